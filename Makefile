@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+# `make help` lists the targets. New .c files are picked up by the wildcards; what a file's last name
+# says (_avx2, _avx512) are the instructions that it may use, and nothing else may use them.
+#
+# Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize), CFLAGS,
+# LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
+-include config.mk
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+MODE ?= release
+COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
+BUILD := build/$(MODE)$(COMPILER)
+MULTIARCH := $(shell $(CC) -print-multiarch)
+MAKEFLAGS += --no-print-directory
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+CFLAGS_release := -O2 -g
+CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+    -fno-sanitize-recover=undefined
+ifeq ($(CFLAGS_$(MODE)),)
+$(error MODE is $(MODE)  -> release or sanitize)
+endif
+
+# Libraries. INCDIRS is where headers are looked for; a missing optional one costs its feature.
+INCDIRS ?= /usr/include /usr/include/$(MULTIARCH) /usr/local/include
+OPENBLAS_INC ?= /usr/include/$(MULTIARCH)/openblas-openmp
+OPENBLAS_LIB ?= /usr/lib/$(MULTIARCH)/openblas-openmp
+found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
+REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
+MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
+HAVE_OPENBLAS := $(if $(wildcard $(OPENBLAS_INC)/cblas.h),1,0)
+HAVE_ONEDNN := $(if $(call found,dnnl.h),$(if $(wildcard variants/backends/onednn.c),1,0),0)
+HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
+LIBS := -lhwloc -lcsv -ljansson -lxxhash
+ifeq ($(HAVE_OPENBLAS),1)
+# The OpenMP build by its own directory, at run time too: the loader's default may be the pthread one.
+LIBS += -L$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
+$(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(OPENBLAS_INC)
+else
+SKIP += variants/backends/openblas.c
+LEFT_OUT += openblas(libopenblas-openmp-dev)
+endif
+ifeq ($(HAVE_ONEDNN),1)
+LIBS += -ldnnl
+else
+SKIP += variants/backends/onednn.c
+LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn(libdnnl-dev))
+endif
+ifeq ($(HAVE_ZSTD),1)
+LIBS += -lzstd
+else
+LEFT_OUT += zstd(libzstd-dev)
+endif
+LIBS += -lm
+
+# The project's flags are FLAGS, so that a user's CFLAGS replaces only the optimisation level.
+CFLAGS ?= $(CFLAGS_$(MODE))
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fopenmp $(WARN) \
+    $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
+    -DHAVE_ZSTD=$(HAVE_ZSTD)
+
+SRC := $(sort $(wildcard variants/*.c variants/*/*.c harness/*.c))
+SRC := $(filter-out $(SKIP) %.inc.c,$(SRC))
+OBJ := $(SRC:%.c=$(BUILD)/%.o)
+FUZZ := $(sort $(wildcard tests/fuzz_*.c))
+TEST_SRC := $(filter-out $(FUZZ),$(sort $(wildcard tests/*.c)))
+TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
+
+all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
+	@ln -sfn $< bench
+	@for l in $(foreach l,$(LEFT_OUT),'$l'); do \
+	    echo "left out: $${l%%(*}  -> install $${l#*(}" | tr -d ')'; done
+
+show = $(if $(V),,@echo '  $1';)
+
+tests: $(BUILD)/bench $(BUILD)/run_tests
+
+$(BUILD)/bench: $(OBJ)
+	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/run_tests: $(TEST_OBJ)
+	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+
+$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
+$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
+$(BUILD)/harness/build.o $(BUILD)/harness/build.tidy: private INCLUDE := -I$(BUILD)
+$(BUILD)/harness/build.o: $(BUILD)/build_info.h
+$(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes # Criterion's macros
+
+$(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
+	@mkdir -p $(@D)
+	$(call show,cc $<)$(CC) $(FLAGS) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+# The object stands for the headers: what made it new makes its file worth another look.
+$(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
+	$(call show,tidy $<)clang-tidy --quiet $< -- $(FLAGS) $(ISA) $(INCLUDE)
+	@touch $@
+
+-include $(patsubst %.o,%.d,$(OBJ) $(TEST_OBJ))
+
+# Rewritten only when their text changes, so that objects follow the flags and not the clock.
+keep = mkdir -p $(@D); cat >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/flags: FORCE
+	@printf '%s\n' '$(CC) $(FLAGS)' | { $(keep); }
+$(BUILD)/build_info.h: FORCE
+	@scripts/build_info.sh '$(CC)' '$(FLAGS)' | { $(keep); }
+FORCE:
+
+missing:
+	@echo "bench: headers missing: $(MISSING)  -> make deps" >&2; exit 2
+
+deps: ## install what is missing (Debian packages; silent when complete)
+	@scripts/deps.sh
+hooks: ## run format and lint before each commit
+	git config core.hooksPath .githooks
+
+# After deps make starts again, so that the header probes above see what was installed.
+demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
+	@$(MAKE) all
+	./bench --variant xl --mem 512
+test: deps ## every suite; the last line counts
+	@$(MAKE) tests
+	@scripts/test.sh $(BUILD)
+sanitize: deps ## the suites under AddressSanitizer and UBSan
+	@$(MAKE) MODE=sanitize test
+golden: all ## every golden file through every backend
+	./bench check --golden tests/golden
+check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
+	@$(MAKE) lint
+	@$(MAKE) test
+	@$(MAKE) all
+	./bench check
+	./bench @harness/sweeps/smoke.args --out $(BUILD)/smoke
+qemu: all ## bench check on CPUs without AVX-512 and without AVX: no instruction leaks
+	qemu-x86_64 -cpu Haswell ./bench check --isolate fork
+	qemu-x86_64 -cpu Nehalem ./bench check --isolate fork
+lint: ## format, includes, names, sizes, clang-tidy
+	@scripts/deps.sh lint
+	@scripts/lint.sh
+	@$(MAKE) -k tidy
+tidy: $(OBJ:.o=.tidy)
+format: ## clang-format in place
+	clang-format -i $(sort $(wildcard variants/*.[ch] variants/*/*.[ch] harness/*.[ch] tests/*.[ch]))
+clean: ## remove what was built
+	rm -rf build bench
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-9s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: all tests missing deps hooks demo test sanitize golden check qemu lint tidy format clean help FORCE
+.DELETE_ON_ERROR:

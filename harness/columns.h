@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the writer,
+ * the reader, the printers and results/README.md. Types: text (63 bytes), line (1023), page (8191),
+ * i64, real. New columns go at the end of their own list and raise the minor version in record.c; a
+ * removal or another meaning is a new major version. */
+#ifndef COLUMNS_H
+#define COLUMNS_H
+
+/* First in latency, memory and perplexity: what ran, where, and the line that repeats it. */
+#define KEY_COLUMNS(X)                                                                             \
+    X(text, schema, "", "table and version, e.g. bench-latency/1.0")                               \
+    X(text, run_id, "", "name of the run's folder")                                                \
+    X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
+    X(text, case_id, "", "hash of `repro`: the same in every run of the same case")                \
+    X(text, started_at_utc, "", "when the cell started, ISO 8601")                                 \
+    X(text, status, "", "ok, skipped, failed, wrong, timeout or interrupted")                      \
+    X(line, status_detail, "", "why the status is not plain ok")                                   \
+    X(text, variant, "", "kind of transformer")                                                    \
+    X(text, backend, "", "what executed it")                                                       \
+    X(text, impl, "", "attention implementation that ran")                                         \
+    X(text, gemm_from, "", "whose matrix products ran")                                            \
+    X(text, rows_from, "", "whose row operations (softmax, norm, activation, gate) ran")           \
+    X(text, isa_used, "", "highest instruction set level that was used")                           \
+    X(text, dtype, "", "element type")                                                             \
+    X(text, workload, "", "what one measured run is: attn, layer, segment, decode or train")       \
+    X(text, phase, "", "fwd or fwd_bwd")                                                           \
+    X(text, mem_kind, "", "how the past is reached: hidden, kv or recompute; empty for attn")      \
+    X(i64, seq_tokens, "tokens", "new tokens of one sequence")                                     \
+    X(i64, mem_tokens, "tokens", "tokens of past context in front of them")                        \
+    X(i64, batch_size, "sequences", "sequences run together")                                      \
+    X(i64, layers, "", "layers of the model")                                                      \
+    X(i64, d_model, "", "width of the model")                                                      \
+    X(i64, heads, "", "attention heads")                                                           \
+    X(i64, d_head, "", "width of a head")                                                          \
+    X(i64, d_inner, "", "width of the feed-forward layer")                                         \
+    X(text, gate, "", "residual gate; empty where the variant has none")                           \
+    X(text, norm, "", "place of the norm: post, pre or reorder")                                   \
+    X(i64, clip, "tokens", "largest distance told apart; empty where it does not apply")           \
+    X(i64, clamp_len, "tokens", "distances beyond this share a row, 0 = off")                      \
+    X(i64, same_length, "0/1", "every query sees the same number of keys")                         \
+    X(i64, threads, "", "threads asked for")                                                       \
+    X(i64, threads_seen, "", "threads that really ran")                                            \
+    X(line, pin, "", "pinning policy")                                                             \
+    X(line, cpus, "", "CPUs that the threads ran on")                                              \
+    X(text, membind, "", "memory placement")                                                       \
+    X(text, cache_mode, "", "hot or cold")                                                         \
+    X(i64, seed, "", "seed of weights, inputs and order")                                          \
+    X(line, repro, "", "options that make exactly this row again")
+
+#define LATENCY_COLUMNS(X)                                                                         \
+    KEY_COLUMNS(X)                                                                                 \
+    X(i64, samples, "", "timed blocks")                                                            \
+    X(i64, samples_disturbed, "", "blocks in which the kernel preempted a thread")                 \
+    X(i64, inner_calls, "", "calls per block")                                                     \
+    X(real, min_ns, "ns", "fastest call (block time / calls)")                                     \
+    X(real, median_ns, "ns", "median time of a call: the headline")                                \
+    X(real, p90_ns, "ns", "90th percentile; empty below 64 samples")                               \
+    X(real, p99_ns, "ns", "99th percentile; empty below 662 samples")                              \
+    X(real, max_ns, "ns", "slowest call")                                                          \
+    X(real, mean_ns, "ns", "mean")                                                                 \
+    X(real, stddev_ns, "ns", "standard deviation")                                                 \
+    X(real, mad_ns, "ns", "median absolute deviation")                                             \
+    X(real, ci95_low_ns, "ns", "95 % interval of the median, lower end")                           \
+    X(real, ci95_high_ns, "ns", "95 % interval of the median, upper end")                          \
+    X(real, cpu_time_median_ns, "ns", "median CPU time of the calling thread per call")            \
+    X(i64, involuntary_switches, "", "preemptions during all timed blocks")                        \
+    X(text, stop_reason, "", "why sampling ended: ci, time, interrupted or failed")                \
+    X(real, drift_pct, "%", "change of the level from the first to the last samples")              \
+    X(real, tokens_per_s, "1/s", "new tokens per second, by the median")                           \
+    X(real, flop_count, "flop", "useful floating-point operations of a call")                      \
+    X(real, gflop_per_s, "Gflop/s", "flop_count / median_ns")                                      \
+    X(real, bytes_moved_min, "bytes", "compulsory traffic of a call: operands once")               \
+    X(real, gbyte_per_s, "GB/s", "bytes_moved_min / median_ns")                                    \
+    X(real, peak_flops_pct, "%", "gflop_per_s of the measured peak")                               \
+    X(real, peak_bw_pct, "%", "gbyte_per_s of the measured read bandwidth")                        \
+    X(text, bound, "", "nearer limit of the roofline: compute or memory")                          \
+    X(real, ref_median_ns, "ns", "median of the ref backend in the same group")                    \
+    X(real, ratio_to_ref, "", "ref_median_ns / median_ns: above 1 is faster than ref")             \
+    X(real, max_abs_err, "", "largest difference from the reference output")                       \
+    X(real, max_rel_err, "", "max_abs_err / largest reference magnitude")                          \
+    X(real, err_limit, "", "bound that max_rel_err had to keep")                                   \
+    X(real, bind_ns, "ns", "time to place weights, tables and work space")
+
+#define MEMORY_COLUMNS(X)                                                                          \
+    KEY_COLUMNS(X)                                                                                 \
+    X(i64, arena_peak_bytes, "bytes", "everything the cell placed, padding included: exact")       \
+    X(i64, weights_bytes, "bytes", "parameters")                                                   \
+    X(i64, activations_bytes, "bytes", "stream, queries, keys, values, hidden rows")               \
+    X(i64, memory_state_bytes, "bytes", "cached past, exactly mem_tokens rows")                    \
+    X(i64, scores_bytes, "bytes", "materialised attention scores")                                 \
+    X(i64, rel_pos_bytes, "bytes", "tables of relative positions")                                 \
+    X(i64, gradients_bytes, "bytes", "gradients")                                                  \
+    X(i64, optimizer_bytes, "bytes", "optimiser state")                                            \
+    X(i64, backend_scratch_bytes, "bytes", "work space of the backend and cache slack")            \
+    X(i64, model_predicted_bytes, "bytes", "closed form: operands of attn, memory state else")     \
+    X(i64, rss_peak_bytes, "bytes", "peak resident memory of the measuring child")                 \
+    X(i64, rss_before_bytes, "bytes", "the same before the cell was bound")                        \
+    X(i64, rss_delta_bytes, "bytes", "rss_peak_bytes - rss_before_bytes")                          \
+    X(text, rss_method, "", "where the resident numbers come from: vmhwm")
+
+#define PERPLEXITY_COLUMNS(X)                                                                      \
+    KEY_COLUMNS(X)                                                                                 \
+    X(line, checkpoint, "", "file of the weights")                                                 \
+    X(text, checkpoint_xxh3, "", "hash of its bytes")                                              \
+    X(i64, train_step, "", "optimiser steps behind the weights")                                   \
+    X(line, corpus, "", "text that was scored")                                                    \
+    X(text, corpus_xxh3, "", "hash of its bytes")                                                  \
+    X(text, split, "", "part of the corpus: train, valid or test")                                 \
+    X(text, unit, "", "what a token is, e.g. byte")                                                \
+    X(i64, tokens_scored, "tokens", "tokens with a probability in the mean")                       \
+    X(i64, segments, "", "segments of seq_tokens")                                                 \
+    X(real, nll_nats_per_token, "nats", "mean negative log-likelihood")                            \
+    X(real, ppl, "", "exp(nll_nats_per_token)")                                                    \
+    X(real, bits_per_unit, "bits", "nll_nats_per_token / ln 2, per unit")                          \
+    X(real, ppl_ci95_low, "", "95 % interval of ppl, lower end")                                   \
+    X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
+    X(real, ppl_floor, "", "ppl of the true source, where the text is generated")                  \
+    X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
+    X(real, tokens_per_s, "1/s", "tokens scored per second")
+
+/* One row a run. */
+#define ENV_COLUMNS(X)                                                                             \
+    X(text, schema, "", "table and version, e.g. bench-env/1.0")                                   \
+    X(text, run_id, "", "name of the run's folder")                                                \
+    X(text, host_id, "", "hash of cpu_model, isa, cpu counts, caches, memory and hypervisor")      \
+    X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
+    X(text, finished_at_utc, "", "when it ended; empty after a crash")                             \
+    X(i64, exit_code, "", "exit code of the run; empty after a crash")                             \
+    X(page, argv, "", "command line as the shell would read it")                                   \
+    X(text, bench_version, "", "version of this program")                                          \
+    X(text, git_commit, "", "commit it was built from, or nogit")                                  \
+    X(i64, git_dirty, "0/1", "the work tree differed from that commit")                            \
+    X(line, compiler, "", "compiler of this program")                                              \
+    X(page, compiler_flags, "", "its flags")                                                       \
+    X(text, hostname, "", "name of the machine")                                                   \
+    X(line, kernel, "", "operating system and release")                                            \
+    X(line, cpu_model, "", "name of the CPU")                                                      \
+    X(text, microcode, "", "its microcode revision")                                               \
+    X(text, isa, "", "best instruction set level of CPU and operating system")                     \
+    X(text, max_isa, "", "level that --max-isa allowed")                                           \
+    X(text, hypervisor, "", "virtual machine monitor; empty on bare metal")                        \
+    X(i64, packages, "", "CPU packages")                                                           \
+    X(i64, numa_nodes, "", "NUMA nodes")                                                           \
+    X(i64, cores, "", "physical cores")                                                            \
+    X(i64, cpus, "", "logical CPUs")                                                               \
+    X(i64, smt, "0/1", "cores run more than one hardware thread")                                  \
+    X(i64, allowed_cores, "", "cores that the cpuset allows")                                      \
+    X(i64, allowed_cpus, "", "logical CPUs that it allows")                                        \
+    X(line, cpuset, "", "their list")                                                              \
+    X(i64, l1d_bytes, "bytes", "one level 1 data cache")                                           \
+    X(i64, l2_bytes, "bytes", "one level 2 cache")                                                 \
+    X(i64, l3_bytes, "bytes", "one level 3 cache")                                                 \
+    X(i64, l3_count, "", "level 3 caches")                                                         \
+    X(i64, memory_bytes, "bytes", "physical memory")                                               \
+    X(i64, memory_free_bytes, "bytes", "available when the run started")                           \
+    X(text, huge_pages, "", "the kernel's transparent huge page setting")                          \
+    X(text, governor, "", "frequency governor, or none where the kernel shows none")               \
+    X(text, boost, "", "turbo: on, off, or empty where the kernel does not say")                   \
+    X(real, load_1min, "", "load average when the run started")                                    \
+    X(real, steal_pct, "%", "CPU time taken by the hypervisor during the run")                     \
+    X(text, openmp, "", "OpenMP runtime")                                                          \
+    X(text, openblas_version, "", "OpenBLAS version; empty where not built in")                    \
+    X(text, openblas_threading, "", "openmp, pthread or serial")                                   \
+    X(text, openblas_core, "", "kernels that OpenBLAS chose")                                      \
+    X(line, openblas_config, "", "OpenBLAS's own description of its build")                        \
+    X(text, onednn_version, "", "oneDNN version; empty where not built in")                        \
+    X(line, env_overrides, "", "OMP_*, OPENBLAS_*, DNNL_* found: NAME=value;...")                  \
+    X(text, onednn_threading, "", "threading runtime of oneDNN")                                   \
+    X(text, hwloc_version, "", "hwloc version")                                                    \
+    X(real, clock_resolution_ns, "ns", "resolution of the wall clock")                             \
+    X(real, clock_overhead_ns, "ns", "cost of reading it")                                         \
+    X(i64, peak_threads, "", "threads of the peak measurements")                                   \
+    X(real, peak_flop_per_s_ref, "flop/s", "measured peak, baseline instructions")                 \
+    X(real, peak_flop_per_s_avx2, "flop/s", "measured peak, AVX2")                                 \
+    X(real, peak_flop_per_s_avx512, "flop/s", "measured peak, AVX-512")                            \
+    X(real, read_byte_per_s_l1, "bytes/s", "measured read bandwidth, level 1 cache")               \
+    X(real, read_byte_per_s_l2, "bytes/s", "measured read bandwidth, level 2 cache")               \
+    X(real, read_byte_per_s_l3, "bytes/s", "measured read bandwidth, level 3 cache")               \
+    X(real, read_byte_per_s_dram, "bytes/s", "measured read bandwidth, main memory")               \
+    X(real, aa_noise_pct, "%", "smallest difference that the run could show (A/A test)")
+
+/* One row a timed block, in samples.csv.zst or samples.csv. */
+#define SAMPLE_COLUMNS(X)                                                                          \
+    X(text, schema, "", "table and version, e.g. bench-samples/1.0")                               \
+    X(text, run_id, "", "name of the run's folder")                                                \
+    X(text, case_id, "", "row of latency.csv that the sample belongs to")                          \
+    X(i64, sample, "", "number of the sample in its case, from 0")                                 \
+    X(i64, round, "", "round in which it was taken: samples of one round are pairs")               \
+    X(real, wall_ns, "ns", "wall time of the block")                                               \
+    X(real, cpu_ns, "ns", "CPU time of the calling thread in the block")                           \
+    X(i64, calls, "", "calls in the block")                                                        \
+    X(i64, involuntary_switches, "", "preemptions during the block")                               \
+    X(i64, disturbed, "0/1", "left out of the medians while enough samples remain")
+
+#endif

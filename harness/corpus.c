@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Texts as mapped files. */
+#include "corpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { FEWEST = 2 }; /* bytes: one to read and one to predict */
+
+static enum status map_text(struct corpus *c, const char *path, size_t max_bytes, struct err *e)
+{
+    struct stat info;
+    enum status st = OK;
+    /* Without O_NONBLOCK, opening a FIFO would wait for its writer. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        st = fail(e, E_IO, "text %s: cannot open: %s  -> check the path", path, strerror(errno));
+        goto out;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        st = fail(e, E_IO, "text %s: not a regular file  -> give the path of a text", path);
+        goto out;
+    }
+    const size_t size = (size_t)info.st_size;
+    if (size < FEWEST) {
+        st = fail(e, E_IO, "text %s: %zu bytes  -> give a text of %d bytes or more", path, size,
+                  FEWEST);
+        goto out;
+    }
+    const size_t n = max_bytes > 0 && max_bytes < size ? max_bytes : size;
+    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED) {
+        st = fail(e, E_IO, "text %s: cannot map %zu bytes: %s  -> free some memory", path, n,
+                  strerror(errno));
+        goto out;
+    }
+    c->bytes = map;
+    c->n = n;
+out:
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+enum status corpus_open(struct corpus *c, const char *path, size_t max_bytes, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+
+    *c = (struct corpus){0};
+    if (max_bytes > 0 && max_bytes < FEWEST)
+        return fail(e, E_USAGE, "text %s: first %zu byte wanted  -> %d or more, or 0 for all", path,
+                    max_bytes, FEWEST);
+    const enum status st = map_text(c, path, max_bytes, e);
+    if (st != OK)
+        return st;
+
+    c->name = strdup(slash ? slash + 1 : path);
+    if (!c->name) {
+        corpus_close(c);
+        return fail(e, E_NOMEM, "text %s: no memory for its name  -> free some memory", path);
+    }
+    snprintf(c->xxh3, sizeof(c->xxh3), "%016" PRIx64, (uint64_t)XXH3_64bits(c->bytes, c->n));
+    return OK;
+}
+
+void corpus_close(struct corpus *c)
+{
+    if (c->bytes)
+        munmap((void *)c->bytes, c->n);
+    free(c->name);
+    *c = (struct corpus){0};
+}

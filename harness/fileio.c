@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * File operations with the error texts that they deserve. */
+#include "fileio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *advice(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "free some space, or give a folder on another disk with --out";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "give a folder that you may write with --out";
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+        return "check the path";
+    default:
+        return "check the disk";
+    }
+}
+
+enum status file_fail(struct err *e, const char *verb, const char *path, int error)
+{
+    return fail(e, E_IO, "cannot %s %s: %s  -> %s", verb, path, strerror(error), advice(error));
+}
+
+enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, struct err *e)
+{
+    const int n = snprintf(dst, FILE_PATH, "%s/%s", dir, name);
+    if (n < 0 || n >= FILE_PATH)
+        return fail(e, E_IO, "path of %s is longer than %d bytes  -> give a shorter --out", name,
+                    FILE_PATH - 1);
+    return OK;
+}
+
+enum status file_read(struct bytes *out, const char *path, struct err *e)
+{
+    enum status st = OK;
+    size_t room = 1 << 16;
+    char *data = malloc(room);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    *out = (struct bytes){0};
+    if (fd < 0) {
+        st = file_fail(e, "read", path, errno);
+        goto out;
+    }
+    for (size_t n = 0; data;) {
+        const ssize_t got = read(fd, data + n, room - 1 - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            st = file_fail(e, "read", path, errno);
+            goto out;
+        }
+        n += (size_t)got;
+        if (got == 0) {
+            data[n] = '\0';
+            *out = (struct bytes){data, n};
+            data = NULL;
+            goto out;
+        }
+        if (n == room - 1) {
+            char *more = realloc(data, room *= 2);
+            if (!more)
+                break;
+            data = more;
+        }
+    }
+    st = fail(e, E_NOMEM, "no memory for %s (more than %zu bytes)", path, room / 2);
+out:
+    free(data);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
+enum status file_sync_dir(const char *dir, struct err *e)
+{
+    enum status st = OK;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return file_fail(e, "open", dir, errno);
+    /* Some network file systems have no fsync of folders and say EINVAL. */
+    if (fsync(fd) != 0 && errno != EINVAL)
+        st = file_fail(e, "sync", dir, errno);
+    close(fd);
+    return st;
+}
+
+static enum status sync_parent(const char *path, struct err *e)
+{
+    char dir[FILE_PATH];
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return file_sync_dir(dir[0] ? dir : "/", e);
+}
+
+enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
+{
+    enum status st;
+    char tmp[FILE_PATH];
+    struct appender a;
+    const int length = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+
+    if (length < 0 || length >= FILE_PATH)
+        return file_fail(e, "write", path, ENAMETOOLONG);
+    if (unlink(tmp) != 0 && errno != ENOENT)
+        return file_fail(e, "remove", tmp, errno);
+    if ((st = append_open(&a, tmp, true, e)) != OK)
+        return st;
+    st = append_write(&a, data, n, e);
+    if (st == OK)
+        st = append_sync(&a, e);
+    if (st == OK)
+        st = append_close(&a, e);
+    else
+        append_close(&a, NULL);
+    if (st == OK && rename(tmp, path) != 0)
+        st = file_fail(e, "replace", path, errno);
+    if (st != OK) {
+        unlink(tmp);
+        return st;
+    }
+    return sync_parent(path, e);
+}
+
+enum status file_flush(FILE *f, const char *name, struct err *e)
+{
+    errno = 0;
+    if (fflush(f) != 0 || ferror(f))
+        return file_fail(e, "write to", name, errno ? errno : EIO);
+    return OK;
+}
+
+enum status append_open(struct appender *a, const char *path, bool create, struct err *e)
+{
+    struct stat s;
+    const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0);
+    const size_t n = strlen(path);
+
+    *a = (struct appender){.fd = -1};
+    if (n >= sizeof(a->path))
+        return file_fail(e, "open", path, ENAMETOOLONG);
+    memcpy(a->path, path, n + 1);
+    a->fd = open(path, flags, 0666);
+    if (a->fd < 0)
+        return file_fail(e, create ? "create" : "open", path, errno);
+    if (fstat(a->fd, &s) != 0) {
+        const int error = errno;
+        append_close(a, NULL);
+        return file_fail(e, "open", path, error);
+    }
+    a->end = s.st_size;
+    return OK;
+}
+
+enum status append_write(struct appender *a, const void *data, size_t n, struct err *e)
+{
+    ssize_t put;
+    do
+        put = write(a->fd, data, n);
+    while (put < 0 && errno == EINTR);
+    if (put == (ssize_t)n) {
+        a->end += put;
+        return OK;
+    }
+    /* The kernel gives the reason only for a write of nothing; a regular file takes a part when the
+     * disk or a limit ends there. */
+    const int error = put < 0 ? errno : ENOSPC;
+    if (put > 0 && ftruncate(a->fd, a->end) != 0)
+        return fail(e, E_IO, "cannot cut %s back to its last whole line: %s  -> cut it at byte %lld",
+                    a->path, strerror(errno), (long long)a->end);
+    return file_fail(e, "write", a->path, error);
+}
+
+enum status append_sync(struct appender *a, struct err *e)
+{
+    return fdatasync(a->fd) == 0 ? OK : file_fail(e, "write", a->path, errno);
+}
+
+enum status append_close(struct appender *a, struct err *e)
+{
+    const int fd = a->fd;
+    a->fd = -1;
+    if (fd >= 0 && close(fd) != 0)
+        return file_fail(e, "write", a->path, errno);
+    return OK;
+}

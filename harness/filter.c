@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --filter. */
+#include "filter.h"
+#include "range.h"
+#include "suggest.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum text_key {
+    KEY_VARIANT,
+    KEY_BACKEND,
+    KEY_WORKLOAD,
+    KEY_PHASE,
+    KEY_MEM_KIND,
+    KEY_GATE,
+    KEY_NORM
+};
+
+#define NUMBER(field) offsetof(struct cell, field)
+
+/* The words first, in the order of enum text_key; a number is an int of the cell, -1 where it does
+ * not apply. Names as on the command line and as in the tables. */
+static const struct {
+    const char *name;
+    size_t at;
+} keys[] = {
+    {"variant", 0},
+    {"backend", 0},
+    {"workload", 0},
+    {"phase", 0},
+    {"mem_kind", 0},
+    {"gate", 0},
+    {"norm", 0},
+    {"seq", NUMBER(seq)},
+    {"mem", NUMBER(mem)},
+    {"batch", NUMBER(batch)},
+    {"layers", NUMBER(layers)},
+    {"d_model", NUMBER(d_model)},
+    {"heads", NUMBER(heads)},
+    {"d_head", NUMBER(d_head)},
+    {"d_inner", NUMBER(d_inner)},
+    {"clip", NUMBER(clip)},
+    {"clamp_len", NUMBER(clamp_len)},
+    {"same_length", NUMBER(same_length)},
+    {"threads", NUMBER(threads)},
+    {"seq_tokens", NUMBER(seq)},
+    {"mem_tokens", NUMBER(mem)},
+    {"batch_size", NUMBER(batch)},
+};
+
+enum { KEY_COUNT = ARRAY_LEN(keys), KEYS_SHOWN = KEY_COUNT - 3, WORD_KEYS = KEY_NORM + 1 };
+
+/* The key named text[0..len); "mem-kind" is "mem_kind". -1 with an error where there is none. */
+static int find_key(const char *text, size_t len, struct err *e)
+{
+    const char *names[KEYS_SHOWN + 1] = {0};
+    char name[32];
+
+    snprintf(name, sizeof(name), "%.*s", (int)min_int((int)len, 31), text);
+    for (char *c = name; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return i;
+    for (int i = 0; i < KEYS_SHOWN; i++)
+        names[i] = keys[i].name;
+    unknown_word(e, "filter key", name, names, NULL);
+    return -1;
+}
+
+enum status filter_parse(struct filter *f, const char *text, struct err *e)
+{
+    const bool negate = *text == '!';
+    const char *const name = text + negate;
+    const size_t len = strcspn(name, ":<>=");
+    const char *value = name + len;
+
+    *f = (struct filter){.negate = negate, .op = FILTER_IS};
+    if (!*value || len == 0)
+        return fail(e, E_USAGE,
+                    "--filter \"%.60s\": no comparison  -> write key:value, !key:value or key<=N",
+                    text);
+    f->key = find_key(name, len, e);
+    if (f->key < 0)
+        return E_USAGE;
+    if (*value == '<' || *value == '>') {
+        const bool or_equal = value[1] == '=';
+        f->op = *value == '<' ? or_equal ? FILTER_LESS_EQUAL : FILTER_LESS
+                : or_equal    ? FILTER_MORE_EQUAL
+                              : FILTER_MORE;
+        value += or_equal;
+    }
+    value++;
+    if (!*value)
+        return fail(e, E_USAGE, "--filter \"%.60s\": no value  -> write it behind the %c", text,
+                    value[-1]);
+    if (f->key >= WORD_KEYS)
+        return number_parse(&f->number, "--filter", value, 0, INT_MAX, e);
+    if (f->op != FILTER_IS)
+        return fail(e, E_USAGE, "--filter \"%.60s\": %s is a word  -> write %s:%.40s", text,
+                    keys[f->key].name, keys[f->key].name, value);
+    f->text = value;
+    return OK;
+}
+
+static const char *word_of(const struct cell *c, enum text_key key)
+{
+    switch (key) {
+    case KEY_VARIANT:
+        return c->variant->name;
+    case KEY_BACKEND:
+        return c->backend->name;
+    case KEY_WORKLOAD:
+        return workload_name[c->workload];
+    case KEY_PHASE:
+        return phase_name[c->phase];
+    case KEY_MEM_KIND:
+        return mem_kind_name[c->mem_kind];
+    case KEY_GATE:
+        return c->gate ? c->gate->name : "";
+    case KEY_NORM:
+        return norm_name[c->norm];
+    }
+    return "";
+}
+
+static bool compare(enum filter_op op, int a, int b)
+{
+    switch (op) {
+    case FILTER_IS:
+        return a == b;
+    case FILTER_LESS:
+        return a < b;
+    case FILTER_LESS_EQUAL:
+        return a <= b;
+    case FILTER_MORE:
+        return a > b;
+    case FILTER_MORE_EQUAL:
+        return a >= b;
+    }
+    return false;
+}
+
+bool filter_match(const struct filter *f, const struct cell *c)
+{
+    bool match;
+
+    if (f->key < WORD_KEYS) {
+        match = strcmp(word_of(c, (enum text_key)f->key), f->text) == 0;
+    } else {
+        const int n = *(const int *)((const char *)c + keys[f->key].at);
+        match = n >= 0 && compare(f->op, n, f->number);
+    }
+    return match != f->negate;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every option of the program. Adding one is a field in struct options and a row here. */
+#include "option_table.h"
+#include "range.h"
+
+#include <limits.h>
+#include <string.h>
+
+const char *const order_name[] = {"interleave", "given", NULL};
+const char *const cache_name[] = {"hot", "cold", NULL};
+const char *const isolate_name[] = {"exec", "fork", "none", NULL};
+const char *const huge_pages_name[] = {"never", "madvise", NULL};
+const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", NULL};
+static const char *const raw_name[] = {"none", "csv", "zst", NULL};
+static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
+static const char *const color_name[] = {"auto", "always", "never", NULL};
+static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
+static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
+static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
+static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
+static const char *const norm_words[] = {"post", "pre", "reorder", NULL};
+static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
+static const char *const membind_words[] = {"local", "interleave", NULL};
+
+enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
+
+#define AT(field) .at = offsetof(struct options, field)
+#define AXIS .group = GROUP_AXES
+#define MEASURE .group = GROUP_MEASURE
+#define PLACE .group = GROUP_PLACE
+#define OUTPUT .group = GROUP_OUTPUT
+#define OTHER .group = GROUP_OTHER
+#define NAMES .kind = KIND_NAMES
+#define INTS .kind = KIND_INTS
+#define INT .kind = KIND_INT
+#define DECIMAL .kind = KIND_DECIMAL
+#define WORD .kind = KIND_WORD
+#define FLAG .kind = KIND_FLAG
+#define LATER .kind = KIND_LATER
+
+/* clang-format off */
+const struct option_spec option_specs[] = {
+    {"variant", 'V', "LIST", "all", AXIS, NAMES, .flags = IN_RUN, AT(variants),
+     .doc = "variants of attention, or all"},
+    {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
+     .doc = "what executes them; auto = every one that this CPU and build has"},
+    {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
+     .words = workload_words, .doc = "attn, layer, segment, decode"},
+    {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
+     .doc = "fwd"},
+    {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
+     .doc = "tokens per segment"},
+    {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
+     .doc = "tokens of past context in front of the segment"},
+    {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
+     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute"},
+    {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
+     .doc = "sequences run together"},
+    {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
+     .doc = "layers of a model (segment, decode; attn and layer are one)"},
+    {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, WIDTH_MAX,
+     .doc = "width of the model"},
+    {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
+     .doc = "attention heads"},
+    {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
+     .doc = "width of a head"},
+    {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
+     .doc = "width of the feed-forward layer"},
+    {"gate", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(gates),
+     .doc = "residual gates: gru, input, output, highway, sigtanh, residual (gtrxl)"},
+    {"clip", 0, "RANGE", "16", AXIS, INTS, .flags = IN_RUN, AT(clips), 0, VALUE_MAX,
+     .doc = "largest distance told apart (shaw)"},
+    {"clamp-len", 0, "N", "0", AXIS, INT, .flags = IN_RUN, AT(clamp_len), 0, VALUE_MAX,
+     .doc = "distances beyond N share a row, 0 = off (xl, gtrxl)"},
+    {"same-length", 0, NULL, AXIS, .kind = KIND_ONE, .flags = IN_RUN, AT(same_length),
+     .doc = "every query sees the same number of keys (xl, gtrxl)"},
+    {"norm", 0, "PLACE", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(norm), .words = norm_words, .doc = "place of the norm: post, pre, reorder"},
+    {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
+     AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
+    {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
+     .doc = "only cells with key:value, !key:value, key<=N; all expressions must hold"},
+    {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl),
+     .doc = "only this implementation of attention"},
+    {"max-isa", 0, "ISA", "avx512", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
+     .words = max_isa_name, .doc = "use no instructions beyond ref, avx2 or avx512"},
+    {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),
+     .doc = "the kernels that OpenBLAS uses, e.g. Haswell"},
+    {"onednn-max-isa", 0, "ISA", AXIS, LATER},
+
+    {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK,
+     .doc = "short for --max-time 0.3 --min-samples 5 --warmup-ms 50"},
+    {"min-samples", 0, "N", "15", MEASURE, INT, .flags = IN_RUN, AT(min_samples), 1, 1000000,
+     .doc = "samples before the interval may end a cell"},
+    {"max-time", 0, "S", "3", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE, AT(max_time_s), 0, 86400,
+     .doc = "seconds per cell"},
+    {"target-ci", 0, "PCT", "1", MEASURE, DECIMAL, .flags = IN_RUN, AT(target_ci_pct), 0, 100,
+     .doc = "stop when the 95 % interval is within PCT % of the median"},
+    {"block-ms", 0, "MS", "5", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE, AT(block_ms), 0, 60000,
+     .doc = "length of a timed block"},
+    {"warmup-ms", 0, "MS", "300", MEASURE, DECIMAL, .flags = IN_RUN, AT(warmup_ms), 0, 600000,
+     .doc = "warm-up of a cell"},
+    {"order", 0, "ORDER", "interleave", MEASURE, WORD, .flags = IN_RUN, AT(order),
+     .words = order_name, .doc = "interleave or given"},
+    {"cache", 0, "MODE", "hot", MEASURE, WORD, .flags = IN_CASE, AT(cache), .words = cache_name,
+     .doc = "hot or cold"},
+    {"seed", 0, "N", "1", MEASURE, .kind = KIND_SEED, .flags = IN_CASE, AT(seed),
+     .doc = "seed of weights, inputs and order"},
+    {"no-check", 0, NULL, MEASURE, .kind = KIND_OFF, .flags = IN_RUN, AT(check),
+     .doc = "do not compare with the reference; rows say unchecked"},
+    {"isolate", 0, "HOW", "exec", MEASURE, WORD, .flags = IN_RUN, AT(isolate),
+     .words = isolate_name, .doc = "what a cell runs in: exec, fork, or none (in process)"},
+
+    {"pin", 0, "POLICY", "compact", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS, AT(pin),
+     .words = pin_words,
+     .doc = "compact, scatter, none or a list of CPUs"},
+    {"membind", 0, "WHERE", "local", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS,
+     AT(membind), .words = membind_words,
+     .doc = "local, interleave or a NUMA node"},
+    {"huge-pages", 0, "HOW", "never", PLACE, WORD, .flags = IN_CASE, AT(huge_pages),
+     .words = huge_pages_name, .doc = "never or madvise"},
+
+    {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
+     .doc = "folder in which the run makes its own"},
+    {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
+     .doc = "of standard output: table, csv, jsonl, md; auto = table on a terminal, else csv"},
+    {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .doc = "columns of standard output"},
+    {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
+     .doc = "samples file: none, csv, zst"},
+    {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
+     .doc = "go on with an interrupted run (the latest, or --resume=DIR)"},
+    {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
+     .doc = "auto, bar, plain, none"},
+    {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name,
+     .doc = "auto, always, never"},
+    {"quiet", 'q', NULL, OUTPUT, FLAG, AT(quiet), .doc = "only results and errors"},
+    {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .doc = "say more"},
+    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .doc = "warnings become exit code 4"},
+    {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .doc = "stop at the first cell that fails"},
+    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .doc = "print the planned cells only"},
+    {"save-baseline", 0, "NAME", OUTPUT, LATER},
+    {"baseline", 0, "NAME", OUTPUT, LATER},
+    {"shard", 0, "I/N", OUTPUT, LATER},
+
+    {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
+     .doc = "check: golden files to run through every backend"},
+    {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
+     .only = " eval sweep list ", .doc = "eval, sweep: weights of a model"},
+    {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
+     .only = " eval sweep list ", .doc = "eval, sweep: text to score"},
+    {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX,
+     .only = " eval sweep list ", .doc = "eval, sweep: of text to score, 0 = all of it"},
+    {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
+     .doc = "topo: measure peak GFLOP/s and GB/s"},
+    {"help", 'h', NULL, OTHER, FLAG, AT(help), .doc = "this text"},
+    {"usage", 0, NULL, OTHER, FLAG, AT(usage), .doc = "a short usage line"},
+    {"version", 0, NULL, OTHER, FLAG, AT(version), .doc = "build, compiler, libraries"},
+};
+/* clang-format on */
+const int option_count = (int)ARRAY_LEN(option_specs);
+
+_Static_assert(ARRAY_LEN(option_specs) <= OPTION_MAX, "options.given has a place for each");
+
+int option_find(const char *name)
+{
+    for (int i = 0; i < option_count; i++)
+        if (strcmp(option_specs[i].name, name) == 0)
+            return i;
+    return -1;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The one table of options, for the files that read it: options.c sets values, option_print.c
+ * prints them (help, canonical form, repro line). */
+#ifndef OPTION_TABLE_H
+#define OPTION_TABLE_H
+
+#include "options.h"
+
+/* What a value looks like and the type of the field that it fills. */
+enum option_kind {
+    KIND_FLAG,    /* bool */
+    KIND_COUNT,   /* int, one more each time */
+    KIND_ONE,     /* int, set to 1 */
+    KIND_OFF,     /* bool, set to false */
+    KIND_INT,     /* int in [lo, hi] */
+    KIND_SEED,    /* uint64_t */
+    KIND_DECIMAL, /* double in [lo, hi] or (lo, hi] */
+    KIND_WORD,    /* int: index in `words` */
+    KIND_TEXT,    /* const char *: one of `words` where given, else anything without blanks */
+    KIND_PATH,    /* const char *: anything that is not empty */
+    KIND_INTS,    /* struct ints in [lo, hi] */
+    KIND_NAMES,   /* struct names; each one of `words` where given */
+    KIND_FILTER,  /* struct names: filter expressions */
+    KIND_RESUME,  /* bool, and an optional path in resume_dir */
+    KIND_QUICK,   /* stands for other options */
+    KIND_LATER,   /* not built in yet */
+};
+
+enum option_group {
+    GROUP_AXES,
+    GROUP_MEASURE,
+    GROUP_PLACE,
+    GROUP_OUTPUT,
+    GROUP_OTHER,
+    GROUP_COUNT
+};
+
+enum option_flags {
+    IN_CASE = 1, /* distinguishes cases: canonical form and repro line, when not the default */
+    IN_RUN = 2,  /* distinguishes runs: canonical form only */
+    ABOVE = 4,   /* KIND_DECIMAL: greater than lo */
+    OR_CPUS = 8, /* KIND_TEXT with words: or a list of numbers */
+};
+
+struct option_spec {
+    const char *name;
+    int key;             /* its letter, 0 = none */
+    const char *metavar; /* NULL: takes no value */
+    const char *preset;  /* the default, in the user's words; NULL: zero */
+    const char *shown;   /* how help shows the default, where that differs */
+    const char *doc;
+    enum option_group group;
+    enum option_kind kind;
+    unsigned flags;
+    size_t at; /* offset in struct options */
+    int lo, hi;
+    const char *const *words; /* NULL-terminated */
+    const char *only;         /* the commands that take it, with blanks around each; NULL = all */
+};
+
+extern const struct option_spec option_specs[];
+extern const int option_count;
+
+/* A copy of text[0..len) that lives as long as `o`; NULL when there is no memory. */
+char *options_keep(struct options *o, const char *text, size_t len);
+
+/* Index of an option in the table, -1 where there is none. */
+int option_find(const char *name);
+
+static inline const void *option_field(const struct options *o, const struct option_spec *s)
+{
+    return (const char *)o + s->at;
+}
+
+/* A malloc'ed text of the option's present value in the user's words, "" where it is unset. */
+char *option_value(const struct options *o, const struct option_spec *s);
+
+#endif

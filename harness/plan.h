@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From options to cells. Pure: no measuring, no files, no clock; `bench list cells` prints its
+ * result. A cell is one row of the tables; a group is the cells of one shape, which are measured
+ * together, round-robin. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "../variants/block.h"
+#include "options.h"
+
+enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_COUNT };
+extern const char *const workload_name[WORK_COUNT];
+enum phase { PHASE_FWD, PHASE_COUNT };
+extern const char *const phase_name[PHASE_COUNT];
+
+struct cell {
+    /* what runs */
+    const struct variant *variant;
+    const struct backend *backend;
+    enum workload workload;
+    enum phase phase;
+    enum mem_kind mem_kind; /* resolved: never auto; MEM_NONE for attn */
+    int seq, mem, batch, layers, d_model, heads, d_head, d_inner; /* seq = 1 for decode */
+    const struct gate *gate; /* NULL where the variant has none */
+    enum norm_place norm;
+    int clip, clamp_len; /* -1: does not apply to the variant */
+    int same_length;     /* 0, 1, -1: does not apply */
+    int threads;
+    /* how it runs, from the options that are not axes */
+    const struct options *opt;
+    /* identity */
+    int index, group;
+    char case_id[17]; /* 16 hex digits: XXH3 of the repro line */
+    char *repro;      /* "--variant xl --backend ref ...": options that make exactly this cell */
+};
+
+struct plan {
+    struct cell *cells;
+    int n, groups;
+};
+
+/* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
+ * shape (workload, phase, seq, mem, batch, layers, widths, threads), inside them variant, gate,
+ * clip, mem_kind, backend. E_USAGE or E_UNSUPPORTED with the texts of UX 8. Keeps pointers into
+ * `opt`. Zero cells is not an error here. */
+enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
+void plan_free(struct plan *p);
+
+/* The model that a cell measures (V = 256 for segment and decode, 0 otherwise). */
+struct config cell_config(const struct cell *c);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers, lists and ranges of the command line. Works on one item of a list at a time, copied into
+ * a small buffer, so that an error can quote it. */
+#include "range.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    const char *label; /* "--seq" */
+    const char *text;  /* the item, for quoting */
+    int lo, hi;        /* bounds of every value */
+};
+
+/* Digits and suffix of [from, end); false when it is not a number. Saturates far above every bound.
+ */
+static bool scan_number(long long *out, const char *from, const char *end)
+{
+    static const struct {
+        const char *suffix;
+        long long factor;
+    } units[] = {{"", 1}, {"k", 1000}, {"Ki", 1 << 10}, {"M", 1000000}, {"Mi", 1 << 20}};
+    const bool negative = from < end && *from == '-';
+    long long n = 0;
+
+    from += negative;
+    if (from == end || !isdigit((unsigned char)*from))
+        return false;
+    for (; from < end && isdigit((unsigned char)*from); from++)
+        n = n > INT_MAX ? n : n * 10 + (*from - '0');
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        const size_t len = strlen(units[i].suffix);
+        if ((size_t)(end - from) == len && memcmp(from, units[i].suffix, len) == 0) {
+            *out = (negative ? -n : n) * units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status read_number(long long *out, const struct item *it, const char *from,
+                               const char *end, struct err *e)
+{
+    if (!scan_number(out, from, end))
+        return fail(e, E_USAGE,
+                    "%s \"%.60s\": not a whole number  -> write one such as 128, 4k (4000) or "
+                    "4Ki (4096)",
+                    it->label, it->text);
+    return OK;
+}
+
+static enum status read_bounded(long long *out, const struct item *it, const char *from,
+                                const char *end, struct err *e)
+{
+    const enum status st = read_number(out, it, from, end, e);
+    if (st != OK)
+        return st;
+
+    const long long n = *out;
+    if (n < it->lo)
+        return fail(e, E_USAGE, "%s \"%.60s\" is too small  -> %d or more", it->label, it->text,
+                    it->lo);
+    if (n > it->hi)
+        return fail(e, E_USAGE, "%s \"%.60s\" is too large  -> at most %d", it->label, it->text,
+                    it->hi);
+    return OK;
+}
+
+static enum status append(struct ints *out, int n, const struct item *it, struct err *e)
+{
+    for (int i = 0; i < out->n; i++)
+        if (out->v[i] == n)
+            return OK;
+    if (out->n == VALUES_MAX)
+        return fail(e, E_USAGE, "%s \"%.60s\": more than %d values  -> take larger steps",
+                    it->label, it->text, VALUES_MAX);
+    /* Room doubles at powers of two. */
+    if ((out->n & (out->n - 1)) == 0) {
+        int *const v = realloc(out->v, (size_t)max_int(1, 2 * out->n) * sizeof(*v));
+        if (!v)
+            return fail(e, E_NOMEM, "%s: no memory for the list", it->label);
+        out->v = v;
+    }
+    out->v[out->n++] = n;
+    return OK;
+}
+
+/* One item with "..": dots points at it. */
+static enum status range_item(struct ints *out, const struct item *it, const char *dots,
+                              struct err *e)
+{
+    const char *const end = it->text + strlen(it->text);
+    const char *const hi_at = dots + 2;
+    const char *const step_at = hi_at + strcspn(hi_at, "*+");
+    long long lo, hi, step = 2;
+    enum status st;
+
+    if (dots == it->text)
+        return fail(e, E_USAGE, "%s \"%.60s\": range has no start  -> write 128..1024", it->label,
+                    it->text);
+    st = read_bounded(&lo, it, it->text, dots, e);
+    if (st != OK)
+        return st;
+    if (step_at == hi_at) {
+        const int from = (int)lo ? (int)lo : 128;
+        const long long to = 8LL * from, next = lo ? 2 * lo : from;
+        if (lo == 0)
+            return fail(e, E_USAGE, "%s \"%.60s\": range has no end  -> write 0..%lld+%d or 0,%lld",
+                        it->label, it->text, to, from, next);
+        return fail(e, E_USAGE,
+                    "%s \"%.60s\": range has no end  -> write %lld..%lld, %lld..%lld*2, "
+                    "%lld..%lld+%lld or %lld,%lld",
+                    it->label, it->text, lo, to, lo, to, lo, to, lo, lo, next);
+    }
+    st = read_bounded(&hi, it, hi_at, step_at, e);
+    if (st != OK)
+        return st;
+    if (hi < lo)
+        return fail(e, E_USAGE, "%s \"%.60s\": range goes down  -> write %lld..%lld", it->label,
+                    it->text, hi, lo);
+    if (step_at < end)
+        st = read_number(&step, it, step_at + 1, end, e);
+    if (st != OK)
+        return st;
+
+    const bool add = *step_at == '+';
+    if (add && step < 1)
+        return fail(e, E_USAGE, "%s %.60s never ends  -> the step must be 1 or more", it->label,
+                    it->text);
+    if (!add && step < 2)
+        return fail(e, E_USAGE, "%s %.60s never ends  -> the factor must be 2 or more", it->label,
+                    it->text);
+    if (!add && lo == 0)
+        return fail(e, E_USAGE, "%s %.60s never ends  -> write 0,1..%lld, or 0..%lld+k with a step",
+                    it->label, it->text, hi, hi);
+    if (step > VALUE_MAX)
+        step = VALUE_MAX; /* beyond every hi already, and the product below still fits */
+    for (long long n = lo; n <= hi && st == OK; n = add ? n + step : n * step)
+        st = append(out, (int)n, it, e);
+    return st;
+}
+
+enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
+                        struct err *e)
+{
+    const char *at = text;
+
+    if (!*text)
+        return fail(e, E_USAGE, "%s has an empty value  -> write 128, 128,256 or 128..1024", label);
+    for (;;) {
+        const size_t len = strcspn(at, ",");
+        char buf[64];
+        const struct item it = {label, buf, lo, hi};
+
+        if (len == 0)
+            return fail(e, E_USAGE, "%s \"%.60s\": empty item  -> write 128,256 without spaces",
+                        label, text);
+        if (len >= sizeof(buf))
+            return fail(e, E_USAGE,
+                        "%s \"%.60s...\": not a number  -> write 128, 128,256 or "
+                        "128..1024",
+                        label, at);
+        memcpy(buf, at, len);
+        buf[len] = '\0';
+
+        const char *const dots = strstr(buf, "..");
+        long long n;
+        enum status st;
+        if (dots) {
+            st = range_item(out, &it, dots, e);
+        } else {
+            st = read_bounded(&n, &it, buf, buf + len, e);
+            if (st == OK)
+                st = append(out, (int)n, &it, e);
+        }
+        if (st != OK || !at[len])
+            return st;
+        at += len + 1;
+    }
+}
+
+enum status number_parse(int *out, const char *label, const char *text, int lo, int hi,
+                         struct err *e)
+{
+    const struct item it = {label, text, lo, hi};
+    long long n;
+    const enum status st = read_bounded(&n, &it, text, text + strlen(text), e);
+
+    if (st == OK)
+        *out = (int)n;
+    return st;
+}
+
+enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
+                          bool above, struct err *e)
+{
+    char *end;
+    const double x = strtod(text, &end);
+
+    if (!*text || *end || !isfinite(x) || strpbrk(text, "xXnN \t"))
+        return fail(e, E_USAGE, "%s \"%.60s\": not a number  -> write one such as 3 or 0.5", label,
+                    text);
+    if (x < lo || (above && x <= lo))
+        return fail(e, E_USAGE, "%s %.60s is too small  -> %s %g", label, text,
+                    above ? "more than" : "at least", lo);
+    if (x > hi)
+        return fail(e, E_USAGE, "%s %.60s is too large  -> at most %g", label, text, hi);
+    *out = x;
+    return OK;
+}

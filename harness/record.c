@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tables and rows: what columns.h says as data, numbers as text, and rows to disk. */
+#include "record.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TYPE_text COLUMN_TEXT
+#define TYPE_line COLUMN_TEXT
+#define TYPE_page COLUMN_TEXT
+#define TYPE_i64 COLUMN_I64
+#define TYPE_real COLUMN_REAL
+#define X(type, name, unit, meaning)                                                               \
+    {#name, unit, meaning, TYPE_##type, offsetof(struct ROW, name), sizeof(((struct ROW *)0)->name)},
+#define ROW key_row
+static const struct column key_columns[] = {KEY_COLUMNS(X)};
+#undef ROW
+#define ROW latency_row
+static const struct column latency_columns[] = {LATENCY_COLUMNS(X)};
+#undef ROW
+#define ROW memory_row
+static const struct column memory_columns[] = {MEMORY_COLUMNS(X)};
+#undef ROW
+#define ROW perplexity_row
+static const struct column perplexity_columns[] = {PERPLEXITY_COLUMNS(X)};
+#undef ROW
+#define ROW env_row
+static const struct column env_columns[] = {ENV_COLUMNS(X)};
+#undef ROW
+#define ROW sample_row
+static const struct column sample_columns[] = {SAMPLE_COLUMNS(X)};
+#undef ROW
+#undef X
+
+#define TABLE(word, columns, row)                                                                  \
+    {word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row)}
+const struct table tables[TABLE_COUNT] = {
+    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
+    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
+    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
+    [TABLE_ENV] = TABLE("env", env_columns, env_row),
+    [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
+};
+_Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_columns) <= COLUMNS_MAX &&
+                   ARRAY_LEN(memory_columns) <= COLUMNS_MAX &&
+                   ARRAY_LEN(perplexity_columns) <= COLUMNS_MAX,
+               "a selection holds every column");
+
+const char *const row_status_name[ROW_STATUS_COUNT] = {"ok",    "skipped", "failed",
+                                                       "wrong", "timeout", "interrupted"};
+
+static void row_clear(void *row, const struct column *columns, size_t n)
+{
+    const int64_t no_count = I64_EMPTY;
+    const double no_number = REAL_EMPTY;
+
+    for (const struct column *c = columns; c < columns + n; c++) {
+        char *at = (char *)row + c->offset;
+        if (c->type == COLUMN_I64)
+            memcpy(at, &no_count, sizeof(no_count));
+        else if (c->type == COLUMN_REAL)
+            memcpy(at, &no_number, sizeof(no_number));
+    }
+}
+
+#define EMPTY_ROW(name, columns)                                                                   \
+    struct name name##_empty(void)                                                                 \
+    {                                                                                              \
+        struct name row = {0};                                                                     \
+        row_clear(&row, columns, ARRAY_LEN(columns));                                              \
+        return row;                                                                                \
+    }
+EMPTY_ROW(key_row, key_columns)
+EMPTY_ROW(latency_row, latency_columns)
+EMPTY_ROW(memory_row, memory_columns)
+EMPTY_ROW(perplexity_row, perplexity_columns)
+EMPTY_ROW(env_row, env_columns)
+EMPTY_ROW(sample_row, sample_columns)
+
+void row_set_key(const struct table *t, void *row, const struct key_row *key)
+{
+    CHECK(t->n >= (int)ARRAY_LEN(key_columns));
+    for (size_t i = 0; i < ARRAY_LEN(key_columns); i++) {
+        const struct column *from = &key_columns[i], *to = &t->columns[i];
+        CHECK(strcmp(from->name, to->name) == 0);
+        memcpy((char *)row + to->offset, (const char *)key + from->offset, from->size);
+    }
+}
+
+const char *row_text(const struct table *t, const void *row, const char *column)
+{
+    int i = 0;
+    while (i < t->n && strcmp(t->columns[i].name, column) != 0)
+        i++;
+    CHECK(i < t->n && t->columns[i].type == COLUMN_TEXT);
+    return (const char *)row + t->columns[i].offset;
+}
+
+/* Bytes of the UTF-8 character at s, 0 where there is none: no overlong forms, no surrogates. */
+static size_t utf8_length(const unsigned char *s)
+{
+    const unsigned lo[] = {0x80, 0x800, 0x10000};
+    const size_t more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : 1;
+    unsigned code = s[0] & (0x3fU >> more);
+
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i <= more; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    return code < lo[more - 1] || code > 0x10ffff || surrogate ? 0 : more + 1;
+}
+
+bool text_put(char *dst, size_t size, const char *src)
+{
+    const unsigned char *s = (const unsigned char *)src;
+    size_t n = 0;
+
+    while (*s) {
+        const size_t length = utf8_length(s), take = length ? length : 1;
+        if (n + take >= size)
+            break;
+        if (length == 0)
+            dst[n] = '?';
+        else if (*s < 0x20 || *s == 0x7f)
+            dst[n] = ' ';
+        else
+            memcpy(dst + n, s, take);
+        n += take;
+        s += take;
+    }
+    dst[n] = '\0';
+    return *s == '\0';
+}
+
+/* The shortest of 15, 16, 17 digits that reads back as x, with a point in every locale. */
+static void format_real(char num[NUMBER_SIZE], double x)
+{
+    const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const locale_t before = uselocale(c);
+
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(num, NUMBER_SIZE, "%.*g", digits, x);
+        if (strtod(num, NULL) == x)
+            break;
+    }
+    uselocale(before);
+    freelocale(c);
+}
+
+const char *row_field(const struct table *t, int column, const void *row, char num[NUMBER_SIZE])
+{
+    const struct column *c = &t->columns[column];
+    const char *at = (const char *)row + c->offset;
+    int64_t count;
+    double x;
+
+    if (column == 0)
+        return t->schema;
+    num[0] = '\0';
+    switch (c->type) {
+    case COLUMN_TEXT:
+        return at;
+    case COLUMN_I64:
+        memcpy(&count, at, sizeof(count));
+        if (count != I64_EMPTY)
+            snprintf(num, NUMBER_SIZE, "%" PRId64, count);
+        return num;
+    case COLUMN_REAL:
+        memcpy(&x, at, sizeof(x));
+        if (isfinite(x))
+            format_real(num, x);
+        return num;
+    }
+    return num;
+}
+
+/* Header (row == NULL) or row as CSV into f. */
+static void print_line(FILE *f, const struct table *t, const void *row)
+{
+    struct selection all;
+    const enum status st = columns_select(&all, t, NULL, NULL);
+
+    CHECK(st == OK);
+    if (row)
+        print_csv_row(f, t, &all, row);
+    else
+        print_csv_header(f, t, &all);
+}
+
+/* Close a memory stream that should hold `out`. */
+static enum status close_memory(FILE *f, struct bytes *out, struct err *e)
+{
+    const bool bad = ferror(f) != 0;
+    if (fclose(f) == 0 && !bad)
+        return OK;
+    free(out->data);
+    *out = (struct bytes){0};
+    return fail(e, E_NOMEM, "no memory for a line of a table");
+}
+
+enum status table_bytes(struct bytes *out, const struct table *t, const void *row, struct err *e)
+{
+    *out = (struct bytes){0};
+    FILE *f = open_memstream(&out->data, &out->n);
+    if (!f)
+        return fail(e, E_NOMEM, "no memory for a line of a table");
+    print_line(f, t, row);
+    return close_memory(f, out, e);
+}
+
+static enum status write_line(struct table_file *f, const void *row, struct err *e)
+{
+    struct bytes line;
+    enum status st = table_bytes(&line, f->table, row, e);
+    if (st == OK)
+        st = append_write(&f->out, line.data, line.n, e);
+    if (st == OK)
+        st = append_sync(&f->out, e);
+    free(line.data);
+    return st;
+}
+
+enum status table_create(struct table_file *f, const struct table *t, const char *dir,
+                         struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st = file_join(path, dir, t->file, e);
+
+    *f = (struct table_file){.table = t, .out = {.fd = -1}};
+    if (st == OK)
+        st = append_open(&f->out, path, true, e);
+    if (st == OK)
+        st = write_line(f, NULL, e);
+    if (st != OK)
+        append_close(&f->out, NULL);
+    return st;
+}
+
+/* Appending under another header would put numbers into the wrong columns. */
+static enum status check_header(const struct table *t, const char *path, const struct bytes *file,
+                                struct err *e)
+{
+    struct bytes header;
+    enum status st = table_bytes(&header, t, NULL, e);
+    if (st == OK && (file->n < header.n || memcmp(file->data, header.data, header.n) != 0))
+        st = fail(e, E_IO,
+                  "cannot append to %s: its header is not this program's  -> start a new run", path);
+    free(header.data);
+    return st;
+}
+
+enum status table_resume(struct table_file *f, const struct table *t, const char *dir,
+                         struct err *e)
+{
+    char path[FILE_PATH];
+    struct bytes file = {0};
+    struct rows rows = {0};
+    enum status st = file_join(path, dir, t->file, e);
+
+    *f = (struct table_file){.table = t, .out = {.fd = -1}};
+    if (st == OK)
+        st = table_cut_torn(path, NULL, e);
+    if (st == OK)
+        st = file_read(&file, path, e);
+    if (st == OK && file.n > 0)
+        st = csv_rows(&rows, t, path, file.data, file.n, e);
+    if (st == OK && file.n > 0)
+        st = check_header(t, path, &file, e);
+    if (st == OK)
+        st = append_open(&f->out, path, false, e);
+    if (st == OK && f->out.end == 0) /* killed before the header was there */
+        st = write_line(f, NULL, e);
+    if (st != OK)
+        append_close(&f->out, NULL);
+    rows_free(&rows);
+    free(file.data);
+    return st;
+}
+
+enum status table_write(struct table_file *f, const void *row, struct err *e)
+{
+    return write_line(f, row, e);
+}
+
+enum status table_close(struct table_file *f, struct err *e)
+{
+    return append_close(&f->out, e);
+}
+
+enum status table_replace(const struct table *t, const char *path, const void *rows, size_t n,
+                          struct err *e)
+{
+    struct bytes text = {0};
+    FILE *f = open_memstream(&text.data, &text.n);
+    if (!f)
+        return fail(e, E_NOMEM, "no memory for %s", path);
+    print_line(f, t, NULL);
+    for (size_t i = 0; i < n; i++)
+        print_line(f, t, (const char *)rows + i * t->row_size);
+
+    enum status st = close_memory(f, &text, e);
+    if (st == OK)
+        st = file_replace(path, text.data, text.n, e);
+    free(text.data);
+    return st;
+}

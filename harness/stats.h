@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statistics as pure functions of doubles, and the digest of one row's samples.
+ *
+ * Nothing here allocates: where room is needed the caller passes it as `work`. Where a number has
+ * no meaning (no values, too few of them, a NaN among them) the result is NAN, which the tables
+ * write as an empty field. "sorted" means ascending as stats_sort leaves it. */
+#ifndef STATS_H
+#define STATS_H
+
+#include "measure.h"
+
+/* A confidence level of 95 % by the percentile bootstrap, so many resamples. */
+enum { BOOTSTRAP_RESAMPLES = 1000 };
+
+/* Percentiles that fewer samples cannot carry (UX: files and columns). */
+enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
+
+/* Ascending, NaNs last: a NaN at the end is how the functions of sorted values see one. */
+void stats_sort(double *x, int n);
+
+double stats_median(const double *sorted, int n);
+
+/* Quantile p in [0, 1], type 7 of Hyndman and Fan 1996 (the default of R and NumPy): linear
+ * between the order statistics around (n-1) p. */
+double stats_quantile(const double *sorted, int n, double p);
+
+double stats_p90(const double *sorted, int n); /* NAN below P90_SAMPLES */
+double stats_p99(const double *sorted, int n); /* NAN below P99_SAMPLES */
+
+double stats_mean(const double *x, int n);
+double stats_stddev(const double *x, int n);  /* divisor n-1; NAN below two values */
+double stats_geomean(const double *x, int n); /* NAN unless every value is above 0 */
+
+/* Median absolute deviation from the median, raw: not multiplied by 1.4826. work [n]. */
+double stats_mad(const double *sorted, int n, double *work);
+
+/* 100 * (median of the second half / median of the first half - 1), x in the order of time; the
+ * middle one of an odd number belongs to neither. NAN below two values. work [n]. */
+double stats_drift_pct(const double *x, int n, double *work);
+
+/* An estimate between the ends of its 95 % interval. */
+struct interval {
+    double low, mid, high;
+};
+
+/* The median and its percentile-bootstrap interval, a pure function of (sorted, seed). One value
+ * has no interval: low and high are NAN. Two to five values give the whole range, which holds the
+ * true median in 50, 75, 87 and 94 % of all cases instead of 95. Samples that resemble their
+ * predecessors make the interval too narrow. work [n]. */
+struct interval stats_median_interval(const double *sorted, int n, uint64_t seed, double *work);
+
+/* The median over pairs of ln(after[i] / before[i]) and its interval; pairs are resampled, so what
+ * disturbs both alike cancels. NAN unless every value is above 0. work [2 n]. */
+struct interval stats_log_ratio(const double *after, const double *before, int n, uint64_t seed,
+                                double *work);
+
+/* Disturbed samples leave the statistics only while at least half of the samples, and at least
+ * five, remain; otherwise all count and the row is noisy.
+ *
+ * per_call [n] = wall_ns / calls of the samples that count, in their order; returns how many.
+ * `noisy` may be NULL. */
+int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy);
+
+/* The digest of one row, ns per call. Of no samples everything but the counts is NAN. */
+struct summary {
+    int samples, disturbed; /* all of them, and those of them that were preempted */
+    int used;               /* that the statistics below are made of */
+    bool noisy;             /* disturbed ones had to count: row marked ~, status_detail "noisy" */
+    double min, median, p90, p99, max, mean, stddev, mad;
+    double ci_low, ci_high; /* 95 % of the median */
+    double cpu_median;      /* thread CPU time */
+    double drift_pct;
+    int64_t switches; /* involuntary, of all samples */
+};
+enum { SUMMARY_WORK = 3 }; /* doubles of work per sample */
+struct summary summarize(const struct sample *s, int n, uint64_t seed, double *work);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything that asks hwloc: the shape of the machine, the CPUs that this process may use,
+ * pinning and memory placement. Which CPU a thread gets is decided in topo_plan.c. */
+#include "topo.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <hwloc.h>
+#include <limits.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct topo {
+    hwloc_topology_t hw;
+    hwloc_bitmap_t allowed;
+    struct topo_cpu *cpus;
+    int n_cpus;
+    bool native;
+};
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+/* The CPUs that the OpenMP runtime would place threads on, if the environment gave it places. */
+static void add_openmp_places(hwloc_bitmap_t set)
+{
+    const int places = omp_get_num_places();
+
+    for (int p = 0; p < places; p++) {
+        const int n = omp_get_place_num_procs(p);
+        int *ids = n > 0 ? malloc((size_t)n * sizeof(*ids)) : NULL;
+
+        if (!ids)
+            continue;
+        omp_get_place_proc_ids(p, ids);
+        for (int i = 0; i < n; i++)
+            hwloc_bitmap_set(set, (unsigned)ids[i]);
+        free(ids);
+    }
+}
+
+/* allowed = cpuset and affinity; the affinity is widened again to what it was before the OpenMP
+ * runtime bound the initial thread, because our children inherit it. */
+static enum status find_allowed(struct topo *t, struct err *e)
+{
+    enum status st = OK;
+    hwloc_bitmap_t bound = hwloc_bitmap_alloc(), before = hwloc_bitmap_alloc();
+
+    hwloc_bitmap_copy(t->allowed, hwloc_topology_get_allowed_cpuset(t->hw));
+    if (!t->native)
+        goto out;
+    if (hwloc_get_cpubind(t->hw, bound, HWLOC_CPUBIND_THREAD) != 0) {
+        st = fail(e, E_UNSUPPORTED,
+                  "cannot read this thread's CPU affinity (%s)  -> "
+                  "run on Linux with sched_getaffinity allowed",
+                  strerror(errno));
+        goto out;
+    }
+    hwloc_bitmap_copy(before, bound);
+    add_openmp_places(before);
+    hwloc_bitmap_and(t->allowed, t->allowed, before);
+    if (!hwloc_bitmap_isequal(before, bound) &&
+        hwloc_set_cpubind(t->hw, t->allowed, HWLOC_CPUBIND_THREAD) != 0)
+        st = fail(e, E_UNSUPPORTED,
+                  "cannot undo the affinity that OpenMP set at program start (%s)  -> unset "
+                  "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY",
+                  strerror(errno));
+out:
+    hwloc_bitmap_free(bound);
+    hwloc_bitmap_free(before);
+    return st;
+}
+
+static int logical(hwloc_obj_t obj) { return obj ? (int)obj->logical_index : -1; }
+
+/* A CPU may belong to several nodes (HBM beside DRAM): the first one counts. */
+static hwloc_obj_t node_of(const struct topo *t, hwloc_obj_t pu)
+{
+    for (hwloc_obj_t n = NULL; (n = hwloc_get_next_obj_by_type(t->hw, HWLOC_OBJ_NUMANODE, n));)
+        if (hwloc_bitmap_isincluded(pu->cpuset, n->cpuset))
+            return n;
+    return NULL;
+}
+
+static void fill_cpus(struct topo *t)
+{
+    struct topo_cpu *const s = t->cpus;
+    int n = 0;
+
+    for (hwloc_obj_t pu = NULL; (pu = hwloc_get_next_obj_by_type(t->hw, HWLOC_OBJ_PU, pu));) {
+        if (!hwloc_bitmap_isset(t->allowed, pu->os_index))
+            continue;
+        const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_CORE, pu);
+        const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_PACKAGE, pu);
+        const hwloc_obj_t node = node_of(t, pu);
+
+        s[n] = (struct topo_cpu){
+            .cpu = (int)pu->os_index,
+            .core = logical(core ? core : pu),
+            .node = max_int(logical(node), 0),
+            .package = max_int(logical(package), 0),
+        };
+        for (int i = 0; i < n; i++)
+            s[n].sibling += s[i].core == s[n].core;
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        int first = s[i].node;
+        for (int j = 0; j < n; j++)
+            if (s[j].package == s[i].package)
+                first = min_int(first, s[j].node);
+        s[i].node_rank = s[i].node - first;
+        for (int j = 0; j < i; j++)
+            s[i].turn += s[j].sibling == s[i].sibling && s[j].package == s[i].package &&
+                         s[j].node == s[i].node;
+    }
+    t->n_cpus = n;
+}
+
+enum status topo_open(struct topo **out, const char *synthetic, struct err *e)
+{
+    enum status st = OK;
+    struct topo *t = calloc(1, sizeof(*t));
+
+    *out = NULL;
+    if (!t || !(t->allowed = hwloc_bitmap_alloc()) || hwloc_topology_init(&t->hw) != 0) {
+        st = fail(e, E_NOMEM, "no memory for the machine's topology  -> free some");
+        goto out;
+    }
+    if (synthetic && hwloc_topology_set_synthetic(t->hw, synthetic) != 0) {
+        st = fail(e, E_USAGE, "\"%s\" describes no machine  -> e.g. \"numa:2 core:32 pu:2\"",
+                  synthetic);
+        goto out;
+    }
+    hwloc_topology_set_flags(t->hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    if (hwloc_topology_load(t->hw) != 0) {
+        st = fail(e, E_UNSUPPORTED, "hwloc cannot read this machine (%s)  -> see: lstopo",
+                  strerror(errno));
+        goto out;
+    }
+    t->native = hwloc_topology_is_thissystem(t->hw);
+    st = find_allowed(t, e);
+    if (st != OK)
+        goto out;
+    t->cpus = calloc((size_t)hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PU), sizeof(*t->cpus));
+    if (!t->cpus) {
+        st = fail(e, E_NOMEM, "no memory for the machine's topology  -> free some");
+        goto out;
+    }
+    fill_cpus(t);
+    *out = t;
+    return OK;
+out:
+    topo_close(t);
+    return st;
+}
+
+void topo_close(struct topo *t)
+{
+    if (!t)
+        return;
+    if (t->hw)
+        hwloc_topology_destroy(t->hw);
+    hwloc_bitmap_free(t->allowed);
+    free(t->cpus);
+    free(t);
+}
+
+/* ---- facts -------------------------------------------------------------------------------- */
+
+/* hwloc's list format, with "..." where it did not fit. */
+static void format_set(hwloc_const_bitmap_t set, char *buf, size_t size)
+{
+    if (hwloc_bitmap_list_snprintf(buf, size, set) >= (int)size && size > 3)
+        memcpy(buf + size - 4, "...", 4);
+}
+
+static size_t cache_bytes(const struct topo *t, hwloc_obj_type_t type)
+{
+    const hwloc_obj_t pu =
+        t->n_cpus ? hwloc_get_pu_obj_by_os_index(t->hw, (unsigned)t->cpus[0].cpu) : NULL;
+    const hwloc_obj_t cache = pu ? hwloc_get_ancestor_obj_by_type(t->hw, type, pu) : NULL;
+
+    return cache ? (size_t)cache->attr->cache.size : 0;
+}
+
+void topo_facts(const struct topo *t, struct topo_facts *f)
+{
+    *f = (struct topo_facts){
+        .packages = max_int(hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PACKAGE), 1),
+        .numa_nodes = hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_NUMANODE),
+        .cores = hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_CORE),
+        .cpus = hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PU),
+        .allowed_cpus = t->n_cpus,
+        .l1d_bytes = cache_bytes(t, HWLOC_OBJ_L1CACHE),
+        .l2_bytes = cache_bytes(t, HWLOC_OBJ_L2CACHE),
+        .l3_bytes = cache_bytes(t, HWLOC_OBJ_L3CACHE),
+        .l3_count = hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_L3CACHE),
+    };
+    if (f->cores == 0)
+        f->cores = f->cpus;
+    for (int i = 0; i < t->n_cpus; i++)
+        f->allowed_cores += t->cpus[i].sibling == 0;
+    f->smt = f->cpus > f->cores;
+    format_set(t->allowed, f->cpuset, sizeof(f->cpuset));
+}
+
+void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size)
+{
+    const hwloc_obj_t node = hwloc_get_obj_by_type(t->hw, HWLOC_OBJ_NUMANODE, (unsigned)i);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    CHECK(node != NULL);
+    hwloc_bitmap_and(set, node->cpuset, t->allowed);
+    *number = (int)node->os_index;
+    format_set(set, cpus, size);
+    hwloc_bitmap_free(set);
+}
+
+const struct topo_cpu *topo_cpus(const struct topo *t, int *n)
+{
+    *n = t->n_cpus;
+    return t->cpus;
+}
+
+/* ---- acting ------------------------------------------------------------------------------- */
+
+int topo_where(const struct topo *t)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    int cpu = -1;
+
+    if (hwloc_get_last_cpu_location(t->hw, set, HWLOC_CPUBIND_THREAD) == 0)
+        cpu = hwloc_bitmap_first(set);
+    hwloc_bitmap_free(set);
+    return cpu;
+}
+
+enum status topo_pin(const struct topo *t, int cpu, struct err *e)
+{
+    hwloc_bitmap_t set;
+    int failed, now;
+
+    if (cpu < 0)
+        return OK;
+    set = hwloc_bitmap_alloc();
+    hwloc_bitmap_set(set, (unsigned)cpu);
+    failed = hwloc_set_cpubind(t->hw, set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT);
+    hwloc_bitmap_free(set);
+    if (failed)
+        return fail(e, E_UNSUPPORTED, "cannot pin a thread to CPU %d (%s)  -> --pin none", cpu,
+                    strerror(errno));
+    now = topo_where(t);
+    if (now != cpu)
+        return fail(e, E_UNSUPPORTED, "a thread pinned to CPU %d runs on CPU %d  -> --pin none",
+                    cpu, now);
+    return OK;
+}
+
+/* The nodes that a policy means. */
+static enum status node_set(const struct topo *t, const char *policy, int cpu, hwloc_bitmap_t nodes,
+                            struct err *e)
+{
+    if (strcmp(policy, "local") == 0) {
+        const hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(t->hw, (unsigned)cpu);
+        CHECK(pu != NULL);
+        hwloc_bitmap_copy(nodes, pu->nodeset);
+        return OK;
+    }
+    hwloc_bitmap_copy(nodes, hwloc_topology_get_allowed_nodeset(t->hw));
+    if (strcmp(policy, "interleave") == 0)
+        return OK;
+
+    char *end, names[128];
+    const long node = strtol(policy, &end, 10);
+
+    format_set(nodes, names, sizeof(names));
+    if (!isdigit((unsigned char)*policy) || *end || node > INT_MAX ||
+        !hwloc_bitmap_isset(nodes, (unsigned)node))
+        return fail(e, E_USAGE,
+                    "--membind %s: no such NUMA node here (nodes %s)  -> local, interleave, or one "
+                    "of %s",
+                    policy, names, names);
+    hwloc_bitmap_only(nodes, (unsigned)node);
+    return OK;
+}
+
+enum status topo_membind(const struct topo *t, const char *policy, int cpu, void *base, size_t size,
+                         struct err *e)
+{
+    enum status st;
+    hwloc_bitmap_t nodes;
+
+    if (cpu < 0 && strcmp(policy, "local") == 0)
+        return OK;
+    nodes = hwloc_bitmap_alloc();
+    st = node_set(t, policy, cpu, nodes, e);
+    /* With one node every policy is already fulfilled, and containers may forbid the call. */
+    if (st == OK && hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_NUMANODE) > 1 &&
+        hwloc_set_area_membind(t->hw, base, size, nodes,
+                               strcmp(policy, "interleave") == 0 ? HWLOC_MEMBIND_INTERLEAVE
+                                                                 : HWLOC_MEMBIND_BIND,
+                               HWLOC_MEMBIND_BYNODESET) != 0)
+        st = fail(e, E_UNSUPPORTED,
+                  "cannot place %zu bytes with --membind %s (%s)  -> allow mbind (containers: "
+                  "CAP_SYS_NICE), or --pin none --membind local",
+                  size, policy, strerror(errno));
+    hwloc_bitmap_free(nodes);
+    return st;
+}
+
+void topo_format_cpus(const int *cpus, int n, char *buf, size_t size)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    for (int i = 0; i < n; i++)
+        if (cpus[i] >= 0)
+            hwloc_bitmap_set(set, (unsigned)cpus[i]);
+    format_set(set, buf, size);
+    hwloc_bitmap_free(set);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pin plans: from a policy and a number of threads to CPU numbers. Arithmetic over the list of
+ * allowed CPUs; nothing here touches the machine. */
+#include "topo.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_compact(const void *pa, const void *pb)
+{
+    const struct topo_cpu *a = pa, *b = pb;
+
+    if (a->sibling != b->sibling)
+        return a->sibling - b->sibling;
+    return a->core != b->core ? a->core - b->core : a->cpu - b->cpu;
+}
+
+static int by_scatter(const void *pa, const void *pb)
+{
+    const struct topo_cpu *a = pa, *b = pb;
+
+    if (a->sibling != b->sibling)
+        return a->sibling - b->sibling;
+    if (a->turn != b->turn)
+        return a->turn - b->turn;
+    if (a->node_rank != b->node_rank)
+        return a->node_rank - b->node_rank;
+    return a->package != b->package ? a->package - b->package : a->cpu - b->cpu;
+}
+
+static enum status plan_sorted(const struct topo *t, int (*order)(const void *, const void *),
+                               int threads, int *cpus, struct err *e)
+{
+    int n;
+    const struct topo_cpu *const all = topo_cpus(t, &n);
+    struct topo_cpu *sorted;
+
+    if (threads > n) {
+        struct topo_facts f;
+        topo_facts(t, &f);
+        return fail(e, E_USAGE,
+                    "%d threads wanted, %d CPU%s allowed (cpuset %s)  -> --threads %d, or --pin "
+                    "none to oversubscribe knowingly",
+                    threads, n, n == 1 ? "" : "s", f.cpuset, n);
+    }
+    sorted = malloc((size_t)n * sizeof(*sorted));
+    if (!sorted)
+        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    memcpy(sorted, all, (size_t)n * sizeof(*sorted));
+    qsort(sorted, (size_t)n, sizeof(*sorted), order);
+    for (int i = 0; i < threads; i++)
+        cpus[i] = sorted[i].cpu;
+    free(sorted);
+    return OK;
+}
+
+/* Digits at *text, moving it behind them; -1 where there are none or too many. */
+static int read_number(const char **text)
+{
+    char *end;
+    long n;
+
+    if (!isdigit((unsigned char)**text))
+        return -1;
+    n = strtol(*text, &end, 10);
+    *text = end;
+    return n < INT_MAX ? (int)n : -1;
+}
+
+static bool is_allowed(const struct topo *t, int cpu)
+{
+    int n;
+    const struct topo_cpu *const c = topo_cpus(t, &n);
+
+    for (int i = 0; i < n; i++)
+        if (c[i].cpu == cpu)
+            return true;
+    return false;
+}
+
+static enum status bad_list(const char *list, struct err *e)
+{
+    return fail(e, E_USAGE,
+                "--pin \"%s\" is neither a policy nor a list of CPUs  -> compact, scatter, none, "
+                "or e.g. 0,2-3",
+                list);
+}
+
+static enum status not_allowed(const struct topo *t, const char *list, int cpu, struct err *e)
+{
+    struct topo_facts f;
+
+    topo_facts(t, &f);
+    return fail(e, E_USAGE,
+                "--pin %s: CPU %d is not allowed (cpuset %s)  -> name CPUs of %s, or --pin compact",
+                list, cpu, f.cpuset, f.cpuset);
+}
+
+/* "0,2-3" in the order written, into named[0..*n). No CPU twice and none that is not allowed, so
+ * `room` for all allowed CPUs is enough. */
+static enum status read_list(const struct topo *t, const char *list, int *named, int room, int *n,
+                             struct err *e)
+{
+    const char *p = list;
+
+    for (*n = 0;; p++) {
+        const int lo = read_number(&p);
+        int hi = lo;
+
+        if (lo >= 0 && *p == '-') {
+            p++;
+            hi = read_number(&p);
+        }
+        if (lo < 0 || hi < lo || (*p && *p != ','))
+            return bad_list(list, e);
+        for (int cpu = lo; cpu <= hi; cpu++) {
+            if (!is_allowed(t, cpu))
+                return not_allowed(t, list, cpu, e);
+            for (int i = 0; i < *n; i++)
+                if (named[i] == cpu)
+                    return fail(e, E_USAGE,
+                                "--pin %s names CPU %d twice  -> each CPU once, or --pin none to "
+                                "oversubscribe knowingly",
+                                list, cpu);
+            CHECK(*n < room);
+            named[(*n)++] = cpu;
+        }
+        if (!*p)
+            return OK;
+    }
+}
+
+/* Thread i goes to the i-th CPU as written; a list may name more CPUs than there are threads. */
+static enum status plan_list(const struct topo *t, const char *list, int threads, int *cpus,
+                             struct err *e)
+{
+    enum status st;
+    int room, n;
+    int *named;
+
+    topo_cpus(t, &room);
+    named = malloc((size_t)max_int(room, 1) * sizeof(*named));
+    if (!named)
+        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    st = read_list(t, list, named, room, &n, e);
+    if (st == OK && n < threads)
+        st = fail(e, E_USAGE,
+                  "%d threads wanted, --pin %s names %d CPU%s  -> --threads %d, or name more CPUs",
+                  threads, list, n, n == 1 ? "" : "s", n);
+    if (st == OK)
+        memcpy(cpus, named, (size_t)threads * sizeof(*cpus));
+    free(named);
+    return st;
+}
+
+enum status topo_plan(const struct topo *t, const char *policy, int threads, int *cpus,
+                      struct err *e)
+{
+    CHECK(threads >= 1);
+    if (strcmp(policy, "compact") == 0)
+        return plan_sorted(t, by_compact, threads, cpus, e);
+    if (strcmp(policy, "scatter") == 0)
+        return plan_sorted(t, by_scatter, threads, cpus, e);
+    if (strcmp(policy, "none") != 0)
+        return plan_list(t, policy, threads, cpus, e);
+    for (int i = 0; i < threads; i++)
+        cpus[i] = -1;
+    return OK;
+}

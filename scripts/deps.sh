@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# deps.sh [lint] [clang] [qemu] [all]: install the Debian packages that are missing. Without words:
+# what the build, the tests and the plots need. Silent when nothing is missing.
+set -eu
+
+packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
+          libzstd-dev libopenblas-openmp-dev libdnnl-dev gnuplot-nox)
+lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
+clang=(clang libomp-dev libclang-rt-14-dev)
+qemu=(qemu-user)
+
+for word in "$@"; do
+    case $word in
+    lint) packages+=("${lint[@]}") ;;
+    clang) packages+=("${clang[@]}") ;;
+    qemu) packages+=("${qemu[@]}") ;;
+    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}") ;;
+    *)
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, all" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "deps.sh: not a Debian system  -> install the equivalents of: ${packages[*]}" >&2
+    exit 0
+fi
+
+missing=()
+for p in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "deps.sh: not root and no sudo  -> as root: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+
+echo "deps.sh: installing ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1; }
+# The package lists of a fresh image are empty or old: refresh them only when they do not do.
+if ! apt install --no-install-recommends "${missing[@]}" &&
+    ! { apt update && apt install --no-install-recommends "${missing[@]}"; }; then
+    tail -n 20 "$log" >&2
+    echo "deps.sh: apt-get could not install ${missing[*]}  -> see above" >&2
+    exit 1
+fi

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# test.sh BUILD [CRITERION OPTION...]: run BUILD/run_tests, name every skip, end with
+# "N passed, N failed, N skipped". Criterion's own last line leaves out skips: its TAP report has them.
+# The suites find the program under test in $BENCH.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=$1
+shift
+tap=$build/tests.tap
+reports=$PWD/$build/sanitizer
+rm -f "$tap" "$reports".*
+
+export BENCH="$PWD/$build/bench"
+export OMP_WAIT_POLICY=passive # suites run side by side: a spinning team would starve its neighbour
+# Reports go to files: a leak is found after Criterion took the test's result, and a child of the
+# program under test may have no stderr.
+export ASAN_OPTIONS="log_path=$reports:detect_leaks=1"
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
+export UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1"
+"$build/run_tests" --tap="$tap" --short-filename "$@" </dev/null
+rc=$?
+n_reports=$(find "$build" -maxdepth 1 -name 'sanitizer.*' -print -exec cat {} + | tee /dev/stderr | grep -c "^$build/sanitizer\.")
+
+# A runner that died early leaves tests without a line; a failure outside any test leaves only rc.
+awk -v rc="$rc" -v n_reports="$n_reports" '
+    /^1\.\.[0-9]+/  { planned = substr($1, 4) }
+    /^not ok /      { failed++; next }
+    /^ok .*# SKIP / { skipped++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
+    /^ok /          { passed++ }
+    END {
+        for (w in why) print "skipped " w (why[w] > 1 ? " (" why[w] " times)" : "") | "sort"
+        close("sort")
+        lost = planned - passed - failed - skipped
+        if (lost > 0) { print "tests without a result: " lost; failed += lost }
+        if (n_reports > 0) { print "sanitizer reports: " n_reports; failed += n_reports }
+        if (rc != 0 && !failed) { print "the test runner ended with status " rc; failed = 1 }
+        if (planned == 0) { print "no test ran"; failed++ }
+        printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+        exit failed > 0
+    }' "$tap" 2>&1 || exit 1

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of backends, inheritance, and the costs of one attention. */
+#include "backend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct backend *const backends[] = {
+    &backend_ref,
+    &backend_avx2,
+    &backend_avx512,
+#if HAVE_OPENBLAS
+    &backend_openblas,
+#endif
+    NULL,
+};
+
+const char *const op_name[OP_COUNT] = {
+#define X(op, type) #op,
+    OPS(X)
+#undef X
+};
+
+const struct backend *backend_find(const char *name)
+{
+    for (int i = 0; backends[i]; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return backends[i];
+    return NULL;
+}
+
+enum status backend_usable(const struct backend *b, struct err *e)
+{
+    char cpu[64];
+
+    if (b->incomplete)
+        return fail(e, E_UNSUPPORTED, "backend %s: %s  -> choose another, or auto", b->name,
+                    b->incomplete);
+    if (b->needs > cpu_isa_unmasked()) {
+        cpu_name(cpu, sizeof(cpu));
+        return fail(e, E_UNSUPPORTED,
+                    "backend %s needs %s; this CPU (%s) lacks some of it  -> use --backend auto",
+                    b->name, isa_needs[b->needs], cpu);
+    }
+    if (b->needs > cpu_isa())
+        return fail(e, E_UNSUPPORTED, "backend %s is above --max-isa %s  -> raise it, or auto",
+                    b->name, isa_name[cpu_isa()]);
+    return OK;
+}
+
+/* ---- inheritance -------------------------------------------------------------------------- */
+
+/* "simd" names the highest level that may run here. */
+static const struct backend *parent_of(const struct backend *b)
+{
+    static const struct backend *const simd[ISA_COUNT] = {&backend_ref, &backend_avx2,
+                                                          &backend_avx512};
+
+    if (!b->inherits)
+        return NULL;
+    return strcmp(b->inherits, "simd") == 0 ? simd[cpu_isa()] : backend_find(b->inherits);
+}
+
+static void inherit(struct engine *g)
+{
+    for (const struct backend *b = g->backend; b; b = parent_of(b)) {
+#define X(op, type)                                                                                \
+    if (!g->ops.op && b->ops.op) {                                                                 \
+        g->ops.op = b->ops.op;                                                                     \
+        g->from[OP_##op] = b->name;                                                                \
+    }
+        OPS(X)
+#undef X
+        if (!g->attn)
+            g->attn = b->attn;
+    }
+}
+
+enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
+                        struct err *e)
+{
+    const struct backend *b = backend_find(name);
+
+    if (!b)
+        return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> see: bench list backends",
+                    name);
+    enum status st = backend_usable(b, e);
+    if (st == OK && b->open)
+        st = b->open(threads, e);
+    if (st != OK)
+        return st;
+    *g = (struct engine){.backend = b, .impl = impl, .threads = threads};
+    g->isa = b->core_isa ? b->core_isa() : b->needs;
+    inherit(g);
+    for (int op = 0; op < OP_COUNT; op++)
+        CHECK(g->from[op]);
+    CHECK(g->attn);
+    return OK;
+}
+
+enum status engine_attn(const struct engine *g, const struct attn *a,
+                        const struct attn_impl **impl, struct err *e)
+{
+    char refusals[256] = "", names[128] = "";
+
+    for (int i = 0; g->attn[i]; i++) {
+        const struct attn_impl *candidate = g->attn[i];
+        const char *why = "";
+        const size_t n = strlen(refusals), m = strlen(names);
+        snprintf(names + m, sizeof(names) - m, "%s%s", m ? ", " : "", candidate->name);
+        if (g->impl && strcmp(g->impl, candidate->name) != 0)
+            continue;
+        if (candidate->accepts(a, &why)) {
+            *impl = candidate;
+            return OK;
+        }
+        snprintf(refusals + n, sizeof(refusals) - n, "%s%s: %s", n ? "; " : "", candidate->name,
+                 why);
+    }
+    if (refusals[0] == '\0')
+        return fail(e, E_UNSUPPORTED, "backend %s has no implementation \"%s\"  -> it has %s",
+                    g->backend->name, g->impl, names);
+    return fail(e, E_UNSUPPORTED, "backend %s cannot run this attention (%s)  -> another backend",
+                g->backend->name, refusals);
+}
+
+/* ---- attention: cost and size ------------------------------------------------------------- */
+
+double attn_pairs(const struct attn *a)
+{
+    double pairs = 0;
+
+    for (int i = 0; i < a->L; i++) {
+        const int hi = a->causal ? a->M + i + 1 : a->M + a->L;
+        const int lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
+        pairs += hi - lo;
+    }
+    return pairs;
+}
+
+/* A table term costs a product per pair where every pair has its own row (Transformer-XL), a
+ * product per table row and an addition per pair where many pairs share one (Shaw): the cheaper. */
+static double table_flop(const struct attn *a, double pairs)
+{
+    const double rows = min_int(a->R, a->M + a->L) + (a->causal ? 0 : min_int(a->Rf, a->L - 1));
+    const double per_pair = 2 * pairs * a->dh;
+    const double per_row = 2.0 * a->L * rows * a->dh + pairs;
+
+    return per_pair < per_row ? per_pair : per_row;
+}
+
+double attn_flop(const struct attn *a)
+{
+    const double pairs = attn_pairs(a);
+    double per_head = 4 * pairs * a->dh; /* q.k and p.v */
+
+    if (a->rel_k)
+        per_head += table_flop(a, pairs);
+    if (a->rel_v)
+        per_head += table_flop(a, pairs);
+    return a->B * a->H * per_head;
+}
+
+double attn_bytes(const struct attn *a)
+{
+    const double K = a->M + a->L;
+    const double rows = min_int(a->R, a->M + a->L) + a->Rf;
+    const double tables = (a->rel_head ? a->H : 1) * rows * a->dh;
+    double floats = 2.0 * a->B * a->L * a->H * a->dh      /* q, o */
+                    + 2.0 * a->B * K * a->Hkv * a->dh;    /* k, v */
+
+    floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0);
+    if (a->bias)
+        floats += (a->bias_head ? a->H : 1) * rows;
+    return 4 * floats;
+}
+
+void attn_resize(struct attn *a, int L, int M)
+{
+    const int cut = max_int(0, a->R - (L + M)); /* farthest rows: distances that cannot occur */
+
+    a->L = L;
+    a->M = M;
+    a->R -= cut;
+    if (a->rel_k)
+        a->rel_k += (ptrdiff_t)cut * a->dh;
+    if (a->rel_v)
+        a->rel_v += (ptrdiff_t)cut * a->dh;
+    if (a->bias)
+        a->bias += cut;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The execution side of the seam. A position scheme describes relative attention as data (`struct
+ * attn`); a backend executes that data and has never heard of a scheme. A backend is a table of
+ * operations; what it lacks comes from the backend it inherits. */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include "../base/base.h"
+#include "../base/cpu.h"
+
+struct engine;
+
+/* ---- attention ------------------------------------------------------------------------------
+ *
+ *   x[i,j] = (q_i + u) . k_j + (q_i + w) . rel_k[dist]                 dist = M + i - j
+ *   s[i,j] = scale * x[i,j] + bias[dist]
+ *   o_i    = sum_j p_ij (v_j + rel_v[dist])                            p = softmax over visible j
+ *
+ * NULL removes a term. Key j is visible to query i if !causal or dist >= 0, and window == 0 or
+ * dist < window. Tables have R + Rf rows, farthest past first: distance n >= 0 is row
+ * R-1 - min(n, R-1), the future distance -n is row R-1 + min(n, Rf). So Shaw's full table is
+ * R = clip+1, Rf = clip; its causal one Rf = 0; Transformer-XL's is R = K, or with clamp_len c
+ * R = min(K, c+1). Row index as a function of j: clamp(j + R-1-M-i, 0, R+Rf-1), hence contiguous.
+ * VARIANTS section 1; u and w are the papers' u and v. */
+struct stride {
+    ptrdiff_t batch, row; /* floats */
+};
+struct attn {
+    int B, H, L, M, dh; /* sequences, heads, queries, remembered keys, head width */
+    int Hkv;            /* heads of k and v; divides H */
+    int window;         /* 0 = off */
+    int R, Rf;
+    bool causal;
+    float scale;
+    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh], K = M+L */
+    struct stride q_at, k_at, v_at, o_at;
+    const float *u, *w;         /* [H,dh] */
+    const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */
+    ptrdiff_t rel_head;         /* floats between heads' tables, 0 = shared */
+    const float *bias;          /* [H, R+Rf] */
+    ptrdiff_t bias_head;        /* floats between heads' biases, 0 = shared */
+    float *o;                   /* [B,L,H,dh] */
+    float *lse;                 /* log-sum-exp of the scores [B,H,L], or NULL */
+};
+
+/* Visible (query, key) pairs of one head of one sequence. */
+double attn_pairs(const struct attn *a);
+
+/* Useful FLOP of one forward call, VARIANTS 6.1: masked pairs, exp and softmax not counted. */
+double attn_flop(const struct attn *a);
+
+/* Compulsory bytes of one forward call, VARIANTS 6.3: q, k, v, o and the tables, once each. */
+double attn_bytes(const struct attn *a);
+
+/* The same attention for a shorter past or segment: tables are cut to the distances that exist.
+ * Strides and pointers to q, k, v, o stay. */
+void attn_resize(struct attn *a, int L, int M);
+
+/* Bytes an implementation wants besides the operands. */
+struct attn_need {
+    size_t scores_bytes;  /* materialised scores */
+    size_t scratch_bytes; /* everything else */
+};
+
+/* An ordered list; the first that accepts wins, and its name lands in the CSV column `impl`. */
+struct attn_impl {
+    const char *name;
+    /* False with a reason in *why_not (one static line). */
+    bool (*accepts)(const struct attn *a, const char **why_not);
+    struct attn_need (*need)(const struct attn *a, int threads);
+    /* `scratch` is 64-byte aligned, scores_bytes + scratch_bytes long, in any state. */
+    void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
+};
+
+/* ---- dense and row operations ------------------------------------------------------------- */
+
+/* c = alpha * op(a) op(b) + beta * c;  op(a) [m,k], op(b) [k,n], c [m,n], row-major, op = transpose
+ * where ta/tb. A weight W [out,in] acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
+ * threads = 1 may be called from inside a parallel region. */
+struct gemm {
+    bool ta, tb;
+    int m, n, k;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    ptrdiff_t lda, ldb, ldc;
+    int threads;
+};
+
+/* Softmax along rows of scores, in place. Row i sees columns [lo_i, hi_i), the rest of [0, cols)
+ * becomes 0; an empty row is all 0. Before the softmax s += rel[i][r] + bias[r],
+ * r = clamp(j + shift - i, 0, n_rel-1), where given. With slope = 1 lo and hi move right by one per
+ * row (causal), with 0 they stay; both are clipped to [0, cols]. */
+struct softmax {
+    float *s;
+    ptrdiff_t ld;
+    int rows, cols;
+    int lo, hi;             /* row 0 */
+    int lo_slope, hi_slope; /* 0 or 1 per row */
+    const float *rel;       /* [rows, n_rel] or NULL */
+    ptrdiff_t rel_ld;
+    const float *bias;      /* [n_rel] or NULL */
+    int n_rel, shift;
+    float *lse;             /* [rows] or NULL */
+    int threads;
+};
+
+/* y = LN(x + add) (.) weight + bias over the last axis, biased variance, eps inside the root
+ * (VARIANTS 0). add may be NULL; y may be x or add. Rows are contiguous. */
+struct norm {
+    float *y;
+    const float *x, *add, *weight, *bias;
+    int rows, n;
+    float eps;
+    int threads;
+};
+
+/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add. */
+enum act_kind { ACT_NONE, ACT_RELU };
+struct act {
+    enum act_kind kind;
+    float *y;
+    const float *x, *bias, *add;
+    int rows, n;
+    int threads;
+};
+
+/* The element-wise half of the gates of VARIANTS 2.1; a and c are pre-activations, b the bias bg.
+ *   INPUT    sigma(a) x + y                    HIGHWAY  t x + (1-t) y, t = sigma(a + b)
+ *   OUTPUT   x + sigma(a - b) y                SIGTANH  x + sigma(a - b) tanh(c)
+ *   RESET    sigma(a) x                        UPDATE   (1-z) x + z tanh(c), z = sigma(a - b)
+ * out may be any of the inputs. Rows contiguous. */
+enum gate_kind { GATE_INPUT, GATE_OUTPUT, GATE_HIGHWAY, GATE_SIGTANH, GATE_RESET, GATE_UPDATE };
+struct gate_op {
+    enum gate_kind kind;
+    float *out;
+    const float *x, *y, *a, *c, *b;
+    int rows, n;
+    int threads;
+};
+
+/* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats (VARIANTS 3.1). */
+struct nll_op {
+    float *nll;
+    const float *logits; /* [rows, n] contiguous */
+    const int32_t *target;
+    int rows, n;
+    int threads;
+};
+
+/* One list makes the table, the names and the inheritance. X(member, argument type) */
+#define OPS(X)                                                                                     \
+    X(gemm, gemm)                                                                                  \
+    X(softmax, softmax)                                                                            \
+    X(norm, norm)                                                                                  \
+    X(act, act)                                                                                    \
+    X(gate, gate_op)                                                                               \
+    X(nll, nll_op)
+
+struct ops {
+#define X(op, type) void (*op)(const struct type *);
+    OPS(X)
+#undef X
+};
+enum op {
+#define X(op, type) OP_##op,
+    OPS(X)
+#undef X
+        OP_COUNT
+};
+extern const char *const op_name[OP_COUNT];
+
+/* ---- backends ----------------------------------------------------------------------------- */
+
+struct backend {
+    const char *name, *about;
+    const char *inherits;   /* NULL: nothing; "simd": the best of ref < avx2 < avx512 allowed here */
+    enum isa needs;         /* instructions that its own code may execute */
+    const char *incomplete; /* why it cannot be chosen for a cell yet; NULL = it can */
+    /* Per-process preparation and the check that what it needs is really there; may be NULL. */
+    enum status (*open)(int threads, struct err *e);
+    /* The library's own name for what it runs ("SkylakeX"), and the ISA level of it; may be NULL. */
+    const char *(*core)(void);
+    enum isa (*core_isa)(void);
+    struct ops ops;                      /* NULL members are inherited */
+    const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
+};
+
+extern const struct backend *const backends[]; /* in display order, NULL-terminated */
+extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_openblas;
+
+/* NULL where there is no such backend in this build. */
+const struct backend *backend_find(const char *name);
+
+/* OK if cells may name it on this machine and build; otherwise E_UNSUPPORTED with the reason. */
+enum status backend_usable(const struct backend *b, struct err *e);
+
+/* A backend opened in this process: its operations with inheritance resolved. */
+struct engine {
+    const struct backend *backend;
+    struct ops ops;
+    const char *from[OP_COUNT]; /* the backend that provides each op */
+    const struct attn_impl *const *attn;
+    const char *impl; /* only this attention implementation; NULL = the first that accepts */
+    int threads;
+    enum isa isa; /* level of the kernels that dominate its time: the CSV's isa_used */
+};
+
+/* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or when `impl` is not one of its own. */
+enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
+                        struct err *e);
+
+/* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
+enum status engine_attn(const struct engine *g, const struct attn *a,
+                        const struct attn_impl **impl, struct err *e);
+
+#endif

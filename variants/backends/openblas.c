@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * OpenBLAS: matrix products by cblas_sgemm, everything else from the best SIMD level. Only the
+ * OpenMP build will do: it shares libgomp (or libomp) with our own regions, so the pool is one and
+ * pinned once; the pthread build keeps threads of its own that nobody can pin. */
+#include "composed.h"
+
+#include <cblas.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void gemm_openblas(const struct gemm *g)
+{
+    if (g->m == 1 && !g->ta) { /* one row: OpenBLAS streams the matrix faster through sgemv */
+        cblas_sgemv(CblasRowMajor, g->tb ? CblasNoTrans : CblasTrans, g->tb ? g->n : g->k,
+                    g->tb ? g->k : g->n, g->alpha, g->b, (blasint)g->ldb, g->a, 1, g->beta, g->c,
+                    1);
+        return;
+    }
+    cblas_sgemm(CblasRowMajor, g->ta ? CblasTrans : CblasNoTrans, g->tb ? CblasTrans : CblasNoTrans,
+                g->m, g->n, g->k, g->alpha, g->a, (blasint)g->lda, g->b, (blasint)g->ldb, g->beta,
+                g->c, (blasint)g->ldc);
+}
+
+static enum status open_openblas(int threads, struct err *e)
+{
+    enum { PARALLEL_OPENMP = 2 }; /* openblas_get_parallel(): 0 sequential, 1 pthread, 2 OpenMP */
+
+    if (openblas_get_parallel() != PARALLEL_OPENMP)
+        return fail(e, E_UNSUPPORTED,
+                    "OpenBLAS loaded is the %s build; its threads cannot be pinned  -> apt install "
+                    "libopenblas-openmp-dev, make",
+                    openblas_get_parallel() == 1 ? "pthread" : "sequential");
+    openblas_set_num_threads(threads);
+    return OK;
+}
+
+static const char *core(void) { return openblas_get_corename(); }
+
+/* The instruction level of the kernels that OpenBLAS chose for this CPU. */
+static enum isa core_isa(void)
+{
+    static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    static const char *const avx2[] = {"Haswell", "Zen"};
+    const char *name = openblas_get_corename();
+
+    for (size_t i = 0; i < ARRAY_LEN(avx512); i++)
+        if (strcmp(name, avx512[i]) == 0)
+            return ISA_AVX512;
+    for (size_t i = 0; i < ARRAY_LEN(avx2); i++)
+        if (strcmp(name, avx2[i]) == 0)
+            return ISA_AVX2;
+    return ISA_BASE;
+}
+
+static const struct attn_impl *const attn_list[] = {&attn_composed, NULL};
+
+const struct backend backend_openblas = {
+    .name = "openblas",
+    .about = "cblas_sgemm; attention composed in causal row blocks",
+    .inherits = "simd",
+    .open = open_openblas,
+    .core = core,
+    .core_isa = core_isa,
+    .ops = {.gemm = gemm_openblas},
+    .attn = attn_list,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Row operations over the words of vec.h: softmax, norm, act, gate, nll. Included once per
+ * instruction set by rows_avx2.c and rows_avx512.c, which export the functions under their names.
+ * Rows are independent; they are dealt to threads in chunks when there is enough work. */
+#include "backend.h"
+#include "vec.h"
+
+#include <math.h>
+#include <stdint.h>
+
+/* Below this many elements a fork and join costs more than a second core brings. */
+enum { ROWS_WORTH_FORK = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
+
+typedef void rows_fn(const void *op, int first, int last);
+
+/* Run rows [0, rows) of n elements each. Chunks, because a causal softmax has uneven rows. */
+static void each_row(rows_fn *run, const void *op, int rows, int n, int threads)
+{
+    if (threads <= 1 || (int64_t)rows * n < ROWS_WORTH_FORK) {
+        run(op, 0, rows);
+        return;
+    }
+    const int chunks = min_int(rows, threads * ROWS_CHUNKS_PER_THREAD);
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (int c = 0; c < chunks; c++)
+        run(op, (int)((int64_t)rows * c / chunks), (int)((int64_t)rows * (c + 1) / chunks));
+}
+
+/* ---- softmax ------------------------------------------------------------------------------ */
+
+/* s[0..n) += t[0..n). */
+static void add_run(float *s, const float *t, int n)
+{
+    for (int j = 0; j < n; j += VL)
+        vst_upto(s + j, n - j, vadd(vld_upto(s + j, n - j, v0()), vld_upto(t + j, n - j, v0())));
+}
+
+static void add_const(float *s, float c, int n)
+{
+    for (int j = 0; j < n; j += VL)
+        vst_upto(s + j, n - j, vadd(vld_upto(s + j, n - j, v0()), v1(c)));
+}
+
+/* Add a table in distance order to the scores of keys [lo, hi): key j has row j + shift, clamped to
+ * [0, n). Farthest first makes that at most three contiguous runs: keys that share the far row,
+ * keys with a row of their own, keys that share the future row. */
+static void add_relative(float *s, int lo, int hi, const float *t, int n, int shift)
+{
+    const int near = clamp_int(-shift, lo, hi);
+    const int future = clamp_int(n - shift, near, hi);
+
+    add_const(s + lo, t[0], near - lo);
+    add_run(s + near, t + near + shift, future - near);
+    add_const(s + future, t[n - 1], hi - future);
+}
+
+static float row_max(const float *s, int n)
+{
+    const vf least = v1(-INFINITY);
+    vf m = least;
+
+    for (int j = 0; j < n; j += VL)
+        m = vmax(m, vld_upto(s + j, n - j, least));
+    return vmax_lanes(m);
+}
+
+/* s[0..n) = e^(s - m); returns the sum. */
+static float exp_row(float *s, int n, float m)
+{
+    vf sum = v0();
+
+    for (int j = 0; j < n; j += VL) {
+        const vf e = vexp(vsub(vld_upto(s + j, n - j, v1(-INFINITY)), v1(m)));
+        vst_upto(s + j, n - j, e);
+        sum = vadd(sum, e);
+    }
+    return vsum(sum);
+}
+
+static void scale_row(float *s, int n, float c)
+{
+    for (int j = 0; j < n; j += VL)
+        vst_upto(s + j, n - j, vmul(vld_upto(s + j, n - j, v0()), v1(c)));
+}
+
+static void zero_row(float *s, int n)
+{
+    for (int j = 0; j < n; j += VL)
+        vst_upto(s + j, n - j, v0());
+}
+
+static void softmax_rows(const void *arg, int first, int last)
+{
+    const struct softmax *o = arg;
+
+    for (int i = first; i < last; i++) {
+        float *s = o->s + i * o->ld;
+        const int lo = clamp_int(o->lo + i * o->lo_slope, 0, o->cols);
+        const int hi = clamp_int(o->hi + i * o->hi_slope, lo, o->cols);
+
+        if (o->rel)
+            add_relative(s, lo, hi, o->rel + i * o->rel_ld, o->n_rel, o->shift - i);
+        if (o->bias)
+            add_relative(s, lo, hi, o->bias, o->n_rel, o->shift - i);
+        float m = row_max(s + lo, hi - lo);
+        if (m == -INFINITY) /* nothing visible: every e^s is 0, and -inf - -inf must not arise */
+            m = 0.0f;
+        const float sum = exp_row(s + lo, hi - lo, m);
+
+        scale_row(s + lo, hi - lo, sum == 0.0f ? 0.0f : 1.0f / sum);
+        zero_row(s, lo);
+        zero_row(s + hi, o->cols - hi);
+        if (o->lse)
+            o->lse[i] = sum == 0.0f ? -INFINITY : m + logf(sum);
+    }
+}
+
+static void softmax(const struct softmax *o)
+{
+    each_row(softmax_rows, o, o->rows, o->cols, o->threads);
+}
+
+/* ---- norm --------------------------------------------------------------------------------- */
+
+/* y = x + add; returns the sum. */
+static float sum_row(float *y, const float *x, const float *add, int n)
+{
+    vf sum = v0();
+
+    for (int j = 0; j < n; j += VL) {
+        vf t = vld_upto(x + j, n - j, v0());
+        if (add)
+            t = vadd(t, vld_upto(add + j, n - j, v0()));
+        vst_upto(y + j, n - j, t);
+        sum = vadd(sum, t);
+    }
+    return vsum(sum);
+}
+
+/* Sum and sum of squares of y - mean. */
+static void deviations(const float *y, int n, float mean, float *sum, float *squares)
+{
+    vf d1 = v0(), d2 = v0();
+
+    for (int j = 0; j < n; j += VL) {
+        const vf d = vsub(vld_upto(y + j, n - j, v1(mean)), v1(mean));
+        d1 = vadd(d1, d);
+        d2 = vfma(d, d, d2);
+    }
+    *sum = vsum(d1);
+    *squares = vsum(d2);
+}
+
+/* Two passes, and the second corrects the first: what the rounded mean left over, `rest`, leaves
+ * the variance and is subtracted on its own, so a large common offset costs no accuracy. */
+static void norm_rows(const void *arg, int first, int last)
+{
+    const struct norm *o = arg;
+    const int n = o->n;
+
+    for (int i = first; i < last; i++) {
+        const ptrdiff_t at = (ptrdiff_t)i * n;
+        float *y = o->y + at;
+        float rest, squares;
+        const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n) / (float)n;
+
+        deviations(y, n, mean, &rest, &squares);
+        rest /= (float)n;
+        const float r = 1.0f / sqrtf(squares / (float)n - rest * rest + o->eps);
+        for (int j = 0; j < n; j += VL) {
+            const int left = n - j;
+            const vf d = vsub(vsub(vld_upto(y + j, left, v0()), v1(mean)), v1(rest));
+            const vf w = vld_upto(o->weight + j, left, v0());
+            const vf b = vld_upto(o->bias + j, left, v0());
+            vst_upto(y + j, left, vfma(vmul(d, v1(r)), w, b));
+        }
+    }
+}
+
+static void norm(const struct norm *o) { each_row(norm_rows, o, o->rows, o->n, o->threads); }
+
+/* ---- act ---------------------------------------------------------------------------------- */
+
+static void act_rows(const void *arg, int first, int last)
+{
+    const struct act *o = arg;
+
+    for (int i = first; i < last; i++) {
+        const ptrdiff_t at = (ptrdiff_t)i * o->n;
+        for (int j = 0; j < o->n; j += VL) {
+            const int left = o->n - j;
+            vf t = vld_upto(o->x + at + j, left, v0());
+            if (o->bias)
+                t = vadd(t, vld_upto(o->bias + j, left, v0()));
+            if (o->kind == ACT_RELU)
+                t = vmax(v0(), t); /* in this order a NaN stays one */
+            if (o->add)
+                t = vadd(t, vld_upto(o->add + at + j, left, v0()));
+            vst_upto(o->y + at + j, left, t);
+        }
+    }
+}
+
+static void act(const struct act *o) { each_row(act_rows, o, o->rows, o->n, o->threads); }
+
+/* ---- gate --------------------------------------------------------------------------------- */
+
+/* x + z (y - x) would cancel where z is near 1; this form keeps both ends. */
+VEC_INLINE vf blend(vf z, vf x, vf y) { return vfma(z, y, vfnma(z, x, x)); }
+
+/* `left` lanes at element `at` of the operands, column j. */
+VEC_INLINE vf gate_lanes(const struct gate_op *o, ptrdiff_t at, int j, int left)
+{
+    const vf a = vld_upto(o->a + at, left, v0()), x = vld_upto(o->x + at, left, v0());
+
+    switch (o->kind) {
+    case GATE_INPUT:
+        return vfma(vlogistic(a), x, vld_upto(o->y + at, left, v0()));
+    case GATE_OUTPUT: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return vfma(z, vld_upto(o->y + at, left, v0()), x);
+    }
+    case GATE_HIGHWAY: {
+        const vf t = vlogistic(vadd(a, vld_upto(o->b + j, left, v0())));
+        return blend(t, vld_upto(o->y + at, left, v0()), x);
+    }
+    case GATE_SIGTANH: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return vfma(z, vtanh(vld_upto(o->c + at, left, v0())), x);
+    }
+    case GATE_RESET:
+        return vmul(vlogistic(a), x);
+    case GATE_UPDATE: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return blend(z, x, vtanh(vld_upto(o->c + at, left, v0())));
+    }
+    }
+    return v1(NAN);
+}
+
+static void gate_rows(const void *arg, int first, int last)
+{
+    const struct gate_op *o = arg;
+
+    for (int i = first; i < last; i++)
+        for (int j = 0; j < o->n; j += VL) {
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
+            vst_upto(o->out + at, o->n - j, gate_lanes(o, at, j, o->n - j));
+        }
+}
+
+static void gate(const struct gate_op *o) { each_row(gate_rows, o, o->rows, o->n, o->threads); }
+
+/* ---- nll ---------------------------------------------------------------------------------- */
+
+static void nll_rows(const void *arg, int first, int last)
+{
+    const struct nll_op *o = arg;
+
+    for (int i = first; i < last; i++) {
+        const float *x = o->logits + (ptrdiff_t)i * o->n;
+        const float m = row_max(x, o->n);
+        vf sum = v0();
+
+        for (int j = 0; j < o->n; j += VL)
+            sum = vadd(sum, vexp(vsub(vld_upto(x + j, o->n - j, v1(-INFINITY)), v1(m))));
+        o->nll[i] = m - x[o->target[i]] + logf(vsum(sum)); /* the large terms cancel first */
+    }
+}
+
+static void nll(const struct nll_op *o) { each_row(nll_rows, o, o->rows, o->n, o->threads); }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files compiled for one instruction set each give to simd.c, which assembles the backends
+ * from them. The ISA is the last word of a name. Calling one on a machine without its instructions
+ * is a fault. */
+#ifndef SIMD_H
+#define SIMD_H
+
+#include "backend.h"
+
+void softmax_avx2(const struct softmax *o);
+void norm_avx2(const struct norm *o);
+void act_avx2(const struct act *o);
+void gate_avx2(const struct gate_op *o);
+void nll_avx2(const struct nll_op *o);
+
+void softmax_avx512(const struct softmax *o);
+void norm_avx512(const struct norm *o);
+void act_avx512(const struct act *o);
+void gate_avx512(const struct gate_op *o);
+void nll_avx512(const struct nll_op *o);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Vectors of floats under the same names for AVX2 and AVX-512: the only place that knows which one
+ * is meant. A file that includes it first defines VEC_AVX2 or VEC_AVX512 and is compiled with that
+ * instruction set's flags; everything here is static inline, so nothing of it can be linked into
+ * code that runs on a lesser machine.
+ *
+ * vmax and vmin return their second operand when either is a NaN, as the instructions do. */
+#ifndef VEC_H
+#define VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+/* In front of a loop with constant bounds whose body indexes an array of registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+#define VEC_INLINE static inline __attribute__((always_inline, unused))
+
+#if defined(VEC_AVX512)
+
+enum { VL = 16, VEC_REGISTERS = 32 };
+typedef __m512 vf;
+
+VEC_INLINE vf v1(float x) { return _mm512_set1_ps(x); }
+VEC_INLINE vf v0(void) { return _mm512_setzero_ps(); }
+VEC_INLINE vf vld(const float *p) { return _mm512_loadu_ps(p); }
+VEC_INLINE void vst(float *p, vf a) { _mm512_storeu_ps(p, a); }
+VEC_INLINE vf vadd(vf a, vf b) { return _mm512_add_ps(a, b); }
+VEC_INLINE vf vsub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+VEC_INLINE vf vmul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+VEC_INLINE vf vdiv(vf a, vf b) { return _mm512_div_ps(a, b); }
+VEC_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+VEC_INLINE vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
+VEC_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
+VEC_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
+VEC_INLINE vf vabs(vf a) { return _mm512_abs_ps(a); }
+/* a where x < 0 or x is -0, b elsewhere. */
+VEC_INLINE vf vsel_neg(vf x, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(x)), b, a);
+}
+/* a where x < y, b elsewhere and where either is a NaN. */
+VEC_INLINE vf vsel_lt(vf x, vf y, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), b, a);
+}
+
+/* The first n lanes, 0 <= n <= VL. */
+typedef __mmask16 vmask;
+VEC_INLINE vmask vfirst(int n) { return (vmask)((1u << n) - 1u); }
+VEC_INLINE vf vld_m(const float *p, vmask m, vf fill) { return _mm512_mask_loadu_ps(fill, m, p); }
+VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm512_mask_storeu_ps(p, m, a); }
+
+VEC_INLINE float vsum(vf a) { return _mm512_reduce_add_ps(a); }
+VEC_INLINE float vmax_lanes(vf a) { return _mm512_reduce_max_ps(a); }
+
+/* x rounded to the nearest integer, and 2^n a for such an n. */
+VEC_INLINE vf vround(vf x) { return _mm512_roundscale_ps(x, 8 /* nearest, quiet */); }
+VEC_INLINE vf vscale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+
+/* 2^x within 1.5e-7 relative; 0 for -inf. vreduce leaves f = x - floor(x) in [0,1) (0 for -inf),
+ * the polynomial is the degree-5 minimax of 2^f there (7.5e-8), vscalef multiplies by 2^floor(x).
+ */
+VEC_INLINE vf vexp2(vf x)
+{
+    const vf f = _mm512_reduce_ps(x, 9 /* floor, quiet */);
+    vf p = v1(0x1.ec3208p-10f);
+
+    p = vfma(p, f, v1(0x1.26900ep-7f));
+    p = vfma(p, f, v1(0x1.c95446p-5f));
+    p = vfma(p, f, v1(0x1.ebd5a8p-3f));
+    p = vfma(p, f, v1(0x1.62e4f6p-1f));
+    p = vfma(p, f, v1(0x1.fffffep-1f));
+    return _mm512_scalef_ps(p, x);
+}
+
+#elif defined(VEC_AVX2)
+
+enum { VL = 8, VEC_REGISTERS = 16 };
+typedef __m256 vf;
+
+VEC_INLINE vf v1(float x) { return _mm256_set1_ps(x); }
+VEC_INLINE vf v0(void) { return _mm256_setzero_ps(); }
+VEC_INLINE vf vld(const float *p) { return _mm256_loadu_ps(p); }
+VEC_INLINE void vst(float *p, vf a) { _mm256_storeu_ps(p, a); }
+VEC_INLINE vf vadd(vf a, vf b) { return _mm256_add_ps(a, b); }
+VEC_INLINE vf vsub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+VEC_INLINE vf vmul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+VEC_INLINE vf vdiv(vf a, vf b) { return _mm256_div_ps(a, b); }
+VEC_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+VEC_INLINE vf vfnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a b */
+VEC_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
+VEC_INLINE vf vmin(vf a, vf b) { return _mm256_min_ps(a, b); }
+VEC_INLINE vf vabs(vf a) { return _mm256_andnot_ps(v1(-0.0f), a); }
+/* a where x < 0 or x is -0, b elsewhere. */
+VEC_INLINE vf vsel_neg(vf x, vf a, vf b) { return _mm256_blendv_ps(b, a, x); }
+/* a where x < y, b elsewhere and where either is a NaN. */
+VEC_INLINE vf vsel_lt(vf x, vf y, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ));
+}
+
+/* The first n lanes, 0 <= n <= VL. */
+typedef __m256i vmask;
+VEC_INLINE vmask vfirst(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+VEC_INLINE vf vld_m(const float *p, vmask m, vf fill)
+{
+    return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
+}
+VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm256_maskstore_ps(p, m, a); }
+
+VEC_INLINE float vsum(vf a)
+{
+    __m128 h = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_add_ss(h, _mm_movehdup_ps(h)));
+}
+VEC_INLINE float vmax_lanes(vf a)
+{
+    __m128 h = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+}
+
+/* x rounded to the nearest integer, and 2^n a for such an n in [-127, 127], 0 for -127: adding
+ * 1.5 * 2^23 + 127 leaves the biased exponent in the low bits. */
+VEC_INLINE vf vround(vf x) { return _mm256_round_ps(x, 8 /* nearest, quiet */); }
+VEC_INLINE vf vscale2(vf a, vf n)
+{
+    const __m256i bits = _mm256_castps_si256(vadd(n, v1(0x1.8000fep+23f)));
+    return vmul(a, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23)));
+}
+
+/* 2^x for x <= 127 within 2.2e-7 relative; 0 below 2^-126.5 and for -inf. f = x - round(x) is in
+ * [-1/2,1/2], the polynomial is the degree-5 minimax of 2^f there (7.5e-8). */
+VEC_INLINE vf vexp2(vf x)
+{
+    const vf y = vmax(v1(-127.0f), x);
+    const vf n = vround(y), f = vsub(y, n);
+    vf p = v1(0x1.5c08e4p-10f);
+
+    p = vfma(p, f, v1(0x1.3d0c52p-7f));
+    p = vfma(p, f, v1(0x1.c6b6e4p-5f));
+    p = vfma(p, f, v1(0x1.ebf918p-3f));
+    p = vfma(p, f, v1(0x1.62e428p-1f));
+    p = vfma(p, f, v1(0x1.000002p+0f));
+    return vscale2(p, n);
+}
+
+#else
+#error "define VEC_AVX2 or VEC_AVX512 before including vec.h"
+#endif
+
+/* The rest is written once over the words above. */
+
+VEC_INLINE vf vld_n(const float *p, int n) { return vld_m(p, vfirst(n), v0()); }
+VEC_INLINE void vst_n(float *p, int n, vf a) { vst_m(p, vfirst(n), a); }
+
+/* A whole vector, or the n < VL elements that are left; `fill` in the other lanes. */
+VEC_INLINE vf vld_upto(const float *p, int n, vf fill)
+{
+    return n >= VL ? vld(p) : vld_m(p, vfirst(n), fill);
+}
+VEC_INLINE void vst_upto(float *p, int n, vf a)
+{
+    if (n >= VL)
+        vst(p, a);
+    else
+        vst_n(p, n, a);
+}
+
+/* e^x for x <= 0, within 2 ulp; 0 where it is below the normal numbers, and for -inf. Steps:
+ *   clamp   e^-88.03 = 2^-127 already counts as 0, and -inf - -inf must not arise
+ *   n       nearest integer to x / ln 2
+ *   r       x - n ln 2 in two steps; 0x1.63p-1 has nine bits, so n times it is exact
+ *   p       e^r = 1 + r + r^2 q(r), minimax of degree 6 on |r| <= ln 2 / 2 (3.1e-9) */
+VEC_INLINE vf vexp(vf x)
+{
+    const vf y = vmax(v1(-0x1.601e68p+6f), x);
+    const vf n = vround(vmul(y, v1(0x1.715476p+0f)));
+    const vf r = vfnma(n, v1(-0x1.bd0106p-13f), vfnma(n, v1(0x1.63p-1f), y));
+    vf p = v1(0x1.6a2448p-10f);
+
+    p = vfma(p, r, v1(0x1.1239d4p-7f));
+    p = vfma(p, r, v1(0x1.5558f2p-5f));
+    p = vfma(p, r, v1(0x1.555492p-3f));
+    p = vfma(p, r, v1(0x1.fffffcp-2f));
+    p = vfma(vmul(r, r), p, r);
+    return vsel_lt(x, v1(-0x1.5d589ep+6f), v0(), vscale2(vadd(p, v1(1.0f)), n));
+}
+
+/* 1 / (1 + e^-x): with e = e^-|x| it is 1/(1+e) on the right and e/(1+e) on the left, so that
+ * neither tail overflows or cancels. */
+VEC_INLINE vf vlogistic(vf x)
+{
+    const vf e = vexp(vsub(v0(), vabs(x)));
+    return vdiv(vsel_neg(x, e, v1(1.0f)), vadd(v1(1.0f), e));
+}
+
+/* tanh x within 4 ulp everywhere. Below 5/8, where 1 - e^-2|x| would cancel, x + x^3 q(x^2),
+ * minimax in the relative error (4.4e-9); above, (1 - e) / (1 + e) with e = e^-2|x| < 0.29. */
+VEC_INLINE vf vtanh(vf x)
+{
+    const vf a = vabs(x), t = vmul(x, x), e = vexp(vmul(v1(-2.0f), a));
+    const vf big = vdiv(vsub(v1(1.0f), e), vadd(v1(1.0f), e));
+    vf q = v1(-0x1.75e1dp-8f);
+
+    q = vfma(q, t, v1(0x1.52269cp-6f));
+    q = vfma(q, t, v1(-0x1.b83c5ap-5f));
+    q = vfma(q, t, v1(0x1.110726p-3f));
+    q = vfma(q, t, v1(-0x1.555532p-2f));
+    q = vfma(vmul(x, t), q, x);
+    return vsel_lt(a, v1(0.625f), q, vsel_neg(x, vsub(v0(), big), big));
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Error text and CHECK. */
+#include "base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum status fail(struct err *e, enum status st, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+        va_end(ap);
+    }
+    return st;
+}
+
+_Noreturn void check_failed(const char *cond, const char *file, int line)
+{
+    fprintf(stderr, "bench: internal fault: %s (%s:%d)  -> please report it\n", cond, file, line);
+    abort();
+}

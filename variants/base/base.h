@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every file may use: how errors travel, and the one way to stop.
+ *
+ * The world's faults (bad input, no memory, a full disk) travel up as an `enum status` with one
+ * human line in `struct err`. Our own faults stop the program in CHECK. Nothing below main prints
+ * or exits otherwise. */
+#ifndef BASE_H
+#define BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum status {
+    OK = 0,
+    E_USAGE,       /* the user asked for something that has no meaning           exit 2 */
+    E_UNSUPPORTED, /* meaningful, but not available in this build or machine     exit 6 */
+    E_NOMEM,       /* memory                                                     the row is skipped */
+    E_IO,          /* cannot read or write a file, or its content is not right   exit 7 */
+    E_WRONG,       /* numbers differ from the reference                          exit 5 */
+    E_CHILD,       /* a measuring child died or broke the protocol               exit 1 */
+    E_INTERRUPTED, /* SIGINT or SIGTERM                                          exit 130, 143 */
+};
+
+/* One line: what was attempted and with which value, then "  -> " and what to do about it. */
+struct err {
+    char msg[640];
+};
+
+/* Format the message into `e` (which may be NULL) and return `st`. */
+enum status fail(struct err *e, enum status st, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Stop on a fault of ours, in every build: the tables are worth more than the microsecond. */
+#define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
+_Noreturn void check_failed(const char *cond, const char *file, int line);
+
+static inline int min_int(int a, int b) { return a < b ? a : b; }
+static inline int max_int(int a, int b) { return a > b ? a : b; }
+static inline int clamp_int(int x, int lo, int hi) { return x < lo ? lo : x > hi ? hi : x; }
+static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The safetensors format: eight bytes of header length, a JSON header, the tensors back to back.
+ * F32 and I32 only; anything else, or any header that does not describe the file's bytes exactly,
+ * is an error that names the file. */
+#ifndef SAFETENSORS_H
+#define SAFETENSORS_H
+
+#include "base.h"
+
+enum { TENSOR_RANK = 4, TENSOR_NAME = 96 };
+enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_COUNT };
+enum { ELEMENT_BYTES = 4 }; /* of either dtype */
+extern const char *const dtype_name[DTYPE_COUNT];
+#define SAFETENSORS_META "__metadata__" /* the header entry that is no tensor */
+
+struct tensor {
+    char name[TENSOR_NAME];
+    enum dtype dtype;
+    int rank, shape[TENSOR_RANK];
+    size_t n;         /* elements */
+    const void *data; /* into the mapped file, 4-byte aligned */
+};
+
+struct safetensors {
+    char *path;
+    const unsigned char *map;
+    size_t size; /* bytes of the whole file */
+    struct tensor *tensors;
+    int n_tensors;
+    char **meta; /* key, value, key, value, ... */
+    int n_meta;  /* pairs */
+};
+
+/* Map and check a file. E_IO with a message that names the file and what is wrong in it. */
+enum status safetensors_open(struct safetensors *s, const char *path, struct err *e);
+void safetensors_close(struct safetensors *s);
+
+/* NULL where there is none. */
+const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
+const char *safetensors_meta(const struct safetensors *s, const char *key);
+
+/* The whole number under `key`; `fallback` where absent; E_IO where it is not a whole number in
+ * [lo, hi]. */
+enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
+                            int hi, int *out, struct err *e);
+enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,
+                             double *out, struct err *e);
+
+/* Write `n` tensors and `n_meta` key/value pairs to path.tmp, sync, and rename over path. */
+enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
+                              const char *const *meta, int n_meta, struct err *e);
+
+#endif

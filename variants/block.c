@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One layer, forward. Two sub-layers, attention and feed-forward, wired into the stream in one of
+ * three ways (VARIANTS 2); m is memory, x the layer's input, n_seg the last L rows of n:
+ *
+ *   post      y = LN1(x + Attn(x; [m;x]))                 z = LN2(y + FFN(y))
+ *   pre       n = LN1([m;x])   y = x + Attn(n_seg; n)     z = y + FFN(LN2(y))
+ *   reorder   n = LN1([m;x])   y = g1(x, relu(Attn(n_seg; n)))   z = g2(y, relu(FFN(LN2(y)))) */
+#include "block.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const mem_kind_name[MEM_KIND_COUNT] = {"", "hidden", "kv", "recompute"};
+
+/* Parameters of attention, in the order they are added. Biases exist where attn_bias is set. */
+enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
+
+/* ---- declaration -------------------------------------------------------------------------- */
+
+static void attn_params(const struct config *c, const char *prefix, struct params *p)
+{
+    const int HD = c->H * c->dh;
+
+    params_matrix(p, HD, c->D, prefix, "attn.q.weight");
+    params_matrix(p, HD, c->D, prefix, "attn.k.weight");
+    params_matrix(p, HD, c->D, prefix, "attn.v.weight");
+    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
+    if (c->attn_bias) {
+        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");
+        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.k.bias");
+        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.v.bias");
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
+    }
+}
+
+static void norm_params(const struct config *c, const char *prefix, const char *name,
+                        struct params *p)
+{
+    params_add(p, INIT_ONE, 0, 1, &c->D, "%s%s.weight", prefix, name);
+    params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
+}
+
+static void gate_params(const struct config *c, const char *prefix, int which, struct params *p)
+{
+    char at[32];
+
+    CHECK(snprintf(at, sizeof(at), "%sgate%d.", prefix, which) < (int)sizeof(at));
+    c->gate->params(c, at, p);
+}
+
+int block_params(const struct config *c, const char *prefix, struct params *p)
+{
+    const int first = p->n;
+
+    attn_params(c, prefix, p);
+    if (c->pos->layer_params)
+        c->pos->layer_params(c, prefix, p);
+    norm_params(c, prefix, "ln1", p);
+    norm_params(c, prefix, "ln2", p);
+    c->ffn->params(c, prefix, p);
+    if (c->gate) {
+        gate_params(c, prefix, 1, p);
+        gate_params(c, prefix, 2, p);
+    }
+    return first;
+}
+
+static const struct param *next(const struct param **at, int n)
+{
+    const struct param *first = *at;
+
+    *at += n;
+    return first;
+}
+
+/* How many parameters a part adds: ask it. */
+static int count(void (*add)(const struct config *, const char *, struct params *),
+                 const struct config *c)
+{
+    struct params tmp = {0};
+
+    if (add)
+        add(c, "", &tmp);
+    const int n = tmp.n;
+    params_free(&tmp);
+    return n;
+}
+
+void block_attach(struct block *b, const struct config *c, const struct params *p, int model_first,
+                  int first)
+{
+    const struct param *at = &p->v[first];
+
+    *b = (struct block){.c = c, .model = &p->v[model_first]};
+    b->attn = next(&at, count(attn_params, c));
+    b->pos = next(&at, count(c->pos->layer_params, c));
+    b->ln1 = next(&at, 2);
+    b->ln2 = next(&at, 2);
+    b->ff = next(&at, count(c->ffn->params, c));
+    if (c->gate) {
+        const int n = count(c->gate->params, c);
+        b->gate1 = next(&at, n);
+        b->gate2 = next(&at, n);
+    }
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+struct attn attn_of_config(const struct config *c, int B, int L, int M)
+{
+    const ptrdiff_t row = (ptrdiff_t)c->H * c->dh;
+
+    return (struct attn){
+        .B = B,
+        .H = c->H,
+        .Hkv = c->H,
+        .L = L,
+        .M = M,
+        .dh = c->dh,
+        .window = c->window,
+        .causal = c->causal,
+        .scale = c->scale,
+        .q_at = {.batch = L * row, .row = row},
+        .k_at = {.batch = (M + L) * row, .row = row},
+        .v_at = {.batch = (M + L) * row, .row = row},
+        .o_at = {.batch = L * row, .row = row},
+    };
+}
+
+enum status block_bind(struct block *b, const struct engine *g, enum mem_kind kind,
+                       struct extent max, struct arena *a, struct err *e)
+{
+    const struct config *c = b->c;
+    const int HD = c->H * c->dh;
+
+    if (kind == MEM_HIDDEN)
+        cache_bind(&b->hidden, max.B, max.L, max.M, c->D, a);
+    if (kind == MEM_KV) {
+        cache_bind(&b->keys, max.B, max.L, max.M, HD, a);
+        cache_bind(&b->values, max.B, max.L, max.M, HD, a);
+    }
+    b->lowered = attn_of_config(c, max.B, max.L, max.M);
+    if (c->pos->reserve)
+        c->pos->reserve(c, b->model, b->pos, max.M + max.L, a, &b->lowered);
+    return engine_attn(g, &b->lowered, &b->impl, e);
+}
+
+void work_bind(struct work *w, const struct engine *g, const struct block *b, enum mem_kind kind,
+               struct extent max, struct arena *a)
+{
+    const struct config *c = b->c;
+    const size_t HD = (size_t)c->H * (size_t)c->dh, D = (size_t)c->D;
+    const size_t rows = (size_t)max.B * (size_t)max.L;
+    const size_t keys = (size_t)max.B * (size_t)(max.L + max.M);
+    const struct attn_need need = b->impl->need(&b->lowered, g->threads);
+
+    *w = (struct work){0};
+    if (c->norm != NORM_POST)
+        w->n = arena_f32(a, PART_ACTIVATIONS, (kind == MEM_KV ? rows : keys) * D);
+    w->q = arena_f32(a, PART_ACTIVATIONS, rows * HD);
+    if (kind != MEM_KV) { /* else keys and values are projected straight into the caches */
+        w->k = arena_f32(a, PART_ACTIVATIONS, keys * HD);
+        w->v = arena_f32(a, PART_ACTIVATIONS, keys * HD);
+    }
+    w->o = arena_f32(a, PART_ACTIVATIONS, rows * HD);
+    w->y = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    w->n2 = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    w->hidden = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->F);
+    if (c->gate && c->gate->work)
+        w->gate = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->gate->work * D);
+    if (c->pos->n_codes)
+        w->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, max.M + max.L));
+    /* Scores first: they are the larger part and the ledger has a column for them. */
+    w->attn = arena_take(a, PART_SCRATCH, need.scores_bytes + need.scratch_bytes);
+    a->part[PART_SCRATCH] -= need.scores_bytes;
+    a->part[PART_SCORES] += need.scores_bytes;
+}
+
+void block_lower(const struct engine *g, struct block *b, const struct work *w)
+{
+    if (b->c->pos->lower)
+        b->c->pos->lower(g, b->c, b->pos, w->codes, &b->lowered);
+}
+
+void block_commit(struct block *b, enum mem_kind kind, int L)
+{
+    if (kind == MEM_HIDDEN)
+        cache_commit(&b->hidden, L);
+    if (kind == MEM_KV) {
+        cache_commit(&b->keys, L);
+        cache_commit(&b->values, L);
+    }
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+/* Rows of every sequence: [B, rows, n] with `stride` floats between sequences. */
+struct rows {
+    float *at;
+    ptrdiff_t stride;
+};
+
+/* y = x W^T (+ bias) for `rows` rows of each of B sequences: one product where both are contiguous,
+ * one per sequence where they lie in a cache. */
+static void linear(const struct engine *g, struct rows y, struct rows x, int B, int rows,
+                   const struct param *w, const struct param *bias)
+{
+    const int out = w->shape[0], in = w->shape[1];
+
+    if (x.stride == (ptrdiff_t)rows * in && y.stride == (ptrdiff_t)rows * out) {
+        rows *= B;
+        B = 1;
+    }
+    for (int b = 0; b < B; b++) {
+        float *dst = y.at + b * y.stride;
+        g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = out, .k = in, .alpha = 1,
+                                   .a = x.at + b * x.stride, .lda = in, .b = w->data, .ldb = in,
+                                   .c = dst, .ldc = out, .threads = g->threads});
+        if (bias)
+            g->ops.act(&(struct act){.y = dst, .x = dst, .bias = bias->data, .rows = rows,
+                                     .n = out, .threads = g->threads});
+    }
+}
+
+static void layer_norm(const struct engine *g, const struct config *c, const struct param *ln,
+                       float *y, const float *x, const float *add, int rows)
+{
+    g->ops.norm(&(struct norm){.y = y, .x = x, .add = add, .weight = ln[0].data,
+                               .bias = ln[1].data, .rows = rows, .n = c->D, .eps = c->ln_eps,
+                               .threads = g->threads});
+}
+
+/* Copy x behind the remembered states; returns the joined rows [m; x]. */
+static struct rows join(struct cache *cache, const float *x, int B, int L)
+{
+    const ptrdiff_t n = (ptrdiff_t)L * cache->n;
+
+    cache_reserve(cache, L);
+    for (int b = 0; b < B; b++)
+        memcpy(cache_rows(cache, b) + (ptrdiff_t)cache->M * cache->n, x + b * n,
+               sizeof(float) * (size_t)n);
+    return (struct rows){cache_rows(cache, 0), cache_stride(cache)};
+}
+
+/* o [B,L,H*dh] = the heads' outputs before W_o, x [B,L,D] the layer's input. */
+static void attend(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
+                   float *x, int B, int L)
+{
+    const struct config *c = b->c;
+    const int HD = c->H * c->dh;
+    const int M = kind == MEM_HIDDEN ? b->hidden.M : kind == MEM_KV ? b->keys.M : 0;
+    const int fresh = kind == MEM_KV ? L : M + L; /* rows whose keys are projected now */
+    const struct param *weight = b->attn, *bias = c->attn_bias ? b->attn + ATTN_WEIGHTS : NULL;
+    struct rows from = {x, (ptrdiff_t)L * c->D};
+    struct rows k = {w->k, (ptrdiff_t)fresh * HD}, v = {w->v, (ptrdiff_t)fresh * HD};
+
+    if (kind == MEM_HIDDEN)
+        from = join(&b->hidden, x, B, L);
+    if (c->norm != NORM_POST) {
+        const struct rows n = {w->n, (ptrdiff_t)fresh * c->D};
+        for (int s = 0; s < B; s++)
+            layer_norm(g, c, b->ln1, n.at + s * n.stride, from.at + s * from.stride, NULL, fresh);
+        from = n;
+    }
+    if (kind == MEM_KV) { /* new rows straight behind the memory */
+        cache_reserve(&b->keys, L);
+        cache_reserve(&b->values, L);
+        k = (struct rows){cache_rows(&b->keys, 0) + (ptrdiff_t)M * HD, cache_stride(&b->keys)};
+        v = (struct rows){cache_rows(&b->values, 0) + (ptrdiff_t)M * HD, cache_stride(&b->values)};
+    }
+    const struct rows queries = {from.at + (ptrdiff_t)(fresh - L) * c->D, from.stride};
+    linear(g, (struct rows){w->q, (ptrdiff_t)L * HD}, queries, B, L, &weight[ATTN_Q],
+           bias ? &bias[ATTN_Q] : NULL);
+    linear(g, k, from, B, fresh, &weight[ATTN_K], bias ? &bias[ATTN_K] : NULL);
+    linear(g, v, from, B, fresh, &weight[ATTN_V], bias ? &bias[ATTN_V] : NULL);
+
+    struct attn a = b->lowered;
+    attn_resize(&a, L, M);
+    a.B = B;
+    a.q = w->q;
+    a.o = w->o;
+    a.q_at.batch = a.o_at.batch = (ptrdiff_t)L * HD;
+    a.k = kind == MEM_KV ? cache_rows(&b->keys, 0) : k.at;
+    a.v = kind == MEM_KV ? cache_rows(&b->values, 0) : v.at;
+    a.k_at.batch = k.stride;
+    a.v_at.batch = v.stride;
+    b->impl->forward(g, &a, w->attn);
+}
+
+/* Leave sub-layer `y` (its last bias still missing) to the stream: z = x + y in the plain forms,
+ * z = gate(x, relu(y)) in the gated one. z may be x. */
+static void leave(const struct engine *g, const struct config *c, const struct param *gate,
+                  struct work *w, float *z, const float *x, float *y, const float *bias, int rows)
+{
+    struct act op = {.y = y, .x = y, .bias = bias, .rows = rows, .n = c->D, .threads = g->threads};
+
+    if (c->norm == NORM_REORDER) {
+        op.kind = ACT_RELU;
+        g->ops.act(&op);
+        c->gate->forward(g, c, gate, z, x, y, rows, w->gate);
+    } else {
+        op.y = z;
+        op.add = x;
+        g->ops.act(&op);
+    }
+}
+
+void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
+                   float *z, float *x, int B, int L)
+{
+    const struct config *c = b->c;
+    const int rows = B * L, HD = c->H * c->dh;
+    const float *bias = c->attn_bias ? b->attn[ATTN_WEIGHTS + ATTN_O].data : NULL;
+
+    if (c->pos->enter) {
+        CHECK(kind != MEM_HIDDEN); /* memory would have to be kept without the added positions */
+        c->pos->enter(c, b->pos, x, B, L);
+    }
+    attend(g, b, kind, w, x, B, L);
+    linear(g, (struct rows){w->y, (ptrdiff_t)L * c->D}, (struct rows){w->o, (ptrdiff_t)L * HD}, B,
+           L, &b->attn[ATTN_O], NULL);
+    leave(g, c, b->gate1, w, z, x, w->y, bias, rows);
+    if (c->norm == NORM_POST)
+        layer_norm(g, c, b->ln1, z, z, NULL, rows);
+    else
+        layer_norm(g, c, b->ln2, w->n2, z, NULL, rows);
+
+    c->ffn->forward(g, c, b->ff, w->y, c->norm == NORM_POST ? z : w->n2, rows, w->hidden, &bias);
+    leave(g, c, b->gate2, w, z, z, w->y, bias, rows);
+    if (c->norm == NORM_POST)
+        layer_norm(g, c, b->ln2, z, z, NULL, rows);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double block_flop(const struct block *b, enum mem_kind kind, int B, int L, int M)
+{
+    const struct config *c = b->c;
+    const double HD = (double)c->H * c->dh, rows = (double)B * L;
+    const double projected = kind == MEM_HIDDEN ? (double)B * (M + L) : rows;
+    struct attn a = b->lowered;
+
+    attn_resize(&a, L, M);
+    a.B = B;
+    double flop = attn_flop(&a) + 4 * rows * c->D * HD /* W_q, W_o */
+                  + 4 * projected * c->D * HD          /* W_k, W_v */
+                  + c->ffn->flop(c, B * L);
+    if (c->gate)
+        flop += 2 * 2.0 * c->gate->n_matrices * rows * c->D * c->D; /* two gates per layer */
+    return flop;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One layer: two sub-layers (attention, feed-forward), each wired into the stream by post-norm,
+ * pre-norm or the reordered gated form (VARIANTS 2). */
+#ifndef BLOCK_H
+#define BLOCK_H
+
+#include "parts/cache.h"
+#include "variant.h"
+
+/* How M tokens of past reach the layer; DESIGN 4. */
+enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_KIND_COUNT };
+extern const char *const mem_kind_name[MEM_KIND_COUNT]; /* "" "hidden" "kv" "recompute" */
+
+/* The largest shape that a bound layer or model can run. */
+struct extent {
+    int B, L, M;
+};
+
+/* Work space shared by the layers of a model; they run one after the other. */
+struct work {
+    float *n;              /* [B,K,D] normalised input of attention (pre, reorder) */
+    float *q, *k, *v, *o;  /* [B,L,H,dh] [B,K,H,dh] [B,K,H,dh] [B,L,H,dh] */
+    float *y;              /* [B,L,D] sub-layer output */
+    float *n2;             /* [B,L,D] normalised input of the FFN, or the post-norm stream */
+    float *hidden;         /* [B*L,F] */
+    float *gate;           /* [B*L, gate->work * D] */
+    void *attn;            /* the attention implementation's scratch */
+    float *codes;          /* the position scheme's constant codes */
+};
+
+/* A layer's weights, as pointers to the first parameter of each part. */
+struct block {
+    const struct config *c;
+    const struct param *model, *ln1, *attn, *pos, *gate1, *ln2, *ff, *gate2;
+    struct attn lowered;          /* tables and terms for the largest shape; q, k, v, o unset */
+    const struct attn_impl *impl;
+    struct cache hidden, keys, values; /* which are used depends on mem_kind */
+};
+
+/* Append the layer's parameters under `prefix` ("layers.3."). Returns the index of the first. */
+int block_params(const struct config *c, const char *prefix, struct params *p);
+
+/* Point `b` at its parameters, given the index from block_params. */
+void block_attach(struct block *b, const struct config *c, const struct params *p, int model_first,
+                  int first);
+
+/* Count or place tables and caches; choose the attention implementation. */
+enum status block_bind(struct block *b, const struct engine *g, enum mem_kind kind,
+                       struct extent max, struct arena *a, struct err *e);
+void work_bind(struct work *w, const struct engine *g, const struct block *b, enum mem_kind kind,
+               struct extent max, struct arena *a);
+
+/* Fill the position tables: once the weights have their values, and again when they change. */
+void block_lower(const struct engine *g, struct block *b, const struct work *w);
+
+/* z [B,L,D] = block(x [B,L,D]), with the M rows of memory that the caches hold. The new rows are
+ * written behind the memory but not committed: block_commit makes them memory. z may be x; x itself
+ * is changed by schemes that add positions to a layer's input. */
+void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
+                   float *z, float *x, int B, int L);
+void block_commit(struct block *b, enum mem_kind kind, int L);
+
+/* Useful FLOP of one call of a bound block with M rows of memory: the products of VARIANTS 6.1, each
+ * visible pair once. Lowering, norms, softmax and additions are not counted. */
+double block_flop(const struct block *b, enum mem_kind kind, int B, int L, int M);
+
+/* The attention of `c` for these sizes without operands: dims, mask and scale. */
+struct attn attn_of_config(const struct config *c, int B, int L, int M);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The language model of VARIANTS 3.1:
+ *
+ *   h^0 = emb_scale * E[tokens]  (+ absolute codes)
+ *   h^{l+1} = block_l(h^l, memory^l)
+ *   logits = (final_ln ? LN(h^N) : h^N) W_out^T + b_out      W_out = E when tied */
+#include "lm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- declaration -------------------------------------------------------------------------- */
+
+enum status lm_init(struct lm *m, const struct config *c, struct err *e)
+{
+    const enum status st = config_check(c, e);
+
+    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1};
+    if (st != OK)
+        return st;
+    struct params *p = &m->params;
+    m->at_embed =
+        params_add(p, INIT_EMBED, 0, 2, (const int[]){c->V, c->D}, "%s", "embed.weight");
+    m->at_model = p->n;
+    if (c->pos->model_params)
+        c->pos->model_params(c, p);
+    if (c->final_ln) {
+        m->at_final_ln = params_vector(p, INIT_ONE, 0, c->D, "final_ln.", "weight");
+        params_vector(p, INIT_ZERO, 0, c->D, "final_ln.", "bias");
+    }
+    if (!c->tied)
+        m->at_out = params_matrix(p, c->V, c->D, "out.", "weight");
+    if (c->out_bias)
+        m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
+
+    m->blocks = calloc((size_t)c->N, sizeof(*m->blocks));
+    m->at_block = calloc((size_t)c->N, sizeof(*m->at_block));
+    if (!m->blocks || !m->at_block) {
+        lm_free(m);
+        return fail(e, E_NOMEM, "no memory for %d layers  -> lower --layers", c->N);
+    }
+    for (int l = 0; l < c->N; l++) {
+        char prefix[32];
+        snprintf(prefix, sizeof(prefix), "layers.%d.", l);
+        m->at_block[l] = block_params(&m->c, prefix, p);
+    }
+    return OK;
+}
+
+enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
+                    struct arena *a, struct err *e)
+{
+    const size_t rows = (size_t)max.B * (size_t)max.L;
+
+    m->kind = kind;
+    m->max = max;
+    params_place(&m->params, a);
+    for (int l = 0; l < m->c.N; l++) {
+        block_attach(&m->blocks[l], &m->c, &m->params, m->at_model, m->at_block[l]);
+        const enum status st = block_bind(&m->blocks[l], g, kind, max, a, e);
+        if (st != OK)
+            return st;
+    }
+    work_bind(&m->work, g, &m->blocks[0], kind, max, a);
+    m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
+    m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
+    return OK;
+}
+
+void lm_lower(struct lm *m, const struct engine *g)
+{
+    const struct config *c = &m->c;
+
+    if (c->pos->codes)
+        c->pos->codes(c, m->max.M + m->max.L, m->work.codes);
+    for (int l = 0; l < c->N; l++)
+        block_lower(g, &m->blocks[l], &m->work);
+}
+
+void lm_free(struct lm *m)
+{
+    free(m->blocks);
+    free(m->at_block);
+    params_free(&m->params);
+    *m = (struct lm){0};
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static void embed(const struct lm *m, const int32_t *tokens, int B, int L)
+{
+    const struct config *c = &m->c;
+    const float *E = m->params.v[m->at_embed].data; /* [V,D] */
+
+    for (ptrdiff_t t = 0; t < (ptrdiff_t)B * L; t++) {
+        CHECK(tokens[t] >= 0 && tokens[t] < c->V);
+        for (int e = 0; e < c->D; e++)
+            m->h[t * c->D + e] = c->emb_scale * E[(ptrdiff_t)tokens[t] * c->D + e];
+    }
+    if (c->pos->embed)
+        c->pos->embed(c, m->work.codes, m->h, B, L);
+}
+
+/* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */
+static void keep_last(float *h, int B, int L, int n, int D)
+{
+    for (int b = 0; n < L && b < B; b++)
+        memmove(h + (ptrdiff_t)b * n * D, h + ((ptrdiff_t)b * L + L - n) * D,
+                sizeof(float) * (size_t)n * (size_t)D);
+}
+
+static void output(struct lm *m, const struct engine *g, int rows)
+{
+    const struct config *c = &m->c;
+    const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
+
+    if (c->final_ln) {
+        const struct param *ln = &m->params.v[m->at_final_ln];
+        g->ops.norm(&(struct norm){.y = m->h, .x = m->h, .weight = ln[0].data, .bias = ln[1].data,
+                                   .rows = rows, .n = c->D, .eps = c->ln_eps,
+                                   .threads = g->threads});
+    }
+    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->V, .k = c->D, .alpha = 1, .a = m->h,
+                               .lda = c->D, .b = W->data, .ldb = c->D, .c = m->logits,
+                               .ldc = c->V, .threads = g->threads});
+    if (c->out_bias)
+        g->ops.act(&(struct act){.y = m->logits, .x = m->logits,
+                                 .bias = m->params.v[m->at_out_bias].data, .rows = rows, .n = c->V,
+                                 .threads = g->threads});
+}
+
+void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
+                int n_scored, const int32_t *target, float *nll)
+{
+    CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
+    embed(m, tokens, B, L);
+    for (int l = 0; l < m->c.N; l++)
+        block_forward(g, &m->blocks[l], m->kind, &m->work, m->h, m->h, B, L);
+    keep_last(m->h, B, L, n_scored, m->c.D);
+    output(m, g, B * n_scored);
+    if (target)
+        g->ops.nll(&(struct nll_op){.nll = nll, .logits = m->logits, .target = target,
+                                    .rows = B * n_scored, .n = m->c.V, .threads = g->threads});
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+void lm_commit(struct lm *m, int L)
+{
+    for (int l = 0; l < m->c.N; l++)
+        block_commit(&m->blocks[l], m->kind, L);
+}
+
+void lm_forget(struct lm *m)
+{
+    for (int l = 0; l < m->c.N; l++) {
+        cache_clear(&m->blocks[l].hidden);
+        cache_clear(&m->blocks[l].keys);
+        cache_clear(&m->blocks[l].values);
+    }
+}
+
+int lm_memory(const struct lm *m)
+{
+    const struct block *b = &m->blocks[0];
+
+    return m->kind == MEM_HIDDEN ? b->hidden.M : m->kind == MEM_KV ? b->keys.M : 0;
+}
+
+double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
+{
+    double flop = 2.0 * B * n_scored * m->c.D * m->c.V;
+
+    for (int l = 0; l < m->c.N; l++)
+        flop += block_flop(&m->blocks[l], m->kind, B, L, M);
+    return flop;
+}

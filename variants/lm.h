@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A language model of any variant: embedding, N blocks, output, loss, and the recurrence that
+ * carries memory from segment to segment (VARIANTS 3). */
+#ifndef LM_H
+#define LM_H
+
+#include "block.h"
+
+struct lm {
+    struct config c;
+    struct params params;
+    int at_embed, at_model, at_first_block, at_final_ln, at_out, at_out_bias; /* -1 = none */
+    struct block *blocks; /* [N] */
+    int *at_block;        /* [N] */
+    struct work work;
+    enum mem_kind kind;
+    struct extent max;
+    float *h;      /* [B,L,D] the stream */
+    float *logits; /* [B*L,V] of the last forward */
+};
+
+/* List the parameters of a model of `c`; nothing is allocated for their values yet. */
+enum status lm_init(struct lm *m, const struct config *c, struct err *e);
+
+/* Count (over a counting arena) or place weights, tables, caches and work space for up to `max`. */
+enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
+                    struct arena *a, struct err *e);
+/* Lower the position tables: call after the weights have their values. */
+void lm_lower(struct lm *m, const struct engine *g);
+void lm_free(struct lm *m);
+
+/* Forward of one segment: tokens [B,L]. The last `n_scored` positions of each sequence get logits
+ * (in m->logits, [B*n_scored,V]) and, where target [B,n_scored] is given, nll [B*n_scored] in nats.
+ * Memory is read, new rows are written behind it; lm_commit makes them memory. */
+void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
+                int n_scored, const int32_t *target, float *nll);
+void lm_commit(struct lm *m, int L);
+void lm_forget(struct lm *m); /* empty memory */
+int lm_memory(const struct lm *m); /* rows remembered now */
+
+/* Useful FLOP of one lm_forward of a bound model with M rows of memory. */
+double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
+
+#endif

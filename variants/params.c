@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of a model's named tensors: declared by the parts, placed in the arena, filled from a
+ * seed or from a checkpoint. */
+#include "base/rng.h"
+#include "variant.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
+               const char *fmt, ...)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? 2 * p->cap : 32;
+        p->v = realloc(p->v, (size_t)p->cap * sizeof(*p->v));
+        CHECK(p->v);
+    }
+    struct param *new = &p->v[p->n];
+    *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg};
+
+    va_list ap;
+    va_start(ap, fmt);
+    const int len = vsnprintf(new->name, sizeof(new->name), fmt, ap);
+    va_end(ap);
+    CHECK(len > 0 && len < (int)sizeof(new->name));
+
+    for (int i = 0; i < rank; i++) {
+        new->shape[i] = shape[i];
+        new->n *= (size_t)shape[i];
+    }
+    return p->n++;
+}
+
+int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name)
+{
+    return params_add(p, INIT_LINEAR, 0, 2, (const int[]){out, in}, "%s%s", prefix, name);
+}
+
+int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
+                  const char *name)
+{
+    return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
+}
+
+const struct param *params_find(const struct params *p, const char *name)
+{
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->v[i].name, name) == 0)
+            return &p->v[i];
+    return NULL;
+}
+
+void params_place(struct params *p, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++)
+        p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
+}
+
+/* Linear maps keep the variance of their input, embeddings have rows of unit length before
+ * emb_scale, tables and biases are small. Benchmark weights, not a training recipe: what matters is
+ * that scores have a spread of about one and every term is felt by the check. */
+static void fill(struct param *p, uint64_t seed)
+{
+    const uint64_t stream = rng_stream(p->name);
+    const float width = (float)p->shape[p->rank - 1];
+
+    switch (p->init) {
+    case INIT_LINEAR:
+    case INIT_EMBED:
+        rng_normal(p->data, p->n, seed, stream, 0, 1 / sqrtf(width));
+        break;
+    case INIT_TABLE:
+        rng_normal(p->data, p->n, seed, stream, 0, 0.2f);
+        break;
+    case INIT_ONE:
+        rng_normal(p->data, p->n, seed, stream, 1, 0.02f);
+        break;
+    case INIT_ZERO:
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        break;
+    case INIT_CONST:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg;
+        break;
+    }
+}
+
+void params_init(struct params *p, uint64_t seed)
+{
+    for (int i = 0; i < p->n; i++)
+        fill(&p->v[i], seed);
+}
+
+void params_free(struct params *p)
+{
+    free(p->v);
+    *p = (struct params){0};
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory of one layer as a linear buffer with slack: rows of width n per sequence, the remembered
+ * rows in front of the new ones, so that attention sees one contiguous list of keys. When the slack
+ * is used up the last M rows move to the front: at most one copy per row (DESIGN 4). */
+#ifndef CACHE_H
+#define CACHE_H
+
+#include "../base/arena.h"
+
+struct cache {
+    float *at;     /* [B, cap, n] */
+    int B, cap, n; /* sequences, rows, row width */
+    int keep;      /* most rows remembered */
+    int start, M;  /* rows [start, start+M) are memory */
+};
+
+/* Room for `keep` remembered rows, L new ones and slack. The memory itself (keep rows) is counted
+ * as PART_MEMORY, the rest as PART_SCRATCH. */
+void cache_bind(struct cache *c, int B, int L, int keep, int n, struct arena *a);
+
+/* Make room for L rows behind the memory (moves it to the front when it must). */
+void cache_reserve(struct cache *c, int L);
+
+/* First remembered row of sequence b; the new rows follow the M remembered ones. */
+float *cache_rows(const struct cache *c, int b);
+ptrdiff_t cache_stride(const struct cache *c); /* floats between sequences */
+
+/* The L rows behind the memory become memory; the oldest beyond `keep` are forgotten
+ * (VARIANTS 3.2: last keep rows of [m; h]). */
+void cache_commit(struct cache *c, int L);
+void cache_clear(struct cache *c);
+
+#endif

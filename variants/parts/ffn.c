@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Position-wise feed-forward networks. */
+#include "parts.h"
+
+enum { W1, B1, W2, B2 };
+
+static void relu_params(const struct config *c, const char *prefix, struct params *p)
+{
+    params_matrix(p, c->F, c->D, prefix, "ff.1.weight");
+    params_vector(p, INIT_ZERO, 0, c->F, prefix, "ff.1.bias");
+    params_matrix(p, c->D, c->F, prefix, "ff.2.weight");
+    params_vector(p, INIT_ZERO, 0, c->D, prefix, "ff.2.bias");
+}
+
+static double relu_flop(const struct config *c, int rows)
+{
+    return 4.0 * rows * c->D * c->F; /* VARIANTS 6.1 */
+}
+
+/* FFN(x) = W_2 relu(W_1 x + b_1) + b_2, VARIANTS 2 */
+static void relu_forward(const struct engine *g, const struct config *c, const struct param *w,
+                         float *y, const float *x, int rows, float *hidden, const float **bias)
+{
+    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->F, .k = c->D, .alpha = 1, .a = x,
+                               .lda = c->D, .b = w[W1].data, .ldb = c->D, .c = hidden, .ldc = c->F,
+                               .threads = g->threads});
+    g->ops.act(&(struct act){.kind = ACT_RELU, .y = hidden, .x = hidden, .bias = w[B1].data,
+                             .rows = rows, .n = c->F, .threads = g->threads});
+    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->D, .k = c->F, .alpha = 1,
+                               .a = hidden, .lda = c->F, .b = w[W2].data, .ldb = c->F, .c = y,
+                               .ldc = c->D, .threads = g->threads});
+    *bias = w[B2].data;
+}
+
+const struct ffn ffn_relu = {
+    .name = "relu",
+    .params = relu_params,
+    .flop = relu_flop,
+    .forward = relu_forward,
+};

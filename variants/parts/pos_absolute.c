@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Absolute positions: nothing at all, the sinusoid added to the embedding (Vaswani et al. 2017,
+ * section 3.5), or a learned table added to the input of every layer (Al-Rfou et al. 2018). */
+#include "parts.h"
+
+#include <math.h>
+
+const struct pos pos_none = {.name = "none"};
+
+void sinusoid_row(float *row, int D, int position, enum sinusoid order)
+{
+    const int half = D / 2;
+
+    CHECK(D % 2 == 0);
+    for (int f = 0; f < half; f++) {
+        const double angle = position * pow(10000.0, -2.0 * f / D);
+        const int at_sin = order == SINUSOID_CONCAT ? f : 2 * f;
+        const int at_cos = order == SINUSOID_CONCAT ? half + f : 2 * f + 1;
+        row[at_sin] = (float)sin(angle);
+        row[at_cos] = (float)cos(angle);
+    }
+}
+
+/* ---- sinusoid: h[t] += PE[t], t from the start of the window ------------------------------ */
+
+static size_t sinusoid_n_codes(const struct config *c, int K)
+{
+    return (size_t)K * (size_t)c->D;
+}
+
+static void sinusoid_codes(const struct config *c, int K, float *codes)
+{
+    for (int t = 0; t < K; t++)
+        sinusoid_row(codes + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
+}
+
+static void sinusoid_embed(const struct config *c, const float *codes, float *h, int B, int L)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
+            h[(ptrdiff_t)b * L * c->D + e] += codes[e];
+}
+
+const struct pos pos_sinusoid = {
+    .name = "sinusoid",
+    .n_codes = sinusoid_n_codes,
+    .codes = sinusoid_codes,
+    .embed = sinusoid_embed,
+};
+
+/* ---- learned_layer: every layer adds its own table to its input --------------------------- */
+
+static void learned_params(const struct config *c, const char *prefix, struct params *p)
+{
+    params_add(p, INIT_TABLE, 0, 2, (const int[]){c->max_seq, c->D}, "%spos.weight", prefix);
+}
+
+static void learned_enter(const struct config *c, const struct param *layer, float *x, int B, int L)
+{
+    CHECK(L <= layer->shape[0]);
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
+            x[(ptrdiff_t)b * L * c->D + e] += layer->data[e];
+}
+
+const struct pos pos_learned_layer = {
+    .name = "learned_layer",
+    .layer_params = learned_params,
+    .enter = learned_enter,
+};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shaw's relative position representations (VARIANTS 1.2): the learned tables are the tables of
+ * `struct attn` as they stand. rel_rows = clip+1 is the causal table, 2*clip+1 the full one whose
+ * last `clip` rows are future distances. Either table may be missing; both may be per head. */
+#include "parts.h"
+
+static int add_table(const struct config *c, const char *prefix, const char *name,
+                     struct params *p)
+{
+    const int per_head[] = {c->H, c->rel_rows, c->dh};
+
+    return params_add(p, INIT_TABLE, 0, c->rel_per_head ? 3 : 2, per_head + !c->rel_per_head,
+                      "%sattn.%s", prefix, name);
+}
+
+static void shaw_params(const struct config *c, const char *prefix, struct params *p)
+{
+    if (c->rel_k)
+        add_table(c, prefix, "rel_k", p);
+    if (c->rel_v)
+        add_table(c, prefix, "rel_v", p);
+}
+
+static void shaw_reserve(const struct config *c, const struct param *model,
+                         const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)K, (void)arena; /* weights are read where they lie */
+    a->R = c->clip + 1;
+    a->Rf = c->rel_rows - a->R;
+    a->rel_head = c->rel_per_head ? (ptrdiff_t)c->rel_rows * c->dh : 0;
+    if (c->rel_k)
+        a->rel_k = (layer++)->data;
+    if (c->rel_v)
+        a->rel_v = layer->data;
+}
+
+const struct pos pos_shaw = {
+    .name = "shaw",
+    .layer_params = shaw_params,
+    .reserve = shaw_reserve,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transformer-XL's relative positions (VARIANTS 1.3): the key table of head h holds
+ * rho_h[n] = rows h*dh.. of W_r times R[n], the sinusoid code of distance n. With clamp_len c the
+ * distances beyond c share R[c], so the table ends there: the clipping of `struct attn`. */
+#include "parts.h"
+
+#include <stdio.h>
+
+/* Layer parameters; u and v come last because a model may share one pair instead. */
+enum { WR, U, V };
+
+static void add_uv(const struct config *c, const char *prefix, struct params *p)
+{
+    static const char *const names[] = {"bias_u", "bias_v"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->H, c->dh}, "%s%s", prefix, names[i]);
+}
+
+static void xl_model_params(const struct config *c, struct params *p)
+{
+    if (!c->uv_per_layer)
+        add_uv(c, "", p);
+}
+
+static void xl_layer_params(const struct config *c, const char *prefix, struct params *p)
+{
+    char attn[64];
+
+    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.r.weight");
+    CHECK(snprintf(attn, sizeof(attn), "%sattn.", prefix) < (int)sizeof(attn));
+    if (c->uv_per_layer)
+        add_uv(c, attn, p);
+}
+
+static int distances(const struct config *c, int K)
+{
+    return c->clamp_len > 0 ? min_int(K, c->clamp_len + 1) : K;
+}
+
+static void xl_reserve(const struct config *c, const struct param *model, const struct param *layer,
+                       int K, struct arena *arena, struct attn *a)
+{
+    const struct param *uv = c->uv_per_layer ? layer + U : model;
+
+    a->R = distances(c, K);
+    a->Rf = 0;
+    a->rel_head = (ptrdiff_t)a->R * c->dh;
+    a->rel_k = arena_f32(arena, PART_REL_POS, (size_t)c->H * (size_t)a->rel_head);
+    a->u = uv[0].data;
+    a->w = uv[1].data;
+}
+
+static size_t xl_n_codes(const struct config *c, int K)
+{
+    return (size_t)distances(c, K) * (size_t)c->D;
+}
+
+static void xl_codes(const struct config *c, int K, float *codes)
+{
+    const int R = distances(c, K);
+
+    for (int r = 0; r < R; r++) /* farthest first */
+        sinusoid_row(codes + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
+}
+
+static void xl_lower(const struct engine *g, const struct config *c, const struct param *layer,
+                     const float *codes, struct attn *a)
+{
+    for (int h = 0; h < c->H; h++)
+        g->ops.gemm(&(struct gemm){.tb = true, .m = a->R, .n = c->dh, .k = c->D, .alpha = 1,
+                                   .a = codes, .lda = c->D,
+                                   .b = layer[WR].data + (ptrdiff_t)h * c->dh * c->D, .ldb = c->D,
+                                   .c = (float *)a->rel_k + h * a->rel_head, .ldc = c->dh,
+                                   .threads = g->threads});
+}
+
+static double xl_lower_flop(const struct config *c, int K)
+{
+    return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R, VARIANTS 6.1 */
+}
+
+const struct pos pos_xl = {
+    .name = "xl",
+    .model_params = xl_model_params,
+    .layer_params = xl_layer_params,
+    .reserve = xl_reserve,
+    .n_codes = xl_n_codes,
+    .codes = xl_codes,
+    .lower = xl_lower,
+    .lower_flop = xl_lower_flop,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The explicit lists. Adding a variant is one file and one line here. */
+#include "parts/parts.h"
+#include "variants.h"
+
+#include <string.h>
+
+const struct variant *const variants[] = {
+    &variant_vanilla, &variant_shaw, &variant_xl, &variant_gtrxl, NULL,
+};
+
+const struct gate *const gates[] = {
+    &gate_gru, &gate_input, &gate_output, &gate_highway, &gate_sigtanh, &gate_residual, NULL,
+};
+
+const struct pos *const positions[] = {
+    &pos_none, &pos_sinusoid, &pos_learned_layer, &pos_shaw, &pos_xl, NULL,
+};
+
+const struct variant *variant_find(const char *name)
+{
+    for (int i = 0; variants[i]; i++)
+        if (strcmp(variants[i]->name, name) == 0 ||
+            (variants[i]->alias && strcmp(variants[i]->alias, name) == 0))
+            return variants[i];
+    return NULL;
+}
+
+const struct gate *gate_find(const char *name)
+{
+    for (int i = 0; gates[i]; i++)
+        if (strcmp(gates[i]->name, name) == 0)
+            return gates[i];
+    return NULL;
+}
+
+const struct pos *pos_find(const char *name)
+{
+    for (int i = 0; positions[i]; i++)
+        if (strcmp(positions[i]->name, name) == 0)
+            return positions[i];
+    return NULL;
+}

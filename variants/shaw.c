@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shaw et al. 2018, "Self-Attention with Relative Position Representations".
+ *
+ *   s_ij = q_i . (k_j + rel_k[min(dist, clip)]) / sqrt(dh)
+ *   o_i  = sum_j a_ij (v_j + rel_v[min(dist, clip)])
+ *
+ * Learned vectors per clipped distance, for keys and values. Distances span memory, so segments can
+ * be joined: everything further back than `clip` shares one vector. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_shaw = {
+    .name = "shaw",
+    .alias = "rpr",
+    .paper = "Shaw et al. 2018, arXiv:1803.02155",
+    .about = "learned vectors per clipped distance, keys and values",
+    .pos = &pos_shaw,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .norm = NORM_POST,
+    .axes = AXIS_CLIP | AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Vanilla attention: Vaswani et al. 2017, "Attention Is All You Need"; as a causal language model
+ * Al-Rfou et al. 2018, "Character-Level Language Modeling with Deeper Self-Attention".
+ *
+ *   s_ij = q_i . k_j / sqrt(dh)
+ *
+ * Position enters as an absolute code: added to the embedding (sinusoid), or from a learned table
+ * to the input of every layer (learned_layer). Absolute codes are ambiguous once two segments are
+ * joined, so there is no memory: past tokens are recomputed with the segment. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_vanilla = {
+    .name = "vanilla",
+    .paper = "Vaswani et al. 2017, arXiv:1706.03762; Al-Rfou et al. 2018, arXiv:1808.04444",
+    .about = "absolute positions at the input, no recurrence",
+    .pos = &pos_sinusoid,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .norm = NORM_POST,
+};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The types of what is under test. A variant is a value: position scheme + memory + residual wiring
+ * + feed-forward. A `struct config` is one model of a variant: its sizes and choices, without
+ * weights. Nothing here knows how attention is executed. */
+#ifndef VARIANT_H
+#define VARIANT_H
+
+#include "backends/backend.h"
+#include "base/arena.h"
+#include "base/base.h"
+
+/* ---- parameters --------------------------------------------------------------------------- */
+
+enum init { INIT_LINEAR, INIT_EMBED, INIT_TABLE, INIT_ONE, INIT_ZERO, INIT_CONST };
+
+/* One named tensor of a model; the name is VARIANTS 10's without "param.". */
+struct param {
+    char name[64];
+    int rank, shape[3];
+    size_t n; /* elements */
+    enum init init;
+    float init_arg; /* INIT_CONST: the value */
+    float *data;
+};
+struct params {
+    struct param *v;
+    int n, cap;
+};
+
+/* Append a parameter; the name is printf-formatted. Returns its index. */
+int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
+               const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
+int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
+                  const char *name);
+const struct param *params_find(const struct params *p, const char *name);
+/* Take each tensor from the arena as PART_WEIGHTS. */
+void params_place(struct params *p, struct arena *a);
+/* Fill by each tensor's rule; values depend on seed and name only. */
+void params_init(struct params *p, uint64_t seed);
+void params_free(struct params *p);
+
+/* ---- parts -------------------------------------------------------------------------------- */
+
+struct config;
+
+/* A position scheme. Parameters come in two groups: once per model, once per layer; hooks receive
+ * pointers to the first of each (in the order added). Unused hooks are NULL. */
+struct pos {
+    const char *name;
+    void (*model_params)(const struct config *c, struct params *p);
+    void (*layer_params)(const struct config *c, const char *prefix, struct params *p);
+    /* Constant codes, computed once per model for up to K positions and shared by its layers. */
+    size_t (*n_codes)(const struct config *c, int K); /* floats */
+    void (*codes)(const struct config *c, int K, float *codes);
+    /* What is added to the embedding h [B,L,D]; positions count from the window's start. */
+    void (*embed)(const struct config *c, const float *codes, float *h, int B, int L);
+    /* What is added to a layer's input x [B,L,D] (and stays in the stream). */
+    void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
+    /* Compile the scheme to data, in two steps. reserve: take the tables for up to K keys from the
+     * arena (PART_REL_POS) and point the terms of `a` at them or at the weights. lower: fill the
+     * tables from the weights, when they have their values and again when they change. */
+    void (*reserve)(const struct config *c, const struct param *model, const struct param *layer,
+                    int K, struct arena *arena, struct attn *a);
+    void (*lower)(const struct engine *g, const struct config *c, const struct param *layer,
+                  const float *codes, struct attn *a);
+    /* FLOP of lowering when it happens inside a timed region (VARIANTS 6.1: W_r R). */
+    double (*lower_flop)(const struct config *c, int K);
+};
+
+/* A gate g(x, y) of VARIANTS 2.1; y is the sub-module's output after ReLU. */
+struct gate {
+    const char *name;
+    int n_matrices; /* D x D products per row */
+    void (*params)(const struct config *c, const char *prefix, struct params *p);
+    /* Floats of work space per row and unit of D. */
+    int work;
+    /* out [rows,D] may be x. `y` may be overwritten. */
+    void (*forward)(const struct engine *g, const struct config *c, const struct param *w,
+                    float *out, const float *x, float *y, int rows, float *work);
+};
+
+struct ffn {
+    const char *name;
+    void (*params)(const struct config *c, const char *prefix, struct params *p);
+    double (*flop)(const struct config *c, int rows);
+    /* y [rows,D] = FFN(x [rows,D]); hidden [rows,F] is work space. The last bias is left to the
+     * caller's epilogue: *bias receives it (may be NULL). */
+    void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
+                    const float *x, int rows, float *hidden, const float **bias);
+};
+
+/* How tokens of past reach a layer. */
+struct mem {
+    const char *name;
+    bool recurrent; /* caches states of earlier segments; otherwise the window is recomputed */
+};
+
+enum norm_place { NORM_POST, NORM_PRE, NORM_REORDER, NORM_COUNT };
+extern const char *const norm_name[NORM_COUNT]; /* "post" "pre" "reorder" */
+enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
+
+/* ---- variants ----------------------------------------------------------------------------- */
+
+/* Options of the command line that mean something for a variant; an axis that does not apply
+ * neither multiplies cells nor fills its column. */
+enum axis { AXIS_CLIP = 1, AXIS_CLAMP = 2, AXIS_SAME_LENGTH = 4, AXIS_GATE = 8 };
+
+struct variant {
+    const char *name, *alias; /* alias may be NULL */
+    const char *paper, *about;
+    const struct pos *pos;
+    const struct mem *mem;
+    const struct gate *gate; /* default; NULL = plain residual without ReLU */
+    const struct ffn *ffn;
+    enum norm_place norm; /* default */
+    unsigned axes;        /* enum axis */
+};
+
+extern const struct variant *const variants[]; /* the explicit list, NULL-terminated */
+extern const struct gate *const gates[];       /* NULL-terminated */
+extern const struct pos *const positions[];    /* NULL-terminated */
+const struct variant *variant_find(const char *name); /* by name or alias; NULL */
+const struct gate *gate_find(const char *name);
+const struct pos *pos_find(const char *name);
+
+/* One model of a variant. The shape alphabet has one meaning in the whole tree:
+ * B sequences, L new positions, M remembered ones, K = M+L, D model width, H heads, dh head width
+ * (H*dh need not equal D), F feed-forward width, N layers, V vocabulary. */
+struct config {
+    const struct variant *variant;
+    const struct pos *pos;
+    const struct gate *gate; /* NULL = none */
+    const struct ffn *ffn;
+    enum norm_place norm;
+    int D, H, dh, F, N, V;
+    int mem_len; /* positions of past that a layer keeps */
+    int max_seq; /* longest segment: rows of learned positions */
+    /* attention */
+    float scale; /* 1/sqrt(dh) unless a file says otherwise */
+    bool causal, attn_bias;
+    int window; /* keys visible per query including itself; 0 = all */
+    /* position schemes */
+    int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
+    bool rel_per_head, rel_k, rel_v;
+    int clamp_len; /* 0 = off */
+    bool same_length; /* window = mem_len */
+    enum sinusoid sinusoid;
+    bool uv_per_layer;
+    /* language model */
+    bool tied, out_bias, final_ln;
+    float emb_scale, ln_eps;
+};
+
+/* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
+ * sqrt(D), ln_eps 1e-5, clip 16, uv shared. */
+struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
+
+/* OK, or E_USAGE saying which choice makes no sense ("--clip 0..": ..., odd D with sinusoids). */
+enum status config_check(const struct config *c, struct err *e);
+
+#endif

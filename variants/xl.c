@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transformer-XL: Dai et al. 2019, "Attentive Language Models beyond a Fixed-Length Context".
+ *
+ *   s_ij = ((q_i + u) . k_j + (q_i + w) . W_r R[dist]) / sqrt(dh)
+ *
+ * R[n] is the sinusoid code of distance n. Keys and values come from [memory; segment], the memory
+ * being the layer's own inputs for earlier tokens. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_xl = {
+    .name = "xl",
+    .paper = "Dai et al. 2019, arXiv:1901.02860",
+    .about = "projected sinusoids of the distance, segment recurrence",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .norm = NORM_POST,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};
