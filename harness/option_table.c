@@ -153,9 +153,9 @@ const struct option_spec option_specs[] = {
      .only = " eval sweep list ", .doc = "eval, sweep: of text to score, 0 = all of it"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},
-    {"help", 'h', NULL, OTHER, FLAG, AT(help), .doc = "this text"},
-    {"usage", 0, NULL, OTHER, FLAG, AT(usage), .doc = "a short usage line"},
-    {"version", 0, NULL, OTHER, FLAG, AT(version), .doc = "build, compiler, libraries"},
+    {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .doc = "this text"},
+    {"usage", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(usage), .doc = "a short usage line"},
+    {"version", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(version), .doc = "build, compiler, libraries"},
 };
 /* clang-format on */
 const int option_count = (int)ARRAY_LEN(option_specs);

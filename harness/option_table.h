@@ -41,6 +41,7 @@ enum option_flags {
     IN_RUN = 2,  /* distinguishes runs: canonical form only */
     ABOVE = 4,   /* KIND_DECIMAL: greater than lo */
     OR_CPUS = 8, /* KIND_TEXT with words: or a list of numbers */
+    NO_ENV = 16, /* not read from the environment */
 };
 
 struct option_spec {

@@ -2,7 +2,7 @@
  *
  * Splitting text into words, reading @files. */
 #include "option_words.h"
-#include "option_table.h"
+#include "option_table.h" /* options_keep */
 
 #include <errno.h>
 #include <limits.h>

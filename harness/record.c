@@ -52,7 +52,7 @@ _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_column
 const char *const row_status_name[ROW_STATUS_COUNT] = {"ok",    "skipped", "failed",
                                                        "wrong", "timeout", "interrupted"};
 
-static void row_clear(void *row, const struct column *columns, size_t n)
+void row_clear(void *row, const struct column *columns, size_t n)
 {
     const int64_t no_count = I64_EMPTY;
     const double no_number = REAL_EMPTY;

@@ -45,6 +45,9 @@ struct sample_row {
     SAMPLE_COLUMNS(X)
 };
 #undef X
+#define X(type, name, unit, meaning) +1
+enum { KEY_COUNT = 0 KEY_COLUMNS(X) };
+#undef X
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_REAL };
 struct column {
@@ -89,6 +92,9 @@ struct memory_row memory_row_empty(void);
 struct perplexity_row perplexity_row_empty(void);
 struct env_row env_row_empty(void);
 struct sample_row sample_row_empty(void);
+
+/* Empty the numbers of a row that is all zero bytes. */
+void row_clear(void *row, const struct column *columns, size_t n);
 
 /* Copy the key columns into a latency, memory or perplexity row. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);

@@ -94,6 +94,7 @@ static void fill_cpus(struct topo *t)
             continue;
         const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_CORE, pu);
         const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_PACKAGE, pu);
+        const hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_L3CACHE, pu);
         const hwloc_obj_t node = node_of(t, pu);
 
         s[n] = (struct topo_cpu){
@@ -101,6 +102,7 @@ static void fill_cpus(struct topo *t)
             .core = logical(core ? core : pu),
             .node = max_int(logical(node), 0),
             .package = max_int(logical(package), 0),
+            .l3 = max_int(logical(l3), 0),
         };
         for (int i = 0; i < n; i++)
             s[n].sibling += s[i].core == s[n].core;
@@ -309,6 +311,13 @@ enum status topo_membind(const struct topo *t, const char *policy, int cpu, void
                   size, policy, strerror(errno));
     hwloc_bitmap_free(nodes);
     return st;
+}
+
+void topo_version(char *buf, size_t size)
+{
+    const unsigned v = hwloc_get_api_version();
+
+    snprintf(buf, size, "%u.%u", v >> 16, v >> 8 & 0xff);
 }
 
 void topo_format_cpus(const int *cpus, int n, char *buf, size_t size)

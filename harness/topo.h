@@ -11,9 +11,8 @@ struct topo; /* an hwloc topology, opaque so that hwloc.h stays in one file */
 
 /* `synthetic` (e.g. "numa:2 core:32 pu:2") describes a machine for tests; NULL = this one. The
  * allowed CPUs are those of the cpuset and of the calling thread's affinity (taskset), so call it
- * before anything is pinned. Where the OpenMP
- * runtime has already narrowed the calling thread's affinity at program start (OMP_PROC_BIND,
- * GOMP_CPU_AFFINITY), that is undone up to the runtime's own places. */
+ * before anything is pinned. Where the OpenMP runtime has already narrowed that affinity at program
+ * start (OMP_PROC_BIND, GOMP_CPU_AFFINITY), this is undone up to the runtime's own places. */
 enum status topo_open(struct topo **t, const char *synthetic, struct err *e);
 void topo_close(struct topo *t);
 
@@ -30,11 +29,11 @@ void topo_facts(const struct topo *t, struct topo_facts *f);
 /* Number and allowed CPUs of NUMA node `i`, 0 <= i < numa_nodes. */
 void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size);
 
-/* An allowed CPU. `node` and `package` are hwloc's logical numbers, 0 where it sees none; `core`
- * likewise, or a number per CPU. */
+/* An allowed CPU. `node`, `package` and `l3` are hwloc's logical numbers, 0 where it sees none;
+ * `core` likewise, or a number per CPU. */
 struct topo_cpu {
     int cpu; /* the operating system's number */
-    int core, node, package;
+    int core, node, package, l3;
     int sibling;   /* 0 for the first allowed hardware thread of its core, then 1, ... */
     int node_rank; /* number of its node within the package */
     int turn;      /* place among the CPUs of its node that have the same sibling number */
@@ -61,6 +60,9 @@ int topo_where(const struct topo *t);
  * own choice for -1), "interleave", or a node number. */
 enum status topo_membind(const struct topo *t, const char *policy, int cpu, void *base, size_t size,
                          struct err *e);
+
+/* Version of the hwloc library that runs, "2.9". */
+void topo_version(char *buf, size_t size);
 
 /* "0-3,8" from a list of CPU numbers (sorted, deduplicated; -1 entries are left out). */
 void topo_format_cpus(const int *cpus, int n, char *buf, size_t size);

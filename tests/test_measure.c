@@ -1,110 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The measuring loop over fake targets that report times without spending them, and the clock. */
-#include "../harness/measure.h"
+ * The measuring loop over fake targets: warm-up, calibration, stopping, rounds, trouble. */
+#include "fake_target.h"
 
-#include "../harness/clock.h"
 #include "../harness/stats.h"
-#include "../variants/base/rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
-
-enum { MOST_TARGETS = 8, MOST_BLOCKS = 4000 };
-
-/* A target whose call takes call_ns, times 1 +- noise. */
-struct fake {
-    double call_ns, noise;
-    double first_ns; /* of the very first call, 0 = like the others */
-    int slow_at;     /* block number that takes ten times as long; 0 = never */
-    int fail_at;     /* block number that fails, from 1; 0 = never */
-    enum status fails_with;
-    int stop_at; /* block number during which the user presses Ctrl-C */
-    volatile int *stop;
-    int switches_every; /* every so many blocks one is preempted; 0 = never */
-    uint64_t seed;
-    int blocks, primed; /* what happened */
-    uint32_t last_calls;
-};
-
-static enum status fake_block(void *ctx, uint32_t calls, bool prime, struct sample *x,
-                              struct err *e)
-{
-    struct fake *f = ctx;
-    const double u = 2 * rng_uniform(f->seed, 1, (uint64_t)f->blocks) - 1;
-
-    f->blocks++;
-    f->primed += prime;
-    f->last_calls = calls;
-    if (f->blocks == f->stop_at)
-        *f->stop = 1;
-    if (f->blocks == f->fail_at)
-        return fail(e, f->fails_with, "fake failed  -> nothing");
-    const double call_ns = f->blocks == 1 && f->first_ns > 0 ? f->first_ns : f->call_ns;
-    x->wall_ns = call_ns * calls * (1 + f->noise * u) * (f->blocks == f->slow_at ? 10 : 1);
-    x->cpu_ns = x->wall_ns / 2;
-    x->involuntary_switches = f->switches_every && f->blocks % f->switches_every == 0;
-    return OK;
-}
-
-/* Everything that emit was told. */
-struct diary {
-    int target[MOST_BLOCKS];
-    struct sample sample[MOST_BLOCKS];
-    int n;
-    int done[MOST_TARGETS]; /* final calls per target */
-    int late;               /* samples after the final call */
-    enum stop_reason why[MOST_TARGETS];
-    int fail_at;    /* block at which emit itself fails, from 1; 0 = never */
-    bool fail_done; /* emit fails at a final call */
-};
-
-static enum status note(void *arg, int target, const struct sample *s, const struct outcome *o,
-                        struct err *e)
-{
-    struct diary *d = arg;
-
-    if (!s) {
-        d->done[target]++;
-        d->why[target] = o->stop;
-        return d->fail_done ? fail(e, E_IO, "disk full  -> free some") : OK;
-    }
-    d->late += d->done[target];
-    cr_assert_lt(d->n, MOST_BLOCKS);
-    d->target[d->n] = target;
-    d->sample[d->n++] = *s;
-    return d->n == d->fail_at ? fail(e, E_IO, "disk full  -> free some") : OK;
-}
-
-static const struct schedule usual = {.max_time_s = 3,
-                                      .min_samples = 15,
-                                      .target_ci = 0.01,
-                                      .block_ms = 5,
-                                      .warmup_ms = 300,
-                                      .interleave = true,
-                                      .seed = 1};
-
-/* One measurement and all it left behind. */
-struct bed {
-    struct fake fake[MOST_TARGETS];
-    struct outcome out[MOST_TARGETS];
-    struct diary diary;
-    struct err err;
-};
-
-static enum status run(struct bed *b, int n, const struct schedule *s)
-{
-    struct target t[MOST_TARGETS];
-
-    for (int i = 0; i < n; i++) {
-        b->fake[i].seed = 100 + (uint64_t)i;
-        t[i] = (struct target){.block = fake_block, .ctx = &b->fake[i]};
-    }
-    const enum status st = measure(t, n, s, note, &b->diary, b->out, &b->err);
-    cr_expect_eq(b->diary.late, 0, "%d samples after their target was done", b->diary.late);
-    return st;
-}
 
 /* ---- warm-up and calibration --------------------------------------------------------------- */
 
@@ -114,7 +17,7 @@ Test(measure, calibrates_to_the_block_length)
 
     for (size_t k = 0; k < ARRAY_LEN(call_ns); k++) {
         struct bed b = {.fake = {{.call_ns = call_ns[k]}}};
-        cr_assert_eq(run(&b, 1, &usual), OK);
+        cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
         const double calls = ceil(5e6 / call_ns[k]);
         cr_expect(fabs(b.out[0].inner_calls - calls) <= 1, "%g ns: %u calls, not %g", call_ns[k],
                   b.out[0].inner_calls, calls);
@@ -127,7 +30,7 @@ Test(measure, warms_up_for_its_time)
 {
     struct bed b = {.fake = {{.call_ns = 1e6}}};
 
-    cr_assert_eq(run(&b, 1, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
     const int warm = b.fake[0].blocks - b.out[0].samples;
     cr_expect(warm >= 60 && warm <= 62, "%d blocks of 5 ms in 300 ms", warm);
     cr_expect_eq(b.fake[0].primed, b.out[0].samples, "every counted block is primed, no other");
@@ -138,24 +41,24 @@ Test(measure, calibration_ignores_a_slow_block)
 {
     struct bed b = {.fake = {{.call_ns = 1e6}}};
 
-    cr_assert_eq(run(&b, 1, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
     const int last_warm = b.fake[0].blocks - b.out[0].samples;
     b = (struct bed){.fake = {{.call_ns = 1e6, .slow_at = last_warm}}};
-    cr_assert_eq(run(&b, 1, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
     cr_expect_eq(b.out[0].inner_calls, 5);
 }
 
 Test(measure, without_warmup_time_still_calibrates)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1000, .first_ns = 1e6}}}; /* a cold first call */
 
     s.warmup_ms = 0;
-    cr_assert_eq(run(&b, 1, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
     cr_expect_eq(b.out[0].inner_calls, 5000);
 
     b = (struct bed){.fake = {{.call_ns = 1000}}};
-    cr_assert_eq(run(&b, 1, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
     cr_expect_eq(b.out[0].inner_calls, 5000);
 }
 
@@ -163,7 +66,7 @@ Test(measure, one_call_longer_than_the_warmup_is_enough)
 {
     struct bed b = {.fake = {{.call_ns = 400e6}}};
 
-    cr_assert_eq(run(&b, 1, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
     cr_expect_eq(b.fake[0].blocks - b.out[0].samples, 1);
     cr_expect_eq(b.out[0].inner_calls, 1);
 }
@@ -172,7 +75,7 @@ Test(measure, primes_unless_a_call_lasts_longer_than_20_blocks)
 {
     struct bed b = {.fake = {{.call_ns = 100e6}, {.call_ns = 100.1e6}}};
 
-    cr_assert_eq(run(&b, 2, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 2, &usual_schedule), OK);
     cr_expect_eq(b.fake[0].primed, b.out[0].samples);
     cr_expect_eq(b.fake[1].primed, 0);
 }
@@ -183,7 +86,7 @@ Test(measure, quiet_target_stops_by_interval_at_min_samples)
 {
     struct bed b = {.fake = {{.call_ns = 1e6, .noise = 1e-3}}};
 
-    cr_assert_eq(run(&b, 1, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
     cr_expect_eq(b.out[0].stop, STOP_CI);
     cr_expect_eq(b.out[0].samples, 15);
     cr_expect(b.diary.n == 15 && b.diary.done[0] == 1 && b.diary.why[0] == STOP_CI);
@@ -194,11 +97,11 @@ Test(measure, stops_by_interval_only_when_it_is_narrow)
     double sorted[MOST_BLOCKS], work[MOST_BLOCKS];
 
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct schedule s = usual;
+        struct schedule s = usual_schedule;
         struct bed b = {.fake = {{.call_ns = 1e6, .noise = 0.05}}};
         s.seed = seed;
         s.max_time_s = 15;
-        cr_assert_eq(run(&b, 1, &s), OK);
+        cr_assert_eq(measure_fakes(&b, 1, &s), OK);
         const int n = stats_usable(b.diary.sample, b.diary.n, sorted, NULL);
         stats_sort(sorted, n);
         const struct interval ci = stats_median_interval(sorted, n, seed, work);
@@ -211,11 +114,11 @@ Test(measure, stops_by_interval_only_when_it_is_narrow)
 
 Test(measure, noisy_target_stops_by_time)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6, .noise = 0.5}}};
 
     s.target_ci = 1e-6;
-    cr_assert_eq(run(&b, 1, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
     cr_expect_eq(b.out[0].stop, STOP_TIME);
     double spent = 0; /* the calls of a block, and one to prime it */
     for (int i = 0; i < b.diary.n; i++) {
@@ -233,10 +136,10 @@ Test(measure, time_wins_over_min_samples_but_not_over_three)
     } rule[] = {{10e9, 3}, {1.5e9, 3}, {1e9, 3}, {0.9e9, 4}, {0.35e9, 9}, {50e6, 30}};
 
     for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
-        struct schedule s = usual;
+        struct schedule s = usual_schedule;
         struct bed b = {.fake = {{.call_ns = rule[k].call_ns}}};
         s.min_samples = 1000;
-        cr_assert_eq(run(&b, 1, &s), OK);
+        cr_assert_eq(measure_fakes(&b, 1, &s), OK);
         cr_expect_eq(b.out[0].samples, rule[k].samples, "%g ns: %d samples", rule[k].call_ns,
                      b.out[0].samples);
         cr_expect_eq(b.out[0].stop, STOP_TIME);
@@ -245,21 +148,21 @@ Test(measure, time_wins_over_min_samples_but_not_over_three)
 
 Test(measure, three_samples_are_the_least_for_the_interval_too)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6}}};
 
     s.min_samples = 0;
-    cr_assert_eq(run(&b, 1, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
     cr_expect(b.out[0].samples == 3 && b.out[0].stop == STOP_CI);
 }
 
 Test(measure, marks_preempted_blocks_and_numbers_rounds)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6, .switches_every = 4}}};
 
     s.min_samples = 40;
-    cr_assert_eq(run(&b, 1, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
     int disturbed = 0;
     for (int i = 0; i < b.diary.n; i++) {
         const struct sample *x = &b.diary.sample[i];
@@ -276,14 +179,14 @@ Test(measure, marks_preempted_blocks_and_numbers_rounds)
 Test(measure, rounds_hold_every_target_once_in_changing_order)
 {
     enum { N = 6, ROUNDS = 60 };
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {0};
     int first[N] = {0}, repeats = 0;
 
     for (int i = 0; i < N; i++)
         b.fake[i].call_ns = 1e6 * (i + 1) / N;
     s.min_samples = ROUNDS;
-    cr_assert_eq(run(&b, N, &s), OK);
+    cr_assert_eq(measure_fakes(&b, N, &s), OK);
     cr_assert_eq(b.diary.n, N * ROUNDS);
     for (int r = 0; r < ROUNDS; r++) {
         const int *order = b.diary.target + r * N;
@@ -303,15 +206,15 @@ Test(measure, rounds_hold_every_target_once_in_changing_order)
 
 Test(measure, order_is_a_function_of_the_seed)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     static struct bed a, b, c;
 
     for (int i = 0; i < MOST_TARGETS; i++)
         a.fake[i].call_ns = b.fake[i].call_ns = c.fake[i].call_ns = 1e6;
-    cr_assert_eq(run(&a, MOST_TARGETS, &s), OK);
-    cr_assert_eq(run(&b, MOST_TARGETS, &s), OK);
+    cr_assert_eq(measure_fakes(&a, MOST_TARGETS, &s), OK);
+    cr_assert_eq(measure_fakes(&b, MOST_TARGETS, &s), OK);
     s.seed = 2;
-    cr_assert_eq(run(&c, MOST_TARGETS, &s), OK);
+    cr_assert_eq(measure_fakes(&c, MOST_TARGETS, &s), OK);
     cr_assert(a.diary.n == b.diary.n && a.diary.n == c.diary.n);
     const size_t bytes = (size_t)a.diary.n * sizeof(a.diary.target[0]);
     cr_expect_eq(memcmp(a.diary.target, b.diary.target, bytes), 0);
@@ -320,11 +223,11 @@ Test(measure, order_is_a_function_of_the_seed)
 
 Test(measure, given_order_finishes_one_before_the_next)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 3e6}, {.call_ns = 1e6}, {.call_ns = 2e6}}};
 
     s.interleave = false;
-    cr_assert_eq(run(&b, 3, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 3, &s), OK);
     cr_assert_eq(b.diary.n, 45);
     for (int i = 0; i < 45; i++)
         cr_expect_eq(b.diary.target[i], i / 15);
@@ -332,10 +235,10 @@ Test(measure, given_order_finishes_one_before_the_next)
 
 Test(measure, finished_targets_leave_the_rounds)
 {
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6}, {.call_ns = 2e9}, {.call_ns = 1e6}}};
 
-    cr_assert_eq(run(&b, 3, &s), OK);
+    cr_assert_eq(measure_fakes(&b, 3, &s), OK);
     cr_expect(b.out[0].samples == 15 && b.out[1].samples == 3 && b.out[2].samples == 15);
     cr_expect(b.out[1].stop == STOP_TIME && b.out[0].stop == STOP_CI);
     cr_expect(b.diary.done[0] == 1 && b.diary.done[1] == 1 && b.diary.done[2] == 1);
@@ -345,7 +248,7 @@ Test(measure, of_nothing_is_fine)
 {
     struct bed b = {0};
 
-    cr_expect_eq(run(&b, 0, &usual), OK);
+    cr_expect_eq(measure_fakes(&b, 0, &usual_schedule), OK);
 }
 
 /* ---- trouble ------------------------------------------------------------------------------- */
@@ -356,7 +259,7 @@ Test(measure, failing_target_leaves_and_the_others_go_on)
                              {.call_ns = 1e6, .fail_at = 1, .fails_with = E_CHILD}, /* warm-up */
                              {.call_ns = 1e6, .fail_at = 70, .fails_with = E_NOMEM}}};
 
-    cr_assert_eq(run(&b, 3, &usual), OK);
+    cr_assert_eq(measure_fakes(&b, 3, &usual_schedule), OK);
     cr_expect(b.out[0].stop == STOP_CI && b.out[0].samples == 15 && b.out[0].status == OK);
     cr_expect(b.out[1].stop == STOP_FAILED && b.out[1].samples == 0);
     cr_expect_eq(b.out[1].status, E_CHILD);
@@ -375,7 +278,7 @@ Test(measure, a_time_that_cannot_be_is_a_failure)
 
     for (size_t k = 0; k < ARRAY_LEN(call_ns); k++) {
         struct bed b = {.fake = {{.call_ns = call_ns[k]}}};
-        cr_assert_eq(run(&b, 1, &usual), OK);
+        cr_assert_eq(measure_fakes(&b, 1, &usual_schedule), OK);
         cr_expect(b.out[0].stop == STOP_FAILED && b.out[0].status == E_CHILD);
         cr_expect(strstr(b.out[0].err.msg, "  -> "), "%s", b.out[0].err.msg);
     }
@@ -384,11 +287,11 @@ Test(measure, a_time_that_cannot_be_is_a_failure)
 Test(measure, interruption_keeps_what_is_there)
 {
     volatile int stop = 0;
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6}, {.call_ns = 1e6, .stop_at = 65, .stop = &stop}}};
 
     s.stop = &stop;
-    cr_expect_eq(run(&b, 2, &s), E_INTERRUPTED);
+    cr_expect_eq(measure_fakes(&b, 2, &s), E_INTERRUPTED);
     cr_expect(b.out[0].stop == STOP_INTERRUPTED && b.out[1].stop == STOP_INTERRUPTED);
     cr_expect(b.diary.done[0] == 1 && b.diary.done[1] == 1);
     cr_expect_eq(b.fake[1].blocks, 65, "the running block ends, no other starts");
@@ -400,17 +303,17 @@ Test(measure, interruption_keeps_what_is_there)
 Test(measure, interruption_during_warm_up_or_before)
 {
     volatile int stop = 0;
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {.fake = {{.call_ns = 1e6, .stop_at = 3, .stop = &stop}, {.call_ns = 1e6}}};
 
     s.stop = &stop;
-    cr_expect_eq(run(&b, 2, &s), E_INTERRUPTED);
+    cr_expect_eq(measure_fakes(&b, 2, &s), E_INTERRUPTED);
     cr_expect(b.fake[0].blocks == 3 && b.fake[1].blocks == 0 && b.diary.n == 0);
     cr_expect(b.diary.done[0] == 1 && b.diary.done[1] == 1);
 
     s.interleave = false;
     b = (struct bed){.fake = {{.call_ns = 1e6}, {.call_ns = 1e6}}};
-    cr_expect_eq(run(&b, 2, &s), E_INTERRUPTED);
+    cr_expect_eq(measure_fakes(&b, 2, &s), E_INTERRUPTED);
     cr_expect(b.fake[0].blocks == 0 && b.diary.done[0] == 1 && b.diary.done[1] == 1);
 }
 
@@ -418,13 +321,13 @@ Test(measure, interruption_during_warm_up_or_before)
 Test(measure, failure_after_interruption_is_an_interruption)
 {
     volatile int stop = 0;
-    struct schedule s = usual;
+    struct schedule s = usual_schedule;
     struct bed b = {
         .fake = {
             {.call_ns = 1e6, .stop_at = 64, .stop = &stop, .fail_at = 64, .fails_with = E_CHILD}}};
 
     s.stop = &stop;
-    cr_expect_eq(run(&b, 1, &s), E_INTERRUPTED);
+    cr_expect_eq(measure_fakes(&b, 1, &s), E_INTERRUPTED);
     cr_expect(b.out[0].stop == STOP_INTERRUPTED && b.out[0].status == E_CHILD);
 }
 
@@ -432,13 +335,13 @@ Test(measure, error_of_emit_aborts)
 {
     struct bed b = {.fake = {{.call_ns = 1e6}, {.call_ns = 1e6}}, .diary.fail_at = 5};
 
-    cr_expect_eq(run(&b, 2, &usual), E_IO);
+    cr_expect_eq(measure_fakes(&b, 2, &usual_schedule), E_IO);
     cr_expect(b.diary.n == 5 && b.diary.done[0] == 0 && b.diary.done[1] == 0);
     cr_expect_str_eq(b.err.msg, "disk full  -> free some");
     cr_expect(b.out[0].stop == STOP_INTERRUPTED && b.out[1].stop == STOP_INTERRUPTED);
 
     struct bed c = {.fake = {{.call_ns = 1e6}, {.call_ns = 1e6}}, .diary.fail_done = true};
-    cr_expect_eq(run(&c, 2, &usual), E_IO);
+    cr_expect_eq(measure_fakes(&c, 2, &usual_schedule), E_IO);
     cr_expect_eq(c.diary.done[0] + c.diary.done[1], 1);
 }
 
@@ -448,47 +351,4 @@ Test(measure, stop_names)
     cr_expect_str_eq(stop_name[STOP_TIME], "time");
     cr_expect_str_eq(stop_name[STOP_INTERRUPTED], "interrupted");
     cr_expect_str_eq(stop_name[STOP_FAILED], "failed");
-}
-
-/* ---- the clock ----------------------------------------------------------------------------- */
-
-Test(clock, pause_takes_wall_time_and_no_cpu_time)
-{
-    const struct clock_mark start = clock_start();
-    clock_sleep_ms(20);
-    const struct clock_span span = clock_stop(&start);
-
-    cr_expect_geq(span.wall_ns, 20e6);
-    cr_expect_lt(span.cpu_ns, 10e6);
-    cr_expect_lt(span.cpu_ns, span.wall_ns);
-}
-
-Test(clock, work_takes_cpu_time)
-{
-    const struct clock_mark start = clock_start();
-    while (clock_cpu_ns() - start.cpu_ns < 5000000)
-        ;
-    const struct clock_span span = clock_stop(&start);
-
-    cr_expect_geq(span.cpu_ns, 5e6);
-    cr_expect_geq(span.wall_ns, 0.9 * 5e6);
-}
-
-Test(clock, gap_separates_blocks)
-{
-    struct schedule s = usual;
-    struct bed b = {.fake = {{.call_ns = 1e6}}};
-
-    s.gap_ms = 2;
-    const int64_t start = clock_wall_ns();
-    cr_assert_eq(run(&b, 1, &s), OK);
-    cr_expect_geq(clock_wall_ns() - start, 16 * 2000000, "before the warm-up and 15 blocks");
-}
-
-Test(clock, facts)
-{
-    const struct clock_facts f = clock_facts();
-
-    cr_expect(f.overhead_ns > 0 && f.overhead_ns < 1e5, "overhead %g ns", f.overhead_ns);
-    cr_expect(f.resolution_ns >= 1 && f.resolution_ns < 1e7, "resolution %g ns", f.resolution_ns);
 }

@@ -80,7 +80,7 @@ static const char *const sample_meta[] = {"kind", "checkpoint", "n_head", "8"};
 
 Test(safetensors_hostile, every_truncation_is_refused)
 {
-    char path[PATH_SIZE], label[32];
+    char path[PATH_SIZE], label[64];
     struct err e = {""};
     size_t size;
 
@@ -223,7 +223,7 @@ Test(safetensors_hostile, sizes_that_do_not_match)
 {
     static const uint64_t absurd[] = {100 * 1000 * 1000 + 1, (uint64_t)1 << 32, (uint64_t)1 << 63,
                                       UINT64_MAX - 8,        UINT64_MAX - 7,    UINT64_MAX};
-    const char *header = "{\"a\":" T("F32", "[2]", "[0,8]") "}   "; /* 56 bytes */
+    const char *header = "{\"a\":" T("F32", "[2]", "[0,8]") "}  "; /* 56 bytes */
     char path[PATH_SIZE];
     struct safetensors s;
     struct err e = {""};
@@ -244,7 +244,7 @@ Test(safetensors_hostile, sizes_that_do_not_match)
         put_header(path, absurd[i], header, 8);
         expect_refused(path, "the limit is", "absurd header length");
     }
-    put_header(path, 54, "{\"a\":" T("F32", "[2]", "[0,8]") " ", 8);
+    put_header(path, 54, "{\"a\":" T("F32", "[2]", "[0,8]") "}", 8);
     expect_refused(path, "data begins at byte 62", "unaligned data");
     unlink(path);
 }

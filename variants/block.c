@@ -49,13 +49,20 @@ static void gate_params(const struct config *c, const char *prefix, int which, s
     c->gate->params(c, at, p);
 }
 
-int block_params(const struct config *c, const char *prefix, struct params *p)
+int block_operator_params(const struct config *c, const char *prefix, struct params *p)
 {
     const int first = p->n;
 
     attn_params(c, prefix, p);
     if (c->pos->layer_params)
         c->pos->layer_params(c, prefix, p);
+    return first;
+}
+
+int block_params(const struct config *c, const char *prefix, struct params *p)
+{
+    const int first = block_operator_params(c, prefix, p);
+
     norm_params(c, prefix, "ln1", p);
     norm_params(c, prefix, "ln2", p);
     c->ffn->params(c, prefix, p);
@@ -95,6 +102,8 @@ void block_attach(struct block *b, const struct config *c, const struct params *
     *b = (struct block){.c = c, .model = &p->v[model_first]};
     b->attn = next(&at, count(attn_params, c));
     b->pos = next(&at, count(c->pos->layer_params, c));
+    if (at == p->v + p->n) /* the bare operator */
+        return;
     b->ln1 = next(&at, 2);
     b->ln2 = next(&at, 2);
     b->ff = next(&at, count(c->ffn->params, c));
@@ -243,39 +252,66 @@ static struct rows join(struct cache *cache, const float *x, int B, int L)
     return (struct rows){cache_rows(cache, 0), cache_stride(cache)};
 }
 
-/* o [B,L,H*dh] = the heads' outputs before W_o, x [B,L,D] the layer's input. */
-static void attend(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
-                   float *x, int B, int L)
+static int memory_rows(const struct block *b, enum mem_kind kind)
+{
+    return kind == MEM_HIDDEN ? b->hidden.M : kind == MEM_KV ? b->keys.M : 0;
+}
+
+/* What keys and values are projected from: [m; x] where hidden states are kept, else x; normalised
+ * where the wiring asks for it. */
+static struct rows key_source(const struct engine *g, struct block *b, enum mem_kind kind,
+                              struct work *w, const float *x, int B, int L)
 {
     const struct config *c = b->c;
-    const int HD = c->H * c->dh;
-    const int M = kind == MEM_HIDDEN ? b->hidden.M : kind == MEM_KV ? b->keys.M : 0;
-    const int fresh = kind == MEM_KV ? L : M + L; /* rows whose keys are projected now */
-    const struct param *weight = b->attn, *bias = c->attn_bias ? b->attn + ATTN_WEIGHTS : NULL;
-    struct rows from = {x, (ptrdiff_t)L * c->D};
-    struct rows k = {w->k, (ptrdiff_t)fresh * HD}, v = {w->v, (ptrdiff_t)fresh * HD};
+    const int rows = L + (kind == MEM_HIDDEN ? b->hidden.M : 0);
+    struct rows from = {(float *)x, (ptrdiff_t)L * c->D};
 
     if (kind == MEM_HIDDEN)
         from = join(&b->hidden, x, B, L);
-    if (c->norm != NORM_POST) {
-        const struct rows n = {w->n, (ptrdiff_t)fresh * c->D};
-        for (int s = 0; s < B; s++)
-            layer_norm(g, c, b->ln1, n.at + s * n.stride, from.at + s * from.stride, NULL, fresh);
-        from = n;
-    }
-    if (kind == MEM_KV) { /* new rows straight behind the memory */
-        cache_reserve(&b->keys, L);
-        cache_reserve(&b->values, L);
-        k = (struct rows){cache_rows(&b->keys, 0) + (ptrdiff_t)M * HD, cache_stride(&b->keys)};
-        v = (struct rows){cache_rows(&b->values, 0) + (ptrdiff_t)M * HD, cache_stride(&b->values)};
-    }
-    const struct rows queries = {from.at + (ptrdiff_t)(fresh - L) * c->D, from.stride};
-    linear(g, (struct rows){w->q, (ptrdiff_t)L * HD}, queries, B, L, &weight[ATTN_Q],
-           bias ? &bias[ATTN_Q] : NULL);
-    linear(g, k, from, B, fresh, &weight[ATTN_K], bias ? &bias[ATTN_K] : NULL);
-    linear(g, v, from, B, fresh, &weight[ATTN_V], bias ? &bias[ATTN_V] : NULL);
+    if (c->norm == NORM_POST)
+        return from;
+    const struct rows n = {w->n, (ptrdiff_t)rows * c->D};
+    for (int s = 0; s < B; s++)
+        layer_norm(g, c, b->ln1, n.at + s * n.stride, from.at + s * from.stride, NULL, rows);
+    return n;
+}
 
+/* Where the keys of `rows` source rows go: work space, or straight behind the cached ones. */
+static struct rows behind(struct cache *cache, int rows)
+{
+    cache_reserve(cache, rows);
+    return (struct rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
+                         cache_stride(cache)};
+}
+
+static void project_kv(const struct engine *g, const struct block *b, struct rows k, struct rows v,
+                       struct rows from, int B, int rows)
+{
+    const struct param *bias = b->c->attn_bias ? b->attn + ATTN_WEIGHTS : NULL;
+
+    linear(g, k, from, B, rows, &b->attn[ATTN_K], bias ? &bias[ATTN_K] : NULL);
+    linear(g, v, from, B, rows, &b->attn[ATTN_V], bias ? &bias[ATTN_V] : NULL);
+}
+
+struct attn block_project(const struct engine *g, struct block *b, enum mem_kind kind,
+                          struct work *w, const float *x, int B, int L)
+{
+    const struct config *c = b->c;
+    const int HD = c->H * c->dh, M = memory_rows(b, kind);
+    const int fresh = kind == MEM_KV ? L : M + L; /* rows whose keys are projected now */
+    const struct rows from = key_source(g, b, kind, w, x, B, L);
+    const struct rows q_from = {from.at + (ptrdiff_t)(fresh - L) * c->D, from.stride};
+    struct rows k = {w->k, (ptrdiff_t)fresh * HD}, v = {w->v, (ptrdiff_t)fresh * HD};
     struct attn a = b->lowered;
+
+    if (kind == MEM_KV) {
+        k = behind(&b->keys, L);
+        v = behind(&b->values, L);
+    }
+    linear(g, (struct rows){w->q, (ptrdiff_t)L * HD}, q_from, B, L, &b->attn[ATTN_Q],
+           c->attn_bias ? &b->attn[ATTN_WEIGHTS + ATTN_Q] : NULL);
+    project_kv(g, b, k, v, from, B, fresh);
+
     attn_resize(&a, L, M);
     a.B = B;
     a.q = w->q;
@@ -285,7 +321,34 @@ static void attend(const struct engine *g, struct block *b, enum mem_kind kind, 
     a.v = kind == MEM_KV ? cache_rows(&b->values, 0) : v.at;
     a.k_at.batch = k.stride;
     a.v_at.batch = v.stride;
-    b->impl->forward(g, &a, w->attn);
+    return a;
+}
+
+void block_unproject(const struct engine *g, const struct block *b, const struct work *w, float *y,
+                     int B, int L)
+{
+    const ptrdiff_t HD = (ptrdiff_t)b->c->H * b->c->dh;
+
+    linear(g, (struct rows){y, (ptrdiff_t)L * b->c->D}, (struct rows){w->o, L * HD}, B, L,
+           &b->attn[ATTN_O], NULL);
+}
+
+const float *block_output_bias(const struct block *b)
+{
+    return b->c->attn_bias ? b->attn[ATTN_WEIGHTS + ATTN_O].data : NULL;
+}
+
+void block_remember(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
+                    const float *x, int B, int rows)
+{
+    if (kind == MEM_HIDDEN) {
+        join(&b->hidden, x, B, rows);
+    } else {
+        CHECK(kind == MEM_KV);
+        const struct rows from = key_source(g, b, kind, w, x, B, rows);
+        project_kv(g, b, behind(&b->keys, rows), behind(&b->values, rows), from, B, rows);
+    }
+    block_commit(b, kind, rows);
 }
 
 /* Leave sub-layer `y` (its last bias still missing) to the stream: z = x + y in the plain forms,
@@ -310,16 +373,16 @@ void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, 
                    float *z, float *x, int B, int L)
 {
     const struct config *c = b->c;
-    const int rows = B * L, HD = c->H * c->dh;
-    const float *bias = c->attn_bias ? b->attn[ATTN_WEIGHTS + ATTN_O].data : NULL;
+    const int rows = B * L;
+    const float *bias = block_output_bias(b);
 
     if (c->pos->enter) {
         CHECK(kind != MEM_HIDDEN); /* memory would have to be kept without the added positions */
         c->pos->enter(c, b->pos, x, B, L);
     }
-    attend(g, b, kind, w, x, B, L);
-    linear(g, (struct rows){w->y, (ptrdiff_t)L * c->D}, (struct rows){w->o, (ptrdiff_t)L * HD}, B,
-           L, &b->attn[ATTN_O], NULL);
+    const struct attn a = block_project(g, b, kind, w, x, B, L);
+    b->impl->forward(g, &a, w->attn);
+    block_unproject(g, b, w, w->y, B, L);
     leave(g, c, b->gate1, w, z, x, w->y, bias, rows);
     if (c->norm == NORM_POST)
         layer_norm(g, c, b->ln1, z, z, NULL, rows);

@@ -40,8 +40,11 @@ struct block {
 
 /* Append the layer's parameters under `prefix` ("layers.3."). Returns the index of the first. */
 int block_params(const struct config *c, const char *prefix, struct params *p);
+/* Only those of attention and positions: the bare operator, which block_project and block_unproject
+ * run. */
+int block_operator_params(const struct config *c, const char *prefix, struct params *p);
 
-/* Point `b` at its parameters, given the index from block_params. */
+/* Point `b` at its parameters, given the index from block_params or block_operator_params. */
 void block_attach(struct block *b, const struct config *c, const struct params *p, int model_first,
                   int first);
 
@@ -54,12 +57,27 @@ void work_bind(struct work *w, const struct engine *g, const struct block *b, en
 /* Fill the position tables: once the weights have their values, and again when they change. */
 void block_lower(const struct engine *g, struct block *b, const struct work *w);
 
+/* The attention of input x [B,L,D] and the remembered rows, projected and ready to run: x joins the
+ * memory, is normalised where the wiring asks for it, and q, k, v and o point at the results. */
+struct attn block_project(const struct engine *g, struct block *b, enum mem_kind kind,
+                          struct work *w, const float *x, int B, int L);
+
+/* y [B,L,D] = W_o o (without its bias), after the implementation has filled w->o. */
+void block_unproject(const struct engine *g, const struct block *b, const struct work *w, float *y,
+                     int B, int L);
+const float *block_output_bias(const struct block *b); /* [D] or NULL */
+
 /* z [B,L,D] = block(x [B,L,D]), with the M rows of memory that the caches hold. The new rows are
  * written behind the memory but not committed: block_commit makes them memory. z may be x; x itself
  * is changed by schemes that add positions to a layer's input. */
 void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
                    float *z, float *x, int B, int L);
 void block_commit(struct block *b, enum mem_kind kind, int L);
+
+/* Make the layer inputs x [B,rows,D] its newest memory, as if they had been run: kept as they are
+ * or projected to keys and values. rows <= the bound L. */
+void block_remember(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
+                    const float *x, int B, int rows);
 
 /* Useful FLOP of one call of a bound block with M rows of memory: the products of VARIANTS 6.1, each
  * visible pair once. Lowering, norms, softmax and additions are not counted. */

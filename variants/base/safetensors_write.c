@@ -63,7 +63,8 @@ static int put(const char *path, const char *text, const struct tensor *tensors,
     bool ok = fwrite(&field, sizeof(field), 1, f) == 1 &&
               fprintf(f, "%s%*s", text, (int)(padded - length), "") >= 0;
     for (int i = 0; ok && i < n; i++)
-        ok = fwrite(tensors[i].data, ELEMENT_BYTES, tensors[i].n, f) == tensors[i].n;
+        ok = tensors[i].n == 0 ||
+             fwrite(tensors[i].data, ELEMENT_BYTES, tensors[i].n, f) == tensors[i].n;
     ok = ok && fflush(f) == 0 && fsync(fileno(f)) == 0;
 
     const int why = ok ? 0 : errno;

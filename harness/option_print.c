@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Options as text: the value of one in the user's words, the canonical form that --resume compares,
+ * the options that belong to every repro line, and help. */
+#include "option_table.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_ints(FILE *f, const struct ints *list)
+{
+    for (int i = 0; i < list->n; i++)
+        fprintf(f, "%s%d", i ? "," : "", list->v[i]);
+}
+
+static void print_names(FILE *f, const struct names *list)
+{
+    for (int i = 0; i < list->n; i++)
+        fprintf(f, "%s%s", i ? "," : "", list->v[i]);
+}
+
+static void print_value(FILE *f, const struct options *o, const struct option_spec *s)
+{
+    const void *const at = option_field(o, s);
+    const char *text;
+
+    switch (s->kind) {
+    case KIND_FLAG:
+        fputs(*(const bool *)at ? "yes" : "no", f);
+        break;
+    case KIND_OFF:
+        fputs(*(const bool *)at ? "no" : "yes", f);
+        break;
+    case KIND_ONE:
+        fputs(*(const int *)at == 1 ? "yes" : "no", f);
+        break;
+    case KIND_COUNT:
+        fprintf(f, "%d", *(const int *)at);
+        break;
+    case KIND_INT:
+        if (s->preset || *(const int *)at) /* without a preset 0 is "not set" */
+            fprintf(f, "%d", *(const int *)at);
+        break;
+    case KIND_SEED:
+        fprintf(f, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case KIND_DECIMAL:
+        fprintf(f, "%.17g", *(const double *)at);
+        break;
+    case KIND_WORD:
+        fputs(s->words[*(const int *)at], f);
+        break;
+    case KIND_TEXT:
+    case KIND_PATH:
+        text = *(const char *const *)at;
+        fputs(text ? text : "", f);
+        break;
+    case KIND_INTS:
+        print_ints(f, at);
+        break;
+    case KIND_NAMES:
+    case KIND_FILTER:
+        print_names(f, at);
+        break;
+    case KIND_RESUME:
+    case KIND_QUICK:
+    case KIND_LATER:
+        break;
+    }
+}
+
+char *option_value(const struct options *o, const struct option_spec *s)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&text, &size);
+
+    CHECK(f != NULL);
+    if (s->at == offsetof(struct options, threads) && o->threads.n == 0)
+        fprintf(f, "%d", o->default_threads);
+    else
+        print_value(f, o, s);
+    CHECK(fclose(f) == 0);
+    return text;
+}
+
+char *options_canonical(const struct options *o)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&text, &size);
+
+    CHECK(f != NULL);
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        if (!(s->flags & (IN_CASE | IN_RUN)))
+            continue;
+        char *const value = option_value(o, s);
+        fprintf(f, "%s=%s\n", s->name, value);
+        free(value);
+    }
+    CHECK(fclose(f) == 0);
+    return text;
+}
+
+/* The value of `name` in a canonical text and its length; "" where it is not there. */
+static const char *stored_value(const char *stored, const char *name, int *len)
+{
+    const size_t n = strlen(name);
+
+    for (const char *line = stored; *line; line += *line == '\n') {
+        const size_t end = strcspn(line, "\n");
+        if (end > n && memcmp(line, name, n) == 0 && line[n] == '=') {
+            *len = (int)(end - n - 1);
+            return line + n + 1;
+        }
+        line += end;
+    }
+    *len = 0;
+    return "";
+}
+
+enum status options_resumable(const struct options *o, const char *stored, const char *dir,
+                              struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < option_count && st == OK; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        if (!(s->flags & (IN_CASE | IN_RUN)))
+            continue;
+        int len;
+        const char *const then = stored_value(stored, s->name, &len);
+        char *const now = option_value(o, s);
+        if (strlen(now) != (size_t)len || memcmp(then, now, (size_t)len) != 0)
+            st = fail(e, E_USAGE, "cannot resume %.200s: made with --%s %.*s, now %.120s", dir,
+                      s->name, len ? min_int(len, 120) : 4, len ? then : "none",
+                      *now ? now : "none");
+        free(now);
+    }
+    return st;
+}
+
+char *options_repro(const struct options *o)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&text, &size);
+
+    CHECK(f != NULL);
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        if (!(s->flags & IN_CASE))
+            continue;
+        char *const value = option_value(o, s);
+        if (strcmp(value, s->preset ? s->preset : "") != 0)
+            fprintf(f, " --%s %s", s->name, value);
+        free(value);
+    }
+    CHECK(fclose(f) == 0);
+    return text;
+}
+
+/* ---- help --------------------------------------------------------------------------------- */
+
+static const char *const group_title[GROUP_COUNT] = {
+    [GROUP_AXES] = "What runs (axes take lists a,b and ranges lo..hi, lo..hi*k, lo..hi+k, suffixes "
+                   "k, Ki, M, Mi, and may be repeated):",
+    [GROUP_MEASURE] = "Measuring:",
+    [GROUP_PLACE] = "Placement:",
+    [GROUP_OUTPUT] = "Output:",
+    [GROUP_OTHER] = "Other commands:",
+};
+
+static char *help_text(const struct option_spec *s)
+{
+    const char *const preset = s->shown ? s->shown : s->preset;
+    char *text = NULL;
+
+    CHECK(asprintf(&text, preset ? "%s [%s]" : "%s", s->doc, preset) >= 0);
+    return text;
+}
+
+void options_help(FILE *f, bool usage_only, const char *commands)
+{
+    struct argp_option table[OPTION_MAX + GROUP_COUNT + 1] = {0};
+    char *owned[OPTION_MAX] = {0};
+    char *doc = NULL;
+    int n = 0;
+
+    for (int g = 0; g < GROUP_COUNT; g++) {
+        table[n++] = (struct argp_option){.doc = group_title[g], .group = g + 1};
+        for (int i = 0; i < option_count; i++) {
+            const struct option_spec *const s = &option_specs[i];
+            if ((int)s->group != g || s->kind == KIND_LATER)
+                continue;
+            owned[i] = help_text(s);
+            table[n++] = (struct argp_option){
+                .name = s->name,
+                .key = s->key ? s->key : 256 + i,
+                .arg = s->metavar,
+                .flags = s->kind == KIND_RESUME ? OPTION_ARG_OPTIONAL : 0,
+                .doc = owned[i],
+                .group = g + 1,
+            };
+        }
+    }
+    CHECK(asprintf(&doc,
+                   "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
+                   "@FILE reads options from a file (# comments; files may name files). Every "
+                   "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
+                   commands) >= 0);
+    const struct argp argp = {.options = table, .args_doc = "[COMMAND] [WORD...]", .doc = doc};
+    char name[] = "bench";
+    argp_help(&argp, f,
+              usage_only ? ARGP_HELP_USAGE : ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_SHORT_USAGE,
+              name);
+    for (int i = 0; i < option_count; i++)
+        free(owned[i]);
+    free(doc);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Drives the peak loops: sizes buffers by the caches, runs all threads at once, and keeps the best
+ * of several short blocks, because a neighbour can only make a block slower. */
+#include "peak.h"
+
+#include "../variants/base/arena.h"
+#include "clock.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+static const struct peak_loops *const loops_of[ISA_COUNT] = {
+    [ISA_BASE] = &peak_loops_base,
+    [ISA_AVX2] = &peak_loops_avx2,
+    [ISA_AVX512] = &peak_loops_avx512,
+};
+
+/* ---- sizes -------------------------------------------------------------------------------- */
+
+/* Bytes that each thread reads to measure a level; 0 = there is no such level. */
+struct slices {
+    size_t l1, l2, l3, dram;
+};
+
+/* How closely the threads sit together. */
+struct crowd {
+    int per_core, per_l3; /* the most threads on one of them */
+    int l3_used;
+};
+
+static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
+{
+    struct crowd c = {1, 0, 0};
+    int n, on_l3;
+    const struct topo_cpu *const all = topo_cpus(t, &n);
+    struct topo_facts f;
+
+    topo_facts(t, &f);
+    if (cpus[0] < 0) { /* not pinned: as far apart as they can be */
+        const int apart = max_int(min_int(f.l3_count, threads), 1);
+        return (struct crowd){1 + (threads > f.allowed_cores), (threads + apart - 1) / apart,
+                              apart};
+    }
+    for (int l3 = 0; l3 < max_int(f.l3_count, 1); l3++) {
+        on_l3 = 0;
+        for (int k = 0; k < n; k++)
+            for (int i = 0; i < threads; i++) {
+                if (all[k].cpu != cpus[i] || all[k].l3 != l3)
+                    continue;
+                on_l3++;
+                c.per_core = max_int(c.per_core, all[k].sibling + 1);
+            }
+        c.per_l3 = max_int(c.per_l3, on_l3);
+        c.l3_used += on_l3 > 0;
+    }
+    return c;
+}
+
+/* Half of each cache that a thread has to itself, so that strangers' lines fit too. An L3 slice is
+ * at least 1.5 L2, so that the L2 cannot hold it. DRAM: twice the L3s, at least 64 MiB, at most
+ * 1 GiB together. */
+static struct slices slices_of(const struct topo *t, int threads, const int *cpus)
+{
+    enum { PAGE = 4096, HUGE = 2 << 20 };
+    const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
+    const struct crowd c = crowd_of(t, threads, cpus);
+    struct topo_facts f;
+    struct slices s;
+    size_t far;
+
+    topo_facts(t, &f);
+    s.l1 = f.l1d_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
+    s.l2 = f.l2_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
+    s.l3 = f.l3_bytes / (size_t)(2 * max_int(c.per_l3, 1)) / PAGE * PAGE;
+    if (s.l3 > 0 && s.l3 < f.l2_bytes * 3 / 2)
+        s.l3 = round_up(f.l2_bytes * 3 / 2, PAGE);
+    far = 2 * f.l3_bytes * (size_t)max_int(c.l3_used, 1);
+    far = far < least ? least : far > most ? most : far;
+    s.dram = round_up(far / (size_t)threads, HUGE);
+    if (s.dram < s.l3)
+        s.dram = round_up(s.l3, HUGE);
+    return s;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+struct crew {
+    const struct topo *topo;
+    int threads;
+    const int *cpus;
+    unsigned char *buf; /* one slice of `stride` bytes per thread */
+    size_t stride;
+};
+
+/* A loop to time: multiply-adds, or reading `bytes` per thread and pass. */
+struct load {
+    const struct peak_loops *loops;
+    size_t bytes;    /* 0 = multiply-adds */
+    double work;     /* flop or bytes of one count and thread */
+    uint64_t counts; /* of a block */
+    double *best;    /* work per second of all threads */
+};
+
+/* Pin the threads and let each touch its own slice first, so that it is local and really there. */
+static enum status crew_settle(const struct crew *c, struct err *e)
+{
+    enum status st = OK;
+    int started = 0;
+
+#pragma omp parallel num_threads(c->threads) reduction(+ : started)
+    {
+        const int i = omp_get_thread_num();
+        struct err mine;
+        const enum status pinned = topo_pin(c->topo, c->cpus[i], &mine);
+
+        started++;
+        if (pinned == OK) {
+            memset(c->buf + (size_t)i * c->stride, 1 + i % 255, c->stride);
+        } else {
+#pragma omp critical(peak_error)
+            st = fail(e, pinned, "%s", mine.msg);
+        }
+    }
+    if (st == OK && started != c->threads)
+        st = fail(e, E_UNSUPPORTED,
+                  "%d threads wanted, OpenMP started %d  -> unset OMP_THREAD_LIMIT and OMP_DYNAMIC",
+                  c->threads, started);
+    return st;
+}
+
+/* Seconds from the first thread's start to the last one's end. Adds to *wrong for each thread
+ * whose result shows that it did not do its work. */
+static double run_block(const struct crew *c, const struct load *l, int *wrong)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    int bad = 0;
+
+#pragma omp parallel num_threads(c->threads) reduction(min : first) reduction(max : last)          \
+    reduction(+ : bad)
+    {
+        const int i = omp_get_thread_num();
+        const unsigned char *const mine = c->buf + (size_t)i * c->stride;
+        double fma = 1;
+        uint64_t bits = 0;
+
+#pragma omp barrier
+        first = clock_wall_ns();
+        if (l->bytes)
+            bits = l->loops->read(mine, l->bytes, l->counts);
+        else
+            fma = l->loops->fma(l->counts);
+        last = clock_wall_ns();
+        bad += l->bytes ? (bits & 0xff) != (uint64_t)(1 + i % 255) : !(fabs(fma - 1) < 1e-3);
+    }
+    *wrong += bad;
+    return (double)(last - first) * 1e-9;
+}
+
+/* Counts for a block of about 2 ms: shorter than a scheduler's slice, so that on a busy machine
+ * some blocks stay whole. Doubling also wakes the CPU. */
+static void calibrate(const struct crew *c, struct load *l, int *wrong)
+{
+    const double block_s = 2e-3;
+    double s;
+
+    /* The multiply-adds need some sixty iterations to reach their fixed point. */
+    for (l->counts = l->bytes ? 1 : 1000; (s = run_block(c, l, wrong)) < block_s / 4;)
+        l->counts *= 2;
+    l->counts = (uint64_t)fmax(1, ceil((double)l->counts * block_s / s));
+}
+
+/* ---- public ------------------------------------------------------------------------------- */
+
+/* Round-robin, so that a slow moment does not hit all blocks of one load. */
+static enum status run_loads(const struct crew *c, struct load *l, int n, struct err *e)
+{
+    enum { ROUNDS = 20 };
+    int wrong = 0;
+
+    for (int i = 0; i < n; i++)
+        calibrate(c, &l[i], &wrong);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < n; i++) {
+            const double work = l[i].work * (double)l[i].counts * c->threads;
+            *l[i].best = fmax(*l[i].best, work / run_block(c, &l[i], &wrong));
+        }
+    if (wrong)
+        return fail(e, E_WRONG, "a peak loop computed something else  -> please report it");
+    return OK;
+}
+
+static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
+{
+    const enum isa most = cpu_isa();
+    const struct {
+        size_t bytes;
+        double *best;
+    } levels[] = {{s->l1, &out->l1}, {s->l2, &out->l2}, {s->l3, &out->l3}, {s->dram, &out->dram}};
+    int n = 0;
+
+    for (enum isa isa = ISA_BASE; isa <= most; isa++)
+        l[n++] = (struct load){
+            .loops = loops_of[isa], .work = loops_of[isa]->flop, .best = &out->flops[isa]};
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (levels[i].bytes)
+            l[n++] = (struct load){.loops = loops_of[most],
+                                   .bytes = levels[i].bytes,
+                                   .work = (double)levels[i].bytes,
+                                   .best = levels[i].best};
+    return n;
+}
+
+enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
+                                struct peaks *out, struct err *e)
+{
+    const struct slices s = slices_of(t, threads, cpus);
+    struct arena a = {0};
+    struct crew c = {.topo = t, .threads = threads, .cpus = cpus, .stride = s.dram};
+    struct load loads[ISA_COUNT + 4];
+    enum status st;
+
+    *out = (struct peaks){.threads = threads};
+    arena_take(&a, PART_SCRATCH, (size_t)threads * s.dram);
+    st = arena_place(&a, HUGE_MADVISE, NULL, NULL, e);
+    if (st != OK)
+        return fail(e, st, "cannot map %zu bytes to measure memory bandwidth  -> free some memory",
+                    (size_t)threads * s.dram);
+    c.buf = arena_take(&a, PART_SCRATCH, (size_t)threads * s.dram);
+    st = crew_settle(&c, e);
+    if (st == OK)
+        st = run_loads(&c, loads, list_loads(&s, out, loads), e);
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Raw samples to disk. The zst form is a sequence of zstd frames, one for each time that a run was
+ * started or resumed; a flush ends a block inside the frame, so that a killed run's frame can be
+ * decompressed up to its last flush. */
+#include "samples.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+enum { FLUSH_ROWS = 64 };
+
+const char *const raw_name[RAW_COUNT] = {"none", "csv", "zst"};
+const char *const raw_file[RAW_COUNT] = {"", "samples.csv", "samples.csv.zst"};
+static const struct table *const table = &tables[TABLE_SAMPLES];
+
+#if HAVE_ZSTD
+enum { LEVEL = 3 };
+
+static enum status zst_fail(struct err *e, const char *path, size_t code)
+{
+    return fail(e, E_IO, "%s: zstd: %s  -> the file is damaged; restore it or use another run",
+                path, ZSTD_getErrorName(code));
+}
+
+static enum status zst_open(struct samples *s, struct err *e)
+{
+    s->zst = ZSTD_createCCtx();
+    s->room_bytes = ZSTD_CStreamOutSize();
+    s->room = malloc(s->room_bytes);
+    if (!s->zst || !s->room)
+        return fail(e, E_NOMEM, "no memory for the compressor of %s", s->out.path);
+    ZSTD_CCtx_setParameter(s->zst, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(s->zst, ZSTD_c_checksumFlag, 1);
+    return OK;
+}
+
+/* how: ZSTD_e_continue, ZSTD_e_flush or ZSTD_e_end. */
+static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_EndDirective how,
+                           struct err *e)
+{
+    ZSTD_inBuffer in = {data, n, 0};
+    size_t left;
+
+    do {
+        ZSTD_outBuffer out = {s->room, s->room_bytes, 0};
+        left = ZSTD_compressStream2(s->zst, &out, &in, how);
+        if (ZSTD_isError(left))
+            return fail(e, E_IO, "%s: zstd: %s  -> use --raw csv", s->out.path,
+                        ZSTD_getErrorName(left));
+        if (out.pos > 0) {
+            const enum status st = append_write(&s->out, s->room, out.pos, e);
+            if (st != OK)
+                return st;
+        }
+    } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
+    return OK;
+}
+
+static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
+{
+    return zst_put(s, data, n, ZSTD_e_continue, e);
+}
+
+static enum status zst_flush(struct samples *s, struct err *e)
+{
+    return zst_put(s, NULL, 0, ZSTD_e_flush, e);
+}
+
+static enum status zst_end(struct samples *s, struct err *e)
+{
+    return zst_put(s, NULL, 0, ZSTD_e_end, e);
+}
+
+static void zst_free(struct samples *s)
+{
+    ZSTD_freeCCtx(s->zst);
+    free(s->room);
+}
+
+/* One whole frame. */
+static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
+{
+    const size_t room = ZSTD_compressBound(n);
+    *out = (struct bytes){malloc(room), 0};
+    if (!out->data)
+        return fail(e, E_NOMEM, "no memory for %zu bytes of samples", room);
+    out->n = ZSTD_compress(out->data, room, data, n, LEVEL);
+    CHECK(!ZSTD_isError(out->n));
+    return OK;
+}
+
+/* Decompress all frames; *torn: the last one has no end, *out is what it holds so far. */
+static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
+                              const struct bytes *file, struct err *e)
+{
+    enum status st = OK;
+    size_t room = 4 * file->n + ZSTD_DStreamOutSize(), left = 1;
+    ZSTD_inBuffer in = {file->data, file->n, 0};
+    ZSTD_outBuffer to = {malloc(room), room, 0};
+    ZSTD_DCtx *d = ZSTD_createDCtx();
+    bool full = false; /* the output had no room: there may be more without new input */
+
+    if (!d || !to.dst)
+        st = fail(e, E_NOMEM, "no memory to read %s", path);
+    while (st == OK && (in.pos < in.size || full)) {
+        if (to.pos == to.size) {
+            void *more = realloc(to.dst, to.size * 2);
+            if (!more) {
+                st = fail(e, E_NOMEM, "no memory to read %s", path);
+                break;
+            }
+            to.dst = more;
+            to.size *= 2;
+        }
+        left = ZSTD_decompressStream(d, &to, &in);
+        if (ZSTD_isError(left))
+            st = zst_fail(e, path, left);
+        full = to.pos == to.size && left > 0;
+    }
+    ZSTD_freeDCtx(d);
+    *torn = left > 0;
+    if (st != OK) {
+        free(to.dst);
+        to = (ZSTD_outBuffer){0};
+    }
+    *out = (struct bytes){to.dst, to.pos};
+    return st;
+}
+#else
+static enum status zst_missing(struct err *e)
+{
+    return fail(e, E_UNSUPPORTED,
+                "zstd was not built in  -> install libzstd-dev and run make again, or --raw csv");
+}
+static enum status zst_open(struct samples *s, struct err *e)
+{
+    (void)s;
+    return zst_missing(e);
+}
+static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
+{
+    (void)s, (void)data, (void)n;
+    return zst_missing(e);
+}
+static enum status zst_flush(struct samples *s, struct err *e)
+{
+    (void)s;
+    return zst_missing(e);
+}
+static enum status zst_end(struct samples *s, struct err *e)
+{
+    (void)s;
+    return zst_missing(e);
+}
+static void zst_free(struct samples *s) { (void)s; }
+static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
+{
+    (void)out, (void)data, (void)n;
+    return zst_missing(e);
+}
+static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
+                              const struct bytes *file, struct err *e)
+{
+    (void)out, (void)torn, (void)path, (void)file;
+    return zst_missing(e);
+}
+#endif
+
+enum status raw_choose(enum raw *raw, const char **note, const char *word, struct err *e)
+{
+    *note = NULL;
+    if (!word) {
+        *raw = HAVE_ZSTD ? RAW_ZST : RAW_CSV;
+        if (!HAVE_ZSTD)
+            *note = "zstd was not built in: raw samples go to samples.csv";
+        return OK;
+    }
+    for (int i = 0; i < RAW_COUNT; i++) {
+        if (strcmp(word, raw_name[i]) != 0)
+            continue;
+        *raw = (enum raw)i;
+        if (i == RAW_ZST && !HAVE_ZSTD)
+            return fail(e, E_UNSUPPORTED, "--raw zst: zstd was not built in  -> install "
+                                          "libzstd-dev and run make again, or --raw csv");
+        return OK;
+    }
+    return fail(e, E_USAGE, "--raw \"%s\" is unknown  -> none, csv or zst", word);
+}
+
+/* Header (row NULL) or row into the stream. */
+static enum status put_line(struct samples *s, const struct sample_row *row, struct err *e)
+{
+    struct bytes line;
+    enum status st = table_bytes(&line, table, row, e);
+    if (st == OK && s->raw == RAW_ZST)
+        st = zst_append(s, line.data, line.n, e);
+    else if (st == OK)
+        st = append_write(&s->out, line.data, line.n, e);
+    free(line.data);
+    return st;
+}
+
+/* Open the file, and a frame in it. */
+static enum status start(struct samples *s, const char *dir, enum raw raw, bool create,
+                         struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st;
+
+    *s = (struct samples){.raw = raw, .out = {.fd = -1}};
+    if (raw == RAW_NONE)
+        return OK;
+    st = file_join(path, dir, raw_file[raw], e);
+    if (st == OK)
+        st = append_open(&s->out, path, create, e);
+    if (st == OK && raw == RAW_ZST)
+        st = zst_open(s, e);
+    if (st == OK && s->out.end == 0) {
+        st = put_line(s, NULL, e);
+        if (st == OK)
+            st = samples_flush(s, e);
+    }
+    if (st != OK) {
+        zst_free(s);
+        append_close(&s->out, NULL);
+        *s = (struct samples){.out = {.fd = -1}};
+    }
+    return st;
+}
+
+enum status samples_create(struct samples *s, const char *dir, enum raw raw, struct err *e)
+{
+    return start(s, dir, raw, true, e);
+}
+
+static enum raw raw_of(const char *dir, char path[FILE_PATH])
+{
+    for (int i = RAW_CSV; i < RAW_COUNT; i++)
+        if (file_join(path, dir, raw_file[i], NULL) == OK && access(path, F_OK) == 0)
+            return (enum raw)i;
+    return RAW_NONE;
+}
+
+/* The text of a stream; *torn: its last frame has no end. */
+static enum status load(struct bytes *text, bool *torn, enum raw raw, const char *path,
+                        struct err *e)
+{
+    struct bytes file;
+    enum status st = file_read(&file, path, e);
+
+    *torn = false;
+    *text = (struct bytes){0};
+    if (st != OK)
+        return st;
+    if (raw == RAW_CSV) {
+        *text = file;
+        return OK;
+    }
+    st = zst_unpack(text, torn, path, &file, e);
+    free(file.data);
+    return st;
+}
+
+struct sieve {
+    struct bytes kept; /* as long as the text: it only shrinks */
+    drop_fn *drop;
+    void *arg;
+};
+
+static enum status sift(void *arg, const void *row, const char *line, size_t n, struct err *e)
+{
+    struct sieve *s = arg;
+    (void)e;
+
+    if (row && s->drop && s->drop(s->arg, table, row))
+        return OK;
+    memcpy(s->kept.data + s->kept.n, line, n);
+    s->kept.n += n;
+    return OK;
+}
+
+/* Write the stream anew where something is torn or to be dropped. */
+static enum status mend(const char *path, enum raw raw, drop_fn *drop, void *arg, struct err *e)
+{
+    struct bytes text, frame = {0};
+    struct sieve s = {.drop = drop, .arg = arg};
+    bool torn;
+    enum status st = load(&text, &torn, raw, path, e);
+
+    if (st != OK)
+        return st;
+    const size_t whole = csv_whole(text.data, text.n);
+    if (!(s.kept.data = malloc(whole + 1)))
+        st = fail(e, E_NOMEM, "no memory for %s", path);
+    if (st == OK && whole > 0)
+        st = csv_each(table, path, text.data, whole, sift, &s, e);
+    if (st == OK && (torn || s.kept.n < text.n)) {
+        if (raw == RAW_CSV || s.kept.n == 0) {
+            st = file_replace(path, s.kept.data, s.kept.n, e);
+        } else {
+            st = zst_pack(&frame, s.kept.data, s.kept.n, e);
+            if (st == OK)
+                st = file_replace(path, frame.data, frame.n, e);
+        }
+    }
+    free(s.kept.data);
+    free(frame.data);
+    free(text.data);
+    return st;
+}
+
+enum status samples_resume(struct samples *s, const char *dir, drop_fn *drop, void *arg,
+                           struct err *e)
+{
+    char path[FILE_PATH];
+    const enum raw raw = raw_of(dir, path);
+
+    *s = (struct samples){.out = {.fd = -1}};
+    if (raw != RAW_NONE) {
+        const enum status st = mend(path, raw, drop, arg, e);
+        if (st != OK)
+            return st;
+    }
+    return start(s, dir, raw, false, e);
+}
+
+enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e)
+{
+    if (s->raw == RAW_NONE)
+        return OK;
+    enum status st = put_line(s, row, e);
+    if (st == OK && s->raw == RAW_ZST && ++s->pending >= FLUSH_ROWS) {
+        s->pending = 0;
+        st = zst_flush(s, e);
+    }
+    return st;
+}
+
+enum status samples_flush(struct samples *s, struct err *e)
+{
+    enum status st = OK;
+    if (s->raw == RAW_NONE)
+        return OK;
+    s->pending = 0;
+    if (s->raw == RAW_ZST)
+        st = zst_flush(s, e);
+    return st == OK ? append_sync(&s->out, e) : st;
+}
+
+enum status samples_close(struct samples *s, struct err *e)
+{
+    enum status st = OK;
+    if (s->out.fd >= 0 && s->raw == RAW_ZST)
+        st = zst_end(s, e);
+    if (s->out.fd >= 0 && st == OK)
+        st = append_sync(&s->out, e);
+    zst_free(s);
+    const enum status closed = append_close(&s->out, st == OK ? e : NULL);
+    *s = (struct samples){.out = {.fd = -1}};
+    return st == OK ? closed : st;
+}
+
+enum status samples_read(struct rows *out, const char *dir, struct err *e)
+{
+    char path[FILE_PATH];
+    struct bytes text;
+    bool torn;
+    const enum raw raw = raw_of(dir, path);
+
+    *out = (struct rows){0};
+    if (raw == RAW_NONE)
+        return fail(e, E_IO, "%s has no raw samples  -> run again with --raw zst or csv", dir);
+    enum status st = load(&text, &torn, raw, path, e);
+    if (st != OK)
+        return st;
+    if (torn)
+        st = fail(e, E_IO, "%s: torn, the last frame has no end  -> --resume mends it", path);
+    else
+        st = csv_rows(out, table, path, text.data, text.n, e);
+    free(text.data);
+    return st;
+}

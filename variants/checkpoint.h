@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models on disk: metadata to a config, tensors to parameters (VARIANTS 10). Golden files and
+ * checkpoints share the format; the former put "param." in front of every name. */
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H
+
+#include "base/safetensors.h"
+#include "variant.h"
+
+/* The model that a file describes. E_IO naming the file and the key that is missing, unknown or
+ * makes no sense. `prefix` ("" or "param.") stands before the names of tensors. */
+enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
+                              struct err *e);
+
+/* Copy every parameter's values from the file. E_IO naming the first that is missing, or has
+ * another type or shape. */
+enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
+                            struct err *e);
+
+#endif
