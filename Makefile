@@ -42,18 +42,18 @@ LIBS += -L$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
 $(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(OPENBLAS_INC)
 else
 SKIP += variants/backends/openblas.c
-LEFT_OUT += openblas(libopenblas-openmp-dev)
+LEFT_OUT += openblas:libopenblas-openmp-dev
 endif
 ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
 SKIP += variants/backends/onednn.c
-LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn(libdnnl-dev))
+LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn:libdnnl-dev)
 endif
 ifeq ($(HAVE_ZSTD),1)
 LIBS += -lzstd
 else
-LEFT_OUT += zstd(libzstd-dev)
+LEFT_OUT += zstd:libzstd-dev
 endif
 LIBS += -lm
 
@@ -73,8 +73,7 @@ TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
 	@ln -sfn $< bench
-	@for l in $(foreach l,$(LEFT_OUT),'$l'); do \
-	    echo "left out: $${l%%(*}  -> install $${l#*(}" | tr -d ')'; done
+	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst :,  -> install ,$l)';)
 
 show = $(if $(V),,@echo '  $1';)
 

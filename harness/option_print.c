@@ -47,7 +47,7 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         fprintf(f, "%" PRIu64, *(const uint64_t *)at);
         break;
     case KIND_DECIMAL:
-        fprintf(f, "%.17g", *(const double *)at);
+        fprintf(f, "%.15g", *(const double *)at);
         break;
     case KIND_WORD:
         fputs(s->words[*(const int *)at], f);
@@ -166,8 +166,7 @@ char *options_repro(const struct options *o)
 /* ---- help --------------------------------------------------------------------------------- */
 
 static const char *const group_title[GROUP_COUNT] = {
-    [GROUP_AXES] = "What runs (axes take lists a,b and ranges lo..hi, lo..hi*k, lo..hi+k, suffixes "
-                   "k, Ki, M, Mi, and may be repeated):",
+    [GROUP_AXES] = "What runs (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, Mi):",
     [GROUP_MEASURE] = "Measuring:",
     [GROUP_PLACE] = "Placement:",
     [GROUP_OUTPUT] = "Output:",

@@ -10,6 +10,9 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+#include <unistd.h>
+
+#define BLOCK_S 2e-3 /* seconds that one timed block should take */
 
 static const struct peak_loops *const loops_of[ISA_COUNT] = {
     [ISA_BASE] = &peak_loops_base,
@@ -22,6 +25,7 @@ static const struct peak_loops *const loops_of[ISA_COUNT] = {
 /* Bytes that each thread reads to measure a level; 0 = there is no such level. */
 struct slices {
     size_t l1, l2, l3, dram;
+    size_t stride; /* bytes of memory per thread: the largest of them */
 };
 
 /* How closely the threads sit together. */
@@ -58,17 +62,29 @@ static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
     return c;
 }
 
+/* Bytes of all threads that the L3s in use, `l3s` bytes together, cannot hold: four times as much, or
+ * twice where that alone takes long; an eighth of the machine's memory at most. */
+static size_t far_bytes(size_t l3s)
+{
+    const size_t least = (size_t)64 << 20, long_enough = (size_t)256 << 20;
+    const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t n = 4 * l3s;
+
+    if (n > long_enough)
+        n = 2 * l3s > long_enough ? 2 * l3s : long_enough;
+    if (n < least)
+        n = least;
+    return n < memory / 8 ? n : memory / 8;
+}
+
 /* Half of each cache that a thread has to itself, so that strangers' lines fit too. An L3 slice is
- * at least 1.5 L2, so that the L2 cannot hold it. DRAM: twice the L3s, at least 64 MiB, at most
- * 1 GiB together. */
+ * at least 1.5 L2, so that the L2 cannot hold it. */
 static struct slices slices_of(const struct topo *t, int threads, const int *cpus)
 {
-    enum { PAGE = 4096, HUGE = 2 << 20 };
-    const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
+    enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
     const struct crowd c = crowd_of(t, threads, cpus);
     struct topo_facts f;
     struct slices s;
-    size_t far;
 
     topo_facts(t, &f);
     s.l1 = f.l1d_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
@@ -76,11 +92,12 @@ static struct slices slices_of(const struct topo *t, int threads, const int *cpu
     s.l3 = f.l3_bytes / (size_t)(2 * max_int(c.per_l3, 1)) / PAGE * PAGE;
     if (s.l3 > 0 && s.l3 < f.l2_bytes * 3 / 2)
         s.l3 = round_up(f.l2_bytes * 3 / 2, PAGE);
-    far = 2 * f.l3_bytes * (size_t)max_int(c.l3_used, 1);
-    far = far < least ? least : far > most ? most : far;
-    s.dram = round_up(far / (size_t)threads, HUGE);
-    if (s.dram < s.l3)
-        s.dram = round_up(s.l3, HUGE);
+
+    const size_t l3s = f.l3_bytes * (size_t)max_int(c.l3_used, 1), far = far_bytes(l3s);
+    s.dram = round_up(far / (size_t)threads, HUGE_PAGE);
+    s.stride = s.dram > s.l3 ? s.dram : round_up(s.l3, HUGE_PAGE);
+    if (far < l3s * 3 / 2)
+        s.dram = 0; /* too little memory to tell it from the cache */
     return s;
 }
 
@@ -143,12 +160,13 @@ static double run_block(const struct crew *c, const struct load *l, int *wrong)
         const int i = omp_get_thread_num();
         const unsigned char *const mine = c->buf + (size_t)i * c->stride;
         double fma = 1;
-        uint64_t bits = 0;
+        /* What the other loads left in the caches must not count. */
+        uint64_t bits = l->bytes ? l->loops->read(mine, l->bytes, 1) : 0;
 
 #pragma omp barrier
         first = clock_wall_ns();
         if (l->bytes)
-            bits = l->loops->read(mine, l->bytes, l->counts);
+            bits |= l->loops->read(mine, l->bytes, l->counts);
         else
             fma = l->loops->fma(l->counts);
         last = clock_wall_ns();
@@ -158,33 +176,34 @@ static double run_block(const struct crew *c, const struct load *l, int *wrong)
     return (double)(last - first) * 1e-9;
 }
 
-/* Counts for a block of about 2 ms: shorter than a scheduler's slice, so that on a busy machine
- * some blocks stay whole. Doubling also wakes the CPU. */
+/* Counts for a block of 2 ms: shorter than a scheduler's slice, so that on a busy machine some stay
+ * whole. Doubling also wakes the CPU. */
 static void calibrate(const struct crew *c, struct load *l, int *wrong)
 {
-    const double block_s = 2e-3;
     double s;
 
     /* The multiply-adds need some sixty iterations to reach their fixed point. */
-    for (l->counts = l->bytes ? 1 : 1000; (s = run_block(c, l, wrong)) < block_s / 4;)
+    for (l->counts = l->bytes ? 1 : 1000; (s = run_block(c, l, wrong)) < BLOCK_S / 4;)
         l->counts *= 2;
-    l->counts = (uint64_t)fmax(1, ceil((double)l->counts * block_s / s));
+    l->counts = (uint64_t)fmax(1, ceil((double)l->counts * BLOCK_S / s));
 }
-
-/* ---- public ------------------------------------------------------------------------------- */
 
 /* Round-robin, so that a slow moment does not hit all blocks of one load. */
 static enum status run_loads(const struct crew *c, struct load *l, int n, struct err *e)
 {
-    enum { ROUNDS = 20 };
+    enum { ROUNDS_MIN = 5, ROUNDS_MAX = 20 };
+    const int64_t until = clock_wall_ns() + 400000000;
     int wrong = 0;
 
     for (int i = 0; i < n; i++)
         calibrate(c, &l[i], &wrong);
-    for (int round = 0; round < ROUNDS; round++)
+    for (int r = 0; r < ROUNDS_MIN || (r < ROUNDS_MAX && clock_wall_ns() < until); r++)
         for (int i = 0; i < n; i++) {
             const double work = l[i].work * (double)l[i].counts * c->threads;
-            *l[i].best = fmax(*l[i].best, work / run_block(c, &l[i], &wrong));
+            const double s = run_block(c, &l[i], &wrong);
+            *l[i].best = fmax(*l[i].best, work / s);
+            if (s < BLOCK_S / 2) /* calibration was disturbed */
+                l[i].counts *= 2;
         }
     if (wrong)
         return fail(e, E_WRONG, "a peak loop computed something else  -> please report it");
@@ -216,18 +235,19 @@ enum status peak_run_in_process(const struct topo *t, int threads, const int *cp
                                 struct peaks *out, struct err *e)
 {
     const struct slices s = slices_of(t, threads, cpus);
+    const size_t bytes = (size_t)threads * s.stride;
     struct arena a = {0};
-    struct crew c = {.topo = t, .threads = threads, .cpus = cpus, .stride = s.dram};
+    struct crew c = {.topo = t, .threads = threads, .cpus = cpus, .stride = s.stride};
     struct load loads[ISA_COUNT + 4];
     enum status st;
 
     *out = (struct peaks){.threads = threads};
-    arena_take(&a, PART_SCRATCH, (size_t)threads * s.dram);
+    arena_take(&a, PART_SCRATCH, bytes);
     st = arena_place(&a, HUGE_MADVISE, NULL, NULL, e);
     if (st != OK)
         return fail(e, st, "cannot map %zu bytes to measure memory bandwidth  -> free some memory",
-                    (size_t)threads * s.dram);
-    c.buf = arena_take(&a, PART_SCRATCH, (size_t)threads * s.dram);
+                    bytes);
+    c.buf = arena_take(&a, PART_SCRATCH, bytes);
     st = crew_settle(&c, e);
     if (st == OK)
         st = run_loads(&c, loads, list_loads(&s, out, loads), e);

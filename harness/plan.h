@@ -47,6 +47,28 @@ struct plan {
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
 
+enum { CHOICE_MAX = 64 }; /* registries are shorter */
+
+/* The variants, backends and gates that the options name, each once, in the order given; "all" is
+ * every variant, "auto" every backend that this CPU and build can use. E_USAGE for unknown names,
+ * E_UNSUPPORTED for a named backend that cannot be used here. No gates: n = 0. */
+enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e);
+enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e);
+enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
+                         struct err *e);
+
+/* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
+const char *optional_backend(int i, const char **mend);
+
+/* The malloc'ed option line that makes exactly this cell; `preset` are options without any given.
+ * NULL when there is no memory. */
+char *cell_repro(const struct cell *c, const struct options *preset);
+
+/* Layers of segment and decode where --layers was not given. */
+enum { DEFAULT_LAYERS = 4 };
+
 /* The model that a cell measures (V = 256 for segment and decode, 0 otherwise). */
 struct config cell_config(const struct cell *c);
 

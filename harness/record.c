@@ -187,7 +187,7 @@ const char *row_field(const struct table *t, int column, const void *row, char n
 static void print_line(FILE *f, const struct table *t, const void *row)
 {
     struct selection all;
-    const enum status st = columns_select(&all, t, NULL, NULL);
+    const enum status st = columns_select(&all, t, NULL, 0, NULL);
 
     CHECK(st == OK);
     if (row)

@@ -118,9 +118,9 @@ struct selection {
     int at[COLUMNS_MAX];
 };
 
-/* From "a,b,c"; NULL selects all. E_USAGE names the unknown column and the known ones. */
-enum status columns_select(struct selection *s, const struct table *t, const char *list,
-                           struct err *e);
+/* By name; n == 0 selects all. E_USAGE names the unknown column and the known ones. */
+enum status columns_select(struct selection *s, const struct table *t, const char *const *names,
+                           int n, struct err *e);
 
 /* Errors stay in the stream: ask file_flush. */
 void print_csv_header(FILE *f, const struct table *t, const struct selection *s);

@@ -3,51 +3,47 @@
  * Rows for people and programs: CSV, JSON lines and Markdown of any table and any choice of its
  * columns, and the tables of results/README.md. */
 #include "record.h"
+#include "suggest.h"
 
 #include <csv.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
-static int column_find(const struct table *t, const char *name, size_t length)
-{
-    for (int i = 0; i < t->n; i++)
-        if (strlen(t->columns[i].name) == length && memcmp(t->columns[i].name, name, length) == 0)
-            return i;
-    return -1;
-}
-
 /* The known names, as many as the message has room for. */
-static enum status unknown_column(struct err *e, const struct table *t, const char *name,
-                                  int length)
+static enum status unknown_column(struct err *e, const struct table *t, const char *name)
 {
-    char known[400] = "";
+    const char *words[COLUMNS_MAX + 1] = {NULL};
+    char known[360] = "", meant[80] = "";
     size_t n = 0;
     int i = 0;
 
     for (; i < t->n && n + strlen(t->columns[i].name) + 3 < sizeof(known); i++)
-        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "",
-                              t->columns[i].name);
-    return fail(e, E_USAGE, "--columns: %s.csv has no column \"%.*s\"  -> %s%s (bench list columns)",
-                t->name, length, name, known, i < t->n ? ", ..." : "");
+        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s, ", t->columns[i].name);
+    for (int k = 0; k < t->n; k++)
+        words[k] = t->columns[k].name;
+    const char *near = nearest(name, words);
+    if (near)
+        snprintf(meant, sizeof(meant), "did you mean %s?  ", near);
+    return fail(e, E_USAGE, "--columns: %s.csv has no column \"%.64s\"  -> %s(%s%sbench list columns)",
+                t->name, name, meant, known, i < t->n ? "...; see: " : "see: ");
 }
 
-enum status columns_select(struct selection *s, const struct table *t, const char *list,
-                           struct err *e)
+enum status columns_select(struct selection *s, const struct table *t, const char *const *names,
+                           int n, struct err *e)
 {
     s->n = 0;
-    for (int i = 0; !list && i < t->n; i++)
+    for (int i = 0; n == 0 && i < t->n; i++)
         s->at[s->n++] = i;
-    while (list) {
-        const size_t length = strcspn(list, ",");
-        const int column = column_find(t, list, length);
-        if (column < 0)
-            return unknown_column(e, t, list, (int)(length < 64 ? length : 64));
+    for (int k = 0; k < n; k++) {
+        int i = 0;
+        while (i < t->n && strcmp(t->columns[i].name, names[k]) != 0)
+            i++;
+        if (i == t->n)
+            return unknown_column(e, t, names[k]);
         if (s->n == COLUMNS_MAX)
             return fail(e, E_USAGE, "--columns: more than %d names  -> name each column once",
                         COLUMNS_MAX);
-        s->at[s->n++] = column;
-        list = list[length] == ',' ? list + length + 1 : NULL;
+        s->at[s->n++] = i;
     }
     return OK;
 }

@@ -15,9 +15,15 @@
 
 enum { FLUSH_ROWS = 64 };
 
-const char *const raw_name[RAW_COUNT] = {"none", "csv", "zst"};
-const char *const raw_file[RAW_COUNT] = {"", "samples.csv", "samples.csv.zst"};
+const char *const raw_file[] = {
+    [RAW_NONE] = "", [RAW_CSV] = "samples.csv", [RAW_ZST] = "samples.csv.zst"};
 static const struct table *const table = &tables[TABLE_SAMPLES];
+
+static enum status zst_missing(struct err *e)
+{
+    return fail(e, E_UNSUPPORTED,
+                "zstd was not built in  -> install libzstd-dev and run make again, or --raw csv");
+}
 
 #if HAVE_ZSTD
 enum { LEVEL = 3 };
@@ -133,11 +139,6 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
     return st;
 }
 #else
-static enum status zst_missing(struct err *e)
-{
-    return fail(e, E_UNSUPPORTED,
-                "zstd was not built in  -> install libzstd-dev and run make again, or --raw csv");
-}
 static enum status zst_open(struct samples *s, struct err *e)
 {
     (void)s;
@@ -172,25 +173,18 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
 }
 #endif
 
-enum status raw_choose(enum raw *raw, const char **note, const char *word, struct err *e)
+enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool given,
+                       struct err *e)
 {
     *note = NULL;
-    if (!word) {
-        *raw = HAVE_ZSTD ? RAW_ZST : RAW_CSV;
-        if (!HAVE_ZSTD)
-            *note = "zstd was not built in: raw samples go to samples.csv";
+    *raw = wanted;
+    if (wanted != RAW_ZST || HAVE_ZSTD)
         return OK;
-    }
-    for (int i = 0; i < RAW_COUNT; i++) {
-        if (strcmp(word, raw_name[i]) != 0)
-            continue;
-        *raw = (enum raw)i;
-        if (i == RAW_ZST && !HAVE_ZSTD)
-            return fail(e, E_UNSUPPORTED, "--raw zst: zstd was not built in  -> install "
-                                          "libzstd-dev and run make again, or --raw csv");
-        return OK;
-    }
-    return fail(e, E_USAGE, "--raw \"%s\" is unknown  -> none, csv or zst", word);
+    if (given)
+        return zst_missing(e);
+    *raw = RAW_CSV;
+    *note = "zstd was not built in: raw samples go to samples.csv";
+    return OK;
 }
 
 /* Header (row NULL) or row into the stream. */
@@ -241,7 +235,7 @@ enum status samples_create(struct samples *s, const char *dir, enum raw raw, str
 
 static enum raw raw_of(const char *dir, char path[FILE_PATH])
 {
-    for (int i = RAW_CSV; i < RAW_COUNT; i++)
+    for (int i = RAW_CSV; i <= RAW_ZST; i++)
         if (file_join(path, dir, raw_file[i], NULL) == OK && access(path, F_OK) == 0)
             return (enum raw)i;
     return RAW_NONE;

@@ -5,15 +5,16 @@
 #ifndef SAMPLES_H
 #define SAMPLES_H
 
+#include "options.h" /* enum raw */
 #include "record.h"
 
-enum raw { RAW_NONE, RAW_CSV, RAW_ZST, RAW_COUNT };
-extern const char *const raw_name[RAW_COUNT]; /* "none" "csv" "zst": the words of --raw */
-extern const char *const raw_file[RAW_COUNT]; /* "" "samples.csv" "samples.csv.zst" */
+/* Names of the stream's file; "" for none. */
+extern const char *const raw_file[3];
 
-/* From the word of --raw. NULL is the default: zst, or csv with one line in *note (NULL otherwise)
- * where this build has no zstd. E_USAGE for another word, E_UNSUPPORTED for zst without zstd. */
-enum status raw_choose(enum raw *raw, const char **note, const char *word, struct err *e);
+/* What this build can do. zst without zstd is E_UNSUPPORTED where the user gave it, and becomes csv
+ * with one line in *note (NULL otherwise) where it is only the default. */
+enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool given,
+                       struct err *e);
 
 struct ZSTD_CCtx_s;
 struct samples {

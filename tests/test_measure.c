@@ -108,6 +108,7 @@ Test(measure, stops_by_interval_only_when_it_is_narrow)
         cr_expect_eq(b.out[0].stop, STOP_CI, "seed %d", (int)seed);
         cr_expect_leq((ci.high - ci.low) / 2, 0.01 * ci.mid, "seed %d: [%g %g]", (int)seed, ci.low,
                       ci.high);
+        cr_expect_gt((ci.high - ci.low) / 2, 0.005 * ci.mid, "seed %d: far too late", (int)seed);
         cr_expect_gt(n, 15, "seed %d: noise of 5 %% must take more than the least", (int)seed);
     }
 }

@@ -98,7 +98,7 @@ Test(safetensors_hostile, every_truncation_is_refused)
 }
 
 /* Whatever one damaged byte does, it is a message or a file whose tensors can be read. */
-Test(safetensors_hostile, any_damaged_byte_is_survived, .timeout = 60)
+Test(safetensors_hostile, any_damaged_byte_is_survived)
 {
     static const unsigned char damage[] = {0, 1, ' ', '"', ',', '0', '9', '-', '[', '{', '}', 0xff};
     char path[PATH_SIZE];
@@ -264,7 +264,7 @@ Test(safetensors_hostile, deep_nesting)
     unlink(path);
 }
 
-Test(safetensors_hostile, not_files, .timeout = 10)
+Test(safetensors_hostile, not_files)
 {
     char path[PATH_SIZE];
 
@@ -275,7 +275,8 @@ Test(safetensors_hostile, not_files, .timeout = 10)
     cr_assert_eq(mkdir(path, 0700), 0);
     expect_refused(path, "not a regular file", "folder");
     rmdir(path);
-    cr_assert_eq(mkfifo(path, 0600), 0); /* must not wait for a writer */
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    alarm(10); /* opening must not wait for a writer */
     expect_refused(path, "not a regular file", "FIFO");
     unlink(path);
 }

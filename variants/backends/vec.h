@@ -78,6 +78,35 @@ VEC_INLINE vf vexp2(vf x)
     return _mm512_scalef_ps(p, x);
 }
 
+/* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
+VEC_INLINE void vtranspose(vf r[VL])
+{
+    vf t[VL];
+
+    UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        const __m512d lo01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i], r[i + 1]));
+        const __m512d hi01 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i], r[i + 1]));
+        const __m512d lo23 = _mm512_castps_pd(_mm512_unpacklo_ps(r[i + 2], r[i + 3]));
+        const __m512d hi23 = _mm512_castps_pd(_mm512_unpackhi_ps(r[i + 2], r[i + 3]));
+        t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo01, lo23));
+        t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo01, lo23));
+        t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(hi01, hi23));
+        t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi01, hi23));
+    }
+    UNROLL
+    for (int c = 0; c < 4; c++) { /* lane l of t[4 g + c] is rows 4 g.. of column 4 l + c */
+        const vf even01 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0x88);
+        const vf odd01 = _mm512_shuffle_f32x4(t[c], t[4 + c], 0xdd);
+        const vf even23 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0x88);
+        const vf odd23 = _mm512_shuffle_f32x4(t[8 + c], t[12 + c], 0xdd);
+        r[c] = _mm512_shuffle_f32x4(even01, even23, 0x88);
+        r[8 + c] = _mm512_shuffle_f32x4(even01, even23, 0xdd);
+        r[4 + c] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
+        r[12 + c] = _mm512_shuffle_f32x4(odd01, odd23, 0xdd);
+    }
+}
+
 #elif defined(VEC_AVX2)
 
 enum { VL = 8, VEC_REGISTERS = 16 };
@@ -152,6 +181,29 @@ VEC_INLINE vf vexp2(vf x)
     p = vfma(p, f, v1(0x1.62e428p-1f));
     p = vfma(p, f, v1(0x1.000002p+0f));
     return vscale2(p, n);
+}
+
+/* r[i][j] <-> r[j][i]: pairs, then quads inside 128-bit lanes, then the lanes themselves. */
+VEC_INLINE void vtranspose(vf r[VL])
+{
+    vf t[VL];
+
+    UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        const __m256d lo01 = _mm256_castps_pd(_mm256_unpacklo_ps(r[i], r[i + 1]));
+        const __m256d hi01 = _mm256_castps_pd(_mm256_unpackhi_ps(r[i], r[i + 1]));
+        const __m256d lo23 = _mm256_castps_pd(_mm256_unpacklo_ps(r[i + 2], r[i + 3]));
+        const __m256d hi23 = _mm256_castps_pd(_mm256_unpackhi_ps(r[i + 2], r[i + 3]));
+        t[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(lo01, lo23));
+        t[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(lo01, lo23));
+        t[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(hi01, hi23));
+        t[i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(hi01, hi23));
+    }
+    UNROLL
+    for (int c = 0; c < 4; c++) {
+        r[c] = _mm256_permute2f128_ps(t[c], t[4 + c], 0x20);
+        r[4 + c] = _mm256_permute2f128_ps(t[c], t[4 + c], 0x31);
+    }
 }
 
 #else

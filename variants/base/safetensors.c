@@ -278,9 +278,11 @@ const struct tensor *safetensors_find(const struct safetensors *s, const char *n
 
 const char *safetensors_meta(const struct safetensors *s, const char *key)
 {
-    for (int i = 0; i < s->n_meta; i++)
-        if (strcmp(s->meta[2 * i], key) == 0)
-            return s->meta[2 * i + 1];
+    char *const *pair = s->meta;
+
+    for (int i = 0; i < s->n_meta; i++, pair += 2)
+        if (strcmp(pair[0], key) == 0)
+            return pair[1];
     return NULL;
 }
 

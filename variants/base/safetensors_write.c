@@ -20,8 +20,8 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
     bool failed = false;
     size_t at = 0;
 
-    for (int i = 0; i < n_meta; i++)
-        failed |= json_object_set_new(pairs, meta[2 * i], json_string(meta[2 * i + 1])) != 0;
+    for (int i = 0; i < n_meta; i++, meta += 2)
+        failed |= json_object_set_new(pairs, meta[0], json_string(meta[1])) != 0;
     if (n_meta > 0)
         failed |= json_object_set(header, SAFETENSORS_META, pairs) != 0;
     json_decref(pairs);

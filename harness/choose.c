@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From names on the command line to entries of the registries. */
+#include "plan.h"
+#include "suggest.h"
+
+#include <string.h>
+
+/* Backends that a build may lack, and what gives them back. */
+static const struct {
+    const char *name, *mend;
+} optional_backends[] = {
+    {"openblas", "install libopenblas-openmp-dev and run make again"},
+    {"onednn", "this version has no code for it yet; use --backend auto"},
+};
+
+const char *optional_backend(int i, const char **mend)
+{
+    if (i >= (int)ARRAY_LEN(optional_backends))
+        return NULL;
+    *mend = optional_backends[i].mend;
+    return optional_backends[i].name;
+}
+
+/* Append `item` unless it is there. */
+static void add(const void **out, int *n, const void *item)
+{
+    for (int i = 0; i < *n; i++)
+        if (out[i] == item)
+            return;
+    CHECK(*n < CHOICE_MAX);
+    out[(*n)++] = item;
+}
+
+enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->variants.n; i++) {
+        const char *const name = opt->variants.v[i];
+        const bool all = strcmp(name, "all") == 0;
+        const struct variant *const one = variant_find(name);
+        if (!all && !one) {
+            const char *names[CHOICE_MAX + 1] = {0};
+            for (int k = 0; variants[k] && k < CHOICE_MAX; k++)
+                names[k] = variants[k]->name;
+            return unknown_word(e, "variant", name, names, "bench list variants");
+        }
+        for (int k = 0; all && variants[k]; k++)
+            add(chosen, n, variants[k]);
+        if (one)
+            add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}
+
+/* A name that the registry does not have: an option of the build, or a slip. */
+static enum status unknown_backend(const char *name, struct err *e)
+{
+    const char *names[CHOICE_MAX + 2] = {0};
+    const char *optional, *mend;
+    int n = 0;
+
+    for (int i = 0; (optional = optional_backend(i, &mend)); i++)
+        if (strcmp(name, optional) == 0)
+            return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, mend);
+    for (; backends[n] && n < CHOICE_MAX; n++)
+        names[n] = backends[n]->name;
+    names[n] = "auto";
+    return unknown_word(e, "backend", name, names, "bench list backends");
+}
+
+enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->backends.n; i++) {
+        const char *const name = opt->backends.v[i];
+        const struct backend *const one = backend_find(name);
+        if (strcmp(name, "auto") == 0) {
+            for (int k = 0; backends[k]; k++)
+                if (backend_usable(backends[k], NULL) == OK)
+                    add(chosen, n, backends[k]);
+            continue;
+        }
+        if (!one)
+            return unknown_backend(name, e);
+        const enum status st = backend_usable(one, e);
+        if (st != OK)
+            return st;
+        add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}
+
+enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
+                         struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->gates.n; i++) {
+        const struct gate *const one = gate_find(opt->gates.v[i]);
+        if (!one) {
+            const char *names[CHOICE_MAX + 1] = {0};
+            for (int k = 0; gates[k] && k < CHOICE_MAX; k++)
+                names[k] = gates[k]->name;
+            return unknown_word(e, "gate", opt->gates.v[i], names, NULL);
+        }
+        add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench list: what is built in, and what of it is usable here. */
+#include "commands.h"
+#include "list_cells.h"
+#include "plan.h"
+#include "record.h"
+#include "sheet.h"
+
+#include <string.h>
+
+/* Print and free. */
+static int finish(struct sheet *s, const struct options *o, enum status st, struct err *e)
+{
+    if (st == OK)
+        st = sheet_select(s, &o->columns, e);
+    if (st == OK)
+        sheet_print(stdout, s, (enum format)o->format);
+    sheet_free(s);
+    return st == OK ? EXIT_FINE : report_error(st, e);
+}
+
+static int list_variants(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "variant"}, {.name = "alias"}, {.name = "memory"}, {.name = "norm"},
+        {.name = "gate"},    {.name = "axes"},  {.name = "about"},  {.name = "paper"},
+    };
+    static const struct {
+        enum axis axis;
+        const char *option;
+    } axes[] = {
+        {AXIS_CLIP, "--clip"},
+        {AXIS_CLAMP, "--clamp-len"},
+        {AXIS_SAME_LENGTH, "--same-length"},
+        {AXIS_GATE, "--gate"},
+    };
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = OK;
+
+    for (int i = 0; variants[i] && st == OK; i++) {
+        const struct variant *const v = variants[i];
+        char list[80] = "";
+        for (size_t k = 0; k < ARRAY_LEN(axes); k++)
+            if (v->axes & axes[k].axis)
+                snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", *list ? " " : "",
+                         axes[k].option);
+        const char *const text[] = {
+            v->name,
+            v->alias,
+            v->mem->recurrent ? "cached" : "recomputed",
+            norm_name[v->norm],
+            v->gate ? v->gate->name : "",
+            list,
+            v->about,
+            v->paper,
+        };
+        st = sheet_add(&s, text, &e);
+    }
+    return finish(&s, o, st, &e);
+}
+
+static int list_backends(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "backend"},
+        {.name = "usable"},
+        {.name = "needs"},
+        {.name = "about"},
+    };
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    const char *name, *mend;
+    struct err e;
+    enum status st = OK;
+
+    for (int i = 0; backends[i] && st == OK; i++) {
+        const struct backend *const b = backends[i];
+        struct err why;
+        const bool usable = backend_usable(b, &why) == OK;
+        const char *const text[] = {b->name, usable ? "yes" : "no", isa_needs[b->needs],
+                                    usable ? b->about : why.msg};
+        st = sheet_add(&s, text, &e);
+    }
+    for (int i = 0; st == OK && (name = optional_backend(i, &mend)); i++) {
+        char note[160];
+        const char *const text[] = {name, "no", "", note};
+        if (backend_find(name))
+            continue;
+        snprintf(note, sizeof(note), "was not built in  -> %s", mend);
+        st = sheet_add(&s, text, &e);
+    }
+    return finish(&s, o, st, &e);
+}
+
+static int list_columns(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "table"}, {.name = "column"},  {.name = "type"},
+        {.name = "unit"},  {.name = "meaning"},
+    };
+    static const char *const type[] = {
+        [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = OK;
+
+    if (o->format == FORMAT_MD) { /* the whole of results/README.md */
+        columns_markdown(stdout);
+        return EXIT_FINE;
+    }
+    for (int t = 0; t < TABLE_COUNT; t++) {
+        for (int i = 0; i < tables[t].n && st == OK; i++) {
+            const struct column *const c = &tables[t].columns[i];
+            const char *const text[] = {tables[t].name, c->name, type[c->type], c->unit,
+                                        c->meaning};
+            st = sheet_add(&s, text, &e);
+        }
+    }
+    return finish(&s, o, st, &e);
+}
+
+int cmd_list(struct options *opt)
+{
+    const char *const what = opt->words.n ? opt->words.v[0] : "";
+    struct err e;
+
+    if (strcmp(what, "variants") == 0)
+        return list_variants(opt);
+    if (strcmp(what, "backends") == 0)
+        return list_backends(opt);
+    if (strcmp(what, "cells") == 0)
+        return list_cells(opt);
+    if (strcmp(what, "columns") == 0)
+        return list_columns(opt);
+    if (strcmp(what, "baselines") == 0)
+        return report_error(fail(&e, E_UNSUPPORTED,
+                                 "baselines are not built in yet  -> compare "
+                                 "the tables under results/"),
+                            &e);
+    return report_error(fail(&e, E_USAGE,
+                             "list \"%.40s\" is not a list  -> variants, backends, "
+                             "cells, columns or baselines",
+                             what),
+                        &e);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A cell bound in this process: engine, arena, weights, inputs, and one function that is one
+ * measured run. Knows the workloads; knows neither clocks nor pipes. */
+#ifndef JOB_H
+#define JOB_H
+
+#include "../variants/lm.h"
+#include "plan.h"
+
+/* Attention alone: projected operands and the scheme's tables. */
+struct attn_job {
+    struct params params;
+    int at_layer; /* parameters before it belong to the model, from it on to the layer */
+    struct attn attn;
+    const struct attn_impl *impl;
+    float *codes;
+    void *scratch;
+};
+
+/* One block. */
+struct layer_job {
+    struct params params;
+    struct block block;
+    struct work work;
+    float *x, *z; /* [B,L,D] input, which stays, and the stream */
+};
+
+/* An N-layer model: segment and decode. */
+struct lm_job {
+    struct lm lm;
+    int32_t *tokens, *targets;
+    float *nll;
+    int L, n_scored;
+};
+
+struct job {
+    const struct cell *cell;
+    struct config config;
+    enum mem_kind kind;
+    struct extent shape; /* L as executed: recompute runs the past with the segment */
+    struct engine engine;
+    struct arena arena;
+    struct attn_job attn;
+    struct layer_job layer;
+    struct lm_job lm;
+    const float *out; /* what is compared with the reference */
+    size_t n_out;
+    int out_shape[3]; /* sequences, positions, width */
+    size_t predicted_bytes; /* UX 6: model_predicted_bytes */
+};
+
+/* Open the engine and count the arena: job->arena.used is what job_place will take. */
+enum status job_open(struct job *j, const struct cell *c, struct err *e);
+
+/* Place the arena, fill weights, inputs and memory from the seed, lower the tables. `bind` as in
+ * arena_place. */
+enum status job_place(struct job *j,
+                      enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
+                      void *arg, struct err *e);
+
+/* One measured run. Leaves memory as it found it. */
+void job_run(struct job *j);
+void job_close(struct job *j);
+
+const char *job_impl(const struct job *j);
+double job_flop(const struct job *j);  /* useful FLOP of a run */
+double job_bytes(const struct job *j); /* compulsory bytes of a run */
+
+/* Tokens that a run advances: B * seq, whatever was recomputed for them. */
+double job_tokens(const struct job *j);
+
+/* The bound on max|got - ref| / max|ref| for a whole cell. */
+double job_err_limit(const struct cell *c);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cartesian product. Axes that do not apply to a workload or a variant have one value there, so
+ * no cell is made twice. */
+#include "plan.h"
+#include "filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+const char *const workload_name[WORK_COUNT] = {"attn", "layer", "segment", "decode"};
+const char *const phase_name[PHASE_COUNT] = {"fwd"};
+
+enum {
+    CELLS_MAX = 1000000,
+    BYTES = 256, /* vocabulary of the models: tokens are bytes */
+};
+
+/* Everything that plan_make reads while it makes cells. */
+struct maker {
+    struct plan *plan;
+    const struct options *opt;
+    struct options preset;
+    const struct variant *variants[CHOICE_MAX];
+    const struct backend *backends[CHOICE_MAX];
+    const struct gate *gates[CHOICE_MAX];
+    int n_variants, n_backends, n_gates;
+    int one, layers, threads; /* values of axes that do not apply or were not given */
+    struct filter *filters;
+    bool any; /* a cell was made, even if a filter took it away */
+};
+
+static bool is_model(enum workload w) { return w == WORK_SEGMENT || w == WORK_DECODE; }
+
+static bool asks_kind(const struct options *opt, const char *name)
+{
+    for (int i = 0; i < opt->mem_kinds.n; i++)
+        if (strcmp(opt->mem_kinds.v[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The kinds of memory that a variant can have among those asked for, in the order of the enum. */
+static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
+                        const struct variant *v, enum workload w)
+{
+    const bool any = asks_kind(opt, "auto");
+    int n = 0;
+
+    if (w == WORK_ATTN) {
+        out[n++] = MEM_NONE;
+    } else if (!v->mem->recurrent) {
+        if (any || asks_kind(opt, "recompute"))
+            out[n++] = MEM_RECOMPUTE;
+    } else {
+        if (asks_kind(opt, "hidden") || (any && w != WORK_DECODE))
+            out[n++] = MEM_HIDDEN;
+        if (asks_kind(opt, "kv") || (any && w == WORK_DECODE))
+            out[n++] = MEM_KV;
+    }
+    return n;
+}
+
+static enum norm_place norm_of(const struct options *opt, const struct variant *v)
+{
+    for (int i = 0; i < NORM_COUNT; i++)
+        if (strcmp(opt->norm, norm_name[i]) == 0)
+            return (enum norm_place)i;
+    return v->norm;
+}
+
+static bool passes(const struct maker *m, const struct cell *c)
+{
+    for (int i = 0; i < m->opt->filters.n; i++)
+        if (!filter_match(&m->filters[i], c))
+            return false;
+    return true;
+}
+
+static enum status push(struct maker *m, struct cell *c, struct err *e)
+{
+    struct plan *const p = m->plan;
+
+    m->any = true;
+    if (!passes(m, c))
+        return OK;
+    const struct config config = cell_config(c);
+    const enum status st = config_check(&config, e);
+    if (st != OK)
+        return st;
+    /* Room doubles at powers of two. */
+    if ((p->n & (p->n - 1)) == 0) {
+        const size_t room = (size_t)max_int(1, 2 * p->n);
+        struct cell *const cells = realloc(p->cells, room * sizeof(*cells));
+        if (!cells)
+            return fail(e, E_NOMEM, "no memory for %zu cells  -> use shorter ranges", room);
+        p->cells = cells;
+    }
+    c->repro = cell_repro(c, &m->preset);
+    if (!c->repro)
+        return fail(e, E_NOMEM, "no memory for %d cells  -> use shorter ranges", p->n);
+    snprintf(c->case_id, sizeof(c->case_id), "%016llx",
+             (unsigned long long)XXH3_64bits(c->repro, strlen(c->repro)));
+    c->index = p->n;
+    p->cells[p->n++] = *c;
+    return OK;
+}
+
+/* The cells of one variant and one shape; `c` has the shape. */
+static enum status add_variant(struct maker *m, struct cell c, const struct variant *v,
+                               struct err *e)
+{
+    const struct options *const opt = m->opt;
+    const bool attn = c.workload == WORK_ATTN, gated = !attn && v->axes & AXIS_GATE;
+    const bool clipped = v->axes & AXIS_CLIP;
+    enum mem_kind kinds[MEM_KIND_COUNT];
+    const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
+    const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
+    const int n_clips = clipped ? opt->clips.n : 1;
+    const int n = n_gates * n_clips * n_kinds * m->n_backends;
+    enum status st = OK;
+
+    c.variant = v;
+    c.norm = attn ? v->norm : norm_of(opt, v);
+    c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
+    c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
+    for (int i = 0; i < n && st == OK; i++) { /* backend fastest, gate slowest */
+        int rest = i;
+        c.backend = m->backends[rest % m->n_backends];
+        rest /= m->n_backends;
+        c.mem_kind = kinds[rest % n_kinds];
+        rest /= n_kinds;
+        c.clip = clipped ? opt->clips.v[rest % n_clips] : -1;
+        rest /= n_clips;
+        c.gate = attn ? NULL : gated && m->n_gates ? m->gates[rest] : v->gate;
+        st = push(m, &c, e);
+    }
+    return st;
+}
+
+static enum status add_group(struct maker *m, struct cell c, struct err *e)
+{
+    const int before = m->plan->n;
+    enum status st = OK;
+
+    c.group = m->plan->groups;
+    for (int i = 0; i < m->n_variants && st == OK; i++)
+        st = add_variant(m, c, m->variants[i], e);
+    m->plan->groups += m->plan->n > before;
+    return st;
+}
+
+/* All shapes of a workload; seq varies fastest. */
+static enum status add_workload(struct maker *m, enum workload w, struct err *e)
+{
+    const struct options *const opt = m->opt;
+    const struct ints one = {&m->one, 1}, own_layers = {&m->layers, 1};
+    const struct ints own_threads = {&m->threads, 1};
+    const struct ints seq = w == WORK_DECODE ? one : opt->seq;
+    const struct ints threads = opt->threads.n ? opt->threads : own_threads;
+    const struct ints layers = !is_model(w) ? one : opt->layers.n ? opt->layers : own_layers;
+    const struct ints *const axes[] = {&threads, &opt->batch, &layers, &opt->mem, &seq};
+    double n = 1;
+    enum status st = OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        n *= axes[i]->n;
+    const double inside = (double)m->n_variants * m->n_backends * max_int(m->n_gates, 1) *
+                          opt->clips.n * opt->mem_kinds.n;
+    if (n * inside > CELLS_MAX)
+        return fail(e, E_USAGE, "about %.2g %s cells, more than %d  -> use shorter lists",
+                    n * inside, workload_name[w], CELLS_MAX);
+    for (int i = 0; i < (int)n && st == OK; i++) {
+        int at[ARRAY_LEN(axes)], rest = i;
+        for (int k = (int)ARRAY_LEN(axes) - 1; k >= 0; k--) {
+            at[k] = axes[k]->v[rest % axes[k]->n];
+            rest /= axes[k]->n;
+        }
+        st = add_group(m,
+                       (struct cell){
+                           .workload = w,
+                           .phase = PHASE_FWD,
+                           .threads = at[0],
+                           .batch = at[1],
+                           .layers = at[2],
+                           .mem = at[3],
+                           .seq = at[4],
+                           .d_model = opt->d_model,
+                           .heads = opt->heads,
+                           .d_head = opt->d_head ? opt->d_head : opt->d_model / opt->heads,
+                           .d_inner = opt->d_inner ? opt->d_inner : 4 * opt->d_model,
+                           .opt = opt,
+                       },
+                       e);
+    }
+    return st;
+}
+
+/* No cell at all although every axis has values: only --mem-kind can have done it. */
+static enum status no_such_memory(const struct maker *m, struct err *e)
+{
+    const struct variant *const v = m->variants[0];
+
+    if (v->mem->recurrent)
+        return fail(e, E_USAGE,
+                    "--mem-kind recompute has no meaning for %s, which keeps its memory "
+                    " -> hidden, kv or auto",
+                    v->name);
+    return fail(e, E_USAGE,
+                "--mem-kind %s has no meaning for %s, which keeps no memory "
+                " -> recompute or auto",
+                m->opt->mem_kinds.v[0], v->name);
+}
+
+static enum status make(struct maker *m, struct err *e)
+{
+    const struct options *const opt = m->opt;
+    enum status st = choose_variants(m->variants, &m->n_variants, opt, e);
+
+    if (st == OK)
+        st = choose_backends(m->backends, &m->n_backends, opt, e);
+    if (st == OK)
+        st = choose_gates(m->gates, &m->n_gates, opt, e);
+    for (int i = 0; i < opt->filters.n && st == OK; i++)
+        st = filter_parse(&m->filters[i], opt->filters.v[i], e);
+    for (int i = 0; i < opt->workloads.n && st == OK; i++)
+        for (int w = 0; w < WORK_COUNT && st == OK; w++)
+            if (strcmp(opt->workloads.v[i], workload_name[w]) == 0)
+                st = add_workload(m, (enum workload)w, e);
+    if (st == OK && !m->any)
+        st = no_such_memory(m, e);
+    return st;
+}
+
+enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
+{
+    struct maker m = {
+        .plan = p,
+        .opt = opt,
+        .one = 1,
+        .layers = DEFAULT_LAYERS,
+        .threads = opt->default_threads,
+    };
+    enum status st = options_parse_line(&m.preset, "", e);
+
+    *p = (struct plan){0};
+    if (st == OK && opt->filters.n) {
+        m.filters = calloc((size_t)opt->filters.n, sizeof(*m.filters));
+        if (!m.filters)
+            st = fail(e, E_NOMEM, "no memory for filters");
+    }
+    if (st == OK)
+        st = make(&m, e);
+    free(m.filters);
+    options_free(&m.preset);
+    if (st != OK)
+        plan_free(p);
+    return st;
+}
+
+void plan_free(struct plan *p)
+{
+    for (int i = 0; i < p->n; i++)
+        free(p->cells[i].repro);
+    free(p->cells);
+    *p = (struct plan){0};
+}
+
+struct config cell_config(const struct cell *c)
+{
+    struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
+                                          c->layers, is_model(c->workload) ? BYTES : 0);
+
+    config.norm = c->norm;
+    if (c->gate)
+        config.gate = c->gate;
+    if (c->clip >= 0) {
+        config.clip = c->clip;
+        config.rel_rows = c->clip + 1; /* causal */
+    }
+    if (c->clamp_len >= 0)
+        config.clamp_len = c->clamp_len;
+    config.mem_len = c->mem;
+    config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
+    if (c->same_length == 1) {
+        config.same_length = true;
+        config.window = c->mem; /* 0 = off: without memory there is nothing to even out */
+    }
+    return config;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Run folders: made, found again, cleaned of what an interruption left, and closed. */
+#include "rundir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDERS_MAX = 1000 }; /* runs of one commit in one second */
+
+void utc_text(char text[TEXT_SIZE], time_t t)
+{
+    struct tm tm;
+    CHECK(gmtime_r(&t, &tm) && strftime(text, TEXT_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0);
+}
+
+/* mkdir -p. */
+static enum status make_dirs(const char *path, struct err *e)
+{
+    char part[FILE_PATH];
+    const size_t n = strlen(path);
+
+    if (n == 0 || n >= sizeof(part))
+        return file_fail(e, "create", path, n ? ENAMETOOLONG : ENOENT);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return file_fail(e, "create", part, errno);
+    }
+    struct stat s;
+    if (stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
+        return file_fail(e, "create", path, ENOTDIR);
+    return OK;
+}
+
+/* The first of NAME, NAME-2, NAME-3, ... that does not exist becomes the run's folder. */
+static enum status make_folder(struct rundir *r, const char *out_dir, const char *commit,
+                               time_t started, struct err *e)
+{
+    char stamp[TEXT_SIZE];
+    struct tm tm;
+
+    CHECK(gmtime_r(&started, &tm) && strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm) > 0);
+    for (int i = 1; i < FOLDERS_MAX; i++) {
+        char again[16] = "";
+        if (i > 1)
+            snprintf(again, sizeof(again), "-%d", i);
+        const int n =
+            snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s%s", stamp, commit, again);
+        CHECK(n > 0 && n < TEXT_SIZE);
+        const enum status st = file_join(r->path, out_dir, r->run_id, e);
+        if (st != OK)
+            return st;
+        if (mkdir(r->path, 0777) == 0)
+            return OK;
+        if (errno != EEXIST)
+            return file_fail(e, "create", r->path, errno);
+    }
+    return fail(e, E_IO, "%s/%s has %d runs already  -> remove some, or give another --out",
+                out_dir, stamp, FOLDERS_MAX - 1);
+}
+
+/* A new link beside the old one, then renamed over it: `latest` is never missing. */
+static enum status link_latest(const char *out_dir, const char *run_id, struct err *e)
+{
+    char link[FILE_PATH], tmp[FILE_PATH], name[TEXT_SIZE];
+    enum status st = file_join(link, out_dir, "latest", e);
+
+    snprintf(name, sizeof(name), ".latest.%ld", (long)getpid());
+    if (st == OK)
+        st = file_join(tmp, out_dir, name, e);
+    if (st != OK)
+        return st;
+    unlink(tmp);
+    if (symlink(run_id, tmp) != 0)
+        return file_fail(e, "create", tmp, errno);
+    if (rename(tmp, link) != 0) {
+        const int error = errno;
+        unlink(tmp);
+        return file_fail(e, "replace the link", link, error);
+    }
+    return file_sync_dir(out_dir, e);
+}
+
+static void rundir_init(struct rundir *r)
+{
+    *r = (struct rundir){.samples = {.out = {.fd = -1}}};
+    for (int i = 0; i < TABLE_ENV; i++)
+        r->table[i] = (struct table_file){.table = &tables[i], .out = {.fd = -1}};
+}
+
+/* Take back a folder that could not be filled. */
+static void remove_folder(const struct rundir *r)
+{
+    char path[FILE_PATH];
+    for (int i = 0; i < TABLE_COUNT; i++)
+        if (file_join(path, r->path, tables[i].file, NULL) == OK)
+            unlink(path);
+    if (file_join(path, r->path, raw_file[RAW_ZST], NULL) == OK)
+        unlink(path);
+    rmdir(r->path);
+}
+
+enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
+                          enum raw raw, struct err *e)
+{
+    struct table_file env;
+    enum status st;
+
+    rundir_init(r);
+    if ((st = make_dirs(out_dir, e)) != OK)
+        return st;
+    if ((st = make_folder(r, out_dir, commit, started, e)) != OK)
+        return st;
+    for (int i = 0; st == OK && i < TABLE_ENV; i++)
+        st = table_create(&r->table[i], &tables[i], r->path, e);
+    if (st == OK)
+        st = table_create(&env, &tables[TABLE_ENV], r->path, e);
+    if (st == OK)
+        st = table_close(&env, e);
+    if (st == OK)
+        st = samples_create(&r->samples, r->path, raw, e);
+    if (st == OK)
+        st = file_sync_dir(r->path, e);
+    if (st == OK)
+        st = link_latest(out_dir, r->run_id, e);
+    if (st != OK) {
+        rundir_close(r, NULL);
+        remove_folder(r);
+    }
+    return st;
+}
+
+/* Follow one link, so that messages and run_id have the folder's own name. */
+enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e)
+{
+    char target[FILE_PATH], from[FILE_PATH];
+    struct stat s;
+    enum status st = OK;
+
+    if (dir && strlen(dir) >= sizeof(from))
+        st = file_fail(e, "open", dir, ENAMETOOLONG);
+    else if (dir)
+        snprintf(from, sizeof(from), "%s", dir);
+    else
+        st = file_join(from, out_dir, "latest", e);
+    if (st != OK)
+        return st;
+    for (size_t n = strlen(from); n > 1 && from[n - 1] == '/'; n--)
+        from[n - 1] = '\0';
+    const ssize_t n = readlink(from, target, sizeof(target) - 1);
+    if (n >= 0) {
+        target[n] = '\0';
+        char *slash = strrchr(from, '/');
+        if (target[0] == '/' || !slash) {
+            memcpy(path, target, (size_t)n + 1);
+        } else {
+            *slash = '\0';
+            st = file_join(path, from, target, e);
+        }
+    } else {
+        memcpy(path, from, strlen(from) + 1);
+    }
+    if (st == OK && (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)))
+        st = fail(e, E_IO, "no run to resume in %s  -> give its folder with --resume=DIR",
+                  dir ? dir : out_dir);
+    return st;
+}
+
+static int id_order(const void *a, const void *b) { return strcmp(a, b); }
+
+static bool id_in(const struct id_set *s, const char *id)
+{
+    return s->n > 0 && bsearch(id, s->id, s->n, sizeof(*s->id), id_order);
+}
+
+static enum status id_collect(struct id_set *s, const struct table *t, const char *path,
+                              struct err *e)
+{
+    struct rows rows;
+    enum status st = table_read(&rows, t, path, e);
+
+    if (st != OK)
+        return st;
+    s->id = calloc(rows.n + 1, sizeof(*s->id));
+    if (!s->id)
+        st = fail(e, E_NOMEM, "no memory for %zu case ids", rows.n);
+    for (size_t i = 0; st == OK && i < rows.n; i++) {
+        const char *row = (const char *)rows.row + i * t->row_size;
+        snprintf(s->id[s->n++], TEXT_SIZE, "%s", row_text(t, row, "case_id"));
+    }
+    if (st == OK)
+        qsort(s->id, s->n, sizeof(*s->id), id_order);
+    rows_free(&rows);
+    return st;
+}
+
+static bool is_interrupted(void *arg, const struct table *t, const void *row)
+{
+    (void)arg;
+    return strcmp(row_text(t, row, "status"), row_status_name[ROW_INTERRUPTED]) == 0;
+}
+
+/* arg: the set of finished cases. */
+static bool is_orphan(void *arg, const struct table *t, const void *row)
+{
+    return !id_in(arg, row_text(t, row, "case_id"));
+}
+
+static enum status resume_tables(struct rundir *r, struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < TABLE_ENV; i++) {
+        const struct table *t = &tables[i];
+        st = file_join(path, r->path, t->file, e);
+        if (st == OK)
+            st = table_rewrite_without(t, path, is_interrupted, NULL, NULL, e);
+        if (st == OK && i == TABLE_MEMORY)
+            st = table_rewrite_without(t, path, is_orphan, &r->done[TABLE_LATENCY], NULL, e);
+        if (st == OK)
+            st = table_resume(&r->table[i], t, r->path, e);
+        if (st == OK)
+            st = id_collect(&r->done[i], t, path, e);
+    }
+    return st;
+}
+
+enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e)
+{
+    enum status st;
+
+    rundir_init(r);
+    if ((st = rundir_find(r->path, out_dir, dir, e)) != OK)
+        return st;
+    const char *slash = strrchr(r->path, '/');
+    if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
+        return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,
+                    TEXT_SIZE - 1);
+    st = resume_tables(r, e);
+    if (st == OK)
+        st = samples_resume(&r->samples, r->path, is_orphan, &r->done[TABLE_LATENCY], e);
+    if (st != OK)
+        rundir_close(r, NULL);
+    return st;
+}
+
+bool rundir_done(const struct rundir *r, enum table_id table, const char *case_id)
+{
+    CHECK(table < TABLE_ENV);
+    return id_in(&r->done[table], case_id);
+}
+
+enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e)
+{
+    CHECK(table < TABLE_ENV);
+    return table_write(&r->table[table], row, e);
+}
+
+enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e)
+{
+    char path[FILE_PATH];
+    const enum status st = file_join(path, r->path, tables[TABLE_ENV].file, e);
+    return st == OK ? table_replace(&tables[TABLE_ENV], path, row, 1, e) : st;
+}
+
+enum status rundir_close(struct rundir *r, struct err *e)
+{
+    enum status st = samples_close(&r->samples, e);
+
+    for (int i = 0; i < TABLE_ENV; i++) {
+        const enum status closed = table_close(&r->table[i], st == OK ? e : NULL);
+        if (st == OK)
+            st = closed;
+        free(r->done[i].id);
+        r->done[i] = (struct id_set){0};
+    }
+    return st;
+}

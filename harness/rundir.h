@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The folder of a run: DIR/<UTC>-<commit>[-n]/ with its tables and samples, and the link
+ * DIR/latest. latency.csv is the list of what is done: a case's memory row is written before its
+ * latency row, and a resumed run drops whatever belongs to no latency row. */
+#ifndef RUNDIR_H
+#define RUNDIR_H
+
+#include "samples.h"
+
+#include <time.h>
+
+struct id_set { /* sorted */
+    char (*id)[TEXT_SIZE];
+    size_t n;
+};
+
+struct rundir {
+    char path[FILE_PATH];
+    char run_id[TEXT_SIZE]; /* name of the folder */
+    struct table_file table[TABLE_ENV]; /* latency, memory, perplexity */
+    struct samples samples;
+    struct id_set done[TABLE_ENV]; /* case ids that a resumed run had; empty for a new one */
+};
+
+/* "2026-11-21T06:01:02Z" */
+void utc_text(char text[TEXT_SIZE], time_t t);
+
+/* Make the folder (and DIR, where it is missing), the four tables with their headers, the samples,
+ * and point DIR/latest to it. E_IO says what could not be written and why; nothing stays behind. */
+enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
+                          enum raw raw, struct err *e);
+
+/* Open an interrupted run to go on: `dir`, or out_dir/latest where dir is NULL. Torn last lines are
+ * cut; rows with status `interrupted`, and samples and memory rows without a latency row, are
+ * dropped. */
+enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e);
+
+/* The folder that rundir_resume would open, before anything in it is touched. */
+enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e);
+
+/* Has the resumed run this row already? table: TABLE_LATENCY, TABLE_MEMORY or TABLE_PERPLEXITY. */
+bool rundir_done(const struct rundir *r, enum table_id table, const char *case_id);
+
+enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e);
+
+/* Replace the one row of env.csv: at the start, and again when the end is known. */
+enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e);
+
+/* Close everything; the first error counts. Releases in any case. */
+enum status rundir_close(struct rundir *r, struct err *e);
+
+#endif

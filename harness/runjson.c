@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run.json through jansson, always replaced as a whole. */
+#include "runjson.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char schema[] = "bench-run/1.0";
+
+static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
+
+/* A string whose bytes need not be UTF-8 (words of a command line); NULL without memory. */
+static json_t *json_words(const char *s, size_t n)
+{
+    json_t *j = json_stringn(s, n);
+    char *raw = j ? NULL : strndup(s, n), *clean = j ? NULL : malloc(n + 1);
+
+    if (raw && clean) {
+        text_put(clean, n + 1, raw);
+        j = json_string(clean);
+    }
+    free(raw);
+    free(clean);
+    return j;
+}
+
+/* Lines of "name=value" as an object; NULL without memory. A name is there once. */
+static json_t *options_object(const char *lines)
+{
+    json_t *object = json_object();
+
+    for (const char *line = lines; object && *line; line += *line == '\n') {
+        const size_t length = strcspn(line, "\n"), name = strcspn(line, "=");
+        CHECK(name < length);
+        char *key = strndup(line, name);
+        CHECK(!key || !json_object_get(object, key));
+        json_t *value = json_words(line + name + 1, length - name - 1);
+        if (!key || json_object_set_new(object, key, value) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+        free(key);
+        line += length;
+    }
+    return object;
+}
+
+static json_t *words_array(int argc, char **argv)
+{
+    json_t *array = json_array();
+    for (int i = 0; array && i < argc; i++)
+        if (json_array_append_new(array, json_words(argv[i], strlen(argv[i]))) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    return array;
+}
+
+static enum status save(const char *dir, json_t *run, struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st = file_join(path, dir, "run.json", e);
+    char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+
+    if (st == OK && !text)
+        st = no_memory(e);
+    if (st == OK) {
+        const size_t n = strlen(text);
+        text[n] = '\n'; /* in the place of the NUL */
+        st = file_replace(path, text, n + 1, e);
+    }
+    free(text);
+    return st;
+}
+
+/* The file as an object that has our schema. */
+static enum status load(json_t **run, const char *dir, char path[FILE_PATH], struct err *e)
+{
+    struct bytes file = {0};
+    json_error_t at;
+    enum status st = file_join(path, dir, "run.json", e);
+
+    *run = NULL;
+    if (st == OK)
+        st = file_read(&file, path, e);
+    if (st != OK)
+        return st;
+    *run = json_loadb(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
+    free(file.data);
+    if (!*run)
+        return fail(e, E_IO, "%s line %d: %s  -> start a new run", path, at.line, at.text);
+    const char *found = json_string_value(json_object_get(*run, "schema"));
+    st = found ? schema_check(path, schema, found, NULL, e)
+               : fail(e, E_IO, "%s has no schema  -> start a new run", path);
+    if (st != OK) {
+        json_decref(*run);
+        *run = NULL;
+    }
+    return st;
+}
+
+enum status runjson_create(const char *dir, const struct runjson *r, struct err *e)
+{
+    enum status st = OK;
+    json_t *run = json_object();
+
+    if (json_object_set_new(run, "schema", json_string(schema)) != 0 ||
+        json_object_set_new(run, "run_id", json_string(r->run_id)) != 0 ||
+        json_object_set_new(run, "host_id", json_string(r->host_id)) != 0 ||
+        json_object_set_new(run, "argv", words_array(r->argc, r->argv)) != 0 ||
+        json_object_set_new(run, "options", options_object(r->options)) != 0 ||
+        json_object_set_new(run, "started_at_utc", json_string(r->started_at_utc)) != 0 ||
+        json_object_set_new(run, "finished_at_utc", json_null()) != 0 ||
+        json_object_set_new(run, "exit_code", json_null()) != 0 ||
+        json_object_set_new(run, "rows", json_object()) != 0)
+        st = no_memory(e);
+    if (st == OK)
+        st = save(dir, run, e);
+    json_decref(run);
+    return st;
+}
+
+enum status runjson_finish(const char *dir, const char *finished_at_utc, int exit_code,
+                           const int rows[ROW_STATUS_COUNT], struct err *e)
+{
+    char path[FILE_PATH];
+    json_t *run;
+    enum status st = load(&run, dir, path, e);
+
+    if (st != OK)
+        return st;
+    json_t *counts = json_object();
+    for (int i = 0; i < ROW_STATUS_COUNT; i++)
+        if (json_object_set_new(counts, row_status_name[i], json_integer(rows[i])) != 0)
+            st = no_memory(e);
+    if (json_object_set_new(run, "finished_at_utc", json_string(finished_at_utc)) != 0 ||
+        json_object_set_new(run, "exit_code", json_integer(exit_code)) != 0 ||
+        json_object_set_new(run, "rows", counts) != 0)
+        st = no_memory(e);
+    if (st == OK)
+        st = save(dir, run, e);
+    json_decref(run);
+    return st;
+}
+
+enum status runjson_read(const char *dir, char **options, char started_at_utc[TEXT_SIZE],
+                         struct err *e)
+{
+    char path[FILE_PATH];
+    struct bytes text = {0};
+    json_t *run, *value;
+    const char *name;
+    enum status st = load(&run, dir, path, e);
+
+    *options = NULL;
+    if (st != OK)
+        return st;
+    json_t *object = json_object_get(run, "options");
+    const char *started = json_string_value(json_object_get(run, "started_at_utc"));
+    FILE *f = open_memstream(&text.data, &text.n);
+    if (!json_is_object(object) || !started)
+        st = fail(e, E_IO, "%s has no options or no start  -> start a new run", path);
+    else if (!f)
+        st = no_memory(e);
+    else
+        text_put(started_at_utc, TEXT_SIZE, started);
+    if (st == OK)
+        json_object_foreach(object, name, value)
+        {
+            if (!json_is_string(value))
+                st = fail(e, E_IO, "%s: option %.64s is no text  -> start a new run", path, name);
+            else
+                fprintf(f, "%s=%s\n", name, json_string_value(value));
+        }
+    if (f && fclose(f) != 0 && st == OK)
+        st = no_memory(e);
+    if (st == OK)
+        *options = text.data;
+    else
+        free(text.data);
+    json_decref(run);
+    return st;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Serving one cell. Order matters: threads are pinned before anything is allocated, memory is bound
+ * to the node before its first touch, the result is checked before the first timed call. */
+#include "serve.h"
+
+#include "clock.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+/* Pin every OpenMP thread, then look where each one really is. The pool lives as long as the
+ * process, and OpenBLAS and oneDNN run on the same one. */
+static enum status pin_threads(struct server *s, struct err *e)
+{
+    const int n = s->cell->threads;
+    int *want = calloc((size_t)n, 2 * sizeof(int));
+    enum status st;
+
+    if (!want)
+        return fail(e, E_NOMEM, "no memory for %d thread numbers", n);
+    int *are = want + n, seen = 0;
+    st = topo_plan(s->topo, s->cell->opt->pin, n, want, e);
+    if (st != OK)
+        goto out;
+    omp_set_dynamic(0);
+#pragma omp parallel num_threads(n)
+    {
+        const int t = omp_get_thread_num();
+        struct err mine;
+        cpu_flush_denormals();
+        const enum status pinned = topo_pin(s->topo, want[t], &mine);
+#pragma omp barrier
+        are[t] = topo_where(s->topo);
+#pragma omp critical
+        {
+            seen++;
+            if (pinned != OK && st == OK) {
+                st = pinned;
+                *e = mine;
+            }
+        }
+    }
+    s->report.threads_seen = seen;
+    if (st == OK && seen != n)
+        st = fail(e, E_UNSUPPORTED, "%d threads wanted, OpenMP gave %d  -> lower --threads", n,
+                  seen);
+    for (int t = 0; st == OK && t < n; t++)
+        if (want[t] >= 0 && are[t] != want[t])
+            st = fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> --pin none", t,
+                      want[t], are[t]);
+    s->cpu0 = want[0];
+    topo_format_cpus(are, n, s->report.cpus, sizeof(s->report.cpus));
+out:
+    free(want);
+    return st;
+}
+
+static enum status bind_memory(void *arg, void *base, size_t size, struct err *e)
+{
+    const struct server *s = arg;
+
+    return topo_membind(s->topo, s->cell->opt->membind, s->cpu0, base, size, e);
+}
+
+/* ---- resident memory ---------------------------------------------------------------------- */
+
+/* The high-water mark since exec. Not ru_maxrss, which inherits the parent's. */
+static double vm_hwm_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    double kib = NAN;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmHWM: %lf kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* ---- the check ---------------------------------------------------------------------------- */
+
+static enum status write_reference(const struct server *s, struct err *e)
+{
+    const char *from = (const char *)s->job.out;
+    const size_t size = s->job.n_out * sizeof(float);
+
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = pwrite(s->reference, from + done, size - done, (off_t)done);
+        if (n <= 0)
+            return fail(e, E_NOMEM, "cannot keep %zu bytes of reference output", size);
+        done += (size_t)n;
+    }
+    return OK;
+}
+
+static void compare(struct server *s, const float *want)
+{
+    const struct job *j = &s->job;
+    double worst = -1, largest = 0, off = 0, all = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < j->n_out; i++) {
+        const double w = (double)want[i], d = fabs((double)j->out[i] - w);
+        if (d > worst || (isnan(d) && !isnan(worst))) {
+            worst = d;
+            at = i;
+        }
+        largest = fmax(largest, fabs(w));
+        off += d * d;
+        all += w * w;
+    }
+    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
+    s->report.max_abs_err = worst;
+    s->report.max_rel_err = largest > 0 ? worst / largest : worst == 0 ? 0 : INFINITY;
+    s->report.nmse = all > 0 ? off / all : off == 0 ? 0 : INFINITY;
+    snprintf(s->report.worst_at, sizeof(s->report.worst_at), "[%zu,%zu,%zu]", at / width / rows,
+             at / width % rows, at % width);
+}
+
+static enum status check(struct server *s, struct err *e)
+{
+    const size_t size = s->job.n_out * sizeof(float);
+    struct stat have;
+
+    if (s->role == ROLE_NONE)
+        return OK;
+    if (s->role == ROLE_MAKE) { /* the judge differs from itself by nothing */
+        s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
+        return write_reference(s, e);
+    }
+    if (fstat(s->reference, &have) != 0 || (size_t)have.st_size != size)
+        return fail(e, E_CHILD, "reference output has %lld bytes, this cell %zu",
+                    (long long)have.st_size, size);
+    void *want = mmap(NULL, size, PROT_READ, MAP_SHARED, s->reference, 0);
+    if (want == MAP_FAILED)
+        return fail(e, E_NOMEM, "cannot map %zu bytes of reference output", size);
+    compare(s, want);
+    munmap(want, size);
+    return OK;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static void describe(struct server *s)
+{
+    const struct engine *g = &s->job.engine;
+    struct report *r = &s->report;
+
+    snprintf(r->impl, sizeof(r->impl), "%s", job_impl(&s->job));
+    snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
+    snprintf(r->rows_from, sizeof(r->rows_from), "%s", g->from[OP_softmax]);
+    snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
+    if (g->backend->core)
+        snprintf(r->core, sizeof(r->core), "%s", g->backend->core());
+    cpu_name(r->cpu, sizeof(r->cpu));
+    r->arena_bytes = (double)s->job.arena.used;
+}
+
+enum status server_open(struct server *s, const struct cell *c, enum role role, int reference,
+                        struct err *e)
+{
+    *s = (struct server){.cell = c, .role = role, .reference = reference};
+    s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
+    s->report.rss_before_bytes = vm_hwm_bytes();
+    cpu_limit((enum isa)c->opt->max_isa);
+    enum status st = topo_open(&s->topo, NULL, e);
+    if (st == OK)
+        st = pin_threads(s, e);
+    if (st == OK)
+        st = job_open(&s->job, c, e);
+    if (st == OK)
+        describe(s);
+    return st;
+}
+
+/* Room to sweep every cache level with, twice the last one. */
+static enum status prepare_cold(struct server *s, struct err *e)
+{
+    struct topo_facts f;
+
+    if (s->cell->opt->cache != CACHE_COLD)
+        return OK;
+    topo_facts(s->topo, &f);
+    const size_t last = f.l3_bytes ? f.l3_bytes : f.l2_bytes;
+    s->flush_bytes = 2 * (last ? last : (size_t)32 << 20);
+    s->flush = malloc(s->flush_bytes);
+    if (!s->flush)
+        return fail(e, E_NOMEM, "no %zu bytes to flush the caches with  -> --cache hot",
+                    s->flush_bytes);
+    memset(s->flush, 1, s->flush_bytes);
+    return OK;
+}
+
+enum status server_place(struct server *s, struct err *e)
+{
+    struct report *r = &s->report;
+    const int64_t start = clock_wall_ns();
+    enum status st = job_place(&s->job, bind_memory, s, e);
+
+    if (st != OK)
+        return st;
+    r->bind_ns = (double)(clock_wall_ns() - start);
+    for (int p = 0; p < PART_COUNT; p++)
+        r->part_bytes[p] = (double)s->job.arena.part[p];
+    r->predicted_bytes = (double)s->job.predicted_bytes;
+    r->flop = job_flop(&s->job);
+    r->bytes = job_bytes(&s->job);
+    r->tokens = job_tokens(&s->job);
+    job_run(&s->job);
+    st = check(s, e);
+    return st == OK ? prepare_cold(s, e) : st;
+}
+
+static void flush_caches(struct server *s)
+{
+    for (size_t i = 0; i < s->flush_bytes; i += 64)
+        s->flush[i]++;
+}
+
+/* Cold: caches are swept before each call, so calls are timed one by one. */
+static void cold_block(struct server *s, uint32_t calls, struct sample *out)
+{
+    for (uint32_t i = 0; i < calls; i++) {
+        flush_caches(s);
+        const struct clock_mark start = clock_start();
+        job_run(&s->job);
+        const struct clock_span span = clock_stop(&start);
+        out->wall_ns += span.wall_ns;
+        out->cpu_ns += span.cpu_ns;
+        out->involuntary_switches += span.switches;
+    }
+}
+
+enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
+{
+    struct server *s = ctx;
+
+    (void)e;
+    *out = (struct sample){.calls = calls};
+    if (s->flush) {
+        cold_block(s, calls, out);
+        return OK;
+    }
+    if (prime)
+        job_run(&s->job);
+    const struct clock_mark start = clock_start();
+    for (uint32_t i = 0; i < calls; i++)
+        job_run(&s->job);
+    const struct clock_span span = clock_stop(&start);
+    out->wall_ns = span.wall_ns;
+    out->cpu_ns = span.cpu_ns;
+    out->involuntary_switches = span.switches;
+    return OK;
+}
+
+void server_close(struct server *s)
+{
+    s->report.rss_peak_bytes = vm_hwm_bytes();
+    job_close(&s->job);
+    topo_close(s->topo);
+    free(s->flush);
+    s->topo = NULL;
+    s->flush = NULL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What this program is and what it stands on. */
+#ifndef VERSION_H
+#define VERSION_H
+
+#include <stdio.h>
+
+/* "hwloc 2.9.0, OpenBLAS 0.3.21 (openmp), ..." with an end of line. */
+void version_libraries(FILE *f);
+
+/* Version, compiler, flags and libraries: bench --version. */
+void version_print(FILE *f);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The register tile that every matrix kernel is made of, and the packing that feeds it. Included
+ * after vec.h, compiled once per instruction set. */
+#ifndef TILE_H
+#define TILE_H
+
+#include "vec.h"
+
+#include <stddef.h>
+
+enum { TILE_COLS = 3 }; /* vectors beside each other, at most */
+
+/* acc[r][c] += sum over p < n of a[r, p] * b[p, c], R rows by C vectors. R and C are constants at
+ * every call, so that acc lives in registers: R*C accumulators + C of b + 1 broadcast. */
+VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *a, ptrdiff_t a_row,
+                         ptrdiff_t a_step, const float *b, ptrdiff_t b_step, ptrdiff_t b_col)
+{
+    for (int p = 0; p < n; p++) {
+        vf col[TILE_COLS];
+        UNROLL
+        for (int c = 0; c < C; c++)
+            col[c] = vld(b + c * b_col);
+        UNROLL
+        for (int r = 0; r < R; r++) {
+            const vf x = v1(a[r * a_row]);
+            UNROLL
+            for (int c = 0; c < C; c++)
+                acc[r][c] = vfma(x, col[c], acc[r][c]);
+        }
+        a += a_step;
+        b += b_step;
+    }
+}
+
+/* dst[p][i] = src[i][p] for i < width, p < n: rows of src become columns of a panel whose rows are
+ * `width` <= VL floats at stride `step`. Rows i >= rows read as 0. Each store writes a whole
+ * vector, and the next one overwrites what is beyond `width`: dst needs VL floats of slack. */
+VEC_INLINE void pack_across(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int rows,
+                            int n)
+{
+    for (int p = 0; p < n; p += VL) {
+        const int left = n - p < VL ? n - p : VL;
+        const vmask m = vfirst(left);
+        vf t[VL];
+        UNROLL
+        for (int i = 0; i < VL; i++)
+            t[i] = i < rows ? vld_m(src + i * ld + p, m, v0()) : v0();
+        vtranspose(t);
+        if (left == VL) {
+            UNROLL
+            for (int i = 0; i < VL; i++)
+                vst(dst + (p + i) * step, t[i]);
+        } else {
+            UNROLL
+            for (int i = 0; i < VL; i++)
+                if (i < left)
+                    vst(dst + (p + i) * step, t[i]);
+        }
+    }
+}
+
+/* dst[p][i] = src[p][i] for i < cols, 0 up to a whole vector; p < n. Slack as above. */
+VEC_INLINE void pack_along(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int cols,
+                           int n)
+{
+    const vmask m = vfirst(cols < VL ? cols : VL);
+
+    for (int p = 0; p < n; p++)
+        vst(dst + p * step, vld_m(src + p * ld, m, v0()));
+}
+
+#endif
