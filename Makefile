@@ -2,8 +2,8 @@
 # `make help` lists the targets. New .c files are picked up by the wildcards; what a file's last name
 # says (_avx2, _avx512) are the instructions that it may use, and nothing else may use them.
 #
-# Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize), CFLAGS,
-# LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
+# Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
+# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
 -include config.mk
 
 ifeq ($(origin CC),default)
@@ -21,8 +21,9 @@ endif
 CFLAGS_release := -O2 -g
 CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
+CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
 ifeq ($(CFLAGS_$(MODE)),)
-$(error MODE is $(MODE)  -> release or sanitize)
+$(error MODE is $(MODE)  -> release, sanitize or fuzz)
 endif
 
 # Libraries. INCDIRS is where headers are looked for; a missing optional one costs its feature.
@@ -67,8 +68,8 @@ FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fopenmp $(WARN) \
 SRC := $(sort $(wildcard variants/*.c variants/*/*.c harness/*.c))
 SRC := $(filter-out $(SKIP) %.inc.c,$(SRC))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-FUZZ := $(sort $(wildcard tests/fuzz_*.c))
-TEST_SRC := $(filter-out $(FUZZ),$(sort $(wildcard tests/*.c)))
+FUZZ := $(patsubst tests/%.c,%,$(sort $(wildcard tests/fuzz_*.c)))
+TEST_SRC := $(filter-out tests/fuzz_%,$(sort $(wildcard tests/*.c)))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -84,6 +85,9 @@ $(BUILD)/bench: $(OBJ)
 
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz_%.o $(filter-out %/main.o,$(OBJ))
+	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 $(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
 $(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
@@ -127,6 +131,12 @@ test: deps ## every suite; the last line counts
 	@scripts/test.sh $(BUILD)
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
+fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
+	@scripts/deps.sh clang
+	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
+fuzz-%: $(BUILD)/%
+	@mkdir -p $(BUILD)/corpus/$*
+	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
 golden: all ## every golden file through every backend
 	./bench check --golden tests/golden
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
@@ -150,5 +160,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all tests missing deps hooks demo test sanitize golden check qemu lint tidy format clean help FORCE
+.PHONY: all tests missing deps hooks demo test sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
+.SECONDARY:

@@ -24,6 +24,8 @@ struct child_setup {
     char **environment;       /* for exec */
     double patience_s;        /* longest silence before a child counts as hung */
     const volatile int *stop; /* number of interruptions so far */
+    double memory_bytes;      /* that cells may take together */
+    char cpu[64];             /* the CPU that the parent sees */
 };
 
 /* Start and let it pin, open and count. A dead child's error says how it died. `reference` is a file

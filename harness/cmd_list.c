@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "record.h"
 #include "sheet.h"
+#include "suggest.h"
 
 #include <string.h>
 
@@ -122,6 +123,7 @@ static int list_columns(const struct options *o)
 
 int cmd_list(struct options *opt)
 {
+    static const char *const lists[] = {"variants", "backends", "cells", "columns", NULL};
     const char *const what = opt->words.n ? opt->words.v[0] : "";
     struct err e;
 
@@ -138,9 +140,9 @@ int cmd_list(struct options *opt)
                                  "baselines are not built in yet  -> compare "
                                  "the tables under results/"),
                             &e);
-    return report_error(fail(&e, E_USAGE,
-                             "list \"%.40s\" is not a list  -> variants, backends, "
-                             "cells, columns or baselines",
-                             what),
-                        &e);
+    if (!*what)
+        fail(&e, E_USAGE, "list needs to know what  -> variants, backends, cells or columns");
+    else
+        unknown_word(&e, "list", what, lists, NULL);
+    return report_error(E_USAGE, &e);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the writer,
- * the reader, the printers and results/README.md. Types: text (63 bytes), line (1023), page (8191),
- * i64, real. New columns go at the end of their own list and raise the minor version in record.c; a
- * removal or another meaning is a new major version. */
+ * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the
+ * writer, the reader, the printers and results/README.md. Types: text (63 bytes), line (1023), page
+ * (8191), i64, real. New columns go at the end of their own list and raise the minor version in
+ * record.c; a removal or another meaning is a new major version. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 

@@ -17,15 +17,15 @@ enum { FIELDS_MAX = 512 }; /* of a file: room for columns that later versions ad
 struct reader {
     const struct table *table;
     const char *path;
-    size_t line;             /* first line of the current row, from 1 */
-    int column[FIELDS_MAX];  /* table column of each field of the file, -1 = unknown */
-    int width;               /* fields of the header; 0 before it */
+    size_t line;            /* first line of the current row, from 1 */
+    int column[FIELDS_MAX]; /* table column of each field of the file, -1 = unknown */
+    int width;              /* fields of the header; 0 before it */
     bool present[COLUMNS_MAX];
-    int field;               /* of the current row */
-    int rows_ended;          /* by the current line's bytes: must become 1 */
-    int minor;               /* of the schema; -1 before the first row */
+    int field;      /* of the current row */
+    int rows_ended; /* by the current line's bytes: must become 1 */
+    int minor;      /* of the schema; -1 before the first row */
     char *row;
-    enum status st;          /* first fault of the current line */
+    enum status st; /* first fault of the current line */
     struct err *e;
     locale_t c_locale;
 };
@@ -86,8 +86,9 @@ static void read_name(struct reader *r, const char *name, size_t length)
 static enum status bad_value(struct reader *r, const struct column *c, const char *text,
                              const char *wanted)
 {
-    return fail(r->e, E_IO, "%s line %zu, column %s: \"%.60s\" is not %s  -> mend or remove that line",
-                r->path, r->line, c->name, text, wanted);
+    return fail(r->e, E_IO,
+                "%s line %zu, column %s: \"%.60s\" is not %s  -> mend or remove that line", r->path,
+                r->line, c->name, text, wanted);
 }
 
 /* Plain decimal notation only: no spaces, no signs but minus, no hexadecimal, no inf or nan. */
@@ -185,7 +186,6 @@ static size_t row_length(const char *s, size_t n, size_t *lines)
 static enum status read_line(struct reader *r, struct csv_parser *p, const char *line, size_t n)
 {
     const bool header = r->width == 0;
-    char what[80];
 
     r->field = r->rows_ended = 0;
     r->st = OK;
@@ -206,10 +206,6 @@ static enum status read_line(struct reader *r, struct csv_parser *p, const char 
     if (header) {
         r->width = r->field;
         return r->present[0] ? OK : check_columns(r);
-    }
-    if (row_text(r->table, r->row, "schema")[0] == '\0') {
-        snprintf(what, sizeof(what), "no schema, expected %s", r->table->schema);
-        return bad_line(r, what);
     }
     return check_columns(r);
 }
@@ -234,9 +230,10 @@ enum status csv_each(const struct table *t, const char *path, const char *data, 
     csv_set_space_func(&p, no_space); /* RFC 4180: spaces are part of a field */
     r.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     r.row = malloc(t->row_size);
-    if (!r.row)
+    if (!r.row) {
         st = fail(e, E_NOMEM, "no memory to read %s", path);
-
+        goto out;
+    }
     for (size_t at = 0, lines = 0; st == OK && at < n; r.line += lines) {
         const size_t length = row_length(data + at, n - at, &lines);
         if (length == 0) {
@@ -253,6 +250,7 @@ enum status csv_each(const struct table *t, const char *path, const char *data, 
     }
     if (st == OK)
         st = check_columns(&r);
+out:
     free(r.row);
     freelocale(r.c_locale);
     csv_free(&p);
@@ -368,12 +366,18 @@ enum status table_rewrite_without(const struct table *t, const char *path, drop_
 
     if (st == OK)
         st = file_read(&file, path, e);
-    if (st == OK && !(s.out = malloc(file.n + 1)))
+    if (st != OK)
+        goto out;
+    s.out = malloc(file.n + 1);
+    if (!s.out) {
         st = fail(e, E_NOMEM, "no memory for %s", path);
-    if (st == OK && file.n > 0) /* nothing at all: killed before the header, table_resume mends it */
+        goto out;
+    }
+    if (file.n > 0) /* nothing at all: killed before the header, table_resume mends it */
         st = csv_each(t, path, file.data, file.n, sift, &s, e);
     if (st == OK && s.dropped > 0)
         st = file_replace(path, s.out, s.n, e);
+out:
     if (dropped)
         *dropped = s.dropped;
     free(s.out);

@@ -181,7 +181,8 @@ enum status append_write(struct appender *a, const void *data, size_t n, struct 
      * disk or a limit ends there. */
     const int error = put < 0 ? errno : ENOSPC;
     if (put > 0 && ftruncate(a->fd, a->end) != 0)
-        return fail(e, E_IO, "cannot cut %s back to its last whole line: %s  -> cut it at byte %lld",
+        return fail(e, E_IO,
+                    "cannot cut %s back to its last whole line: %s  -> cut it at byte %lld",
                     a->path, strerror(errno), (long long)a->end);
     return file_fail(e, "write", a->path, error);
 }

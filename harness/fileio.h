@@ -25,7 +25,8 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
 
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
-/* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new. */
+/* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
+ */
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e);
 
 /* Make what happened to the names in a folder durable. */

@@ -17,26 +17,32 @@ static double three_digits(double x)
     return strtod(text, NULL);
 }
 
-/* Decimals that make three digits of a number that is already rounded. */
-static int decimals(double x)
+/* A number that three_digits made, with trailing zeros, and what follows it. */
+static struct human put(double x, const char *unit)
 {
+    struct human h;
     const double a = fabs(x);
-    return a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3;
+
+    if (a == 0)
+        snprintf(h.s, sizeof(h.s), "0%s", unit);
+    else if (a < 0.1)
+        snprintf(h.s, sizeof(h.s), "%.3g%s", x, unit);
+    else
+        snprintf(h.s, sizeof(h.s), "%.*f%s", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, x, unit);
+    return h;
 }
 
 struct human human_ns(double ns)
 {
-    static const char *const unit[] = {"ns", "us", "ms", "s"};
-    struct human h = nothing;
+    static const char *const unit[] = {" ns", " us", " ms", " s"};
     double x = three_digits(ns);
     int u = 0;
 
     if (!isfinite(ns))
-        return h;
+        return nothing;
     for (; u < 3 && fabs(x) >= 1000; u++)
         x /= 1000;
-    snprintf(h.s, sizeof(h.s), "%.*f %s", decimals(x), x, unit[u]);
-    return h;
+    return put(x, unit[u]);
 }
 
 struct human human_bytes(double bytes)
@@ -77,13 +83,11 @@ struct human human_count(double n)
 
 struct human human_rate(double x)
 {
-    struct human h = nothing;
     const double rounded = three_digits(x);
 
     if (fabs(rounded) >= 1000 || !isfinite(x))
         return human_count(rounded);
-    snprintf(h.s, sizeof(h.s), "%.*f", decimals(rounded), rounded);
-    return h;
+    return put(rounded, "");
 }
 
 struct human human_pct(double pct)
@@ -97,13 +101,4 @@ struct human human_pct(double pct)
     return h;
 }
 
-struct human human_ratio(double x)
-{
-    struct human h = nothing;
-    const double rounded = three_digits(x);
-
-    if (!isfinite(x))
-        return h;
-    snprintf(h.s, sizeof(h.s), "%.*fx", decimals(rounded), rounded);
-    return h;
-}
+struct human human_ratio(double x) { return isfinite(x) ? put(three_digits(x), "x") : nothing; }

@@ -11,7 +11,7 @@ struct human {
 };
 
 struct human human_ns(double ns);       /* "21.4 ms" */
-struct human human_bytes(double bytes); /* "4.1 MiB", "34.4 GiB", "512 B" */
+struct human human_bytes(double bytes); /* "4.1 MiB", "34.4 GiB", "512 B", one decimal */
 struct human human_count(double n);     /* rounded to a whole number: "42 400" */
 struct human human_rate(double x);      /* three digits: "42 400", "5 980", "0.123" */
 struct human human_pct(double pct);     /* "0.6 %", "14 %" */

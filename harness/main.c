@@ -19,8 +19,7 @@ static const struct command {
     const char *doc;   /* NULL: hidden */
 } commands[] = {
     {"sweep", cmd_sweep, NULL, 0, "run the matrix, write the tables (the default)"},
-    {"list", cmd_list, "variants|backends|cells|columns|baselines", 1,
-     "what is built in and usable here; cells = the planned matrix"},
+    {"list", cmd_list, "WHAT", 1, "variants, backends, cells (the planned matrix), columns"},
     {"check", cmd_check, NULL, 0, "correctness only, against the reference or golden files"},
     {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
     {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
@@ -73,9 +72,8 @@ static void print_help(const struct options *o)
     fputs("Commands:\n", f);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].doc)
-            fprintf(f, "  %-7s %s%s%s%s\n", commands[i].name, commands[i].words ? "(" : "",
-                    commands[i].words ? commands[i].words : "", commands[i].words ? ") " : "",
-                    commands[i].doc);
+            fprintf(f, "  %-6s%-8s %s\n", commands[i].name,
+                    commands[i].words ? commands[i].words : "", commands[i].doc);
     CHECK(fclose(f) == 0);
     options_help(stdout, o->usage, text);
     free(text);

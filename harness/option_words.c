@@ -200,7 +200,7 @@ static enum status expand(struct words *w, int at, struct options *o, struct err
         if (!file)
             st = fail(e, E_NOMEM, "no memory for options");
     }
-    if (st != OK) {
+    if (st != OK || !text) {
         words_locate(&from, e);
     } else {
         memmove(w->v + at, w->v + at + 1, (size_t)(w->n - at - 1) * sizeof(*w->v));

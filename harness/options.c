@@ -250,8 +250,8 @@ static enum status check_together(const struct options *o, struct err *e)
         char command[32];
         snprintf(command, sizeof(command), " %.28s ", o->command);
         if (s->only && o->given[i] == FROM_USER && !strstr(s->only, command))
-            return fail(e, E_USAGE, "--%s has no meaning for %s  -> it belongs to:%s", s->name,
-                        o->command, s->only);
+            return fail(e, E_USAGE, "--%s has no meaning for %s  -> it belongs to%.*s", s->name,
+                        o->command, (int)strlen(s->only) - 1, s->only);
     }
     return check_heads(o, e);
 }
@@ -272,7 +272,7 @@ static enum status copy_arguments(struct options *o, int argc, char **argv, stru
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e)
 {
     struct words w = {0};
-    const bool child = argc > 1 && strcmp(argv[1], "cell") == 0;
+    const bool child = argc > 1 && (strcmp(argv[1], "cell") == 0 || strcmp(argv[1], "peak") == 0);
     enum status st = set_presets(o, e);
 
     if (st == OK)

@@ -97,8 +97,8 @@ struct options {
     int n_owned;
 };
 
-/* Read defaults, the environment (not for the hidden command `cell`, which must obey its parent
- * only), and the command line with its @files; the later wins. Lists that are repeated grow.
+/* Read defaults, the environment (not for the hidden commands cell and peak, which obey their
+ * parent only), and the command line with its @files; the later wins. Lists that are repeated grow.
  * E_USAGE, E_UNSUPPORTED (an option that is not built in yet) or E_IO (an @file), with the texts of
  * UX 8. `o` must be freed in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);

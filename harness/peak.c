@@ -62,8 +62,8 @@ static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
     return c;
 }
 
-/* Bytes of all threads that the L3s in use, `l3s` bytes together, cannot hold: four times as much, or
- * twice where that alone takes long; an eighth of the machine's memory at most. */
+/* Bytes of all threads that the L3s in use, `l3s` bytes together, cannot hold: four times as much,
+ * or twice where that alone takes long; an eighth of the machine's memory at most. */
 static size_t far_bytes(size_t l3s)
 {
     const size_t least = (size_t)64 << 20, long_enough = (size_t)256 << 20;
@@ -219,7 +219,7 @@ static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
     } levels[] = {{s->l1, &out->l1}, {s->l2, &out->l2}, {s->l3, &out->l3}, {s->dram, &out->dram}};
     int n = 0;
 
-    for (enum isa isa = ISA_BASE; isa <= most; isa++)
+    for (enum isa isa = ISA_BASE; isa < ISA_COUNT && isa <= most; isa++)
         l[n++] = (struct load){
             .loops = loops_of[isa], .work = loops_of[isa]->flop, .best = &out->flops[isa]};
     for (size_t i = 0; i < ARRAY_LEN(levels); i++)

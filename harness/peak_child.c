@@ -132,10 +132,11 @@ static enum status how_it_ended(pid_t pid, struct err *e)
             return fail(e, E_CHILD, "lost the peak measurement (%s)  -> run again",
                         strerror(errno));
     if (WIFSIGNALED(status))
-        return fail(e, WTERMSIG(status) == SIGINT ? E_INTERRUPTED : E_CHILD,
-                    "the peak measurement died of signal %d (%s)  -> bench topo --roofline "
-                    "repeats it",
-                    WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return fail(
+            e, WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM ? E_INTERRUPTED : E_CHILD,
+            "the peak measurement died of signal %d (%s)  -> bench topo --roofline "
+            "repeats it",
+            WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
         return fail(e, E_CHILD,
                     "the peak measurement ended with exit code %d  -> bench topo --roofline "
@@ -151,8 +152,8 @@ enum status peaks_measure(const char *program, int threads, const int *cpus, enu
     char count[16], answer[ANSWER], list[LIST] = "none";
     const char *const argv[] = {"bench", "peak",      "--threads",    count, "--pin",
                                 list,    "--max-isa", isa_name[most], NULL};
-    pid_t pid;
-    int fd;
+    pid_t pid = -1;
+    int fd = -1;
     enum status st;
 
     snprintf(count, sizeof(count), "%d", threads);
@@ -167,9 +168,10 @@ enum status peaks_measure(const char *program, int threads, const int *cpus, enu
     if (st == OK)
         st = peaks_parse(out, answer, e);
     if (st == OK && out->threads != threads)
-        st = fail(e, E_CHILD,
-                  "the peak measurement used %d threads instead of %d  -> both programs must be the "
-                  "same build",
-                  out->threads, threads);
+        st =
+            fail(e, E_CHILD,
+                 "the peak measurement used %d threads instead of %d  -> both programs must be the "
+                 "same build",
+                 out->threads, threads);
     return st;
 }

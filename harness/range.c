@@ -45,6 +45,7 @@ static bool scan_number(long long *out, const char *from, const char *end)
 static enum status read_number(long long *out, const struct item *it, const char *from,
                                const char *end, struct err *e)
 {
+    *out = 0;
     if (!scan_number(out, from, end))
         return fail(e, E_USAGE,
                     "%s \"%.60s\": not a whole number  -> write one such as 128, 4k (4000) or "

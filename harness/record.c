@@ -14,7 +14,12 @@
 #define TYPE_i64 COLUMN_I64
 #define TYPE_real COLUMN_REAL
 #define X(type, name, unit, meaning)                                                               \
-    {#name, unit, meaning, TYPE_##type, offsetof(struct ROW, name), sizeof(((struct ROW *)0)->name)},
+    {#name,                                                                                        \
+     unit,                                                                                         \
+     meaning,                                                                                      \
+     TYPE_##type,                                                                                  \
+     offsetof(struct ROW, name),                                                                   \
+     sizeof(((struct ROW *)0)->name)},
 #define ROW key_row
 static const struct column key_columns[] = {KEY_COLUMNS(X)};
 #undef ROW
@@ -36,7 +41,9 @@ static const struct column sample_columns[] = {SAMPLE_COLUMNS(X)};
 #undef X
 
 #define TABLE(word, columns, row)                                                                  \
-    {word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row)}
+    {                                                                                              \
+        word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row)   \
+    }
 const struct table tables[TABLE_COUNT] = {
     [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
     [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
@@ -251,9 +258,12 @@ static enum status check_header(const struct table *t, const char *path, const s
 {
     struct bytes header;
     enum status st = table_bytes(&header, t, NULL, e);
-    if (st == OK && (file->n < header.n || memcmp(file->data, header.data, header.n) != 0))
-        st = fail(e, E_IO,
-                  "cannot append to %s: its header is not this program's  -> start a new run", path);
+    if (!header.data)
+        return st;
+    if (file->n < header.n || memcmp(file->data, header.data, header.n) != 0)
+        st =
+            fail(e, E_IO,
+                 "cannot append to %s: its header is not this program's  -> start a new run", path);
     free(header.data);
     return st;
 }
@@ -291,10 +301,7 @@ enum status table_write(struct table_file *f, const void *row, struct err *e)
     return write_line(f, row, e);
 }
 
-enum status table_close(struct table_file *f, struct err *e)
-{
-    return append_close(&f->out, e);
-}
+enum status table_close(struct table_file *f, struct err *e) { return append_close(&f->out, e); }
 
 enum status table_replace(const struct table *t, const char *path, const void *rows, size_t n,
                           struct err *e)

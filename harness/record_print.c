@@ -24,8 +24,9 @@ static enum status unknown_column(struct err *e, const struct table *t, const ch
     const char *near = nearest(name, words);
     if (near)
         snprintf(meant, sizeof(meant), "did you mean %s?  ", near);
-    return fail(e, E_USAGE, "--columns: %s.csv has no column \"%.64s\"  -> %s(%s%sbench list columns)",
-                t->name, name, meant, known, i < t->n ? "...; see: " : "see: ");
+    return fail(e, E_USAGE,
+                "--columns: %s.csv has no column \"%.64s\"  -> %s(%s%sbench list columns)", t->name,
+                name, meant, known, i < t->n ? "...; see: " : "see: ");
 }
 
 enum status columns_select(struct selection *s, const struct table *t, const char *const *names,

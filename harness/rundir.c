@@ -17,6 +17,12 @@ void utc_text(char text[TEXT_SIZE], time_t t)
     CHECK(gmtime_r(&t, &tm) && strftime(text, TEXT_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0);
 }
 
+static void cut_slashes(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
+}
+
 /* mkdir -p. */
 static enum status make_dirs(const char *path, struct err *e)
 {
@@ -51,8 +57,7 @@ static enum status make_folder(struct rundir *r, const char *out_dir, const char
         char again[16] = "";
         if (i > 1)
             snprintf(again, sizeof(again), "-%d", i);
-        const int n =
-            snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s%s", stamp, commit, again);
+        const int n = snprintf(r->run_id, sizeof(r->run_id), "%.20s-%.32s%s", stamp, commit, again);
         CHECK(n > 0 && n < TEXT_SIZE);
         const enum status st = file_join(r->path, out_dir, r->run_id, e);
         if (st != OK)
@@ -111,12 +116,17 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
                           enum raw raw, struct err *e)
 {
     struct table_file env;
+    char out[FILE_PATH];
     enum status st;
 
     rundir_init(r);
-    if ((st = make_dirs(out_dir, e)) != OK)
+    const int length = snprintf(out, sizeof(out), "%s", out_dir);
+    if (length < 0 || length >= FILE_PATH)
+        return file_fail(e, "create", out_dir, ENAMETOOLONG);
+    cut_slashes(out);
+    if ((st = make_dirs(out, e)) != OK)
         return st;
-    if ((st = make_folder(r, out_dir, commit, started, e)) != OK)
+    if ((st = make_folder(r, out, commit, started, e)) != OK)
         return st;
     for (int i = 0; st == OK && i < TABLE_ENV; i++)
         st = table_create(&r->table[i], &tables[i], r->path, e);
@@ -129,7 +139,7 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
     if (st == OK)
         st = file_sync_dir(r->path, e);
     if (st == OK)
-        st = link_latest(out_dir, r->run_id, e);
+        st = link_latest(out, r->run_id, e);
     if (st != OK) {
         rundir_close(r, NULL);
         remove_folder(r);
@@ -152,8 +162,7 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
         st = file_join(from, out_dir, "latest", e);
     if (st != OK)
         return st;
-    for (size_t n = strlen(from); n > 1 && from[n - 1] == '/'; n--)
-        from[n - 1] = '\0';
+    cut_slashes(from);
     const ssize_t n = readlink(from, target, sizeof(target) - 1);
     if (n >= 0) {
         target[n] = '\0';
@@ -189,14 +198,16 @@ static enum status id_collect(struct id_set *s, const struct table *t, const cha
     if (st != OK)
         return st;
     s->id = calloc(rows.n + 1, sizeof(*s->id));
-    if (!s->id)
+    if (!s->id) {
         st = fail(e, E_NOMEM, "no memory for %zu case ids", rows.n);
-    for (size_t i = 0; st == OK && i < rows.n; i++) {
+        goto out;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
         const char *row = (const char *)rows.row + i * t->row_size;
         snprintf(s->id[s->n++], TEXT_SIZE, "%s", row_text(t, row, "case_id"));
     }
-    if (st == OK)
-        qsort(s->id, s->n, sizeof(*s->id), id_order);
+    qsort(s->id, s->n, sizeof(*s->id), id_order);
+out:
     rows_free(&rows);
     return st;
 }
@@ -235,11 +246,13 @@ static enum status resume_tables(struct rundir *r, struct err *e)
 
 enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e)
 {
-    enum status st;
+    char path[FILE_PATH]; /* dir may be r->path */
+    enum status st = rundir_find(path, out_dir, dir, e);
 
     rundir_init(r);
-    if ((st = rundir_find(r->path, out_dir, dir, e)) != OK)
+    if (st != OK)
         return st;
+    memcpy(r->path, path, sizeof(path));
     const char *slash = strrchr(r->path, '/');
     if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
         return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,

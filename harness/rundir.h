@@ -17,7 +17,7 @@ struct id_set { /* sorted */
 
 struct rundir {
     char path[FILE_PATH];
-    char run_id[TEXT_SIZE]; /* name of the folder */
+    char run_id[TEXT_SIZE];             /* name of the folder */
     struct table_file table[TABLE_ENV]; /* latency, memory, perplexity */
     struct samples samples;
     struct id_set done[TABLE_ENV]; /* case ids that a resumed run had; empty for a new one */

@@ -64,8 +64,8 @@ static enum status save(const char *dir, json_t *run, struct err *e)
     enum status st = file_join(path, dir, "run.json", e);
     char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
-    if (st == OK && !text)
-        st = no_memory(e);
+    if (!text)
+        return no_memory(e);
     if (st == OK) {
         const size_t n = strlen(text);
         text[n] = '\n'; /* in the place of the NUL */

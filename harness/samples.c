@@ -61,8 +61,10 @@ static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_E
                         ZSTD_getErrorName(left));
         if (out.pos > 0) {
             const enum status st = append_write(&s->out, s->room, out.pos, e);
-            if (st != OK)
+            if (st != OK) {
+                s->broken = true;
                 return st;
+            }
         }
     } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
     return OK;
@@ -173,8 +175,7 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
 }
 #endif
 
-enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool given,
-                       struct err *e)
+enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool given, struct err *e)
 {
     *note = NULL;
     *raw = wanted;
@@ -328,6 +329,8 @@ enum status samples_write(struct samples *s, const struct sample_row *row, struc
 {
     if (s->raw == RAW_NONE)
         return OK;
+    if (s->broken)
+        return fail(e, E_IO, "%s: a write failed before  -> --resume", s->out.path);
     enum status st = put_line(s, row, e);
     if (st == OK && s->raw == RAW_ZST && ++s->pending >= FLUSH_ROWS) {
         s->pending = 0;
@@ -342,7 +345,7 @@ enum status samples_flush(struct samples *s, struct err *e)
     if (s->raw == RAW_NONE)
         return OK;
     s->pending = 0;
-    if (s->raw == RAW_ZST)
+    if (s->raw == RAW_ZST && !s->broken)
         st = zst_flush(s, e);
     return st == OK ? append_sync(&s->out, e) : st;
 }
@@ -350,7 +353,7 @@ enum status samples_flush(struct samples *s, struct err *e)
 enum status samples_close(struct samples *s, struct err *e)
 {
     enum status st = OK;
-    if (s->out.fd >= 0 && s->raw == RAW_ZST)
+    if (s->out.fd >= 0 && s->raw == RAW_ZST && !s->broken)
         st = zst_end(s, e);
     if (s->out.fd >= 0 && st == OK)
         st = append_sync(&s->out, e);

@@ -24,6 +24,7 @@ struct samples {
     void *room; /* the compressor's output, room_bytes */
     size_t room_bytes;
     int pending; /* rows since the last flush of the compressor */
+    bool broken; /* a write failed: the frame has lost a piece and must not be continued */
 };
 
 enum status samples_create(struct samples *s, const char *dir, enum raw raw, struct err *e);
@@ -39,7 +40,8 @@ enum status samples_write(struct samples *s, const struct sample_row *row, struc
 /* Everything written so far becomes readable and reaches the disk: call after each group. */
 enum status samples_flush(struct samples *s, struct err *e);
 
-/* End the frame and close; releases everything in any case. */
+/* End the frame (not after a failed write: its whole blocks stay readable to a resume) and close;
+ * releases everything in any case. */
 enum status samples_close(struct samples *s, struct err *e);
 
 /* All samples of a run's folder. A torn end is an error, as in any table. */

@@ -163,6 +163,8 @@ static void describe(struct server *s)
     snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
     if (g->backend->core)
         snprintf(r->core, sizeof(r->core), "%s", g->backend->core());
+    if (g->backend->config)
+        snprintf(r->config, sizeof(r->config), "%s", g->backend->config());
     cpu_name(r->cpu, sizeof(r->cpu));
     r->arena_bytes = (double)s->job.arena.used;
 }

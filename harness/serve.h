@@ -16,6 +16,7 @@
     X(rows_from)                                                                                   \
     X(isa_used)                                                                                    \
     X(core)                                                                                        \
+    X(config)                                                                                      \
     X(cpu)                                                                                         \
     X(cpus)                                                                                        \
     X(worst_at)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const topo_library = HWLOC_VERSION;
+
 struct topo {
     hwloc_topology_t hw;
     hwloc_bitmap_t allowed;
@@ -23,7 +25,20 @@ struct topo {
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* The CPUs that the OpenMP runtime would place threads on, if the environment gave it places. */
+/* Asked by the user to bind, an OpenMP runtime narrows the initial thread's affinity to one place,
+ * libgomp before main, libomp at the first call into it. */
+static bool openmp_binds(void)
+{
+    static const char *const variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                                            "KMP_AFFINITY"};
+
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        if (getenv(variables[i]))
+            return true;
+    return false;
+}
+
+/* The runtime's places are what is left of the affinity that the program was started with. */
 static void add_openmp_places(hwloc_bitmap_t set)
 {
     const int places = omp_get_num_places();
@@ -41,35 +56,33 @@ static void add_openmp_places(hwloc_bitmap_t set)
     }
 }
 
-/* allowed = cpuset and affinity; the affinity is widened again to what it was before the OpenMP
- * runtime bound the initial thread, because our children inherit it. */
+/* allowed = cpuset and affinity. A binding by the OpenMP runtime is undone, because our children
+ * inherit it. */
 static enum status find_allowed(struct topo *t, struct err *e)
 {
     enum status st = OK;
-    hwloc_bitmap_t bound = hwloc_bitmap_alloc(), before = hwloc_bitmap_alloc();
+    hwloc_bitmap_t bound = hwloc_bitmap_alloc();
 
     hwloc_bitmap_copy(t->allowed, hwloc_topology_get_allowed_cpuset(t->hw));
     if (!t->native)
         goto out;
     if (hwloc_get_cpubind(t->hw, bound, HWLOC_CPUBIND_THREAD) != 0) {
         st = fail(e, E_UNSUPPORTED,
-                  "cannot read this thread's CPU affinity (%s)  -> "
-                  "run on Linux with sched_getaffinity allowed",
+                  "cannot read this thread's CPU affinity (%s)  -> run on Linux with "
+                  "sched_getaffinity allowed",
                   strerror(errno));
         goto out;
     }
-    hwloc_bitmap_copy(before, bound);
-    add_openmp_places(before);
-    hwloc_bitmap_and(t->allowed, t->allowed, before);
-    if (!hwloc_bitmap_isequal(before, bound) &&
-        hwloc_set_cpubind(t->hw, t->allowed, HWLOC_CPUBIND_THREAD) != 0)
+    if (openmp_binds())
+        add_openmp_places(bound);
+    hwloc_bitmap_and(t->allowed, t->allowed, bound);
+    if (openmp_binds() && hwloc_set_cpubind(t->hw, t->allowed, HWLOC_CPUBIND_THREAD) != 0)
         st = fail(e, E_UNSUPPORTED,
                   "cannot undo the affinity that OpenMP set at program start (%s)  -> unset "
                   "OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY",
                   strerror(errno));
 out:
     hwloc_bitmap_free(bound);
-    hwloc_bitmap_free(before);
     return st;
 }
 
@@ -146,7 +159,8 @@ enum status topo_open(struct topo **out, const char *synthetic, struct err *e)
     st = find_allowed(t, e);
     if (st != OK)
         goto out;
-    t->cpus = calloc((size_t)hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PU), sizeof(*t->cpus));
+    t->cpus =
+        calloc((size_t)max_int(hwloc_get_nbobjs_by_type(t->hw, HWLOC_OBJ_PU), 1), sizeof(*t->cpus));
     if (!t->cpus) {
         st = fail(e, E_NOMEM, "no memory for the machine's topology  -> free some");
         goto out;
@@ -311,13 +325,6 @@ enum status topo_membind(const struct topo *t, const char *policy, int cpu, void
                   size, policy, strerror(errno));
     hwloc_bitmap_free(nodes);
     return st;
-}
-
-void topo_version(char *buf, size_t size)
-{
-    const unsigned v = hwloc_get_api_version();
-
-    snprintf(buf, size, "%u.%u", v >> 16, v >> 8 & 0xff);
 }
 
 void topo_format_cpus(const int *cpus, int n, char *buf, size_t size)

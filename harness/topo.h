@@ -11,8 +11,8 @@ struct topo; /* an hwloc topology, opaque so that hwloc.h stays in one file */
 
 /* `synthetic` (e.g. "numa:2 core:32 pu:2") describes a machine for tests; NULL = this one. The
  * allowed CPUs are those of the cpuset and of the calling thread's affinity (taskset), so call it
- * before anything is pinned. Where the OpenMP runtime has already narrowed that affinity at program
- * start (OMP_PROC_BIND, GOMP_CPU_AFFINITY), this is undone up to the runtime's own places. */
+ * before anything is pinned. Where OMP_PROC_BIND or its like made the OpenMP runtime narrow that
+ * affinity at program start, this is undone up to the runtime's own places. */
 enum status topo_open(struct topo **t, const char *synthetic, struct err *e);
 void topo_close(struct topo *t);
 
@@ -61,8 +61,8 @@ int topo_where(const struct topo *t);
 enum status topo_membind(const struct topo *t, const char *policy, int cpu, void *base, size_t size,
                          struct err *e);
 
-/* Version of the hwloc library that runs, "2.9". */
-void topo_version(char *buf, size_t size);
+/* Version of hwloc, "2.9.0". */
+extern const char *const topo_library;
 
 /* "0-3,8" from a list of CPU numbers (sorted, deduplicated; -1 entries are left out). */
 void topo_format_cpus(const int *cpus, int n, char *buf, size_t size);

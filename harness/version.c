@@ -36,8 +36,8 @@ void version_libraries(FILE *f)
     const unsigned hwloc = hwloc_get_api_version();
     const unsigned hash = XXH_versionNumber();
 
-    fprintf(f, "hwloc %u.%u.%u, jansson %s, libcsv %d.%d.%d, xxHash %u.%u.%u", hwloc >> 16,
-            hwloc >> 8 & 255, hwloc & 255, jansson_version_str(), CSV_MAJOR, CSV_MINOR, CSV_RELEASE,
+    fprintf(f, "hwloc %u.%u, jansson %s, libcsv %d.%d.%d, xxHash %u.%u.%u", hwloc >> 16,
+            hwloc >> 8 & 255, jansson_version_str(), CSV_MAJOR, CSV_MINOR, CSV_RELEASE,
             hash / 10000, hash / 100 % 100, hash % 100);
 #if HAVE_ZSTD
     fprintf(f, ", zstd %s", ZSTD_versionString());

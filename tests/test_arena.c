@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const size_t asked[] = {1, 0, 63, 64, 65, 4096, 100000, 7, 3 << 20};
 
@@ -141,6 +142,7 @@ Test(arena, passes_on_a_failed_bind)
     cr_expect_eq(arena_place(&a, HUGE_NEVER, note, &seen, &e), E_UNSUPPORTED);
     cr_expect_str_eq(e.msg, "no such node");
     cr_expect_null(a.base, "an arena that could not be bound is not placed");
+    cr_expect_eq(msync(seen.base, 1, MS_ASYNC), -1, "its memory is still mapped");
     arena_release(&a);
 }
 

@@ -180,8 +180,10 @@ struct backend {
     const char *incomplete; /* why it cannot be chosen for a cell yet; NULL = it can */
     /* Per-process preparation and the check that what it needs is really there; may be NULL. */
     enum status (*open)(int threads, struct err *e);
-    /* The library's own name for what it runs ("SkylakeX"), and the ISA level of it; may be NULL. */
+    /* The library's own name for what it runs ("SkylakeX"), its description of its build, and the
+     * ISA level of its kernels; may be NULL. */
     const char *(*core)(void);
+    const char *(*config)(void);
     enum isa (*core_isa)(void);
     struct ops ops;                      /* NULL members are inherited */
     const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */

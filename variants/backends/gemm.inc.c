@@ -16,7 +16,7 @@ enum {
     NV = 2,
     NR = NV * VL,
     KC = 256,
-    MC = 16 * MR,
+    MC = 8 * MR,
     NC = 512,
     FEW_ROWS = 8,        /* up to here in place, without packing */
     FORK_WORTH = 1 << 18 /* multiply-adds */

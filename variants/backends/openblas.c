@@ -37,6 +37,8 @@ static enum status open_openblas(int threads, struct err *e)
 
 static const char *core(void) { return openblas_get_corename(); }
 
+static const char *config(void) { return openblas_get_config(); }
+
 /* The instruction level of the kernels that OpenBLAS chose for this CPU. */
 static enum isa core_isa(void)
 {
@@ -61,6 +63,7 @@ const struct backend backend_openblas = {
     .inherits = "simd",
     .open = open_openblas,
     .core = core,
+    .config = config,
     .core_isa = core_isa,
     .ops = {.gemm = gemm_openblas},
     .attn = attn_list,

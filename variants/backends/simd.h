@@ -8,12 +8,16 @@
 
 #include "backend.h"
 
+extern const struct attn_impl attn_fused_avx2;
+
 void gemm_avx2(const struct gemm *g);
 void softmax_avx2(const struct softmax *o);
 void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
 void gate_avx2(const struct gate_op *o);
 void nll_avx2(const struct nll_op *o);
+
+extern const struct attn_impl attn_fused_avx512;
 
 void gemm_avx512(const struct gemm *g);
 void softmax_avx512(const struct softmax *o);

@@ -16,6 +16,7 @@ enum { TILE_COLS = 3 }; /* vectors beside each other, at most */
 VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *a, ptrdiff_t a_row,
                          ptrdiff_t a_step, const float *b, ptrdiff_t b_step, ptrdiff_t b_col)
 {
+    UNROLL4
     for (int p = 0; p < n; p++) {
         vf col[TILE_COLS];
         UNROLL

@@ -12,11 +12,14 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* In front of a loop with constant bounds whose body indexes an array of registers. */
+/* UNROLL stands in front of a loop with constant bounds whose body indexes an array of registers,
+ * UNROLL4 in front of a short inner loop of any length. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL4 _Pragma("clang loop unroll_count(4)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
+#define UNROLL4 _Pragma("GCC unroll 4")
 #endif
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
 

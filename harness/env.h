@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Facts about the machine and the system that a run is recorded with, and the environment that
+ * measuring children get. What the program was built from is in build.h; what libraries chose (BLAS
+ * kernels) only a child that opened them knows. */
+#ifndef ENV_H
+#define ENV_H
+
+#include "clock.h"
+#include "topo.h"
+
+struct env_facts {
+    char host_id[17]; /* 16 hex digits over the stable part */
+    char hostname[64];
+    char kernel[256];    /* "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64" */
+    char cpu_model[128]; /* "AMD EPYC" */
+    char microcode[32];  /* "0xa101148"; "" where the kernel does not say */
+    char isa[16];        /* best level of CPU and operating system, without the mask */
+    char max_isa[16];    /* with it */
+    char hypervisor[32]; /* "KVM"; "" on bare metal */
+    char huge_pages[16]; /* "always", "madvise", "never"; "" where the kernel has none */
+    char governor[32];   /* of the first allowed CPU; "none" where the kernel shows none */
+    char boost[8];       /* "on", "off"; "" where the kernel does not say */
+    char openmp[64];     /* runtimes loaded in this process: "libgomp.so.1" */
+    char hwloc[16];
+    char overrides[1024]; /* "NAME=value;..." of library variables; ends in "..." where cut */
+    struct topo_facts topo;
+    struct clock_facts clock;
+    int64_t memory_bytes, memory_free_bytes; /* 0 = unknown */
+    double load_1min;
+};
+
+/* Never fails: what cannot be read stays empty or 0. Takes a millisecond (the clock). */
+void env_gather(const struct topo *t, struct env_facts *f);
+
+/* What the first line of a session says of the machine: "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1
+ * MiB, L3 32 MiB, avx512". */
+void env_summary(const struct env_facts *f, char *buf, size_t size);
+
+/* CPU time of all CPUs since boot. The share of `steal` is a matter of two readings. */
+struct env_ticks {
+    uint64_t total, steal;
+};
+struct env_ticks env_ticks(void); /* zeros where the kernel does not say */
+double env_steal_pct(const struct env_ticks *before, const struct env_ticks *after);
+
+/* The variables of `parent` that steer thread pools and kernels of libraries, as "NAME=value;...",
+ * in the order of their names; "..." at the end where they did not fit. */
+void env_overrides(char *const *parent, char *buf, size_t size);
+
+/* The environment of a measuring child: `parent` without the variables that steer thread pools and
+ * kernels, plus short spinning, plus OPENBLAS_CORETYPE where `openblas_core` is not NULL. Free it
+ * with env_free. */
+enum status env_child_environment(char *const *parent, const char *openblas_core, char ***out,
+                                  struct err *e);
+void env_free(char **environment);
+
+#endif

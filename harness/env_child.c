@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Variables that steer the libraries' thread pools and kernels: which ones the user has set, and an
+ * environment without them. They act before main, so a child must be started without them. */
+#include "env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct prefix {
+    const char *text;
+    bool removed; /* the others are recorded only: no library of ours reads them */
+};
+static const struct prefix prefixes[] = {
+    {"OMP_", true},  {"GOMP_", true}, {"KMP_", true},    {"OPENBLAS_", true},
+    {"GOTO_", true}, {"DNNL_", true}, {"ONEDNN_", true}, {"MKL_", false},
+};
+
+/* NULL where the variable is none of these. */
+static const struct prefix *prefix_of(const char *variable)
+{
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (strncmp(variable, prefixes[i].text, strlen(prefixes[i].text)) == 0)
+            return &prefixes[i];
+    return NULL;
+}
+
+/* The variable after `last` in the order of the bytes; NULL at the end. */
+static const char *next_override(char *const *parent, const char *last)
+{
+    const char *best = NULL;
+
+    for (; *parent; parent++)
+        if (prefix_of(*parent) && (!last || strcmp(*parent, last) > 0) &&
+            (!best || strcmp(*parent, best) < 0))
+            best = *parent;
+    return best;
+}
+
+void env_overrides(char *const *parent, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    CHECK(size >= 4);
+    buf[0] = '\0';
+    for (const char *v = NULL; (v = next_override(parent, v));) {
+        used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ";" : "", v);
+        if (used >= size) {
+            memcpy(buf + size - 4, "...", 4);
+            return;
+        }
+    }
+}
+
+static char *core_variable(const char *core)
+{
+    char *text;
+
+    return asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0 ? text : NULL;
+}
+
+enum status env_child_environment(char *const *parent, const char *openblas_core, char ***out,
+                                  struct err *e)
+{
+    /* An idle sibling's threads must not spin into the next block. */
+    static const char *const added[] = {"GOMP_SPINCOUNT=10000", "KMP_BLOCKTIME=1"};
+    size_t n = 0;
+    bool full = true;
+    char **env;
+
+    while (parent[n])
+        n++;
+    *out = env = calloc(n + ARRAY_LEN(added) + 2, sizeof(*env)); /* NULL at the end */
+    if (!env)
+        return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
+    n = 0;
+    for (; *parent; parent++) {
+        const struct prefix *const p = prefix_of(*parent);
+        if (!p || !p->removed)
+            full = (env[n++] = strdup(*parent)) != NULL && full;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(added); i++)
+        full = (env[n++] = strdup(added[i])) != NULL && full;
+    if (openblas_core)
+        full = (env[n++] = core_variable(openblas_core)) != NULL && full;
+    if (full)
+        return OK;
+    for (size_t i = 0; i < n; i++) /* a hole would end the list early */
+        free(env[i]);
+    free(env);
+    *out = NULL;
+    return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
+}
+
+void env_free(char **environment)
+{
+    if (!environment)
+        return;
+    for (char **v = environment; *v; v++)
+        free(*v);
+    free(environment);
+}

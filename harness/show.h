@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a person sees of a sweep: the table on standard output as groups finish, the progress line
+ * on standard error, and the last lines that say what was fastest. Formats for programs (csv, jsonl,
+ * md) print latency rows. */
+#ifndef SHOW_H
+#define SHOW_H
+
+#include "result.h"
+
+struct show {
+    const struct options *opt;
+    enum format format; /* never AUTO */
+    bool live;          /* progress rewrites one line */
+    bool plain;         /* progress is a line per cell */
+    struct selection columns;
+    struct cell heading; /* what the last heading said */
+    bool started;
+    int cells, done;    /* planned, finished */
+    double start_s;     /* when the first cell began */
+    double last_live_s;
+    bool live_on_screen;
+};
+
+enum status show_open(struct show *s, const struct options *opt, int cells, struct err *e);
+
+/* A finished cell's row. */
+void show_row(struct show *s, const struct result *r, const struct latency_row *row);
+
+/* Between rows: how far the cell is. */
+void show_progress(struct show *s, const struct result *r);
+/* One line on standard error, in front of which the live line is cleared. */
+void show_note(struct show *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ratios of backends over the shapes that all of them ran, per variant. */
+struct seen { /* what the last lines are made of */
+    const struct cell *cell;
+    double median_ns;
+};
+void show_fastest(struct show *s, const struct seen *seen, int n);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ctrl-C and SIGTERM: the first asks the run to finish its block and write what it has, the second
+ * ends the program at once. */
+#ifndef SIGNALS_H
+#define SIGNALS_H
+
+/* Install the handlers; SIGPIPE becomes an error of write. Returns the count of interruptions,
+ * which a handler raises. */
+const volatile int *signals_watch(void);
+
+/* 130 after SIGINT, 143 after SIGTERM. */
+int signals_exit_code(void);
+
+#endif

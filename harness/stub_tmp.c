@@ -1,0 +1,4 @@
+#include "commands.h"
+int cmd_check(struct options *o){(void)o;return 1;}
+int cmd_eval(struct options *o){(void)o;return 1;}
+int cmd_rerun(struct options *o){(void)o;return 1;}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fused attention: softmax and both products in one pass over the keys, with the scores never
+ * larger than a block. Included once per instruction set.
+ *
+ * Keys are packed once per call into panels [d][VL], values and tables into rows of whole vectors.
+ * A work item is QUERIES rows of one head; it walks the keys in blocks, keeping for each row the
+ * running maximum, sum and output (online softmax, base 2). A relative table enters twice:
+ *
+ *   scores  for each group of rows the band (q + w) . rel_k that its block's distances use is
+ *           computed with the same kernel; row r of the block starts its accumulators from it at
+ *           offset -r, so the relative shift costs no instruction
+ *   values  p . rel_v is the value kernel over p with a row stride one longer
+ *
+ * Where keys beyond the table's last distance share its row 0 (R < K), row 0 is subtracted from the
+ * table: softmax does not see a constant along a row, and the output gets rel_v[0] once, because p
+ * sums to 1. So far keys cost nothing. */
+#include "attn_pack.inc.c"
+
+#include <omp.h>
+#include <stdint.h>
+
+/* ---- one work item ------------------------------------------------------------------------ */
+
+/* Rows [i0, i0+n) of head h in sequence b; q2 is w->qu, or w->qw where they differ. */
+struct item {
+    const struct fused *f;
+    struct work *w;
+    int b, h, i0, n;
+    const float *k, *v, *rel_k, *rel_v, *bias; /* this head's, packed; NULL = none */
+    float (*q2)[HEAD_LD];
+};
+
+/* dst = (q + bias) scale log2 e for every query of the item; phantom rows of the last group are 0.
+ */
+static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const float *bias)
+{
+    const struct attn *a = t->f->a;
+    const int padded = (t->n + ROWS - 1) / ROWS * ROWS;
+    const vf factor = v1(a->scale * LOG2E);
+
+    for (int i = 0; i < padded; i++) {
+        const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
+        for (int e = 0; e < a->dh; e += VL) {
+            vf x = v0();
+            if (i < t->n)
+                x = vld_upto(q + e, a->dh - e, v0());
+            if (bias)
+                x = vadd(x, vld_upto(bias + t->h * a->dh + e, a->dh - e, v0()));
+            vst(dst[i] + e, vmul(x, factor));
+        }
+    }
+}
+
+/* The band of group g for table rows [r, r + n): element r + x of query m goes to column VL + x of
+ * row m. Panels are whole, so the first may begin up to VL - 1 rows early. Rows before the table
+ * count as 0 (they are far and subtracted, or nobody sees them), rows behind it as the last one. */
+static void make_band(const struct item *t, int g, int r, int n)
+{
+    const int n_rel = t->f->n_rel, d = t->f->a->dh;
+    const int first = clamp_int(r, 0, n_rel - 1) / VL * VL, end = clamp_int(r + n, 1, n_rel);
+    const int at = max_int(0, VL + first - r); /* 0: the whole band lies behind the table */
+    const float *bias = t->bias ? t->bias - t->f->bias_lo : NULL;
+    float *band = t->w->band[0];
+
+    for (int x = 0; x < VL + first - r; x += VL)
+        for (int m = 0; m < ROWS; m++)
+            vst(band + m * LD + x, bias ? vld(bias + r - VL + x) : v0());
+    scores(band + at, t->q2[g], d, t->rel_k + (ptrdiff_t)first * d, (end - first + VL - 1) / VL,
+           bias ? bias + first : NULL, 0);
+    if (t->f->a->causal || r + n <= n_rel)
+        return;
+    for (int m = 0; m < ROWS; m++) {
+        const vf last = v1(band[m * LD + at + n_rel - 1 - first]);
+        for (int x = max_int(VL, VL + n_rel - r); x < VL + n; x += VL)
+            vst(band + m * LD + x, last);
+    }
+}
+
+/* Future keys share the table's last row: o += (sum of p over them) rel_v[last]. */
+static void add_future_values(const struct item *t, int g, int r, int n)
+{
+    const int last = t->f->n_rel - 1;
+    const float *v = t->rel_v + (ptrdiff_t)last * t->f->d_pad;
+
+    for (int m = 0; m < ROWS; m++) {
+        const float *p = t->w->s[m] + VL;
+        float *o = t->w->o[g + m];
+        vf sum = v0();
+        for (int x = max_int(0, last + 1 - (r - m)); x < n; x += VL)
+            sum = vadd(sum, vld_upto(p + x, n - x, v0()));
+        const vf share = v1(vsum(sum));
+        for (int e = 0; e < t->f->d_pad; e += VL)
+            vst(o + e, vfma(share, vld(v + e), vld(o + e)));
+    }
+}
+
+/* One group of rows against keys [j, j+n), n <= KEYS, j a multiple of VL. */
+static void step(const struct item *t, int g, int j, int n)
+{
+    const struct attn *a = t->f->a;
+    struct work *w = t->w;
+    const int vectors = (n + VL - 1) / VL, i = t->i0 + g;
+    const int r = j + t->f->row0 - i; /* table row of the first key and query */
+    const float *start = t->bias ? t->bias - t->f->bias_lo + r : NULL;
+    ptrdiff_t start_row = -1;
+    float alpha[VL];
+
+    if (t->rel_k && (r + n > 1 || !t->f->far_shared)) {
+        make_band(t, g, r - (ROWS - 1), vectors * VL + ROWS - 1);
+        start = w->band[0] + VL + ROWS - 1;
+        start_row = LD - 1;
+    }
+    scores(w->s[0] + VL, w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, start, start_row);
+    for (int m = 0; m < ROWS; m++) {
+        const int own = a->M + i + m; /* the query's own key */
+        const int lo = a->window ? clamp_int(own - a->window + 1 - j, 0, vectors * VL) : 0;
+        const int hi = a->causal ? min_int(own + 1 - j, n) : n;
+        if (lo > 0 || hi < vectors * VL)
+            hide(w->s[m] + VL, lo, hi, vectors);
+    }
+    soften(w, g, vectors, alpha);
+    add_values(w->o[g], alpha, w->s[0] + VL, n, t->v + (ptrdiff_t)j * t->f->d_pad, t->f->d_pad);
+    if (t->rel_v) {
+        const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
+        const int to = min_int(r + n, t->f->n_rel);
+        if (from < to)
+            add_relative_values(w->o[g], w->s[0] + VL + from - r, to - from,
+                                t->rel_v + (ptrdiff_t)from * t->f->d_pad, t->f->d_pad);
+        if (!a->causal)
+            add_future_values(t, g, r, n);
+    }
+}
+
+/* Keys that any of the queries [i, i+n) sees: [*lo, *hi). */
+static void visible(const struct attn *a, int i, int n, int *lo, int *hi)
+{
+    *lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
+    *hi = a->causal ? min_int(a->M + a->L, a->M + i + n) : a->M + a->L;
+}
+
+/* Divide by the sums and store the item's rows, with the shared far rows' part. */
+static void finish(const struct item *t)
+{
+    const struct attn *a = t->f->a;
+    const ptrdiff_t table = t->h * a->rel_head;
+    const float *far_k = t->f->far_shared && a->rel_k ? a->rel_k + table : NULL;
+    const float *far_v = t->f->far_shared && a->rel_v ? a->rel_v + table : NULL;
+
+    for (int i = 0; i < t->n; i++) {
+        float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * a->dh;
+        const float sum = vsum(vld(t->w->sum[i]));
+        const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
+        for (int e = 0; e < a->dh; e += VL) {
+            vf x = vmul(vld(t->w->o[i] + e), share);
+            if (far_v && sum != 0.0f)
+                x = vadd(x, vld_upto(far_v + e, a->dh - e, v0()));
+            vst_upto(o + e, a->dh - e, x);
+        }
+        if (!a->lse)
+            continue;
+        float far = 0.0f; /* what every score of the row was shifted by */
+        for (int e = 0; far_k && e < a->dh; e++)
+            far += t->q2[i][e] * far_k[e];
+        a->lse[((ptrdiff_t)t->b * a->H + t->h) * a->L + t->i0 + i] =
+            sum == 0.0f ? -INFINITY : LN2 * (far + t->w->top[i]) + logf(sum);
+    }
+}
+
+static void run_item(const struct item *t)
+{
+    struct work *w = t->w;
+    const struct attn *a = t->f->a;
+    int lo, hi;
+
+    load_queries(t, w->qu, a->u);
+    if (t->q2 == w->qw)
+        load_queries(t, w->qw, a->w);
+    for (int i = 0; i < QUERIES; i++) {
+        w->top[i] = LOWEST;
+        vst(w->sum[i], v0());
+        for (int e = 0; e < t->f->d_pad; e += VL)
+            vst(w->o[i] + e, v0());
+    }
+    for (int m = 0; m < ROWS; m++)
+        vst(w->s[m], v0()); /* in front of the scores, read by table row */
+    visible(a, t->i0, t->n, &lo, &hi);
+    for (int j = lo / VL * VL; j < hi; j += KEYS)
+        for (int g = 0; g < t->n; g += ROWS) {
+            int from, to;
+            visible(a, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
+            from = max_int(j, from / VL * VL);
+            to = min_int(j + KEYS, to);
+            if (from < to)
+                step(t, g, from, to - from);
+        }
+    finish(t);
+}
+
+/* Item t of the call on a worker's own space, in an order that hands out the longest rows first. */
+static void run(const struct fused *f, int worker, int t)
+{
+    const struct attn *a = f->a;
+    const int heads = a->B * a->H, blocks = (a->L + QUERIES - 1) / QUERIES;
+    const int b = t % heads / a->H, h = t % heads % a->H, i0 = (blocks - 1 - t / heads) * QUERIES;
+    const ptrdiff_t kv = (ptrdiff_t)b * a->Hkv + h / (a->H / a->Hkv);
+    struct work *w = f->work + worker;
+    const struct item item = {
+        .f = f,
+        .w = w,
+        .b = b,
+        .h = h,
+        .i0 = i0,
+        .n = min_int(QUERIES, a->L - i0),
+        .k = f->k + kv * f->k_head,
+        .v = f->v + kv * f->v_head,
+        .rel_k = a->rel_k ? f->rel_k + h * f->rel_k_head : NULL,
+        .rel_v = a->rel_v ? f->rel_v + h * f->rel_v_head : NULL,
+        .bias = a->bias ? f->bias + h * f->bias_head : NULL,
+        .q2 = a->rel_k && a->u != a->w ? w->qw : w->qu,
+    };
+    run_item(&item);
+}
+
+/* ---- the implementation ------------------------------------------------------------------- */
+
+static bool fused_accepts(const struct attn *a, const char **why_not)
+{
+    if (a->dh > HEAD) {
+        *why_not = "heads wider than 256";
+        return false;
+    }
+    return true;
+}
+
+static struct attn_need fused_need(const struct attn *a, int threads)
+{
+    const struct fused f = layout(a, NULL);
+
+    return (struct attn_need){.scratch_bytes =
+                                  f.floats * sizeof(float) + (size_t)threads * sizeof(struct work)};
+}
+
+static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
+{
+    const struct fused f = layout(a, scratch);
+    const struct tasks n = tasks_of(&f);
+    const int packs = n.keys + n.tables + n.biases;
+    const int items = a->B * a->H * ((a->L + QUERIES - 1) / QUERIES);
+
+    if (g->threads <= 1) {
+        for (int t = 0; t < packs; t++)
+            pack_task(&f, &n, t);
+        for (int t = 0; t < items; t++)
+            run(&f, 0, t);
+        return;
+    }
+#pragma omp parallel num_threads(g->threads)
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (int t = 0; t < packs; t++)
+            pack_task(&f, &n, t);
+#pragma omp for schedule(dynamic, 1)
+        for (int t = 0; t < items; t++)
+            run(&f, omp_get_thread_num(), t);
+    }
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a call of fused attention prepares once for all its work items: the scratch laid out, keys,
+ * values and tables packed for the kernels of attn_tile.inc.c. */
+#include "attn_tile.inc.c"
+
+#define LOG2E 0x1.715476p+0f
+#define LN2 0x1.62e43p-1f
+
+/* A call: its operands packed, and where things are. Offsets in floats. */
+struct fused {
+    const struct attn *a;
+    int K, n_rel;    /* keys; rows of the tables */
+    int d_pad;       /* dh in whole vectors */
+    int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
+    bool far_shared; /* keys share row 0, which is subtracted from the tables */
+    int bias_lo;     /* table row of the extended bias' first element */
+    float *k, *v, *rel_k, *rel_v, *bias;
+    ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
+    struct work *work;                                           /* [threads] */
+    size_t floats;                                               /* in front of work */
+};
+
+static float *take(size_t *at, float *base, size_t n)
+{
+    float *p = base ? base + *at : NULL;
+
+    *at += round_up(n, 16);
+    return p;
+}
+
+/* Lay out the scratch; base = NULL only counts. */
+static struct fused layout(const struct attn *a, float *base)
+{
+    const int K = a->M + a->L, n_rel = a->R + a->Rf, d_pad = (int)round_up((size_t)a->dh, VL);
+    struct fused f = {.a = a, .K = K, .n_rel = n_rel, .d_pad = d_pad, .row0 = a->R - 1 - a->M};
+    const size_t kv = (size_t)a->B * (size_t)a->Hkv, tables = a->rel_head ? (size_t)a->H : 1;
+
+    f.far_shared = a->R < K;
+    f.bias_lo = f.row0 - a->L - 2 * VL;
+    f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
+    f.v_head = (ptrdiff_t)K * d_pad;
+    f.k = take(&f.floats, base, kv * (size_t)f.k_head);
+    f.v = take(&f.floats, base, kv * (size_t)f.v_head + VL);
+    if (a->rel_k) {
+        const size_t n = round_up((size_t)n_rel, VL) * (size_t)a->dh;
+        f.rel_k = take(&f.floats, base, tables * n);
+        f.rel_k_head = a->rel_head ? (ptrdiff_t)n : 0;
+    }
+    if (a->rel_v) {
+        const size_t n = (size_t)n_rel * (size_t)d_pad;
+        f.rel_v = take(&f.floats, base, tables * n + VL);
+        f.rel_v_head = a->rel_head ? (ptrdiff_t)n : 0;
+    }
+    if (a->bias) {
+        const size_t n = round_up((size_t)(K + a->L + 8 * VL), VL);
+        f.bias = take(&f.floats, base, (a->bias_head ? (size_t)a->H : 1) * n);
+        f.bias_head = a->bias_head ? (ptrdiff_t)n : 0;
+    }
+    f.work = base ? (struct work *)(void *)(base + f.floats) : NULL;
+    return f;
+}
+
+/* ---- packing ------------------------------------------------------------------------------ */
+
+/* Keys [j, j+n) of one head into panels, values into padded rows. */
+static void pack_keys(const struct fused *f, int b, int kv, int j, int n)
+{
+    const struct attn *a = f->a;
+    const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + kv;
+    const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + kv * a->dh;
+    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + kv * a->dh;
+
+    for (int x = 0; x < n; x += VL)
+        pack_across(f->k + head * f->k_head + (ptrdiff_t)(j + x) * a->dh, VL, k + x * a->k_at.row,
+                    a->k_at.row, n - x, a->dh);
+    for (int x = 0; x < a->dh; x += VL)
+        pack_along(f->v + head * f->v_head + (ptrdiff_t)j * f->d_pad + x, f->d_pad, v + x,
+                   a->v_at.row, a->dh - x, n);
+}
+
+/* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into padded rows. */
+static void pack_table(const struct fused *f, int t, int r, int n)
+{
+    const struct attn *a = f->a;
+    const ptrdiff_t at = t * a->rel_head, first = at + (ptrdiff_t)r * a->dh;
+
+    for (int x = 0; a->rel_k && x < n; x += VL) {
+        float *panel = f->rel_k + t * f->rel_k_head + (ptrdiff_t)(r + x) * a->dh;
+        pack_across(panel, VL, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, n - x, a->dh);
+        for (int e = 0; f->far_shared && e < a->dh; e++)
+            vst(panel + e * VL, vsub(vld(panel + e * VL), v1(a->rel_k[at + e])));
+    }
+    for (int x = 0; a->rel_v && x < a->dh; x += VL) {
+        float *to = f->rel_v + t * f->rel_v_head + (ptrdiff_t)r * f->d_pad + x;
+        const vf far = vld_upto(a->rel_v + at + x, a->dh - x, v0());
+        pack_along(to, f->d_pad, a->rel_v + first + x, a->dh, a->dh - x, n);
+        for (int y = 0; f->far_shared && y < n; y++)
+            vst(to + y * f->d_pad, vsub(vld(to + y * f->d_pad), far));
+    }
+}
+
+/* Head h's bias, in base 2 and continued to both sides so that no index needs a clamp. */
+static void pack_bias(const struct fused *f, int h)
+{
+    const float *bias = f->a->bias + h * f->a->bias_head;
+    const int n = (int)round_up((size_t)(f->K + f->a->L + 8 * VL), VL);
+
+    for (int x = 0; x < n; x++)
+        f->bias[h * f->bias_head + x] = LOG2E * bias[clamp_int(f->bias_lo + x, 0, f->n_rel - 1)];
+}
+
+/* Packing is shared out in tasks: blocks of keys, blocks of table rows, heads of the bias. */
+struct tasks {
+    int key_blocks, keys, table_blocks, tables, biases;
+};
+static struct tasks tasks_of(const struct fused *f)
+{
+    const struct attn *a = f->a;
+    struct tasks n = {.key_blocks = (f->K + KEYS - 1) / KEYS,
+                      .table_blocks = (f->n_rel + KEYS - 1) / KEYS};
+
+    n.keys = a->B * a->Hkv * n.key_blocks;
+    n.tables = a->rel_k || a->rel_v ? (a->rel_head ? a->H : 1) * n.table_blocks : 0;
+    n.biases = a->bias ? (a->bias_head ? a->H : 1) : 0;
+    return n;
+}
+
+static void pack_task(const struct fused *f, const struct tasks *n, int t)
+{
+    if (t < n->keys) {
+        const int head = t / n->key_blocks, j = t % n->key_blocks * KEYS;
+        pack_keys(f, head / f->a->Hkv, head % f->a->Hkv, j, min_int(KEYS, f->K - j));
+    } else if (t < n->keys + n->tables) {
+        const int x = t - n->keys, r = x % n->table_blocks * KEYS;
+        pack_table(f, x / n->table_blocks, r, min_int(KEYS, f->n_rel - r));
+    } else {
+        pack_bias(f, t - n->keys - n->tables);
+    }
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The matrix kernels of fused attention for one group of query rows, and the softmax between them.
+ * Everything works on small blocks in a thread's own work space; nothing here knows of heads,
+ * sequences or threads. Scores are in base 2: the factor log2 e is already in q.
+ *
+ * Register budget: ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32 with
+ * AVX-512, 15 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of L2. */
+#include "backend.h"
+#include "tile.h"
+
+#include <math.h>
+
+enum {
+    ROWS = VEC_REGISTERS == 32 ? 8 : 6,
+    COLS = VEC_REGISTERS == 32 ? 3 : 2,
+    GROUPS = 8,              /* of ROWS queries, share one pass over the keys */
+    QUERIES = GROUPS * ROWS, /* of a work item */
+    KEYS = 256,              /* of a block */
+    HEAD = 256,              /* widest head */
+    HEAD_LD = HEAD + 16,     /* not a power of two, or rows collide in L1 */
+    LD = KEYS + 3 * VL,      /* of scores and band: VL in front, 2 VL behind */
+};
+
+/* Below every score; its differences do not overflow. Row maxima start here. */
+#define LOWEST (-0x1p126f)
+
+/* A thread's own. Rows of s start VL floats in, those of `band` likewise. */
+struct work {
+    _Alignas(64) float qu[QUERIES][HEAD_LD]; /* (q + u) scale log2 e */
+    _Alignas(64) float qw[QUERIES][HEAD_LD]; /* (q + w) scale log2 e */
+    _Alignas(64) float o[QUERIES][HEAD_LD];  /* not yet divided by the sum */
+    _Alignas(64) float sum[QUERIES][VL];     /* in VL partial sums */
+    _Alignas(64) float top[QUERIES + VL];    /* running row maxima */
+    _Alignas(64) float s[ROWS][LD];          /* scores, then 2^(s - top) */
+    _Alignas(64) float band[ROWS][LD];       /* (q + w) . rel_k + bias by table row */
+};
+
+/* How many of the next vectors one tile takes: no lone one after a full tile (4 = 2 + 2). */
+static int tile_width(int vectors)
+{
+    return vectors >= COLS && vectors != COLS + 1 ? COLS : vectors == 1 ? 1 : 2;
+}
+
+/* ---- scores ------------------------------------------------------------------------------- */
+
+/* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is r * start_row
+ * floats further: that is where relative positions come in, at no instruction. */
+VEC_INLINE void score_tile(int C, float *s, const float *q, int d, const float *panel,
+                           const float *start, ptrdiff_t start_row)
+{
+    vf acc[ROWS][TILE_COLS];
+
+    UNROLL
+    for (int r = 0; r < ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = start ? vld(start + r * start_row + c * VL) : v0();
+    tile_fma(ROWS, C, acc, d, q, HEAD_LD, 1, panel, VL, (ptrdiff_t)d * VL);
+    UNROLL
+    for (int r = 0; r < ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        vst(s + r * LD + c * VL, acc[r][c]);
+}
+
+static void scores(float *s, const float *q, int d, const float *panels, int vectors,
+                   const float *start, ptrdiff_t start_row)
+{
+    for (int v = 0, n; v < vectors; v += n) {
+        const float *panel = panels + (ptrdiff_t)v * d * VL, *from = start ? start + v * VL : NULL;
+
+        n = tile_width(vectors - v);
+        switch (n) {
+        case 1:
+            score_tile(1, s + v * VL, q, d, panel, from, start_row);
+            break;
+        case 2:
+            score_tile(2, s + v * VL, q, d, panel, from, start_row);
+            break;
+        default:
+            score_tile(COLS, s + v * VL, q, d, panel, from, start_row);
+        }
+    }
+}
+
+/* ---- softmax ------------------------------------------------------------------------------ */
+
+/* Row r sees columns [lo, hi) of `vectors` vectors; the others become -inf. */
+static void hide(float *s, int lo, int hi, int vectors)
+{
+    const vf never = v1(-INFINITY);
+
+    for (int x = 0; x < lo; x += VL)
+        vst_upto(s + x, lo - x, never);
+    for (int x = max_int(hi, 0); x < vectors * VL; x += VL)
+        vst(s + x, never);
+}
+
+/* s = 2^(s - top) for one group, with top and sum brought up to date; alpha[r] is what the group's
+ * older sums and outputs must be multiplied by. The vector behind each row becomes 0. */
+static void soften(struct work *w, int g, int vectors, float alpha[ROWS])
+{
+    const vmask rows = vfirst(ROWS);
+    float block_top[VL];
+
+    for (int r = 0; r < ROWS; r++) {
+        const float *s = w->s[r] + VL;
+        vf x = vld(s);
+        for (int v = 1; v < vectors; v++)
+            x = vmax(x, vld(s + v * VL));
+        block_top[r] = vmax_lanes(x);
+    }
+    const vf old = vld_m(w->top + g, rows, v0());
+    const vf top = vmax(old, vld_m(block_top, rows, v0()));
+    vst_m(w->top + g, rows, top);
+    vst_m(alpha, rows, vexp2(vsub(old, top)));
+    for (int r = 0; r < ROWS; r++) {
+        float *s = w->s[r] + VL;
+        const vf t = v1(w->top[g + r]);
+        vf sum = vmul(vld(w->sum[g + r]), v1(alpha[r]));
+        for (int v = 0; v < vectors; v++) {
+            const vf e = vexp2(vsub(vld(s + v * VL), t));
+            vst(s + v * VL, e);
+            sum = vadd(sum, e);
+        }
+        vst(w->sum[g + r], sum);
+        vst(s + vectors * VL, v0());
+    }
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* o = o alpha + p . v: C vectors of v's n rows. p_row = LD is a block of keys; LD + 1 reads p by
+ * table row, a key later in each query. alpha = NULL leaves o as it is. */
+VEC_INLINE void value_tile(int C, float *o, const float *alpha, const float *p, ptrdiff_t p_row,
+                           int n, const float *v, ptrdiff_t v_row)
+{
+    vf acc[ROWS][TILE_COLS];
+
+    UNROLL
+    for (int r = 0; r < ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++) {
+        acc[r][c] = vld(o + r * HEAD_LD + c * VL);
+        if (alpha)
+            acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
+    }
+    tile_fma(ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
+    UNROLL
+    for (int r = 0; r < ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        vst(o + r * HEAD_LD + c * VL, acc[r][c]);
+}
+
+VEC_INLINE void value_tiles(float *o, const float *alpha, const float *p, ptrdiff_t p_row, int n,
+                            const float *v, ptrdiff_t v_row)
+{
+    const int vectors = (int)(v_row / VL);
+
+    for (int at = 0, width; at < vectors; at += width) {
+        width = tile_width(vectors - at);
+        switch (width) {
+        case 1:
+            value_tile(1, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+            break;
+        case 2:
+            value_tile(2, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+            break;
+        default:
+            value_tile(COLS, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+        }
+    }
+}
+
+/* v [n, v_row] by key; p is a group's block of probabilities. */
+static void add_values(float *o, const float alpha[ROWS], const float *p, int n, const float *v,
+                       ptrdiff_t v_row)
+{
+    value_tiles(o, alpha, p, LD, n, v, v_row);
+}
+
+/* v [n, v_row] by table row: query r meets row x at key x + r of the block. */
+static void add_relative_values(float *o, const float *p, int n, const float *v, ptrdiff_t v_row)
+{
+    value_tiles(o, NULL, p, LD + 1, n, v, v_row);
+}
