@@ -325,12 +325,17 @@ enum status samples_resume(struct samples *s, const char *dir, drop_fn *drop, vo
     return start(s, dir, raw, false, e);
 }
 
+static enum status broken(const struct samples *s, struct err *e)
+{
+    return fail(e, E_IO, "cannot go on with %s: a write failed before  -> --resume", s->out.path);
+}
+
 enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e)
 {
     if (s->raw == RAW_NONE)
         return OK;
     if (s->broken)
-        return fail(e, E_IO, "%s: a write failed before  -> --resume", s->out.path);
+        return broken(s, e);
     enum status st = put_line(s, row, e);
     if (st == OK && s->raw == RAW_ZST && ++s->pending >= FLUSH_ROWS) {
         s->pending = 0;
@@ -344,8 +349,10 @@ enum status samples_flush(struct samples *s, struct err *e)
     enum status st = OK;
     if (s->raw == RAW_NONE)
         return OK;
+    if (s->broken)
+        return broken(s, e);
     s->pending = 0;
-    if (s->raw == RAW_ZST && !s->broken)
+    if (s->raw == RAW_ZST)
         st = zst_flush(s, e);
     return st == OK ? append_sync(&s->out, e) : st;
 }

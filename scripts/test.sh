@@ -20,7 +20,12 @@ export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 export UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1"
 "$build/run_tests" --tap="$tap" --short-filename "$@" </dev/null
 rc=$?
-n_reports=$(find "$build" -maxdepth 1 -name 'sanitizer.*' -print -exec cat {} + | tee /dev/stderr | grep -c "^$build/sanitizer\.")
+n_reports=0
+for report in "$reports".*; do
+    [ -s "$report" ] || continue
+    cat "$report" >&2
+    n_reports=$((n_reports + 1))
+done
 
 # A runner that died early leaves tests without a line; a failure outside any test leaves only rc.
 awk -v rc="$rc" -v n_reports="$n_reports" '

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct peak_loops *const loops_of[ISA_COUNT] = {&peak_loops_base, &peak_loops_avx2,
                                                              &peak_loops_avx512};
@@ -204,28 +203,16 @@ Test(peak, bad_lines)
     }
 }
 
-/* The program that was built beside the tests. */
-static void beside(const char *name, char *path, size_t size)
-{
-    char exe[512];
-    const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-
-    cr_assert_gt(n, 0);
-    exe[n] = '\0';
-    *strrchr(exe, '/') = '\0';
-    snprintf(path, size, "%s/%s", exe, name);
-}
-
 Test(peak, in_a_child, .timeout = 120)
 {
     struct topo *const t = machine();
     struct topo_facts f;
     struct peaks p;
     struct err e;
-    char bench[640];
+    const char *const bench = getenv("BENCH");
     int cpus[2], n;
 
-    beside("bench", bench, sizeof(bench));
+    cr_assert_not_null(bench, "BENCH must name the program under test");
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
     cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);

@@ -111,6 +111,7 @@ Test(samples, a_full_disk_stops_the_samples)
     cr_expect_eq(st, E_IO);
     cr_expect(strstr(e.msg, raw_file[raw]) && strstr(e.msg, "No space left"), "%s", e.msg);
     cr_expect_eq(samples_write(&s, &row, &e), E_IO);
+    cr_expect(raw == RAW_CSV || samples_flush(&s, &e) == E_IO);
     samples_close(&s, NULL);
 
     struct rows rows;
