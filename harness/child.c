@@ -141,28 +141,48 @@ static enum status start(struct child *c, const struct child_setup *setup, enum 
     return st;
 }
 
+/* Start, and give the first order. */
+static enum status begin(struct child *c, const struct child_setup *setup, enum role role,
+                         int reference, const char *order, const char *line, struct err *e)
+{
+    char hello[TALK_LINE];
+    enum status st = start(c, setup, role, reference, e);
+
+    if (st == OK)
+        st = talk_read(&c->talk, hello, e);
+    if (st == OK && strcmp(hello, TALK_HELLO) != 0)
+        st = fail(e, E_CHILD, "child process said \"%.40s\" for a greeting", hello);
+    if (st == OK)
+        st = talk_write(&c->talk, e, "%s %s", order, line);
+    return st == OK ? expect_report(c, e) : broken(c, st, e);
+}
+
 enum status child_open(struct child *c, const struct cell *cell, const struct child_setup *setup,
                        enum role role, int reference, struct err *e)
 {
-    char line[TALK_LINE];
-
     *c = (struct child){.cell = cell, .talk = {.fd = -1}};
-    if (setup->isolate == ISOLATE_NONE) {
-        c->server = malloc(sizeof(*c->server));
-        if (!c->server)
-            return fail(e, E_NOMEM, "no memory for a cell");
-        const enum status st = server_open(c->server, cell, role, reference, e);
-        c->report = c->server->report;
-        return st;
-    }
-    enum status st = start(c, setup, role, reference, e);
+    if (setup->isolate != ISOLATE_NONE)
+        return begin(c, setup, role, reference, "open", cell->repro, e);
+    c->server = malloc(sizeof(*c->server));
+    if (!c->server)
+        return fail(e, E_NOMEM, "no memory for a cell");
+    const enum status st = server_open(c->server, cell, role, reference, e);
+    c->report = c->server->report;
+    return st;
+}
+
+enum status child_score(struct child *c, const char *line, const struct child_setup *setup,
+                        struct err *e)
+{
+    *c = (struct child){.talk = {.fd = -1}};
+    if (setup->isolate != ISOLATE_NONE)
+        return begin(c, setup, ROLE_NONE, -1, "score", line, e);
+    struct options opt = {0};
+    enum status st = options_parse_line(&opt, line, e);
     if (st == OK)
-        st = talk_read(&c->talk, line, e);
-    if (st == OK && strcmp(line, TALK_HELLO) != 0)
-        st = fail(e, E_CHILD, "child process said \"%.40s\" for a greeting", line);
-    if (st == OK)
-        st = talk_write(&c->talk, e, "open %s", cell->repro);
-    return st == OK ? expect_report(c, e) : broken(c, st, e);
+        st = serve_score(&c->report, &opt, e);
+    options_free(&opt);
+    return st;
 }
 
 enum status child_place(struct child *c, struct err *e)

@@ -32,6 +32,9 @@ struct child_setup {
  * descriptor, see enum role. */
 enum status child_open(struct child *c, const struct cell *cell, const struct child_setup *setup,
                        enum role role, int reference, struct err *e);
+/* Start one that scores a text instead; `line` are the options of score.h. */
+enum status child_score(struct child *c, const char *line, const struct child_setup *setup,
+                        struct err *e);
 enum status child_place(struct child *c, struct err *e);
 
 /* struct target's block function; ctx is the child. */

@@ -121,3 +121,18 @@ enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struc
         out[i] = chosen[i];
     return OK;
 }
+
+const struct backend *choose_fastest(void)
+{
+    const struct backend *best = &backend_ref;
+    struct err ignored;
+
+    /* The best SIMD level; else the last library of the list. */
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->needs >= best->needs && backend_usable(backends[i], &ignored) == OK)
+            best = backends[i];
+    for (int i = 0; best == &backend_ref && backends[i]; i++)
+        if (backend_usable(backends[i], &ignored) == OK)
+            best = backends[i];
+    return best;
+}

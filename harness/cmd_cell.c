@@ -62,9 +62,27 @@ static enum status rebuild(struct plan *plan, struct options *opt, const char *r
     return st;
 }
 
+/* The order that follows `first` in the line, or NULL. */
+static const char *after(const char *line, const char *first)
+{
+    return strncmp(line, first, strlen(first)) == 0 ? line + strlen(first) : NULL;
+}
+
+static enum status score(struct report *r, const char *line, struct err *e)
+{
+    struct options opt = {0};
+    enum status st = options_parse_line(&opt, line, e);
+
+    if (st == OK)
+        cpu_limit((enum isa)opt.max_isa);
+    if (st == OK)
+        st = serve_score(r, &opt, e);
+    options_free(&opt);
+    return st;
+}
+
 int serve_talk(struct talk *t, const struct cell *cell, enum role role, int reference)
 {
-    static const char first[] = "open ";
     struct server s = {0};
     struct err e;
     char line[TALK_LINE];
@@ -76,11 +94,14 @@ int serve_talk(struct talk *t, const struct cell *cell, enum role role, int refe
         st = talk_read(t, line, &e);
     if (st != OK)
         return EXIT_SOME_FAILED;
-    if (strncmp(line, first, strlen(first)) != 0)
+    const char *open = after(line, "open "), *text = after(line, "score ");
+    if (!open && !text)
         st = fail(&e, E_CHILD, "the first order is %.40s", line);
+    else if (text)
+        st = score(&s.report, text, &e);
     else if (!cell)
-        st = rebuild(&plan, &opt, line + strlen(first), &e);
-    if (st == OK)
+        st = rebuild(&plan, &opt, open, &e);
+    if (st == OK && open)
         st = server_open(&s, cell ? cell : plan.cells, role, reference, &e);
     if (st == OK)
         st = talk_write_report(t, &s.report, &e);

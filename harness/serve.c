@@ -5,9 +5,9 @@
 #include "serve.h"
 
 #include "clock.h"
+#include "score.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,77 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- threads ------------------------------------------------------------------------------ */
-
-/* Pin every OpenMP thread, then look where each one really is. The pool lives as long as the
- * process, and OpenBLAS and oneDNN run on the same one. */
-static enum status pin_threads(struct server *s, struct err *e)
-{
-    const int n = s->cell->threads;
-    int *want = calloc((size_t)n, 2 * sizeof(int));
-    enum status st;
-
-    if (!want)
-        return fail(e, E_NOMEM, "no memory for %d thread numbers", n);
-    int *are = want + n, seen = 0;
-    st = topo_plan(s->topo, s->cell->opt->pin, n, want, e);
-    if (st != OK)
-        goto out;
-    omp_set_dynamic(0);
-#pragma omp parallel num_threads(n)
-    {
-        const int t = omp_get_thread_num();
-        struct err mine;
-        cpu_flush_denormals();
-        const enum status pinned = topo_pin(s->topo, want[t], &mine);
-#pragma omp barrier
-        are[t] = topo_where(s->topo);
-#pragma omp critical
-        {
-            seen++;
-            if (pinned != OK && st == OK) {
-                st = pinned;
-                *e = mine;
-            }
-        }
-    }
-    s->report.threads_seen = seen;
-    if (st == OK && seen != n)
-        st = fail(e, E_UNSUPPORTED, "%d threads wanted, OpenMP gave %d  -> lower --threads", n,
-                  seen);
-    for (int t = 0; st == OK && t < n; t++)
-        if (want[t] >= 0 && are[t] != want[t])
-            st = fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> --pin none", t,
-                      want[t], are[t]);
-    s->cpu0 = want[0];
-    topo_format_cpus(are, n, s->report.cpus, sizeof(s->report.cpus));
-out:
-    free(want);
-    return st;
-}
-
 static enum status bind_memory(void *arg, void *base, size_t size, struct err *e)
 {
     const struct server *s = arg;
 
-    return topo_membind(s->topo, s->cell->opt->membind, s->cpu0, base, size, e);
-}
-
-/* ---- resident memory ---------------------------------------------------------------------- */
-
-/* The high-water mark since exec. Not ru_maxrss, which inherits the parent's. */
-static double vm_hwm_bytes(void)
-{
-    FILE *f = fopen("/proc/self/status", "re");
-    char line[256];
-    double kib = NAN;
-
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "VmHWM: %lf kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
+    return topo_membind(s->topo, s->cell->opt->membind, s->team.first_cpu, base, size, e);
 }
 
 /* ---- the check ---------------------------------------------------------------------------- */
@@ -152,12 +86,8 @@ static enum status check(struct server *s, struct err *e)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static void describe(struct server *s)
+static void describe(struct report *r, const struct engine *g, const struct team *team)
 {
-    const struct engine *g = &s->job.engine;
-    struct report *r = &s->report;
-
-    snprintf(r->impl, sizeof(r->impl), "%s", job_impl(&s->job));
     snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
     snprintf(r->rows_from, sizeof(r->rows_from), "%s", g->from[OP_softmax]);
     snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
@@ -166,7 +96,8 @@ static void describe(struct server *s)
     if (g->backend->config)
         snprintf(r->config, sizeof(r->config), "%s", g->backend->config());
     cpu_name(r->cpu, sizeof(r->cpu));
-    r->arena_bytes = (double)s->job.arena.used;
+    snprintf(r->cpus, sizeof(r->cpus), "%s", team->cpus);
+    r->threads_seen = team->seen;
 }
 
 enum status server_open(struct server *s, const struct cell *c, enum role role, int reference,
@@ -178,12 +109,15 @@ enum status server_open(struct server *s, const struct cell *c, enum role role, 
     cpu_limit((enum isa)c->opt->max_isa);
     enum status st = topo_open(&s->topo, NULL, e);
     if (st == OK)
-        st = pin_threads(s, e);
+        st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
     if (st == OK)
         st = job_open(&s->job, c, e);
-    if (st == OK)
-        describe(s);
-    return st;
+    if (st != OK)
+        return st;
+    describe(&s->report, &s->job.engine, &s->team);
+    snprintf(s->report.impl, sizeof(s->report.impl), "%s", job_impl(&s->job));
+    s->report.arena_bytes = (double)s->job.arena.used;
+    return OK;
 }
 
 /* Room to sweep every cache level with, twice the last one. */
@@ -274,4 +208,27 @@ void server_close(struct server *s)
     free(s->flush);
     s->topo = NULL;
     s->flush = NULL;
+}
+
+enum status serve_score(struct report *r, const struct options *opt, struct err *e)
+{
+    struct topo *topo = NULL;
+    enum status st = topo_open(&topo, NULL, e);
+    struct scorer s = {.opt = opt, .topo = topo};
+
+    *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
+    if (st == OK)
+        st = score_run(&s, e);
+    if (st == OK) {
+        describe(r, &s.engine, &s.team);
+        snprintf(r->impl, sizeof(r->impl), "%s", s.impl);
+        r->nll = s.score.nll;
+        r->nll_low = s.score.nll_low;
+        r->nll_high = s.score.nll_high;
+        r->tokens_scored = s.score.tokens;
+        r->segments = s.score.segments;
+        r->eval_ns = s.score.eval_ns;
+    }
+    topo_close(topo);
+    return st;
 }

@@ -7,7 +7,7 @@
 
 #include "job.h"
 #include "measure.h"
-#include "topo.h"
+#include "pin.h"
 
 /* Everything the parent wants to know of a bound and checked cell. X(name) */
 #define REPORT_TEXTS(X)                                                                            \
@@ -32,7 +32,13 @@
     X(tokens)                                                                                      \
     X(max_abs_err)                                                                                 \
     X(max_rel_err)                                                                                 \
-    X(nmse)
+    X(nmse)                                                                                        \
+    X(nll)                                                                                         \
+    X(nll_low)                                                                                     \
+    X(nll_high)                                                                                    \
+    X(tokens_scored)                                                                               \
+    X(segments)                                                                                    \
+    X(eval_ns)
 
 enum { REPORT_TEXT = 256 };
 
@@ -56,13 +62,13 @@ enum role {
 struct server {
     const struct cell *cell;
     struct topo *topo;
+    struct team team;
     struct job job;
     enum role role;
     int reference; /* file descriptor */
     struct report report;
     unsigned char *flush; /* --cache cold: swept before each timed call */
     size_t flush_bytes;
-    int cpu0; /* CPU of the first thread, -1 = not pinned */
 };
 
 /* Pin the threads, open the engine, count: report.arena_bytes is known afterwards. */
@@ -78,5 +84,8 @@ enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 
 /* Fill in report.rss_peak_bytes, release everything. */
 void server_close(struct server *s);
+
+/* Score a text under a checkpoint (score.h): the report's last six numbers, and who computed. */
+enum status serve_score(struct report *r, const struct options *opt, struct err *e);
 
 #endif

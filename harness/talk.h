@@ -6,6 +6,7 @@
  *   parent                child
  *                         hello bench-cell/1
  *   open REPRO            report                     pinned, engine open, arena counted
+ *   score OPTIONS         report                     instead of open: a text was scored
  *   place                 report                     placed, filled, checked
  *   block CALLS PRIME     sample WALL CPU SWITCHES
  *   close                 report                     peak memory known

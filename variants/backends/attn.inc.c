@@ -60,14 +60,14 @@ static void make_band(const struct item *t, int g, int r, int n)
     const int n_rel = t->f->n_rel, d = t->f->a->dh;
     const int first = clamp_int(r, 0, n_rel - 1) / VL * VL, end = clamp_int(r + n, 1, n_rel);
     const int at = max_int(0, VL + first - r); /* 0: the whole band lies behind the table */
-    const float *bias = t->bias ? t->bias - t->f->bias_lo : NULL;
+    const float *bias = t->bias ? t->bias + (r - t->f->bias_lo) : NULL; /* from row r on */
     float *band = t->w->band[0];
 
     for (int x = 0; x < VL + first - r; x += VL)
         for (int m = 0; m < ROWS; m++)
-            vst(band + m * LD + x, bias ? vld(bias + r - VL + x) : v0());
+            vst(band + m * LD + x, bias ? vld(bias - VL + x) : v0());
     scores(band + at, t->q2[g], d, t->rel_k + (ptrdiff_t)first * d, (end - first + VL - 1) / VL,
-           bias ? bias + first : NULL, 0);
+           bias ? bias + (first - r) : NULL, 0);
     if (t->f->a->causal || r + n <= n_rel)
         return;
     for (int m = 0; m < ROWS; m++) {
@@ -102,7 +102,7 @@ static void step(const struct item *t, int g, int j, int n)
     struct work *w = t->w;
     const int vectors = (n + VL - 1) / VL, i = t->i0 + g;
     const int r = j + t->f->row0 - i; /* table row of the first key and query */
-    const float *start = t->bias ? t->bias - t->f->bias_lo + r : NULL;
+    const float *start = t->bias ? t->bias + (r - t->f->bias_lo) : NULL;
     ptrdiff_t start_row = -1;
     float alpha[VL];
 

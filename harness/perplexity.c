@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity rows, for bench eval and for sweeps. */
+#include "perplexity.h"
+
+#include "commands.h"
+#include "human.h"
+#include "score.h"
+#include "signals.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* One checkpoint on one text. */
+struct subject {
+    const char *ckpt, *corpus;
+    struct config config;
+    char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
+    int64_t step; /* I64_EMPTY = not said */
+    const struct backend *backend;
+    int threads;
+};
+
+/* ---- what is scored ----------------------------------------------------------------------- */
+
+static enum status examine_checkpoint(struct subject *t, struct err *e)
+{
+    struct safetensors file;
+    enum status st = safetensors_open(&file, t->ckpt, e);
+
+    if (st != OK)
+        return st;
+    const char *unit = safetensors_meta(&file, "unit");
+    int step = -1;
+    st = checkpoint_config(&file, "", &t->config, e);
+    if (st == OK)
+        st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
+    t->step = step < 0 ? I64_EMPTY : step;
+    snprintf(t->unit, sizeof(t->unit), "%s", unit ? unit : "byte");
+    snprintf(t->ckpt_xxh3, sizeof(t->ckpt_xxh3), "%016llx",
+             (unsigned long long)XXH3_64bits(file.map, file.size));
+    safetensors_close(&file);
+    return st;
+}
+
+static enum status examine(struct subject *t, const struct options *opt, struct err *e)
+{
+    struct corpus corpus;
+    enum status st = examine_checkpoint(t, e);
+
+    if (st == OK)
+        st = corpus_open(&corpus, t->corpus, (size_t)opt->bytes, e);
+    if (st != OK)
+        return st;
+    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
+    corpus_close(&corpus);
+    return OK;
+}
+
+/* The options that repeat the row, for people and for the child. */
+static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
+                     enum mem_kind kind)
+{
+    char *rest = options_repro(opt), *line = NULL;
+
+    CHECK(asprintf(&line,
+                   "--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
+                   "--mem-kind %s --threads %d%s",
+                   t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
+                   mem_kind_name[kind], t->threads, rest) > 0);
+    free(rest);
+    return line;
+}
+
+/* ---- one row ------------------------------------------------------------------------------ */
+
+#define PUT(column, text) text_put(row.column, sizeof(row.column), (text))
+
+static struct perplexity_row make_row(const struct subject *t, const struct session *s,
+                                      const struct result *r)
+{
+    const struct report *p = &r->report;
+    struct perplexity_row row = perplexity_row_empty();
+    struct key_row key;
+
+    result_key(&key, r, s->dir.run_id, s->facts.host_id);
+    row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
+    PUT(checkpoint, t->ckpt);
+    PUT(checkpoint_xxh3, t->ckpt_xxh3);
+    row.train_step = t->step;
+    PUT(corpus, t->corpus);
+    PUT(corpus_xxh3, t->corpus_xxh3);
+    PUT(unit, t->unit);
+    if (r->status != ROW_OK)
+        return row;
+    row.tokens_scored = (int64_t)p->tokens_scored;
+    row.segments = (int64_t)p->segments;
+    row.nll_nats_per_token = p->nll;
+    row.ppl = exp(p->nll);
+    row.bits_per_unit = p->nll / log(2);
+    row.ppl_ci95_low = exp(p->nll_low);
+    row.ppl_ci95_high = exp(p->nll_high);
+    row.eval_ns = p->eval_ns;
+    row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
+    return row;
+}
+
+static void print_row(struct session *s, const struct perplexity_row *row, bool first)
+{
+    const struct table *t = &tables[TABLE_PERPLEXITY];
+    struct selection all;
+    struct err ignored;
+
+    columns_select(&all, t, NULL, 0, &ignored);
+    switch (s->show.format) {
+    case FORMAT_CSV:
+        if (first)
+            print_csv_header(stdout, t, &all);
+        print_csv_row(stdout, t, &all, row);
+        break;
+    case FORMAT_JSONL:
+        print_jsonl_row(stdout, t, &all, row);
+        break;
+    case FORMAT_MD:
+        if (first)
+            print_md_header(stdout, t, &all);
+        print_md_row(stdout, t, &all, row);
+        break;
+    default:
+        if (first)
+            printf("%-10s %-9s %6s %6s  %-26s %11s %14s %10s\n", "variant", "backend", "seq", "mem",
+                   "ppl/token [95 % CI]", "bits/token", "tokens scored", "tokens/s");
+        if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
+            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend,
+                   (int)row->seq_tokens, (int)row->mem_tokens, row->status, row->status_detail);
+        else
+            printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
+                   row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
+                   row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
+                   human_count((double)row->tokens_scored).s, human_rate(row->tokens_per_s).s);
+    }
+    fflush(stdout);
+}
+
+/* A cell that stands for the evaluation in the key columns. */
+static struct cell stand_in(const struct subject *t, struct session *s, int seq, int mem,
+                            enum mem_kind kind)
+{
+    const struct config *c = &t->config;
+    const unsigned axes = c->variant->axes;
+    struct cell cell = {
+        .variant = c->variant,
+        .backend = t->backend,
+        .workload = WORK_SEGMENT,
+        .mem_kind = kind,
+        .seq = seq,
+        .mem = mem,
+        .batch = 1,
+        .layers = c->N,
+        .d_model = c->D,
+        .heads = c->H,
+        .d_head = c->dh,
+        .d_inner = c->F,
+        .gate = c->gate,
+        .norm = c->norm,
+        .clip = axes & AXIS_CLIP ? c->clip : -1,
+        .clamp_len = axes & AXIS_CLAMP ? c->clamp_len : -1,
+        .same_length = axes & AXIS_SAME_LENGTH ? c->same_length : -1,
+        .threads = t->threads,
+        .opt = s->opt,
+    };
+    cell.repro = line_of(t, s->opt, seq, mem, kind);
+    snprintf(cell.case_id, sizeof(cell.case_id), "%016llx",
+             (unsigned long long)XXH3_64bits(cell.repro, strlen(cell.repro)));
+    return cell;
+}
+
+static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
+                             bool print, bool first, struct err *e)
+{
+    struct child child;
+    struct err why;
+    enum mem_kind kind;
+    enum status st = score_mem_kind(&kind, &t->config, s->opt, e);
+
+    if (st != OK)
+        return st;
+    struct cell cell = stand_in(t, s, seq, mem, kind);
+    struct result r = {.cell = &cell};
+    if (rundir_done(&s->dir, TABLE_PERPLEXITY, cell.case_id))
+        goto out;
+    utc_text(r.started_at_utc, time(NULL));
+    const enum status scored = child_score(&child, cell.repro, &s->setup, &why);
+    r.report = child.report;
+    child_close(&child);
+    if (*s->setup.stop) {
+        st = fail(e, E_INTERRUPTED, "interrupted");
+        goto out;
+    }
+    if (scored != OK) {
+        r.status = ROW_FAILED;
+        text_put(r.detail, sizeof(r.detail), why.msg);
+    }
+    const struct perplexity_row row = make_row(t, s, &r);
+    st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
+    s->rows[r.status]++;
+    if (scored != OK)
+        show_note(&s->show, "bench: %s", why.msg);
+    if (print)
+        print_row(s, &row, first);
+out:
+    free(cell.repro);
+    return st;
+}
+
+static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
+{
+    const struct options *o = s->opt;
+    enum status st = OK;
+
+    for (int i = 0; i < o->seq.n && st == OK; i++)
+        for (int k = 0; k < o->mem.n && st == OK; k++)
+            st = score_one(s, t, o->seq.v[i], o->mem.v[k], print, i + k == 0, e);
+    return st;
+}
+
+/* One backend: the one that was named, or the fastest here. */
+static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
+{
+    const struct backend *chosen[CHOICE_MAX];
+    int n = 0;
+    const enum status st = choose_backends(chosen, &n, o, e);
+
+    if (st != OK)
+        return st;
+    t->backend = options_given(o, "backend") ? chosen[0] : choose_fastest();
+    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
+    return OK;
+}
+
+/* ---- sweep -------------------------------------------------------------------------------- */
+
+/* The weights of a variant: the file given, if it is of this variant, else the shipped one. */
+static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
+{
+    struct subject t = {.ckpt = o->ckpt};
+    struct err ignored;
+    char name[128];
+
+    if (o->ckpt) {
+        snprintf(path, FILE_PATH, "%s", o->ckpt);
+        return examine_checkpoint(&t, &ignored) == OK && t.config.variant == v;
+    }
+    snprintf(name, sizeof(name), "results/models/%s.safetensors", v->name);
+    return options_locate(path, FILE_PATH, name);
+}
+
+enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+{
+    enum status st = OK;
+
+    for (int v = 0; variants[v] && st == OK; v++) {
+        char path[FILE_PATH];
+        bool planned = false;
+        for (int i = 0; i < plan->n; i++)
+            planned = planned || plan->cells[i].variant == variants[v];
+        if (!planned || !s->opt->corpus || !weights_of(variants[v], s->opt, path))
+            continue;
+        struct subject t = {.ckpt = path, .corpus = s->opt->corpus};
+        st = choose_one(&t, s->opt, e);
+        if (st == OK)
+            st = examine(&t, s->opt, e);
+        if (st == OK)
+            st = score_all(s, &t, false, e);
+    }
+    return st;
+}
+
+/* ---- eval --------------------------------------------------------------------------------- */
+
+static enum status evaluate(struct session *s, struct err *e)
+{
+    const struct options *o = s->opt;
+    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+    enum mem_kind kind;
+    enum status st = OK;
+
+    if (!o->ckpt || !o->corpus)
+        return fail(e, E_USAGE, "eval needs %s  -> bench eval --ckpt FILE --corpus FILE",
+                    o->ckpt ? "a text" : "a checkpoint");
+    if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
+        (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
+        (st = show_open(&s->show, o, o->seq.n * o->mem.n, e)) != OK ||
+        (st = session_begin(s, e)) != OK)
+        return st;
+    st = score_all(s, &t, true, e);
+    st = session_end(s, st, e);
+    if (!o->quiet)
+        show_note(&s->show, "wrote %s/perplexity.csv", s->dir.path);
+    return st;
+}
+
+int cmd_eval(struct options *opt)
+{
+    struct session s;
+    struct err e;
+    enum status st = session_open(&s, opt, &e);
+
+    if (st == OK)
+        st = evaluate(&s, &e);
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, &e);
+    const int code = s.started ? session_exit_code(&s, st) : exit_of(st);
+    session_close(&s);
+    return code;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity rows: a checkpoint on a text, one row per (segment length, memory length), each scored
+ * in a child. Used by `bench eval`, and by a sweep where a checkpoint of its variant exists. */
+#ifndef PERPLEXITY_H
+#define PERPLEXITY_H
+
+#include "plan.h"
+#include "session.h"
+
+/* Rows for every variant of the plan that has weights: --ckpt, or results/models/VARIANT.safetensors;
+ * nothing where there are none. */
+enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e);
+
+#endif

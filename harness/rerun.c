@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench rerun CASE_ID: one row again, from its repro line in the latest run (or --resume=DIR's). */
+#include "commands.h"
+#include "rundir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct search {
+    const char *id; /* or its beginning */
+    struct latency_row row;
+    int found;
+};
+
+static enum status look(const char *dir, struct search *s, struct err *e)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    enum status st = file_join(path, dir, t->file, e);
+
+    if (st == OK)
+        st = table_read(&rows, t, path, e);
+    for (size_t i = 0; st == OK && i < rows.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)rows.row + i;
+        if (strncmp(row->case_id, s->id, strlen(s->id)) != 0)
+            continue;
+        s->found += s->found == 0 || strcmp(s->row.case_id, row->case_id) != 0;
+        s->row = *row;
+    }
+    rows_free(&rows);
+    if (st == OK && s->found != 1)
+        st = fail(e, E_USAGE, "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv",
+                  s->found ? "more than one" : "no", s->id, path);
+    return st;
+}
+
+int cmd_rerun(struct options *opt)
+{
+    struct options again = {0};
+    char dir[FILE_PATH];
+    struct err e;
+
+    if (opt->words.n != 1)
+        return report_error(fail(&e, E_USAGE, "rerun needs a case  -> bench rerun CASE_ID"), &e);
+    struct search s = {.id = opt->words.v[0]};
+    enum status st = rundir_find(dir, opt->out, opt->resume_dir, &e);
+    if (st == OK)
+        st = look(dir, &s, &e);
+    if (st == OK)
+        st = options_parse_line(&again, s.row.repro, &e);
+    if (st != OK) {
+        options_free(&again);
+        return report_error(st, &e);
+    }
+    /* How it is measured and shown is this command line's. */
+    again.argc = opt->argc;
+    again.argv = opt->argv;
+    again.min_samples = opt->min_samples;
+    again.max_time_s = opt->max_time_s;
+    again.target_ci_pct = opt->target_ci_pct;
+    again.block_ms = opt->block_ms;
+    again.warmup_ms = opt->warmup_ms;
+    again.isolate = opt->isolate;
+    again.check = opt->check;
+    again.out = opt->out;
+    again.format = opt->format;
+    again.raw = opt->raw;
+    again.columns = opt->columns;
+    again.progress = opt->progress;
+    again.quiet = opt->quiet;
+    again.verbose = opt->verbose;
+    again.strict = opt->strict;
+    cpu_limit((enum isa)again.max_isa);
+    const int code = cmd_sweep(&again);
+    again.columns = (struct names){0}; /* these two are still opt's */
+    again.argv = NULL;
+    options_free(&again);
+    return code;
+}

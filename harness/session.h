@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every command that writes tables shares: the machine's facts, the run's folder, the controlled
+ * environment of children, warnings, and the end that says what became of it. */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include "env_row.h"
+#include "group.h"
+#include "rundir.h"
+#include "show.h"
+
+struct session {
+    struct options *opt;
+    struct topo *topo;
+    struct env_facts facts;
+    struct env_ticks ticks;
+    struct env_row env;
+    struct rundir dir;
+    struct child_setup setup;
+    struct show show;
+    int rows[ROW_STATUS_COUNT];
+    int warnings;
+    bool started; /* the run has its folder */
+};
+
+/* Look at the machine; sets opt->default_threads. */
+enum status session_open(struct session *s, struct options *opt, struct err *e);
+void session_close(struct session *s);
+
+/* Make the run's folder, or go on with one (--resume); take the machine's lock; greet. */
+enum status session_begin(struct session *s, struct err *e);
+
+/* Write the end and close the tables. The first failure counts. */
+enum status session_end(struct session *s, enum status st, struct err *e);
+int session_exit_code(const struct session *s, enum status st);
+
+/* One line on stderr; counts for --strict. */
+void session_warn(struct session *s, const char *text);
+
+#endif
