@@ -15,7 +15,7 @@ export BENCH="$PWD/$build/bench"
 export OMP_WAIT_POLICY=passive # suites run side by side: a spinning team would starve its neighbour
 # Reports go to files: a leak is found after Criterion took the test's result, and a child of the
 # program under test may have no stderr.
-export ASAN_OPTIONS="log_path=$reports:detect_leaks=1"
+export ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23"
 export UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1"
 bash -c 'echo $$ >"$0"; exec "$@"' "$build/runner.pid" \
     "$build/run_tests" --tap="$tap" --short-filename "$@" </dev/null

@@ -32,7 +32,7 @@ struct item {
 };
 
 /* dst = (q + bias) scale log2 e for every query of the item; phantom rows of the last group are 0.
- */
+ * Meanwhile fetch where the outputs go and what this thread's next item probably reads. */
 static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const float *bias)
 {
     const struct attn *a = t->f->a;
@@ -41,7 +41,10 @@ static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const floa
 
     for (int i = 0; i < padded; i++) {
         const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
+        const float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * a->dh;
         for (int e = 0; e < a->dh; e += VL) {
+            __builtin_prefetch(q + t->f->ahead + e, 0, 2);
+            __builtin_prefetch(o + e, 1, 2);
             vf x = v0();
             if (i < t->n)
                 x = vld_upto(q + e, a->dh - e, v0());
@@ -95,8 +98,8 @@ static void add_future_values(const struct item *t, int g, int r, int n)
     }
 }
 
-/* One group of rows against keys [j, j+n), n <= KEYS, j a multiple of VL. */
-static void step(const struct item *t, int g, int j, int n)
+/* One group of rows against keys [j, j+n), n <= KEYS, j a multiple of VL; fresh: its first. */
+static void step(const struct item *t, int g, bool fresh, int j, int n)
 {
     const struct attn *a = t->f->a;
     struct work *w = t->w;
@@ -119,8 +122,9 @@ static void step(const struct item *t, int g, int j, int n)
         if (lo > 0 || hi < vectors * VL)
             hide(w->s[m] + VL, lo, hi, vectors);
     }
-    soften(w, g, vectors, alpha);
-    add_values(w->o[g], alpha, w->s[0] + VL, n, t->v + (ptrdiff_t)j * t->f->d_pad, t->f->d_pad);
+    soften(w, g, vectors, fresh, alpha);
+    add_values(fresh, w->o[g], alpha, w->s[0] + VL, n, t->v + (ptrdiff_t)j * t->f->d_pad,
+               t->f->d_pad);
     if (t->rel_v) {
         const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
         const int to = min_int(r + n, t->f->n_rel);
@@ -176,12 +180,6 @@ static void run_item(const struct item *t)
     load_queries(t, w->qu, a->u);
     if (t->q2 == w->qw)
         load_queries(t, w->qw, a->w);
-    for (int i = 0; i < QUERIES; i++) {
-        w->top[i] = LOWEST;
-        vst(w->sum[i], v0());
-        for (int e = 0; e < t->f->d_pad; e += VL)
-            vst(w->o[i] + e, v0());
-    }
     for (int m = 0; m < ROWS; m++)
         vst(w->s[m], v0()); /* in front of the scores, read by table row */
     visible(a, t->i0, t->n, &lo, &hi);
@@ -189,10 +187,10 @@ static void run_item(const struct item *t)
         for (int g = 0; g < t->n; g += ROWS) {
             int from, to;
             visible(a, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
-            from = max_int(j, from / VL * VL);
+            const int first = max_int(j, from / VL * VL);
             to = min_int(j + KEYS, to);
-            if (from < to)
-                step(t, g, from, to - from);
+            if (first < to)
+                step(t, g, first <= from, first, to - first);
         }
     finish(t);
 }
@@ -243,11 +241,12 @@ static struct attn_need fused_need(const struct attn *a, int threads)
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    const struct fused f = layout(a, scratch);
+    struct fused f = layout(a, scratch);
     const struct tasks n = tasks_of(&f);
     const int packs = n.keys + n.tables + n.biases;
     const int items = a->B * a->H * ((a->L + QUERIES - 1) / QUERIES);
 
+    f.ahead = a->dh * max_int(g->threads, 1);
     if (g->threads <= 1) {
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);

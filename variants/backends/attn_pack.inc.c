@@ -17,8 +17,9 @@ struct fused {
     int bias_lo;     /* table row of the extended bias' first element */
     float *k, *v, *rel_k, *rel_v, *bias;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
-    struct work *work;                                           /* [threads] */
-    size_t floats;                                               /* in front of work */
+    ptrdiff_t ahead;   /* floats from an item's queries to those of its thread's next one */
+    struct work *work; /* [threads] */
+    size_t floats;     /* in front of work */
 };
 
 static float *take(size_t *at, float *base, size_t n)
@@ -63,20 +64,24 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
-/* Keys [j, j+n) of one head into panels, values into padded rows. */
-static void pack_keys(const struct fused *f, int b, int kv, int j, int n)
+/* Keys [j, j+n) of all heads: keys into panels, values into padded rows. Heads are the inner loop,
+ * because they lie side by side in memory. */
+static void pack_keys(const struct fused *f, int b, int j, int n)
 {
     const struct attn *a = f->a;
-    const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + kv;
-    const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + kv * a->dh;
-    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + kv * a->dh;
 
-    for (int x = 0; x < n; x += VL)
-        pack_across(f->k + head * f->k_head + (ptrdiff_t)(j + x) * a->dh, VL, k + x * a->k_at.row,
-                    a->k_at.row, n - x, a->dh);
-    for (int x = 0; x < a->dh; x += VL)
-        pack_along(f->v + head * f->v_head + (ptrdiff_t)j * f->d_pad + x, f->d_pad, v + x,
-                   a->v_at.row, a->dh - x, n);
+    for (int x = j; x < j + n; x += VL)
+        for (int h = 0; h < a->Hkv; h++) {
+            const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
+            const int rows = min_int(VL, j + n - x);
+            const float *k = a->k + b * a->k_at.batch + x * a->k_at.row + h * a->dh;
+            const float *v = a->v + b * a->v_at.batch + x * a->v_at.row + h * a->dh;
+            pack_across(f->k + head * f->k_head + (ptrdiff_t)x * a->dh, VL, k, a->k_at.row, rows,
+                        a->dh);
+            for (int e = 0; e < a->dh; e += VL)
+                pack_along(f->v + head * f->v_head + (ptrdiff_t)x * f->d_pad + e, f->d_pad, v + e,
+                           a->v_at.row, a->dh - e, rows);
+        }
 }
 
 /* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into padded rows. */
@@ -110,17 +115,18 @@ static void pack_bias(const struct fused *f, int h)
         f->bias[h * f->bias_head + x] = LOG2E * bias[clamp_int(f->bias_lo + x, 0, f->n_rel - 1)];
 }
 
-/* Packing is shared out in tasks: blocks of keys, blocks of table rows, heads of the bias. */
+/* Packing is shared out in tasks: PACK keys of a sequence, PACK rows of a table, a head's bias. */
+enum { PACK = 64 };
 struct tasks {
     int key_blocks, keys, table_blocks, tables, biases;
 };
 static struct tasks tasks_of(const struct fused *f)
 {
     const struct attn *a = f->a;
-    struct tasks n = {.key_blocks = (f->K + KEYS - 1) / KEYS,
-                      .table_blocks = (f->n_rel + KEYS - 1) / KEYS};
+    struct tasks n = {.key_blocks = (f->K + PACK - 1) / PACK,
+                      .table_blocks = (f->n_rel + PACK - 1) / PACK};
 
-    n.keys = a->B * a->Hkv * n.key_blocks;
+    n.keys = a->B * n.key_blocks;
     n.tables = a->rel_k || a->rel_v ? (a->rel_head ? a->H : 1) * n.table_blocks : 0;
     n.biases = a->bias ? (a->bias_head ? a->H : 1) : 0;
     return n;
@@ -129,11 +135,11 @@ static struct tasks tasks_of(const struct fused *f)
 static void pack_task(const struct fused *f, const struct tasks *n, int t)
 {
     if (t < n->keys) {
-        const int head = t / n->key_blocks, j = t % n->key_blocks * KEYS;
-        pack_keys(f, head / f->a->Hkv, head % f->a->Hkv, j, min_int(KEYS, f->K - j));
+        const int j = t % n->key_blocks * PACK;
+        pack_keys(f, t / n->key_blocks, j, min_int(PACK, f->K - j));
     } else if (t < n->keys + n->tables) {
-        const int x = t - n->keys, r = x % n->table_blocks * KEYS;
-        pack_table(f, x / n->table_blocks, r, min_int(KEYS, f->n_rel - r));
+        const int x = t - n->keys, r = x % n->table_blocks * PACK;
+        pack_table(f, x / n->table_blocks, r, min_int(PACK, f->n_rel - r));
     } else {
         pack_bias(f, t - n->keys - n->tables);
     }

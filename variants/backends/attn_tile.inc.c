@@ -5,21 +5,20 @@
  * sequences or threads. Scores are in base 2: the factor log2 e is already in q.
  *
  * Register budget: ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32 with
- * AVX-512, 15 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of L2. */
+ * AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of L2. */
 #include "backend.h"
 #include "tile.h"
 
 #include <math.h>
 
 enum {
-    ROWS = VEC_REGISTERS == 32 ? 8 : 6,
-    COLS = VEC_REGISTERS == 32 ? 3 : 2,
-    GROUPS = 8,              /* of ROWS queries, share one pass over the keys */
-    QUERIES = GROUPS * ROWS, /* of a work item */
-    KEYS = 256,              /* of a block */
-    HEAD = 256,              /* widest head */
-    HEAD_LD = HEAD + 16,     /* not a power of two, or rows collide in L1 */
-    LD = KEYS + 3 * VL,      /* of scores and band: VL in front, 2 VL behind */
+    ROWS = VEC_REGISTERS / 4,
+    COLS = TILE_COLS,
+    QUERIES = 64,        /* of a work item, in groups of ROWS that share one pass over the keys */
+    KEYS = 256,          /* of a block */
+    HEAD = 256,          /* widest head */
+    HEAD_LD = HEAD + 16, /* not a power of two, or rows collide in L1 */
+    LD = KEYS + 3 * VL,  /* of scores and band: VL in front, 2 VL behind */
 };
 
 /* Below every score; its differences do not overflow. Row maxima start here. */
@@ -97,9 +96,10 @@ static void hide(float *s, int lo, int hi, int vectors)
         vst(s + x, never);
 }
 
-/* s = 2^(s - top) for one group, with top and sum brought up to date; alpha[r] is what the group's
- * older sums and outputs must be multiplied by. The vector behind each row becomes 0. */
-static void soften(struct work *w, int g, int vectors, float alpha[ROWS])
+/* s = 2^(s - top) for one group, with top and sum brought up to date (or begun, when fresh);
+ * alpha[r] is what the group's older sums and outputs must be multiplied by. The vector behind each
+ * row becomes 0. */
+static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
 {
     const vmask rows = vfirst(ROWS);
     float block_top[VL];
@@ -111,14 +111,14 @@ static void soften(struct work *w, int g, int vectors, float alpha[ROWS])
             x = vmax(x, vld(s + v * VL));
         block_top[r] = vmax_lanes(x);
     }
-    const vf old = vld_m(w->top + g, rows, v0());
+    const vf old = fresh ? v1(LOWEST) : vld_m(w->top + g, rows, v0());
     const vf top = vmax(old, vld_m(block_top, rows, v0()));
     vst_m(w->top + g, rows, top);
     vst_m(alpha, rows, vexp2(vsub(old, top)));
     for (int r = 0; r < ROWS; r++) {
         float *s = w->s[r] + VL;
         const vf t = v1(w->top[g + r]);
-        vf sum = vmul(vld(w->sum[g + r]), v1(alpha[r]));
+        vf sum = fresh ? v0() : vmul(vld(w->sum[g + r]), v1(alpha[r]));
         for (int v = 0; v < vectors; v++) {
             const vf e = vexp2(vsub(vld(s + v * VL), t));
             vst(s + v * VL, e);
@@ -132,9 +132,9 @@ static void soften(struct work *w, int g, int vectors, float alpha[ROWS])
 /* ---- values ------------------------------------------------------------------------------- */
 
 /* o = o alpha + p . v: C vectors of v's n rows. p_row = LD is a block of keys; LD + 1 reads p by
- * table row, a key later in each query. alpha = NULL leaves o as it is. */
-VEC_INLINE void value_tile(int C, float *o, const float *alpha, const float *p, ptrdiff_t p_row,
-                           int n, const float *v, ptrdiff_t v_row)
+ * table row, a key later in each query. A fresh o counts as 0; alpha = NULL leaves it as it is. */
+VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
+                           ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
     vf acc[ROWS][TILE_COLS];
 
@@ -142,7 +142,7 @@ VEC_INLINE void value_tile(int C, float *o, const float *alpha, const float *p, 
     for (int r = 0; r < ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        acc[r][c] = vld(o + r * HEAD_LD + c * VL);
+        acc[r][c] = fresh ? v0() : vld(o + r * HEAD_LD + c * VL);
         if (alpha)
             acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
     }
@@ -154,8 +154,8 @@ VEC_INLINE void value_tile(int C, float *o, const float *alpha, const float *p, 
         vst(o + r * HEAD_LD + c * VL, acc[r][c]);
 }
 
-VEC_INLINE void value_tiles(float *o, const float *alpha, const float *p, ptrdiff_t p_row, int n,
-                            const float *v, ptrdiff_t v_row)
+VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
+                            ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
     const int vectors = (int)(v_row / VL);
 
@@ -163,26 +163,26 @@ VEC_INLINE void value_tiles(float *o, const float *alpha, const float *p, ptrdif
         width = tile_width(vectors - at);
         switch (width) {
         case 1:
-            value_tile(1, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+            value_tile(1, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
             break;
         case 2:
-            value_tile(2, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+            value_tile(2, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
             break;
         default:
-            value_tile(COLS, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+            value_tile(COLS, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
         }
     }
 }
 
 /* v [n, v_row] by key; p is a group's block of probabilities. */
-static void add_values(float *o, const float alpha[ROWS], const float *p, int n, const float *v,
-                       ptrdiff_t v_row)
+static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int n,
+                       const float *v, ptrdiff_t v_row)
 {
-    value_tiles(o, alpha, p, LD, n, v, v_row);
+    value_tiles(fresh, o, alpha, p, LD, n, v, v_row);
 }
 
 /* v [n, v_row] by table row: query r meets row x at key x + r of the block. */
 static void add_relative_values(float *o, const float *p, int n, const float *v, ptrdiff_t v_row)
 {
-    value_tiles(o, NULL, p, LD + 1, n, v, v_row);
+    value_tiles(false, o, NULL, p, LD + 1, n, v, v_row);
 }
