@@ -118,7 +118,7 @@ const struct option_spec option_specs[] = {
     {"membind", 0, "WHERE", "local", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS,
      AT(membind), .words = membind_words,
      .doc = "local, interleave or a NUMA node"},
-    {"huge-pages", 0, "HOW", "never", PLACE, WORD, .flags = IN_CASE, AT(huge_pages),
+    {"huge-pages", 0, "HOW", "madvise", PLACE, WORD, .flags = IN_CASE, AT(huge_pages),
      .words = huge_pages_name, .doc = "never or madvise"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),

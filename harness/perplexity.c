@@ -62,16 +62,18 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
     return OK;
 }
 
-/* The options that repeat the row, for people and for the child. */
+/* The line that repeats the row; what follows the command's name is the child's order. */
+static const char EVAL[] = "eval ";
+
 static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
                      enum mem_kind kind)
 {
     char *rest = options_repro(opt), *line = NULL;
 
     CHECK(asprintf(&line,
-                   "--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
+                   "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
                    "--mem-kind %s --threads %d%s",
-                   t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
+                   EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
                    mem_kind_name[kind], t->threads, rest) > 0);
     free(rest);
     return line;
@@ -195,7 +197,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, cell.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
-    const enum status scored = child_score(&child, cell.repro, &s->setup, &why);
+    const enum status scored = child_score(&child, cell.repro + strlen(EVAL), &s->setup, &why);
     r.report = child.report;
     child_close(&child);
     if (*s->setup.stop) {

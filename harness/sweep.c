@@ -239,12 +239,15 @@ static void say_goodbye(struct sweep *w, int code)
 
 static enum status prepare(struct sweep *w, struct err *e)
 {
-    enum status st = plan_make(&w->plan, w->s.opt, e);
+    const struct options *o = w->s.opt;
+    enum status st = plan_make(&w->plan, o, e);
 
+    if (st == OK && o->ckpt && !o->corpus)
+        st = fail(e, E_USAGE, "--ckpt without a text to score  -> add --corpus FILE");
     if (st == OK && w->plan.n > 0)
         st = check_places(w, e);
     if (st == OK)
-        st = show_open(&w->s.show, w->s.opt, w->plan.n, e);
+        st = show_open(&w->s.show, o, w->plan.n, e);
     w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
     CHECK(w->seen);
     return st;

@@ -18,7 +18,7 @@
 #include "serve.h"
 
 #define TALK_HELLO "hello bench-cell/1"
-enum { TALK_LINE = 2048 };
+enum { TALK_LINE = 16384 }; /* two paths and the options around them */
 
 struct talk {
     int fd;

@@ -9,7 +9,8 @@ build=$1
 shift
 tap=$build/tests.tap
 reports=$PWD/$build/sanitizer
-rm -f "$tap" "$reports".[0-9]*
+rm -f "$reports".[0-9]*
+: >"$tap"
 
 export BENCH="$PWD/$build/bench"
 export OMP_WAIT_POLICY=passive # suites run side by side: a spinning team would starve its neighbour

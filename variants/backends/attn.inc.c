@@ -15,10 +15,10 @@
  * Where keys beyond the table's last distance share its row 0 (R < K), row 0 is subtracted from the
  * table: softmax does not see a constant along a row, and the output gets rel_v[0] once, because p
  * sums to 1. So far keys cost nothing. */
-#include "attn_pack.inc.c"
+#include "attn_tile.inc.c"
 
-#include <omp.h>
-#include <stdint.h>
+#include "attn_few.inc.c"
+#include "attn_pack.inc.c"
 
 /* ---- one work item ------------------------------------------------------------------------ */
 
@@ -241,6 +241,10 @@ static struct attn_need fused_need(const struct attn *a, int threads)
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
 {
+    if (a->L <= FEW) {
+        few_forward(a, g->threads, scratch);
+        return;
+    }
     struct fused f = layout(a, scratch);
     const struct tasks n = tasks_of(&f);
     const int packs = n.keys + n.tables + n.biases;

@@ -2,10 +2,6 @@
  *
  * What a call of fused attention prepares once for all its work items: the scratch laid out, keys,
  * values and tables packed for the kernels of attn_tile.inc.c. */
-#include "attn_tile.inc.c"
-
-#define LOG2E 0x1.715476p+0f
-#define LN2 0x1.62e43p-1f
 
 /* A call: its operands packed, and where things are. Offsets in floats. */
 struct fused {

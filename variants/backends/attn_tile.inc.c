@@ -10,6 +10,7 @@
 #include "tile.h"
 
 #include <math.h>
+#include <omp.h>
 
 enum {
     ROWS = VEC_REGISTERS / 4,
@@ -20,6 +21,9 @@ enum {
     HEAD_LD = HEAD + 16, /* not a power of two, or rows collide in L1 */
     LD = KEYS + 3 * VL,  /* of scores and band: VL in front, 2 VL behind */
 };
+
+#define LOG2E 0x1.715476p+0f
+#define LN2 0x1.62e43p-1f
 
 /* Below every score; its differences do not overflow. Row maxima start here. */
 #define LOWEST (-0x1p126f)
