@@ -125,7 +125,7 @@ hooks: ## run format and lint before each commit
 # After deps make starts again, so that the header probes above see what was installed.
 demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
 	@$(MAKE) all
-	./bench --variant xl --mem 512
+	./bench --variant xl --mem 512 --format table
 test: deps ## every suite; the last line counts
 	@$(MAKE) tests
 	@scripts/test.sh $(BUILD)

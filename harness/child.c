@@ -31,16 +31,18 @@ static void become_child(pid_t parent)
 /* Move `keep` to descriptors 3, 4, ... without stepping on one that is still to be moved. */
 static void arrange(const int *keep, int n_keep)
 {
-    enum { FIRST = 3, FAR = 100 };
+    enum { FIRST = 3, KEEP_MAX = 4 };
+    int away[KEEP_MAX];
 
-    for (int i = 0; i < n_keep; i++)
-        if (keep[i] >= 0 && dup2(keep[i], FAR + i) < 0)
+    CHECK(n_keep <= KEEP_MAX);
+    for (int i = 0; i < n_keep; i++) {
+        away[i] = keep[i] < 0 ? -1 : fcntl(keep[i], F_DUPFD_CLOEXEC, FIRST + n_keep);
+        if (keep[i] >= 0 && away[i] < 0)
             _exit(EXIT_SOME_FAILED);
+    }
     for (int i = 0; i < n_keep; i++)
-        if (keep[i] >= 0 && dup2(FAR + i, FIRST + i) < 0) /* dup2 clears close-on-exec */
+        if (away[i] >= 0 && dup2(away[i], FIRST + i) < 0) /* dup2 clears close-on-exec */
             _exit(EXIT_SOME_FAILED);
-    for (int i = 0; i < n_keep; i++)
-        close(FAR + i);
 }
 
 enum status child_exec(char *const *argv, char *const *environment, const int *keep, int n_keep,
@@ -135,7 +137,9 @@ static enum status start(struct child *c, const struct child_setup *setup, enum 
             st = fail(e, E_CHILD, "cannot start a child process: %s", strerror(errno));
     }
     close(ends[1]);
-    c->talk = (struct talk){.fd = ends[0], .patience_s = setup->patience_s, .stop = setup->stop};
+    c->talk = (struct talk){.fd = ends[0], .patience_s = setup->patience_s};
+    if (!c->cell) /* a block is waited for, a text is not */
+        c->talk.stop = setup->stop;
     if (st != OK)
         c->pid = 0;
     return st;

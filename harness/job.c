@@ -127,6 +127,7 @@ static enum status layer_bind(struct job *j, struct err *e)
     struct arena *a = &j->arena;
 
     params_place(&t->params, a);
+    params_place_packed(&t->params, &j->engine, s.B * s.L, a);
     block_attach(&t->block, &j->config, &t->params, 0, j->attn.at_layer);
     const enum status st = block_bind(&t->block, &j->engine, j->kind, s, a, e);
     if (st != OK)
@@ -145,6 +146,7 @@ static void layer_fill(struct job *j)
 
     if (j->config.pos->codes)
         j->config.pos->codes(&j->config, j->shape.L + j->shape.M, t->work.codes);
+    params_pack(&t->params, &j->engine);
     block_lower(&j->engine, &t->block, &t->work);
     if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
         fill_memory(j, &t->block, &t->work, 0, t->x);

@@ -21,7 +21,7 @@ static enum status wait_for(struct talk *t, struct err *e)
 
     do
         got = poll(&p, 1, ms);
-    while (got < 0 && errno == EINTR && !(t->stop && *t->stop > 1));
+    while (got < 0 && errno == EINTR && !(t->stop && *t->stop));
     if (got < 0)
         return fail(e, E_INTERRUPTED, "interrupted");
     if (got == 0)
@@ -63,7 +63,9 @@ enum status talk_write(struct talk *t, struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     const int len = vsnprintf(line, sizeof(line) - 1, fmt, ap);
     va_end(ap);
-    CHECK(len >= 0 && len < (int)sizeof(line) - 1);
+    if (len < 0 || len >= (int)sizeof(line) - 1)
+        return fail(e, E_CHILD, "cannot send a line of over %d characters  -> use shorter paths",
+                    TALK_LINE - 2);
     line[len] = '\n';
     /* MSG_NOSIGNAL: a dead reader is an error here, not a SIGPIPE. */
     for (size_t done = 0; done < (size_t)len + 1;) {
@@ -145,5 +147,7 @@ enum status talk_failure(const char *line, struct err *e)
 
     if (sscanf(line, "fail %d %n", &st, &at) < 1 || at == 0)
         return OK;
+    if (st <= OK || st > E_INTERRUPTED)
+        st = E_CHILD;
     return fail(e, (enum status)st, "%s", line + at);
 }

@@ -224,7 +224,7 @@ static void linear(const struct engine *g, struct rows y, struct rows x, int B, 
     for (int b = 0; b < B; b++) {
         float *dst = y.at + b * y.stride;
         g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = out, .k = in, .alpha = 1,
-                                   .a = x.at + b * x.stride, .lda = in, .b = w->data, .ldb = in,
+                                   .a = x.at + b * x.stride, .lda = in, .b = w->data, .ldb = in, .b_packed = w->packed,
                                    .c = dst, .ldc = out, .threads = g->threads});
         if (bias)
             g->ops.act(&(struct act){.y = dst, .x = dst, .bias = bias->data, .rows = rows,

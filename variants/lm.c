@@ -57,6 +57,7 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     m->kind = kind;
     m->max = max;
     params_place(&m->params, a);
+    params_place_packed(&m->params, g, max.B * max.L, a);
     for (int l = 0; l < m->c.N; l++) {
         block_attach(&m->blocks[l], &m->c, &m->params, m->at_model, m->at_block[l]);
         const enum status st = block_bind(&m->blocks[l], g, kind, max, a, e);
@@ -75,6 +76,7 @@ void lm_lower(struct lm *m, const struct engine *g)
 
     if (c->pos->codes)
         c->pos->codes(c, m->max.M + m->max.L, m->work.codes);
+    params_pack(&m->params, g);
     for (int l = 0; l < c->N; l++)
         block_lower(g, &m->blocks[l], &m->work);
 }

@@ -60,6 +60,38 @@ void params_place(struct params *p, struct arena *a)
         p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
 }
 
+/* A weight W [out,in] as the b of x W^T. */
+static struct gemm product_of(const struct param *p, int rows)
+{
+    return (struct gemm){.tb = true,
+                         .m = rows,
+                         .n = p->shape[0],
+                         .k = p->shape[1],
+                         .b = p->data,
+                         .ldb = p->shape[1]};
+}
+
+void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        const struct gemm like = product_of(w, rows);
+        if (w->init != INIT_LINEAR || w->rank != 2 || !g->packed_floats)
+            continue;
+        const size_t n = g->packed_floats(&like);
+        w->packed = n ? arena_f32(a, PART_SCRATCH, n) : NULL;
+    }
+}
+
+void params_pack(struct params *p, const struct engine *g)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->v[i].packed) {
+            const struct gemm like = product_of(&p->v[i], 0);
+            g->pack(p->v[i].packed, &like);
+        }
+}
+
 /* Linear maps keep the variance of their input, embeddings have rows of unit length before
  * emb_scale, tables and biases are small. Benchmark weights, not a training recipe: what matters is
  * that scores have a spread of about one and every term is felt by the check. */

@@ -22,6 +22,7 @@ struct param {
     enum init init;
     float init_arg; /* INIT_CONST: the value */
     float *data;
+    float *packed; /* as the backend's products like to read it; NULL = as it is */
 };
 struct params {
     struct param *v;
@@ -37,6 +38,10 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
 const struct param *params_find(const struct params *p, const char *name);
 /* Take each tensor from the arena as PART_WEIGHTS. */
 void params_place(struct params *p, struct arena *a);
+/* Take room for the packed form of every linear map, for products of up to `rows` rows, as
+ * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they change. */
+void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
+void params_pack(struct params *p, const struct engine *g);
 /* Fill by each tensor's rule; values depend on seed and name only. */
 void params_init(struct params *p, uint64_t seed);
 void params_free(struct params *p);

@@ -64,12 +64,16 @@ static void make_band(const struct item *t, int g, int r, int n)
     const int first = clamp_int(r, 0, n_rel - 1) / VL * VL, end = clamp_int(r + n, 1, n_rel);
     const int at = max_int(0, VL + first - r); /* 0: the whole band lies behind the table */
     const float *bias = t->bias ? t->bias + (r - t->f->bias_lo) : NULL; /* from row r on */
+    const int vectors = (end - first + VL - 1) / VL;
     float *band = t->w->band[0];
+    int every[TILES];
 
     for (int x = 0; x < VL + first - r; x += VL)
         for (int m = 0; m < ROWS; m++)
             vst(band + m * LD + x, bias ? vld(bias - VL + x) : v0());
-    scores(band + at, t->q2[g], d, t->rel_k + (ptrdiff_t)first * d, (end - first + VL - 1) / VL,
+    for (int x = 0; x < TILES; x++)
+        every[x] = vectors * VL;
+    scores(band + at, t->q2[g], d, t->rel_k + (ptrdiff_t)first * d, vectors, every,
            bias ? bias + (first - r) : NULL, 0);
     if (t->f->a->causal || r + n <= n_rel)
         return;
@@ -108,13 +112,17 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
     const float *start = t->bias ? t->bias + (r - t->f->bias_lo) : NULL;
     ptrdiff_t start_row = -1;
     float alpha[VL];
+    int seen[TILES]; /* keys that each tile sees, at most */
 
+    for (int x = 0; x < TILES; x++)
+        seen[x] = a->causal ? clamp_int(a->M + i + (x + 1) * TILE_ROWS - j, 0, n) : n;
     if (t->rel_k && (r + n > 1 || !t->f->far_shared)) {
         make_band(t, g, r - (ROWS - 1), vectors * VL + ROWS - 1);
         start = w->band[0] + VL + ROWS - 1;
         start_row = LD - 1;
     }
-    scores(w->s[0] + VL, w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, start, start_row);
+    scores(w->s[0] + VL, w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, seen, start,
+           start_row);
     for (int m = 0; m < ROWS; m++) {
         const int own = a->M + i + m; /* the query's own key */
         const int lo = a->window ? clamp_int(own - a->window + 1 - j, 0, vectors * VL) : 0;
@@ -123,13 +131,15 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
             hide(w->s[m] + VL, lo, hi, vectors);
     }
     soften(w, g, vectors, fresh, alpha);
-    add_values(fresh, w->o[g], alpha, w->s[0] + VL, n, t->v + (ptrdiff_t)j * t->f->d_pad,
+    add_values(fresh, w->o[g], alpha, w->s[0] + VL, seen, t->v + (ptrdiff_t)j * t->f->d_pad,
                t->f->d_pad);
     if (t->rel_v) {
         const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
         const int to = min_int(r + n, t->f->n_rel);
+        for (int x = 0; x < TILES; x++)
+            seen[x] = to - from;
         if (from < to)
-            add_relative_values(w->o[g], w->s[0] + VL + from - r, to - from,
+            add_relative_values(w->o[g], w->s[0] + VL + from - r, seen,
                                 t->rel_v + (ptrdiff_t)from * t->f->d_pad, t->f->d_pad);
         if (!a->causal)
             add_future_values(t, g, r, n);

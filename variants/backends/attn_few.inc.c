@@ -132,8 +132,13 @@ static void few_step(const struct attn *a, struct few_row *w, int b, int h, int 
         for (int y = 0; y < VL; y++)
             acc[y] = v0();
         dots(acc, w->qu, k, a->k_at.row, x, n - 1, a->dh);
-        if (a->rel_k)
-            dots(acc, w->qw, a->rel_k + h * a->rel_head, a->dh, r + x, n_rel - 1, a->dh);
+        if (a->rel_k) {
+            const float *rel = a->rel_k + h * a->rel_head;
+            const float *next = rel + (ptrdiff_t)clamp_int(r + x + FEW_KEYS, 0, n_rel - 1) * a->dh;
+            for (int e = 0; e < VL * a->dh; e += 16) /* a stream per head is too many to be seen */
+                __builtin_prefetch(next + e, 0, 2);
+            dots(acc, w->qw, rel, a->dh, r + x, n_rel - 1, a->dh);
+        }
         vst(s + x, sum_each(acc));
     }
     for (int x = 0; a->bias && x < n; x++)

@@ -4,8 +4,9 @@
  * Everything works on small blocks in a thread's own work space; nothing here knows of heads,
  * sequences or threads. Scores are in base 2: the factor log2 e is already in q.
  *
- * Register budget: ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32 with
- * AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of L2. */
+ * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
+ * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
+ * L2. */
 #include "backend.h"
 #include "tile.h"
 
@@ -13,7 +14,9 @@
 #include <omp.h>
 
 enum {
-    ROWS = VEC_REGISTERS / 4,
+    TILE_ROWS = VEC_REGISTERS / 4,
+    TILES = 2, /* above each other in a group: the second reads its operand from L1 */
+    ROWS = TILES * TILE_ROWS,
     COLS = TILE_COLS,
     QUERIES = 64,        /* of a work item, in groups of ROWS that share one pass over the keys */
     KEYS = 256,          /* of a block */
@@ -52,37 +55,46 @@ static int tile_width(int vectors)
 VEC_INLINE void score_tile(int C, float *s, const float *q, int d, const float *panel,
                            const float *start, ptrdiff_t start_row)
 {
-    vf acc[ROWS][TILE_COLS];
+    vf acc[TILE_ROWS][TILE_COLS];
 
     UNROLL
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
         acc[r][c] = start ? vld(start + r * start_row + c * VL) : v0();
-    tile_fma(ROWS, C, acc, d, q, HEAD_LD, 1, panel, VL, (ptrdiff_t)d * VL);
+    tile_fma(TILE_ROWS, C, acc, d, q, HEAD_LD, 1, panel, VL, (ptrdiff_t)d * VL);
     UNROLL
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
         vst(s + r * LD + c * VL, acc[r][c]);
 }
 
+/* A group's scores against `vectors` panels; tile t only needs its first n[t] keys. */
 static void scores(float *s, const float *q, int d, const float *panels, int vectors,
-                   const float *start, ptrdiff_t start_row)
+                   const int n[TILES], const float *start, ptrdiff_t start_row)
 {
-    for (int v = 0, n; v < vectors; v += n) {
-        const float *panel = panels + (ptrdiff_t)v * d * VL, *from = start ? start + v * VL : NULL;
+    for (int v = 0, width; v < vectors; v += width) {
+        const float *panel = panels + (ptrdiff_t)v * d * VL;
 
-        n = tile_width(vectors - v);
-        switch (n) {
-        case 1:
-            score_tile(1, s + v * VL, q, d, panel, from, start_row);
-            break;
-        case 2:
-            score_tile(2, s + v * VL, q, d, panel, from, start_row);
-            break;
-        default:
-            score_tile(COLS, s + v * VL, q, d, panel, from, start_row);
+        width = tile_width(vectors - v);
+        for (int t = 0; t < TILES; t++) {
+            const int row = t * TILE_ROWS;
+            const float *from = start ? start + row * start_row + v * VL : NULL;
+            float *to = s + row * LD + v * VL;
+            const float *q_t = q + row * HEAD_LD;
+            if (v * VL >= n[t])
+                continue;
+            switch (width) {
+            case 1:
+                score_tile(1, to, q_t, d, panel, from, start_row);
+                break;
+            case 2:
+                score_tile(2, to, q_t, d, panel, from, start_row);
+                break;
+            default:
+                score_tile(COLS, to, q_t, d, panel, from, start_row);
+            }
         }
     }
 }
@@ -140,53 +152,62 @@ static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[R
 VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
                            ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
-    vf acc[ROWS][TILE_COLS];
+    vf acc[TILE_ROWS][TILE_COLS];
 
     UNROLL
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++) {
         acc[r][c] = fresh ? v0() : vld(o + r * HEAD_LD + c * VL);
         if (alpha)
             acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
     }
-    tile_fma(ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
+    tile_fma(TILE_ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
     UNROLL
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
         vst(o + r * HEAD_LD + c * VL, acc[r][c]);
 }
 
+/* A group's outputs; tile t only needs the first n[t] rows of v. */
 VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
-                            ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
+                            ptrdiff_t p_row, const int n[TILES], const float *v, ptrdiff_t v_row)
 {
     const int vectors = (int)(v_row / VL);
 
     for (int at = 0, width; at < vectors; at += width) {
+        const float *v_at = v + at * VL;
+
         width = tile_width(vectors - at);
-        switch (width) {
-        case 1:
-            value_tile(1, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
-            break;
-        case 2:
-            value_tile(2, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
-            break;
-        default:
-            value_tile(COLS, fresh, o + at * VL, alpha, p, p_row, n, v + at * VL, v_row);
+        for (int t = 0; t < TILES; t++) {
+            const int row = t * TILE_ROWS;
+            const float *scale = alpha ? alpha + row : NULL, *p_t = p + row * p_row;
+            float *to = o + row * HEAD_LD + at * VL;
+            switch (width) {
+            case 1:
+                value_tile(1, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+                break;
+            case 2:
+                value_tile(2, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+                break;
+            default:
+                value_tile(COLS, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+            }
         }
     }
 }
 
-/* v [n, v_row] by key; p is a group's block of probabilities. */
-static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int n,
-                       const float *v, ptrdiff_t v_row)
+/* v [.., v_row] by key; p is a group's block of probabilities. */
+static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p,
+                       const int n[TILES], const float *v, ptrdiff_t v_row)
 {
     value_tiles(fresh, o, alpha, p, LD, n, v, v_row);
 }
 
-/* v [n, v_row] by table row: query r meets row x at key x + r of the block. */
-static void add_relative_values(float *o, const float *p, int n, const float *v, ptrdiff_t v_row)
+/* v [.., v_row] by table row: query r meets row x at key x + r of the block. */
+static void add_relative_values(float *o, const float *p, const int n[TILES], const float *v,
+                                ptrdiff_t v_row)
 {
     value_tiles(false, o, NULL, p, LD + 1, n, v, v_row);
 }

@@ -65,6 +65,10 @@ static const struct backend *parent_of(const struct backend *b)
 static void inherit(struct engine *g)
 {
     for (const struct backend *b = g->backend; b; b = parent_of(b)) {
+        if (!g->ops.gemm && b->ops.gemm) {
+            g->packed_floats = b->packed_floats;
+            g->pack = b->pack;
+        }
 #define X(op, type)                                                                                \
     if (!g->ops.op && b->ops.op) {                                                                 \
         g->ops.op = b->ops.op;                                                                     \
@@ -125,6 +129,16 @@ enum status engine_attn(const struct engine *g, const struct attn *a,
                 g->backend->name, refusals);
 }
 
+enum status engine_attn_backward(const struct engine *g, const struct attn_impl *impl,
+                                 struct err *e)
+{
+    if (impl->backward)
+        return OK;
+    return fail(e, E_UNSUPPORTED,
+                "backend %s has no backward pass for its attention %s  -> another backend",
+                g->backend->name, impl->name);
+}
+
 /* ---- attention: cost and size ------------------------------------------------------------- */
 
 double attn_pairs(const struct attn *a)
@@ -159,6 +173,25 @@ double attn_flop(const struct attn *a)
         per_head += table_flop(a, pairs);
     if (a->rel_v)
         per_head += table_flop(a, pairs);
+    return a->B * a->H * per_head;
+}
+
+/* Each product of a term gives two, to the query and to the table. With products per row the sum of
+ * each pair's gradient into its row is added; that of dA reads as one addition per pair. */
+static double table_grad_flop(const struct attn *a, double pairs)
+{
+    return 2 * table_flop(a, pairs) - (table_flop(a, pairs) < 2 * pairs * a->dh ? pairs : 0);
+}
+
+double attn_grad_flop(const struct attn *a)
+{
+    const double pairs = attn_pairs(a);
+    double per_head = 8 * pairs * a->dh; /* dV, dA, dQ, dK */
+
+    if (a->rel_k)
+        per_head += table_grad_flop(a, pairs);
+    if (a->rel_v)
+        per_head += table_grad_flop(a, pairs);
     return a->B * a->H * per_head;
 }
 

@@ -57,6 +57,21 @@ double attn_bytes(const struct attn *a);
  * Strides and pointers to q, k, v, o stay. */
 void attn_resize(struct attn *a, int L, int M);
 
+/* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at). d_q, d_k, d_v have the strides
+ * of q, k, v and are written, heads that share a key summed; those of the terms have the shapes and
+ * head distances of their terms and are added to, because layers, sequences and heads may share
+ * them: rows that no pair used keep what they had. NULL = not wanted. VARIANTS section 5; with
+ * g = p (dA - delta), the gradient of s, scale g is what reaches every product. */
+struct attn_grad {
+    const float *d_o;
+    float *d_q, *d_k, *d_v;
+    float *d_u, *d_w, *d_rel_k, *d_rel_v, *d_bias;
+};
+
+/* Useful FLOP of one backward call, VARIANTS 6.2: two products for each one of forward, masked pairs
+ * and the recomputed scores not counted. */
+double attn_grad_flop(const struct attn *a);
+
 /* Bytes an implementation wants besides the operands. */
 struct attn_need {
     size_t scores_bytes;  /* materialised scores */
@@ -71,6 +86,13 @@ struct attn_impl {
     struct attn_need (*need)(const struct attn *a, int threads);
     /* `scratch` is 64-byte aligned, scores_bytes + scratch_bytes long, in any state. */
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
+    /* a->o and a->lse must be what forward left; scores are computed again. Same result for any
+     * number of threads. NULL = this implementation cannot. `backward_by` names it where it is
+     * another implementation's. */
+    const char *backward_by;
+    struct attn_need (*need_backward)(const struct attn *a, int threads);
+    void (*backward)(const struct engine *g, const struct attn *a, const struct attn_grad *d,
+                     void *scratch);
 };
 
 /* ---- dense and row operations ------------------------------------------------------------- */
@@ -85,6 +107,7 @@ struct gemm {
     const float *a, *b;
     float *c;
     ptrdiff_t lda, ldb, ldc;
+    const float *b_packed; /* op(b) as the backend's pack left it, or NULL */
     int threads;
 };
 
@@ -149,6 +172,64 @@ struct nll_op {
     int threads;
 };
 
+/* ---- gradients of the row operations (VARIANTS 5) -------------------------------------------
+ *
+ * Gradients of data are written and may lie where one of the operands lies; NULL where not wanted.
+ * Gradients of weights [n] are added to; they are column sums in a fixed order, the same for any
+ * number of threads. Rows contiguous unless a distance is given. */
+
+/* d = p (d' - sum_j p_j d'_j), d' = d + rel[i][r] with r as in struct softmax: from the gradient of
+ * the probabilities to that of what softmax was given. p is 0 where masked. */
+struct softmax_grad {
+    float *d;       /* [rows, cols] in place */
+    const float *p; /* [rows, cols] */
+    ptrdiff_t ld;   /* of both */
+    int rows, cols;
+    const float *rel; /* [rows, n_rel] or NULL */
+    ptrdiff_t rel_ld;
+    int n_rel, shift;
+    int threads;
+};
+
+/* Of struct norm without add: x is its input. */
+struct norm_grad {
+    float *d_x, *d_weight, *d_bias;
+    const float *d_y, *x, *weight;
+    float *stats; /* [NORM_STATS * rows] work space */
+    int rows, n;
+    float eps;
+    int threads;
+};
+enum { NORM_STATS = 3 };
+
+/* Of y = f(x + bias): d_x = d_y f', which for ReLU is told by y. y may be NULL for ACT_NONE. */
+struct act_grad {
+    enum act_kind kind;
+    float *d_x, *d_bias;
+    const float *d_y, *y;
+    int rows, n;
+    int threads;
+};
+
+/* Of struct gate_op: d_x, d_y, d_a, d_c where the kind has x, y, a, c. */
+struct gate_grad {
+    enum gate_kind kind;
+    float *d_x, *d_y, *d_a, *d_c, *d_b;
+    const float *d_out, *x, *y, *a, *c, *b;
+    int rows, n;
+    int threads;
+};
+
+/* d_logits = scale (softmax(logits) - onehot(target)). */
+struct nll_grad {
+    float *d_logits; /* [rows, n], may be logits */
+    const float *logits;
+    const int32_t *target;
+    float scale;
+    int rows, n;
+    int threads;
+};
+
 /* One list makes the table, the names and the inheritance. X(member, argument type) */
 #define OPS(X)                                                                                     \
     X(gemm, gemm)                                                                                  \
@@ -156,7 +237,12 @@ struct nll_op {
     X(norm, norm)                                                                                  \
     X(act, act)                                                                                    \
     X(gate, gate_op)                                                                               \
-    X(nll, nll_op)
+    X(nll, nll_op)                                                                                 \
+    X(softmax_grad, softmax_grad)                                                                  \
+    X(norm_grad, norm_grad)                                                                        \
+    X(act_grad, act_grad)                                                                          \
+    X(gate_grad, gate_grad)                                                                        \
+    X(nll_grad, nll_grad)
 
 struct ops {
 #define X(op, type) void (*op)(const struct type *);
@@ -184,6 +270,10 @@ struct backend {
      * ISA level of its kernels; may be NULL. */
     const char *(*core)(void);
     const char *(*config)(void);
+    /* Optional, with ops.gemm: keep a constant b in the order that the kernel reads it. packed_floats
+     * is the room that op(b) of products like this one takes, 0 where there is nothing to gain. */
+    size_t (*packed_floats)(const struct gemm *like);
+    void (*pack)(float *dst, const struct gemm *like);
     enum isa (*core_isa)(void);
     struct ops ops;                      /* NULL members are inherited */
     const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
@@ -204,6 +294,8 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
+    size_t (*packed_floats)(const struct gemm *like); /* of the backend that gives gemm; or NULL */
+    void (*pack)(float *dst, const struct gemm *like);
     const char *impl; /* only this attention implementation; NULL = the first that accepts */
     int threads;
     enum isa isa; /* level of the kernels that dominate its time: the CSV's isa_used */
@@ -216,5 +308,9 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
 /* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
 enum status engine_attn(const struct engine *g, const struct attn *a,
                         const struct attn_impl **impl, struct err *e);
+
+/* OK if `impl`, chosen by engine_attn, can run backward; else E_UNSUPPORTED naming it. */
+enum status engine_attn_backward(const struct engine *g, const struct attn_impl *impl,
+                                 struct err *e);
 
 #endif

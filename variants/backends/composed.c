@@ -16,69 +16,63 @@
 #include <omp.h>
 #include <string.h>
 
-enum {
-    ROW_BLOCK = 128, /* rows of scores at a time: 128 x K floats stay near the L2 cache */
-    PAD = 16,        /* floats behind a row, so that rows are not a power of two apart */
-};
-
 /* ---- work space --------------------------------------------------------------------------- */
 
-struct space {
-    float *s; /* [block, ld] scores */
-    float *g; /* [block, g_ld] scores against the table, or weights per table row */
-    float *q; /* [block, dh] q + u, then q + w */
-};
+int composed_rows(const struct attn *a)
+{
+    enum { ROW_BLOCK = 128 }; /* 128 x K floats of scores stay near the L2 cache */
 
-static int block_rows(const struct attn *a) { return min_int(a->L, ROW_BLOCK); }
+    return min_int(a->L, ROW_BLOCK);
+}
+
+enum { PAD = 16 }; /* floats behind a row, so that rows are not a power of two apart */
 
 static ptrdiff_t row_floats(int n) { return (ptrdiff_t)round_up((size_t)n, PAD) + PAD; }
 
-static ptrdiff_t score_ld(const struct attn *a) { return row_floats(a->M + a->L); }
+ptrdiff_t composed_query_ld(const struct attn *a)
+{
+    return (ptrdiff_t)round_up((size_t)a->dh, PAD);
+}
 
-static ptrdiff_t table_ld(const struct attn *a)
+ptrdiff_t composed_score_ld(const struct attn *a) { return row_floats(a->M + a->L); }
+
+ptrdiff_t composed_table_ld(const struct attn *a)
 {
     return a->rel_k || a->rel_v ? row_floats(a->R + a->Rf) : 0;
 }
 
 static size_t space_floats(const struct attn *a)
 {
-    const size_t rows = (size_t)block_rows(a);
+    const size_t rows = (size_t)composed_rows(a);
 
-    return rows * (size_t)table_ld(a) + rows * round_up((size_t)a->dh, PAD);
+    return rows * (size_t)composed_table_ld(a) + rows * (size_t)composed_query_ld(a);
 }
 
 static struct attn_need need(const struct attn *a, int threads)
 {
-    const size_t rows = (size_t)block_rows(a), n = (size_t)threads;
+    const size_t rows = (size_t)composed_rows(a), n = (size_t)threads;
 
     return (struct attn_need){
-        .scores_bytes = n * rows * (size_t)score_ld(a) * sizeof(float),
+        .scores_bytes = n * rows * (size_t)composed_score_ld(a) * sizeof(float),
         .scratch_bytes = n * space_floats(a) * sizeof(float),
     };
 }
 
 static struct space space_of(const struct attn *a, int threads, int thread, void *scratch)
 {
-    const ptrdiff_t rows = block_rows(a), scores = rows * score_ld(a);
+    const ptrdiff_t rows = composed_rows(a), scores = rows * composed_score_ld(a);
     float *rest = (float *)scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
 
     return (struct space){
-        .s = (float *)scratch + thread * scores, .g = rest, .q = rest + rows * table_ld(a)};
+        .s = (float *)scratch + thread * scores, .g = rest, .q = rest + rows * composed_table_ld(a)};
 }
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
-struct block_at {
-    int b, h, i0, n;  /* sequence, head, first query, queries */
-    int j0, cols;     /* first key that any row sees, keys up to the last one's */
-    int r0, n_rel;    /* table rows that the block's distances use */
-};
-
-static struct block_at locate(const struct attn *a, int item, int n_blocks)
+struct block_at composed_locate(const struct attn *a, int b, int h, int block)
 {
-    const int rows = block_rows(a), K = a->M + a->L, heads = a->B * a->H;
-    const int block = n_blocks - 1 - item / heads; /* the longest first */
-    struct block_at at = {.b = item % heads / a->H, .h = item % a->H, .i0 = block * rows};
+    const int rows = composed_rows(a), K = a->M + a->L;
+    struct block_at at = {.b = b, .h = h, .i0 = block * rows};
 
     at.n = min_int(rows, a->L - at.i0);
     at.j0 = a->window ? max_int(0, a->M + at.i0 - a->window + 1) : 0;
@@ -88,6 +82,8 @@ static struct block_at locate(const struct attn *a, int item, int n_blocks)
     at.r0 = clamp_int(at.j0 + a->R - 1 - a->M - last, 0, max_int(0, all - 1));
     const int r1 = clamp_int(at.j0 + at.cols + a->R - 1 - a->M - at.i0, at.r0 + 1, max_int(1, all));
     at.n_rel = all ? r1 - at.r0 : 0;
+    at.shift = at.j0 + a->R - 1 - a->M - at.i0 - at.r0;
+    at.kv = h / (a->H / a->Hkv);
     return at;
 }
 
@@ -99,32 +95,37 @@ static void add_vector(float *dst, ptrdiff_t ld, const float *q, ptrdiff_t q_ld,
             dst[i * ld + e] = q[i * q_ld + e] + add[e];
 }
 
+const float *composed_queries(const struct attn *a, const struct block_at *at, const float *add,
+                              float *work, ptrdiff_t *ld)
+{
+    const float *q = a->q + at->b * a->q_at.batch + at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh;
+
+    *ld = a->q_at.row;
+    if (!add)
+        return q;
+    *ld = composed_query_ld(a);
+    add_vector(work, *ld, q, a->q_at.row, add + (ptrdiff_t)at->h * a->dh, at->n, a->dh);
+    return work;
+}
+
 /* dst [n, cols] = scale (q + add) keys^T */
 static void scores(const struct engine *g, const struct attn *a, const struct block_at *at,
                    const float *add, const float *keys, ptrdiff_t key_ld, int cols, float *dst,
                    ptrdiff_t ld, float *work)
 {
-    const float *q = a->q + at->b * a->q_at.batch + at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh;
-    ptrdiff_t q_ld = a->q_at.row;
+    ptrdiff_t q_ld;
+    const float *q = composed_queries(a, at, add, work, &q_ld);
 
-    if (add) {
-        const ptrdiff_t work_ld = (ptrdiff_t)round_up((size_t)a->dh, PAD);
-        add_vector(work, work_ld, q, q_ld, add + (ptrdiff_t)at->h * a->dh, at->n, a->dh);
-        q = work;
-        q_ld = work_ld;
-    }
     g->ops.gemm(&(struct gemm){.tb = true, .m = at->n, .n = cols, .k = a->dh, .alpha = a->scale,
                                .a = q, .lda = q_ld, .b = keys, .ldb = key_ld, .c = dst, .ldc = ld,
                                .threads = 1});
 }
 
-/* W[i][r] = sum of p[i][j] over the keys whose table row is r0 + r. Inside the table each key has a
- * row of its own: a copy. The keys beyond either end share the end's row: a sum. */
-static void sum_by_row(const struct attn *a, const struct block_at *at, const float *p,
-                       ptrdiff_t ld, float *w, ptrdiff_t w_ld)
+void composed_sum_by_row(const struct attn *a, const struct block_at *at, const float *p,
+                         ptrdiff_t ld, float *w, ptrdiff_t w_ld)
 {
     for (int i = 0; i < at->n; i++) {
-        const int shift = at->j0 + a->R - 1 - a->M - (at->i0 + i) - at->r0; /* row = j + shift */
+        const int shift = at->shift - i;                             /* row = j + shift */
         const int first = clamp_int(1 - shift, 0, at->cols);         /* row 1 */
         const int last = clamp_int(at->n_rel - 1 - shift, first, at->cols); /* row n_rel-1 */
         const float *p_i = p + i * ld;
@@ -143,14 +144,11 @@ static void sum_by_row(const struct attn *a, const struct block_at *at, const fl
     }
 }
 
-static void run_block(const struct engine *g, const struct attn *a, const struct block_at *at,
-                      const struct space *sp)
+void composed_probabilities(const struct engine *g, const struct attn *a, const struct block_at *at,
+                            const struct space *sp, float *lse)
 {
-    const int kv = at->h / (a->H / a->Hkv);
-    const float *k = a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)kv * a->dh;
-    const float *v = a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)kv * a->dh;
-    float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
-    const ptrdiff_t ld = score_ld(a), g_ld = table_ld(a);
+    const float *k = a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
 
     scores(g, a, at, a->u, k, a->k_at.row, at->cols, sp->s, ld, sp->q);
@@ -169,15 +167,27 @@ static void run_block(const struct engine *g, const struct attn *a, const struct
         .rel_ld = g_ld,
         .bias = a->bias ? a->bias + at->h * a->bias_head + at->r0 : NULL,
         .n_rel = at->n_rel,
-        .shift = at->j0 + a->R - 1 - a->M - at->i0 - at->r0,
-        .lse = a->lse ? a->lse + ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 : NULL,
+        .shift = at->shift,
+        .lse = lse,
         .threads = 1,
     });
+}
+
+static void run_block(const struct engine *g, const struct attn *a, const struct block_at *at,
+                      const struct space *sp)
+{
+    const float *v = a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * a->dh;
+    float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
+    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
+    const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
+    float *lse = a->lse ? a->lse + ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 : NULL;
+
+    composed_probabilities(g, a, at, sp, lse);
     g->ops.gemm(&(struct gemm){.m = at->n, .n = a->dh, .k = at->cols, .alpha = 1, .a = sp->s,
                                .lda = ld, .b = v, .ldb = a->v_at.row, .c = o, .ldc = a->o_at.row,
                                .threads = 1});
     if (a->rel_v) {
-        sum_by_row(a, at, sp->s, ld, sp->g, g_ld);
+        composed_sum_by_row(a, at, sp->s, ld, sp->g, g_ld);
         g->ops.gemm(&(struct gemm){.m = at->n, .n = a->dh, .k = at->n_rel, .alpha = 1, .beta = 1,
                                    .a = sp->g, .lda = g_ld, .b = a->rel_v + table, .ldb = a->dh,
                                    .c = o, .ldc = a->o_at.row, .threads = 1});
@@ -194,12 +204,14 @@ static bool accepts(const struct attn *a, const char **why_not)
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    const int n_blocks = (a->L + block_rows(a) - 1) / block_rows(a);
+    const int n_blocks = (a->L + composed_rows(a) - 1) / composed_rows(a);
     const int items = a->B * a->H * n_blocks;
 
 #pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads) if (g->threads > 1)
     for (int item = 0; item < items; item++) {
-        const struct block_at at = locate(a, item, n_blocks);
+        const int heads = a->B * a->H, block = n_blocks - 1 - item / heads; /* longest first */
+        const struct block_at at =
+            composed_locate(a, item % heads / a->H, item % a->H, block);
         const struct space sp = space_of(a, g->threads, omp_get_thread_num(), scratch);
         run_block(g, a, &at, &sp);
     }
@@ -210,4 +222,6 @@ const struct attn_impl attn_composed = {
     .accepts = accepts,
     .need = need,
     .forward = forward,
+    .need_backward = composed_need_backward,
+    .backward = composed_backward,
 };

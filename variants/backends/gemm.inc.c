@@ -110,18 +110,44 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
 /* First row of tile t of n that share m rows evenly. */
 static int share(int m, int t, int n) { return (int)((int64_t)m * t / n); }
 
-/* c[i0..i1) [j0..j1), the whole of k. */
+/* Packed b as a whole: steps of k one after the other, each in slivers of the padded width. */
+static int padded(int n) { return (n + NR - 1) / NR * NR; }
+
+static int k_steps(int k) { return max_int(1, (k + KC - 1) / KC); }
+
+static size_t gemm_packed_floats(const struct gemm *g)
+{
+    if (g->m <= FEW_ROWS && g->tb)
+        return 0;
+    return (size_t)g->k * (size_t)padded(g->n) + NR;
+}
+
+static void gemm_pack(float *dst, const struct gemm *g)
+{
+    const int steps = k_steps(g->k);
+
+    for (int s = 0; s < steps; s++) {
+        const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
+        pack_b(dst + (ptrdiff_t)p * padded(g->n), g, p, k, 0, g->n);
+    }
+}
+
+/* c[i0..i1) [j0..j1), the whole of k; j0 is a multiple of NR where b is packed. */
 static void gemm_part(const struct gemm *g, int i0, int i1, int j0, int j1)
 {
     _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
-    const int steps = max_int(1, (g->k + KC - 1) / KC);
+    const int steps = k_steps(g->k);
 
     for (int j = j0; j < j1; j += NC) {
         const int n = min_int(NC, j1 - j);
         for (int s = 0; s < steps; s++) {
             const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
             const float beta = s == 0 ? g->beta : 1.0f;
-            pack_b(b, g, p, k, j, n);
+            const float *slivers = b;
+            if (g->b_packed)
+                slivers = g->b_packed + (ptrdiff_t)p * padded(g->n) + (ptrdiff_t)j * k;
+            else
+                pack_b(b, g, p, k, j, n);
             for (int i = i0; i < i1; i += MC) {
                 const int m = min_int(MC, i1 - i), tiles = (m + MR - 1) / MR;
                 for (int t = 0; t < tiles; t++)
@@ -131,7 +157,7 @@ static void gemm_part(const struct gemm *g, int i0, int i1, int j0, int j1)
                     for (int t = 0; t < tiles; t++) {
                         const int r = share(m, t, tiles);
                         gemm_tile_any(share(m, t + 1, tiles) - r, g, k, beta, a + r * k,
-                                      b + (ptrdiff_t)c * k, g->c + (i + r) * g->ldc + j + c,
+                                      slivers + (ptrdiff_t)c * k, g->c + (i + r) * g->ldc + j + c,
                                       min_int(NR, n - c));
                     }
             }
@@ -215,12 +241,13 @@ static int grid_rows(int m, int n, int threads)
     return best;
 }
 
-/* Part t of the grid; columns are shared out in whole vectors. */
+/* Part t of the grid; columns are shared out in whole vectors, or slivers where b is packed. */
 static void gemm_grid(const struct gemm *g, bool few, int rows, int cols, int t)
 {
-    const int r = t / cols, c = t % cols, vectors = (g->n + VL - 1) / VL;
-    const int j0 = share(vectors, c, cols) * VL;
-    const int j1 = min_int(share(vectors, c + 1, cols) * VL, g->n);
+    const int r = t / cols, c = t % cols, unit = g->b_packed ? NR : VL;
+    const int units = (g->n + unit - 1) / unit;
+    const int j0 = share(units, c, cols) * unit;
+    const int j1 = min_int(share(units, c + 1, cols) * unit, g->n);
 
     if (few)
         gemm_few(g, j0, j1);

@@ -6,3 +6,7 @@
 #include "simd.h"
 
 void gemm_avx2(const struct gemm *g) { gemm(g); }
+
+size_t gemm_packed_floats_avx2(const struct gemm *like) { return gemm_packed_floats(like); }
+
+void gemm_pack_avx2(float *dst, const struct gemm *like) { gemm_pack(dst, like); }

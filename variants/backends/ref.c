@@ -2,7 +2,7 @@
  *
  * The judge of all others. Reads like the equations: double accumulators, no blocking, no tricks.
  * Threads share out whole rows, or (sequence, head) pairs, so results do not depend on them. */
-#include "backend.h"
+#include "ref.h"
 
 #include <math.h>
 #include <omp.h>
@@ -159,50 +159,60 @@ static void nll_ref(const struct nll_op *o)
 
 /* ---- attention ---------------------------------------------------------------------------- */
 
-/* One query row of backend.h's equation; s [K] is work space. */
-static void attend_row(const struct attn *a, int b, int h, int i, double *s)
+void ref_probabilities(const struct attn *a, int b, int h, int i, struct ref_row *row)
 {
-    const int K = a->M + a->L, n_rows = a->R + a->Rf;
     const int kv = h / (a->H / a->Hkv);
     const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
     const float *u = a->u ? a->u + (ptrdiff_t)h * a->dh : NULL;
     const float *w = a->w ? a->w + (ptrdiff_t)h * a->dh : NULL;
-    const int hi = a->causal ? a->M + i + 1 : K;
-    const int lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
-    double max = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0, *p = row->p;
 
-    for (int j = lo; j < hi; j++) {
+    row->lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
+    row->hi = a->causal ? a->M + i + 1 : a->M + a->L;
+    for (int j = row->lo; j < row->hi; j++) {
         const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
-        const int r = n_rows ? clamp_int(j + a->R - 1 - a->M - i, 0, n_rows - 1) : 0;
+        const int r = ref_table_row(a, i, j);
         const float *rel = a->rel_k ? a->rel_k + h * a->rel_head + (ptrdiff_t)r * a->dh : NULL;
         double x = 0;
         for (int e = 0; e < a->dh; e++)
             x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)k[e];
         for (int e = 0; rel && e < a->dh; e++)
             x += ((double)q[e] + (w ? (double)w[e] : 0)) * (double)rel[e];
-        s[j] = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
-        if (s[j] > max || isnan(s[j]))
-            max = s[j];
+        p[j] = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
+        if (p[j] > max || isnan(p[j]))
+            max = p[j];
     }
-    for (int j = lo; j < hi; j++) {
-        s[j] = exp(s[j] - max);
-        sum += s[j];
+    for (int j = row->lo; j < row->hi; j++) {
+        p[j] = exp(p[j] - max);
+        sum += p[j];
     }
+    for (int j = row->lo; j < row->hi; j++)
+        p[j] /= sum;
+    row->lse = max + log(sum);
+}
+
+/* One query row of backend.h's equation; s [K] is work space. */
+static void attend_row(const struct attn *a, int b, int h, int i, double *s)
+{
+    const int kv = h / (a->H / a->Hkv);
     float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+    struct ref_row row = {.p = s};
+
+    ref_probabilities(a, b, h, i, &row);
     for (int e = 0; e < a->dh; e++) {
         double out = 0;
-        for (int j = lo; j < hi; j++) {
+        for (int j = row.lo; j < row.hi; j++) {
             const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * a->dh;
-            const int r = n_rows ? clamp_int(j + a->R - 1 - a->M - i, 0, n_rows - 1) : 0;
+            const ptrdiff_t r = ref_table_row(a, i, j);
             double value = (double)v[e];
             if (a->rel_v)
-                value += (double)a->rel_v[h * a->rel_head + (ptrdiff_t)r * a->dh + e];
-            out += s[j] * value;
+                value += (double)a->rel_v[h * a->rel_head + r * a->dh + e];
+            out += row.p[j] * value;
         }
-        o[e] = (float)(out / sum);
+        o[e] = (float)out;
     }
     if (a->lse)
-        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)(max + log(sum));
+        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)row.lse;
 }
 
 static bool accepts_all(const struct attn *a, const char **why_not)
@@ -235,6 +245,8 @@ static const struct attn_impl attn_ref = {
     .accepts = accepts_all,
     .need = need_ref,
     .forward = forward_ref,
+    .need_backward = ref_need_backward,
+    .backward = ref_backward,
 };
 
 static const struct attn_impl *const attn_list[] = {&attn_ref, NULL};
@@ -247,6 +259,11 @@ const struct backend backend_ref = {
             .norm = norm_ref,
             .act = act_ref,
             .gate = gate_ref,
-            .nll = nll_ref},
+            .nll = nll_ref,
+            .softmax_grad = softmax_grad_ref,
+            .norm_grad = norm_grad_ref,
+            .act_grad = act_grad_ref,
+            .gate_grad = gate_grad_ref,
+            .nll_grad = nll_grad_ref},
     .attn = attn_list,
 };

@@ -11,6 +11,8 @@
 extern const struct attn_impl attn_fused_avx2;
 
 void gemm_avx2(const struct gemm *g);
+size_t gemm_packed_floats_avx2(const struct gemm *like);
+void gemm_pack_avx2(float *dst, const struct gemm *like);
 void softmax_avx2(const struct softmax *o);
 void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
@@ -20,6 +22,8 @@ void nll_avx2(const struct nll_op *o);
 extern const struct attn_impl attn_fused_avx512;
 
 void gemm_avx512(const struct gemm *g);
+size_t gemm_packed_floats_avx512(const struct gemm *like);
+void gemm_pack_avx512(float *dst, const struct gemm *like);
 void softmax_avx512(const struct softmax *o);
 void norm_avx512(const struct norm *o);
 void act_avx512(const struct act *o);

@@ -23,12 +23,12 @@ static void relu_forward(const struct engine *g, const struct config *c, const s
                          float *y, const float *x, int rows, float *hidden, const float **bias)
 {
     g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->F, .k = c->D, .alpha = 1, .a = x,
-                               .lda = c->D, .b = w[W1].data, .ldb = c->D, .c = hidden, .ldc = c->F,
+                               .lda = c->D, .b = w[W1].data, .ldb = c->D, .b_packed = w[W1].packed, .c = hidden, .ldc = c->F,
                                .threads = g->threads});
     g->ops.act(&(struct act){.kind = ACT_RELU, .y = hidden, .x = hidden, .bias = w[B1].data,
                              .rows = rows, .n = c->F, .threads = g->threads});
     g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->D, .k = c->F, .alpha = 1,
-                               .a = hidden, .lda = c->F, .b = w[W2].data, .ldb = c->F, .c = y,
+                               .a = hidden, .lda = c->F, .b = w[W2].data, .ldb = c->F, .b_packed = w[W2].packed, .c = y,
                                .ldc = c->D, .threads = g->threads});
     *bias = w[B2].data;
 }

@@ -9,7 +9,7 @@ static void project(const struct engine *g, const struct config *c, const struct
                     float *dst, const float *src, int rows, float beta)
 {
     g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->D, .k = c->D, .alpha = 1,
-                               .beta = beta, .a = src, .lda = c->D, .b = w->data, .ldb = c->D,
+                               .beta = beta, .a = src, .lda = c->D, .b = w->data, .ldb = c->D, .b_packed = w->packed,
                                .c = dst, .ldc = c->D, .threads = g->threads});
 }
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * See program.h. */
+#include "program.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- starting ----------------------------------------------------------------------------- */
+
+static void forget_settings(void)
+{
+    for (char **v = environ; *v;) {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+        if (strncmp(name, "BENCH_", 6) == 0 || strcmp(name, "NO_COLOR") == 0 ||
+            strcmp(name, "CI") == 0 || strcmp(name, "TERM") == 0)
+            unsetenv(name); /* moves the next one here */
+        else
+            v++;
+    }
+}
+
+static void become_shell(const char *folder, const char *line, const struct program *p)
+{
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    forget_settings();
+    if (chdir(folder) == 0 && dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 &&
+        dup2(p->err, 2) == 2)
+        execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(126);
+}
+
+static struct program start_shell(const char *folder, const char *line)
+{
+    struct program p = {.out = memfd_create("stdout", MFD_CLOEXEC),
+                        .err = memfd_create("stderr", MFD_CLOEXEC)};
+
+    cr_assert_not_null(getenv("BENCH"), "BENCH must name the program under test");
+    cr_assert(p.out >= 0 && p.err >= 0);
+    p.pid = fork();
+    cr_assert(p.pid >= 0);
+    if (p.pid == 0)
+        become_shell(folder, line, &p);
+    setpgid(p.pid, p.pid);
+    return p;
+}
+
+static struct bytes all_of(int fd)
+{
+    const off_t n = lseek(fd, 0, SEEK_END);
+    struct bytes b = {.data = calloc((size_t)n + 1, 1), .n = (size_t)n};
+
+    cr_assert(b.data && pread(fd, b.data, b.n, 0) == n);
+    return b;
+}
+
+struct ran finish_bench(struct program *p)
+{
+    struct ran r;
+    int how = 0;
+
+    while (waitpid(p->pid, &how, 0) < 0)
+        cr_assert_eq(errno, EINTR);
+    r.code = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+    r.out = all_of(p->out);
+    r.err = all_of(p->err);
+    close(p->out);
+    close(p->err);
+    return r;
+}
+
+struct ran run_shell(const char *folder, const char *line)
+{
+    struct program p = start_shell(folder, line);
+
+    return finish_bench(&p);
+}
+
+static char *exec_line(const char *fmt, va_list ap)
+{
+    char *words = NULL, *line = NULL;
+
+    cr_assert(vasprintf(&words, fmt, ap) >= 0);
+    cr_assert(asprintf(&line, "exec \"$BENCH\" %s", words) >= 0);
+    free(words);
+    return line;
+}
+
+struct program start_bench(const char *folder, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *line = exec_line(fmt, ap);
+    va_end(ap);
+    const struct program p = start_shell(folder, line);
+    free(line);
+    return p;
+}
+
+struct ran run_bench(const char *folder, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *line = exec_line(fmt, ap);
+    va_end(ap);
+    const struct ran r = run_shell(folder, line);
+    free(line);
+    return r;
+}
+
+void ran_free(struct ran *r)
+{
+    free(r->out.data);
+    free(r->err.data);
+}
+
+/* ---- watching ----------------------------------------------------------------------------- */
+
+bool wait_for_text(const struct program *p, const char *text)
+{
+    enum { STEP_MS = 2, PATIENCE_MS = 30000 };
+    bool ended = false;
+
+    for (int ms = 0; ms < PATIENCE_MS; ms += STEP_MS) {
+        struct bytes b = all_of(p->err);
+        const bool found = strstr(b.data, text) != NULL;
+        free(b.data);
+        if (found || ended)
+            return found;
+        siginfo_t info = {0};
+        waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+        ended = info.si_pid == p->pid; /* look once more at what it said last */
+        nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    }
+    return false;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512] = "";
+    int parent = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return 0;
+    const size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+int children_of(pid_t pid, pid_t *out, int max)
+{
+    DIR *proc = opendir("/proc");
+    int n = 0;
+
+    cr_assert_not_null(proc);
+    for (const struct dirent *d; (d = readdir(proc)) && n < max;) {
+        const pid_t candidate = (pid_t)atoi(d->d_name);
+        if (candidate > 0 && parent_of(candidate) == pid)
+            out[n++] = candidate;
+    }
+    closedir(proc);
+    return n;
+}
+
+/* ---- expecting ---------------------------------------------------------------------------- */
+
+void expect_exit(const struct ran *r, int code)
+{
+    cr_assert_eq(r->code, code, "exit code %d instead of %d, stderr:\n%.2000s", r->code, code,
+                 r->err.data);
+}
+
+void expect_said(const struct ran *r, const char *text)
+{
+    cr_assert(strstr(r->err.data, text), "stderr lacks \"%s\":\n%.2000s", text, r->err.data);
+}
+
+struct rows must_read(const char *folder, const char *run, enum table_id id)
+{
+    char path[FILE_PATH];
+    struct rows rows;
+    struct err e;
+
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, run, tables[id].file);
+    const enum status st = table_read(&rows, &tables[id], path, &e);
+    cr_assert_eq(st, OK, "%s", e.msg);
+    return rows;
+}
+
+int count_status(const struct rows *latency, const char *status)
+{
+    const struct latency_row *row = latency->row;
+    int n = 0;
+
+    for (size_t i = 0; i < latency->n; i++)
+        n += strcmp(row[i].status, status) == 0;
+    return n;
+}
