@@ -48,7 +48,7 @@ endif
 ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
-SKIP += variants/backends/onednn.c
+SKIP += variants/backends/onednn.c variants/backends/onednn_%.c
 LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn:libdnnl-dev)
 endif
 ifeq ($(HAVE_ZSTD),1)

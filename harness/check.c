@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "golden.h"
 #include "job.h"
+#include "op_bench.h"
 #include "result.h"
 
 #include <dirent.h>
@@ -175,6 +176,9 @@ static void check_backend(struct check *c, const struct backend *b)
     } else {
         check_shapes(c, b, THREADS);
     }
+    /* In checkasm's spirit: nothing is timed once something failed. */
+    if (c->opt->bench && c->p->tally.failed == 0)
+        op_bench(b);
     fflush(stdout);
 }
 
@@ -192,7 +196,9 @@ static void check_apart(struct check *c, const struct backend *b)
         ;
     if (pid < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
         printf("FAILED   %-9s %s: %s\n", b->name, c->p->now,
-               pid < 0 ? "no process" : sigdescr_np(WTERMSIG(how)));
+               pid < 0             ? "no process"
+               : WIFSIGNALED(how) ? sigdescr_np(WTERMSIG(how))
+                                   : "its process ended early");
         c->p->tally.failed++;
     }
 }

@@ -32,6 +32,7 @@ int cmd_check(struct options *opt);
 int cmd_eval(struct options *opt);
 int cmd_rerun(struct options *opt);
 int cmd_topo(struct options *opt);
+int cmd_doctor(struct options *opt);
 int cmd_cell(struct options *opt); /* hidden: one measuring child */
 int cmd_peak(struct options *opt); /* hidden: measures the machine's peaks in a child */
 

@@ -11,6 +11,7 @@
 #include "human.h"
 #include "rundir.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,12 +49,14 @@ static void set_status(struct member *m, enum row_status status, const char *det
     text_put(m->result->detail, sizeof(m->result->detail), detail);
 }
 
-static void drop(struct member *m, enum status st, const char *detail)
+/* A child that dies after the user's Ctrl-C died because of it: it may share the terminal. */
+static void drop(const struct group *g, struct member *m, enum status st, const char *detail)
 {
-    const enum row_status status = st == E_NOMEM         ? ROW_SKIPPED
-                                   : st == E_INTERRUPTED ? ROW_INTERRUPTED
-                                   : strstr(detail, "is silent for") ? ROW_TIMEOUT
-                                                                     : ROW_FAILED;
+    const bool cannot = st == E_NOMEM || st == E_UNSUPPORTED;
+    const enum row_status status = st == E_INTERRUPTED || *g->setup->stop ? ROW_INTERRUPTED
+                                   : cannot                               ? ROW_SKIPPED
+                                   : strstr(detail, "is silent for")      ? ROW_TIMEOUT
+                                                                          : ROW_FAILED;
     set_status(m, status, detail);
     m->alive = false;
 }
@@ -154,7 +157,7 @@ static void place(struct group *g, struct member *m)
     const enum status st = child_place(&m->child, &why);
 
     if (st != OK)
-        drop(m, st, why.msg);
+        drop(g, m, st, why.msg);
     else if (role_of(g, m) == ROLE_COMPARE)
         judge(m);
 }
@@ -174,7 +177,7 @@ static void ensure_reference(struct group *g, struct member *m)
     else if (make_reference(g, m, &why) == OK)
         g->made[m->problem] = true;
     else
-        drop(m, E_CHILD, why.msg);
+        drop(g, m, E_CHILD, why.msg);
 }
 
 /* Place and check the members of a part; a maker is placed when its first reader needs it. */
@@ -265,7 +268,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
         struct member *m = &g->m[member[i]];
         m->result->outcome = out[i];
         if (out[i].stop == STOP_FAILED)
-            drop(m, out[i].status, out[i].err.msg);
+            drop(g, m, out[i].status, out[i].err.msg);
         else if (out[i].stop == STOP_INTERRUPTED)
             set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
     }
@@ -341,25 +344,30 @@ static enum status run_parts(struct group *g, struct err *e)
 
 /* ---- the group ---------------------------------------------------------------------------- */
 
+static void start_one(struct group *g, struct member *m)
+{
+    int *reference = &g->reference[m->problem];
+    enum status st = OK;
+    struct err why;
+
+    utc_text(m->result->started_at_utc, time(NULL));
+    if (*reference < 0)
+        *reference = memfd_create("reference", MFD_CLOEXEC);
+    if (*reference < 0)
+        st = fail(&why, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
+    if (st == OK)
+        st = child_open(&m->child, m->result->cell, g->setup, role_of(g, m), *reference, &why);
+    m->alive = true;
+    if (st != OK)
+        drop(g, m, st, why.msg);
+    else if (strcmp(m->child.report.cpu, g->setup->cpu) != 0)
+        drop(g, m, E_CHILD, "the child sees another CPU than its parent  -> --isolate fork");
+}
+
 static enum status start_all(struct group *g, struct err *e)
 {
-    for (int i = 0; i < g->n_problems; i++) {
-        g->reference[i] = memfd_create("reference", MFD_CLOEXEC);
-        if (g->reference[i] < 0)
-            return fail(e, E_NOMEM, "no memory file for a reference output");
-    }
-    for (int i = 0; i < g->n && !*g->setup->stop; i++) {
-        struct member *m = &g->m[i];
-        struct err why;
-        utc_text(m->result->started_at_utc, time(NULL));
-        const enum status st = child_open(&m->child, m->result->cell, g->setup, role_of(g, m),
-                                          g->reference[m->problem], &why);
-        m->alive = true;
-        if (st != OK)
-            drop(m, st, why.msg);
-        else if (strcmp(m->child.report.cpu, g->setup->cpu) != 0)
-            drop(m, E_CHILD, "the child sees another CPU than its parent  -> --isolate fork");
-    }
+    for (int i = 0; i < g->n && !*g->setup->stop; i++)
+        start_one(g, &g->m[i]);
     return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 

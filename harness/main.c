@@ -24,13 +24,14 @@ static const struct command {
     {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
     {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
     {"topo", cmd_topo, NULL, 0, "the machine, the pin plan; --roofline measures its peaks"},
+    {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to mend"},
     {"cell", cmd_cell, "WORD", INT_MAX, NULL},
     {"peak", cmd_peak, "WORD", INT_MAX, NULL},
 };
 
 /* Part of the command line's design, still to come. */
 static const char *const later[] = {"train", "compare", "gate",   "baseline",
-                                    "plot",  "report",  "doctor", "merge"};
+                                    "plot",  "report",  "merge"};
 
 static const struct command *find_command(const char *name, struct err *e)
 {

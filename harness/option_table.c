@@ -151,6 +151,8 @@ const struct option_spec option_specs[] = {
      .only = " eval sweep list ", .doc = "eval, sweep: text to score"},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX,
      .only = " eval sweep list ", .doc = "eval, sweep: of text to score, 0 = all of it"},
+    {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
+     .doc = "check: then time each operation beside its parent backend's"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},
     {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .doc = "this text"},

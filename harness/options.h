@@ -85,6 +85,7 @@ struct options {
     const char *ckpt, *corpus;
     int bytes; /* of text to score, 0 = all of the split */
     bool roofline;
+    bool bench; /* check: time the operations too */
 
     bool help, usage, version;
 

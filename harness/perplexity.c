@@ -112,8 +112,9 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     return row;
 }
 
-static void print_row(struct session *s, const struct perplexity_row *row, bool first)
+static void print_row(struct session *s, const struct perplexity_row *row)
 {
+    const bool first = !s->show.started;
     const struct table *t = &tables[TABLE_PERPLEXITY];
     struct selection all;
     struct err ignored;
@@ -146,6 +147,7 @@ static void print_row(struct session *s, const struct perplexity_row *row, bool 
                    row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
                    human_count((double)row->tokens_scored).s, human_rate(row->tokens_per_s).s);
     }
+    s->show.started = true;
     fflush(stdout);
 }
 
@@ -183,7 +185,7 @@ static struct cell stand_in(const struct subject *t, struct session *s, int seq,
 }
 
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
-                             bool print, bool first, struct err *e)
+                             bool print, struct err *e)
 {
     struct child child;
     struct err why;
@@ -200,7 +202,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     const enum status scored = child_score(&child, cell.repro + strlen(EVAL), &s->setup, &why);
     r.report = child.report;
     child_close(&child);
-    if (*s->setup.stop) {
+    if (scored != OK && *s->setup.stop) {
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
     }
@@ -214,7 +216,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (scored != OK)
         show_note(&s->show, "bench: %s", why.msg);
     if (print)
-        print_row(s, &row, first);
+        print_row(s, &row);
 out:
     free(cell.repro);
     return st;
@@ -227,7 +229,8 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++)
-            st = score_one(s, t, o->seq.v[i], o->mem.v[k], print, i + k == 0, e);
+            st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
+                                : score_one(s, t, o->seq.v[i], o->mem.v[k], print, e);
     return st;
 }
 
@@ -302,7 +305,9 @@ static enum status evaluate(struct session *s, struct err *e)
         return st;
     st = score_all(s, &t, true, e);
     st = session_end(s, st, e);
-    if (!o->quiet)
+    if (st == E_INTERRUPTED)
+        session_say_how_to_resume(s);
+    else if (!o->quiet)
         show_note(&s->show, "wrote %s/perplexity.csv", s->dir.path);
     return st;
 }

@@ -55,6 +55,7 @@ int cmd_rerun(struct options *opt)
         return report_error(st, &e);
     }
     /* How it is measured and shown is this command line's. */
+    again.command = opt->command;
     again.argc = opt->argc;
     again.argv = opt->argv;
     again.min_samples = opt->min_samples;

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,10 +21,68 @@ enum { CHILD_PATIENCE_S = 900 };
 void session_warn(struct session *s, const char *text)
 {
     s->warnings++;
-    show_note(&s->show, "warning: %s", text);
+    if (!s->opt->quiet)
+        show_note(&s->show, "warning: %s", text);
+}
+
+/* A word as the shell reads it. */
+static void say_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_=+,.:/@%";
+
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, stderr);
+        return;
+    }
+    fputc('\'', stderr);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", stderr);
+        else
+            fputc(*word, stderr);
+    fputc('\'', stderr);
+}
+
+void session_say_how_to_resume(const struct session *s)
+{
+    const struct options *o = s->opt;
+    const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to go on with */
+
+    fprintf(stderr, "interrupted; what was measured is in %s\n%s with:", s->dir.path,
+            repeats ? "repeat" : "resume");
+    for (int i = 0; i < o->argc; i++) {
+        if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
+            continue;
+        fputc(' ', stderr);
+        say_word(o->argv[i]);
+    }
+    if (!repeats) {
+        fputs(" --resume=", stderr);
+        say_word(s->dir.path);
+    }
+    fputc('\n', stderr);
 }
 
 /* ---- the folder --------------------------------------------------------------------------- */
+
+/* The end of a resumed run speaks for all its rows, not only for the new ones. */
+static enum status count_rows(struct session *s, enum table_id id, struct err *e)
+{
+    const struct table *t = &tables[id];
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    enum status st = file_join(path, s->dir.path, t->file, e);
+
+    if (st == OK)
+        st = table_read(&rows, t, path, e);
+    for (size_t i = 0; st == OK && i < rows.n; i++)
+        for (int k = 0; k < ROW_STATUS_COUNT; k++)
+            s->rows[k] += strcmp(row_text(t, (const char *)rows.row + i * t->row_size, "status"),
+                                 row_status_name[k]) == 0;
+    rows_free(&rows);
+    return st;
+}
 
 /* A run is continued only with the options that it was begun with. */
 static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct err *e)
@@ -38,6 +97,10 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
         st = options_resumable(o, stored, path, e);
     if (st == OK)
         st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
+    if (st == OK)
+        st = count_rows(s, TABLE_LATENCY, e);
+    if (st == OK)
+        st = count_rows(s, TABLE_PERPLEXITY, e);
     free(stored);
     return st;
 }

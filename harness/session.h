@@ -35,7 +35,11 @@ enum status session_begin(struct session *s, struct err *e);
 enum status session_end(struct session *s, enum status st, struct err *e);
 int session_exit_code(const struct session *s, enum status st);
 
-/* One line on stderr; counts for --strict. */
+/* After an interruption: where everything is and the command line, ready for the shell, that goes on
+ * with it. */
+void session_say_how_to_resume(const struct session *s);
+
+/* One line on stderr, unless it is to be quiet; counts for --strict in any case. */
 void session_warn(struct session *s, const char *text);
 
 #endif

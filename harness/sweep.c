@@ -35,7 +35,9 @@ static enum status check_places(struct sweep *w, struct err *e)
         const int n = w->plan.cells[i].threads;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
         CHECK(cpus);
-        const enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
+        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
+        if (st == OK) /* of nothing: is there such a node? */
+            st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
         free(cpus);
         if (st != OK)
             return st;
@@ -119,14 +121,15 @@ static void remark(struct sweep *w, const struct result *res)
 {
     const struct summary *s = &res->sum;
     const double half = 50 * (s->ci_high - s->ci_low) / s->median; /* percent */
-    char text[256];
+    char label[160], text[400];
 
     if (res->status != ROW_OK || !(s->noisy || half > 5 * w->s.opt->target_ci_pct))
         return;
+    cell_label(res->cell, label, sizeof(label));
     snprintf(text, sizeof(text),
-             "noise %s (goal %s), %.0f %% of samples interrupted  -> row kept, marked; stop other "
-             "jobs or raise --max-time",
-             human_pct(half).s, human_pct(w->s.opt->target_ci_pct).s,
+             "%s: noise %s (goal %s), %.0f %% of samples interrupted  -> row kept, marked; stop "
+             "other jobs or raise --max-time",
+             label, human_pct(half).s, human_pct(w->s.opt->target_ci_pct).s,
              100.0 * s->disturbed / max_int(1, s->samples));
     session_warn(&w->s, text);
 }
@@ -186,10 +189,13 @@ static enum status run_group(struct sweep *w, const struct cell *const *cells, i
     for (int i = 0; i < n; i++)
         result_free(&results[i]);
     free(results);
-    if (io != OK) { /* a disk that cannot be written outranks everything but an interruption */
+    if (io == OK)
+        return st;
+    if (st != E_INTERRUPTED) { /* a disk that cannot be written outranks everything else */
         *e = why;
         return io;
     }
+    show_note(&w->s.show, "bench: %s", why.msg);
     return st;
 }
 
@@ -227,11 +233,7 @@ static void say_goodbye(struct sweep *w, int code)
                   "%d of %d samples were interrupted by other processes (kept in the samples file)",
                   w->disturbed, w->samples);
     if (code >= EXIT_SIGINT) {
-        fprintf(stderr, "interrupted; what was measured is in %s\nresume with:", w->s.dir.path);
-        for (int i = 0; i < w->s.opt->argc; i++)
-            if (strncmp(w->s.opt->argv[i], "--resume", 8) != 0)
-                fprintf(stderr, " %s", w->s.opt->argv[i]);
-        fprintf(stderr, " --resume=%s\n", w->s.dir.path);
+        session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
         show_note(&w->s.show, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
     }

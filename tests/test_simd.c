@@ -3,11 +3,9 @@
  * Every backend's matrix products and attention against the reference's, on awkward shapes, with
  * each optional term alone and all together. Scratch starts as NaN and has guard words behind it;
  * outputs are surrounded by them. Bounds are derived where they are used, in units of U = 2^-24. */
-#include "../variants/backends/backend.h"
-#include "guarded.h"
+#include "attn_case.h"
 
 #include <criterion/parameterized.h>
-#include <string.h>
 
 /* Criterion copies parameters into other processes: an index, no pointers. */
 struct who {
@@ -116,13 +114,6 @@ ParameterizedTest(struct who *w, simd, gemm, .timeout = 60)
 
 /* ---- attention ---------------------------------------------------------------------------- */
 
-enum { HAS_U = 1, HAS_W = 2, REL_K = 4, REL_V = 8, BIAS = 16, PER_HEAD = 32, LSE = 64, FULL = 128 };
-enum { ALL_KEYS = 100000 };
-
-/* Optional terms; R = ALL_KEYS stands for a row for every distance. */
-struct scheme {
-    int terms, R, Rf, window;
-};
 static const struct scheme schemes[] = {
     {0, 0, 0, 0},                                             /* vanilla */
     {LSE, 0, 0, 11},                                          /* a window */
@@ -142,133 +133,6 @@ static const struct scheme schemes[] = {
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD | LSE, 21, 0, 33},
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL | LSE, 21, 4, 0},
 };
-
-struct shape {
-    int B, H, Hkv, L, M, dh;
-};
-
-/* All operands of one case, random. */
-struct operands {
-    struct attn a;
-    float *q, *k, *v, *u, *w, *rel_k, *rel_v, *bias, *o, *lse;
-    size_t o_size, lse_size;
-};
-
-static void make_operands(struct operands *x, const struct shape *s, const struct scheme *t)
-{
-    const int K = s->M + s->L, R = t->R == ALL_KEYS ? K : t->R, rows = R + t->Rf, width = s->dh;
-    const bool per_head = t->terms & PER_HEAD;
-    const size_t table = (size_t)(rows * width), tables = per_head ? (size_t)s->H : 1;
-    const ptrdiff_t q_row = s->H * width + 3, k_row = s->Hkv * width + 1;
-
-    x->q = normal((size_t)(s->B * s->L * q_row), "q", 0, 1);
-    x->k = normal((size_t)(s->B * K * k_row), "k", 0, 1);
-    x->v = normal((size_t)(s->B * K * k_row), "v", 0, 1);
-    x->u = normal((size_t)(s->H * width), "u", 0, 0.5f);
-    x->w = normal((size_t)(s->H * width), "w", 0, 0.5f);
-    x->rel_k = normal(tables * table + 1, "rel_k", 0, 1);
-    x->rel_v = normal(tables * table + 1, "rel_v", 0, 1);
-    x->bias = normal(tables * (size_t)rows + 1, "bias", 0, 2);
-    x->o_size = (size_t)(s->B * s->L * q_row);
-    x->lse_size = (size_t)(s->B * s->H * s->L);
-    x->o = guarded(x->o_size);
-    x->lse = guarded(x->lse_size);
-    x->a = (struct attn){
-        .B = s->B,
-        .H = s->H,
-        .Hkv = s->Hkv,
-        .L = s->L,
-        .M = s->M,
-        .dh = width,
-        .window = t->window,
-        .R = R,
-        .Rf = t->Rf,
-        .causal = !(t->terms & FULL),
-        .scale = 1.0f / sqrtf((float)width),
-        .q = x->q,
-        .k = x->k,
-        .v = x->v,
-        .q_at = {s->L * q_row, q_row},
-        .k_at = {K * k_row, k_row},
-        .v_at = {K * k_row, k_row},
-        .o_at = {s->L * q_row, q_row},
-        .u = t->terms & HAS_U ? x->u : NULL,
-        .w = t->terms & HAS_W ? x->w : NULL,
-        .rel_k = t->terms & REL_K ? x->rel_k : NULL,
-        .rel_v = t->terms & REL_V ? x->rel_v : NULL,
-        .rel_head = per_head ? (ptrdiff_t)table : 0,
-        .bias = t->terms & BIAS ? x->bias : NULL,
-        .bias_head = per_head ? rows : 0,
-        .o = x->o,
-        .lse = t->terms & LSE ? x->lse : NULL,
-    };
-}
-
-static void free_operands(struct operands *x)
-{
-    release(x->q), release(x->k), release(x->v), release(x->u), release(x->w);
-    release(x->rel_k), release(x->rel_v), release(x->bias), release(x->o), release(x->lse);
-}
-
-/* Run with scratch of exactly the size asked for, full of NaN. */
-static void attend(const struct engine *g, const struct attn *a)
-{
-    const struct attn_impl *impl;
-    struct err e;
-
-    cr_assert_eq(engine_attn(g, a, &impl, &e), OK, "%s", e.msg);
-    const struct attn_need need = impl->need(a, g->threads);
-    const size_t size = need.scores_bytes + need.scratch_bytes;
-    unsigned char *scratch = aligned_alloc(64, round_up(size + 64, 64));
-    cr_assert_not_null(scratch);
-    memset(scratch, 0xff, round_up(size + 64, 64));
-    impl->forward(g, a, scratch);
-    for (int i = 0; i < 64; i++)
-        cr_expect_eq(scratch[size + (size_t)i], 0xff, "scratch overrun");
-    free(scratch);
-}
-
-/* Largest Euclidean norm of a row of n floats. */
-static double widest(const float *x, size_t rows, ptrdiff_t ld, int n)
-{
-    double most = 0;
-
-    for (size_t r = 0; r < rows; r++) {
-        double sum = 0;
-        for (int e = 0; e < n; e++)
-            sum += (double)x[(ptrdiff_t)r * ld + e] * (double)x[(ptrdiff_t)r * ld + e];
-        most = fmax(most, sqrt(sum));
-    }
-    return most;
-}
-
-/* A dot product of d terms is off by d U sum |a||b| <= d U |a| |b|, and q + u, the factor and the
- * conversion to base 2 round four more times; a table with its far row subtracted is up to twice as
- * wide. So each score, of size up to S, is off by ds, and s - max rounds relative to 2 S. exp adds
- * 4 U, so p is off by 2 ds + U (4 S + 8), sums over n keys by 2 n U; v and rel_v weigh all that. */
-struct bound {
-    double out, lse;
-};
-static struct bound attn_bound(const struct operands *x)
-{
-    const struct attn *a = &x->a;
-    const int n = a->M + a->L, d = a->dh, rows = a->R + a->Rf;
-    const size_t tables = a->rel_head ? (size_t)a->H : 1;
-    const double q = widest(a->q, (size_t)(a->B * a->L), a->q_at.row, a->H * d);
-    const double u = widest(x->u, (size_t)a->H, d, d), w = widest(x->w, (size_t)a->H, d, d);
-    double S = (q + u) * widest(a->k, (size_t)(a->B * n), a->k_at.row, a->Hkv * d);
-    double v = widest(a->v, (size_t)(a->B * n), a->v_at.row, a->Hkv * d), bias = 0;
-
-    if (a->rel_k)
-        S += 2 * (q + w) * widest(a->rel_k, tables * (size_t)rows, d, d);
-    if (a->rel_v)
-        v += 2 * widest(a->rel_v, tables * (size_t)rows, d, d);
-    if (a->bias)
-        bias = widest(a->bias, (a->bias_head ? (size_t)a->H : 1) * (size_t)rows, 1, 1);
-    S = (double)a->scale * S + bias;
-    const double ds = U * (d + 8) * S, p = 2 * ds + U * (4 * S + 8);
-    return (struct bound){.out = v * (p + U * (2 * n + 8)), .lse = p + U * (2 * S + n + 16)};
-}
 
 static void check_attn(const struct engine *g, const struct engine *ref, const struct shape *s,
                        int scheme)

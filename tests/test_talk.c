@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,7 +91,7 @@ Test(talk, the_longest_line_and_one_too_long)
     memset(text, 'y', sizeof(text));
     text[TALK_LINE] = '\n';
     say(&w, text, sizeof(text));
-    expect_broken(&w, "sent a line of over 2048 characters");
+    expect_broken(&w, "sent a line of over 16384 characters");
     wire_close(&w);
 }
 
@@ -113,16 +114,44 @@ Test(talk, silence_has_an_end)
     wire_close(&w);
 }
 
-Test(talk, a_second_interruption_ends_a_wait)
+static volatile int interruptions;
+
+static void on_signal(int number)
 {
-    struct wire w = wire_open(5);
-    volatile int stop = 0;
+    (void)number;
+    interruptions++;
+}
+
+/* A process that sends SIGUSR1 to this one until it is killed. */
+static pid_t nag(void)
+{
+    const struct sigaction act = {.sa_handler = on_signal};
+    const pid_t pid = (sigaction(SIGUSR1, &act, NULL), fork());
+
+    cr_assert(pid >= 0);
+    while (pid == 0) {
+        usleep(20000);
+        if (kill(getppid(), SIGUSR1) != 0)
+            _exit(0);
+    }
+    return pid;
+}
+
+Test(talk, an_interruption_ends_only_the_waits_that_ask_for_it)
+{
+    struct wire w = wire_open(0.5);
     char line[TALK_LINE];
     struct err e;
+    const pid_t pid = nag();
 
-    w.t.stop = &stop;
-    say_line(&w, "not yet\n");
-    cr_expect_eq(talk_read(&w.t, line, &e), OK);
+    w.t.stop = &interruptions;
+    w.t.patience_s = 10;
+    cr_expect_eq(talk_read(&w.t, line, &e), E_INTERRUPTED);
+    w.t.stop = NULL;
+    w.t.patience_s = 0.01;
+    cr_expect_eq(talk_read(&w.t, line, &e), E_CHILD, "it waits on and loses patience");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
     wire_close(&w);
 }
 
@@ -140,14 +169,14 @@ Test(talk, writing_to_the_dead_is_an_error_and_no_signal)
 /* A path of the user's may be longer than a line: an error, no fault of ours. */
 Test(talk, a_line_too_long_to_send)
 {
-    struct wire w = wire_open(0.05);
+    struct wire w = wire_open(5);
     char text[TALK_LINE + 1];
     struct err e;
 
     memset(text, 'x', TALK_LINE);
     text[TALK_LINE] = '\0';
     cr_expect_eq(talk_write(&w.t, &e, "score %s", text), E_CHILD);
-    cr_expect(strstr(e.msg, "over 2046 characters"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "over 16382 characters"), "%s", e.msg);
     text[TALK_LINE - 2] = '\0';
     cr_expect_eq(talk_write(&w.t, &e, "%s", text), OK);
     wire_close(&w);

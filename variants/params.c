@@ -60,6 +60,18 @@ void params_place(struct params *p, struct arena *a)
         p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
 }
 
+void params_place_grad(struct params *p, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++)
+        p->v[i].grad = arena_f32(a, PART_GRADIENTS, p->v[i].n);
+}
+
+void params_zero_grad(struct params *p)
+{
+    for (int i = 0; i < p->n; i++)
+        memset(p->v[i].grad, 0, p->v[i].n * sizeof(float));
+}
+
 /* A weight W [out,in] as the b of x W^T. */
 static struct gemm product_of(const struct param *p, int rows)
 {

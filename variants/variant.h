@@ -22,6 +22,7 @@ struct param {
     enum init init;
     float init_arg; /* INIT_CONST: the value */
     float *data;
+    float *grad; /* same shape; NULL unless the model is bound for training */
     float *packed; /* as the backend's products like to read it; NULL = as it is */
 };
 struct params {
@@ -38,6 +39,10 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
 const struct param *params_find(const struct params *p, const char *name);
 /* Take each tensor from the arena as PART_WEIGHTS. */
 void params_place(struct params *p, struct arena *a);
+/* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes add to them, so that layers
+ * may share a tensor and a step may take several segments; params_zero_grad starts a new sum. */
+void params_place_grad(struct params *p, struct arena *a);
+void params_zero_grad(struct params *p);
 /* Take room for the packed form of every linear map, for products of up to `rows` rows, as
  * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they change. */
 void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
@@ -72,6 +77,18 @@ struct pos {
                   const float *codes, struct attn *a);
     /* FLOP of lowering when it happens inside a timed region (VARIANTS 6.1: W_r R). */
     double (*lower_flop)(const struct config *c, int K);
+    /* Backward of enter: add to the weights' gradients, given that of the entered x. */
+    void (*enter_grad)(const struct config *c, const struct param *layer, const float *d_x, int B,
+                       int L);
+    /* Backward of reserve and lower. terms_grad: before attention's backward of `a` (which may have
+     * been resized since reserve), point the terms of `d` at the weights' gradients, or at zeroes in
+     * `tables`, which has n_tables_grad floats for up to K keys. lower_grad: afterwards, map what
+     * arrived in the tables back to the weights. */
+    size_t (*n_tables_grad)(const struct config *c, int K);
+    void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
+                       const struct attn *a, float *tables, struct attn_grad *d);
+    void (*lower_grad)(const struct engine *g, const struct config *c, const struct param *layer,
+                       const float *codes, const struct attn *a, const struct attn_grad *d);
 };
 
 /* A gate g(x, y) of VARIANTS 2.1; y is the sub-module's output after ReLU. */
@@ -81,9 +98,16 @@ struct gate {
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     /* Floats of work space per row and unit of D. */
     int work;
-    /* out [rows,D] may be x. `y` may be overwritten. */
+    /* out [rows,D] may be x. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w,
                     float *out, const float *x, float *y, int rows, float *work);
+    /* Floats of further work space of backward per row and unit of D. */
+    int work_grad;
+    /* d_x, d_y [rows,D] from d_out; d_x may be d_out. x, y and `work` as forward had and left them
+     * (out was not x); `work` is used up. Adds to the weights' gradients. */
+    void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
+                     float *d_x, float *d_y, const float *d_out, const float *x, const float *y,
+                     int rows, float *work, float *more);
 };
 
 struct ffn {
@@ -94,6 +118,11 @@ struct ffn {
      * caller's epilogue: *bias receives it (may be NULL). */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
                     const float *x, int rows, float *hidden, const float **bias);
+    /* d_x [rows,D] from d_y; x and hidden as forward had and left them, d_hidden [rows,F] is work
+     * space. Adds to the weights' gradients, the last bias included. */
+    void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
+                     float *d_x, const float *d_y, const float *x, int rows, const float *hidden,
+                     float *d_hidden);
 };
 
 /* How tokens of past reach a layer. */

@@ -3,6 +3,7 @@
  * Fused attention of attn.inc.c compiled for AVX2. */
 #define VEC_AVX2
 #include "attn.inc.c"
+#include "composed.h"
 #include "simd.h"
 
 const struct attn_impl attn_fused_avx2 = {
@@ -10,4 +11,7 @@ const struct attn_impl attn_fused_avx2 = {
     .accepts = fused_accepts,
     .need = fused_need,
     .forward = fused_forward,
+    .backward_by = "composed",
+    .need_backward = composed_need_backward,
+    .backward = composed_backward,
 };

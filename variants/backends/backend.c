@@ -51,8 +51,7 @@ enum status backend_usable(const struct backend *b, struct err *e)
 
 /* ---- inheritance -------------------------------------------------------------------------- */
 
-/* "simd" names the highest level that may run here. */
-static const struct backend *parent_of(const struct backend *b)
+const struct backend *backend_parent(const struct backend *b)
 {
     static const struct backend *const simd[ISA_COUNT] = {&backend_ref, &backend_avx2,
                                                           &backend_avx512};
@@ -64,7 +63,7 @@ static const struct backend *parent_of(const struct backend *b)
 
 static void inherit(struct engine *g)
 {
-    for (const struct backend *b = g->backend; b; b = parent_of(b)) {
+    for (const struct backend *b = g->backend; b; b = backend_parent(b)) {
         if (!g->ops.gemm && b->ops.gemm) {
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;

@@ -285,6 +285,9 @@ extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_o
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);
 
+/* The backend that it inherits from on this machine and under this mask; NULL = none. */
+const struct backend *backend_parent(const struct backend *b);
+
 /* OK if cells may name it on this machine and build; otherwise E_UNSUPPORTED with the reason. */
 enum status backend_usable(const struct backend *b, struct err *e);
 

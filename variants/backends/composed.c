@@ -25,27 +25,30 @@ int composed_rows(const struct attn *a)
     return min_int(a->L, ROW_BLOCK);
 }
 
+int composed_blocks(const struct attn *a)
+{
+    return (a->L + composed_rows(a) - 1) / composed_rows(a);
+}
+
 enum { PAD = 16 }; /* floats behind a row, so that rows are not a power of two apart */
 
-static ptrdiff_t row_floats(int n) { return (ptrdiff_t)round_up((size_t)n, PAD) + PAD; }
+ptrdiff_t composed_ld(int n) { return (ptrdiff_t)round_up((size_t)n, PAD) + PAD; }
 
 ptrdiff_t composed_query_ld(const struct attn *a)
 {
     return (ptrdiff_t)round_up((size_t)a->dh, PAD);
 }
 
-ptrdiff_t composed_score_ld(const struct attn *a) { return row_floats(a->M + a->L); }
-
-ptrdiff_t composed_table_ld(const struct attn *a)
+static ptrdiff_t table_ld(const struct attn *a)
 {
-    return a->rel_k || a->rel_v ? row_floats(a->R + a->Rf) : 0;
+    return a->rel_k || a->rel_v ? composed_ld(a->R + a->Rf) : 0;
 }
 
 static size_t space_floats(const struct attn *a)
 {
     const size_t rows = (size_t)composed_rows(a);
 
-    return rows * (size_t)composed_table_ld(a) + rows * (size_t)composed_query_ld(a);
+    return rows * (size_t)table_ld(a) + rows * (size_t)composed_query_ld(a);
 }
 
 static struct attn_need need(const struct attn *a, int threads)
@@ -53,18 +56,18 @@ static struct attn_need need(const struct attn *a, int threads)
     const size_t rows = (size_t)composed_rows(a), n = (size_t)threads;
 
     return (struct attn_need){
-        .scores_bytes = n * rows * (size_t)composed_score_ld(a) * sizeof(float),
+        .scores_bytes = n * rows * (size_t)composed_ld(a->M + a->L) * sizeof(float),
         .scratch_bytes = n * space_floats(a) * sizeof(float),
     };
 }
 
 static struct space space_of(const struct attn *a, int threads, int thread, void *scratch)
 {
-    const ptrdiff_t rows = composed_rows(a), scores = rows * composed_score_ld(a);
+    const ptrdiff_t rows = composed_rows(a), scores = rows * composed_ld(a->M + a->L);
     float *rest = (float *)scratch + threads * scores + thread * (ptrdiff_t)space_floats(a);
 
     return (struct space){
-        .s = (float *)scratch + thread * scores, .g = rest, .q = rest + rows * composed_table_ld(a)};
+        .s = (float *)scratch + thread * scores, .g = rest, .q = rest + rows * table_ld(a)};
 }
 
 /* ---- one block ---------------------------------------------------------------------------- */
@@ -116,17 +119,26 @@ static void scores(const struct engine *g, const struct attn *a, const struct bl
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, add, work, &q_ld);
 
-    g->ops.gemm(&(struct gemm){.tb = true, .m = at->n, .n = cols, .k = a->dh, .alpha = a->scale,
-                               .a = q, .lda = q_ld, .b = keys, .ldb = key_ld, .c = dst, .ldc = ld,
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = at->n,
+                               .n = cols,
+                               .k = a->dh,
+                               .alpha = a->scale,
+                               .a = q,
+                               .lda = q_ld,
+                               .b = keys,
+                               .ldb = key_ld,
+                               .c = dst,
+                               .ldc = ld,
                                .threads = 1});
 }
 
-void composed_sum_by_row(const struct attn *a, const struct block_at *at, const float *p,
+void composed_sum_by_row(const struct block_at *at, const float *p,
                          ptrdiff_t ld, float *w, ptrdiff_t w_ld)
 {
     for (int i = 0; i < at->n; i++) {
-        const int shift = at->shift - i;                             /* row = j + shift */
-        const int first = clamp_int(1 - shift, 0, at->cols);         /* row 1 */
+        const int shift = at->shift - i;                                    /* row = j + shift */
+        const int first = clamp_int(1 - shift, 0, at->cols);                /* row 1 */
         const int last = clamp_int(at->n_rel - 1 - shift, first, at->cols); /* row n_rel-1 */
         const float *p_i = p + i * ld;
         float *w_i = w + i * w_ld;
@@ -147,8 +159,9 @@ void composed_sum_by_row(const struct attn *a, const struct block_at *at, const 
 void composed_probabilities(const struct engine *g, const struct attn *a, const struct block_at *at,
                             const struct space *sp, float *lse)
 {
-    const float *k = a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
-    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
+    const float *k =
+        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+    const ptrdiff_t ld = composed_ld(a->M + a->L), g_ld = table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
 
     scores(g, a, at, a->u, k, a->k_at.row, at->cols, sp->s, ld, sp->q);
@@ -176,21 +189,39 @@ void composed_probabilities(const struct engine *g, const struct attn *a, const 
 static void run_block(const struct engine *g, const struct attn *a, const struct block_at *at,
                       const struct space *sp)
 {
-    const float *v = a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * a->dh;
+    const float *v =
+        a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * a->dh;
     float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
-    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
+    const ptrdiff_t ld = composed_ld(a->M + a->L), g_ld = table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
     float *lse = a->lse ? a->lse + ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 : NULL;
 
     composed_probabilities(g, a, at, sp, lse);
-    g->ops.gemm(&(struct gemm){.m = at->n, .n = a->dh, .k = at->cols, .alpha = 1, .a = sp->s,
-                               .lda = ld, .b = v, .ldb = a->v_at.row, .c = o, .ldc = a->o_at.row,
+    g->ops.gemm(&(struct gemm){.m = at->n,
+                               .n = a->dh,
+                               .k = at->cols,
+                               .alpha = 1,
+                               .a = sp->s,
+                               .lda = ld,
+                               .b = v,
+                               .ldb = a->v_at.row,
+                               .c = o,
+                               .ldc = a->o_at.row,
                                .threads = 1});
     if (a->rel_v) {
-        composed_sum_by_row(a, at, sp->s, ld, sp->g, g_ld);
-        g->ops.gemm(&(struct gemm){.m = at->n, .n = a->dh, .k = at->n_rel, .alpha = 1, .beta = 1,
-                                   .a = sp->g, .lda = g_ld, .b = a->rel_v + table, .ldb = a->dh,
-                                   .c = o, .ldc = a->o_at.row, .threads = 1});
+        composed_sum_by_row(at, sp->s, ld, sp->g, g_ld);
+        g->ops.gemm(&(struct gemm){.m = at->n,
+                                   .n = a->dh,
+                                   .k = at->n_rel,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = sp->g,
+                                   .lda = g_ld,
+                                   .b = a->rel_v + table,
+                                   .ldb = a->dh,
+                                   .c = o,
+                                   .ldc = a->o_at.row,
+                                   .threads = 1});
     }
 }
 
@@ -204,14 +235,13 @@ static bool accepts(const struct attn *a, const char **why_not)
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    const int n_blocks = (a->L + composed_rows(a) - 1) / composed_rows(a);
+    const int n_blocks = composed_blocks(a);
     const int items = a->B * a->H * n_blocks;
 
 #pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads) if (g->threads > 1)
     for (int item = 0; item < items; item++) {
         const int heads = a->B * a->H, block = n_blocks - 1 - item / heads; /* longest first */
-        const struct block_at at =
-            composed_locate(a, item % heads / a->H, item % a->H, block);
+        const struct block_at at = composed_locate(a, item % heads / a->H, item % a->H, block);
         const struct space sp = space_of(a, g->threads, omp_get_thread_num(), scratch);
         run_block(g, a, &at, &sp);
     }

@@ -225,9 +225,8 @@ struct attn_need ref_need_backward(const struct attn *a, int threads)
 {
     const size_t heads = (size_t)a->B * (size_t)a->H;
 
-    return (struct attn_need){
-        .scratch_bytes =
-            sizeof(double) * ((size_t)threads * work_doubles(a) + heads * terms_doubles(a))};
+    return (struct attn_need){.scratch_bytes = sizeof(double) * ((size_t)threads * work_doubles(a) +
+                                                                 heads * terms_doubles(a))};
 }
 
 /* g_j = p_j (dA_j - delta), the gradient of s_ij; dA_j = dO_i . (v_j + rel_v[dist]). */
@@ -306,8 +305,7 @@ static void item_grad(const struct attn *a, const struct attn_grad *d, int b, in
 
     memset(w->d_k, 0, 2 * sizeof(double) * (size_t)K * (size_t)a->dh);
     for (int h = kv * group; h < (kv + 1) * group; h++) {
-        const struct terms t =
-            terms_at(a, all_terms + (size_t)(b * a->H + h) * terms_doubles(a));
+        const struct terms t = terms_at(a, all_terms + (size_t)(b * a->H + h) * terms_doubles(a));
         memset(t.rel_k, 0, sizeof(double) * terms_doubles(a));
         head_grad(a, d, b, h, w, &t);
     }
@@ -319,7 +317,8 @@ static void item_grad(const struct attn *a, const struct attn_grad *d, int b, in
         }
 }
 
-/* dst [H or 1, n] (heads `head` floats apart) += the terms at `offset` of every sequence and head. */
+/* dst [H or 1, n] (heads `head` floats apart) += the terms at `offset` of every sequence and head.
+ */
 static void sum_terms(const struct attn *a, float *dst, ptrdiff_t head, const double *all,
                       size_t offset, size_t n)
 {

@@ -20,7 +20,12 @@ const struct backend backend_avx2 = {
             .norm = norm_avx2,
             .act = act_avx2,
             .gate = gate_avx2,
-            .nll = nll_avx2},
+            .nll = nll_avx2,
+            .softmax_grad = softmax_grad_avx2,
+            .norm_grad = norm_grad_avx2,
+            .act_grad = act_grad_avx2,
+            .gate_grad = gate_grad_avx2,
+            .nll_grad = nll_grad_avx2},
     .attn = attn_avx2,
 };
 
@@ -36,6 +41,11 @@ const struct backend backend_avx512 = {
             .norm = norm_avx512,
             .act = act_avx512,
             .gate = gate_avx512,
-            .nll = nll_avx512},
+            .nll = nll_avx512,
+            .softmax_grad = softmax_grad_avx512,
+            .norm_grad = norm_grad_avx512,
+            .act_grad = act_grad_avx512,
+            .gate_grad = gate_grad_avx512,
+            .nll_grad = nll_grad_avx512},
     .attn = attn_avx512,
 };

@@ -18,6 +18,11 @@ void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
 void gate_avx2(const struct gate_op *o);
 void nll_avx2(const struct nll_op *o);
+void softmax_grad_avx2(const struct softmax_grad *o);
+void norm_grad_avx2(const struct norm_grad *o);
+void act_grad_avx2(const struct act_grad *o);
+void gate_grad_avx2(const struct gate_grad *o);
+void nll_grad_avx2(const struct nll_grad *o);
 
 extern const struct attn_impl attn_fused_avx512;
 
@@ -29,5 +34,10 @@ void norm_avx512(const struct norm *o);
 void act_avx512(const struct act *o);
 void gate_avx512(const struct gate_op *o);
 void nll_avx512(const struct nll_op *o);
+void softmax_grad_avx512(const struct softmax_grad *o);
+void norm_grad_avx512(const struct norm_grad *o);
+void act_grad_avx512(const struct act_grad *o);
+void gate_grad_avx512(const struct gate_grad *o);
+void nll_grad_avx512(const struct nll_grad *o);
 
 #endif

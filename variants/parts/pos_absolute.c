@@ -64,8 +64,17 @@ static void learned_enter(const struct config *c, const struct param *layer, flo
             x[(ptrdiff_t)b * L * c->D + e] += layer->data[e];
 }
 
+static void learned_enter_grad(const struct config *c, const struct param *layer, const float *d_x,
+                               int B, int L)
+{
+    for (int b = 0; b < B; b++)
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
+            layer->grad[e] += d_x[(ptrdiff_t)b * L * c->D + e];
+}
+
 const struct pos pos_learned_layer = {
     .name = "learned_layer",
     .layer_params = learned_params,
     .enter = learned_enter,
+    .enter_grad = learned_enter_grad,
 };

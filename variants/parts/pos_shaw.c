@@ -35,8 +35,23 @@ static void shaw_reserve(const struct config *c, const struct param *model,
         a->rel_v = layer->data;
 }
 
+/* The tables' gradients are the weights' own; resizing cut the farthest rows off. */
+static void shaw_terms_grad(const struct config *c, const struct param *model,
+                            const struct param *layer, const struct attn *a, float *tables,
+                            struct attn_grad *d)
+{
+    const ptrdiff_t cut = (ptrdiff_t)(c->clip + 1 - a->R) * c->dh;
+
+    (void)model, (void)tables;
+    if (c->rel_k)
+        d->d_rel_k = (layer++)->grad + cut;
+    if (c->rel_v)
+        d->d_rel_v = layer->grad + cut;
+}
+
 const struct pos pos_shaw = {
     .name = "shaw",
     .layer_params = shaw_params,
     .reserve = shaw_reserve,
+    .terms_grad = shaw_terms_grad,
 };

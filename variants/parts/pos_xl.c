@@ -6,6 +6,7 @@
 #include "parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Layer parameters; u and v come last because a model may share one pair instead. */
 enum { WR, U, V };
@@ -81,6 +82,40 @@ static double xl_lower_flop(const struct config *c, int K)
     return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R, VARIANTS 6.1 */
 }
 
+/* ---- backward ----------------------------------------------------------------------------- */
+
+static size_t xl_n_tables_grad(const struct config *c, int K)
+{
+    return (size_t)c->H * (size_t)distances(c, K) * (size_t)c->dh;
+}
+
+/* Heads are as far apart as in the key table, so that `a` describes both. */
+static void xl_terms_grad(const struct config *c, const struct param *model,
+                          const struct param *layer, const struct attn *a, float *tables,
+                          struct attn_grad *d)
+{
+    const struct param *uv = c->uv_per_layer ? layer + U : model;
+
+    memset(tables, 0, sizeof(float) * (size_t)c->H * (size_t)a->rel_head);
+    d->d_rel_k = tables;
+    d->d_u = uv[0].grad;
+    d->d_w = uv[1].grad;
+}
+
+/* dW_r of head h [dh,D] += drho_h^T R, over the distances that `a` has. */
+static void xl_lower_grad(const struct engine *g, const struct config *c, const struct param *layer,
+                          const float *codes, const struct attn *a, const struct attn_grad *d)
+{
+    const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
+
+    for (int h = 0; h < c->H; h++)
+        g->ops.gemm(&(struct gemm){.ta = true, .m = c->dh, .n = c->D, .k = a->R, .alpha = 1,
+                                   .beta = 1, .a = d->d_rel_k + h * a->rel_head, .lda = c->dh,
+                                   .b = codes + cut * c->D, .ldb = c->D,
+                                   .c = layer[WR].grad + (ptrdiff_t)h * c->dh * c->D,
+                                   .ldc = c->D, .threads = g->threads});
+}
+
 const struct pos pos_xl = {
     .name = "xl",
     .model_params = xl_model_params,
@@ -90,4 +125,7 @@ const struct pos pos_xl = {
     .codes = xl_codes,
     .lower = xl_lower,
     .lower_flop = xl_lower_flop,
+    .n_tables_grad = xl_n_tables_grad,
+    .terms_grad = xl_terms_grad,
+    .lower_grad = xl_lower_grad,
 };

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A measuring child that misbehaves on demand. The parent starts children by running its own
+ * program again as "bench cell ..."; where that program is the test runner, this one answers. */
+#ifndef FAKE_CHILD_H
+#define FAKE_CHILD_H
+
+/* How the children of the cells behave, by variant and backend: "xl/avx2=wrong xl/ref=segv-block".
+ * The default is "fine". An environment variable carries it to them. */
+#define FAKE_PLAN "FAKE_CHILDREN"
+
+/* Words:
+ *   fine         errors 0, blocks of 1 ms
+ *   big          an arena of 1 GB
+ *   wrong        off by 3.1e-2 at [0,17,201]
+ *   nmse         largest error small, mean square error not
+ *   nan          an error that is no number
+ *   cpu          sees another CPU
+ *   greet        greets with another version
+ *   absent       refuses to open: not available here
+ *   nomem        refuses to place: no memory
+ *   garble       answers blocks with nonsense
+ *   mute         never answers an order to place
+ *   exit-block   ends with exit code 3 at its second block
+ *   segv-open segv-place segv-block kill-block   dies of a signal there */
+#define FAKE_CPU "fake cpu"
+
+#endif
