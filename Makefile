@@ -3,6 +3,7 @@
 # says (_avx2, _avx512) are the instructions that it may use, and nothing else may use them.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
+# SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
 # CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
 -include config.mk
 
@@ -11,7 +12,7 @@ CC := gcc
 endif
 MODE ?= release
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
-BUILD := build/$(MODE)$(COMPILER)
+BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
 MULTIARCH := $(shell $(CC) -print-multiarch)
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL),0)
@@ -42,13 +43,13 @@ ifeq ($(HAVE_OPENBLAS),1)
 LIBS += -L$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
 $(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(OPENBLAS_INC)
 else
-SKIP += variants/backends/openblas.c
+SKIP += variants/backends/openblas%
 LEFT_OUT += openblas:libopenblas-openmp-dev
 endif
 ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
-SKIP += variants/backends/onednn.c variants/backends/onednn_%.c
+SKIP += variants/backends/onednn% variants/backends/onednn_%.c
 LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn:libdnnl-dev)
 endif
 ifeq ($(HAVE_ZSTD),1)
@@ -64,6 +65,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fopenmp $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD)
+SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
 SRC := $(sort $(wildcard variants/*.c variants/*/*.c harness/*.c))
 SRC := $(filter-out $(SKIP) %.inc.c,$(SRC))
@@ -73,7 +75,7 @@ TEST_SRC := $(filter-out tests/fuzz_%,$(sort $(wildcard tests/*.c)))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
-	@ln -sfn $< bench
+	@$(if $(SLOW),echo 'built $<: $(SLOW) % slower',ln -sfn $< bench)
 	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst :,  -> install ,$l)';)
 
 show = $(if $(V),,@echo '  $1';)
@@ -93,6 +95,7 @@ $(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
 $(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
 $(BUILD)/harness/build.o $(BUILD)/harness/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/build.o: $(BUILD)/build_info.h
+$(BUILD)/harness/serve.o: private ISA := $(SLOWED)
 $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes # Criterion's macros
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
@@ -109,7 +112,7 @@ $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
 # Rewritten only when their text changes, so that objects follow the flags and not the clock.
 keep = mkdir -p $(@D); cat >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/flags: FORCE
-	@printf '%s\n' '$(CC) $(FLAGS)' | { $(keep); }
+	@printf '%s\n' '$(CC) $(FLAGS) $(SLOWED)' | { $(keep); }
 $(BUILD)/build_info.h: FORCE
 	@scripts/build_info.sh '$(CC)' '$(FLAGS)' | { $(keep); }
 FORCE:
@@ -131,6 +134,8 @@ test: deps ## every suite; the last line counts
 	@scripts/test.sh $(BUILD)
 sanitize: deps ## the suites under AddressSanitizer and UBSan
 	@$(MAKE) MODE=sanitize test
+compare: all ## two runs: make compare A=results/run1 B=results/run2
+	./bench compare $(A) $(B)
 fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
 	@scripts/deps.sh clang
 	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
@@ -150,8 +155,7 @@ qemu: all ## bench check on CPUs without AVX-512 and without AVX: no instruction
 	qemu-x86_64 -cpu Nehalem ./bench check --isolate fork
 lint: ## format, includes, names, sizes, clang-tidy
 	@scripts/deps.sh lint
-	@scripts/lint.sh
-	@$(MAKE) -k tidy
+	@scripts/lint.sh; ok=$$?; $(MAKE) -k tidy && exit $$ok
 tidy: $(OBJ:.o=.tidy)
 format: ## clang-format in place
 	clang-format -i $(sort $(wildcard variants/*.[ch] variants/*/*.[ch] harness/*.[ch] tests/*.[ch]))
@@ -160,6 +164,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all tests missing deps hooks demo test sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: compare all tests missing deps hooks demo test sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

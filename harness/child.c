@@ -45,8 +45,8 @@ static void arrange(const int *keep, int n_keep)
             _exit(EXIT_SOME_FAILED);
 }
 
-enum status child_exec(char *const *argv, char *const *environment, const int *keep, int n_keep,
-                       pid_t *pid, struct err *e)
+enum status child_exec(const char *program, char *const *argv, char *const *environment,
+                       const int *keep, int n_keep, pid_t *pid, struct err *e)
 {
     const pid_t parent = getpid();
 
@@ -56,7 +56,7 @@ enum status child_exec(char *const *argv, char *const *environment, const int *k
     if (*pid == 0) {
         become_child(parent);
         arrange(keep, n_keep);
-        execve("/proc/self/exe", argv, environment);
+        execvpe(program ? program : "/proc/self/exe", argv, environment);
         _exit(EXIT_SOME_FAILED);
     }
     return OK;
@@ -112,6 +112,30 @@ static void serve_and_exit(const struct cell *cell, int fd, enum role role, int 
     _exit(serve_talk(&t, cell, role, reference));
 }
 
+/* "bench cell 3 4 ROLE", or the words of setup->launch in the place of "bench". */
+static enum status exec_cell(struct child *c, const struct child_setup *setup, enum role role,
+                             const int keep[2], struct err *e)
+{
+    char program[] = "bench", command[] = "cell", talk[] = "3", reference[] = "4", role_word[8];
+    char *argv[CHILD_WORDS + 6];
+    int n = 0;
+
+    for (; setup->launch && setup->launch[n]; n++) {
+        CHECK(n < CHILD_WORDS);
+        argv[n] = (char *)setup->launch[n]; /* execve's signature is older than const */
+    }
+    if (n == 0)
+        argv[n++] = program;
+    snprintf(role_word, sizeof(role_word), "%d", (int)role);
+    argv[n++] = command;
+    argv[n++] = talk;
+    argv[n++] = reference;
+    argv[n++] = role_word;
+    argv[n] = NULL;
+    return child_exec(setup->launch ? setup->launch[0] : NULL, argv, setup->environment, keep, 2,
+                      &c->pid, e);
+}
+
 static enum status start(struct child *c, const struct child_setup *setup, enum role role,
                          int reference, struct err *e)
 {
@@ -121,10 +145,7 @@ static enum status start(struct child *c, const struct child_setup *setup, enum 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return fail(e, E_CHILD, "no socket for a child process: %s", strerror(errno));
     if (setup->isolate == ISOLATE_EXEC) {
-        char talk_word[] = "3", role_word[8], reference_word[] = "4";
-        snprintf(role_word, sizeof(role_word), "%d", (int)role);
-        char *argv[] = {"bench", "cell", talk_word, reference_word, role_word, NULL};
-        st = child_exec(argv, setup->environment, (int[]){ends[1], reference}, 2, &c->pid, e);
+        st = exec_cell(c, setup, role, (int[]){ends[1], reference}, e);
     } else {
         const pid_t parent = getpid();
         c->pid = fork();

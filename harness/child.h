@@ -18,6 +18,8 @@ struct child {
     bool failed;           /* nothing more can be asked of it */
 };
 
+enum { CHILD_WORDS = 8 };
+
 /* What every child of a run shares. */
 struct child_setup {
     enum isolate isolate;
@@ -26,6 +28,9 @@ struct child_setup {
     const volatile int *stop; /* number of interruptions so far */
     double memory_bytes;      /* that cells may take together */
     char cpu[64];             /* the CPU that the parent sees */
+    /* Words that start the program, for exec: another build, or valgrind and its options in front of
+     * one. At most CHILD_WORDS, NULL behind the last; NULL = this program. */
+    const char *const *launch;
 };
 
 /* Start and let it pin, open and count. A dead child's error says how it died. `reference` is a file
@@ -43,9 +48,9 @@ enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *ou
 /* Ask for the last report and end it. Safe after any failure, and twice. */
 void child_close(struct child *c);
 
-/* Start this program again: "bench WORD..." with `keep` [n_keep] open at descriptors 3, 4, ...
- * Children ignore SIGINT (the parent ends them) and die with the parent. */
-enum status child_exec(char *const *argv, char *const *environment, const int *keep, int n_keep,
+/* Start `program` (a path, or a name that PATH has; NULL = this program again) with `keep` [n_keep]
+ * open at descriptors 3, 4, ... Children ignore SIGINT (the parent ends them) and die with the parent. */
+enum status child_exec(const char *program, char *const *argv, char *const *environment, const int *keep, int n_keep,
                        pid_t *pid, struct err *e);
 
 /* Wait for a child that has ended and say how: OK for exit 0, else E_CHILD with the text. */

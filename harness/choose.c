@@ -11,7 +11,7 @@ static const struct {
     const char *name, *mend;
 } optional_backends[] = {
     {"openblas", "install libopenblas-openmp-dev and run make again"},
-    {"onednn", "this version has no code for it yet; use --backend auto"},
+    {"onednn", "install libdnnl-dev and run make again"},
 };
 
 const char *optional_backend(int i, const char **mend)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench list: what is built in, and what of it is usable here. */
+#include "baseline.h"
 #include "commands.h"
 #include "list_cells.h"
 #include "plan.h"
@@ -136,10 +137,7 @@ int cmd_list(struct options *opt)
     if (strcmp(what, "columns") == 0)
         return list_columns(opt);
     if (strcmp(what, "baselines") == 0)
-        return report_error(fail(&e, E_UNSUPPORTED,
-                                 "baselines are not built in yet  -> compare "
-                                 "the tables under results/"),
-                            &e);
+        return baseline_list(opt);
     if (!*what)
         fail(&e, E_USAGE, "list needs to know what  -> variants, backends, cells or columns");
     else

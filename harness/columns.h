@@ -180,6 +180,22 @@
     X(real, read_byte_per_s_dram, "bytes/s", "measured read bandwidth, main memory")               \
     X(real, aa_noise_pct, "%", "smallest difference that the run could show (A/A test)")
 
+/* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
+#define TRAIN_COLUMNS(X)                                                                           \
+    X(text, schema, "", "table and version, e.g. bench-train/1.0")                                 \
+    X(text, variant, "", "kind of transformer")                                                    \
+    X(text, backend, "", "what executed it")                                                       \
+    X(i64, threads, "", "threads")                                                                 \
+    X(i64, step, "", "optimiser steps taken")                                                      \
+    X(i64, tokens, "tokens", "tokens seen so far")                                                 \
+    X(real, loss_nats, "nats", "mean training loss since the row before")                          \
+    X(real, bits_per_token, "bits", "loss_nats / ln 2")                                            \
+    X(real, grad_norm, "", "mean norm of the gradient, before clipping")                           \
+    X(real, lr, "", "learning rate of the last step")                                              \
+    X(real, tokens_per_s, "1/s", "training throughput since the row before")                       \
+    X(real, valid_nats, "nats", "loss on the validation text; empty where it was not scored")      \
+    X(real, valid_floor_nats, "nats", "of the true source on the same tokens, where it is generated")
+
 /* One row a timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \
     X(text, schema, "", "table and version, e.g. bench-samples/1.0")                               \

@@ -6,6 +6,8 @@
 
 #include "options.h"
 
+#include <stdio.h>
+
 enum exit_code {
     EXIT_FINE = 0,
     EXIT_SOME_FAILED = 1,
@@ -32,8 +34,17 @@ int cmd_check(struct options *opt);
 int cmd_eval(struct options *opt);
 int cmd_rerun(struct options *opt);
 int cmd_topo(struct options *opt);
+int cmd_train(struct options *opt);
 int cmd_doctor(struct options *opt);
+int cmd_compare(struct options *opt);
+int cmd_gate(struct options *opt);
+int cmd_baseline(struct options *opt);
+int cmd_merge(struct options *opt);
 int cmd_cell(struct options *opt); /* hidden: one measuring child */
 int cmd_peak(struct options *opt); /* hidden: measures the machine's peaks in a child */
+
+/* bench compare OLD NEW of two runs' folders, printed on `f`. Returns the exit code. */
+int compare_two(const struct options *o, const char *before, const char *after, FILE *f,
+                enum format format);
 
 #endif

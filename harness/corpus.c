@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts as mapped files. */
+ * Texts as mapped memory. */
 #include "corpus.h"
 
 #include <errno.h>
@@ -52,15 +52,39 @@ out:
     return st;
 }
 
-enum status corpus_open(struct corpus *c, const char *path, size_t max_bytes, struct err *e)
+/* Anonymous memory, so that closing is the same for both kinds. */
+static enum status generate(struct corpus *c, const char *text, enum split split, size_t max_bytes,
+                            struct err *e)
 {
-    const char *slash = strrchr(path, '/');
+    const size_t n = max_bytes > 0 ? max_bytes : SOURCE_TOKENS;
+    const enum status st = source_parse(&c->source, text, e);
 
-    *c = (struct corpus){0};
+    if (st != OK)
+        return st;
+    void *map = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return fail(e, E_NOMEM, "text %s: no memory for %zu symbols  -> lower --bytes", text, n);
+    source_fill(&c->source, split, map, n);
+    c->bytes = map;
+    c->n = n;
+    c->generated = true;
+    c->vocab = c->source.alphabet;
+    c->unit = "symbol";
+    return OK;
+}
+
+enum status corpus_open(struct corpus *c, const char *path, enum split split, size_t max_bytes,
+                        struct err *e)
+{
+    const bool generated = source_named(path);
+    const char *slash = generated ? NULL : strrchr(path, '/');
+
+    *c = (struct corpus){.vocab = 256, .unit = "byte"};
     if (max_bytes > 0 && max_bytes < FEWEST)
         return fail(e, E_USAGE, "text %s: first %zu byte wanted  -> %d or more, or 0 for all", path,
                     max_bytes, FEWEST);
-    const enum status st = map_text(c, path, max_bytes, e);
+    const enum status st =
+        generated ? generate(c, path, split, max_bytes, e) : map_text(c, path, max_bytes, e);
     if (st != OK)
         return st;
 

@@ -49,10 +49,10 @@ double env_steal_pct(const struct env_ticks *before, const struct env_ticks *aft
 void env_overrides(char *const *parent, char *buf, size_t size);
 
 /* The environment of a measuring child: `parent` without the variables that steer thread pools and
- * kernels, plus short spinning, plus OPENBLAS_CORETYPE where `openblas_core` is not NULL. Free it
- * with env_free. */
-enum status env_child_environment(char *const *parent, const char *openblas_core, char ***out,
-                                  struct err *e);
+ * kernels, plus short spinning, plus OPENBLAS_CORETYPE and ONEDNN_MAX_CPU_ISA where `openblas_core`
+ * and `onednn_max_isa` are not NULL. Free it with env_free. */
+enum status env_child_environment(char *const *parent, const char *openblas_core,
+                                  const char *onednn_max_isa, char ***out, struct err *e);
 void env_free(char **environment);
 
 #endif

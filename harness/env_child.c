@@ -60,8 +60,21 @@ static char *core_variable(const char *core)
     return asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0 ? text : NULL;
 }
 
-enum status env_child_environment(char *const *parent, const char *openblas_core, char ***out,
-                                  struct err *e)
+/* The library wants upper case. */
+static char *isa_variable(const char *isa)
+{
+    static const char name[] = "ONEDNN_MAX_CPU_ISA=";
+    char *text;
+
+    if (asprintf(&text, "%s%s", name, isa) < 0)
+        return NULL;
+    for (char *c = text + strlen(name); *c; c++)
+        *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    return text;
+}
+
+enum status env_child_environment(char *const *parent, const char *openblas_core,
+                                  const char *onednn_max_isa, char ***out, struct err *e)
 {
     /* An idle sibling's threads must not spin into the next block. */
     static const char *const added[] = {"GOMP_SPINCOUNT=10000", "KMP_BLOCKTIME=1"};
@@ -71,7 +84,7 @@ enum status env_child_environment(char *const *parent, const char *openblas_core
 
     while (parent[n])
         n++;
-    *out = env = calloc(n + ARRAY_LEN(added) + 2, sizeof(*env)); /* NULL at the end */
+    *out = env = calloc(n + ARRAY_LEN(added) + 3, sizeof(*env)); /* NULL at the end */
     if (!env)
         return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
     n = 0;
@@ -84,6 +97,8 @@ enum status env_child_environment(char *const *parent, const char *openblas_core
         full = (env[n++] = strdup(added[i])) != NULL && full;
     if (openblas_core)
         full = (env[n++] = core_variable(openblas_core)) != NULL && full;
+    if (onednn_max_isa)
+        full = (env[n++] = isa_variable(onednn_max_isa)) != NULL && full;
     if (full)
         return OK;
     for (size_t i = 0; i < n; i++) /* a hole would end the list early */

@@ -26,6 +26,8 @@ static const char *advice(int error)
     case EISDIR:
     case EEXIST:
         return "check the path";
+    case EPIPE:
+        return "let its reader read to the end";
     default:
         return "check the disk";
     }

@@ -91,9 +91,7 @@ static enum role role_of(const struct group *g, const struct member *m)
     return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
 }
 
-/* The same cell on the ref backend, with the option line that says so. */
-static enum status as_ref(struct cell *ref, struct options *opt, const struct cell *c,
-                          struct err *e)
+enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell *c, struct err *e)
 {
     struct options preset = {0};
     enum status st = options_parse_line(&preset, "", e);
@@ -116,7 +114,7 @@ static enum status make_reference(struct group *g, const struct member *like, st
     struct cell cell;
     struct options opt;
     struct child child;
-    enum status st = as_ref(&cell, &opt, like->result->cell, e);
+    enum status st = cell_as_ref(&cell, &opt, like->result->cell, e);
 
     if (st != OK)
         return st;
@@ -130,23 +128,28 @@ static enum status make_reference(struct group *g, const struct member *like, st
 
 /* ---- placing ------------------------------------------------------------------------------ */
 
-/* The rule of the check: largest error against the largest magnitude, and the mean square. */
-static void judge(struct member *m)
+bool report_is_wrong(const struct cell *c, const struct report *r, char detail[LINE_SIZE])
 {
     enum { NMSE_LIMIT_EXP = -10 };
-    const struct cell *c = m->result->cell;
-    const struct report *r = &m->child.report;
     const double limit = job_err_limit(c);
-    char detail[LINE_SIZE];
 
     if (r->max_rel_err <= limit && r->nmse < pow(10, NMSE_LIMIT_EXP)) /* false for NaN */
-        return;
+        return false;
     if (r->max_rel_err <= limit)
-        snprintf(detail, sizeof(detail), "mean square error %.1e > 1e%d of the reference", r->nmse,
+        snprintf(detail, LINE_SIZE, "mean square error %.1e > 1e%d of the reference", r->nmse,
                  NMSE_LIMIT_EXP);
     else
-        snprintf(detail, sizeof(detail), "max_rel_err %.1e > %.0e at %s", r->max_rel_err, limit,
+        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", r->max_rel_err, limit,
                  r->worst_at);
+    return true;
+}
+
+static void judge(struct member *m)
+{
+    char detail[LINE_SIZE];
+
+    if (!report_is_wrong(m->result->cell, &m->child.report, detail))
+        return;
     set_status(m, ROW_WRONG, detail);
     m->alive = false;
 }

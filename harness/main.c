@@ -22,16 +22,20 @@ static const struct command {
     {"list", cmd_list, "WHAT", 1, "variants, backends, cells (the planned matrix), columns"},
     {"check", cmd_check, NULL, 0, "correctness only, against the reference or golden files"},
     {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
+    {"train", cmd_train, NULL, 0, "train a model of a variant on a text, write a checkpoint"},
     {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
     {"topo", cmd_topo, NULL, 0, "the machine, the pin plan; --roofline measures its peaks"},
     {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to mend"},
+    {"compare", cmd_compare, "RUN RUN", 2, "two runs, one --axis of a run, or two programs (--exec)"},
+    {"gate", cmd_gate, NULL, 0, "two programs in turns; exit code 3 if the new one is slower"},
+    {"baseline", cmd_baseline, "WHAT", 3, "save, list, show or rm a run kept for this machine"},
+    {"merge", cmd_merge, "DIR...", INT_MAX, "join the shards of a sweep"},
     {"cell", cmd_cell, "WORD", INT_MAX, NULL},
     {"peak", cmd_peak, "WORD", INT_MAX, NULL},
 };
 
 /* Part of the command line's design, still to come. */
-static const char *const later[] = {"train", "compare", "gate",   "baseline",
-                                    "plot",  "report",  "merge"};
+static const char *const later[] = {"plot", "report"};
 
 static const struct command *find_command(const char *name, struct err *e)
 {
@@ -73,7 +77,7 @@ static void print_help(const struct options *o)
     fputs("Commands:\n", f);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].doc)
-            fprintf(f, "  %-6s%-8s %s\n", commands[i].name,
+            fprintf(f, "  %-9s%-8s %s\n", commands[i].name,
                     commands[i].words ? commands[i].words : "", commands[i].doc);
     CHECK(fclose(f) == 0);
     options_help(stdout, o->usage, text);

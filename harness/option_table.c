@@ -14,13 +14,20 @@ const char *const huge_pages_name[] = {"never", "madvise", NULL};
 const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
+static const char *const schedule_name[] = {"cosine", "constant", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
+/* Without the levels that only one version of the library knows. */
+static const char *const onednn_isa_words[] = {"sse41", "avx", "avx2", "avx2_vnni", "avx512_core",
+                                               "avx512_core_vnni", "avx512_core_bf16",
+                                               "avx512_core_amx", NULL};
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
 static const char *const norm_words[] = {"post", "pre", "reorder", NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
+static const char *const axis_words[] = {"backend", "variant", "gate",   "clip", "mem_kind",
+                                         "seq",     "mem",     "threads", "batch", NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
 enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
@@ -38,6 +45,7 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 #define WORD .kind = KIND_WORD
 #define FLAG .kind = KIND_FLAG
 #define LATER .kind = KIND_LATER
+#define TRAIN " train "
 
 /* clang-format off */
 const struct option_spec option_specs[] = {
@@ -87,7 +95,9 @@ const struct option_spec option_specs[] = {
      .words = max_isa_name, .doc = "use no instructions beyond ref, avx2 or avx512"},
     {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),
      .doc = "the kernels that OpenBLAS uses, e.g. Haswell"},
-    {"onednn-max-isa", 0, "ISA", AXIS, LATER},
+    {"onednn-max-isa", 0, "ISA", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(onednn_max_isa),
+     .words = onednn_isa_words,
+     .doc = "the instructions that oneDNN uses at most: sse41, avx2, avx512_core ..."},
 
     {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK,
      .doc = "short for --max-time 0.3 --min-samples 5 --warmup-ms 50"},
@@ -139,22 +149,47 @@ const struct option_spec option_specs[] = {
     {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .doc = "stop at the first cell that fails"},
     {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .doc = "print the planned cells only"},
-    {"save-baseline", 0, "NAME", OUTPUT, LATER},
-    {"baseline", 0, "NAME", OUTPUT, LATER},
-    {"shard", 0, "I/N", OUTPUT, LATER},
+    {"save-baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(save_baseline), .only = " sweep ",
+     .doc = "sweep: keep the tables under this name, for this machine"},
+    {"baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(baseline), .only = " sweep ",
+     .doc = "sweep: compare with the tables kept under this name"},
+    {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard),
+     .only = " sweep list ", .doc = "sweep: only every N-th group, from the I-th on; see: merge"},
+    {"force", 0, NULL, OUTPUT, FLAG, AT(force), .doc = "overwrite what exists: a baseline, a checkpoint"},
 
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
      .doc = "check: golden files to run through every backend"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
-     .only = " eval sweep list ", .doc = "eval, sweep: weights of a model"},
+     .only = " eval sweep list train ", .doc = "weights of a model; train: where to write them"},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
-     .only = " eval sweep list ", .doc = "eval, sweep: text to score"},
+     .only = " eval sweep list train ",
+     .doc = "text to score or train on: a file, or copy:lag=192,p=0.9,alphabet=16"},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX,
-     .only = " eval sweep list ", .doc = "eval, sweep: of text to score, 0 = all of it"},
+     .only = " eval sweep list gate ", .doc = "eval, sweep, gate: of text to score, 0 = all of it"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
      .doc = "check: then time each operation beside its parent backend's"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},
+    {"steps", 0, "N", "1000", OTHER, INT, AT(steps), 1, INT_MAX, .only = TRAIN,
+     .doc = "train: optimiser steps in all"},
+    {"minutes", 0, "MIN", "0", OTHER, DECIMAL, AT(minutes), 0, 100000, .only = TRAIN,
+     .doc = "train: stop after so long; the schedule follows the clock (0 = by steps)"},
+    {"stop-at", 0, "N", "0", OTHER, INT, AT(stop_at), 0, INT_MAX, .only = TRAIN,
+     .doc = "train: save and stop at this step; --resume goes on (0 = at the end)"},
+    {"lr", 0, "RATE", "0.001", OTHER, DECIMAL, .flags = ABOVE, AT(lr), 0, 10, .only = TRAIN,
+     .doc = "train: highest learning rate"},
+    {"lr-warmup", 0, "N", "100", OTHER, INT, AT(lr_warmup), 0, INT_MAX, .only = TRAIN,
+     .doc = "train: steps of linear warm-up"},
+    {"schedule", 0, "NAME", "cosine", OTHER, WORD, AT(schedule), .words = schedule_name,
+     .only = TRAIN, .doc = "train: cosine (to a tenth of --lr) or constant"},
+    {"grad-clip", 0, "NORM", "0.25", OTHER, DECIMAL, AT(grad_clip), 0, 1000000, .only = TRAIN,
+     .doc = "train: longest gradient, 0 = any"},
+    {"weight-decay", 0, "W", "0", OTHER, DECIMAL, AT(weight_decay), 0, 10, .only = TRAIN,
+     .doc = "train: AdamW's decay of matrices"},
+    {"eval-every", 0, "N", "250", OTHER, INT, AT(eval_every), 1, INT_MAX, .only = TRAIN,
+     .doc = "train: steps between validations"},
+    {"valid", 0, "FILE", OTHER, .kind = KIND_PATH, AT(valid), .only = TRAIN,
+     .doc = "train: text for validation (default: the last twentieth of --corpus)"},
     {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .doc = "this text"},
     {"usage", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(usage), .doc = "a short usage line"},
     {"version", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(version), .doc = "build, compiler, libraries"},

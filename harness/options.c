@@ -306,6 +306,21 @@ enum status options_parse_line(struct options *o, const char *line, struct err *
     return st;
 }
 
+enum status options_default(struct options *o, const char *name, const char *value, struct err *e)
+{
+    const int index = option_find(name);
+
+    CHECK(index >= 0);
+    if (o->given[index] != FROM_PRESET)
+        return OK;
+    char *const at = (char *)o + option_specs[index].at;
+    if (option_specs[index].kind == KIND_INTS)
+        ((struct ints *)at)->n = 0;
+    if (option_specs[index].kind == KIND_NAMES)
+        ((struct names *)at)->n = 0;
+    return option_set(o, index, value, FROM_PRESET, e);
+}
+
 bool options_given(const struct options *o, const char *name)
 {
     const int index = option_find(name);

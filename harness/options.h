@@ -28,6 +28,7 @@ enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum format { FORMAT_AUTO, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSONL, FORMAT_MD };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
+enum lr_schedule { LR_COSINE, LR_CONSTANT };
 enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
@@ -58,7 +59,8 @@ struct options {
     const char *norm;          /* "" = the variant's own */
     const char *impl;          /* NULL = the first that accepts */
     int max_isa;               /* enum isa */
-    const char *openblas_core; /* NULL = the library's choice */
+    const char *openblas_core;  /* NULL = the library's choice */
+    const char *onednn_max_isa; /* likewise */
     const char *pin, *membind;
     int huge_pages; /* enum huge_pages */
     int cache;      /* enum cache_mode */
@@ -78,6 +80,9 @@ struct options {
     bool resume;
     const char *resume_dir; /* NULL: the latest run under `out` */
     bool quiet, strict, fail_fast, dry_run;
+    const char *save_baseline, *baseline; /* NULL = none */
+    const char *shard;                    /* "I/N"; NULL = all */
+    bool force;
     int verbose; /* how many -v */
 
     /* check, eval, topo */
@@ -86,6 +91,21 @@ struct options {
     int bytes; /* of text to score, 0 = all of the split */
     bool roofline;
     bool bench; /* check: time the operations too */
+
+    /* train */
+    int steps, stop_at; /* stop_at 0 = at the end */
+    int lr_warmup, eval_every;
+    int schedule; /* enum lr_schedule */
+    double minutes; /* 0 = by steps */
+    double lr, grad_clip, weight_decay;
+    const char *valid; /* NULL = the end of the corpus */
+
+    /* compare, gate */
+    const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
+    struct names exec;       /* "old=PATH", "new=PATH" */
+    double threshold_pct;    /* 0 = the command's own */
+    bool instructions;
+    const char *summary;
 
     bool help, usage, version;
 
@@ -109,6 +129,9 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
 enum status options_parse_line(struct options *o, const char *line, struct err *e);
 
 void options_free(struct options *o);
+
+/* Another default for one command: set the option unless the user did. */
+enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
 
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);

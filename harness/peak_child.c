@@ -79,7 +79,7 @@ static enum status start(const char *program, const char *const *argv, int *out,
     posix_spawn_file_actions_t actions;
     char **envp;
     int fd[2], error;
-    enum status st = env_child_environment(environ, NULL, &envp, e);
+    enum status st = env_child_environment(environ, NULL, NULL, &envp, e);
 
     if (st != OK)
         return st;

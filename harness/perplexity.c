@@ -21,6 +21,7 @@ struct subject {
     const char *ckpt, *corpus;
     struct config config;
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
+    char made_of[256]; /* the generated source that it was trained on, or "" */
     int64_t step; /* I64_EMPTY = not said */
     const struct backend *backend;
     int threads;
@@ -35,13 +36,14 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
 
     if (st != OK)
         return st;
-    const char *unit = safetensors_meta(&file, "unit");
+    const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
     int step = -1;
     st = checkpoint_config(&file, "", &t->config, e);
     if (st == OK)
         st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;
     snprintf(t->unit, sizeof(t->unit), "%s", unit ? unit : "byte");
+    snprintf(t->made_of, sizeof(t->made_of), "%s", text && source_named(text) ? text : "");
     snprintf(t->ckpt_xxh3, sizeof(t->ckpt_xxh3), "%016llx",
              (unsigned long long)XXH3_64bits(file.map, file.size));
     safetensors_close(&file);
@@ -53,8 +55,12 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
     struct corpus corpus;
     enum status st = examine_checkpoint(t, e);
 
+    if (st == OK && !t->corpus && !t->made_of[0])
+        st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
+    if (!t->corpus) /* a model of a generated source brings its text along */
+        t->corpus = t->made_of;
     if (st == OK)
-        st = corpus_open(&corpus, t->corpus, (size_t)opt->bytes, e);
+        st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
     if (st != OK)
         return st;
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
@@ -107,6 +113,7 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.bits_per_unit = p->nll / log(2);
     row.ppl_ci95_low = exp(p->nll_low);
     row.ppl_ci95_high = exp(p->nll_high);
+    row.ppl_floor = exp(p->nll_floor);
     row.eval_ns = p->eval_ns;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
     return row;
@@ -148,7 +155,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
                    human_count((double)row->tokens_scored).s, human_rate(row->tokens_per_s).s);
     }
     s->show.started = true;
-    fflush(stdout);
+    show_flush(&s->show);
 }
 
 /* A cell that stands for the evaluation in the key columns. */
@@ -274,7 +281,7 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
         bool planned = false;
         for (int i = 0; i < plan->n; i++)
             planned = planned || plan->cells[i].variant == variants[v];
-        if (!planned || !s->opt->corpus || !weights_of(variants[v], s->opt, path))
+        if (!planned || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.ckpt = path, .corpus = s->opt->corpus};
         st = choose_one(&t, s->opt, e);
@@ -295,9 +302,8 @@ static enum status evaluate(struct session *s, struct err *e)
     enum mem_kind kind;
     enum status st = OK;
 
-    if (!o->ckpt || !o->corpus)
-        return fail(e, E_USAGE, "eval needs %s  -> bench eval --ckpt FILE --corpus FILE",
-                    o->ckpt ? "a text" : "a checkpoint");
+    if (!o->ckpt)
+        return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
         (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
         (st = show_open(&s->show, o, o->seq.n * o->mem.n, e)) != OK ||

@@ -233,6 +233,27 @@ static enum status make(struct maker *m, struct err *e)
     return st;
 }
 
+/* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together. */
+static enum status keep_shard(struct plan *p, const char *shard, struct err *e)
+{
+    int i = 0, n = 0, end = 0, kept = 0, last = -1;
+
+    if (sscanf(shard, "%d/%d%n", &i, &n, &end) != 2 || shard[end] || i < 1 || i > n)
+        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> 1/4 to 4/4 for four shards", shard);
+    p->groups = 0;
+    for (int k = 0; k < p->n; k++) {
+        if (p->cells[k].group % n != i - 1) {
+            free(p->cells[k].repro);
+            continue;
+        }
+        p->groups += p->cells[k].group != last;
+        last = p->cells[k].group;
+        p->cells[kept++] = p->cells[k];
+    }
+    p->n = kept;
+    return OK;
+}
+
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
 {
     struct maker m = {
@@ -252,6 +273,8 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
     }
     if (st == OK)
         st = make(&m, e);
+    if (st == OK && opt->shard)
+        st = keep_shard(p, opt->shard, e);
     free(m.filters);
     options_free(&m.preset);
     if (st != OK)

@@ -38,6 +38,9 @@ static const struct column env_columns[] = {ENV_COLUMNS(X)};
 #define ROW sample_row
 static const struct column sample_columns[] = {SAMPLE_COLUMNS(X)};
 #undef ROW
+#define ROW train_row
+static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
+#undef ROW
 #undef X
 
 #define TABLE(word, columns, row)                                                                  \
@@ -50,6 +53,7 @@ const struct table tables[TABLE_COUNT] = {
     [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
     [TABLE_ENV] = TABLE("env", env_columns, env_row),
     [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
+    [TABLE_TRAIN] = TABLE("train", train_columns, train_row),
 };
 _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(memory_columns) <= COLUMNS_MAX &&
@@ -86,6 +90,7 @@ EMPTY_ROW(memory_row, memory_columns)
 EMPTY_ROW(perplexity_row, perplexity_columns)
 EMPTY_ROW(env_row, env_columns)
 EMPTY_ROW(sample_row, sample_columns)
+EMPTY_ROW(train_row, train_columns)
 
 void row_set_key(const struct table *t, void *row, const struct key_row *key)
 {

@@ -44,6 +44,9 @@ struct env_row {
 struct sample_row {
     SAMPLE_COLUMNS(X)
 };
+struct train_row {
+    TRAIN_COLUMNS(X)
+};
 #undef X
 #define X(type, name, unit, meaning) +1
 enum { KEY_COUNT = 0 KEY_COLUMNS(X) };
@@ -67,6 +70,7 @@ enum table_id {
     TABLE_PERPLEXITY,
     TABLE_ENV,
     TABLE_SAMPLES,
+    TABLE_TRAIN,
     TABLE_COUNT
 };
 extern const struct table tables[TABLE_COUNT];
@@ -92,6 +96,7 @@ struct memory_row memory_row_empty(void);
 struct perplexity_row perplexity_row_empty(void);
 struct env_row env_row_empty(void);
 struct sample_row sample_row_empty(void);
+struct train_row train_row_empty(void);
 
 /* Empty the numbers of a row that is all zero bytes. */
 void row_clear(void *row, const struct column *columns, size_t n);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench rerun CASE_ID: one row again, from its repro line in the latest run (or --resume=DIR's). */
+ * bench rerun CASE_ID: one row again, from its repro line in the latest run that has it
+ * (or --resume=DIR's). */
 #include "commands.h"
 #include "rundir.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@ static enum status look(const char *dir, struct search *s, struct err *e)
     struct rows rows = {0};
     enum status st = file_join(path, dir, t->file, e);
 
+    s->found = 0;
     if (st == OK)
         st = table_read(&rows, t, path, e);
     for (size_t i = 0; st == OK && i < rows.n; i++) {
@@ -36,18 +39,46 @@ static enum status look(const char *dir, struct search *s, struct err *e)
     return st;
 }
 
+/* The latest run that has the case: a rerun makes a run of its own, which must not hide the one
+ * that it came from. */
+static enum status look_further(const char *out_dir, struct search *s)
+{
+    char dir[FILE_PATH];
+    struct dirent **entries = NULL;
+    const int n = scandir(out_dir, &entries, NULL, alphasort);
+    enum status st = E_IO;
+
+    for (int i = n - 1; i >= 0; i--) { /* folders are named by their time */
+        if (st != OK && entries[i]->d_name[0] != '.' &&
+            file_join(dir, out_dir, entries[i]->d_name, NULL) == OK)
+            st = look(dir, s, NULL);
+        free(entries[i]);
+    }
+    free(entries);
+    return st;
+}
+
+static enum status find_case(struct search *s, const struct options *opt, struct err *e)
+{
+    char dir[FILE_PATH];
+    enum status st = rundir_find(dir, opt->out, opt->resume_dir, e);
+
+    if (st == OK)
+        st = look(dir, s, e);
+    if (st == E_USAGE && s->found == 0 && !opt->resume_dir)
+        st = look_further(opt->out, s) == OK ? OK : E_USAGE;
+    return st;
+}
+
 int cmd_rerun(struct options *opt)
 {
     struct options again = {0};
-    char dir[FILE_PATH];
     struct err e;
 
     if (opt->words.n != 1)
         return report_error(fail(&e, E_USAGE, "rerun needs a case  -> bench rerun CASE_ID"), &e);
     struct search s = {.id = opt->words.v[0]};
-    enum status st = rundir_find(dir, opt->out, opt->resume_dir, &e);
-    if (st == OK)
-        st = look(dir, &s, &e);
+    enum status st = find_case(&s, opt, &e);
     if (st == OK)
         st = options_parse_line(&again, s.row.repro, &e);
     if (st != OK) {

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 256 }; /* vocabulary of raw bytes */
-
 struct stream {
     const struct scorer *s;
     struct lm lm;
@@ -47,16 +45,16 @@ enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const st
 static enum status configure(struct stream *t, const struct safetensors *file, struct config *c,
                              struct err *e)
 {
-    const char *unit = safetensors_meta(file, "unit");
+    const struct corpus *text = &t->corpus;
     enum status st = checkpoint_config(file, "", c, e);
 
     if (st == OK)
         st = score_mem_kind(&t->kind, c, t->s->opt, e);
     if (st != OK)
         return st;
-    if (c->V != BYTES || (unit && strcmp(unit, "byte") != 0))
-        return fail(e, E_IO, "checkpoint %s: vocabulary of %d %ss  -> only bytes can be scored",
-                    file->path, c->V, unit ? unit : "token");
+    if (c->V != text->vocab)
+        return fail(e, E_IO, "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
+                    "made for", file->path, c->V, text->name, text->vocab, text->unit);
     if (c->pos->enter && t->L + t->M > c->max_seq)
         return fail(e, E_USAGE, "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them", file->path, c->max_seq, t->L, t->M, t->L + t->M);
@@ -147,26 +145,46 @@ static void interval(struct score *r, const double *sum, const int *n, size_t se
     r->nll_high = r->nll + half;
 }
 
+/* Nats that the true source pays for the n tokens behind `at`. What the model can see of the past is
+ * bounded from above, so that the floor is one: recomputing, the window; with memory M per layer, M
+ * more per layer, and up to a segment on the way. */
+static double source_segment(const struct stream *t, size_t at, int n)
+{
+    const size_t M = (size_t)t->M, L = (size_t)t->L, N = (size_t)t->lm.c.N;
+    const size_t past = t->kind == MEM_RECOMPUTE || M == 0 ? M : N * M + (N - 1) * (L - 1);
+    double sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        const size_t target = at + (size_t)i + 1, reach = past + (size_t)i + 1;
+        sum += source_nll(&t->corpus.source, t->corpus.bytes, target,
+                          reach < target ? reach : target);
+    }
+    return sum;
+}
+
 static void score_all(struct stream *t, struct score *r, double *sum, int *n)
 {
     const size_t tokens = t->corpus.n - 1;
     const int64_t start = clock_wall_ns();
     size_t segments = 0;
-    double total = 0;
+    double total = 0, floor = 0;
 
     for (size_t at = 0; at < tokens; at += (size_t)t->L, segments++) {
         n[segments] = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
         sum[segments] = segment(t, at, n[segments]);
         total += sum[segments];
+        if (t->corpus.generated)
+            floor += source_segment(t, at, n[segments]);
     }
     *r = (struct score){.nll = total / (double)tokens,
+                        .floor = t->corpus.generated ? floor / (double)tokens : NAN,
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};
     interval(r, sum, n, segments);
 }
 
-enum status score_run(struct scorer *s, struct err *e)
+enum status score_run(struct scorer *s, enum split split, struct err *e)
 {
     const struct options *o = s->opt;
     struct stream t = {.s = s, .L = o->seq.v[0], .M = o->mem.v[0]};
@@ -179,7 +197,7 @@ enum status score_run(struct scorer *s, struct err *e)
     if (st == OK)
         st = engine_open(&s->engine, o->backends.v[0], threads, o->impl, e);
     if (st == OK)
-        st = corpus_open(&t.corpus, o->corpus, (size_t)o->bytes, e);
+        st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)
         st = safetensors_open(&file, o->ckpt, e);
     if (st == OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The negative log-likelihood of a text under a checkpoint: segments in order, byte t predicting
- * byte t+1, memory carried from segment to segment. Runs in a measuring child. */
+ * The negative log-likelihood of a text under a checkpoint: segments in order, token t predicting
+ * token t+1, memory carried from segment to segment. Runs in a measuring child. */
 #ifndef SCORE_H
 #define SCORE_H
 
@@ -14,6 +14,7 @@
 
 struct score {
     double nll;         /* mean, nats per token */
+    double floor;       /* of the true source on these tokens; NAN for a file */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;
     double eval_ns;
@@ -29,7 +30,7 @@ struct scorer {
     const char *impl; /* the attention implementation that ran */
     struct score score;
 };
-enum status score_run(struct scorer *s, struct err *e);
+enum status score_run(struct scorer *s, enum split split, struct err *e);
 
 /* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE where it cannot. */
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,

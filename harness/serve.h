@@ -36,6 +36,7 @@
     X(nll)                                                                                         \
     X(nll_low)                                                                                     \
     X(nll_high)                                                                                    \
+    X(nll_floor)                                                                                   \
     X(tokens_scored)                                                                               \
     X(segments)                                                                                    \
     X(eval_ns)
@@ -85,7 +86,7 @@ enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *o
 /* Fill in report.rss_peak_bytes, release everything. */
 void server_close(struct server *s);
 
-/* Score a text under a checkpoint (score.h): the report's last six numbers, and who computed. */
+/* Score a text under a checkpoint (score.h): the report's last seven numbers, and who computed. */
 enum status serve_score(struct report *r, const struct options *opt, struct err *e);
 
 #endif

@@ -166,7 +166,8 @@ enum status session_open(struct session *s, struct options *opt, struct err *e)
     *s = (struct session){.opt = opt};
     enum status st = topo_open(&s->topo, NULL, e);
     if (st == OK)
-        st = env_child_environment(environ, opt->openblas_core, &s->setup.environment, e);
+        st = env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
+                                   &s->setup.environment, e);
     if (st != OK)
         return st;
     topo_facts(s->topo, &f);
@@ -235,8 +236,10 @@ enum status session_end(struct session *s, enum status st, struct err *e)
         io = rundir_close(&s->dir, &why);
     else
         rundir_close(&s->dir, &(struct err){""});
-    if (io == OK)
-        io = file_flush(stdout, "standard output", &why);
+    show_flush(&s->show);
+    if (io == OK && s->show.out_error)
+        io = file_fail(&why, "write to", "standard output", s->show.out_error);
+    clearerr(stdout); /* once is enough */
     if (io != OK && st != E_INTERRUPTED && st != E_IO) {
         *e = why;
         return io;

@@ -6,12 +6,19 @@
 #include "clock.h"
 #include "human.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+void show_flush(struct show *s)
+{
+    if (fflush(stdout) != 0 && !s->out_error)
+        s->out_error = errno;
+}
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 
@@ -165,7 +172,7 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
         print_cell(s, r, row);
     }
     s->started = true;
-    fflush(stdout);
+    show_flush(s);
 }
 
 /* ---- the last lines ----------------------------------------------------------------------- */
@@ -230,5 +237,5 @@ void show_fastest(struct show *s, const struct seen *seen, int n)
             printf("%sfastest for %s: %s%s (geometric mean of %d shapes)\n", v ? "" : "\n",
                    variants[v]->name, best->name, line, most);
     }
-    fflush(stdout);
+    show_flush(s);
 }

@@ -20,6 +20,7 @@ struct show {
     double start_s;     /* when the first cell began */
     double last_live_s;
     bool live_on_screen;
+    int out_error; /* errno of the first write to standard output that failed */
 };
 
 enum status show_open(struct show *s, const struct options *opt, int cells, struct err *e);
@@ -29,6 +30,9 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
 
 /* Between rows: how far the cell is. */
 void show_progress(struct show *s, const struct result *r);
+/* Send on what was printed to standard output, and note whether that went well. */
+void show_flush(struct show *s);
+
 /* One line on standard error, in front of which the live line is cleared. */
 void show_note(struct show *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

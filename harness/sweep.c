@@ -2,6 +2,7 @@
  *
  * bench sweep: from the plan to the tables. The parent plans, starts children, and writes; it opens
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
+#include "baseline.h"
 #include "commands.h"
 #include "human.h"
 #include "list_cells.h"
@@ -244,8 +245,6 @@ static enum status prepare(struct sweep *w, struct err *e)
     const struct options *o = w->s.opt;
     enum status st = plan_make(&w->plan, o, e);
 
-    if (st == OK && o->ckpt && !o->corpus)
-        st = fail(e, E_USAGE, "--ckpt without a text to score  -> add --corpus FILE");
     if (st == OK && w->plan.n > 0)
         st = check_places(w, e);
     if (st == OK)
@@ -253,6 +252,14 @@ static enum status prepare(struct sweep *w, struct err *e)
     w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
     CHECK(w->seen);
     return st;
+}
+
+/* Perplexities belong to no group: the first shard has them. */
+static enum status score_models(struct sweep *w, struct err *e)
+{
+    const char *shard = w->s.opt->shard;
+
+    return !shard || strncmp(shard, "1/", 2) == 0 ? sweep_perplexity(&w->s, &w->plan, e) : OK;
 }
 
 static enum status measure_all(struct sweep *w, struct err *e)
@@ -271,10 +278,26 @@ static enum status measure_all(struct sweep *w, struct err *e)
     if (st == OK)
         st = run_all(w, e);
     if (st == OK)
-        st = sweep_perplexity(&w->s, &w->plan, e);
+        st = score_models(w, e);
     st = session_end(&w->s, st, e);
     say_goodbye(w, session_exit_code(&w->s, st));
     return st;
+}
+
+/* Measure, unless the baselines that were named make it pointless. */
+static int sweep_all(struct sweep *w, enum status st, struct err *e)
+{
+    struct options *o = w->s.opt;
+    const int ready = st == OK ? baseline_ready(o, w->s.facts.host_id) : EXIT_FINE;
+
+    if (ready != EXIT_FINE)
+        return ready;
+    if (st == OK)
+        st = measure_all(w, e);
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, e);
+    const int code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);
+    return code == EXIT_FINE ? baseline_finish(o, w->s.dir.path) : code;
 }
 
 int cmd_sweep(struct options *opt)
@@ -291,11 +314,7 @@ int cmd_sweep(struct options *opt)
     if (st == OK && w.plan.n == 0) {
         fprintf(stderr, "bench: no cells to measure  -> see: bench list cells\n");
     } else {
-        if (st == OK)
-            st = measure_all(&w, &e);
-        if (st != OK && st != E_INTERRUPTED)
-            report_error(st, &e);
-        code = w.s.started ? session_exit_code(&w.s, st) : exit_of(st);
+        code = sweep_all(&w, st, &e);
     }
     plan_free(&w.plan);
     session_close(&w.s);

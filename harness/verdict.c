@@ -98,7 +98,7 @@ struct change change_of_samples(const struct sample *before, int n_before,
     const int n[SIDES] = {n_before, n_after};
     const uint64_t stream[SIDES] = {rng_stream("verdict.before"), rng_stream("verdict.after")};
     double *sorted[SIDES] = {work, work + n_before}, *count = work + n_before + n_after;
-    struct change c = {.n = min_int(n_before, n_after), .basis = BASIS_MOMENTS};
+    struct change c = {.n = n_before + n_after, .basis = BASIS_MOMENTS};
     double d[BOOTSTRAP_RESAMPLES];
     int used[SIDES];
 

@@ -33,7 +33,7 @@ struct change {
     double median[SIDES]; /* ns per call of what was compared */
     enum verdict verdict;
     enum basis basis;
-    int n, disturbed; /* pairs (or samples of the shorter side), and those of them preempted */
+    int n, disturbed; /* pairs (or samples of both sides), and those of them preempted */
     bool noisy;       /* more than half preempted and no CPU time to fall back on */
 };
 

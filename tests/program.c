@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { PATIENCE_S = 50 }; /* a program that takes longer hangs, and is killed by SIGALRM */
+
 extern char **environ;
 
 /* ---- starting ----------------------------------------------------------------------------- */
@@ -39,6 +41,7 @@ static void become_shell(const char *folder, const char *line, const struct prog
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(PATIENCE_S);
     setpgid(0, 0);
     forget_settings();
     if (chdir(folder) == 0 && dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 &&
@@ -137,10 +140,10 @@ void ran_free(struct ran *r)
 
 bool wait_for_text(const struct program *p, const char *text)
 {
-    enum { STEP_MS = 2, PATIENCE_MS = 30000 };
+    enum { STEP_MS = 2 };
     bool ended = false;
 
-    for (int ms = 0; ms < PATIENCE_MS; ms += STEP_MS) {
+    for (int ms = 0; ms < PATIENCE_S * 1000; ms += STEP_MS) {
         struct bytes b = all_of(p->err);
         const bool found = strstr(b.data, text) != NULL;
         free(b.data);

@@ -21,7 +21,7 @@ struct ran {
 };
 
 /* Run `line` in `folder` with sh. In it $BENCH is the program; BENCH_*, NO_COLOR, CI and TERM are
- * not set, so that only the line decides. Dies with the test. */
+ * not set, so that only the line decides. Dies with the test, or of SIGALRM after 50 s. */
 struct ran run_shell(const char *folder, const char *line);
 
 /* run_shell of "$BENCH" and the words of a format. */
@@ -33,7 +33,7 @@ struct program start_bench(const char *folder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 struct ran finish_bench(struct program *p);
 
-/* Wait until stderr contains `text` (true), or the program has ended or 30 s are over (false). */
+/* Wait until stderr contains `text` (true), or the program has ended (false). */
 bool wait_for_text(const struct program *p, const char *text);
 
 /* Processes that `pid` is the parent of; returns how many, at most max. */
@@ -49,9 +49,9 @@ struct rows must_read(const char *folder, const char *run, enum table_id id);
 /* Rows with this status. */
 int count_status(const struct rows *latency, const char *status);
 
-/* Options of cells that take milliseconds. */
-#define TINY                                                                                       \
-    "--d-model 32 --heads 2 --threads 1 --max-time 0.003 --min-samples 3 --warmup-ms 0 "           \
-    "--block-ms 0.5 --out r "
+/* Options of cells that take milliseconds; a list that is given again grows. */
+#define BRIEF                                                                                      \
+    "--d-model 32 --heads 2 --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out r "
+#define TINY BRIEF "--threads 1 "
 
 #endif

@@ -36,7 +36,7 @@ static void expect_refused(const char *path, size_t max_bytes, enum status want,
     struct corpus c;
     struct err e = {""};
 
-    cr_expect_eq(corpus_open(&c, path, max_bytes, &e), want, "%s", path);
+    cr_expect_eq(corpus_open(&c, path, SPLIT_TEST, max_bytes, &e), want, "%s", path);
     cr_expect_not_null(strstr(e.msg, path), "\"%s\" does not name %s", e.msg, path);
     cr_expect_not_null(strstr(e.msg, part), "\"%s\" does not say %s", e.msg, part);
     cr_expect_not_null(strstr(e.msg, "  -> "), "\"%s\" does not say what to do", e.msg);
@@ -53,7 +53,7 @@ Test(corpus, has_the_bytes_of_the_file)
     struct err e = {""};
 
     text_file(path, text, n);
-    cr_assert_eq(corpus_open(&c, path, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(corpus_open(&c, path, SPLIT_TEST, 0, &e), OK, "%s", e.msg);
     cr_expect_eq(c.n, n);
     cr_expect_arr_eq(c.bytes, text, n);
     cr_expect_str_eq(c.name, strrchr(path, '/') + 1);
@@ -72,7 +72,7 @@ Test(corpus, known_fingerprint)
     struct err e = {""};
 
     text_file(path, "abcdef", 6);
-    cr_assert_eq(corpus_open(&c, path, 3, &e), OK, "%s", e.msg);
+    cr_assert_eq(corpus_open(&c, path, SPLIT_TEST, 3, &e), OK, "%s", e.msg);
     cr_expect_str_eq(c.xxh3, "78af5f94892f3950");
     corpus_close(&c);
     unlink(path);
@@ -89,12 +89,12 @@ Test(corpus, takes_the_first_bytes)
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (uint8_t)(i * 31 >> 3);
     text_file(path, text, sizeof(text));
-    cr_assert_eq(corpus_open(&c, path, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(corpus_open(&c, path, SPLIT_TEST, 0, &e), OK, "%s", e.msg);
     strcpy(whole, c.xxh3);
     corpus_close(&c);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++) {
         const size_t n = limits[k] < sizeof(text) ? limits[k] : sizeof(text);
-        cr_assert_eq(corpus_open(&c, path, limits[k], &e), OK, "%s", e.msg);
+        cr_assert_eq(corpus_open(&c, path, SPLIT_TEST, limits[k], &e), OK, "%s", e.msg);
         cr_expect_eq(c.n, n);
         cr_expect_arr_eq(c.bytes, text, n);
         expect_xxh3(&c);

@@ -54,23 +54,26 @@ Test(env, child_environment)
     struct err e;
     char **env;
 
-    cr_assert_eq(env_child_environment(parent, NULL, &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(env_child_environment(parent, NULL, NULL, &env, &e), OK, "%s", e.msg);
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)
         cr_expect_eq(count(env, kept[i]), 1, "%s", kept[i]);
     cr_expect_eq(length(env), ARRAY_LEN(kept), "%d variables", length(env));
     env_free(env);
 }
 
-Test(env, child_environment_with_a_blas_core)
+Test(env, child_environment_with_libraries_told)
 {
     struct err e;
     char **env;
 
-    cr_assert_eq(env_child_environment(parent, "SkylakeX", &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(env_child_environment(parent, "SkylakeX", "avx512_core", &env, &e), OK, "%s",
+                 e.msg);
     cr_expect_eq(count(env, "OPENBLAS_CORETYPE=SkylakeX"), 1);
     cr_expect_eq(count(env, "OPENBLAS_CORETYPE=Haswell"), 0);
+    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX512_CORE"), 1);
+    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX2"), 0);
     env_free(env);
-    cr_assert_eq(env_child_environment(parent + ARRAY_LEN(parent) - 1, "Zen", &env, &e), OK);
+    cr_assert_eq(env_child_environment(parent + ARRAY_LEN(parent) - 1, "Zen", NULL, &env, &e), OK);
     cr_expect_eq(length(env), 3);
     env_free(env);
 }

@@ -79,7 +79,7 @@ Test(options, errors_say_what_to_do)
         {"--shard 1/2", E_UNSUPPORTED, "--shard is not built in yet"},
         {"--baseline a", E_UNSUPPORTED, "--baseline is not built in yet"},
         {"--save-baseline a", E_UNSUPPORTED, "--save-baseline is not built in yet"},
-        {"--onednn-max-isa avx2", E_UNSUPPORTED, "--onednn-max-isa is not built in yet"},
+        {"--onednn-max-isa avx3", E_USAGE, "unknown onednn-max-isa \"avx3\""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -23,18 +23,6 @@ static struct criterion_test_params all_but_ref(void)
     return cr_make_param_array(struct who, list, n);
 }
 
-static struct engine open_engine(const char *name, int threads)
-{
-    struct engine g;
-    struct err e;
-    const enum status st = engine_open(&g, name, threads, NULL, &e);
-
-    if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e.msg);
-    cr_assert_eq(st, OK, "%s", e.msg);
-    return g;
-}
-
 /* ---- gemm --------------------------------------------------------------------------------- */
 
 static const int product_shapes[][3] = {

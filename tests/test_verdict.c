@@ -161,7 +161,7 @@ Test(verdict, unpaired)
     fill(a, 20, 100, 0);
     fill(b, 12, 120, 2);
     struct change c = change_of_samples(a, 20, b, 12, T, 1, work);
-    cr_expect(c.verdict == VERDICT_SLOWER && c.basis == BASIS_MOMENTS && c.n == 12);
+    cr_expect(c.verdict == VERDICT_SLOWER && c.basis == BASIS_MOMENTS && c.n == 32);
     cr_expect(fabs(c.log.low - log(1.2)) < 1e-12 && fabs(c.log.high - log(1.2)) < 1e-12);
     cr_expect(c.median[BEFORE] == 100 && c.median[AFTER] == 120 && c.disturbed == 2);
 
@@ -241,6 +241,8 @@ static int said(enum verdict want, double ratio, enum noise noise, int trials, s
 Test(verdict, simulated_machines, .timeout = 60)
 {
     enum { TRIALS = 400 };
+    const double power[NOISE_COUNT] = {0.95, 0.95,
+                                       0.65}; /* a fifth at +30 % hides +20 % at times */
 
     for (int noise = 0; noise < NOISE_COUNT; noise++) {
         struct source s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
@@ -250,10 +252,10 @@ Test(verdict, simulated_machines, .timeout = 60)
         const int won = said(VERDICT_FASTER, 1 / 1.2, (enum noise)noise, TRIALS, &s);
         cr_expect_leq(alarms, 2, "noise %d, seed %d: %d false alarms in %d", noise, (int)s.seed,
                       alarms, 2 * TRIALS);
-        cr_expect_geq(found, 0.9 * TRIALS, "noise %d, seed %d: found %d of %d", noise, (int)s.seed,
-                      found, TRIALS);
-        cr_expect_geq(won, 0.9 * TRIALS, "noise %d, seed %d: %d of %d faster", noise, (int)s.seed,
-                      won, TRIALS);
+        cr_expect_geq(found, power[noise] * TRIALS, "noise %d, seed %d: found %d of %d", noise,
+                      (int)s.seed, found, TRIALS);
+        cr_expect_geq(won, power[noise] * TRIALS, "noise %d, seed %d: %d of %d faster", noise,
+                      (int)s.seed, won, TRIALS);
     }
 }
 

@@ -6,113 +6,11 @@
  *   post      y = LN1(x + Attn(x; [m;x]))                 z = LN2(y + FFN(y))
  *   pre       n = LN1([m;x])   y = x + Attn(n_seg; n)     z = y + FFN(LN2(y))
  *   reorder   n = LN1([m;x])   y = g1(x, relu(Attn(n_seg; n)))   z = g2(y, relu(FFN(LN2(y)))) */
-#include "block.h"
+#include "block_inner.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *const mem_kind_name[MEM_KIND_COUNT] = {"", "hidden", "kv", "recompute"};
-
-/* Parameters of attention, in the order they are added. Biases exist where attn_bias is set. */
-enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
-
-/* ---- declaration -------------------------------------------------------------------------- */
-
-static void attn_params(const struct config *c, const char *prefix, struct params *p)
-{
-    const int HD = c->H * c->dh;
-
-    params_matrix(p, HD, c->D, prefix, "attn.q.weight");
-    params_matrix(p, HD, c->D, prefix, "attn.k.weight");
-    params_matrix(p, HD, c->D, prefix, "attn.v.weight");
-    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
-    if (c->attn_bias) {
-        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");
-        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.k.bias");
-        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.v.bias");
-        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
-    }
-}
-
-static void norm_params(const struct config *c, const char *prefix, const char *name,
-                        struct params *p)
-{
-    params_add(p, INIT_ONE, 0, 1, &c->D, "%s%s.weight", prefix, name);
-    params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
-}
-
-static void gate_params(const struct config *c, const char *prefix, int which, struct params *p)
-{
-    char at[32];
-
-    CHECK(snprintf(at, sizeof(at), "%sgate%d.", prefix, which) < (int)sizeof(at));
-    c->gate->params(c, at, p);
-}
-
-int block_operator_params(const struct config *c, const char *prefix, struct params *p)
-{
-    const int first = p->n;
-
-    attn_params(c, prefix, p);
-    if (c->pos->layer_params)
-        c->pos->layer_params(c, prefix, p);
-    return first;
-}
-
-int block_params(const struct config *c, const char *prefix, struct params *p)
-{
-    const int first = block_operator_params(c, prefix, p);
-
-    norm_params(c, prefix, "ln1", p);
-    norm_params(c, prefix, "ln2", p);
-    c->ffn->params(c, prefix, p);
-    if (c->gate) {
-        gate_params(c, prefix, 1, p);
-        gate_params(c, prefix, 2, p);
-    }
-    return first;
-}
-
-static const struct param *next(const struct param **at, int n)
-{
-    const struct param *first = *at;
-
-    *at += n;
-    return first;
-}
-
-/* How many parameters a part adds: ask it. */
-static int count(void (*add)(const struct config *, const char *, struct params *),
-                 const struct config *c)
-{
-    struct params tmp = {0};
-
-    if (add)
-        add(c, "", &tmp);
-    const int n = tmp.n;
-    params_free(&tmp);
-    return n;
-}
-
-void block_attach(struct block *b, const struct config *c, const struct params *p, int model_first,
-                  int first)
-{
-    const struct param *at = &p->v[first];
-
-    *b = (struct block){.c = c, .model = &p->v[model_first]};
-    b->attn = next(&at, count(attn_params, c));
-    b->pos = next(&at, count(c->pos->layer_params, c));
-    if (at == p->v + p->n) /* the bare operator */
-        return;
-    b->ln1 = next(&at, 2);
-    b->ln2 = next(&at, 2);
-    b->ff = next(&at, count(c->ffn->params, c));
-    if (c->gate) {
-        const int n = count(c->gate->params, c);
-        b->gate1 = next(&at, n);
-        b->gate2 = next(&at, n);
-    }
-}
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
@@ -178,6 +76,8 @@ void work_bind(struct work *w, const struct engine *g, const struct block *b, en
     w->hidden = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->F);
     if (c->gate && c->gate->work)
         w->gate = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->gate->work * D);
+    w->y2 = w->y;
+    w->gate2 = w->gate;
     if (c->pos->n_codes)
         w->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, max.M + max.L));
     /* Scores first: they are the larger part and the ledger has a column for them. */
@@ -204,12 +104,6 @@ void block_commit(struct block *b, enum mem_kind kind, int L)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-/* Rows of every sequence: [B, rows, n] with `stride` floats between sequences. */
-struct rows {
-    float *at;
-    ptrdiff_t stride;
-};
-
 /* y = x W^T (+ bias) for `rows` rows of each of B sequences: one product where both are contiguous,
  * one per sequence where they lie in a cache. */
 static void linear(const struct engine *g, struct rows y, struct rows x, int B, int rows,
@@ -223,20 +117,40 @@ static void linear(const struct engine *g, struct rows y, struct rows x, int B, 
     }
     for (int b = 0; b < B; b++) {
         float *dst = y.at + b * y.stride;
-        g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = out, .k = in, .alpha = 1,
-                                   .a = x.at + b * x.stride, .lda = in, .b = w->data, .ldb = in, .b_packed = w->packed,
-                                   .c = dst, .ldc = out, .threads = g->threads});
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = rows,
+                                   .n = out,
+                                   .k = in,
+                                   .alpha = 1,
+                                   .a = x.at + b * x.stride,
+                                   .lda = in,
+                                   .b = w->data,
+                                   .ldb = in,
+                                   .b_packed = w->packed,
+                                   .c = dst,
+                                   .ldc = out,
+                                   .threads = g->threads});
         if (bias)
-            g->ops.act(&(struct act){.y = dst, .x = dst, .bias = bias->data, .rows = rows,
-                                     .n = out, .threads = g->threads});
+            g->ops.act(&(struct act){.y = dst,
+                                     .x = dst,
+                                     .bias = bias->data,
+                                     .rows = rows,
+                                     .n = out,
+                                     .threads = g->threads});
     }
 }
 
 static void layer_norm(const struct engine *g, const struct config *c, const struct param *ln,
                        float *y, const float *x, const float *add, int rows)
 {
-    g->ops.norm(&(struct norm){.y = y, .x = x, .add = add, .weight = ln[0].data,
-                               .bias = ln[1].data, .rows = rows, .n = c->D, .eps = c->ln_eps,
+    g->ops.norm(&(struct norm){.y = y,
+                               .x = x,
+                               .add = add,
+                               .weight = ln[0].data,
+                               .bias = ln[1].data,
+                               .rows = rows,
+                               .n = c->D,
+                               .eps = c->ln_eps,
                                .threads = g->threads});
 }
 
@@ -252,7 +166,7 @@ static struct rows join(struct cache *cache, const float *x, int B, int L)
     return (struct rows){cache_rows(cache, 0), cache_stride(cache)};
 }
 
-static int memory_rows(const struct block *b, enum mem_kind kind)
+int block_memory(const struct block *b, enum mem_kind kind)
 {
     return kind == MEM_HIDDEN ? b->hidden.M : kind == MEM_KV ? b->keys.M : 0;
 }
@@ -293,16 +207,35 @@ static void project_kv(const struct engine *g, const struct block *b, struct row
     linear(g, v, from, B, rows, &b->attn[ATTN_V], bias ? &bias[ATTN_V] : NULL);
 }
 
+struct attn block_operands(const struct block *b, enum mem_kind kind, const struct work *w, int B,
+                           int L)
+{
+    const ptrdiff_t HD = (ptrdiff_t)b->c->H * b->c->dh;
+    const int M = block_memory(b, kind);
+    struct attn a = b->lowered;
+
+    attn_resize(&a, L, M);
+    a.B = B;
+    a.q = w->q;
+    a.o = w->o;
+    a.lse = w->lse;
+    a.q_at.batch = a.o_at.batch = L * HD;
+    a.k = kind == MEM_KV ? cache_rows(&b->keys, 0) : w->k;
+    a.v = kind == MEM_KV ? cache_rows(&b->values, 0) : w->v;
+    a.k_at.batch = kind == MEM_KV ? cache_stride(&b->keys) : (M + L) * HD;
+    a.v_at.batch = a.k_at.batch;
+    return a;
+}
+
 struct attn block_project(const struct engine *g, struct block *b, enum mem_kind kind,
                           struct work *w, const float *x, int B, int L)
 {
     const struct config *c = b->c;
-    const int HD = c->H * c->dh, M = memory_rows(b, kind);
+    const int HD = c->H * c->dh, M = block_memory(b, kind);
     const int fresh = kind == MEM_KV ? L : M + L; /* rows whose keys are projected now */
     const struct rows from = key_source(g, b, kind, w, x, B, L);
     const struct rows q_from = {from.at + (ptrdiff_t)(fresh - L) * c->D, from.stride};
     struct rows k = {w->k, (ptrdiff_t)fresh * HD}, v = {w->v, (ptrdiff_t)fresh * HD};
-    struct attn a = b->lowered;
 
     if (kind == MEM_KV) {
         k = behind(&b->keys, L);
@@ -311,17 +244,7 @@ struct attn block_project(const struct engine *g, struct block *b, enum mem_kind
     linear(g, (struct rows){w->q, (ptrdiff_t)L * HD}, q_from, B, L, &b->attn[ATTN_Q],
            c->attn_bias ? &b->attn[ATTN_WEIGHTS + ATTN_Q] : NULL);
     project_kv(g, b, k, v, from, B, fresh);
-
-    attn_resize(&a, L, M);
-    a.B = B;
-    a.q = w->q;
-    a.o = w->o;
-    a.q_at.batch = a.o_at.batch = (ptrdiff_t)L * HD;
-    a.k = kind == MEM_KV ? cache_rows(&b->keys, 0) : k.at;
-    a.v = kind == MEM_KV ? cache_rows(&b->values, 0) : v.at;
-    a.k_at.batch = k.stride;
-    a.v_at.batch = v.stride;
-    return a;
+    return block_operands(b, kind, w, B, L);
 }
 
 void block_unproject(const struct engine *g, const struct block *b, const struct work *w, float *y,
@@ -354,14 +277,14 @@ void block_remember(const struct engine *g, struct block *b, enum mem_kind kind,
 /* Leave sub-layer `y` (its last bias still missing) to the stream: z = x + y in the plain forms,
  * z = gate(x, relu(y)) in the gated one. z may be x. */
 static void leave(const struct engine *g, const struct config *c, const struct param *gate,
-                  struct work *w, float *z, const float *x, float *y, const float *bias, int rows)
+                  float *gate_work, float *z, const float *x, float *y, const float *bias, int rows)
 {
     struct act op = {.y = y, .x = y, .bias = bias, .rows = rows, .n = c->D, .threads = g->threads};
 
     if (c->norm == NORM_REORDER) {
         op.kind = ACT_RELU;
         g->ops.act(&op);
-        c->gate->forward(g, c, gate, z, x, y, rows, w->gate);
+        c->gate->forward(g, c, gate, z, x, y, rows, gate_work);
     } else {
         op.y = z;
         op.add = x;
@@ -373,8 +296,10 @@ void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, 
                    float *z, float *x, int B, int L)
 {
     const struct config *c = b->c;
+    const bool post = c->norm == NORM_POST;
     const int rows = B * L;
     const float *bias = block_output_bias(b);
+    float *mid = w->mid ? w->mid : z, *sum1 = w->sum1 ? w->sum1 : z, *sum2 = w->sum2 ? w->sum2 : z;
 
     if (c->pos->enter) {
         CHECK(kind != MEM_HIDDEN); /* memory would have to be kept without the added positions */
@@ -383,16 +308,16 @@ void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, 
     const struct attn a = block_project(g, b, kind, w, x, B, L);
     b->impl->forward(g, &a, w->attn);
     block_unproject(g, b, w, w->y, B, L);
-    leave(g, c, b->gate1, w, z, x, w->y, bias, rows);
-    if (c->norm == NORM_POST)
-        layer_norm(g, c, b->ln1, z, z, NULL, rows);
+    leave(g, c, b->gate1, w->gate, post ? sum1 : mid, x, w->y, bias, rows);
+    if (post)
+        layer_norm(g, c, b->ln1, mid, sum1, NULL, rows);
     else
-        layer_norm(g, c, b->ln2, w->n2, z, NULL, rows);
+        layer_norm(g, c, b->ln2, w->n2, mid, NULL, rows);
 
-    c->ffn->forward(g, c, b->ff, w->y, c->norm == NORM_POST ? z : w->n2, rows, w->hidden, &bias);
-    leave(g, c, b->gate2, w, z, z, w->y, bias, rows);
-    if (c->norm == NORM_POST)
-        layer_norm(g, c, b->ln2, z, z, NULL, rows);
+    c->ffn->forward(g, c, b->ff, w->y2, post ? mid : w->n2, rows, w->hidden, &bias);
+    leave(g, c, b->gate2, w->gate2, post ? sum2 : z, mid, w->y2, bias, rows);
+    if (post)
+        layer_norm(g, c, b->ln2, z, sum2, NULL, rows);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

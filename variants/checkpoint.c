@@ -5,7 +5,12 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Sizes of a file are not trusted: the largest that are believed, so that no product of a few of
+ * them leaves its type. */
+enum { WIDE = 1 << 20, DEEP = 1 << 12 };
 
 /* ---- metadata ----------------------------------------------------------------------------- */
 
@@ -87,15 +92,17 @@ static bool has_tensor(const struct safetensors *s, const char *prefix, const ch
 /* The longest of "6,6,8". */
 static int longest(struct reader *r, const char *key)
 {
-    const char *text = safetensors_meta(r->s, key);
-    int most = 1, n = 0, at = 0;
+    const char *text = safetensors_meta(r->s, key), *next = text;
+    int most = 1;
 
-    while (text && sscanf(text + at, "%d%n", &n, &at) == 1) {
-        most = max_int(most, n);
-        text += at;
-        at = *text == ',' ? 1 : 0;
-        if (*text == '\0')
-            break;
+    while (next && r->st == OK) {
+        char *end;
+        const long n = strtol(next, &end, 10);
+        if (end == next || n < 1 || n > WIDE || (*end != ',' && *end != '\0'))
+            r->st = fail(r->e, E_IO, "%s: %s \"%s\" is no list of lengths  -> such as 128 or 6,6,8",
+                         r->s->path, key, text);
+        most = n > most && n <= WIDE ? (int)n : most;
+        next = *end == ',' ? end + 1 : NULL;
     }
     return most;
 }
@@ -106,8 +113,8 @@ static void read_attention(struct reader *r, struct config *c, const char *prefi
     c->causal = whole(r, "causal", 1, 0, 1) != 0;
     c->window = whole(r, "window", 0, 0, INT_MAX);
     c->attn_bias = flag(r, "attn_bias");
-    c->clip = whole(r, "clip", 0, 0, INT_MAX / 4);
-    c->rel_rows = whole(r, "rel_rows", c->clip + 1, 0, INT_MAX / 2);
+    c->clip = whole(r, "clip", 0, 0, WIDE);
+    c->rel_rows = whole(r, "rel_rows", c->clip + 1, 0, 2 * WIDE + 1);
     if (c->rel_rows == 0) /* what variants without tables say */
         c->rel_rows = c->clip + 1;
     c->rel_per_head = flag(r, "rel_per_head");
@@ -126,7 +133,6 @@ static void read_attention(struct reader *r, struct config *c, const char *prefi
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e)
 {
-    enum { WIDE = 1 << 20 };
     struct reader r = {.s = s, .e = e};
     const struct variant *v = variant_find(word(&r, "variant"));
 
@@ -136,13 +142,13 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     const int D = whole(&r, "d_model", 0, 1, WIDE), H = whole(&r, "n_head", 0, 1, WIDE);
     const int dh = whole(&r, "d_head", D / max_int(1, H), 1, WIDE);
     *c = config_default(v, D, H, dh, whole(&r, "d_inner", 4 * D, 0, WIDE),
-                        whole(&r, "n_layer", 1, 1, WIDE), whole(&r, "vocab", 0, 0, WIDE));
+                        whole(&r, "n_layer", 1, 1, DEEP), whole(&r, "vocab", 0, 0, WIDE));
     c->norm = read_norm(&r);
     c->pos = read_pos(&r, v);
     c->gate = gate_find(word(&r, "gate"));
     if (!c->gate && strcmp(word(&r, "gate"), "none") != 0)
         complain(&r, "gate");
-    c->mem_len = whole(&r, "mem", 0, 0, INT_MAX / 4);
+    c->mem_len = whole(&r, "mem", 0, 0, WIDE);
     c->max_seq = longest(&r, "seq");
     read_attention(&r, c, prefix);
     c->tied = whole(&r, "tied", 1, 0, 1) != 0;
@@ -152,6 +158,9 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     c->ln_eps = (float)real(&r, "ln_eps", (double)c->ln_eps);
     if (r.st != OK)
         return r.st;
+    if ((int64_t)H * dh > WIDE)
+        return fail(e, E_IO, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
+                    s->path, H, dh, (int)WIDE);
     struct err why;
     if (config_check(c, &why) != OK)
         return fail(e, E_IO, "%s: %s", s->path, why.msg);

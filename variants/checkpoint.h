@@ -18,4 +18,19 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
                             struct err *e);
 
+/* What a checkpoint says besides its model; NULL texts are left out. */
+struct provenance {
+    const char *unit, *corpus, *corpus_xxh3;
+    int step;
+    uint64_t seed;
+    int seq, mem; /* lengths it was trained with */
+};
+
+/* Write config and parameters to `path`, atomically (safetensors_write). */
+enum status checkpoint_save(const char *path, const struct config *c, const struct params *p,
+                            const struct provenance *from, struct err *e);
+
+/* One parameter-shaped tensor under another name, for files that hold more than weights. */
+struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const float *data);
+
 #endif

@@ -85,13 +85,14 @@ void lm_free(struct lm *m)
 {
     free(m->blocks);
     free(m->at_block);
+    free(m->kept);
     params_free(&m->params);
     *m = (struct lm){0};
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void embed(const struct lm *m, const int32_t *tokens, int B, int L)
+static void embed(const struct lm *m, float *h, const int32_t *tokens, int B, int L)
 {
     const struct config *c = &m->c;
     const float *E = m->params.v[m->at_embed].data; /* [V,D] */
@@ -99,10 +100,10 @@ static void embed(const struct lm *m, const int32_t *tokens, int B, int L)
     for (ptrdiff_t t = 0; t < (ptrdiff_t)B * L; t++) {
         CHECK(tokens[t] >= 0 && tokens[t] < c->V);
         for (int e = 0; e < c->D; e++)
-            m->h[t * c->D + e] = c->emb_scale * E[(ptrdiff_t)tokens[t] * c->D + e];
+            h[t * c->D + e] = c->emb_scale * E[(ptrdiff_t)tokens[t] * c->D + e];
     }
     if (c->pos->embed)
-        c->pos->embed(c, m->work.codes, m->h, B, L);
+        c->pos->embed(c, m->work.codes, h, B, L);
 }
 
 /* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */
@@ -113,14 +114,14 @@ static void keep_last(float *h, int B, int L, int n, int D)
                 sizeof(float) * (size_t)n * (size_t)D);
 }
 
-static void output(struct lm *m, const struct engine *g, int rows)
+static void output(struct lm *m, const struct engine *g, const float *h, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
 
     if (c->final_ln) {
         const struct param *ln = &m->params.v[m->at_final_ln];
-        g->ops.norm(&(struct norm){.y = m->h, .x = m->h, .weight = ln[0].data, .bias = ln[1].data,
+        g->ops.norm(&(struct norm){.y = m->h, .x = h, .weight = ln[0].data, .bias = ln[1].data,
                                    .rows = rows, .n = c->D, .eps = c->ln_eps,
                                    .threads = g->threads});
     }
@@ -133,15 +134,20 @@ static void output(struct lm *m, const struct engine *g, int rows)
                                  .threads = g->threads});
 }
 
+/* One stream for all layers, or one for each where they are kept for backward. */
+static float *layer_input(const struct lm *m, int l) { return m->kept ? m->kept[l].x : m->h; }
+
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll)
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
-    embed(m, tokens, B, L);
+    float *last = m->final_in ? m->final_in : m->h;
+    embed(m, layer_input(m, 0), tokens, B, L);
     for (int l = 0; l < m->c.N; l++)
-        block_forward(g, &m->blocks[l], m->kind, &m->work, m->h, m->h, B, L);
-    keep_last(m->h, B, L, n_scored, m->c.D);
-    output(m, g, B * n_scored);
+        block_forward(g, &m->blocks[l], m->kind, m->kept ? &m->kept[l] : &m->work,
+                      l + 1 < m->c.N ? layer_input(m, l + 1) : last, layer_input(m, l), B, L);
+    keep_last(last, B, L, n_scored, m->c.D);
+    output(m, g, last, B * n_scored);
     if (target)
         g->ops.nll(&(struct nll_op){.nll = nll, .logits = m->logits, .target = target,
                                     .rows = B * n_scored, .n = m->c.V, .threads = g->threads});

@@ -11,13 +11,18 @@ struct lm {
     struct config c;
     struct params params;
     int at_embed, at_model, at_first_block, at_final_ln, at_out, at_out_bias; /* -1 = none */
-    struct block *blocks; /* [N] */
-    int *at_block;        /* [N] */
+    struct block *blocks;                                                     /* [N] */
+    int *at_block;                                                            /* [N] */
     struct work work;
     enum mem_kind kind;
     struct extent max;
     float *h;      /* [B,L,D] the stream */
     float *logits; /* [B*L,V] of the last forward */
+    /* Training only, else NULL. */
+    struct work *kept; /* [N] what each layer's forward leaves for its backward */
+    struct work_grad d_work;
+    float *final_in; /* [B,L,D] input of the final norm */
+    float *d_h;      /* [B,L,D] gradient of the stream */
 };
 
 /* List the parameters of a model of `c`; nothing is allocated for their values yet. */
@@ -26,6 +31,9 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e);
 /* Count (over a counting arena) or place weights, tables, caches and work space for up to `max`. */
 enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
                     struct arena *a, struct err *e);
+/* The same for training, in addition and after it: gradients, and room for what forward keeps from
+ * then on. E_UNSUPPORTED where the backend or the memory kind cannot run backward. */
+enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
 /* Lower the position tables: call after the weights have their values. */
 void lm_lower(struct lm *m, const struct engine *g);
 void lm_free(struct lm *m);
@@ -35,11 +43,18 @@ void lm_free(struct lm *m);
  * Memory is read, new rows are written behind it; lm_commit makes them memory. */
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll);
+/* After lm_forward of a whole segment (n_scored = L) and before lm_commit: add the gradient of the
+ * mean nll over its B*L tokens to every parameter's, memory being a constant. m->logits is used up.
+ */
+void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
+                 int B, int L);
 void lm_commit(struct lm *m, int L);
-void lm_forget(struct lm *m); /* empty memory */
+void lm_forget(struct lm *m);      /* empty memory */
 int lm_memory(const struct lm *m); /* rows remembered now */
 
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
+/* Of one lm_backward. */
+double lm_grad_flop(const struct lm *m, int B, int L, int M);
 
 #endif

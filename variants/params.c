@@ -57,7 +57,18 @@ const struct param *params_find(const struct params *p, const char *name)
 void params_place(struct params *p, struct arena *a)
 {
     for (int i = 0; i < p->n; i++)
-        p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
+        if (!p->v[i].borrowed)
+            p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
+}
+
+void params_borrow(struct params *p, const struct params *from)
+{
+    CHECK(p->n == from->n);
+    for (int i = 0; i < p->n; i++) {
+        p->v[i].data = from->v[i].data;
+        p->v[i].packed = from->v[i].packed;
+        p->v[i].borrowed = true;
+    }
 }
 
 void params_place_grad(struct params *p, struct arena *a)
@@ -88,7 +99,7 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
         const struct gemm like = product_of(w, rows);
-        if (w->init != INIT_LINEAR || w->rank != 2 || !g->packed_floats)
+        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !g->packed_floats)
             continue;
         const size_t n = g->packed_floats(&like);
         w->packed = n ? arena_f32(a, PART_SCRATCH, n) : NULL;
@@ -98,7 +109,7 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
 void params_pack(struct params *p, const struct engine *g)
 {
     for (int i = 0; i < p->n; i++)
-        if (p->v[i].packed) {
+        if (p->v[i].packed && !p->v[i].borrowed) {
             const struct gemm like = product_of(&p->v[i], 0);
             g->pack(p->v[i].packed, &like);
         }

@@ -22,7 +22,8 @@ struct param {
     enum init init;
     float init_arg; /* INIT_CONST: the value */
     float *data;
-    float *grad; /* same shape; NULL unless the model is bound for training */
+    float *grad;   /* same shape; NULL unless the model is bound for training */
+    bool borrowed; /* data and packed belong to another list: see params_borrow */
     float *packed; /* as the backend's products like to read it; NULL = as it is */
 };
 struct params {
@@ -43,8 +44,11 @@ void params_place(struct params *p, struct arena *a);
  * may share a tensor and a step may take several segments; params_zero_grad starts a new sum. */
 void params_place_grad(struct params *p, struct arena *a);
 void params_zero_grad(struct params *p);
+/* Use the values of a list of the same model, which must be placed before this one is. */
+void params_borrow(struct params *p, const struct params *from);
 /* Take room for the packed form of every linear map, for products of up to `rows` rows, as
- * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they change. */
+ * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they
+ * change. */
 void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
 void params_pack(struct params *p, const struct engine *g);
 /* Fill by each tensor's rule; values depend on seed and name only. */
@@ -81,9 +85,9 @@ struct pos {
     void (*enter_grad)(const struct config *c, const struct param *layer, const float *d_x, int B,
                        int L);
     /* Backward of reserve and lower. terms_grad: before attention's backward of `a` (which may have
-     * been resized since reserve), point the terms of `d` at the weights' gradients, or at zeroes in
-     * `tables`, which has n_tables_grad floats for up to K keys. lower_grad: afterwards, map what
-     * arrived in the tables back to the weights. */
+     * been resized since reserve), point the terms of `d` at the weights' gradients, or at zeroes
+     * in `tables`, which has n_tables_grad floats for up to K keys. lower_grad: afterwards, map
+     * what arrived in the tables back to the weights. */
     size_t (*n_tables_grad)(const struct config *c, int K);
     void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
                        const struct attn *a, float *tables, struct attn_grad *d);
@@ -152,9 +156,9 @@ struct variant {
     unsigned axes;        /* enum axis */
 };
 
-extern const struct variant *const variants[]; /* the explicit list, NULL-terminated */
-extern const struct gate *const gates[];       /* NULL-terminated */
-extern const struct pos *const positions[];    /* NULL-terminated */
+extern const struct variant *const variants[];        /* the explicit list, NULL-terminated */
+extern const struct gate *const gates[];              /* NULL-terminated */
+extern const struct pos *const positions[];           /* NULL-terminated */
 const struct variant *variant_find(const char *name); /* by name or alias; NULL */
 const struct gate *gate_find(const char *name);
 const struct pos *pos_find(const char *name);
@@ -178,7 +182,7 @@ struct config {
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
-    int clamp_len; /* 0 = off */
+    int clamp_len;    /* 0 = off */
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
     bool uv_per_layer;

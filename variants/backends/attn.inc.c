@@ -31,8 +31,8 @@ struct item {
     float (*q2)[HEAD_LD];
 };
 
-/* dst = (q + bias) scale log2 e for every query of the item; phantom rows of the last group are 0.
- * Meanwhile fetch where the outputs go and what this thread's next item probably reads. */
+/* dst = (q + bias) scale log2 e for every query of the item. The last group's rows behind the last
+ * query are finite; nobody reads what comes of them. */
 static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const float *bias)
 {
     const struct attn *a = t->f->a;
@@ -41,10 +41,7 @@ static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const floa
 
     for (int i = 0; i < padded; i++) {
         const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
-        const float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * a->dh;
         for (int e = 0; e < a->dh; e += VL) {
-            __builtin_prefetch(q + t->f->ahead + e, 0, 2);
-            __builtin_prefetch(o + e, 1, 2);
             vf x = v0();
             if (i < t->n)
                 x = vld_upto(q + e, a->dh - e, v0());
@@ -131,7 +128,7 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
             hide(w->s[m] + VL, lo, hi, vectors);
     }
     soften(w, g, vectors, fresh, alpha);
-    add_values(fresh, w->o[g], alpha, w->s[0] + VL, seen, t->v + (ptrdiff_t)j * t->f->d_pad,
+    add_values(fresh, w->o[g], alpha, w->s[0] + VL, seen, t->v + j * t->f->v_row, t->f->v_row,
                t->f->d_pad);
     if (t->rel_v) {
         const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
@@ -140,7 +137,7 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
             seen[x] = to - from;
         if (from < to)
             add_relative_values(w->o[g], w->s[0] + VL + from - r, seen,
-                                t->rel_v + (ptrdiff_t)from * t->f->d_pad, t->f->d_pad);
+                                t->rel_v + (ptrdiff_t)from * t->f->d_pad, t->f->d_pad, t->f->d_pad);
         if (!a->causal)
             add_future_values(t, g, r, n);
     }
@@ -211,7 +208,7 @@ static void run(const struct fused *f, int worker, int t)
     const struct attn *a = f->a;
     const int heads = a->B * a->H, blocks = (a->L + QUERIES - 1) / QUERIES;
     const int b = t % heads / a->H, h = t % heads % a->H, i0 = (blocks - 1 - t / heads) * QUERIES;
-    const ptrdiff_t kv = (ptrdiff_t)b * a->Hkv + h / (a->H / a->Hkv);
+    const int kv = h / (a->H / a->Hkv);
     struct work *w = f->work + worker;
     const struct item item = {
         .f = f,
@@ -220,8 +217,8 @@ static void run(const struct fused *f, int worker, int t)
         .h = h,
         .i0 = i0,
         .n = min_int(QUERIES, a->L - i0),
-        .k = f->k + kv * f->k_head,
-        .v = f->v + kv * f->v_head,
+        .k = f->k + ((ptrdiff_t)b * a->Hkv + kv) * f->k_head,
+        .v = f->v + b * f->v_batch + kv * f->v_head,
         .rel_k = a->rel_k ? f->rel_k + h * f->rel_k_head : NULL,
         .rel_v = a->rel_v ? f->rel_v + h * f->rel_v_head : NULL,
         .bias = a->bias ? f->bias + h * f->bias_head : NULL,
@@ -255,12 +252,11 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
         few_forward(a, g->threads, scratch);
         return;
     }
-    struct fused f = layout(a, scratch);
+    const struct fused f = layout(a, scratch);
     const struct tasks n = tasks_of(&f);
     const int packs = n.keys + n.tables + n.biases;
     const int items = a->B * a->H * ((a->L + QUERIES - 1) / QUERIES);
 
-    f.ahead = a->dh * max_int(g->threads, 1);
     if (g->threads <= 1) {
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);
@@ -268,13 +264,23 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
             run(&f, 0, t);
         return;
     }
+    /* The same heads stay with the same threads where that divides evenly: what one has packed and
+     * written is in its caches. */
+    const bool even = a->B * a->H % g->threads == 0 && a->B * a->Hkv % g->threads == 0;
 #pragma omp parallel num_threads(g->threads)
     {
-#pragma omp for schedule(dynamic, 1)
+        const int worker = omp_get_thread_num();
+#pragma omp for schedule(static, 1)
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);
+        if (even) {
+#pragma omp for schedule(static, 1)
+            for (int t = 0; t < items; t++)
+                run(&f, worker, t);
+        } else {
 #pragma omp for schedule(dynamic, 1)
-        for (int t = 0; t < items; t++)
-            run(&f, omp_get_thread_num(), t);
+            for (int t = 0; t < items; t++)
+                run(&f, worker, t);
+        }
     }
 }

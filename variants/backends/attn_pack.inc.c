@@ -11,11 +11,12 @@ struct fused {
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
     bool far_shared; /* keys share row 0, which is subtracted from the tables */
     int bias_lo;     /* table row of the extended bias' first element */
-    float *k, *v, *rel_k, *rel_v, *bias;
+    float *k, *v_copy, *rel_k, *rel_v, *bias;
+    const float *v; /* v_copy, or the operand itself where it will do */
+    ptrdiff_t v_batch, v_row;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
-    ptrdiff_t ahead;   /* floats from an item's queries to those of its thread's next one */
-    struct work *work; /* [threads] */
-    size_t floats;     /* in front of work */
+    struct work *work;                                           /* [threads] */
+    size_t floats;                                               /* in front of work */
 };
 
 static float *take(size_t *at, float *base, size_t n)
@@ -26,7 +27,12 @@ static float *take(size_t *at, float *base, size_t n)
     return p;
 }
 
-/* Lay out the scratch; base = NULL only counts. */
+/* Values need no copy where a head is whole vectors and rows are near enough to each other not to
+ * collide in the caches or to need a page each. */
+static bool values_in_place(const struct attn *a) { return a->dh % VL == 0 && a->v_at.row < 1024; }
+
+/* Lay out the scratch; base = NULL only counts. Room for a copy of the values is always there,
+ * because strides may not be known when counting. */
 static struct fused layout(const struct attn *a, float *base)
 {
     const int K = a->M + a->L, n_rel = a->R + a->Rf, d_pad = (int)round_up((size_t)a->dh, VL);
@@ -36,9 +42,17 @@ static struct fused layout(const struct attn *a, float *base)
     f.far_shared = a->R < K;
     f.bias_lo = f.row0 - a->L - 2 * VL;
     f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
+    f.v_row = d_pad;
     f.v_head = (ptrdiff_t)K * d_pad;
+    f.v_batch = a->Hkv * f.v_head;
     f.k = take(&f.floats, base, kv * (size_t)f.k_head);
-    f.v = take(&f.floats, base, kv * (size_t)f.v_head + VL);
+    f.v = f.v_copy = take(&f.floats, base, kv * (size_t)f.v_head);
+    if (values_in_place(a)) {
+        f.v = a->v;
+        f.v_row = a->v_at.row;
+        f.v_head = a->dh;
+        f.v_batch = a->v_at.batch;
+    }
     if (a->rel_k) {
         const size_t n = round_up((size_t)n_rel, VL) * (size_t)a->dh;
         f.rel_k = take(&f.floats, base, tables * n);
@@ -46,7 +60,7 @@ static struct fused layout(const struct attn *a, float *base)
     }
     if (a->rel_v) {
         const size_t n = (size_t)n_rel * (size_t)d_pad;
-        f.rel_v = take(&f.floats, base, tables * n + VL);
+        f.rel_v = take(&f.floats, base, tables * n);
         f.rel_v_head = a->rel_head ? (ptrdiff_t)n : 0;
     }
     if (a->bias) {
@@ -60,24 +74,22 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
-/* Keys [j, j+n) of all heads: keys into panels, values into padded rows. Heads are the inner loop,
- * because they lie side by side in memory. */
-static void pack_keys(const struct fused *f, int b, int j, int n)
+/* Keys [j, j+n) of one head: keys into panels, values into padded rows. */
+static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
     const struct attn *a = f->a;
+    const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
+    const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + h * a->dh;
+    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + h * a->dh;
 
-    for (int x = j; x < j + n; x += VL)
-        for (int h = 0; h < a->Hkv; h++) {
-            const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
-            const int rows = min_int(VL, j + n - x);
-            const float *k = a->k + b * a->k_at.batch + x * a->k_at.row + h * a->dh;
-            const float *v = a->v + b * a->v_at.batch + x * a->v_at.row + h * a->dh;
-            pack_across(f->k + head * f->k_head + (ptrdiff_t)x * a->dh, VL, k, a->k_at.row, rows,
-                        a->dh);
-            for (int e = 0; e < a->dh; e += VL)
-                pack_along(f->v + head * f->v_head + (ptrdiff_t)x * f->d_pad + e, f->d_pad, v + e,
-                           a->v_at.row, a->dh - e, rows);
-        }
+    for (int x = 0; x < n; x += VL) {
+        const int rows = min_int(VL, n - x);
+        pack_across(f->k + head * f->k_head + (ptrdiff_t)(j + x) * a->dh, VL, k + x * a->k_at.row,
+                    a->k_at.row, rows, a->dh);
+        for (int e = 0; f->v == f->v_copy && e < a->dh; e += VL)
+            pack_along(f->v_copy + head * f->v_head + (ptrdiff_t)(j + x) * f->d_pad + e, f->d_pad,
+                       v + x * a->v_at.row + e, a->v_at.row, a->dh - e, rows);
+    }
 }
 
 /* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into padded rows. */
@@ -122,7 +134,7 @@ static struct tasks tasks_of(const struct fused *f)
     struct tasks n = {.key_blocks = (f->K + PACK - 1) / PACK,
                       .table_blocks = (f->n_rel + PACK - 1) / PACK};
 
-    n.keys = a->B * n.key_blocks;
+    n.keys = a->B * a->Hkv * n.key_blocks;
     n.tables = a->rel_k || a->rel_v ? (a->rel_head ? a->H : 1) * n.table_blocks : 0;
     n.biases = a->bias ? (a->bias_head ? a->H : 1) : 0;
     return n;
@@ -131,8 +143,8 @@ static struct tasks tasks_of(const struct fused *f)
 static void pack_task(const struct fused *f, const struct tasks *n, int t)
 {
     if (t < n->keys) {
-        const int j = t % n->key_blocks * PACK;
-        pack_keys(f, t / n->key_blocks, j, min_int(PACK, f->K - j));
+        const int heads = f->a->B * f->a->Hkv, head = t % heads, j = t / heads * PACK;
+        pack_keys(f, head / f->a->Hkv, head % f->a->Hkv, j, min_int(PACK, f->K - j));
     } else if (t < n->keys + n->tables) {
         const int x = t - n->keys, r = x % n->table_blocks * PACK;
         pack_table(f, x / n->table_blocks, r, min_int(PACK, f->n_rel - r));

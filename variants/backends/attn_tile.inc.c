@@ -170,11 +170,12 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, cons
         vst(o + r * HEAD_LD + c * VL, acc[r][c]);
 }
 
-/* A group's outputs; tile t only needs the first n[t] rows of v. */
+/* A group's outputs, d_pad wide; tile t only needs the first n[t] rows of v. */
 VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
-                            ptrdiff_t p_row, const int n[TILES], const float *v, ptrdiff_t v_row)
+                            ptrdiff_t p_row, const int n[TILES], const float *v, ptrdiff_t v_row,
+                            int d_pad)
 {
-    const int vectors = (int)(v_row / VL);
+    const int vectors = d_pad / VL;
 
     for (int at = 0, width; at < vectors; at += width) {
         const float *v_at = v + at * VL;
@@ -198,16 +199,16 @@ VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const floa
     }
 }
 
-/* v [.., v_row] by key; p is a group's block of probabilities. */
+/* v by key; p is a group's block of probabilities. */
 static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p,
-                       const int n[TILES], const float *v, ptrdiff_t v_row)
+                       const int n[TILES], const float *v, ptrdiff_t v_row, int d_pad)
 {
-    value_tiles(fresh, o, alpha, p, LD, n, v, v_row);
+    value_tiles(fresh, o, alpha, p, LD, n, v, v_row, d_pad);
 }
 
-/* v [.., v_row] by table row: query r meets row x at key x + r of the block. */
+/* v by table row: query r meets row x at key x + r of the block. */
 static void add_relative_values(float *o, const float *p, const int n[TILES], const float *v,
-                                ptrdiff_t v_row)
+                                ptrdiff_t v_row, int d_pad)
 {
-    value_tiles(false, o, NULL, p, LD + 1, n, v, v_row);
+    value_tiles(false, o, NULL, p, LD + 1, n, v, v_row, d_pad);
 }

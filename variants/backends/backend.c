@@ -13,6 +13,9 @@ const struct backend *const backends[] = {
 #if HAVE_OPENBLAS
     &backend_openblas,
 #endif
+#if HAVE_ONEDNN
+    &backend_onednn,
+#endif
     NULL,
 };
 

@@ -275,12 +275,19 @@ struct backend {
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
     enum isa (*core_isa)(void);
+    /* Optional: what executed its products since the last question, e.g. "gemm:jit+brg:avx512_core",
+     * for the CSV column `impl`; E_UNSUPPORTED with the reason where a product could not be done well
+     * and its result is NaN. `names` has room for `size` characters. */
+    enum status (*ran)(char *names, size_t size, struct err *e);
+    /* Optional: bytes of work space that it keeps outside the arena. */
+    size_t (*held_bytes)(void);
     struct ops ops;                      /* NULL members are inherited */
     const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
-extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_openblas;
+extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_openblas,
+    backend_onednn;
 
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);

@@ -299,9 +299,10 @@ static void run_item(const struct engine *g, const struct attn *a, const struct 
     }
 }
 
-/* dst [H or 1, n] (heads `head` floats apart) += the terms at `from` of every sequence and head. */
+/* dst [H or 1, n] (heads `head` floats apart) += the terms at `from` of every sequence and head,
+ * which are added up in the first of them. */
 static void sum_terms(const struct engine *g, const struct attn *a, float *dst, ptrdiff_t head,
-                      const float *from, int n)
+                      float *from, int n)
 {
     const size_t each = terms_floats(a);
     const int owners = head ? a->H : 1, sharing = head ? 1 : a->H;
@@ -309,13 +310,16 @@ static void sum_terms(const struct engine *g, const struct attn *a, float *dst, 
     if (!dst || !from)
         return;
 #pragma omp parallel for num_threads(g->threads) if (g->threads > 1)
-    for (int h = 0; h < owners; h++)
-        for (int b = 0; b < a->B; b++)
-            for (int s = 0; s < sharing; s++) {
-                const float *x = from + (size_t)(b * a->H + h + s) * each;
-                for (int e = 0; e < n; e++)
-                    dst[h * head + e] += x[e];
-            }
+    for (int h = 0; h < owners; h++) {
+        float *sum = from + (size_t)h * each;
+        for (int other = 1; other < a->B * sharing; other++) {
+            const float *x = sum + (size_t)(other / sharing * a->H + other % sharing) * each;
+            for (int e = 0; e < n; e++)
+                sum[e] += x[e];
+        }
+        for (int e = 0; e < n; e++)
+            dst[h * head + e] += sum[e];
+    }
 }
 
 void composed_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,

@@ -21,14 +21,17 @@ static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
     return dnnl_memory_desc_init_by_tag(&l->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
 }
 
+static dnnl_status_t copy(struct layout *l, const dnnl_memory_desc_t *md)
+{
+    l->md = *md;
+    return dnnl_success;
+}
+
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
 
-    if (!md)
-        return dnnl_invalid_arguments;
-    l->md = *md;
-    return dnnl_success;
+    return md ? copy(l, md) : dnnl_invalid_arguments;
 }
 
 void layout_release(struct layout *l) { (void)l; }
@@ -48,11 +51,16 @@ static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
     return dnnl_memory_desc_create_with_tag(&l->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
 }
 
+static dnnl_status_t copy(struct layout *l, const_dnnl_memory_desc_t md)
+{
+    return dnnl_memory_desc_clone(&l->md, md);
+}
+
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, what, 0);
 
-    return md ? dnnl_memory_desc_clone(&l->md, md) : dnnl_invalid_arguments;
+    return md ? copy(l, md) : dnnl_invalid_arguments;
 }
 
 void layout_release(struct layout *l)
@@ -64,7 +72,7 @@ void layout_release(struct layout *l)
 
 #endif
 
-/* The stride of a dimension of one is free; the dense one lets the library see a plain matrix. */
+/* The stride of a dimension of one is free; these let the library see a plain matrix. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
 {
     const dnnl_dims_t dims = {rows, cols};
@@ -72,13 +80,18 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
     if (rows == 1 && col == 1)
         row = cols;
     if (cols == 1 && row == 1)
-        col = rows;
+        col = 1;
     return describe_strides(l, dims, (const dnnl_dims_t){row, col});
 }
 
 dnnl_status_t layout_any(struct layout *l, int rows, int cols)
 {
     return describe_any(l, (const dnnl_dims_t){rows, cols});
+}
+
+dnnl_status_t layout_copy(struct layout *l, const struct layout *from)
+{
+    return copy(l, descriptor(from));
 }
 
 size_t layout_bytes(const struct layout *l) { return dnnl_memory_desc_get_size(descriptor(l)); }
@@ -114,8 +127,7 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *pd, const struct matmul *m,
 {
     dnnl_matmul_desc_t desc;
     dnnl_primitive_desc_iterator_t at = NULL;
-    dnnl_status_t st =
-        dnnl_matmul_desc_init(&desc, &m->src.md, &m->weights.md, NULL, &m->dst.md);
+    dnnl_status_t st = dnnl_matmul_desc_init(&desc, &m->src.md, &m->weights.md, NULL, &m->dst.md);
 
     if (st == dnnl_success)
         st = dnnl_primitive_desc_iterator_create(&at, &desc, attr, engine, NULL);

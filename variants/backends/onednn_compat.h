@@ -10,8 +10,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-/* How a matrix of floats lies in memory. In version 2 the descriptor is the value itself, in version
- * 3 a handle; layout_release in either case. */
+/* How a matrix of floats lies in memory. In version 2 the descriptor is the value itself, in
+ * version 3 a handle; layout_release in either case. */
 struct layout {
     dnnl_memory_desc_t md;
 };
@@ -22,6 +22,7 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
 dnnl_status_t layout_any(struct layout *l, int rows, int cols);
 /* What a primitive chose for operand `what` (dnnl_query_weights_md, dnnl_query_scratchpad_md). */
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+dnnl_status_t layout_copy(struct layout *l, const struct layout *from);
 void layout_release(struct layout *l);
 size_t layout_bytes(const struct layout *l);
 bool layout_equal(const struct layout *a, const struct layout *b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Position-wise feed-forward networks. */
+#include "linear.h"
 #include "parts.h"
 
 enum { W1, B1, W2, B2 };
@@ -22,15 +23,59 @@ static double relu_flop(const struct config *c, int rows)
 static void relu_forward(const struct engine *g, const struct config *c, const struct param *w,
                          float *y, const float *x, int rows, float *hidden, const float **bias)
 {
-    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->F, .k = c->D, .alpha = 1, .a = x,
-                               .lda = c->D, .b = w[W1].data, .ldb = c->D, .b_packed = w[W1].packed, .c = hidden, .ldc = c->F,
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = rows,
+                               .n = c->F,
+                               .k = c->D,
+                               .alpha = 1,
+                               .a = x,
+                               .lda = c->D,
+                               .b = w[W1].data,
+                               .ldb = c->D,
+                               .b_packed = w[W1].packed,
+                               .c = hidden,
+                               .ldc = c->F,
                                .threads = g->threads});
-    g->ops.act(&(struct act){.kind = ACT_RELU, .y = hidden, .x = hidden, .bias = w[B1].data,
-                             .rows = rows, .n = c->F, .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->D, .k = c->F, .alpha = 1,
-                               .a = hidden, .lda = c->F, .b = w[W2].data, .ldb = c->F, .b_packed = w[W2].packed, .c = y,
-                               .ldc = c->D, .threads = g->threads});
+    g->ops.act(&(struct act){.kind = ACT_RELU,
+                             .y = hidden,
+                             .x = hidden,
+                             .bias = w[B1].data,
+                             .rows = rows,
+                             .n = c->F,
+                             .threads = g->threads});
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = rows,
+                               .n = c->D,
+                               .k = c->F,
+                               .alpha = 1,
+                               .a = hidden,
+                               .lda = c->F,
+                               .b = w[W2].data,
+                               .ldb = c->F,
+                               .b_packed = w[W2].packed,
+                               .c = y,
+                               .ldc = c->D,
+                               .threads = g->threads});
     *bias = w[B2].data;
+}
+
+static void relu_backward(const struct engine *g, const struct config *c, const struct param *w,
+                          float *d_x, const float *d_y, const float *x, int rows,
+                          const float *hidden, float *d_hidden)
+{
+    linear_weight_grad(g, &w[W2], d_y, hidden, rows);
+    linear_bias_grad(g, &w[B2], d_y, rows);
+    linear_input_grad(g, &w[W2], d_hidden, d_y, rows, 0);
+    g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
+                                       .d_x = d_hidden,
+                                       .d_bias = w[B1].grad,
+                                       .d_y = d_hidden,
+                                       .y = hidden,
+                                       .rows = rows,
+                                       .n = c->F,
+                                       .threads = g->threads});
+    linear_weight_grad(g, &w[W1], d_hidden, x, rows);
+    linear_input_grad(g, &w[W1], d_x, d_hidden, rows, 0);
 }
 
 const struct ffn ffn_relu = {
@@ -38,4 +83,5 @@ const struct ffn ffn_relu = {
     .params = relu_params,
     .flop = relu_flop,
     .forward = relu_forward,
+    .backward = relu_backward,
 };

@@ -2,15 +2,25 @@
  *
  * The gates of GTrXL, g(x, y): x is the stream, y the sub-module's output after its ReLU
  * (VARIANTS 2.1). Matrices are [D,D] without bias; bg is the only bias. */
-#include "parts.h"
+#include "gate.h"
 
-/* dst [rows,D] = beta * dst + src W^T */
-static void project(const struct engine *g, const struct config *c, const struct param *w,
-                    float *dst, const float *src, int rows, float beta)
+void gate_project(const struct engine *g, const struct config *c, const struct param *w, float *dst,
+                  const float *src, int rows, float beta)
 {
-    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->D, .k = c->D, .alpha = 1,
-                               .beta = beta, .a = src, .lda = c->D, .b = w->data, .ldb = c->D, .b_packed = w->packed,
-                               .c = dst, .ldc = c->D, .threads = g->threads});
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = rows,
+                               .n = c->D,
+                               .k = c->D,
+                               .alpha = 1,
+                               .beta = beta,
+                               .a = src,
+                               .lda = c->D,
+                               .b = w->data,
+                               .ldb = c->D,
+                               .b_packed = w->packed,
+                               .c = dst,
+                               .ldc = c->D,
+                               .threads = g->threads});
 }
 
 static void blend(const struct engine *g, const struct config *c, struct gate_op op, int rows)
@@ -32,16 +42,16 @@ static void residual_forward(const struct engine *g, const struct config *c, con
                              float *out, const float *x, float *y, int rows, float *work)
 {
     (void)w, (void)work;
-    g->ops.act(&(struct act){.y = out, .x = x, .add = y, .rows = rows, .n = c->D,
-                             .threads = g->threads});
+    g->ops.act(
+        &(struct act){.y = out, .x = x, .add = y, .rows = rows, .n = c->D, .threads = g->threads});
 }
 
-const struct gate gate_residual = {
-    .name = "residual", .params = no_params, .forward = residual_forward};
+const struct gate gate_residual = {.name = "residual",
+                                   .params = no_params,
+                                   .forward = residual_forward,
+                                   .backward = gate_residual_backward};
 
 /* ---- input: sigma(W_g x) (.) x + y ------------------------------------------------------- */
-
-enum { WG, BG };
 
 static void input_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -51,7 +61,7 @@ static void input_params(const struct config *c, const char *prefix, struct para
 static void input_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *out, const float *x, float *y, int rows, float *work)
 {
-    project(g, c, &w[WG], work, x, rows, 0);
+    gate_project(g, c, &w[WG], work, x, rows, 0);
     blend(g, c, (struct gate_op){.kind = GATE_INPUT, .out = out, .x = x, .y = y, .a = work}, rows);
 }
 
@@ -59,7 +69,8 @@ const struct gate gate_input = {.name = "input",
                                 .n_matrices = 1,
                                 .params = input_params,
                                 .work = 1,
-                                .forward = input_forward};
+                                .forward = input_forward,
+                                .backward = gate_input_backward};
 
 /* ---- output: x + sigma(W_g x - b_g) (.) y ------------------------------------------------ */
 
@@ -72,7 +83,7 @@ static void biased_params(const struct config *c, const char *prefix, struct par
 static void output_forward(const struct engine *g, const struct config *c, const struct param *w,
                            float *out, const float *x, float *y, int rows, float *work)
 {
-    project(g, c, &w[WG], work, x, rows, 0);
+    gate_project(g, c, &w[WG], work, x, rows, 0);
     blend(g, c,
           (struct gate_op){
               .kind = GATE_OUTPUT, .out = out, .x = x, .y = y, .a = work, .b = w[BG].data},
@@ -83,14 +94,15 @@ const struct gate gate_output = {.name = "output",
                                  .n_matrices = 1,
                                  .params = biased_params,
                                  .work = 1,
-                                 .forward = output_forward};
+                                 .forward = output_forward,
+                                 .backward = gate_output_backward};
 
 /* ---- highway: t (.) x + (1-t) (.) y, t = sigma(W_g x + b_g) ------------------------------ */
 
 static void highway_forward(const struct engine *g, const struct config *c, const struct param *w,
                             float *out, const float *x, float *y, int rows, float *work)
 {
-    project(g, c, &w[WG], work, x, rows, 0);
+    gate_project(g, c, &w[WG], work, x, rows, 0);
     blend(g, c,
           (struct gate_op){
               .kind = GATE_HIGHWAY, .out = out, .x = x, .y = y, .a = work, .b = w[BG].data},
@@ -101,11 +113,10 @@ const struct gate gate_highway = {.name = "highway",
                                   .n_matrices = 1,
                                   .params = biased_params,
                                   .work = 1,
-                                  .forward = highway_forward};
+                                  .forward = highway_forward,
+                                  .backward = gate_highway_backward};
 
 /* ---- sigtanh: x + sigma(W_g y - b_g) (.) tanh(U_g y) ------------------------------------- */
-
-enum { ST_WG, ST_UG, ST_BG };
 
 static void sigtanh_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -119,8 +130,8 @@ static void sigtanh_forward(const struct engine *g, const struct config *c, cons
 {
     float *a = work, *u = work + (ptrdiff_t)rows * c->D;
 
-    project(g, c, &w[ST_WG], a, y, rows, 0);
-    project(g, c, &w[ST_UG], u, y, rows, 0);
+    gate_project(g, c, &w[ST_WG], a, y, rows, 0);
+    gate_project(g, c, &w[ST_UG], u, y, rows, 0);
     blend(g, c,
           (struct gate_op){
               .kind = GATE_SIGTANH, .out = out, .x = x, .a = a, .c = u, .b = w[ST_BG].data},
@@ -131,12 +142,11 @@ const struct gate gate_sigtanh = {.name = "sigtanh",
                                   .n_matrices = 2,
                                   .params = sigtanh_params,
                                   .work = 2,
-                                  .forward = sigtanh_forward};
+                                  .forward = sigtanh_forward,
+                                  .backward = gate_sigtanh_backward};
 
 /* ---- gru: (1-z) (.) x + z (.) tanh(W_g y + U_g (r (.) x)) --------------------------------
  *      r = sigma(W_r y + U_r x), z = sigma(W_z y + U_z x - b_g) */
-
-enum { GRU_WR, GRU_UR, GRU_WZ, GRU_UZ, GRU_WG, GRU_UG, GRU_BG };
 
 static void gru_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -154,18 +164,23 @@ static void gru_forward(const struct engine *g, const struct config *c, const st
     float *z = rx + (ptrdiff_t)rows * c->D;   /* pre-activation of z */
     float *cand = z + (ptrdiff_t)rows * c->D; /* pre-activation of the candidate */
 
-    project(g, c, &w[GRU_WR], rx, y, rows, 0);
-    project(g, c, &w[GRU_UR], rx, x, rows, 1);
+    gate_project(g, c, &w[GRU_WR], rx, y, rows, 0);
+    gate_project(g, c, &w[GRU_UR], rx, x, rows, 1);
     blend(g, c, (struct gate_op){.kind = GATE_RESET, .out = rx, .x = x, .a = rx}, rows);
-    project(g, c, &w[GRU_WZ], z, y, rows, 0);
-    project(g, c, &w[GRU_UZ], z, x, rows, 1);
-    project(g, c, &w[GRU_WG], cand, y, rows, 0);
-    project(g, c, &w[GRU_UG], cand, rx, rows, 1);
+    gate_project(g, c, &w[GRU_WZ], z, y, rows, 0);
+    gate_project(g, c, &w[GRU_UZ], z, x, rows, 1);
+    gate_project(g, c, &w[GRU_WG], cand, y, rows, 0);
+    gate_project(g, c, &w[GRU_UG], cand, rx, rows, 1);
     blend(g, c,
           (struct gate_op){
               .kind = GATE_UPDATE, .out = out, .x = x, .a = z, .c = cand, .b = w[GRU_BG].data},
           rows);
 }
 
-const struct gate gate_gru = {
-    .name = "gru", .n_matrices = 6, .params = gru_params, .work = 3, .forward = gru_forward};
+const struct gate gate_gru = {.name = "gru",
+                              .n_matrices = 6,
+                              .params = gru_params,
+                              .work = 3,
+                              .forward = gru_forward,
+                              .backward = gate_gru_backward,
+                              .work_grad = 1};

@@ -24,10 +24,7 @@ void sinusoid_row(float *row, int D, int position, enum sinusoid order)
 
 /* ---- sinusoid: h[t] += PE[t], t from the start of the window ------------------------------ */
 
-static size_t sinusoid_n_codes(const struct config *c, int K)
-{
-    return (size_t)K * (size_t)c->D;
-}
+static size_t sinusoid_n_codes(const struct config *c, int K) { return (size_t)K * (size_t)c->D; }
 
 static void sinusoid_codes(const struct config *c, int K, float *codes)
 {

@@ -5,8 +5,7 @@
  * last `clip` rows are future distances. Either table may be missing; both may be per head. */
 #include "parts.h"
 
-static int add_table(const struct config *c, const char *prefix, const char *name,
-                     struct params *p)
+static int add_table(const struct config *c, const char *prefix, const char *name, struct params *p)
 {
     const int per_head[] = {c->H, c->rel_rows, c->dh};
 

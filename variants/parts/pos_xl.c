@@ -70,10 +70,17 @@ static void xl_lower(const struct engine *g, const struct config *c, const struc
                      const float *codes, struct attn *a)
 {
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.tb = true, .m = a->R, .n = c->dh, .k = c->D, .alpha = 1,
-                                   .a = codes, .lda = c->D,
-                                   .b = layer[WR].data + (ptrdiff_t)h * c->dh * c->D, .ldb = c->D,
-                                   .c = (float *)a->rel_k + h * a->rel_head, .ldc = c->dh,
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = a->R,
+                                   .n = c->dh,
+                                   .k = c->D,
+                                   .alpha = 1,
+                                   .a = codes,
+                                   .lda = c->D,
+                                   .b = layer[WR].data + (ptrdiff_t)h * c->dh * c->D,
+                                   .ldb = c->D,
+                                   .c = (float *)a->rel_k + h * a->rel_head,
+                                   .ldc = c->dh,
                                    .threads = g->threads});
 }
 
@@ -109,11 +116,19 @@ static void xl_lower_grad(const struct engine *g, const struct config *c, const 
     const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
 
     for (int h = 0; h < c->H; h++)
-        g->ops.gemm(&(struct gemm){.ta = true, .m = c->dh, .n = c->D, .k = a->R, .alpha = 1,
-                                   .beta = 1, .a = d->d_rel_k + h * a->rel_head, .lda = c->dh,
-                                   .b = codes + cut * c->D, .ldb = c->D,
+        g->ops.gemm(&(struct gemm){.ta = true,
+                                   .m = c->dh,
+                                   .n = c->D,
+                                   .k = a->R,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = d->d_rel_k + h * a->rel_head,
+                                   .lda = c->dh,
+                                   .b = codes + cut * c->D,
+                                   .ldb = c->D,
                                    .c = layer[WR].grad + (ptrdiff_t)h * c->dh * c->D,
-                                   .ldc = c->D, .threads = g->threads});
+                                   .ldc = c->D,
+                                   .threads = g->threads});
 }
 
 const struct pos pos_xl = {

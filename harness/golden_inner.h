@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kinds of golden files share. */
+#ifndef GOLDEN_INNER_H
+#define GOLDEN_INNER_H
+
+#include "../variants/base/safetensors.h"
+#include "../variants/variant.h"
+#include "golden.h"
+
+#define GRADIENT "out.grad."
+
+/* One file on one engine. */
+struct run {
+    const struct engine *g;
+    const struct safetensors *s;
+    struct tally *tally;
+    verdict_fn *report;
+    void *arg;
+    double tolerance, tolerance_abs, tolerance_grad, tolerance_grad_abs;
+    int n_grad; /* gradients judged */
+};
+
+/* Judge `got` by the file's tensor, if it has one. Pass rule of VARIANTS 10: max|g-e| <=
+ * max(tolerance * max|e|, tolerance_abs); gradients have tolerances of their own. */
+void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);
+void golden_compare_grad(struct run *r, const struct params *p);
+bool golden_has_grad(const struct run *r);
+/* Report every gradient of the file as skipped. */
+void golden_skip_grad(struct run *r, const char *why);
+
+/* The file's tensor, or E_IO in *st where it is missing, of another type or of another size. */
+const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
+                                 enum status *st, struct err *e);
+enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
+
+enum status golden_operator(struct run *r, struct err *e);
+enum status golden_lm(struct run *r, struct err *e);
+
+#endif

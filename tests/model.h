@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of whole models: every way a layer can be wired, a model bound in an arena of its own,
+ * and random text streamed through it. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "../variants/lm.h"
+#include "guarded.h"
+
+#include <string.h>
+
+/* A variant with one of its residual wirings; plain values, for Criterion. */
+struct wiring {
+    int variant, gate, norm; /* indexes; gate -1 = none */
+};
+enum { WIRINGS = 64 };
+
+/* Every variant: post and pre without gate, reorder with each gate. `recurrent_only` leaves out
+ * those without memory. Returns how many. */
+static inline size_t all_wirings(struct wiring list[WIRINGS], bool recurrent_only)
+{
+    size_t n = 0;
+
+    for (int v = 0; variants[v]; v++) {
+        if (recurrent_only && !variants[v]->mem->recurrent)
+            continue;
+        for (int norm = NORM_POST; norm <= NORM_PRE; norm++)
+            list[n++] = (struct wiring){v, -1, norm};
+        for (int gate = 0; gates[gate]; gate++)
+            list[n++] = (struct wiring){v, gate, NORM_REORDER};
+    }
+    return n;
+}
+
+/* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option. */
+static inline struct config wired(const struct wiring *w, int turn)
+{
+    struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
+
+    c.gate = w->gate < 0 ? NULL : gates[w->gate];
+    c.norm = (enum norm_place)w->norm;
+    c.attn_bias = turn & 1;
+    c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
+    c.tied = !(turn >> 2 & 1);
+    c.clip = 3;
+    c.rel_rows = turn & 1 ? 7 : 4;
+    c.final_ln = turn >> 1 & 1;
+    return c;
+}
+
+struct model {
+    struct engine g;
+    struct lm lm;
+    struct arena arena;
+    float *nll;
+};
+
+/* Weights come from the seed; tables are lowered by lm_lower, when the caller has changed what it
+ * likes. Everything else starts as NaN. */
+static inline void model_open(struct model *m, const struct config *c, const char *backend,
+                              int threads, enum mem_kind kind, struct extent max)
+{
+    struct err e = {""};
+
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    const size_t counted = m->arena.used;
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    cr_assert_eq(m->arena.used, counted);
+    params_init(&m->lm.params, SEED);
+    m->nll = guarded((size_t)(max.B * max.L));
+}
+
+static inline void model_close(struct model *m)
+{
+    lm_free(&m->lm);
+    arena_release(&m->arena);
+    release(m->nll);
+}
+
+/* Token t of sequence b of an endless random text. */
+static inline int32_t token_of(const struct model *m, int b, int t)
+{
+    return (int32_t)(rng_u32(SEED, rng_stream("text"), (uint64_t)(b * 4096 + t)) %
+                     (uint32_t)m->lm.c.V);
+}
+
+/* Tokens [first, first+L) of sequences [b0, b0+B); the last `scored` of each are scored against the
+ * tokens behind them. Does not commit. */
+static inline void model_segment(struct model *m, int b0, int B, int first, int L, int scored)
+{
+    int32_t *tokens = calloc((size_t)(2 * B * L), sizeof(*tokens)), *targets = tokens + B * L;
+
+    cr_assert_not_null(tokens);
+    for (int b = 0; b < B; b++) {
+        for (int t = 0; t < L; t++)
+            tokens[b * L + t] = token_of(m, b0 + b, first + t);
+        for (int t = 0; t < scored; t++)
+            targets[b * scored + t] = token_of(m, b0 + b, first + L - scored + t + 1);
+    }
+    lm_forward(&m->lm, &m->g, tokens, B, L, scored, targets, m->nll);
+    free(tokens);
+}
+
+/* The logits [B,T,V] of tokens [0, T) in segments of L with memory carried from one to the next; the
+ * last segment may be shorter. To be freed. */
+static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
+{
+    const int V = m->lm.c.V;
+    float *all = calloc((size_t)(B * T * V), sizeof(*all));
+
+    cr_assert_not_null(all);
+    lm_lower(&m->lm, &m->g);
+    lm_forget(&m->lm);
+    for (int t = 0; t < T; t += L) {
+        const int n = min_int(L, T - t);
+        model_segment(m, b0, B, t, n, n);
+        lm_commit(&m->lm, n);
+        for (int b = 0; b < B; b++)
+            memcpy(all + (b * T + t) * V, m->lm.logits + b * n * V,
+                   sizeof(float) * (size_t)(n * V));
+    }
+    return all;
+}
+
+/* The rule of a whole cell (DESIGN 5) as a number: below 1 it holds. Largest difference against 1e-4
+ * of the largest magnitude, mean square against 1e-10. */
+static inline double cell_error(const float *got, const float *want, size_t n)
+{
+    double worst = 0, largest = 0, off = 0, all = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double d = fabs((double)got[i] - (double)want[i]);
+        if (!(d <= worst))
+            worst = d;
+        largest = fmax(largest, fabs((double)want[i]));
+        off += d * d;
+        all += (double)want[i] * (double)want[i];
+    }
+    const double error = worst / (1e-4 * largest), square = off / (1e-10 * all);
+    return error >= square ? error : square >= error ? square : INFINITY;
+}
+
+#endif

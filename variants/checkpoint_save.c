@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing models: the keys that checkpoint_config reads, and where the weights come from. */
+#include "checkpoint.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PAIRS = 40, TEXT = 256 };
+
+struct meta {
+    char text[2 * MAX_PAIRS][TEXT];
+    const char *at[2 * MAX_PAIRS];
+    int n; /* pairs */
+};
+
+static void put(struct meta *m, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put(struct meta *m, const char *key, const char *fmt, ...)
+{
+    char *k = m->text[2 * m->n], *v = m->text[2 * m->n + 1];
+    va_list ap;
+
+    CHECK(m->n < MAX_PAIRS);
+    snprintf(k, TEXT, "%s", key);
+    va_start(ap, fmt);
+    vsnprintf(v, TEXT, fmt, ap);
+    va_end(ap);
+    m->at[2 * m->n] = k;
+    m->at[2 * m->n + 1] = v;
+    m->n++;
+}
+
+static void put_model(struct meta *m, const struct config *c)
+{
+    const bool relative = c->variant->mem->recurrent;
+
+    put(m, "format", "bench-checkpoint/1");
+    put(m, "kind", "checkpoint");
+    put(m, "variant", "%s", c->variant->name);
+    put(m, "gate", "%s", c->gate ? c->gate->name : "none");
+    put(m, "norm", "%s", norm_name[c->norm]);
+    put(m, "n_head", "%d", c->H);
+    put(m, "d_model", "%d", c->D);
+    put(m, "d_head", "%d", c->dh);
+    put(m, "d_inner", "%d", c->F);
+    put(m, "n_layer", "%d", c->N);
+    put(m, "vocab", "%d", c->V);
+    put(m, "pos", "%s", relative ? "none" : c->pos->name);
+    put(m, "tied", "%d", c->tied);
+    put(m, "out_bias", "%d", c->out_bias);
+    put(m, "final_ln", "%d", c->final_ln);
+    put(m, "emb_scale", "%.9g", (double)c->emb_scale);
+    put(m, "ln_eps", "%.9g", (double)c->ln_eps);
+}
+
+static void put_attention(struct meta *m, const struct config *c)
+{
+    put(m, "scale", "%.9g", (double)c->scale);
+    put(m, "causal", "%d", c->causal);
+    put(m, "window", "%d", c->window);
+    put(m, "attn_bias", "%d", c->attn_bias);
+    put(m, "clip", "%d", c->clip);
+    put(m, "rel_rows", "%d", c->rel_rows);
+    put(m, "rel_per_head", "%d", c->rel_per_head);
+    put(m, "clamp_len", "%d", c->clamp_len);
+    put(m, "same_length", "%d", c->same_length);
+    put(m, "uv", "%s", c->uv_per_layer ? "layer" : "shared");
+    put(m, "sinusoid", "%s", c->sinusoid == SINUSOID_INTERLEAVED ? "interleaved" : "concat");
+}
+
+static void put_provenance(struct meta *m, const struct provenance *from)
+{
+    put(m, "seq", "%d", from->seq);
+    put(m, "mem", "%d", from->mem);
+    put(m, "step", "%d", from->step);
+    put(m, "seed", "%" PRIu64, from->seed);
+    if (from->unit)
+        put(m, "unit", "%s", from->unit);
+    if (from->corpus)
+        put(m, "corpus", "%s", from->corpus);
+    if (from->corpus_xxh3)
+        put(m, "corpus_xxh3", "%s", from->corpus_xxh3);
+}
+
+struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const float *data)
+{
+    struct tensor t = {.dtype = DTYPE_F32, .rank = p->rank, .n = p->n, .data = data};
+
+    snprintf(t.name, sizeof(t.name), "%s%s", prefix, p->name);
+    memcpy(t.shape, p->shape, sizeof(p->shape));
+    return t;
+}
+
+enum status checkpoint_save(const char *path, const struct config *c, const struct params *p,
+                            const struct provenance *from, struct err *e)
+{
+    struct meta *m = calloc(1, sizeof(*m));
+    struct tensor *t = calloc((size_t)p->n, sizeof(*t));
+
+    CHECK(m && t);
+    put_model(m, c);
+    put_attention(m, c);
+    put_provenance(m, from);
+    for (int i = 0; i < p->n; i++)
+        t[i] = checkpoint_tensor(&p->v[i], "", p->v[i].data);
+    const enum status st = safetensors_write(path, t, p->n, m->at, m->n, e);
+    free(m);
+    free(t);
+    return st;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The language model, backward: from the mean nll of a segment to the gradient of every parameter
+ * (VARIANTS 5). A tied embedding receives both of its uses. */
+#include "lm.h"
+#include "parts/linear.h"
+
+#include <stdlib.h>
+
+enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
+{
+    const size_t n = (size_t)m->max.B * (size_t)m->max.L * (size_t)m->c.D;
+
+    if (m->kind == MEM_KV)
+        return fail(e, E_UNSUPPORTED,
+                    "training cannot keep memory as keys and values: their weights change  -> "
+                    "--mem-kind hidden");
+    const enum status st = work_grad_bind(&m->d_work, g, &m->blocks[0], m->max, a, e);
+    if (st != OK)
+        return st;
+    if (!m->kept)
+        m->kept = calloc((size_t)m->c.N, sizeof(*m->kept));
+    if (!m->kept)
+        return fail(e, E_NOMEM, "no memory for %d layers  -> lower --layers", m->c.N);
+    params_place_grad(&m->params, a);
+    for (int l = 0; l < m->c.N; l++)
+        work_bind_kept(&m->kept[l], &m->work, l == 0, &m->blocks[l], m->kind, m->max, a);
+    m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
+    m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
+    return OK;
+}
+
+/* From the logits to d_h, the gradient of the last layer's output. */
+static void output_backward(struct lm *m, const struct engine *g, const int32_t *target, int rows)
+{
+    const struct config *c = &m->c;
+    const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
+    float *d_logits = m->logits;
+
+    g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
+                                       .logits = m->logits,
+                                       .target = target,
+                                       .scale = 1 / (float)rows,
+                                       .rows = rows,
+                                       .n = c->V,
+                                       .threads = g->threads});
+    if (c->out_bias)
+        linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
+    linear_weight_grad(g, W, d_logits, m->h, rows);
+    linear_input_grad(g, W, m->d_h, d_logits, rows, 0);
+    if (c->final_ln) {
+        const struct param *ln = &m->params.v[m->at_final_ln];
+        g->ops.norm_grad(&(struct norm_grad){.d_x = m->d_h,
+                                             .d_weight = ln[0].grad,
+                                             .d_bias = ln[1].grad,
+                                             .d_y = m->d_h,
+                                             .x = m->final_in,
+                                             .weight = ln[0].data,
+                                             .stats = m->d_work.stats,
+                                             .rows = rows,
+                                             .n = c->D,
+                                             .eps = c->ln_eps,
+                                             .threads = g->threads});
+    }
+}
+
+/* dE[token] += emb_scale * d_h, token after token: the order does not depend on threads. */
+static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
+{
+    const int D = m->c.D;
+    float *d_E = m->params.v[m->at_embed].grad; /* [V,D] */
+
+    for (ptrdiff_t t = 0; t < rows; t++)
+        for (int e = 0; e < D; e++)
+            d_E[(ptrdiff_t)tokens[t] * D + e] += m->c.emb_scale * m->d_h[t * D + e];
+}
+
+void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
+                 int B, int L)
+{
+    CHECK(m->kept && B <= m->max.B && L <= m->max.L);
+    output_backward(m, g, target, B * L);
+    for (int l = m->c.N - 1; l >= 0; l--)
+        block_backward(g, &m->blocks[l], m->kind, &m->kept[l], &m->d_work, m->d_h, B, L);
+    embed_backward(m, tokens, B * L);
+}
+
+double lm_grad_flop(const struct lm *m, int B, int L, int M)
+{
+    double flop = 4.0 * B * L * m->c.D * m->c.V; /* dX and dW of the output */
+
+    for (int l = 0; l < m->c.N; l++)
+        flop += block_grad_flop(&m->blocks[l], m->kind, B, L, M);
+    return flop;
+}
