@@ -142,6 +142,8 @@ fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
 fuzz-%: $(BUILD)/%
 	@mkdir -p $(BUILD)/corpus/$*
 	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
+models: all ## train the shipped models again (results/models); minutes a variant
+	@scripts/models.sh
 golden: all ## every golden file through every backend
 	./bench check --golden tests/golden
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
@@ -164,6 +166,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: compare all tests missing deps hooks demo test sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: models compare all tests missing deps hooks demo test sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

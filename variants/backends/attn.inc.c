@@ -27,19 +27,19 @@ struct item {
     const struct fused *f;
     struct work *w;
     int b, h, i0, n;
-    const float *k, *v, *rel_k, *rel_v, *bias; /* this head's, packed; NULL = none */
+    const float *k, *rel_k, *bias; /* this head's, packed; NULL = none */
+    struct values v, rel_v;
     float (*q2)[HEAD_LD];
 };
 
-/* dst = (q + bias) scale log2 e for every query of the item. The last group's rows behind the last
- * query are finite; nobody reads what comes of them. */
-static void load_queries(const struct item *t, float (*dst)[HEAD_LD], const float *bias)
+/* dst = (q + bias) scale log2 e for the queries of group g. Rows behind the last query are finite;
+ * nobody reads what comes of them. */
+static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], const float *bias)
 {
     const struct attn *a = t->f->a;
-    const int padded = (t->n + ROWS - 1) / ROWS * ROWS;
     const vf factor = v1(a->scale * LOG2E);
 
-    for (int i = 0; i < padded; i++) {
+    for (int i = g; i < g + ROWS; i++) {
         const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
         for (int e = 0; e < a->dh; e += VL) {
             vf x = v0();
@@ -85,7 +85,7 @@ static void make_band(const struct item *t, int g, int r, int n)
 static void add_future_values(const struct item *t, int g, int r, int n)
 {
     const int last = t->f->n_rel - 1;
-    const float *v = t->rel_v + (ptrdiff_t)last * t->f->d_pad;
+    const int vectors = t->f->d_pad / VL;
 
     for (int m = 0; m < ROWS; m++) {
         const float *p = t->w->s[m] + VL;
@@ -94,8 +94,10 @@ static void add_future_values(const struct item *t, int g, int r, int n)
         for (int x = max_int(0, last + 1 - (r - m)); x < n; x += VL)
             sum = vadd(sum, vld_upto(p + x, n - x, v0()));
         const vf share = v1(vsum(sum));
-        for (int e = 0; e < t->f->d_pad; e += VL)
-            vst(o + e, vfma(share, vld(v + e), vld(o + e)));
+        for (int v = 0; v < vectors; v++) {
+            const vf row = vld(t->rel_v.at + strip_at(vectors, t->f->n_rel, v, last));
+            vst(o + v * VL, vfma(share, row, vld(o + v * VL)));
+        }
     }
 }
 
@@ -128,16 +130,14 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
             hide(w->s[m] + VL, lo, hi, vectors);
     }
     soften(w, g, vectors, fresh, alpha);
-    add_values(fresh, w->o[g], alpha, w->s[0] + VL, seen, t->v + j * t->f->v_row, t->f->v_row,
-               t->f->d_pad);
-    if (t->rel_v) {
+    add_values(fresh, w->o[g], alpha, w->s[0] + VL, j, seen, &t->v);
+    if (a->rel_v) {
         const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
         const int to = min_int(r + n, t->f->n_rel);
         for (int x = 0; x < TILES; x++)
             seen[x] = to - from;
         if (from < to)
-            add_relative_values(w->o[g], w->s[0] + VL + from - r, seen,
-                                t->rel_v + (ptrdiff_t)from * t->f->d_pad, t->f->d_pad, t->f->d_pad);
+            add_relative_values(w->o[g], w->s[0] + VL + from - r, from, seen, &t->rel_v);
         if (!a->causal)
             add_future_values(t, g, r, n);
     }
@@ -150,15 +150,15 @@ static void visible(const struct attn *a, int i, int n, int *lo, int *hi)
     *hi = a->causal ? min_int(a->M + a->L, a->M + i + n) : a->M + a->L;
 }
 
-/* Divide by the sums and store the item's rows, with the shared far rows' part. */
-static void finish(const struct item *t)
+/* Divide by the sums and store the rows of group g, with the shared far rows' part. */
+static void finish(const struct item *t, int g)
 {
     const struct attn *a = t->f->a;
     const ptrdiff_t table = t->h * a->rel_head;
     const float *far_k = t->f->far_shared && a->rel_k ? a->rel_k + table : NULL;
     const float *far_v = t->f->far_shared && a->rel_v ? a->rel_v + table : NULL;
 
-    for (int i = 0; i < t->n; i++) {
+    for (int i = g; i < min_int(g + ROWS, t->n); i++) {
         float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * a->dh;
         const float sum = vsum(vld(t->w->sum[i]));
         const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
@@ -184,9 +184,6 @@ static void run_item(const struct item *t)
     const struct attn *a = t->f->a;
     int lo, hi;
 
-    load_queries(t, w->qu, a->u);
-    if (t->q2 == w->qw)
-        load_queries(t, w->qw, a->w);
     for (int m = 0; m < ROWS; m++)
         vst(w->s[m], v0()); /* in front of the scores, read by table row */
     visible(a, t->i0, t->n, &lo, &hi);
@@ -194,12 +191,18 @@ static void run_item(const struct item *t)
         for (int g = 0; g < t->n; g += ROWS) {
             int from, to;
             visible(a, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
-            const int first = max_int(j, from / VL * VL);
-            to = min_int(j + KEYS, to);
-            if (first < to)
-                step(t, g, first <= from, first, to - first);
+            const int first = max_int(j, from / VL * VL), last = min_int(j + KEYS, to);
+            if (first >= last)
+                continue;
+            if (first <= from) {
+                load_queries(t, g, w->qu, a->u);
+                if (t->q2 == w->qw)
+                    load_queries(t, g, w->qw, a->w);
+            }
+            step(t, g, first <= from, first, last - first);
+            if (last == to)
+                finish(t, g);
         }
-    finish(t);
 }
 
 /* Item t of the call on a worker's own space, in an order that hands out the longest rows first. */
@@ -210,6 +213,13 @@ static void run(const struct fused *f, int worker, int t)
     const int b = t % heads / a->H, h = t % heads % a->H, i0 = (blocks - 1 - t / heads) * QUERIES;
     const int kv = h / (a->H / a->Hkv);
     struct work *w = f->work + worker;
+    const int vectors = f->d_pad / VL;
+    const struct values packed = {
+        .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
+    const struct values in_place = {.at = a->v + b * a->v_at.batch + kv * a->dh,
+                                    .step = a->v_at.row,
+                                    .rows = f->K,
+                                    .vectors = vectors};
     const struct item item = {
         .f = f,
         .w = w,
@@ -218,9 +228,11 @@ static void run(const struct fused *f, int worker, int t)
         .i0 = i0,
         .n = min_int(QUERIES, a->L - i0),
         .k = f->k + ((ptrdiff_t)b * a->Hkv + kv) * f->k_head,
-        .v = f->v + b * f->v_batch + kv * f->v_head,
+        .v = values_in_place(a) ? in_place : packed,
         .rel_k = a->rel_k ? f->rel_k + h * f->rel_k_head : NULL,
-        .rel_v = a->rel_v ? f->rel_v + h * f->rel_v_head : NULL,
+        .rel_v = {.at = a->rel_v ? f->rel_v + h * f->rel_v_head : NULL,
+                  .rows = f->n_rel,
+                  .vectors = vectors},
         .bias = a->bias ? f->bias + h * f->bias_head : NULL,
         .q2 = a->rel_k && a->u != a->w ? w->qw : w->qu,
     };

@@ -11,9 +11,7 @@ struct fused {
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
     bool far_shared; /* keys share row 0, which is subtracted from the tables */
     int bias_lo;     /* table row of the extended bias' first element */
-    float *k, *v_copy, *rel_k, *rel_v, *bias;
-    const float *v; /* v_copy, or the operand itself where it will do */
-    ptrdiff_t v_batch, v_row;
+    float *k, *v, *rel_k, *rel_v, *bias;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
     struct work *work;                                           /* [threads] */
     size_t floats;                                               /* in front of work */
@@ -27,12 +25,15 @@ static float *take(size_t *at, float *base, size_t n)
     return p;
 }
 
-/* Values need no copy where a head is whole vectors and rows are near enough to each other not to
- * collide in the caches or to need a page each. */
-static bool values_in_place(const struct attn *a) { return a->dh % VL == 0 && a->v_at.row < 1024; }
+/* Few values are read where they are, if a head is whole vectors and rows are not so far apart that
+ * they collide in L1 or need a page each: a copy would cost more than it brings. */
+static bool values_in_place(const struct attn *a)
+{
+    return a->M + a->L <= 192 && a->dh % VL == 0 && a->v_at.row < 1024;
+}
 
-/* Lay out the scratch; base = NULL only counts. Room for a copy of the values is always there,
- * because strides may not be known when counting. */
+/* Lay out the scratch; base = NULL only counts. Room for packed values is always there, because
+ * strides may not be known when counting. */
 static struct fused layout(const struct attn *a, float *base)
 {
     const int K = a->M + a->L, n_rel = a->R + a->Rf, d_pad = (int)round_up((size_t)a->dh, VL);
@@ -42,17 +43,9 @@ static struct fused layout(const struct attn *a, float *base)
     f.far_shared = a->R < K;
     f.bias_lo = f.row0 - a->L - 2 * VL;
     f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
-    f.v_row = d_pad;
     f.v_head = (ptrdiff_t)K * d_pad;
-    f.v_batch = a->Hkv * f.v_head;
     f.k = take(&f.floats, base, kv * (size_t)f.k_head);
-    f.v = f.v_copy = take(&f.floats, base, kv * (size_t)f.v_head);
-    if (values_in_place(a)) {
-        f.v = a->v;
-        f.v_row = a->v_at.row;
-        f.v_head = a->dh;
-        f.v_batch = a->v_at.batch;
-    }
+    f.v = take(&f.floats, base, kv * (size_t)f.v_head);
     if (a->rel_k) {
         const size_t n = round_up((size_t)n_rel, VL) * (size_t)a->dh;
         f.rel_k = take(&f.floats, base, tables * n);
@@ -74,25 +67,39 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
-/* Keys [j, j+n) of one head: keys into panels, values into padded rows. */
+/* Rows [r, r+n) of a value matrix into strips (attn_tile.inc.c); its row 0 is `zero` subtracted. */
+static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, int d, int r, int n,
+                        const float *zero)
+{
+    const int vectors = (d + VL - 1) / VL;
+
+    for (int v = 0; v < vectors; v++) {
+        const ptrdiff_t step = strip_step(vectors, v);
+        float *to = dst + strip_at(vectors, rows, v, r);
+        const vf less = zero ? vld_upto(zero + v * VL, d - v * VL, v0()) : v0();
+
+        pack_along(to, step, src + r * ld + v * VL, ld, d - v * VL, n);
+        for (int x = 0; zero && x < n; x++)
+            vst(to + x * step, vsub(vld(to + x * step), less));
+    }
+}
+
+/* Keys and values [j, j+n) of one head. */
 static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
     const struct attn *a = f->a;
     const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
-    const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + h * a->dh;
-    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + h * a->dh;
+    const float *k = a->k + b * a->k_at.batch + h * a->dh;
+    const float *v = a->v + b * a->v_at.batch + h * a->dh;
 
-    for (int x = 0; x < n; x += VL) {
-        const int rows = min_int(VL, n - x);
-        pack_across(f->k + head * f->k_head + (ptrdiff_t)(j + x) * a->dh, VL, k + x * a->k_at.row,
-                    a->k_at.row, rows, a->dh);
-        for (int e = 0; f->v == f->v_copy && e < a->dh; e += VL)
-            pack_along(f->v_copy + head * f->v_head + (ptrdiff_t)(j + x) * f->d_pad + e, f->d_pad,
-                       v + x * a->v_at.row + e, a->v_at.row, a->dh - e, rows);
-    }
+    for (int x = j; x < j + n; x += VL)
+        pack_across(f->k + head * f->k_head + (ptrdiff_t)x * a->dh, VL, k + x * a->k_at.row,
+                    a->k_at.row, min_int(VL, j + n - x), a->dh);
+    if (!values_in_place(a))
+        pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
 }
 
-/* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into padded rows. */
+/* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into strips. */
 static void pack_table(const struct fused *f, int t, int r, int n)
 {
     const struct attn *a = f->a;
@@ -104,13 +111,9 @@ static void pack_table(const struct fused *f, int t, int r, int n)
         for (int e = 0; f->far_shared && e < a->dh; e++)
             vst(panel + e * VL, vsub(vld(panel + e * VL), v1(a->rel_k[at + e])));
     }
-    for (int x = 0; a->rel_v && x < a->dh; x += VL) {
-        float *to = f->rel_v + t * f->rel_v_head + (ptrdiff_t)r * f->d_pad + x;
-        const vf far = vld_upto(a->rel_v + at + x, a->dh - x, v0());
-        pack_along(to, f->d_pad, a->rel_v + first + x, a->dh, a->dh - x, n);
-        for (int y = 0; f->far_shared && y < n; y++)
-            vst(to + y * f->d_pad, vsub(vld(to + y * f->d_pad), far));
-    }
+    if (a->rel_v)
+        pack_values(f->rel_v + t * f->rel_v_head, f->n_rel, a->rel_v + at, a->dh, a->dh, r, n,
+                    f->far_shared ? a->rel_v + at : NULL);
 }
 
 /* Head h's bias, in base 2 and continued to both sides so that no index needs a clamp. */

@@ -147,8 +147,9 @@ static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[R
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* o = o alpha + p . v: C vectors of v's n rows. p_row = LD is a block of keys; LD + 1 reads p by
- * table row, a key later in each query. A fresh o counts as 0; alpha = NULL leaves it as it is. */
+/* o = o alpha + p . v: C vectors of n rows of v. p_row = LD is a block of keys; LD + 1 reads
+ * p by table row, a key later in each query. A fresh o counts as 0; alpha = NULL leaves it as it
+ * is. */
 VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
                            ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
@@ -170,45 +171,75 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, cons
         vst(o + r * HEAD_LD + c * VL, acc[r][c]);
 }
 
-/* A group's outputs, d_pad wide; tile t only needs the first n[t] rows of v. */
-VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
-                            ptrdiff_t p_row, const int n[TILES], const float *v, ptrdiff_t v_row,
-                            int d_pad)
+/* A matrix of values. Long ones are packed in strips as wide as the tiles that read them, each
+ * [rows][width * VL]: rows farther apart than a tile is wide would make it fetch parts of cache
+ * lines that it does not use. Short ones may stay where they are, `step` floats from row to row. */
+struct values {
+    const float *at;
+    ptrdiff_t step; /* 0 = strips */
+    int rows, vectors;
+};
+
+/* The strip that vector v is in begins at which vector? */
+static int strip_start(int vectors, int v)
 {
-    const int vectors = d_pad / VL;
+    int at = 0;
 
-    for (int at = 0, width; at < vectors; at += width) {
-        const float *v_at = v + at * VL;
+    while (at + tile_width(vectors - at) <= v)
+        at += tile_width(vectors - at);
+    return at;
+}
 
-        width = tile_width(vectors - at);
+/* Floats from row to row of the strip of vector v, and where its vector of a row is. */
+static ptrdiff_t strip_step(int vectors, int v)
+{
+    return tile_width(vectors - strip_start(vectors, v)) * VL;
+}
+
+static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
+{
+    const int at = strip_start(vectors, v);
+
+    return (ptrdiff_t)at * VL * rows + row * strip_step(vectors, v) + (v - at) * VL;
+}
+
+/* A group's outputs from rows [x, ..) of the values; tile t only needs n[t] of them. */
+VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
+                            ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
+{
+    for (int at = 0, width; at < values->vectors; at += width) {
+        width = tile_width(values->vectors - at);
+        const ptrdiff_t step = values->step ? values->step : width * VL;
+        const ptrdiff_t strip = (ptrdiff_t)at * VL * (values->step ? 1 : values->rows);
+        const float *v = values->at + strip + x * step;
         for (int t = 0; t < TILES; t++) {
             const int row = t * TILE_ROWS;
             const float *scale = alpha ? alpha + row : NULL, *p_t = p + row * p_row;
             float *to = o + row * HEAD_LD + at * VL;
             switch (width) {
             case 1:
-                value_tile(1, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+                value_tile(1, fresh, to, scale, p_t, p_row, n[t], v, step);
                 break;
             case 2:
-                value_tile(2, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+                value_tile(2, fresh, to, scale, p_t, p_row, n[t], v, step);
                 break;
             default:
-                value_tile(COLS, fresh, to, scale, p_t, p_row, n[t], v_at, v_row);
+                value_tile(COLS, fresh, to, scale, p_t, p_row, n[t], v, step);
             }
         }
     }
 }
 
-/* v by key; p is a group's block of probabilities. */
-static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p,
-                       const int n[TILES], const float *v, ptrdiff_t v_row, int d_pad)
+/* By key: p is a group's block of probabilities, its first key is row x of the values. */
+static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int x,
+                       const int n[TILES], const struct values *v)
 {
-    value_tiles(fresh, o, alpha, p, LD, n, v, v_row, d_pad);
+    value_tiles(fresh, o, alpha, p, LD, x, n, v);
 }
 
-/* v by table row: query r meets row x at key x + r of the block. */
-static void add_relative_values(float *o, const float *p, const int n[TILES], const float *v,
-                                ptrdiff_t v_row, int d_pad)
+/* By table row, from row x on: query r meets row x + y at key y + r behind p. */
+static void add_relative_values(float *o, const float *p, int x, const int n[TILES],
+                                const struct values *v)
 {
-    value_tiles(false, o, NULL, p, LD + 1, n, v, v_row, d_pad);
+    value_tiles(false, o, NULL, p, LD + 1, x, n, v);
 }

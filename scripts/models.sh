@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# models.sh [DIR]: train one small model of every variant on the default source, with the defaults of
+# `bench train` and its seed, into DIR (results/models). The same commit and threads give the same
+# files. A few minutes a variant.
+set -eu
+cd "$(dirname "$0")/.."
+
+dir=${1:-results/models}
+steps=1400 # 2.9 million symbols: enough for those that can see the lag
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$dir"
+for v in $(./bench list variants --format csv --columns variant | tail -n +2); do
+    ./bench train --variant "$v" --steps "$steps" --eval-every 200 --ckpt "$work/$v.safetensors"
+    mv "$work/$v.safetensors.best" "$dir/$v.safetensors"
+done
