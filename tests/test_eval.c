@@ -10,13 +10,15 @@
 #include <criterion/parameterized.h>
 #include <unistd.h>
 
+enum { LINE = 3 * FILE_PATH };
+
 /* Score as `bench eval LINE` would, in this process. */
 static enum status score(struct score *r, const char *line, struct err *e)
 {
     struct options o;
     struct topo *topo = NULL;
     struct scorer s = {.opt = &o};
-    char words[1024];
+    char words[LINE + 64];
 
     snprintf(words, sizeof(words), "eval --pin none --threads 1 %s", line);
     enum status st = parse_words(&o, words, e);
@@ -71,7 +73,7 @@ static void setup(void)
 /* Of `ckpt` on `text`; ref unless the format names a backend. */
 static struct score must_score(const char *fmt, int seq, int mem)
 {
-    char more[128], line[1024];
+    char more[128], line[LINE];
     struct score r;
     struct err e = {""};
 
@@ -169,7 +171,7 @@ Test(eval, backends_agree)
 
 static void expect_refused(const char *more, enum status want, const char *part)
 {
-    char line[1024];
+    char line[LINE];
     struct score r;
     struct err e = {""};
 
@@ -224,7 +226,7 @@ ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
 ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .timeout = 120)
 {
     const char *shared = getenv("BENCH_SHARED");
-    char model[FILE_PATH], corpus[FILE_PATH], line[1024];
+    char model[FILE_PATH], corpus[FILE_PATH], line[LINE];
     struct score r;
     struct err e = {""};
 

@@ -409,8 +409,8 @@ Test(faults, checkpoints_that_are_no_models)
         const char *message;
     } files[] = {
         {"", 0, "bench: checkpoint x.safetensors: "},
-        {"\x00\x40\x01\0\0\0\0\0{}", 10,
-         "bench: checkpoint x.safetensors: header says 81920 bytes, file has "},
+        {"\xf8\x3f\x01\0\0\0\0\0{}", 10,
+         "bench: checkpoint x.safetensors: header says 81920 bytes, file has 10"},
         {"\x02\0\0\0\0\0\0\0{}", 10, "bench: checkpoint x.safetensors: "},
         {"\x08\0\0\0\0\0\0\0not json", 16, "bench: checkpoint x.safetensors: "},
     };

@@ -49,7 +49,7 @@ Test(options, presets)
     cr_expect(o.max_isa == ISA_AVX512 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
     cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
     cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
-    cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_NEVER);
+    cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_MADVISE);
     cr_expect_str_eq(o.pin, "compact");
     cr_expect_str_eq(o.membind, "local");
     cr_expect_str_eq(o.out, "results");

@@ -240,6 +240,8 @@ Test(plan, errors_say_what_to_do)
         struct options o;
         struct plan p = {0};
         struct err e = {""};
+        if (strstr(cases[i].line, "openbals") && !backend_find("openblas"))
+            continue; /* a library that was not built in is no suggestion */
         cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
         if (strstr(cases[i].line, "onednn") && backend_find("onednn")) {
             options_free(&o);

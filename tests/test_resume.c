@@ -107,8 +107,7 @@ ParameterizedTestParameters(resume, after_a_signal)
 {
     static struct stop stops[] = {
         {SIGINT, false, "cells in", 0},   {SIGTERM, true, "cells in", 300},
-        {SIGINT, true, "[1/8]", 0},       {SIGTERM, false, "[2/8]", 20},
-        {SIGTERM, true, "[2/8]", 40},     {SIGINT, true, "[4/8]", 80},
+        {SIGTERM, true, "[2/8]", 20},     {SIGINT, true, "[2/8]", 70},
         {SIGTERM, true, "[5/8]", 10},     {SIGINT, false, "[6/8]", 5},
     };
     return cr_make_param_array(struct stop, stops, ARRAY_LEN(stops));
@@ -175,8 +174,8 @@ struct moment {
 
 ParameterizedTestParameters(resume, after_a_kill)
 {
-    static struct moment moments[] = {{"cells in", 0}, {"[1/8]", 0},   {"[2/8]", 25},
-                                      {"[4/8]", 60},   {"[6/8]", 110}, {"[8/8]", 0}};
+    static struct moment moments[] = {
+        {"cells in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
     return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
 }
 
@@ -274,10 +273,10 @@ Test(resume, after_torn_files)
 
     run_whole();
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        for (int cut = 1; cut < 1000; cut += 333) {
+        for (size_t cut = 1; cut < 600; cut += 400) {
             struct bytes b = file_of(names[i]);
-            cr_assert(b.n > (size_t)cut + 300);
-            replace_file(names[i], b.data, b.n - (size_t)cut);
+            cr_assert(b.n > cut + 100);
+            replace_file(names[i], b.data, b.n - cut);
             struct ran r = resume_whole();
             if (strstr(names[i], "latency")) { /* the list of what is done */
                 expect_exit(&r, 0);
@@ -348,10 +347,11 @@ Test(resume, failed_rows_are_not_forgotten)
 {
     run_whole();
     struct bytes b = file_of("r/latest/latency.csv");
-    char *line = strchr(b.data, '\n') + 1, *status = strstr(line, ",ok,few,");
-    char *changed = NULL;
+    char *status = strchr(b.data, '\n'), *changed = NULL; /* of the first row */
 
-    cr_assert(status && status < strchr(line, '\n'));
+    for (int column = 0; column < 5; column++)
+        status = strchr(status + 1, ',');
+    cr_assert_eq(strncmp(status, ",ok,", 4), 0, "%.100s", status);
     cr_assert(asprintf(&changed, "%.*s,failed,%s", (int)(status - b.data), b.data, status + 4) > 0);
     replace_file("r/latest/latency.csv", changed, strlen(changed));
     struct ran r = resume_whole();

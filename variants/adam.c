@@ -65,7 +65,7 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
     const float factor = (float)scale;
     const ptrdiff_t n = (ptrdiff_t)p->n;
 
-#pragma omp parallel for simd num_threads(threads) if (threads > 1 && n > 16384)
+#pragma omp parallel for simd num_threads(n > 16384 ? threads : 1)
     for (ptrdiff_t e = 0; e < n; e++) {
         const float g = factor * p->grad[e];
         m[e] = b1 * m[e] + (1 - b1) * g;

@@ -238,7 +238,7 @@ static void forward(const struct engine *g, const struct attn *a, void *scratch)
     const int n_blocks = composed_blocks(a);
     const int items = a->B * a->H * n_blocks;
 
-#pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads) if (g->threads > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads)
     for (int item = 0; item < items; item++) {
         const int heads = a->B * a->H, block = n_blocks - 1 - item / heads; /* longest first */
         const struct block_at at = composed_locate(a, item % heads / a->H, item % a->H, block);

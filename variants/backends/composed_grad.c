@@ -309,7 +309,7 @@ static void sum_terms(const struct engine *g, const struct attn *a, float *dst, 
 
     if (!dst || !from)
         return;
-#pragma omp parallel for num_threads(g->threads) if (g->threads > 1)
+#pragma omp parallel for num_threads(g->threads)
     for (int h = 0; h < owners; h++) {
         float *sum = from + (size_t)h * each;
         for (int other = 1; other < a->B * sharing; other++) {
@@ -328,7 +328,7 @@ void composed_backward(const struct engine *g, const struct attn *a, const struc
     const size_t threads = (size_t)g->threads;
     float *all = (float *)scratch + threads * (scores_floats(a) + space_floats(a));
 
-#pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads) if (g->threads > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(g->threads)
     for (int item = 0; item < a->B * a->Hkv; item++) {
         const struct grad_space sp = space_of(a, g->threads, omp_get_thread_num(), scratch);
         run_item(g, a, d, item / a->Hkv, item % a->Hkv, &sp, all);

@@ -15,7 +15,7 @@ static void gemm_ref(const struct gemm *g)
     const ptrdiff_t a_row = g->ta ? 1 : g->lda, a_col = g->ta ? g->lda : 1;
     const ptrdiff_t b_row = g->tb ? 1 : g->ldb, b_col = g->tb ? g->ldb : 1;
 
-#pragma omp parallel for num_threads(g->threads) collapse(2) if (g->threads > 1)
+#pragma omp parallel for num_threads(g->threads) collapse(2)
     for (int i = 0; i < g->m; i++)
         for (int j = 0; j < g->n; j++) {
             const float *a = g->a + i * a_row, *b = g->b + j * b_col;
@@ -60,7 +60,7 @@ static void softmax_row(const struct softmax *s, int i)
 
 static void softmax_ref(const struct softmax *s)
 {
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+#pragma omp parallel for num_threads(s->threads)
     for (int i = 0; i < s->rows; i++)
         softmax_row(s, i);
 }
@@ -88,14 +88,14 @@ static void norm_row(const struct norm *o, int i)
 
 static void norm_ref(const struct norm *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         norm_row(o, i);
 }
 
 static void act_ref(const struct act *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
@@ -135,7 +135,7 @@ static double gate_element(const struct gate_op *o, ptrdiff_t at, int e)
 
 static void gate_ref(const struct gate_op *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
@@ -145,7 +145,7 @@ static void gate_ref(const struct gate_op *o)
 
 static void nll_ref(const struct nll_op *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++) {
         const float *x = o->logits + (ptrdiff_t)i * o->n;
         double max = -INFINITY, sum = 0;
@@ -232,7 +232,7 @@ static void forward_ref(const struct engine *g, const struct attn *a, void *scra
 {
     const size_t row = need_ref(a, 1).scores_bytes;
 
-#pragma omp parallel for num_threads(g->threads) collapse(3) if (g->threads > 1)
+#pragma omp parallel for num_threads(g->threads) collapse(3)
     for (int b = 0; b < a->B; b++)
         for (int h = 0; h < a->H; h++)
             for (int i = 0; i < a->L; i++)

@@ -13,7 +13,7 @@
 
 void softmax_grad_ref(const struct softmax_grad *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++) {
         const float *p = o->p + i * o->ld, *rel = o->rel ? o->rel + i * o->rel_ld : NULL;
         float *d = o->d + i * o->ld;
@@ -66,7 +66,7 @@ void norm_grad_ref(const struct norm_grad *o)
 {
     const bool parallel = o->threads > 1;
 
-#pragma omp parallel for num_threads(o->threads) if (parallel)
+#pragma omp parallel for num_threads(parallel ? o->threads : 1)
     for (int i = 0; i < o->rows; i++) {
         float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
         double mean, r;
@@ -75,7 +75,7 @@ void norm_grad_ref(const struct norm_grad *o)
         stats[1] = (float)(mean - (double)stats[0]);
         stats[2] = (float)r;
     }
-#pragma omp parallel for num_threads(o->threads) if (parallel)
+#pragma omp parallel for num_threads(parallel ? o->threads : 1)
     for (int e = 0; e < o->n; e++) {
         double weight = 0, bias = 0;
         for (int i = 0; i < o->rows; i++) {
@@ -90,14 +90,14 @@ void norm_grad_ref(const struct norm_grad *o)
         if (o->d_bias)
             o->d_bias[e] = (float)((double)o->d_bias[e] + bias);
     }
-#pragma omp parallel for num_threads(o->threads) if (parallel)
+#pragma omp parallel for num_threads(parallel ? o->threads : 1)
     for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
         norm_grad_row(o, i);
 }
 
 void act_grad_ref(const struct act_grad *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int e = 0; e < o->n; e++) {
         double bias = 0;
         for (int i = 0; i < o->rows; i++) {
@@ -149,7 +149,7 @@ static struct gate_element gate_element(const struct gate_grad *o, ptrdiff_t at,
 
 void gate_grad_ref(const struct gate_grad *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int e = 0; e < o->n; e++) {
         double bias = 0;
         for (int i = 0; i < o->rows; i++) {
@@ -172,7 +172,7 @@ void gate_grad_ref(const struct gate_grad *o)
 
 void nll_grad_ref(const struct nll_grad *o)
 {
-#pragma omp parallel for num_threads(o->threads) if (o->threads > 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++) {
         const float *x = o->logits + (ptrdiff_t)i * o->n;
         float *d = o->d_logits + (ptrdiff_t)i * o->n;
@@ -342,7 +342,7 @@ void ref_backward(const struct engine *g, const struct attn *a, const struct att
     const size_t K = (size_t)(a->M + a->L), rows = table_rows(a), dh = (size_t)a->dh;
     double *works = scratch, *all = works + (size_t)g->threads * work_doubles(a);
 
-#pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1) if (g->threads > 1)
+#pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1)
     for (int item = 0; item < a->B * a->Hkv; item++) {
         double *at = works + (size_t)omp_get_thread_num() * work_doubles(a);
         const struct work w = {at, at + K, at + 2 * K, at + 2 * K + K * dh};

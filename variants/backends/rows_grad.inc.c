@@ -19,7 +19,7 @@ static void each_column(columns_fn *run, const void *op, int rows, int n, int th
     const int strips = (n + VL - 1) / VL;
     const int parts = (int64_t)rows * n < ROWS_WORTH_FORK ? 1 : clamp_int(threads, 1, strips);
 
-#pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int t = 0; t < parts; t++) {
         const int j0 = (int)((int64_t)strips * t / parts) * VL;
         const int j1 = min_int((int)((int64_t)strips * (t + 1) / parts) * VL, n);
