@@ -124,7 +124,8 @@ static int list_columns(const struct options *o)
 
 int cmd_list(struct options *opt)
 {
-    static const char *const lists[] = {"variants", "backends", "cells", "columns", NULL};
+    static const char *const lists[] = {"variants", "backends",  "cells",
+                                        "columns",  "baselines", NULL};
     const char *const what = opt->words.n ? opt->words.v[0] : "";
     struct err e;
 
@@ -139,7 +140,8 @@ int cmd_list(struct options *opt)
     if (strcmp(what, "baselines") == 0)
         return baseline_list(opt);
     if (!*what)
-        fail(&e, E_USAGE, "list needs to know what  -> variants, backends, cells or columns");
+        fail(&e, E_USAGE,
+             "list needs to know what  -> variants, backends, cells, columns or baselines");
     else
         unknown_word(&e, "list", what, lists, NULL);
     return report_error(E_USAGE, &e);

@@ -7,7 +7,9 @@
 #include "fileio.h"
 #include "peak.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 static enum status measure_peaks(const struct options *opt, const struct topo *t, struct peaks *out,
                                  struct err *e)
@@ -35,6 +37,7 @@ int cmd_peak(struct options *opt)
     char line[512];
     enum status st;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer of an orphan */
     cpu_limit((enum isa)opt->max_isa);
     st = topo_open(&t, NULL, &e);
     if (st == OK) {

@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "human.h"
+#include "reference.h"
 
 #include "../variants/base/rng.h"
 
@@ -32,7 +33,7 @@ struct ring {
 /* ---- faults ------------------------------------------------------------------------------- */
 
 /* The duel ends here. An interruption is the run's affair, everything else the cell's. */
-static enum status give_up(struct ring *r, const struct program *side, enum status why,
+static enum status give_up(struct ring *r, const struct contender *side, enum status why,
                            const struct err *what, struct err *e)
 {
     struct duel *d = r->duel;
@@ -50,7 +51,7 @@ static enum status give_up(struct ring *r, const struct program *side, enum stat
 
 /* ---- launching ---------------------------------------------------------------------------- */
 
-static enum status launch(struct ring *r, const struct program *p, struct child *child,
+static enum status launch(struct ring *r, const struct contender *p, struct child *child,
                           int reference, double *bytes, struct err *e)
 {
     const struct child_setup *shared = &r->live->session.setup;
@@ -73,7 +74,7 @@ static enum status launch(struct ring *r, const struct program *p, struct child 
 }
 
 /* Alternately, so that neither side is the older one. */
-static enum status launch_all(struct ring *r, const struct program *const side[SIDES],
+static enum status launch_all(struct ring *r, const struct contender *const side[SIDES],
                               int reference, struct err *e)
 {
     double bytes = 0;
@@ -83,7 +84,8 @@ static enum status launch_all(struct ring *r, const struct program *const side[S
             struct child *child = &r->child[s][k];
             struct err why;
             const enum status st = launch(r, side[s], child, reference, &bytes, &why);
-            r->duel->arena_bytes[s] = child->report.arena_bytes;
+            if (child->report.arena_bytes > 0)
+                r->duel->arena_bytes[s] = child->report.arena_bytes;
             if (st != OK)
                 return give_up(r, side[s], st, &why, e);
         }
@@ -107,7 +109,7 @@ static enum status watch(void *arg, int target, const struct sample *s, const st
 }
 
 /* measure() warms up and calibrates; its three samples are not used. */
-static enum status warm_up(struct ring *r, const struct program *const side[SIDES], struct err *e)
+static enum status warm_up(struct ring *r, const struct contender *const side[SIDES], struct err *e)
 {
     const struct options *o = r->live->session.opt;
     const struct schedule s = {
@@ -162,7 +164,7 @@ static enum status take_pair(struct ring *r, int k, int first, int *culprit, str
     return OK;
 }
 
-static enum status take_pairs(struct ring *r, const struct program *const side[SIDES], int pairs,
+static enum status take_pairs(struct ring *r, const struct contender *const side[SIDES], int pairs,
                               uint64_t salt, struct err *e)
 {
     const uint64_t seed = r->live->session.opt->seed, stream = rng_stream("duel.order");
@@ -183,10 +185,10 @@ static enum status take_pairs(struct ring *r, const struct program *const side[S
 }
 
 enum status duel_run(struct duel *d, const struct live *l, const struct cell *c,
-                     const struct program *before, const struct program *after, int reference,
+                     const struct contender *before, const struct contender *after, int reference,
                      int pairs, uint64_t salt, struct err *e)
 {
-    const struct program *const side[SIDES] = {before, after};
+    const struct contender *const side[SIDES] = {before, after};
     struct ring r = {.live = l, .cell = c, .duel = d};
 
     *d = (struct duel){.arena_bytes = {NAN, NAN}};

@@ -335,7 +335,7 @@ static enum status check(const struct options *o, struct err *e)
 int cmd_gate(struct options *opt)
 {
     struct trial g = {.threshold =
-                         opt->threshold_pct > 0 ? opt->threshold_pct / 100 : GATE_THRESHOLD};
+                          opt->threshold_pct > 0 ? opt->threshold_pct / 100 : GATE_THRESHOLD};
     struct err e, io;
     enum status st = check(opt, &e);
 

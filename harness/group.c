@@ -9,10 +9,10 @@
 #include "group.h"
 
 #include "human.h"
+#include "reference.h"
 #include "rundir.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,23 +91,6 @@ static enum role role_of(const struct group *g, const struct member *m)
     return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
 }
 
-enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell *c, struct err *e)
-{
-    struct options preset = {0};
-    enum status st = options_parse_line(&preset, "", e);
-
-    *opt = *c->opt;
-    opt->impl = NULL;
-    *ref = *c;
-    ref->backend = &backend_ref;
-    ref->opt = opt;
-    ref->repro = st == OK ? cell_repro(ref, &preset) : NULL;
-    options_free(&preset);
-    if (st == OK && !ref->repro)
-        st = fail(e, E_NOMEM, "no memory for a line of options");
-    return st;
-}
-
 /* Make a problem's reference with a child that is not measured. */
 static enum status make_reference(struct group *g, const struct member *like, struct err *e)
 {
@@ -127,22 +110,6 @@ static enum status make_reference(struct group *g, const struct member *like, st
 }
 
 /* ---- placing ------------------------------------------------------------------------------ */
-
-bool report_is_wrong(const struct cell *c, const struct report *r, char detail[LINE_SIZE])
-{
-    enum { NMSE_LIMIT_EXP = -10 };
-    const double limit = job_err_limit(c);
-
-    if (r->max_rel_err <= limit && r->nmse < pow(10, NMSE_LIMIT_EXP)) /* false for NaN */
-        return false;
-    if (r->max_rel_err <= limit)
-        snprintf(detail, LINE_SIZE, "mean square error %.1e > 1e%d of the reference", r->nmse,
-                 NMSE_LIMIT_EXP);
-    else
-        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", r->max_rel_err, limit,
-                 r->worst_at);
-    return true;
-}
 
 static void judge(struct member *m)
 {
@@ -169,6 +136,7 @@ static void place(struct group *g, struct member *m)
 static void ensure_reference(struct group *g, struct member *m)
 {
     struct err why;
+    enum status st;
     struct member *maker = maker_of(g, m->problem);
 
     if (g->made[m->problem] || !m->alive || role_of(g, m) == ROLE_NONE)
@@ -177,10 +145,10 @@ static void ensure_reference(struct group *g, struct member *m)
         place(g, maker);
     if (maker && maker->alive && maker->in_part)
         g->made[m->problem] = true;
-    else if (make_reference(g, m, &why) == OK)
+    else if ((st = make_reference(g, m, &why)) == OK)
         g->made[m->problem] = true;
     else
-        drop(g, m, E_CHILD, why.msg);
+        drop(g, m, st, why.msg);
 }
 
 /* Place and check the members of a part; a maker is placed when its first reader needs it. */

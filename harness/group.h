@@ -9,19 +9,10 @@
 
 struct group_hooks {
     /* A timed block ended; `s` is the newest of r->samples. */
-    enum status (*sample)(void *arg, const struct result *r, const struct sample *s,
-                          struct err *e);
+    enum status (*sample)(void *arg, const struct result *r, const struct sample *s, struct err *e);
     void (*warn)(void *arg, const char *text);
     void *arg;
 };
-
-/* The same cell on the ref backend, with the option line that says so: free ref->repro. `opt` is
- * room for its options. */
-enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell *c, struct err *e);
-
-/* The rule of the check: largest error against the largest magnitude, and the mean square. True,
- * with the reason, where a placed cell's report breaks it. */
-bool report_is_wrong(const struct cell *c, const struct report *r, char detail[LINE_SIZE]);
 
 /* Measure cells[0..n) together; results[n] are filled. Returns OK, E_INTERRUPTED (results then say
  * which cells were cut short) or the first error of a hook. */

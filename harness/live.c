@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "lock.h"
+#include "reference.h"
 #include "signals.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const double MEMORY_SHARE = 0.9; /* of what is free */
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
-static enum status use_program(struct program *p, const char *path, struct err *e)
+static enum status use_program(struct contender *p, const char *path, struct err *e)
 {
     char *real = realpath(path, NULL);
     const bool runs = real && access(real, X_OK) == 0 && strlen(real) < FILE_PATH;

@@ -9,7 +9,7 @@
 #include "compare.h"
 #include "session.h"
 
-struct program {
+struct contender {
     const char *name; /* "old", "new" */
     char path[FILE_PATH];
 };
@@ -17,7 +17,7 @@ struct program {
 struct live {
     struct session session;
     struct plan plan;
-    struct program program[SIDES];
+    struct contender program[SIDES];
     int failed, wrong; /* cells */
     int skipped;       /* that a program cannot run */
 };
@@ -45,7 +45,7 @@ enum status live_reference(const struct live *l, const struct cell *c, int *refe
  * same cell apart. Not OK only when interrupted or without memory; faults of the cell are in `d`.
  */
 enum status duel_run(struct duel *d, const struct live *l, const struct cell *c,
-                     const struct program *before, const struct program *after, int reference,
+                     const struct contender *before, const struct contender *after, int reference,
                      int pairs, uint64_t salt, struct err *e);
 void duel_free(struct duel *d);
 

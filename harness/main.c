@@ -19,14 +19,16 @@ static const struct command {
     const char *doc;   /* NULL: hidden */
 } commands[] = {
     {"sweep", cmd_sweep, NULL, 0, "run the matrix, write the tables (the default)"},
-    {"list", cmd_list, "WHAT", 1, "variants, backends, cells (the planned matrix), columns"},
+    {"list", cmd_list, "WHAT", 1,
+     "variants, backends, cells (the planned matrix), columns, baselines"},
     {"check", cmd_check, NULL, 0, "correctness only, against the reference or golden files"},
     {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
     {"train", cmd_train, NULL, 0, "train a model of a variant on a text, write a checkpoint"},
     {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
     {"topo", cmd_topo, NULL, 0, "the machine, the pin plan; --roofline measures its peaks"},
     {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to mend"},
-    {"compare", cmd_compare, "RUN RUN", 2, "two runs, one --axis of a run, or two programs (--exec)"},
+    {"compare", cmd_compare, "RUN RUN", 2,
+     "two runs, one --axis of a run, or two programs (--exec)"},
     {"gate", cmd_gate, NULL, 0, "two programs in turns; exit code 3 if the new one is slower"},
     {"baseline", cmd_baseline, "WHAT", 3, "save, list, show or rm a run kept for this machine"},
     {"merge", cmd_merge, "DIR...", INT_MAX, "join the shards of a sweep"},

@@ -18,15 +18,21 @@ static const char *const schedule_name[] = {"cosine", "constant", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
 /* Without the levels that only one version of the library knows. */
-static const char *const onednn_isa_words[] = {"sse41", "avx", "avx2", "avx2_vnni", "avx512_core",
-                                               "avx512_core_vnni", "avx512_core_bf16",
-                                               "avx512_core_amx", NULL};
+static const char *const onednn_isa_words[] = {"sse41",
+                                               "avx",
+                                               "avx2",
+                                               "avx2_vnni",
+                                               "avx512_core",
+                                               "avx512_core_vnni",
+                                               "avx512_core_bf16",
+                                               "avx512_core_amx",
+                                               NULL};
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
 static const char *const norm_words[] = {"post", "pre", "reorder", NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
-static const char *const axis_words[] = {"backend", "variant", "gate",   "clip", "mem_kind",
+static const char *const axis_words[] = {"backend", "variant", "gate",    "clip",  "mem_kind",
                                          "seq",     "mem",     "threads", "batch", NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
@@ -160,14 +166,27 @@ const struct option_spec option_specs[] = {
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
      .doc = "check: golden files to run through every backend"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
-     .only = " eval sweep list train ", .doc = "weights of a model; train: where to write them"},
+     .only = " eval sweep list train gate ", .doc = "weights of a model; train: where to write them"},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
-     .only = " eval sweep list train ",
+     .only = " eval sweep list train gate ",
      .doc = "text to score or train on: a file, or copy:lag=192,p=0.9,alphabet=16"},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX,
      .only = " eval sweep list gate ", .doc = "eval, sweep, gate: of text to score, 0 = all of it"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
      .doc = "check: then time each operation beside its parent backend's"},
+    {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .words = axis_words,
+     .only = " compare ", .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
+    {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare ",
+     .doc = "compare: the value of --axis that the others are compared with"},
+    {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = " compare gate ",
+     .doc = "compare, gate: old=PATH and new=PATH, two programs measured in turns"},
+    {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
+     AT(threshold_pct), 0, 1000, .only = " compare gate sweep ",
+     .doc = "differences up to PCT % count as the same"},
+    {"instructions", 0, NULL, OTHER, FLAG, AT(instructions), .only = " gate ",
+     .doc = "gate: count instructions too (valgrind; ref and avx2, one thread)"},
+    {"summary", 0, "FILE", OTHER, .kind = KIND_PATH, AT(summary), .only = " gate ",
+     .doc = "gate: append the result to FILE as Markdown"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, AT(steps), 1, INT_MAX, .only = TRAIN,

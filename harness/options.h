@@ -55,10 +55,10 @@ struct options {
     int d_head;  /* 0 = d_model / heads */
     int d_inner; /* 0 = 4 * d_model */
     int clamp_len;
-    int same_length;           /* 1, or -1: not asked for */
-    const char *norm;          /* "" = the variant's own */
-    const char *impl;          /* NULL = the first that accepts */
-    int max_isa;               /* enum isa */
+    int same_length;            /* 1, or -1: not asked for */
+    const char *norm;           /* "" = the variant's own */
+    const char *impl;           /* NULL = the first that accepts */
+    int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */
     const char *onednn_max_isa; /* likewise */
     const char *pin, *membind;
@@ -95,7 +95,7 @@ struct options {
     /* train */
     int steps, stop_at; /* stop_at 0 = at the end */
     int lr_warmup, eval_every;
-    int schedule; /* enum lr_schedule */
+    int schedule;   /* enum lr_schedule */
     double minutes; /* 0 = by steps */
     double lr, grad_clip, weight_decay;
     const char *valid; /* NULL = the end of the corpus */

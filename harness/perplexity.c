@@ -213,6 +213,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
     }
+    s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
         r.status = ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);

@@ -233,13 +233,17 @@ static enum status make(struct maker *m, struct err *e)
     return st;
 }
 
-/* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together. */
+/* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together.
+ */
 static enum status keep_shard(struct plan *p, const char *shard, struct err *e)
 {
     int i = 0, n = 0, end = 0, kept = 0, last = -1;
 
     if (sscanf(shard, "%d/%d%n", &i, &n, &end) != 2 || shard[end] || i < 1 || i > n)
         return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> 1/4 to 4/4 for four shards", shard);
+    if (p->n > 0 && n > p->groups)
+        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> at most %d shards",
+                    shard, p->groups, p->groups);
     p->groups = 0;
     for (int k = 0; k < p->n; k++) {
         if (p->cells[k].group % n != i - 1) {

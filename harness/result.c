@@ -138,7 +138,7 @@ static void put_roofline(struct latency_row *row, const struct result *r, const 
     if (!y->peaks)
         return;
     const double flops = y->peaks->flops[isa_of(r->report.isa_used)]; /* flop/s */
-    const double bytes = bandwidth_for(y, r->report.bytes);            /* bytes/s */
+    const double bytes = bandwidth_for(y, r->report.bytes);           /* bytes/s */
     if (flops > 0)
         row->peak_flops_pct = 100 * row->gflop_per_s * 1e9 / flops;
     if (bytes > 0)

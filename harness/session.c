@@ -156,7 +156,6 @@ static void greet(struct session *s)
               build_dirty ? ", modified" : "", machine);
 }
 
-
 /* ---- the session -------------------------------------------------------------------------- */
 
 enum status session_open(struct session *s, struct options *opt, struct err *e)
@@ -206,7 +205,7 @@ int session_exit_code(const struct session *s, enum status st)
 {
     if (st == E_INTERRUPTED)
         return signals_exit_code();
-    if (st == E_IO)
+    if (st == E_IO || s->bad_file)
         return EXIT_BAD_FILE;
     if (s->rows[ROW_WRONG] > 0)
         return EXIT_WRONG_NUMBERS;
@@ -246,4 +245,3 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     }
     return st;
 }
-

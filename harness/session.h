@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every command that writes tables shares: the machine's facts, the run's folder, the controlled
- * environment of children, warnings, and the end that says what became of it. */
+ * What every command that writes tables shares: the machine's facts, the run's folder, the
+ * controlled environment of children, warnings, and the end that says what became of it. */
 #ifndef SESSION_H
 #define SESSION_H
 
@@ -21,7 +21,8 @@ struct session {
     struct show show;
     int rows[ROW_STATUS_COUNT];
     int warnings;
-    bool started; /* the run has its folder */
+    bool started;  /* the run has its folder */
+    bool bad_file; /* a checkpoint or a text could not be used; its row says why */
 };
 
 /* Look at the machine; sets opt->default_threads. */
@@ -35,8 +36,8 @@ enum status session_begin(struct session *s, struct err *e);
 enum status session_end(struct session *s, enum status st, struct err *e);
 int session_exit_code(const struct session *s, enum status st);
 
-/* After an interruption: where everything is and the command line, ready for the shell, that goes on
- * with it. */
+/* After an interruption: where everything is and the command line, ready for the shell, that goes
+ * on with it. */
 void session_say_how_to_resume(const struct session *s);
 
 /* One line on stderr, unless it is to be quiet; counts for --strict in any case. */

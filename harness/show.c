@@ -25,8 +25,8 @@ static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 enum status show_open(struct show *s, const struct options *opt, int cells, struct err *e)
 {
     const char *term = getenv("TERM");
-    const bool screen = isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) &&
-                        !getenv("CI");
+    const bool screen =
+        isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) && !getenv("CI");
     const enum progress p = (enum progress)opt->progress;
 
     *s = (struct show){.opt = opt, .cells = cells, .start_s = now_s()};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a person sees of a sweep: the table on standard output as groups finish, the progress line
- * on standard error, and the last lines that say what was fastest. Formats for programs (csv, jsonl,
- * md) print latency rows. */
+ * on standard error, and the last lines that say what was fastest. Formats for programs (csv,
+ * jsonl, md) print latency rows. */
 #ifndef SHOW_H
 #define SHOW_H
 
@@ -16,8 +16,8 @@ struct show {
     struct selection columns;
     struct cell heading; /* what the last heading said */
     bool started;
-    int cells, done;    /* planned, finished */
-    double start_s;     /* when the first cell began */
+    int cells, done; /* planned, finished */
+    double start_s;  /* when the first cell began */
     double last_live_s;
     bool live_on_screen;
     int out_error; /* errno of the first write to standard output that failed */

@@ -147,7 +147,8 @@ static void complain_if_wrong(struct sweep *w, const struct result *res)
               label, res->detail, res->cell->case_id);
 }
 
-static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns, struct err *e)
+static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
+                              struct err *e)
 {
     const struct yardstick y = {peaks_for(w, res->cell->threads), &w->s.facts.topo, ref_ns};
     struct key_row key;

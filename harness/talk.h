@@ -22,7 +22,7 @@ enum { TALK_LINE = 16384 }; /* two paths and the options around them */
 
 struct talk {
     int fd;
-    double patience_s;      /* longest silence of the other side; 0 = for ever */
+    double patience_s;        /* longest silence of the other side; 0 = for ever */
     const volatile int *stop; /* an interruption ends a wait; NULL: nothing does */
     char buf[TALK_LINE];
     size_t n;

@@ -12,12 +12,12 @@
 
 /* Members that are NULL change nothing. */
 struct edit {
-    const char *key, *value;         /* metadata; value NULL removes the key */
-    const char *drop;                /* this tensor is left out */
-    const char *nudge;               /* this tensor's element `at` is moved by `by` */
-    const char *reshape;             /* this tensor reads [n] */
-    const char *retype;              /* this F32 tensor reads I32 */
-    const char *rename, *new_name;   /* this tensor has another name */
+    const char *key, *value;       /* metadata; value NULL removes the key */
+    const char *drop;              /* this tensor is left out */
+    const char *nudge;             /* this tensor's element `at` is moved by `by` */
+    const char *reshape;           /* this tensor reads [n] */
+    const char *retype;            /* this F32 tensor reads I32 */
+    const char *rename, *new_name; /* this tensor has another name */
     size_t at;
     float by;
 };

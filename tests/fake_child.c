@@ -96,9 +96,9 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         const struct report opened = report_of(f);
         return talk_write_report(&f->t, &opened, e);
     }
-    return strcmp(line, "place") == 0            ? place(f, e)
-           : strncmp(line, "block ", 6) == 0     ? block(f, e)
-                                                 : talk_write_report(&f->t, &r, e);
+    return strcmp(line, "place") == 0        ? place(f, e)
+           : strncmp(line, "block ", 6) == 0 ? block(f, e)
+                                             : talk_write_report(&f->t, &r, e);
 }
 
 static int serve(int fd)

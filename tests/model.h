@@ -33,7 +33,8 @@ static inline size_t all_wirings(struct wiring list[WIRINGS], bool recurrent_onl
     return n;
 }
 
-/* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option. */
+/* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
+ */
 static inline struct config wired(const struct wiring *w, int turn)
 {
     struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
@@ -107,8 +108,8 @@ static inline void model_segment(struct model *m, int b0, int B, int first, int 
     free(tokens);
 }
 
-/* The logits [B,T,V] of tokens [0, T) in segments of L with memory carried from one to the next; the
- * last segment may be shorter. To be freed. */
+/* The logits [B,T,V] of tokens [0, T) in segments of L with memory carried from one to the next;
+ * the last segment may be shorter. To be freed. */
 static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
 {
     const int V = m->lm.c.V;
@@ -128,8 +129,8 @@ static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
     return all;
 }
 
-/* The rule of a whole cell (DESIGN 5) as a number: below 1 it holds. Largest difference against 1e-4
- * of the largest magnitude, mean square against 1e-10. */
+/* The rule of a whole cell (DESIGN 5) as a number: below 1 it holds. Largest difference against
+ * 1e-4 of the largest magnitude, mean square against 1e-10. */
 static inline double cell_error(const float *got, const float *want, size_t n)
 {
     double worst = 0, largest = 0, off = 0, all = 0;

@@ -97,10 +97,9 @@ static inline void naive_attend(const struct naive *n, double *o, double *lse, d
             o[i * d + e] = 0;
             for (int j = 0; j < K; j++)
                 if (naive_visible(n, i, j))
-                    o[i * d + e] +=
-                        s[j] / sum *
-                        (n->v[j * d + e] +
-                         (n->rel_v ? n->rel_v[naive_shaw_row(n, i, j) * d + e] : 0));
+                    o[i * d + e] += s[j] / sum *
+                                    (n->v[j * d + e] +
+                                     (n->rel_v ? n->rel_v[naive_shaw_row(n, i, j) * d + e] : 0));
         }
         if (lse)
             lse[i] = most + log(sum);

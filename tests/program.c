@@ -44,8 +44,7 @@ static void become_shell(const char *folder, const char *line, const struct prog
     alarm(PATIENCE_S);
     setpgid(0, 0);
     forget_settings();
-    if (chdir(folder) == 0 && dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 &&
-        dup2(p->err, 2) == 2)
+    if (chdir(folder) == 0 && dup2(nothing, 0) == 0 && dup2(p->out, 1) == 1 && dup2(p->err, 2) == 2)
         execl("/bin/sh", "sh", "-c", line, (char *)NULL);
     _exit(126);
 }
@@ -186,6 +185,21 @@ int children_of(pid_t pid, pid_t *out, int max)
     }
     closedir(proc);
     return n;
+}
+
+bool has_ended(pid_t pid)
+{
+    char path[64], text[512] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return true;
+    const size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return !name_end || name_end[2] == 'Z'; /* nobody may be there to wait for an orphan */
 }
 
 /* ---- expecting ---------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ struct ran {
 struct ran run_shell(const char *folder, const char *line);
 
 /* run_shell of "$BENCH" and the words of a format. */
-struct ran run_bench(const char *folder, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct ran run_bench(const char *folder, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void ran_free(struct ran *r);
 
 /* The same in the background, in a process group of its own. */
@@ -39,6 +40,8 @@ bool wait_for_text(const struct program *p, const char *text);
 /* Processes that `pid` is the parent of; returns how many, at most max. */
 int children_of(pid_t pid, pid_t *out, int max);
 
+bool has_ended(pid_t pid);
+
 /* Failed assertions that show what was printed. */
 void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
@@ -51,7 +54,8 @@ int count_status(const struct rows *latency, const char *status);
 
 /* Options of cells that take milliseconds; a list that is given again grows. */
 #define BRIEF                                                                                      \
-    "--d-model 32 --heads 2 --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out r "
+    "--d-model 32 --heads 2 --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out "  \
+    "r "
 #define TINY BRIEF "--threads 1 "
 
 #endif

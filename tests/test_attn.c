@@ -146,7 +146,7 @@ ParameterizedTest(int *paper, attn, ref_is_the_papers_formula, .timeout = 60)
         for (size_t m = 0; m < ARRAY_LEN(M); m++)
             for (size_t n = 0; n < ARRAY_LEN(numbers); n++)
                 for (size_t w = 0; w < ARRAY_LEN(windows); w++, turn++)
-                    check_paper(&(struct paper_case){.paper = (enum paper)*paper,
+                    check_paper(&(struct paper_case){.paper = (enum paper) * paper,
                                                      .number = numbers[n],
                                                      .B = 1 + turn % 2,
                                                      .H = 4,
@@ -173,7 +173,7 @@ static void draw_case(uint64_t n, struct shape *s, struct scheme *t)
     *s = (struct shape){.B = DRAW(n, "B", 1, 1, 2, 3),
                         .H = 4,
                         .Hkv = DRAW(n, "Hkv", 1, 2, 4),
-                        .L = DRAW(n, "L", 1, 7, 8, 9, 37, 130),
+                        .L = DRAW(n, "L", 1, 2, 4, 7, 8, 9, 37, 130),
                         .M = DRAW(n, "M", 0, 19, 64, 300),
                         .dh = DRAW(n, "dh", 1, 5, 8, 20, 40, 64, 96)};
     const int K = s->L + s->M;

@@ -22,8 +22,8 @@ static struct criterion_test_params everybody(void)
 }
 
 static const struct shape shapes[] = {
-    {1, 1, 1, 1, 0, 8},   {2, 2, 1, 1, 70, 40}, {1, 2, 2, 7, 19, 5},
-    {1, 4, 2, 9, 0, 64},  {2, 2, 2, 37, 130, 20}, {1, 2, 1, 130, 19, 33},
+    {1, 1, 1, 1, 0, 8},  {2, 2, 1, 1, 70, 40},   {1, 2, 2, 7, 19, 5},
+    {1, 4, 2, 9, 0, 64}, {2, 2, 2, 37, 130, 20}, {1, 2, 1, 130, 19, 33},
 };
 static const struct scheme schemes[] = {
     {LSE, 0, 0, 0},
@@ -56,8 +56,8 @@ static void fill_rows(float *x, struct stride at, int B, int rows, int n, float 
                 x[b * at.batch + r * at.row + e] = value;
 }
 
-/* Element e of the mean of v over the keys of query i that `winner` leaves: itself where it is seen,
- * all that are seen otherwise (-1: always all). */
+/* Element e of the mean of v over the keys of query i that `winner` leaves: itself where it is
+ * seen, all that are seen otherwise (-1: always all). */
 static double mean_value(const struct attn *a, int b, int h, int i, int e, int winner)
 {
     const int kv = h / (a->H / a->Hkv);

@@ -70,9 +70,9 @@ static double *norm(const struct layer *y, const char *name, const double *x, in
         for (int e = 0; e < D; e++)
             var += (x[r * D + e] - mean) * (x[r * D + e] - mean) / D;
         for (int e = 0; e < D; e++)
-            to[r * D + e] = (x[r * D + e] - mean) / sqrt(var + (double)y->c->ln_eps) *
-                                (double)w[e] +
-                            (double)b[e];
+            to[r * D + e] =
+                (x[r * D + e] - mean) / sqrt(var + (double)y->c->ln_eps) * (double)w[e] +
+                (double)b[e];
     }
     return to;
 }

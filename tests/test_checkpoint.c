@@ -82,7 +82,7 @@ static enum status edited_config(const char *name, const char *key, const char *
 
 Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_remove)
 {
-    static const char *const keys[] = {"clip", "rel_rows", "clamp_len", "window",   "scale",
+    static const char *const keys[] = {"clip", "rel_rows", "clamp_len", "window",    "scale",
                                        "tied", "causal",   "sinusoid",  "attn_bias", "emb_scale"};
     const struct config want = golden_config("lm_xl_post");
 
@@ -213,8 +213,7 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
         struct edit edit;
         const char *text;
     } cases[] = {
-        {{.drop = "param.out.bias"},
-         "tensor \"param.out.bias\" missing (file is variant shaw)"},
+        {{.drop = "param.out.bias"}, "tensor \"param.out.bias\" missing (file is variant shaw)"},
         {{.rename = "param.out.bias", .new_name = "out.bias"},
          "tensor \"param.out.bias\" missing (file is variant shaw)"},
         {{.retype = "param.out.bias"}, "tensor \"param.out.bias\" is not F32 [29]"},

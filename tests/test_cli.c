@@ -27,8 +27,9 @@ ParameterizedTestParameters(cli, mistakes)
          "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl; see: bench list "
          "variants)"},
         {"swep", 2,
-         "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, rerun, "},
-        {"--vaiant xl", 2, "unknown option --vaiant  -> did you mean --variant?  (see: bench --help)"},
+         "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
+        {"--vaiant xl", 2,
+         "unknown option --vaiant  -> did you mean --variant?  (see: bench --help)"},
         {"--m 4", 2, "option --m is ambiguous  -> one of "},
         {"-Z", 2, "unknown option -Z  -> see: bench --help"},
         {"--seq", 2, "--seq needs a value  -> write --seq 128..1024"},
@@ -39,17 +40,20 @@ ParameterizedTestParameters(cli, mistakes)
         {"--seq '128..4096*1'", 2, "--seq 128..4096*1 never ends  -> the factor must be 2 or more"},
         {"--seq 4..1", 2, "--seq \"4..1\": range goes down  -> write 1..4"},
         {"--seq 0", 2, "--seq \"0\" is too small  -> 1 or more"},
-        {"--mem 12,abc", 2, "not a whole number  -> write one such as 128, 4k (4000) or 4Ki (4096)"},
+        {"--mem 12,abc", 2,
+         "not a whole number  -> write one such as 128, 4k (4000) or 4Ki (4096)"},
         {"--heads 5 --d-model 256", 2,
          "--heads 5 does not divide --d-model 256  -> 4 or 8, or give --d-head"},
         {"--threads 4000", 2, "oversubscribe knowingly"},
         {"--pin 0,9999 --threads 2", 2, "--pin 0,9999: CPU 9999 is not allowed"},
         {"--membind 77 --pin 0 --threads 1", 2, "--membind 77: no such NUMA node here"},
-        {"--backend avx2 --max-isa ref", 6, "backend avx2 is above --max-isa ref  -> raise it, or "},
+        {"--backend avx2 --max-isa ref", 6,
+         "backend avx2 is above --max-isa ref  -> raise it, or "},
         {"--backend cuda", 2, "unknown backend \"cuda\"  -> "},
         {"--workload attention", 2, "unknown workload \"attention\"  -> "},
         {"--gate gur --variant gtrxl", 2, "unknown gate \"gur\"  -> did you mean gru?"},
-        {"--filter seq", 2, "--filter \"seq\": no comparison  -> write key:value, !key:value or key<=N"},
+        {"--filter seq", 2,
+         "--filter \"seq\": no comparison  -> write key:value, !key:value or key<=N"},
         {"--columns median", 2, "--columns: latency.csv has no column \"median\"  -> "},
         {"--max-time 0", 2, "--max-time 0 is too small  -> more than 0"},
         {"--golden x", 2, "--golden has no meaning for sweep  -> it belongs to check"},
@@ -61,10 +65,12 @@ ParameterizedTestParameters(cli, mistakes)
         {"rerun", 2, "rerun needs a case  -> bench rerun CASE_ID"},
         {"rerun abc", 7, "no run to resume in results  -> "},
         {"eval", 2, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE"},
-        {"--resume=nothing", 7, "no run to resume in nothing  -> give its folder with --resume=DIR"},
+        {"--resume=nothing", 7,
+         "no run to resume in nothing  -> give its folder with --resume=DIR"},
         {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
         {"--filter 'seq<4' --seq 8", 77, "no cells to measure  -> see: bench list cells"},
-        {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2, "unknown format \"zork\"  -> one of "},
+        {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2,
+         "unknown format \"zork\"  -> one of "},
     };
     return cr_make_param_array(struct mistake, list, ARRAY_LEN(list));
 }
@@ -114,8 +120,9 @@ Test(cli, environment_variables_are_options)
     expect_said(&r, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ");
     ran_free(&r);
 
-    r = run_shell(folder, "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cells --variant xl --backend ref -q "
-                          "--columns seq_tokens,mem_tokens");
+    r = run_shell(folder,
+                  "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cells --variant xl --backend ref -q "
+                  "--columns seq_tokens,mem_tokens");
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "seq_tokens,mem_tokens\n8,0\n8,512\n");
     ran_free(&r);
@@ -172,7 +179,7 @@ Test(cli, a_dry_run_is_list_cells)
 
 Test(cli, lists_in_every_format)
 {
-    const char *const lists[] = {"variants", "backends", "cells " CELLS, "columns"};
+    const char *const lists[] = {"variants", "backends", ("cells " CELLS), "columns"};
     const char *const formats[] = {"csv", "jsonl", "md", "table"};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
@@ -209,8 +216,7 @@ static struct rows rows_of(const struct bytes *out)
 {
     struct rows rows;
     struct err e;
-    const enum status st =
-        csv_rows(&rows, &tables[TABLE_LATENCY], "stdout", out->data, out->n, &e);
+    const enum status st = csv_rows(&rows, &tables[TABLE_LATENCY], "stdout", out->data, out->n, &e);
 
     cr_assert_eq(st, OK, "%s", e.msg);
     return rows;
@@ -255,7 +261,8 @@ Test(cli, quiet_says_nothing_but_results)
 
 Test(cli, chosen_columns)
 {
-    struct ran r = run_bench(folder, "-q --columns seq_tokens,status,variant --format csv " TWO_CELLS);
+    struct ran r =
+        run_bench(folder, "-q --columns seq_tokens,status,variant --format csv " TWO_CELLS);
 
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "seq_tokens,status,variant\n4,ok,xl\n8,ok,xl\n");
@@ -294,8 +301,9 @@ Test(cli, markdown_and_table)
     if (r.code == 6)
         cr_skip_test("openblas is not usable here");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "   seq    mem  variant        backend       median  95 % interval"),
-              "%s", r.out.data);
+    cr_expect(
+        strstr(r.out.data, "   seq    mem  variant        backend       median  95 % interval"),
+        "%s", r.out.data);
     cr_expect(strstr(r.out.data, "\nfastest for xl: "), "%s", r.out.data);
     cr_expect(!strchr(r.out.data, '\033'), "%s", r.out.data);
     ran_free(&r);
@@ -304,8 +312,9 @@ Test(cli, markdown_and_table)
 /* Terminal or not, these switch everything off that is not text. */
 Test(cli, no_color_and_dumb_terminals)
 {
-    struct ran r = run_shell(folder, "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format "
-                                     "table " TWO_CELLS);
+    struct ran r =
+        run_shell(folder, "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format "
+                          "table " TWO_CELLS);
 
     expect_exit(&r, 0);
     cr_expect(!strchr(r.out.data, '\033') && !strchr(r.err.data, '\033'));
@@ -328,7 +337,8 @@ Test(cli, a_sweep_into_a_full_stdout)
 
 Test(cli, a_sweep_into_a_pipe_that_closes)
 {
-    struct ran r = run_shell(folder, "\"$BENCH\" " TWO_CELLS " | head -c 20; cat r/latest/run.json");
+    struct ran r =
+        run_shell(folder, "\"$BENCH\" " TWO_CELLS " | head -c 20; cat r/latest/run.json");
 
     expect_exit(&r, 0); /* head's and cat's */
     cr_expect_eq(strncmp(r.out.data, "schema,run_id,host_i", 20), 0);

@@ -69,8 +69,8 @@ Test(config, sinusoids_need_an_even_width)
         struct config c = of(variants[i]->name);
         char text[128];
         c.D = 47;
-        snprintf(text, sizeof(text),
-                 "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48", c.variant->name);
+        snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
+                 c.variant->name);
         if (c.pos->codes)
             expect_refused(&c, text);
         else

@@ -125,8 +125,8 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     return flop;
 }
 
-/* W_q, W_o: 4 B L D H d = 1920; W_k, W_v: 4 B K D H d = 4480 of hidden states, 1920 of new rows only;
- * FFN: 4 B L D F = 1344. */
+/* W_q, W_o: 4 B L D H d = 1920; W_k, W_v: 4 B K D H d = 4480 of hidden states, 1920 of new rows
+ * only; FFN: 4 B L D F = 1344. */
 Test(cost, flop_of_a_layer)
 {
     cr_expect_eq(layer_flop("xl", NULL, MEM_HIDDEN), 2160 + 1920 + 4480 + 1344);

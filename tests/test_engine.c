@@ -49,8 +49,9 @@ Test(engine, registry_is_complete)
         const struct backend *b = backends[i];
         cr_expect_eq(backend_find(b->name), b, "%s is not unique", b->name);
         cr_expect(b->about && b->about[0]);
-        cr_expect(b == &backend_ref ? !b->inherits
-                                    : strcmp(b->inherits, "simd") == 0 || backend_find(b->inherits));
+        cr_expect(b == &backend_ref
+                      ? !b->inherits
+                      : strcmp(b->inherits, "simd") == 0 || backend_find(b->inherits));
     }
     cr_expect_eq(backends[0], &backend_ref);
     cr_expect_null(backend_find("nosuch"));

@@ -87,7 +87,8 @@ static struct score must_score(const char *fmt, int seq, int mem)
 /* Sums of the same floats in another order. */
 static void expect_equal(double got, double want, const char *what, int x)
 {
-    cr_expect_float_eq(got, want, 1e-12 * fabs(want), "%s %d: %.15g, not %.15g", what, x, got, want);
+    cr_expect_float_eq(got, want, 1e-12 * fabs(want), "%s %d: %.15g, not %.15g", what, x, got,
+                       want);
 }
 
 TestSuite(eval, .init = setup, .fini = folder_remove);
@@ -128,30 +129,39 @@ Test(eval, segments_with_memory_are_one_pass)
     }
 }
 
-/* Without recurrence every segment sees the M bytes before it, positions from the window's start. */
-Test(eval, vanilla_runs_its_window_again)
+/* Without recurrence every segment sees the M bytes before it, positions from the window's start.
+ */
+static void check_windows(const struct config *c, int L, int M)
 {
-    enum { L = 7, M = 5 };
-    const struct config c = small("vanilla");
-    int32_t tokens[L + M], targets[L];
+    int32_t tokens[BYTES], target;
     struct model m;
     double sum = 0;
 
-    save(&c);
-    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, L + M, 0});
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, L + M, 0});
     lm_lower(&m.lm, &m.g);
     for (int t = 0; t < BYTES - 1; t++) { /* byte by byte, each from the window of its segment */
         const int at = t / L * L, start = max_int(0, at - M), n = t - start + 1;
         for (int i = 0; i < n; i++)
             tokens[i] = bytes[start + i];
-        targets[0] = bytes[t + 1];
-        lm_forward(&m.lm, &m.g, tokens, 1, n, 1, targets, m.nll);
+        target = bytes[t + 1];
+        lm_forward(&m.lm, &m.g, tokens, 1, n, 1, &target, m.nll);
         sum += (double)m.nll[0];
     }
     model_close(&m);
     expect_equal(must_score("--seq %d --mem %d", L, M).nll, sum / (BYTES - 1), "seq", L);
     expect_equal(must_score("--seq %d --mem %d --mem-kind recompute", L, M).nll, sum / (BYTES - 1),
                  "seq", L);
+}
+
+Test(eval, vanilla_runs_its_window_again)
+{
+    const struct config c = small("vanilla");
+
+    save(&c);
+    check_windows(&c, 7, 5);
+    check_windows(&c, 4, 10);
+    check_windows(&c, 1, 3);
+    check_windows(&c, BYTES, 0);
 }
 
 Test(eval, backends_agree)

@@ -120,8 +120,9 @@ Test(faults, a_disk_without_room_for_a_run)
 /* What is on the disk when it is full is whole; with room again the run goes on to its end. */
 Test(faults, a_disk_that_fills_up)
 {
-    static const char line[] = "-q --variant xl --backend ref --workload attn --seq 1..60+1 --mem 0 "
-                               "--max-time 0.001 " TINY;
+    static const char line[] =
+        "-q --variant xl --backend ref --workload attn --seq 1..60+1 --mem 0 "
+        "--max-time 0.001 " TINY;
     struct rows latency, memory, samples;
     char path[FILE_PATH];
     struct err e;
@@ -214,9 +215,10 @@ ParameterizedTestParameters(faults, a_child_is_killed)
 ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_make,
                   .fini = folder_remove, .timeout = 120)
 {
-    struct program p = start_bench(folder, "--variant vanilla,shaw,xl --backend ref --workload attn "
-                                           "--seq 8,16 --mem 0 --d-model 32 --heads 2 --threads 1 "
-                                           "--max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
+    struct program p =
+        start_bench(folder, "--variant vanilla,shaw,xl --backend ref --workload attn "
+                            "--seq 8,16 --mem 0 --d-model 32 --heads 2 --threads 1 "
+                            "--max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
     pid_t cell[3];
 
     wait_for_cells(&p, cell, 3);
@@ -244,8 +246,9 @@ ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_mak
  * none that is ok without numbers. */
 Test(faults, no_file_descriptors_left)
 {
-    struct ran r = run_shell(folder, "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
-                                     "--backend ref --workload attn --seq 4 --mem 0 " TINY);
+    struct ran r =
+        run_shell(folder, "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
+                          "--backend ref --workload attn --seq 4 --mem 0 " TINY);
     expect_exit(&r, 1);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_assert_eq(rows.n, 20);
@@ -263,9 +266,10 @@ Test(faults, no_file_descriptors_left)
 
 Test(faults, fail_fast_stops_at_the_first)
 {
-    struct program p = start_bench(folder, "--variant xl,shaw --backend ref --workload attn --seq 8,16 "
-                                           "--mem 0 --d-model 32 --heads 2 --threads 1 --max-time 0.3 "
-                                           "--target-ci 0 --warmup-ms 0 --out r --fail-fast");
+    struct program p =
+        start_bench(folder, "--variant xl,shaw --backend ref --workload attn --seq 8,16 "
+                            "--mem 0 --d-model 32 --heads 2 --threads 1 --max-time 0.3 "
+                            "--target-ci 0 --warmup-ms 0 --out r --fail-fast");
     pid_t cell[2];
 
     wait_for_cells(&p, cell, 2);
@@ -283,13 +287,15 @@ Test(faults, fail_fast_stops_at_the_first)
 /* Whoever holds the lock, a second run says so, and --strict makes it an error. */
 Test(faults, a_machine_in_use)
 {
-    struct program p = start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
-                                           "--threads 1 --max-time 20 --target-ci 0 --out first");
+    struct program p =
+        start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
+                            "--threads 1 --max-time 20 --target-ci 0 --out first");
     cr_assert(wait_for_text(&p, "cells in"));
     struct ran r = run_bench(folder, ONE_CELL);
     expect_exit(&r, 0);
-    expect_said(&r, "warning: another bench is measuring on this machine  -> wait for it, or expect "
-                    "noise");
+    expect_said(&r,
+                "warning: another bench is measuring on this machine  -> wait for it, or expect "
+                "noise");
     ran_free(&r);
     r = run_bench(folder, "--strict -q " ONE_CELL);
     expect_exit(&r, 4);
@@ -298,130 +304,4 @@ Test(faults, a_machine_in_use)
     r = finish_bench(&p);
     expect_exit(&r, 143);
     ran_free(&r);
-}
-
-/* ---- wrong numbers ------------------------------------------------------------------------ */
-
-/* The folder of golden files beside the suites, wherever the runner was started. */
-static void copy_golden(const char *name)
-{
-    char source[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    cr_assert(snprintf(source, sizeof(source), "tests/golden/%s", name) > 0);
-    if (access(source, R_OK) != 0)
-        cr_skip_test("run from the top of the repository");
-    cr_assert_eq(file_read(&b, source, &e), OK, "%s", e.msg);
-    write_file(name, b.data, b.n);
-    free(b.data);
-}
-
-/* Where the bytes of a tensor begin: a reader of its own, as small as can be. */
-static size_t tensor_at(const struct bytes *b, const char *tensor)
-{
-    char key[64];
-    uint64_t header;
-    unsigned long first = 0;
-
-    memcpy(&header, b->data, sizeof(header));
-    snprintf(key, sizeof(key), "\"%s\"", tensor);
-    const char *at = strstr(b->data + 8, key);
-    cr_assert(at && (at = strstr(at, "\"data_offsets\"")) && (at = strchr(at, '[')));
-    cr_assert_eq(sscanf(at, "[%lu", &first), 1);
-    return 8 + header + first;
-}
-
-#define GOLDEN "att_xl_mem.safetensors"
-
-static void change_golden(size_t (*where)(const struct bytes *b), float by)
-{
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
-    float x;
-
-    copy_golden(GOLDEN);
-    folder_path(path, GOLDEN);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    memcpy(&x, b.data + where(&b), sizeof(x));
-    x += by;
-    memcpy(b.data + where(&b), &x, sizeof(x));
-    write_file(GOLDEN, b.data, b.n);
-    free(b.data);
-}
-
-static size_t first_output(const struct bytes *b) { return tensor_at(b, "out.y"); }
-
-Test(faults, a_golden_file_that_is_right)
-{
-    copy_golden(GOLDEN);
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, ", 0 failed, "), "%s", r.out.data);
-    ran_free(&r);
-}
-
-Test(faults, one_float_of_a_golden_file_is_wrong)
-{
-    change_golden(first_output, 0.5f);
-    struct ran r = run_bench(folder, "check --golden %s --backend ref", GOLDEN);
-    expect_exit(&r, 5);
-    cr_expect(strstr(r.out.data, "FAILED   ref       " GOLDEN " out.y: error 0.5, limit ") ||
-                  strstr(r.out.data, "out.y: error 0."),
-              "%s", r.out.data);
-    cr_expect(strstr(r.out.data, GOLDEN), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
-    ran_free(&r);
-}
-
-Test(faults, a_float_that_is_no_number)
-{
-    change_golden(first_output, (float)(0.0 / 0.0));
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 5);
-    ran_free(&r);
-}
-
-/* A bad file is 7, unless something is wrong as well. */
-Test(faults, a_golden_file_cut_short)
-{
-    copy_golden(GOLDEN);
-    write_file("bad.safetensors", "\x10\0\0\0\0\0\0\0{}", 10);
-    struct ran r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 7);
-    cr_expect(strstr(r.out.data, "bad.safetensors"), "%s", r.out.data);
-    ran_free(&r);
-    change_golden(first_output, 0.5f);
-    r = run_bench(folder, "check --golden . --backend ref");
-    expect_exit(&r, 5);
-    ran_free(&r);
-}
-
-/* ---- checkpoints -------------------------------------------------------------------------- */
-
-Test(faults, checkpoints_that_are_no_models)
-{
-    struct {
-        const char *data;
-        size_t n;
-        const char *message;
-    } files[] = {
-        {"", 0, "bench: checkpoint x.safetensors: "},
-        {"\xf8\x3f\x01\0\0\0\0\0{}", 10,
-         "bench: checkpoint x.safetensors: header says 81920 bytes, file has 10"},
-        {"\x02\0\0\0\0\0\0\0{}", 10, "bench: checkpoint x.safetensors: "},
-        {"\x08\0\0\0\0\0\0\0not json", 16, "bench: checkpoint x.safetensors: "},
-    };
-
-    write_file("text", "hello, world\n", 13);
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        write_file("x.safetensors", files[i].data, files[i].n);
-        struct ran r = run_bench(folder, "eval --ckpt x.safetensors --corpus text --seq 4 --mem 0");
-        expect_exit(&r, 7);
-        expect_said(&r, files[i].message);
-        cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-        ran_free(&r);
-    }
 }

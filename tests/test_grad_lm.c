@@ -166,6 +166,10 @@ ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
 
     c.clamp_len = v->turn & 2 ? 3 : 0; /* of distances 0..7 */
     c.window = v->turn & 4 ? 4 : 0;
+    if (v->turn & 4) { /* more rows than there are distances */
+        c.clip = 20;
+        c.rel_rows = v->turn & 1 ? 41 : 21;
+    }
     if (c.pos == &pos_sinusoid && v->turn & 1)
         c.pos = &pos_learned_layer;
     open_trained(&t, &c, "ref", 1);

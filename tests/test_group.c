@@ -168,8 +168,9 @@ ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 30)
     expect_fine(&c, "xl", "ref");
     expect_fine(&c, "shaw", "ref");
     expect_fine(&c, "shaw", "avx2");
-    cr_expect_eq(strstr(c.warnings, "xl layer seq=8 mem=0 hidden avx2 needs 953.7 MiB, 976.6 KiB free  "
-                                    "-> row marked skipped(memory); lower --seq or --batch") != NULL,
+    cr_expect_eq(strstr(c.warnings,
+                        "xl layer seq=8 mem=0 hidden avx2 needs 953.7 MiB, 976.6 KiB free  "
+                        "-> row marked skipped(memory); lower --seq or --batch") != NULL,
                  strcmp(m->word, "big") == 0, "%s", c.warnings);
     dismiss(&c);
 }
@@ -244,7 +245,7 @@ Test(group, parts_share_a_cell)
     expect_fine(&c, "xl", "ref");
     expect_fine(&c, "shaw", "ref");
     for (int i = 1; i < c.n; i++) { /* each is paired with the first by its rounds */
-        const uint32_t part = c.result[i].samples[0].round / 1000000;
+        const int part = (int)(c.result[i].samples[0].round / 1000000);
         int pairs = 0;
         cr_expect_eq(part, i - 1);
         for (int k = 0; k < c.result[0].n; k++)
@@ -271,7 +272,8 @@ Test(group, nothing_fits)
 
 /* ---- interruption ------------------------------------------------------------------------- */
 
-/* A child that dies after Ctrl-C died because of it: its row is no failure, a resume measures it. */
+/* A child that dies after Ctrl-C died because of it: its row is no failure, a resume measures it.
+ */
 Test(group, interrupted_before_it_began)
 {
     struct crew c;

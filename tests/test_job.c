@@ -161,10 +161,11 @@ Test(job, weights_by_their_shapes)
         struct options o;
         struct plan p;
         struct job j;
-        snprintf(line, sizeof(line),
-                 "-b ref -w segment --seq 5 --mem 4 --d-model 24 --heads 3 --d-head 10 --d-inner 40 "
-                 "--layers 2 -V %s",
-                 cases[i].variant);
+        snprintf(
+            line, sizeof(line),
+            "-b ref -w segment --seq 5 --mem 4 --d-model 24 --heads 3 --d-head 10 --d-inner 40 "
+            "--layers 2 -V %s",
+            cases[i].variant);
         count(&j, &p, &o, line);
         cr_expect_eq(j.arena.part[PART_WEIGHTS], 4 * cases[i].floats, "%s: %zu floats", line,
                      j.arena.part[PART_WEIGHTS] / 4);
@@ -181,8 +182,8 @@ Test(job, scores_of_composed_attention)
         int seq, mem, threads;
         size_t floats;
     } cases[] = {
-        {1, 0, 1, 1 * 32},          {1, 511, 2, 2 * 528},        {9, 20, 1, 9 * (32 + 16)},
-        {128, 0, 1, 128 * 144},     {129, 0, 2, 2 * 128 * 160},  {512, 512, 2, 2 * 128 * 1040},
+        {1, 0, 1, 1 * 32},      {1, 511, 2, 2 * 528},       {9, 20, 1, 9 * (32 + 16)},
+        {128, 0, 1, 128 * 144}, {129, 0, 2, 2 * 128 * 160}, {512, 512, 2, 2 * 128 * 1040},
     };
 
     if (!backend_find("openblas"))
@@ -224,8 +225,7 @@ Test(job, memory_kinds_agree)
             job_run(&j[k]);
         }
         cr_assert(j[0].kind == MEM_HIDDEN && j[1].kind == MEM_KV && j[0].n_out == j[1].n_out);
-        cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s",
-                         p.cells[c].repro);
+        cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s", p.cells[c].repro);
         job_close(&j[0]), job_close(&j[1]);
     }
     drop_plan(&p, &o);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The language model and its recurrence: what must come out the same, and does to the last bit on
- * the reference, whose rows do not depend on their neighbours. Golden files say that it is the right
- * thing; here it is the same thing for every memory, batch, segment and position of every wiring. */
+ * the reference, whose rows do not depend on their neighbours. Golden files say that it is the
+ * right thing; here it is the same thing for every memory, batch, segment and position of every
+ * wiring. */
 #include "model.h"
 
 #include <criterion/parameterized.h>
@@ -296,9 +297,9 @@ Test(lm, final_norm_and_output_by_hand)
         for (int v = 0; v < V; v++) {
             double sum = (double)out[v], size = fabs(sum);
             for (int e = 0; e < D; e++) {
-                const double n = ((double)h[e] - mean) / sqrt(var + (double)c.ln_eps) *
-                                     (double)weight[e] +
-                                 (double)bias[e];
+                const double n =
+                    ((double)h[e] - mean) / sqrt(var + (double)c.ln_eps) * (double)weight[e] +
+                    (double)bias[e];
                 sum += n * (double)E[v * D + e];
                 size += fabs(n * (double)E[v * D + e]);
             }
@@ -321,7 +322,7 @@ Test(lm, interleaved_codes_are_permuted_columns)
     c.sinusoid = SINUSOID_INTERLEAVED;
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 7});
     for (int l = 0; l < c.N; l++) {
-        char name[32];
+        char name[64];
         float old[D];
         snprintf(name, sizeof(name), "layers.%d.attn.r.weight", l);
         for (int row = 0; row < HD; row++) {

@@ -76,9 +76,8 @@ Test(options, errors_say_what_to_do)
         {"--golden x", E_USAGE, "--golden has no meaning for sweep  -> it belongs to check"},
         {"--workload train", E_UNSUPPORTED, "--workload train is not built in yet"},
         {"--phase fwd_bwd", E_UNSUPPORTED, "--phase fwd_bwd is not built in yet"},
-        {"--shard 1/2", E_UNSUPPORTED, "--shard is not built in yet"},
-        {"--baseline a", E_UNSUPPORTED, "--baseline is not built in yet"},
-        {"--save-baseline a", E_UNSUPPORTED, "--save-baseline is not built in yet"},
+        {"--axis backend", E_USAGE, "--axis has no meaning for sweep  -> it belongs to compare"},
+        {"--threshold 0", E_USAGE, "--threshold"},
         {"--onednn-max-isa avx3", E_USAGE, "unknown onednn-max-isa \"avx3\""},
     };
 

@@ -1,68 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs that end early, by a signal, a kill or a torn file, and what --resume makes of them: every
- * planned cell exactly once, whatever the moment was. */
-#include "../harness/samples.h"
-#include "program.h"
-#include "tmp_folder.h"
+ * Runs that end early, by a signal or a kill, and what --resume makes of them: every planned cell
+ * exactly once, whatever the moment was. */
+#include "whole_run.h"
 
 #include <criterion/parameterized.h>
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 TestSuite(resume, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
-/* Eight cells in four groups, each about 60 ms long. */
-enum { CELLS = 8 };
-#define SLOW                                                                                       \
-    "--variant shaw,xl --backend ref --workload attn --seq 4..32 --mem 0 --d-model 32 --heads 2 "  \
-    "--threads 1 --max-time 0.03 --target-ci 0 --warmup-ms 0 --block-ms 2 "
-
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); }
-
-/* ---- whole and complete ------------------------------------------------------------------- */
-
-static int rows_with(const struct rows *rows, enum table_id id, const char *case_id)
-{
-    const struct table *t = &tables[id];
-    int n = 0;
-
-    for (size_t i = 0; i < rows->n; i++)
-        n += strcmp(row_text(t, (const char *)rows->row + i * t->row_size, "case_id"), case_id) == 0;
-    return n;
-}
-
-/* Each cell once, ok, with its memory row and all its samples; nothing else. */
-static void expect_complete(const char *run)
-{
-    char path[FILE_PATH];
-    struct rows latency = must_read(folder, run, TABLE_LATENCY);
-    struct rows memory = must_read(folder, run, TABLE_MEMORY), samples;
-    const struct latency_row *row = latency.row;
-    struct err e;
-    int64_t total = 0;
-
-    cr_expect_eq(latency.n, CELLS);
-    cr_expect_eq(memory.n, CELLS);
-    cr_expect_eq(count_status(&latency, "ok"), CELLS);
-    folder_path(path, run);
-    cr_assert_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
-    for (size_t i = 0; i < latency.n; i++) {
-        cr_expect_eq(rows_with(&latency, TABLE_LATENCY, row[i].case_id), 1);
-        cr_expect_eq(rows_with(&memory, TABLE_MEMORY, row[i].case_id), 1);
-        cr_expect_eq(rows_with(&samples, TABLE_SAMPLES, row[i].case_id), row[i].samples);
-        total += row[i].samples;
-    }
-    cr_expect_eq((int64_t)samples.n, total);
-    rows_free(&latency);
-    rows_free(&memory);
-    rows_free(&samples);
-}
 
 /* Tables of an interrupted run are whole; a cell that is not ok says interrupted. */
 static void expect_readable(const char *run)
@@ -106,9 +57,9 @@ struct stop {
 ParameterizedTestParameters(resume, after_a_signal)
 {
     static struct stop stops[] = {
-        {SIGINT, false, "cells in", 0},   {SIGTERM, true, "cells in", 300},
-        {SIGTERM, true, "[2/8]", 20},     {SIGINT, true, "[2/8]", 70},
-        {SIGTERM, true, "[5/8]", 10},     {SIGINT, false, "[6/8]", 5},
+        {SIGINT, false, "cells in", 0}, {SIGTERM, true, "cells in", 300},
+        {SIGTERM, true, "[2/8]", 20},   {SIGINT, true, "[2/8]", 70},
+        {SIGTERM, true, "[5/8]", 10},   {SIGINT, false, "[6/8]", 5},
     };
     return cr_make_param_array(struct stop, stops, ARRAY_LEN(stops));
 }
@@ -157,12 +108,53 @@ Test(resume, a_second_signal_ends_at_once)
     ran_free(&r);
 }
 
+/* A text is not scored to its end after Ctrl-C, and every row is there after the resume. */
+Test(resume, an_evaluation)
+{
+    enum { TEXT = 40000 };
+    static const char line[] = "eval --ckpt m.safetensors --corpus text --seq 2 --mem 0..3+1 "
+                               "--threads 1 --backend ref --out r";
+    char *text = malloc(TEXT), path[FILE_PATH];
+    struct err e;
+
+    cr_assert(text);
+    for (int i = 0; i < TEXT; i++)
+        text[i] = "the quick brown fox "[i * 7 % 20];
+    folder_path(path, "text");
+    cr_assert_eq(file_replace(path, text, TEXT, &e), OK, "%s", e.msg);
+    free(text);
+    struct ran made =
+        run_bench(folder, "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
+                          "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text "
+                          "--ckpt m.safetensors");
+    expect_exit(&made, 0);
+    struct program p = start_bench(folder, "%s", line);
+    cr_assert(wait_for_text(&p, "bench "));
+    sleep_ms(20);
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    struct ran again = run_shell(folder, printed_command(&r));
+    expect_exit(&again, 0);
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_expect_eq(rows.n, 4);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct perplexity_row *row = (const struct perplexity_row *)rows.row + i;
+        cr_expect_str_eq(row->status, "ok");
+        cr_expect_eq(rows_with(&rows, TABLE_PERPLEXITY, row->case_id), 1);
+    }
+    rows_free(&rows);
+    ran_free(&made);
+    ran_free(&r);
+    ran_free(&again);
+}
+
 /* ---- kill -9 ------------------------------------------------------------------------------ */
 
 static bool gone(const pid_t *pid, int n)
 {
     for (int i = 0; i < n; i++)
-        if (kill(pid[i], 0) == 0)
+        if (!has_ended(pid[i]))
             return false;
     return true;
 }
@@ -174,8 +166,7 @@ struct moment {
 
 ParameterizedTestParameters(resume, after_a_kill)
 {
-    static struct moment moments[] = {
-        {"cells in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
+    static struct moment moments[] = {{"cells in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
     return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
 }
 
@@ -200,167 +191,4 @@ ParameterizedTest(struct moment *m, resume, after_a_kill, .init = folder_make,
     expect_complete("r/latest");
     ran_free(&r);
     ran_free(&again);
-}
-
-/* ---- files -------------------------------------------------------------------------------- */
-
-static struct bytes file_of(const char *name)
-{
-    char path[FILE_PATH];
-    struct bytes b;
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
-    return b;
-}
-
-static void replace_file(const char *name, const char *data, size_t n)
-{
-    char path[FILE_PATH];
-    struct err e;
-
-    folder_path(path, name);
-    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
-}
-
-static void run_whole(void)
-{
-    struct ran r = run_bench(folder, "-q " SLOW "--max-time 0.003 --min-samples 3 --out r");
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-}
-
-static struct ran resume_whole(void)
-{
-    return run_bench(folder, SLOW "--max-time 0.003 --min-samples 3 --out r --resume");
-}
-
-static void expect_refused(int code, const char *text)
-{
-    struct ran r = resume_whole();
-
-    expect_exit(&r, code);
-    expect_said(&r, text);
-    cr_expect_eq(r.out.n, 0, "%s", r.out.data);
-    ran_free(&r);
-}
-
-Test(resume, a_complete_run_has_nothing_to_do)
-{
-    run_whole();
-    struct bytes before = file_of("r/latest/latency.csv");
-    struct ran r = resume_whole();
-    struct bytes after = file_of("r/latest/latency.csv");
-
-    expect_exit(&r, 0);
-    cr_expect_str_eq(after.data, before.data);
-    expect_complete("r/latest");
-    struct bytes json = file_of("r/latest/run.json");
-    cr_expect(strstr(json.data, "\"ok\": 8"), "%s", json.data);
-    free(before.data);
-    free(after.data);
-    free(json.data);
-    ran_free(&r);
-}
-
-/* Cut anywhere, as a kill or a full disk would. */
-Test(resume, after_torn_files)
-{
-    static const char *const names[] = {"r/latest/latency.csv", "r/latest/memory.csv",
-                                        "r/latest/samples.csv.zst"};
-
-    run_whole();
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        for (size_t cut = 1; cut < 600; cut += 400) {
-            struct bytes b = file_of(names[i]);
-            cr_assert(b.n > cut + 100);
-            replace_file(names[i], b.data, b.n - cut);
-            struct ran r = resume_whole();
-            if (strstr(names[i], "latency")) { /* the list of what is done */
-                expect_exit(&r, 0);
-                expect_complete("r/latest");
-            } else {
-                cr_expect(r.code == 0 || r.code == 7, "%s", r.err.data);
-            }
-            ran_free(&r);
-            free(b.data);
-        }
-}
-
-Test(resume, a_line_with_fields_missing)
-{
-    run_whole();
-    struct bytes b = file_of("r/latest/latency.csv");
-    char *line = strchr(strchr(b.data, '\n') + 1, '\n') + 1; /* the third */
-
-    replace_file("r/latest/latency.csv", "", 0);
-    memmove(line + 40, strchr(line, '\n'), strlen(strchr(line, '\n')) + 1);
-    replace_file("r/latest/latency.csv", b.data, strlen(b.data));
-    expect_refused(7, "/latency.csv line 3: ");
-    expect_refused(7, " fields, header has ");
-    free(b.data);
-}
-
-Test(resume, a_file_of_a_later_version)
-{
-    run_whole();
-    struct bytes b = file_of("r/latest/latency.csv");
-
-    for (char *at = b.data; (at = strstr(at, "bench-latency/1")); at++)
-        at[strlen("bench-latency/")] = '2';
-    replace_file("r/latest/latency.csv", b.data, b.n);
-    expect_refused(7, "/latency.csv has schema bench-latency/2.");
-    expect_refused(7, ", this program reads 1.x");
-    free(b.data);
-}
-
-Test(resume, with_other_options)
-{
-    run_whole();
-    struct ran r = run_bench(folder, SLOW "--max-time 0.003 --min-samples 3 --out r --resume=r/latest "
-                                          "--d-model 64");
-    expect_exit(&r, 2);
-    expect_said(&r, "bench: cannot resume r/20");
-    expect_said(&r, ": made with --d-model 32, now 64");
-    ran_free(&r);
-    expect_complete("r/latest");
-}
-
-Test(resume, without_a_description_of_the_run)
-{
-    char path[FILE_PATH];
-
-    run_whole();
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/1.0\", ", 28);
-    expect_refused(7, "/run.json line 1: ");
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/2.0\"}\n", 28);
-    expect_refused(7, "/run.json has schema bench-run/2.0, this program reads 1.x");
-    folder_path(path, "r/latest/run.json");
-    cr_assert_eq(unlink(path), 0);
-    expect_refused(7, "/run.json: No such file or directory");
-}
-
-/* Rows that failed stay as they are, and the end of the run still speaks of them. */
-Test(resume, failed_rows_are_not_forgotten)
-{
-    run_whole();
-    struct bytes b = file_of("r/latest/latency.csv");
-    char *status = strchr(b.data, '\n'), *changed = NULL; /* of the first row */
-
-    for (int column = 0; column < 5; column++)
-        status = strchr(status + 1, ',');
-    cr_assert_eq(strncmp(status, ",ok,", 4), 0, "%.100s", status);
-    cr_assert(asprintf(&changed, "%.*s,failed,%s", (int)(status - b.data), b.data, status + 4) > 0);
-    replace_file("r/latest/latency.csv", changed, strlen(changed));
-    struct ran r = resume_whole();
-    expect_exit(&r, 1);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
-    cr_expect_eq(count_status(&rows, "failed"), 1);
-    cr_expect_eq(count_status(&rows, "ok"), CELLS - 1);
-    rows_free(&rows);
-    free(changed);
-    free(b.data);
-    ran_free(&r);
 }

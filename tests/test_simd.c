@@ -181,6 +181,7 @@ ParameterizedTestParameters(simd, long_attention) { return all_but_ref(); }
 ParameterizedTest(struct who *w, simd, long_attention, .timeout = 300)
 {
     static const struct shape shapes[] = {{1, 2, 1, 135, 0, 16},
+                                          {1, 2, 1, 9, 800, 80},
                                           {1, 1, 1, 70, 600, 33},
                                           {2, 2, 2, 64, 256, 256},
                                           {1, 2, 2, 3, 1100, 64}};

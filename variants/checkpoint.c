@@ -123,8 +123,8 @@ static void read_attention(struct reader *r, struct config *c, const char *prefi
     c->clamp_len = max_int(0, whole(r, "clamp_len", 0, INT_MIN, INT_MAX - 1));
     c->same_length = flag(r, "same_length");
     c->uv_per_layer = has_tensor(r->s, prefix, "attn.bias_u");
-    c->sinusoid = strcmp(word(r, "sinusoid"), "interleaved") == 0 ? SINUSOID_INTERLEAVED
-                                                                   : SINUSOID_CONCAT;
+    c->sinusoid =
+        strcmp(word(r, "sinusoid"), "interleaved") == 0 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
     if (c->sinusoid == SINUSOID_CONCAT && strcmp(word(r, "sinusoid"), "concat") != 0 &&
         strcmp(word(r, "sinusoid"), "none") != 0)
         complain(r, "sinusoid");
@@ -171,8 +171,7 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
 
 static bool same_shape(const struct tensor *t, const struct param *p)
 {
-    return t->rank == p->rank &&
-           memcmp(t->shape, p->shape, sizeof(int) * (size_t)p->rank) == 0;
+    return t->rank == p->rank && memcmp(t->shape, p->shape, sizeof(int) * (size_t)p->rank) == 0;
 }
 
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,

@@ -17,6 +17,15 @@ struct fused {
     size_t floats;                                               /* in front of work */
 };
 
+/* A head's bias continued: a row for every distance of every query, and what whole vectors and
+ * groups read beyond. */
+static size_t bias_floats(const struct attn *a)
+{
+    const size_t n = (size_t)a->M + 2 * (size_t)a->L + 8 * (size_t)VL;
+
+    return round_up(n, VL);
+}
+
 static float *take(size_t *at, float *base, size_t n)
 {
     float *p = base ? base + *at : NULL;
@@ -27,9 +36,11 @@ static float *take(size_t *at, float *base, size_t n)
 
 /* Few values are read where they are, if a head is whole vectors and rows are not so far apart that
  * they collide in L1 or need a page each: a copy would cost more than it brings. */
+enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
+
 static bool values_in_place(const struct attn *a)
 {
-    return a->M + a->L <= 192 && a->dh % VL == 0 && a->v_at.row < 1024;
+    return a->M + a->L <= IN_PLACE_KEYS && a->dh % VL == 0 && a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Room for packed values is always there, because
@@ -57,7 +68,7 @@ static struct fused layout(const struct attn *a, float *base)
         f.rel_v_head = a->rel_head ? (ptrdiff_t)n : 0;
     }
     if (a->bias) {
-        const size_t n = round_up((size_t)(K + a->L + 8 * VL), VL);
+        const size_t n = bias_floats(a);
         f.bias = take(&f.floats, base, (a->bias_head ? (size_t)a->H : 1) * n);
         f.bias_head = a->bias_head ? (ptrdiff_t)n : 0;
     }
@@ -120,7 +131,7 @@ static void pack_table(const struct fused *f, int t, int r, int n)
 static void pack_bias(const struct fused *f, int h)
 {
     const float *bias = f->a->bias + h * f->a->bias_head;
-    const int n = (int)round_up((size_t)(f->K + f->a->L + 8 * VL), VL);
+    const int n = (int)bias_floats(f->a);
 
     for (int x = 0; x < n; x++)
         f->bias[h * f->bias_head + x] = LOG2E * bias[clamp_int(f->bias_lo + x, 0, f->n_rel - 1)];

@@ -133,8 +133,8 @@ static void scores(const struct engine *g, const struct attn *a, const struct bl
                                .threads = 1});
 }
 
-void composed_sum_by_row(const struct block_at *at, const float *p,
-                         ptrdiff_t ld, float *w, ptrdiff_t w_ld)
+void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld, float *w,
+                         ptrdiff_t w_ld)
 {
     for (int i = 0; i < at->n; i++) {
         const int shift = at->shift - i;                                    /* row = j + shift */

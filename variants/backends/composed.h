@@ -45,7 +45,7 @@ void composed_probabilities(const struct engine *g, const struct attn *a, const 
 
 /* w[i][r] = sum of p[i][j] over the keys whose table row is r0 + r. Inside the table each key has a
  * row of its own: a copy. The keys beyond either end share the end's row: a sum. */
-void composed_sum_by_row(const struct block_at *at, const float *p,
-                         ptrdiff_t ld, float *w, ptrdiff_t w_ld);
+void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld, float *w,
+                         ptrdiff_t w_ld);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * oneDNN: matrix products by its matmul primitive, everything else from the best SIMD level. Like
- * OpenBLAS it must run on OpenMP, to share one pool of pinned threads with our own regions. */
+ * oneDNN: matrix products by its matmul primitive, everything else from the
+ * best SIMD level. Like OpenBLAS it must run on OpenMP, to share one pool of
+ * pinned threads with our own regions. */
 #include "composed.h"
+#include "onednn_attn.h"
 #include "onednn_compat.h"
 #include "onednn_product.h"
 
@@ -45,13 +47,15 @@ static enum status open_onednn(int threads, struct err *e)
 {
     if (dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
         return fail(e, E_UNSUPPORTED,
-                    "oneDNN loaded is the %s build; its threads cannot be pinned  -> install "
+                    "oneDNN loaded is the %s build; its threads cannot be pinned  "
+                    "-> install "
                     "libdnnl-dev and run make again",
                     threading());
     return products_open(threads, e);
 }
 
-/* The instruction set that the library generates code for, e.g. "avx512_core_bf16". */
+/* The instruction set that the library generates code for, e.g.
+ * "avx512_core_bf16". */
 static const char *core(void)
 {
     static const char prefix[] = "cpu_isa_";
@@ -60,7 +64,8 @@ static const char *core(void)
     return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix) : name;
 }
 
-/* The version is the loaded library's, not the header's; both are constant, so is the text. */
+/* The version is the loaded library's, not the header's; both are constant, so
+ * is the text. */
 static const char *config(void)
 {
     static char text[128];
@@ -80,11 +85,12 @@ static enum isa core_isa(void)
     return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? ISA_AVX2 : ISA_BASE;
 }
 
-static const struct attn_impl *const attn_list[] = {&attn_composed, NULL};
+static const struct attn_impl *const attn_list[] = {&attn_batched, &attn_composed, NULL};
 
 const struct backend backend_onednn = {
     .name = "onednn",
-    .about = "matmul primitives; attention composed in causal row blocks",
+    .about = "matmul primitives; attention by products of all heads or "
+             "composed of single ones",
     .inherits = "simd",
     .open = open_onednn,
     .core = core,

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The differences between oneDNN 2 and 3: memory descriptors are values or handles, primitives are
- * described in two steps or one, a scale on the product is an attribute or a post-operation. */
+ * The differences between oneDNN 2 and 3: memory descriptors are values or
+ * handles, primitives are described in two steps or one, a scale on the product
+ * is an attribute or a post-operation. */
 #include "onednn_compat.h"
 
-/* ---- layouts ------------------------------------------------------------------------------ */
+/* ---- layouts
+ * ------------------------------------------------------------------------------
+ */
 
 #if DNNL_VERSION_MAJOR < 3
 
 static const dnnl_memory_desc_t *descriptor(const struct layout *l) { return &l->md; }
 
-static dnnl_status_t describe_strides(struct layout *l, const dnnl_dims_t dims,
+static dnnl_status_t describe_strides(struct layout *l, int n, const dnnl_dims_t dims,
                                       const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_init_by_strides(&l->md, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(&l->md, n, dims, dnnl_f32, strides);
 }
 
 static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
@@ -40,10 +43,10 @@ void layout_release(struct layout *l) { (void)l; }
 
 static const_dnnl_memory_desc_t descriptor(const struct layout *l) { return l->md; }
 
-static dnnl_status_t describe_strides(struct layout *l, const dnnl_dims_t dims,
+static dnnl_status_t describe_strides(struct layout *l, int n, const dnnl_dims_t dims,
                                       const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_create_with_strides(&l->md, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_create_with_strides(&l->md, n, dims, dnnl_f32, strides);
 }
 
 static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
@@ -72,7 +75,8 @@ void layout_release(struct layout *l)
 
 #endif
 
-/* The stride of a dimension of one is free; these let the library see a plain matrix. */
+/* The stride of a dimension of one is free; these let the library see a plain
+ * matrix. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
 {
     const dnnl_dims_t dims = {rows, cols};
@@ -81,7 +85,19 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
         row = cols;
     if (cols == 1 && row == 1)
         col = 1;
-    return describe_strides(l, dims, (const dnnl_dims_t){row, col});
+    return describe_strides(l, 2, dims, (const dnnl_dims_t){row, col});
+}
+
+/* The kernels that take a matrix of every head know some orders of the
+ * dimensions and compare all strides with them, that of the first dimension
+ * too. */
+dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,
+                           ptrdiff_t row, ptrdiff_t col)
+{
+    const dnnl_dims_t dims = {1, heads, rows, cols};
+
+    return describe_strides(l, 4, dims,
+                            (const dnnl_dims_t){(ptrdiff_t)heads * rows * cols, head, row, col});
 }
 
 dnnl_status_t layout_any(struct layout *l, int rows, int cols)
@@ -107,7 +123,9 @@ dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_
     return dnnl_memory_create(memory, descriptor(l), engine, at);
 }
 
-/* ---- products ----------------------------------------------------------------------------- */
+/* ---- products
+ * -----------------------------------------------------------------------------
+ */
 
 #if DNNL_VERSION_MAJOR < 3
 

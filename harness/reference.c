@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The judge of a cell, and the rule of the check. */
+#include "reference.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell *c, struct err *e)
+{
+    struct options preset = {0};
+    enum status st = options_parse_line(&preset, "", e);
+
+    *opt = *c->opt;
+    opt->impl = NULL;
+    *ref = *c;
+    ref->backend = &backend_ref;
+    ref->opt = opt;
+    ref->repro = st == OK ? cell_repro(ref, &preset) : NULL;
+    options_free(&preset);
+    if (st == OK && !ref->repro)
+        st = fail(e, E_NOMEM, "no memory for a line of options");
+    return st;
+}
+
+bool report_is_wrong(const struct cell *c, const struct report *r, char detail[LINE_SIZE])
+{
+    enum { NMSE_LIMIT_EXP = -10 };
+    const double limit = job_err_limit(c);
+
+    if (r->max_rel_err <= limit && r->nmse < pow(10, NMSE_LIMIT_EXP)) /* false for NaN */
+        return false;
+    if (r->max_rel_err <= limit)
+        snprintf(detail, LINE_SIZE, "mean square error %.1e > 1e%d of the reference", r->nmse,
+                 NMSE_LIMIT_EXP);
+    else
+        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", fabs(r->max_rel_err), limit,
+                 r->worst_at);
+    return true;
+}
