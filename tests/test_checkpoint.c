@@ -4,10 +4,10 @@
  * tensor. */
 #include "../variants/checkpoint.h"
 #include "edited_file.h"
+#include "model.h"
 #include "tmp_folder.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 
 static enum status read_config(const char *path, struct config *c, struct err *e)
 {
@@ -231,4 +231,74 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
         cr_expect(strstr(e.msg, "  -> ") || strstr(e.msg, "missing"), "\"%s\"", e.msg);
         drop(&x);
     }
+}
+
+/* ---- there and back ----------------------------------------------------------------------- */
+
+static void expect_same_config(const struct config *a, const struct config *b)
+{
+    cr_expect(a->variant == b->variant && a->pos == b->pos && a->gate == b->gate);
+    cr_expect(a->norm == b->norm && a->ffn == b->ffn && a->sinusoid == b->sinusoid);
+    cr_expect(a->D == b->D && a->H == b->H && a->dh == b->dh && a->F == b->F);
+    cr_expect(a->N == b->N && a->V == b->V);
+    cr_expect(a->scale == b->scale && a->emb_scale == b->emb_scale && a->ln_eps == b->ln_eps);
+    cr_expect(a->causal == b->causal && a->attn_bias == b->attn_bias && a->window == b->window);
+    cr_expect(a->clamp_len == b->clamp_len && a->same_length == b->same_length);
+    cr_expect(a->tied == b->tied && a->out_bias == b->out_bias && a->final_ln == b->final_ln);
+    if (strcmp(a->pos->name, "shaw") == 0)
+        cr_expect(a->clip == b->clip && a->rel_rows == b->rel_rows &&
+                  a->rel_per_head == b->rel_per_head && a->rel_k == b->rel_k &&
+                  a->rel_v == b->rel_v);
+    if (strcmp(a->pos->name, "xl") == 0)
+        cr_expect_eq(a->uv_per_layer, b->uv_per_layer);
+}
+
+/* A saved model reads as the same model, with the same logits to the last bit. */
+static void there_and_back(const struct config *c)
+{
+    const struct provenance from = {.unit = "byte", .seq = 6, .mem = 4, .seed = 3};
+    const struct extent max = {1, 6, 0};
+    char path[FILE_PATH];
+    struct model m, n;
+    struct safetensors s;
+    struct config back;
+    struct err e = {""};
+
+    folder_path(path, "model.safetensors");
+    model_open(&m, c, "ref", 1, MEM_NONE, max);
+    cr_assert_eq(checkpoint_save(path, c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
+    cr_expect(back.mem_len == 4 && back.max_seq == 6);
+    expect_same_config(&back, c);
+    model_open(&n, &back, "ref", 1, MEM_NONE, max);
+    for (int i = 0; i < n.lm.params.n; i++)
+        n.lm.params.v[i].data[0] = NAN;
+    cr_assert_eq(checkpoint_load(&s, "", &n.lm.params, &e), OK, "%s", e.msg);
+    safetensors_close(&s);
+    float *want = model_stream(&m, 0, 1, 6, 6), *got = model_stream(&n, 0, 1, 6, 6);
+    cr_expect_arr_eq(got, want, (size_t)(6 * c->V) * sizeof(float), "%s", c->variant->name);
+    free(want), free(got);
+    model_close(&m), model_close(&n);
+}
+
+Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder_remove,
+     .timeout = 60)
+{
+    struct wiring list[WIRINGS];
+    const size_t n = all_wirings(list, false);
+
+    for (size_t i = 0; i < n; i++)
+        for (int turn = 0; turn < 4; turn++) {
+            struct config c = wired(&list[i], turn + 4 * (int)(i % 2));
+            c.max_seq = 6;
+            c.clamp_len = turn == 1 ? 2 : 0;
+            c.window = turn == 2 ? 3 : 0;
+            c.out_bias = turn != 3;
+            c.sinusoid = turn == 2 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
+            c.scale *= 1 + 0.1f * (float)turn;
+            if (turn == 3 && !c.variant->mem->recurrent)
+                c.pos = pos_find("learned_layer");
+            there_and_back(&c);
+        }
 }

@@ -146,6 +146,7 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     for (int l = 0; l < m->c.N; l++)
         block_forward(g, &m->blocks[l], m->kind, m->kept ? &m->kept[l] : &m->work,
                       l + 1 < m->c.N ? layer_input(m, l + 1) : last, layer_input(m, l), B, L);
+    m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
     if (target)

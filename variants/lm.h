@@ -18,6 +18,7 @@ struct lm {
     struct extent max;
     float *h;      /* [B,L,D] the stream */
     float *logits; /* [B*L,V] of the last forward */
+    int n_scored;  /* positions per sequence that have them */
     /* Training only, else NULL. */
     struct work *kept; /* [N] what each layer's forward leaves for its backward */
     struct work_grad d_work;

@@ -78,7 +78,7 @@ static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L)
 {
-    CHECK(m->kept && B <= m->max.B && L <= m->max.L);
+    CHECK(m->kept && B <= m->max.B && m->n_scored == L);
     output_backward(m, g, target, B * L);
     for (int l = m->c.N - 1; l >= 0; l--)
         block_backward(g, &m->blocks[l], m->kind, &m->kept[l], &m->d_work, m->d_h, B, L);
