@@ -62,7 +62,7 @@ LIBS += -lm
 # The project's flags are FLAGS, so that a user's CFLAGS replaces only the optimisation level.
 CFLAGS ?= $(CFLAGS_$(MODE))
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fopenmp $(WARN) \
+FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fno-math-errno -fopenmp $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))

@@ -168,9 +168,12 @@ static enum status take_pairs(struct ring *r, const struct contender *const side
                               uint64_t salt, struct err *e)
 {
     const uint64_t seed = r->live->session.opt->seed, stream = rng_stream("duel.order");
+    const int most = REPEATS * pairs;
     int good = 0;
 
-    for (int k = 0; good < pairs && k < REPEATS * pairs; k++) {
+    /* Ends also when enough undisturbed ones are out of reach: more than half are disturbed then.
+     */
+    for (int k = 0; good < pairs && good + most - k >= pairs; k++) {
         const int first = (int)(rng_u32(seed ^ salt << 32, stream, (uint64_t)k) & 1);
         struct err why;
         int culprit = BEFORE;

@@ -22,7 +22,7 @@ struct subject {
     struct config config;
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
     char made_of[256]; /* the generated source that it was trained on, or "" */
-    int64_t step; /* I64_EMPTY = not said */
+    int64_t step;      /* I64_EMPTY = not said */
     const struct backend *backend;
     int threads;
 };
@@ -146,8 +146,8 @@ static void print_row(struct session *s, const struct perplexity_row *row)
             printf("%-10s %-9s %6s %6s  %-26s %11s %14s %10s\n", "variant", "backend", "seq", "mem",
                    "ppl/token [95 % CI]", "bits/token", "tokens scored", "tokens/s");
         if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
-            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend,
-                   (int)row->seq_tokens, (int)row->mem_tokens, row->status, row->status_detail);
+            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend, (int)row->seq_tokens,
+                   (int)row->mem_tokens, row->status, row->status_detail);
         else
             printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
                    row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
@@ -258,19 +258,39 @@ static enum status choose_one(struct subject *t, const struct options *o, struct
 
 /* ---- sweep -------------------------------------------------------------------------------- */
 
-/* The weights of a variant: the file given, if it is of this variant, else the shipped one. */
+/* The weights of a variant: the file given, if it is of this variant, else the shipped one where
+ * there is a text for it. One that cannot be read is left to complain about later. */
 static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
 {
-    struct subject t = {.ckpt = o->ckpt};
+    struct subject t = {.ckpt = path};
     struct err ignored;
     char name[128];
 
     if (o->ckpt) {
         snprintf(path, FILE_PATH, "%s", o->ckpt);
-        return examine_checkpoint(&t, &ignored) == OK && t.config.variant == v;
+        return examine_checkpoint(&t, &ignored) != OK || t.config.variant == v;
     }
     snprintf(name, sizeof(name), "results/models/%s.safetensors", v->name);
-    return options_locate(path, FILE_PATH, name);
+    return options_locate(path, FILE_PATH, name) &&
+           (o->corpus || examine_checkpoint(&t, &ignored) != OK || t.made_of[0]);
+}
+
+enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e)
+{
+    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+
+    if (!o->ckpt)
+        return OK;
+    const enum status st = examine(&t, o, e);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < plan->n; i++)
+        if (plan->cells[i].variant == t.config.variant)
+            return OK;
+    return fail(e, E_USAGE,
+                "checkpoint %s is of variant %s, which this sweep leaves out  -> "
+                "--variant %s",
+                o->ckpt, t.config.variant->name, t.config.variant->name);
 }
 
 enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)

@@ -8,8 +8,11 @@
 #include "plan.h"
 #include "session.h"
 
-/* Rows for every variant of the plan that has weights: --ckpt, or results/models/VARIANT.safetensors;
- * nothing where there are none. */
+/* Before anything is measured: is the checkpoint that was given of any use for this plan? */
+enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e);
+
+/* Rows for every variant of the plan that has weights: --ckpt, or
+ * results/models/VARIANT.safetensors; nothing where there are none. */
 enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e);
 
 #endif

@@ -139,6 +139,40 @@ Test(bad_files, a_model_of_something_else_than_bytes)
     ran_free(&r);
 }
 
+/* Known before anything is measured. */
+Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
+{
+    copy_golden("lm_xl_post.safetensors");
+    write_file("text", "abcdefghijklmnopqrstuvwxyz\n", 27);
+    const struct {
+        const char *words;
+        int code;
+        const char *message;
+    } sweeps[] = {
+        {"--variant xl --ckpt nothing --corpus text", 7,
+         "bench: checkpoint nothing: cannot open: "},
+        {"--variant xl --ckpt lm_xl_post.safetensors --corpus nothing", 7,
+         "bench: text nothing: cannot open: "},
+        {"--variant xl --ckpt lm_xl_post.safetensors", 2,
+         "bench: checkpoint lm_xl_post.safetensors needs a text to score  -> add --corpus FILE"},
+        {"--variant shaw --ckpt lm_xl_post.safetensors --corpus text", 2,
+         "bench: checkpoint lm_xl_post.safetensors is of variant xl, which this sweep leaves out  "
+         "-> "
+         "--variant xl"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(sweeps); i++) {
+        char path[FILE_PATH];
+        struct ran r = run_bench(folder, TINY "--backend ref --workload attn --seq 4 --mem 0 %s",
+                                 sweeps[i].words);
+        expect_exit(&r, sweeps[i].code);
+        expect_said(&r, sweeps[i].message);
+        folder_path(path, "r");
+        cr_expect_neq(access(path, F_OK), 0, "%s left a run behind", sweeps[i].words);
+        ran_free(&r);
+    }
+}
+
 Test(bad_files, checkpoints_that_are_no_models)
 {
     struct {
