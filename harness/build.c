@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts about the build. The Makefile writes build_info.h into the build folder and rewrites it only
- * when a fact changes, so that a new commit recompiles this file and no other. */
+ * Facts about the build. The Makefile writes build_info.h into the build folder and rewrites it
+ * only when a fact changes, so that a new commit recompiles this file and no other. */
 #include "build.h"
 #include "build_info.h"
 

@@ -46,8 +46,8 @@ static void print_verdict(void *arg, const struct verdict *v)
     if (v->skipped)
         printf("skipped  %-9s %s %s: %s\n", v->backend, v->file, v->tensor, v->skipped);
     else
-        printf("%-8s %-9s %s %s: error %.3g, limit %.3g\n", failed ? "FAILED" : "passed", v->backend,
-               v->file, v->tensor, v->error, v->limit);
+        printf("%-8s %-9s %s %s: error %.3g, limit %.3g\n", failed ? "FAILED" : "passed",
+               v->backend, v->file, v->tensor, v->error, v->limit);
 }
 
 static void check_golden(struct check *c, const struct engine *g)
@@ -196,9 +196,9 @@ static void check_apart(struct check *c, const struct backend *b)
         ;
     if (pid < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
         printf("FAILED   %-9s %s: %s\n", b->name, c->p->now,
-               pid < 0             ? "no process"
+               pid < 0            ? "no process"
                : WIFSIGNALED(how) ? sigdescr_np(WTERMSIG(how))
-                                   : "its process ended early");
+                                  : "its process ended early");
         c->p->tally.failed++;
     }
 }
@@ -244,8 +244,8 @@ static int summary(const struct check *c)
 {
     const struct tally *t = &c->p->tally;
 
-    printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files, t->tensors,
-           t->passed, t->failed, t->skipped);
+    printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files,
+           t->tensors, t->passed, t->failed, t->skipped);
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->p->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 

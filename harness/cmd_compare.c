@@ -51,7 +51,7 @@ static const char *machine_of(const struct run *r)
 /* What became of it, on stderr; the exit code. */
 static int conclude(const struct comparisons *c, const struct options *o)
 {
-    const int unclear = comparisons_count(c, VERDICT_UNCLEAR);
+    int unclear = comparisons_count(c, VERDICT_UNCLEAR);
 
     if (c->lonely[BEFORE] + c->lonely[AFTER] > 0 && !o->quiet)
         fprintf(stderr, "note: %d rows without a partner (%d old, %d new)\n",
@@ -63,6 +63,8 @@ static int conclude(const struct comparisons *c, const struct options *o)
     }
     if (c->other_machine > 0)
         return EXIT_NOT_TRUSTWORTHY;
+    for (int i = 0; i < c->n; i++) /* a side that failed */
+        unclear += !c->v[i].exact && c->v[i].change.n == 0;
     return o->strict && unclear > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 

@@ -44,8 +44,13 @@ static enum status training_defaults(struct options *o, int threads, struct err 
     const struct {
         const char *name, *value;
     } defaults[] = {
-        {"seq", "128"},    {"mem", "256"},       {"batch", "16"}, {"layers", "2"},
-        {"d-model", "64"}, {"heads", "4"},       {"corpus", SOURCE_DEFAULT},
+        {"seq", "128"},
+        {"mem", "256"},
+        {"batch", "16"},
+        {"layers", "2"},
+        {"d-model", "64"},
+        {"heads", "4"},
+        {"corpus", SOURCE_DEFAULT},
     };
     char number[16];
     enum status st = OK;
@@ -65,13 +70,14 @@ static enum status one_of_each(const struct options *o, struct err *e)
     const struct {
         const char *name;
         int n;
-    } lists[] = {{"seq", o->seq.n},     {"mem", o->mem.n},         {"batch", o->batch.n},
-                 {"layers", o->layers.n}, {"threads", o->threads.n}, {"clip", o->clips.n},
+    } lists[] = {{"seq", o->seq.n},          {"mem", o->mem.n},         {"batch", o->batch.n},
+                 {"layers", o->layers.n},    {"threads", o->threads.n}, {"clip", o->clips.n},
                  {"variant", o->variants.n}, {"backend", o->backends.n}};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         if (lists[i].n != 1)
-            return fail(e, E_USAGE, "train takes one value of --%s, not %d  -> train them one by one",
+            return fail(e, E_USAGE,
+                        "train takes one value of --%s, not %d  -> train them one by one",
                         lists[i].name, lists[i].n);
     if (strcmp(o->variants.v[0], "all") == 0)
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
@@ -229,8 +235,10 @@ static enum status loop(struct session_of_training *s, struct err *e)
         s->loss += last.loss;
         s->norm += last.grad_norm;
         if (!isfinite(last.loss))
-            return fail(e, E_WRONG, "loss is %g at step %d  -> lower --lr; %s is of the last "
-                        "validation", last.loss, s->t.adam.step, s->opt->ckpt);
+            return fail(e, E_WRONG,
+                        "loss is %g at step %d  -> lower --lr; %s is of the last "
+                        "validation",
+                        last.loss, s->t.adam.step, s->opt->ckpt);
         if (s->t.adam.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
         else if (s->t.adam.step % REPORT_EVERY == 0) {
@@ -313,7 +321,8 @@ static int run_child(const struct options *o)
     const volatile int *stop = signals_watch();
 
     setenv(CHILD_MARK, "1", 1);
-    enum status st = env_child_environment(environ, o->openblas_core, o->onednn_max_isa, &environment, &e);
+    enum status st =
+        env_child_environment(environ, o->openblas_core, o->onednn_max_isa, &environment, &e);
     if (st == OK)
         st = child_exec(NULL, o->argv, environment, NULL, 0, &pid, &e);
     env_free(environment);

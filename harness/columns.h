@@ -194,7 +194,8 @@
     X(real, lr, "", "learning rate of the last step")                                              \
     X(real, tokens_per_s, "1/s", "training throughput since the row before")                       \
     X(real, valid_nats, "nats", "loss on the validation text; empty where it was not scored")      \
-    X(real, valid_floor_nats, "nats", "of the true source on the same tokens, where it is generated")
+    X(real, valid_floor_nats, "nats",                                                              \
+      "of the true source on the same tokens, where it is generated")
 
 /* One row a timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \

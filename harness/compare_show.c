@@ -23,7 +23,7 @@ int comparisons_count(const struct comparisons *c, enum verdict v)
     int n = 0;
 
     for (int i = 0; i < c->n; i++)
-        n += !c->v[i].exact && c->v[i].change.verdict == v;
+        n += !c->v[i].exact && c->v[i].change.n > 0 && c->v[i].change.verdict == v;
     return n;
 }
 

@@ -15,7 +15,7 @@ const char *comparison_word(const struct comparison *c);
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
                               const struct names *columns, struct err *e);
 
-/* How many have this verdict, exact ones not counted. */
+/* How many have this verdict, of those with times. */
 int comparisons_count(const struct comparisons *c, enum verdict v);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */

@@ -10,8 +10,8 @@ struct corpus {
     char *name;           /* the file's name without its folder, or the source's text */
     const uint8_t *bytes; /* [n] */
     size_t n;
-    char xxh3[17]; /* 16 hex digits: XXH3 of these n bytes */
-    int vocab;     /* 256, or the source's alphabet */
+    char xxh3[17];    /* 16 hex digits: XXH3 of these n bytes */
+    int vocab;        /* 256, or the source's alphabet */
     const char *unit; /* "byte" or "symbol" */
     struct source source;
     bool generated; /* `source` is what it is made of */

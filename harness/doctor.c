@@ -81,8 +81,7 @@ static void look_at_cpu(struct doctor *d)
             "the kernel shows none: the clock is out of our hands");
     else
         say(d, strcmp(f->governor, "performance") == 0 ? FINE : WARN, "frequency governor",
-            strcmp(f->governor, "performance") == 0 ? ""
-                                                    : "cpupower frequency-set -g performance",
+            strcmp(f->governor, "performance") == 0 ? "" : "cpupower frequency-set -g performance",
             "%s", f->governor);
     if (strcmp(f->boost, "on") == 0)
         say(d, NOTE, "turbo", "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
@@ -146,8 +145,7 @@ static void look_at_backends(struct doctor *d)
             say(d, NOTE, name, "", "%s", e.msg);
         else
             say(d, FINE, name, "", "%s%s%s", backends[i]->core ? backends[i]->core() : "ready",
-                backends[i]->config ? ": " : "",
-                backends[i]->config ? backends[i]->config() : "");
+                backends[i]->config ? ": " : "", backends[i]->config ? backends[i]->config() : "");
     }
     if (d->s.facts.overrides[0])
         say(d, NOTE, "environment", "unset them, or use --openblas-core",

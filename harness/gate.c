@@ -306,13 +306,24 @@ static enum status write_summary(const struct trial *g, int code, struct err *e)
     return st;
 }
 
+/* Skipped, failed, or numbers that have none. */
+static int without_times(const struct trial *g)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->all.n; i++)
+        n += g->all.v[i].change.n == 0;
+    return n;
+}
+
 static void say(const struct trial *g)
 {
     const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
 
-    fprintf(stderr, "gate: %d cases, %d slower, %d faster, %d same, %d unclear\n", g->all.n,
-            comparisons_count(&g->all, VERDICT_SLOWER), comparisons_count(&g->all, VERDICT_FASTER),
-            comparisons_count(&g->all, VERDICT_SAME), unclear);
+    fprintf(stderr, "gate: %d cases, %d slower, %d faster, %d same, %d unclear, %d without times\n",
+            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
+            unclear, without_times(g));
     if (unclear > 0)
         fprintf(stderr,
                 "warning: %d cases are unclear  -> a quieter machine, or more "

@@ -113,8 +113,9 @@ static size_t memory_bytes(const struct job *j)
     const struct config *c = &j->config;
     const size_t rows = elements(c->N, j->shape.B, j->shape.M);
 
-    return j->kind == MEM_KV ? 8 * rows * elements(c->H, c->dh, 1)
-           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D : 0;
+    return j->kind == MEM_KV       ? 8 * rows * elements(c->H, c->dh, 1)
+           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D
+                                   : 0;
 }
 
 /* ---- layer -------------------------------------------------------------------------------- */
@@ -238,8 +239,8 @@ enum status job_open(struct job *j, const struct cell *c, struct err *e)
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
 
     *j = (struct job){.cell = c, .config = cell_config(c), .kind = c->mem_kind};
-    j->shape = (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq,
-                               recompute ? 0 : c->mem};
+    j->shape =
+        (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, c->opt->impl, e);
     if (st == OK)
         st = declare(j, e);
@@ -252,7 +253,8 @@ enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e)
 {
-    enum status st = arena_place(&j->arena, (enum huge_pages)j->cell->opt->huge_pages, bind, arg, e);
+    enum status st =
+        arena_place(&j->arena, (enum huge_pages)j->cell->opt->huge_pages, bind, arg, e);
 
     if (st == OK)
         st = bind_all(j, e);

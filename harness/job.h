@@ -46,7 +46,7 @@ struct job {
     struct lm_job lm;
     const float *out; /* what is compared with the reference */
     size_t n_out;
-    int out_shape[3]; /* sequences, positions, width */
+    int out_shape[3];       /* sequences, positions, width */
     size_t predicted_bytes; /* UX 6: model_predicted_bytes */
 };
 

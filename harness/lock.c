@@ -9,7 +9,8 @@
 
 bool lock_machine(void)
 {
-    const int fd = open("/tmp/bench-machine.lock", O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int fd =
+        open("/tmp/bench-machine.lock", O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 
     return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }

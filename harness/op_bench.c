@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One table of operations and shapes, each run by two engines in turns. The number is the fastest of
- * the turns: it says what the code can do, not what a user will see; sweeps measure that. */
+ * One table of operations and shapes, each run by two engines in turns. The number is the fastest
+ * of the turns: it says what the code can do, not what a user will see; sweeps measure that. */
 #include "op_bench.h"
 
 #include "clock.h"
@@ -29,8 +29,18 @@ struct op_case {
 
 static void run_gemm(const struct engine *g, const struct bench_data *x, int m, int n, int k)
 {
-    g->ops.gemm(&(struct gemm){.tb = true, .m = m, .n = n, .k = k, .alpha = 1, .a = x->a, .lda = k,
-                               .b = x->b, .ldb = k, .c = x->c, .ldc = n, .threads = 1});
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .alpha = 1,
+                               .a = x->a,
+                               .lda = k,
+                               .b = x->b,
+                               .ldb = k,
+                               .c = x->c,
+                               .ldc = n,
+                               .threads = 1});
 }
 
 static void gemm_one(const struct engine *g, const struct bench_data *x)
@@ -51,32 +61,50 @@ static void gemm_512(const struct engine *g, const struct bench_data *x)
 static void softmax_causal(const struct engine *g, const struct bench_data *x)
 {
     memcpy(x->c, x->a, sizeof(float) * SIDE * SIDE);
-    g->ops.softmax(&(struct softmax){.s = x->c, .ld = SIDE, .rows = SIDE, .cols = SIDE, .hi = 1,
-                                     .hi_slope = 1, .threads = 1});
+    g->ops.softmax(&(struct softmax){
+        .s = x->c, .ld = SIDE, .rows = SIDE, .cols = SIDE, .hi = 1, .hi_slope = 1, .threads = 1});
 }
 
 static void norm_rows(const struct engine *g, const struct bench_data *x)
 {
-    g->ops.norm(&(struct norm){.y = x->c, .x = x->a, .weight = x->d, .bias = x->e, .rows = SIDE,
-                               .n = SIDE, .eps = 1e-5f, .threads = 1});
+    g->ops.norm(&(struct norm){.y = x->c,
+                               .x = x->a,
+                               .weight = x->d,
+                               .bias = x->e,
+                               .rows = SIDE,
+                               .n = SIDE,
+                               .eps = 1e-5f,
+                               .threads = 1});
 }
 
 static void act_relu(const struct engine *g, const struct bench_data *x)
 {
-    g->ops.act(&(struct act){.kind = ACT_RELU, .y = x->c, .x = x->a, .bias = x->d, .rows = SIDE,
-                             .n = SIDE, .threads = 1});
+    g->ops.act(&(struct act){.kind = ACT_RELU,
+                             .y = x->c,
+                             .x = x->a,
+                             .bias = x->d,
+                             .rows = SIDE,
+                             .n = SIDE,
+                             .threads = 1});
 }
 
 static void gate_update(const struct engine *g, const struct bench_data *x)
 {
-    g->ops.gate(&(struct gate_op){.kind = GATE_UPDATE, .out = x->c, .x = x->a, .a = x->b, .c = x->d,
-                                  .b = x->e, .rows = SIDE, .n = SIDE, .threads = 1});
+    g->ops.gate(&(struct gate_op){.kind = GATE_UPDATE,
+                                  .out = x->c,
+                                  .x = x->a,
+                                  .a = x->b,
+                                  .c = x->d,
+                                  .b = x->e,
+                                  .rows = SIDE,
+                                  .n = SIDE,
+                                  .threads = 1});
 }
 
 static void nll_bytes(const struct engine *g, const struct bench_data *x)
 {
-    g->ops.nll(&(struct nll_op){.nll = x->c, .logits = x->a, .target = x->target, .rows = SIDE,
-                                .n = 256, .threads = 1});
+    g->ops.nll(&(struct nll_op){
+        .nll = x->c, .logits = x->a, .target = x->target, .rows = SIDE, .n = 256, .threads = 1});
 }
 
 /* 8 heads of 64, causal, as the attn workload; xl adds a table of all distances. */
@@ -127,12 +155,12 @@ static void attn_relative(const struct engine *g, const struct bench_data *x)
 
 static const struct op_case cases[] = {
     {"gemm", "1x2048x512", "GFLOP/s", 2e-9 * 2048 * SIDE, gemm_one},
-    {"gemm", "128x512x512", "GFLOP/s", 2e-9 * 128 * SIDE * SIDE, gemm_128},
-    {"gemm", "512x512x512", "GFLOP/s", 2e-9 * SIDE * SIDE * SIDE, gemm_512},
-    {"softmax", "512 causal rows", "Gelem/s", 0.5e-9 * SIDE * (SIDE + 1), softmax_causal},
-    {"norm", "512x512", "Gelem/s", 1e-9 * SIDE * SIDE, norm_rows},
-    {"act", "512x512 relu", "Gelem/s", 1e-9 * SIDE * SIDE, act_relu},
-    {"gate", "512x512 update", "Gelem/s", 1e-9 * SIDE * SIDE, gate_update},
+    {"gemm", "128x512x512", "GFLOP/s", 2e-9 * 128 * SIDE *SIDE, gemm_128},
+    {"gemm", "512x512x512", "GFLOP/s", 2e-9 * SIDE *SIDE *SIDE, gemm_512},
+    {"softmax", "512 causal rows", "Gelem/s", 0.5e-9 * SIDE *(SIDE + 1), softmax_causal},
+    {"norm", "512x512", "Gelem/s", 1e-9 * SIDE *SIDE, norm_rows},
+    {"act", "512x512 relu", "Gelem/s", 1e-9 * SIDE *SIDE, act_relu},
+    {"gate", "512x512 update", "Gelem/s", 1e-9 * SIDE *SIDE, gate_update},
     {"nll", "512x256", "Gelem/s", 1e-9 * SIDE * 256, nll_bytes},
     {"attn", "256 keys", "GFLOP/s", 4e-9 * 8 * 64 * 256 * 257 / 2, attn_plain},
     {"attn", "256 keys, relative", "GFLOP/s", 6e-9 * 8 * 64 * 256 * 257 / 2, attn_relative},

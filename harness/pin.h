@@ -13,9 +13,10 @@ struct team {
     char cpus[256]; /* where they run, "0-3" */
 };
 
-/* Pin `threads` OpenMP threads by `policy` (see topo_plan), flush denormals in each, then look where
- * each one really is. The pool lives as long as the process; OpenBLAS and oneDNN run on the same
- * one. E_CHILD when a thread is not where it was put, E_UNSUPPORTED when there are fewer threads. */
+/* Pin `threads` OpenMP threads by `policy` (see topo_plan), flush denormals in each, then look
+ * where each one really is. The pool lives as long as the process; OpenBLAS and oneDNN run on the
+ * same one. E_CHILD when a thread is not where it was put, E_UNSUPPORTED when there are fewer
+ * threads. */
 enum status pin_team(struct team *t, const struct topo *topo, const char *policy, int threads,
                      struct err *e);
 

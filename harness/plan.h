@@ -62,7 +62,8 @@ enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struc
 /* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
 const char *optional_backend(int i, const char **mend);
 
-/* The backend to use where only one is wanted: the best SIMD level that is usable, else a library. */
+/* The backend to use where only one is wanted: the best SIMD level that is usable, else a library.
+ */
 const struct backend *choose_fastest(void);
 
 /* The malloc'ed option line that makes exactly this cell; `preset` are options without any given.

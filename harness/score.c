@@ -53,11 +53,15 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
     if (st != OK)
         return st;
     if (c->V != text->vocab)
-        return fail(e, E_IO, "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
-                    "made for", file->path, c->V, text->name, text->vocab, text->unit);
+        return fail(e, E_IO,
+                    "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
+                    "made for",
+                    file->path, c->V, text->name, text->vocab, text->unit);
     if (c->pos->enter && t->L + t->M > c->max_seq)
-        return fail(e, E_USAGE, "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
-                    "%d  -> lower them", file->path, c->max_seq, t->L, t->M, t->L + t->M);
+        return fail(e, E_USAGE,
+                    "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
+                    "%d  -> lower them",
+                    file->path, c->max_seq, t->L, t->M, t->L + t->M);
     c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
@@ -138,16 +142,17 @@ static void interval(struct score *r, const double *sum, const int *n, size_t se
         const double off = sum[i] - n[i] * r->nll;
         square += off * off;
     }
-    const double half = segments > 1 ? 1.959964 * sqrt(square * (double)segments /
-                                                       (double)(segments - 1)) / r->tokens
-                                     : NAN;
+    const double half =
+        segments > 1
+            ? 1.959964 * sqrt(square * (double)segments / (double)(segments - 1)) / r->tokens
+            : NAN;
     r->nll_low = r->nll - half;
     r->nll_high = r->nll + half;
 }
 
-/* Nats that the true source pays for the n tokens behind `at`. What the model can see of the past is
- * bounded from above, so that the floor is one: recomputing, the window; with memory M per layer, M
- * more per layer, and up to a segment on the way. */
+/* Nats that the true source pays for the n tokens behind `at`. What the model can see of the past
+ * is bounded from above, so that the floor is one: recomputing, the window; with memory M per
+ * layer, M more per layer, and up to a segment on the way. */
 static double source_segment(const struct stream *t, size_t at, int n)
 {
     const size_t M = (size_t)t->M, L = (size_t)t->L, N = (size_t)t->lm.c.N;
@@ -156,8 +161,8 @@ static double source_segment(const struct stream *t, size_t at, int n)
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1, reach = past + (size_t)i + 1;
-        sum += source_nll(&t->corpus.source, t->corpus.bytes, target,
-                          reach < target ? reach : target);
+        sum +=
+            source_nll(&t->corpus.source, t->corpus.bytes, target, reach < target ? reach : target);
     }
     return sum;
 }

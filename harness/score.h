@@ -13,14 +13,15 @@
 #include "../variants/checkpoint.h"
 
 struct score {
-    double nll;         /* mean, nats per token */
-    double floor;       /* of the true source on these tokens; NAN for a file */
+    double nll;               /* mean, nats per token */
+    double floor;             /* of the true source on these tokens; NAN for a file */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;
     double eval_ns;
 };
 
-/* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and --ckpt,
+/* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
+ * --ckpt,
  * --corpus, --bytes. */
 struct scorer {
     const struct options *opt;

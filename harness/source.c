@@ -61,8 +61,7 @@ void source_fill(const struct source *s, enum split split, uint8_t *symbols, siz
     const uint64_t seed = (uint64_t)split;
 
     for (size_t t = 0; t < n; t++) {
-        const bool repeat =
-            t >= (size_t)s->lag && rng_uniform(seed, choice, t) < s->p;
+        const bool repeat = t >= (size_t)s->lag && rng_uniform(seed, choice, t) < s->p;
         symbols[t] = repeat ? symbols[t - (size_t)s->lag]
                             : (uint8_t)(rng_u32(seed, fresh, t) % (uint32_t)s->alphabet);
     }

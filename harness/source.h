@@ -2,8 +2,8 @@
  *
  * The generated text "copy:lag=D,p=P,alphabet=A": each symbol repeats the one D positions back with
  * probability P and is otherwise uniform over A symbols. What a model can reach at best is known
- * exactly: with the symbol D back in sight the next one has probability q = P + (1-P)/A if it is that
- * one and r = (1-P)/A if not; out of sight everything is 1/A. */
+ * exactly: with the symbol D back in sight the next one has probability q = P + (1-P)/A if it is
+ * that one and r = (1-P)/A if not; out of sight everything is 1/A. */
 #ifndef SOURCE_H
 #define SOURCE_H
 

@@ -45,9 +45,11 @@ static enum status open_texts(struct trainer *t, struct err *e)
     enum { VALID_SHARE = 20, VALID_MOST = 32768 };
     const struct options *o = t->opt;
     const bool generated = source_named(o->corpus);
-    enum status st =
-        corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
-                    o->bytes ? (size_t)o->bytes : generated ? symbols_needed(o) : 0, e);
+    enum status st = corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
+                                 o->bytes    ? (size_t)o->bytes
+                                 : generated ? symbols_needed(o)
+                                             : 0,
+                                 e);
 
     if (st != OK)
         return st;
@@ -63,7 +65,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
     if (st == OK && t->valid.n > VALID_MOST)
         t->valid.n = VALID_MOST;
     if (st == OK && (t->text.n / (size_t)t->B <= (size_t)t->L || t->valid.n < 2))
-        st = fail(e, E_USAGE, "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
+        st = fail(e, E_USAGE,
+                  "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
                   t->corpus.name, t->corpus.n, t->B, t->L);
     return st;
 }
@@ -136,10 +139,8 @@ static enum status open_model(struct trainer *t, struct err *e)
 
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
 {
-    *t = (struct trainer){.opt = opt,
-                          .B = opt->batch.v[0],
-                          .L = opt->seq.v[0],
-                          .best_valid = INFINITY};
+    *t = (struct trainer){
+        .opt = opt, .B = opt->batch.v[0], .L = opt->seq.v[0], .best_valid = INFINITY};
     enum status st = open_engine(t, e);
     if (st == OK)
         st = open_texts(t, e);

@@ -70,10 +70,9 @@ static enum status save_state(struct trainer *t, const char *path, double traine
     snprintf(step, sizeof(step), "%d", t->adam.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? 1e300 : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
-    const char *const meta[] = {"format", "bench-optimizer/1", "step",      step,
-                                "best",   best,                "trained_s", seconds};
-    const enum status st =
-        safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
+    const char *const meta[] = {"format", "bench-optimizer/1", "step", step, "best",
+                                best,     "trained_s",         seconds};
+    const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
     free(memory);

@@ -9,9 +9,9 @@
 
 Test(source, text_is_read_or_refused)
 {
-    static const char *const bad[] = {"copy:lag=0",        "copy:p=1",       "copy:p=-0.1",
-                                      "copy:alphabet=1",   "copy:alphabet=257", "copy:lag=2.5",
-                                      "copy:lag=x",        "copy:speed=3",   "copy:lag=4;p=0.5"};
+    static const char *const bad[] = {"copy:lag=0",      "copy:p=1",          "copy:p=-0.1",
+                                      "copy:alphabet=1", "copy:alphabet=257", "copy:lag=2.5",
+                                      "copy:lag=x",      "copy:speed=3",      "copy:lag=4;p=0.5"};
     struct source s;
     struct err e;
 

@@ -57,11 +57,21 @@ TestSuite(train, .init = folder_make, .fini = folder_remove);
 static void parse(struct options *o, const char *variant, const char *backend, int threads)
 {
     char count[8];
-    char *argv[] = {"bench", "train", "--variant", (char *)variant, "--backend", (char *)backend,
-                    "--threads", count, "--seq", "16", "--mem", "24", "--batch", "3", "--layers",
-                    "2", "--d-model", "16", "--heads", "2", "--pin", "none", "--corpus",
-                    "copy:lag=5,p=0.9,alphabet=7", "--steps", "12", "--lr-warmup", "3",
-                    "--ckpt", "unused"};
+    char *argv[] = {"bench",       "train",
+                    "--variant",   (char *)variant,
+                    "--backend",   (char *)backend,
+                    "--threads",   count,
+                    "--seq",       "16",
+                    "--mem",       "24",
+                    "--batch",     "3",
+                    "--layers",    "2",
+                    "--d-model",   "16",
+                    "--heads",     "2",
+                    "--pin",       "none",
+                    "--corpus",    "copy:lag=5,p=0.9,alphabet=7",
+                    "--steps",     "12",
+                    "--lr-warmup", "3",
+                    "--ckpt",      "unused"};
     struct err e = {""};
 
     snprintf(count, sizeof(count), "%d", threads);
@@ -138,8 +148,8 @@ Test(train, threads_do_not_change_the_loss)
             options_free(&o);
         }
         if (!isnan(loss[0]))
-            cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g, %.9g", backends[b]->name,
-                               loss[0], loss[1]);
+            cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g, %.9g", backends[b]->name, loss[0],
+                               loss[1]);
     }
 }
 
@@ -233,7 +243,8 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         const double valid = trainer_validate(&t, NULL);
         cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
 
-        /* The same symbols, as a file of the model's own vocabulary is not bytes: score the source. */
+        /* The same symbols, as a file of the model's own vocabulary is not bytes: score the source.
+         */
         o.ckpt = path;
         s.opt = &o;
         s.topo = t.topo;

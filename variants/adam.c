@@ -10,8 +10,8 @@
 void adam_bind(struct adam *o, const struct params *p, struct arena *a)
 {
     if (!o->m) {
-        *o = (struct adam){.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .n = p->n,
-                           .weight_decay = o->weight_decay};
+        *o = (struct adam){
+            .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .n = p->n, .weight_decay = o->weight_decay};
         o->m = calloc((size_t)p->n, sizeof(*o->m));
         o->v = calloc((size_t)p->n, sizeof(*o->v));
         CHECK(o->m && o->v);
@@ -59,9 +59,8 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
     const float b1 = (float)o->beta1, b2 = (float)o->beta2, eps = (float)o->eps;
     const float rate = (float)(lr / (1 - pow(o->beta1, o->step)));
     const float fix = (float)(1 / (1 - pow(o->beta2, o->step)));
-    const float shrink = p->rank > 1 && p->init == INIT_LINEAR
-                             ? (float)(1 - lr * o->weight_decay)
-                             : 1.0f;
+    const float shrink =
+        p->rank > 1 && p->init == INIT_LINEAR ? (float)(1 - lr * o->weight_decay) : 1.0f;
     const float factor = (float)scale;
     const ptrdiff_t n = (ptrdiff_t)p->n;
 

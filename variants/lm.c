@@ -21,8 +21,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (st != OK)
         return st;
     struct params *p = &m->params;
-    m->at_embed =
-        params_add(p, INIT_EMBED, 0, 2, (const int[]){c->V, c->D}, "%s", "embed.weight");
+    m->at_embed = params_add(p, INIT_EMBED, 0, 2, (const int[]){c->V, c->D}, "%s", "embed.weight");
     m->at_model = p->n;
     if (c->pos->model_params)
         c->pos->model_params(c, p);
@@ -121,16 +120,33 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
 
     if (c->final_ln) {
         const struct param *ln = &m->params.v[m->at_final_ln];
-        g->ops.norm(&(struct norm){.y = m->h, .x = h, .weight = ln[0].data, .bias = ln[1].data,
-                                   .rows = rows, .n = c->D, .eps = c->ln_eps,
+        g->ops.norm(&(struct norm){.y = m->h,
+                                   .x = h,
+                                   .weight = ln[0].data,
+                                   .bias = ln[1].data,
+                                   .rows = rows,
+                                   .n = c->D,
+                                   .eps = c->ln_eps,
                                    .threads = g->threads});
     }
-    g->ops.gemm(&(struct gemm){.tb = true, .m = rows, .n = c->V, .k = c->D, .alpha = 1, .a = m->h,
-                               .lda = c->D, .b = W->data, .ldb = c->D, .c = m->logits,
-                               .ldc = c->V, .threads = g->threads});
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = rows,
+                               .n = c->V,
+                               .k = c->D,
+                               .alpha = 1,
+                               .a = m->h,
+                               .lda = c->D,
+                               .b = W->data,
+                               .ldb = c->D,
+                               .c = m->logits,
+                               .ldc = c->V,
+                               .threads = g->threads});
     if (c->out_bias)
-        g->ops.act(&(struct act){.y = m->logits, .x = m->logits,
-                                 .bias = m->params.v[m->at_out_bias].data, .rows = rows, .n = c->V,
+        g->ops.act(&(struct act){.y = m->logits,
+                                 .x = m->logits,
+                                 .bias = m->params.v[m->at_out_bias].data,
+                                 .rows = rows,
+                                 .n = c->V,
                                  .threads = g->threads});
 }
 
@@ -150,8 +166,12 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
     if (target)
-        g->ops.nll(&(struct nll_op){.nll = nll, .logits = m->logits, .target = target,
-                                    .rows = B * n_scored, .n = m->c.V, .threads = g->threads});
+        g->ops.nll(&(struct nll_op){.nll = nll,
+                                    .logits = m->logits,
+                                    .target = target,
+                                    .rows = B * n_scored,
+                                    .n = m->c.V,
+                                    .threads = g->threads});
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -105,8 +105,8 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     return OK;
 }
 
-enum status engine_attn(const struct engine *g, const struct attn *a,
-                        const struct attn_impl **impl, struct err *e)
+enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,
+                        struct err *e)
 {
     char refusals[256] = "", names[128] = "";
 
@@ -202,8 +202,8 @@ double attn_bytes(const struct attn *a)
     const double K = a->M + a->L;
     const double rows = min_int(a->R, a->M + a->L) + a->Rf;
     const double tables = (a->rel_head ? a->H : 1) * rows * a->dh;
-    double floats = 2.0 * a->B * a->L * a->H * a->dh      /* q, o */
-                    + 2.0 * a->B * K * a->Hkv * a->dh;    /* k, v */
+    double floats = 2.0 * a->B * a->L * a->H * a->dh   /* q, o */
+                    + 2.0 * a->B * K * a->Hkv * a->dh; /* k, v */
 
     floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0);
     if (a->bias)

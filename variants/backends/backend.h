@@ -68,8 +68,8 @@ struct attn_grad {
     float *d_u, *d_w, *d_rel_k, *d_rel_v, *d_bias;
 };
 
-/* Useful FLOP of one backward call, VARIANTS 6.2: two products for each one of forward, masked pairs
- * and the recomputed scores not counted. */
+/* Useful FLOP of one backward call, VARIANTS 6.2: two products for each one of forward, masked
+ * pairs and the recomputed scores not counted. */
 double attn_grad_flop(const struct attn *a);
 
 /* Bytes an implementation wants besides the operands. */
@@ -123,9 +123,9 @@ struct softmax {
     int lo_slope, hi_slope; /* 0 or 1 per row */
     const float *rel;       /* [rows, n_rel] or NULL */
     ptrdiff_t rel_ld;
-    const float *bias;      /* [n_rel] or NULL */
+    const float *bias; /* [n_rel] or NULL */
     int n_rel, shift;
-    float *lse;             /* [rows] or NULL */
+    float *lse; /* [rows] or NULL */
     int threads;
 };
 
@@ -261,8 +261,8 @@ extern const char *const op_name[OP_COUNT];
 
 struct backend {
     const char *name, *about;
-    const char *inherits;   /* NULL: nothing; "simd": the best of ref < avx2 < avx512 allowed here */
-    enum isa needs;         /* instructions that its own code may execute */
+    const char *inherits; /* NULL: nothing; "simd": the best of ref < avx2 < avx512 allowed here */
+    enum isa needs;       /* instructions that its own code may execute */
     const char *incomplete; /* why it cannot be chosen for a cell yet; NULL = it can */
     /* Per-process preparation and the check that what it needs is really there; may be NULL. */
     enum status (*open)(int threads, struct err *e);
@@ -270,14 +270,16 @@ struct backend {
      * ISA level of its kernels; may be NULL. */
     const char *(*core)(void);
     const char *(*config)(void);
-    /* Optional, with ops.gemm: keep a constant b in the order that the kernel reads it. packed_floats
-     * is the room that op(b) of products like this one takes, 0 where there is nothing to gain. */
+    /* Optional, with ops.gemm: keep a constant b in the order that the kernel reads it.
+     * packed_floats is the room that op(b) of products like this one takes, 0 where there is
+     * nothing to gain. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
     enum isa (*core_isa)(void);
-    /* Optional: what executed its products since the last question, e.g. "gemm:jit+brg:avx512_core",
-     * for the CSV column `impl`; E_UNSUPPORTED with the reason where a product could not be done well
-     * and its result is NaN. `names` has room for `size` characters. */
+    /* Optional: what executed its products since the last question, e.g.
+     * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason where a
+     * product could not be done well and its result is NaN. `names` has room for `size` characters.
+     */
     enum status (*ran)(char *names, size_t size, struct err *e);
     /* Optional: bytes of work space that it keeps outside the arena. */
     size_t (*held_bytes)(void);
@@ -316,8 +318,8 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
                         struct err *e);
 
 /* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
-enum status engine_attn(const struct engine *g, const struct attn *a,
-                        const struct attn_impl **impl, struct err *e);
+enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,
+                        struct err *e);
 
 /* OK if `impl`, chosen by engine_attn, can run backward; else E_UNSUPPORTED naming it. */
 enum status engine_attn_backward(const struct engine *g, const struct attn_impl *impl,

@@ -30,8 +30,8 @@ enum part {
 enum { ARENA_ALIGN = 64 }; /* a cache line and a 512-bit vector */
 
 struct arena {
-    unsigned char *base; /* NULL while counting */
-    size_t size, used;   /* bytes; `used` includes padding to ARENA_ALIGN */
+    unsigned char *base;     /* NULL while counting */
+    size_t size, used;       /* bytes; `used` includes padding to ARENA_ALIGN */
     size_t part[PART_COUNT]; /* bytes asked for, without padding */
 };
 

@@ -16,10 +16,10 @@ enum status {
     OK = 0,
     E_USAGE,       /* the user asked for something that has no meaning           exit 2 */
     E_UNSUPPORTED, /* meaningful, but not available in this build or machine     exit 6 */
-    E_NOMEM,       /* memory                                                     the row is skipped */
-    E_IO,          /* cannot read or write a file, or its content is not right   exit 7 */
-    E_WRONG,       /* numbers differ from the reference                          exit 5 */
-    E_CHILD,       /* a measuring child died or broke the protocol               exit 1 */
+    E_NOMEM, /* memory                                                     the row is skipped */
+    E_IO,    /* cannot read or write a file, or its content is not right   exit 7 */
+    E_WRONG, /* numbers differ from the reference                          exit 5 */
+    E_CHILD, /* a measuring child died or broke the protocol               exit 1 */
     E_INTERRUPTED, /* SIGINT or SIGTERM                                          exit 130, 143 */
 };
 

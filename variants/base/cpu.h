@@ -17,9 +17,9 @@ extern const char *const isa_name[ISA_COUNT];
 /* The flags that a level needs beyond the one below: "avx2,fma", "avx512f,bw,vl,dq". */
 extern const char *const isa_needs[ISA_COUNT];
 
-enum isa cpu_isa(void);         /* best level that CPU, operating system and mask allow */
+enum isa cpu_isa(void);          /* best level that CPU, operating system and mask allow */
 enum isa cpu_isa_unmasked(void); /* best level that CPU and operating system allow */
-void cpu_limit(enum isa most);  /* set the mask */
+void cpu_limit(enum isa most);   /* set the mask */
 
 /* Marketing name of the CPU into buf, e.g. "AMD EPYC"; "unknown CPU" where cpuid has none. */
 void cpu_name(char *buf, size_t size);
