@@ -89,7 +89,7 @@ static enum status run_job(struct job *j, const struct cell *c, struct err *e)
     return st;
 }
 
-/* The rule of DESIGN 5: largest error against largest magnitude, and the mean square. */
+/* The rule of a whole cell: largest error against largest magnitude, and the mean square. */
 static bool agrees(const struct job *got, const struct job *want, char *text, size_t size)
 {
     const double limit = job_err_limit(got->cell);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands behind `bench COMMAND` and the exit codes they return (UX: exit codes). */
+ * The commands behind `bench COMMAND` and the exit codes they return. */
 #ifndef COMMANDS_H
 #define COMMANDS_H
 

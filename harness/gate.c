@@ -269,7 +269,7 @@ static enum status run(struct trial *g, struct err *e)
     return st == OK ? score_all(g, e) : st;
 }
 
-/* UX: interruption, files, wrong, slower, failed, not trustworthy. */
+/* Precedence: interruption, files, wrong, slower, failed, not trustworthy. */
 static int exit_code(const struct trial *g, enum status st)
 {
     const int code = live_exit_code(&g->live, st);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files: inputs, parameters and expected outputs computed in float64 by an independent
- * program (VARIANTS 10). Each is run through a backend and compared tensor by tensor. */
+ * program. Each is run through a backend and compared tensor by tensor. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 

@@ -21,7 +21,7 @@ struct run {
     int n_grad; /* gradients judged */
 };
 
-/* Judge `got` by the file's tensor, if it has one. Pass rule of VARIANTS 10: max|g-e| <=
+/* Judge `got` by the file's tensor, if it has one. Pass rule: max|g-e| <=
  * max(tolerance * max|e|, tolerance_abs); gradients have tolerances of their own. */
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);
 void golden_compare_grad(struct run *r, const struct params *p);

@@ -76,9 +76,9 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
 
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     snprintf(name, sizeof(name), "out.logits.%d", segment);
-    golden_compare(r, name, m->logits, (size_t)(B * L) * (size_t)m->c.V);
+    golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
     snprintf(name, sizeof(name), "out.nll.%d", segment);
-    golden_compare(r, name, o->nll, (size_t)(B * L));
+    golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
     if (segment == o->grad_segment) {
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);

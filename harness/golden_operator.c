@@ -29,7 +29,7 @@ static enum status bind_operator(struct operator_run *o, const struct engine *g,
 {
     struct arena *a = &o->arena;
     const struct extent m = o->max;
-    const size_t HD = (size_t)o->c.H * (size_t)o->c.dh, K = (size_t)(m.L + m.M);
+    const size_t HD = (size_t)o->c.H * (size_t)o->c.dh, K = (size_t)m.L + (size_t)m.M;
     const size_t rows = (size_t)m.B * (size_t)m.L;
 
     params_place(&o->params, a);
@@ -139,7 +139,8 @@ static void run_operator(struct run *r, struct operator_run *o, const struct ten
     if (dy)
         run_gradients(r, o, dy);
     read_probs(o, g, a);
-    golden_compare(r, "out.probs", o->probs, (size_t)(m.B * a.H * m.L * (m.L + m.M)));
+    golden_compare(r, "out.probs", o->probs,
+                   (size_t)m.B * (size_t)a.H * (size_t)m.L * ((size_t)m.L + (size_t)m.M));
 }
 
 static enum status golden_attention(struct run *r, struct operator_run *o, struct err *e)

@@ -107,7 +107,7 @@ static void fill_memory(struct job *j, struct block *b, struct work *w, int laye
     }
 }
 
-/* VARIANTS 6.4: hidden 4 N B M D bytes, projected keys and values 8 N B M H dh. */
+/* Hidden 4 N B M D bytes, projected keys and values 8 N B M H dh. */
 static size_t memory_bytes(const struct job *j)
 {
     const struct config *c = &j->config;

@@ -47,7 +47,7 @@ struct job {
     const float *out; /* what is compared with the reference */
     size_t n_out;
     int out_shape[3];       /* sequences, positions, width */
-    size_t predicted_bytes; /* UX 6: model_predicted_bytes */
+    size_t predicted_bytes; /* closed form: the column model_predicted_bytes */
 };
 
 /* Open the engine and count the arena: job->arena.used is what job_place will take. */

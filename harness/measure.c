@@ -167,6 +167,7 @@ static enum status step(struct session *m, int i, uint32_t round)
 
     x.round = round;
     x.disturbed = x.involuntary_switches > 0;
+    CHECK(r->samples);
     r->samples[r->out->samples++] = x;
     r->spent_ns += x.wall_ns + (r->prime ? x.wall_ns / x.calls : 0);
     st = m->emit(m->arg, i, &x, r->out, m->e);

@@ -42,7 +42,7 @@ struct plan {
 
 /* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
  * shape (workload, phase, seq, mem, batch, layers, widths, threads), inside them variant, gate,
- * clip, mem_kind, backend. E_USAGE or E_UNSUPPORTED with the texts of UX 8. Keeps pointers into
+ * clip, mem_kind, backend. E_USAGE or E_UNSUPPORTED that says what to do. Keeps pointers into
  * `opt`. Zero cells is not an error here. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);

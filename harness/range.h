@@ -14,8 +14,8 @@ enum {
 };
 
 /* Append the values of `text` to `out`, leaving out those already there. `label` is how the option
- * was written ("--seq", "BENCH_SEQ"); values lie in [lo, hi]. E_USAGE with the texts of UX 8; `out`
- * then holds what came before the fault and is still to be freed. */
+ * was written ("--seq", "BENCH_SEQ"); values lie in [lo, hi]. E_USAGE that says what to write;
+ * `out` then holds what came before the fault and is still to be freed. */
 enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
                         struct err *e);
 

@@ -200,7 +200,7 @@ enum status session_begin(struct session *s, struct err *e)
     return OK;
 }
 
-/* UX 7, precedence: interruption, files, wrong, failed, not trustworthy. */
+/* Precedence: interruption, files, wrong, failed, not trustworthy. */
 int session_exit_code(const struct session *s, enum status st)
 {
     if (st == E_INTERRUPTED)

@@ -106,10 +106,11 @@ double stats_drift_pct(const double *x, int n, double *work)
 /* The value at place k (0 = smallest) of a resample that holds sorted[i] count[i] times. */
 static double resample_at(const double *sorted, const double *count, int k)
 {
+    double seen = count[0];
     int i = 0;
 
-    for (double seen = count[0]; seen <= k; seen += count[i])
-        i++;
+    while (seen <= k)
+        seen += count[++i];
     return sorted[i];
 }
 

@@ -13,7 +13,7 @@
 /* A confidence level of 95 % by the percentile bootstrap, so many resamples. */
 enum { BOOTSTRAP_RESAMPLES = 1000 };
 
-/* Percentiles that fewer samples cannot carry (UX: files and columns). */
+/* Percentiles that fewer samples cannot carry. */
 enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
 
 /* Ascending, NaNs last: a NaN at the end is how the functions of sorted values see one. */

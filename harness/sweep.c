@@ -57,8 +57,6 @@ static const struct peaks *peaks_for(const struct sweep *w, int threads)
 /* Peaks belong to a number of threads; a failure costs columns, not the run. */
 static void measure_peaks(struct sweep *w)
 {
-    w->peaks = calloc((size_t)w->plan.n, sizeof(*w->peaks));
-    CHECK(w->peaks);
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cells[i].threads;
         struct err why;
@@ -204,7 +202,7 @@ static enum status run_group(struct sweep *w, const struct cell *const *cells, i
 /* Every group of the plan, without the cells that a resumed run has already. */
 static enum status run_all(struct sweep *w, struct err *e)
 {
-    const struct cell **cells = calloc((size_t)w->plan.n, sizeof(*cells));
+    const struct cell **cells = calloc((size_t)w->plan.n, sizeof(const struct cell *));
     enum status st = OK;
 
     CHECK(cells);
@@ -253,7 +251,8 @@ static enum status prepare(struct sweep *w, struct err *e)
     if (st == OK)
         st = show_open(&w->s.show, o, w->plan.n, e);
     w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
-    CHECK(w->seen);
+    w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
+    CHECK(w->seen && w->peaks);
     return st;
 }
 

@@ -45,7 +45,7 @@ const struct topo_cpu *topo_cpus(const struct topo *t, int *n);
 /* Where `threads` threads go: cpus[i] is the operating system's CPU number of thread i, -1 = not
  * pinned. policy: "compact" (neighbouring cores, one thread per core before SMT siblings),
  * "scatter" (round-robin over packages and NUMA nodes), "none", or a CPU list "0,2-3".
- * E_USAGE with UX 8's texts when there are fewer allowed CPUs than threads (not for "none") or the
+ * E_USAGE when there are fewer allowed CPUs than threads (not for "none") or the
  * list names a CPU that is not allowed. */
 enum status topo_plan(const struct topo *t, const char *policy, int threads, int *cpus,
                       struct err *e);

@@ -129,7 +129,7 @@ static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
     return all;
 }
 
-/* The rule of a whole cell (DESIGN 5) as a number: below 1 it holds. Largest difference against
+/* The rule of a whole cell as a number: below 1 it holds. Largest difference against
  * 1e-4 of the largest magnitude, mean square against 1e-10. */
 static inline double cell_error(const float *got, const float *want, size_t n)
 {

@@ -31,7 +31,7 @@ static inline bool naive_visible(const struct naive *n, int i, int j)
     return (!n->causal || dist >= 0) && (n->window == 0 || dist < n->window);
 }
 
-/* VARIANTS 1.2. */
+/* Shaw et al. 2018. */
 static inline int naive_shaw_row(const struct naive *n, int i, int j)
 {
     const int dist = n->M + i - j, k = n->clip;
@@ -52,8 +52,8 @@ static inline double naive_dot(const double *x, const double *add, const double 
     return sum;
 }
 
-/* VARIANTS 1.3: (q_i + w) . code of each column, columns by descending distance, a zero column in
- * front, read as [K+1,L], the first row dropped, read as [L,K]. */
+/* Dai et al. 2019: (q_i + w) . code of each column, columns by descending distance, a zero column
+ * in front, read as [K+1,L], the first row dropped, read as [L,K]. */
 static inline double *naive_shift(const struct naive *n)
 {
     const int K = n->M + n->L;

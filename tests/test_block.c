@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One layer against the equations of VARIANTS 1 and 2 written out in double: every variant, wiring
+ * One layer against the equations written out in double: every variant, wiring
  * and gate, every kind of memory, on every usable backend. */
 #include "model.h"
 #include "naive.h"
@@ -177,7 +177,7 @@ static double *feed_forward(const struct layer *y, const double *x)
 
 static double sigma(double x) { return 1 / (1 + exp(-x)); }
 
-/* VARIANTS 2.1. x += what the sub-layer y gives, through gate `at` where there is one. */
+/* x += what the sub-layer y gives, through gate `at` where there is one. */
 static void join(const struct layer *t, const char *at, double *x, double *y)
 {
     const int D = t->c->D, n = L * D;

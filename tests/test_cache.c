@@ -96,7 +96,7 @@ ParameterizedTest(struct limits *m, cache, is_the_end_of_a_growing_list)
     arena_release(&a);
 }
 
-/* VARIANTS 3.2: a segment longer than mem_len leaves only its own newest rows. */
+/* A segment longer than mem_len leaves only its own newest rows. */
 Test(cache, long_segment_leaves_its_newest_rows)
 {
     const struct limits m = {.B = 2, .L = 9, .keep = 4};

@@ -92,7 +92,7 @@ ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini =
     ran_free(&r);
 }
 
-/* The text of UX 8 for a backend that the build lacks, whichever that is here. */
+/* The text for a backend that the build lacks, whichever that is here. */
 Test(cli, backend_that_was_not_built_in)
 {
     struct ran list = run_bench(folder, "list backends --format csv");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Useful FLOP and compulsory bytes against numbers worked out by hand from VARIANTS 6. The shape is
+ * Useful FLOP and compulsory bytes against numbers worked out by hand. The shape is
  * B 2, H 2, L 3, M 4, d 5, so that K = 7 and P = L M + L (L+1)/2 = 18. */
 #include "../variants/lm.h"
 
@@ -85,7 +85,7 @@ Test(cost, bytes_of_the_core)
     cr_expect_eq(attn_bytes(&plain), 1600 + 4 * 7 * 2);
 }
 
-/* VARIANTS 6.3: one query over long memory, per sequence; 0.5 FLOP per byte for vanilla. */
+/* One query over long memory, per sequence; 0.5 FLOP per byte for vanilla. */
 Test(cost, intensity_of_one_token)
 {
     struct attn a = core();

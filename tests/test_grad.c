@@ -259,7 +259,7 @@ static struct one_pair one_pair(const struct problem *p)
     return (struct one_pair){x * k, x * q, d_o, G};
 }
 
-/* Outputs of a cell may be off by 2e-5 of the largest (DESIGN 5). A gradient multiplies two numbers
+/* Outputs of a cell may be off by 2e-5 of the largest. A gradient multiplies two numbers
  * of that kind, P and dA: 4e-5. Where its true value is small because contributions cancel, up to
  * 0, what is left is the rounding of those: 16 U of the largest. Gaps hold what they held. */
 static void expect_near(const char *what, const float *got, const float *want, size_t n, double one)

@@ -195,7 +195,7 @@ static struct criterion_test_params all_but_ref(void)
     return cr_make_param_array(struct who, list, n);
 }
 
-/* The training loss of a cell may be off by 1e-4 (DESIGN 5); so may a gradient, of its largest
+/* The training loss of a cell may be off by 1e-4; so may a gradient, of its largest
  * entry or, where it cancels to nothing, of the model's typical one. */
 static void expect_like(const struct trained *got, const struct trained *want)
 {

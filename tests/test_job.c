@@ -123,8 +123,8 @@ static void expect_parts(const char *line, size_t memory, size_t rel_pos)
     drop_plan(&p, &o);
 }
 
-/* VARIANTS 6.4 with N 3, B 2, M 20, D 24, H 3, d 10: hidden 4 N B M D, keys and values 8 N B M H d,
- * rho 4 N K H d. */
+/* Cached states with N 3, B 2, M 20, D 24, H 3, d 10: hidden 4 N B M D, keys and values 8 N B M H
+ * d, rho 4 N K H d. */
 Test(job, memory_by_its_formula)
 {
 #define SIZES "-b ref --mem 20 --batch 2 --d-model 24 --heads 3 --d-head 10 --layers 3 --seq 5 "
@@ -140,7 +140,7 @@ Test(job, memory_by_its_formula)
     expect_parts(SIZES "-w layer -V xl --clamp-len 7", hidden / 3, 4 * 8 * 30);
 }
 
-/* Weights of a model: VARIANTS 10's tensors, D 24, H d 30, F 40, V 256, two layers. */
+/* Weights of a model: every tensor of D 24, H d 30, F 40, V 256, two layers. */
 Test(job, weights_by_their_shapes)
 {
     const size_t attn = 4 * 24 * 30, ffn = 2 * 24 * 40 + 40 + 24, norms = 4 * 24;

@@ -169,7 +169,7 @@ ParameterizedTest(struct wiring *w, lm, last_positions_are_the_last)
     model_close(&m);
 }
 
-/* nll = logsumexp - logit of the target, from the logits that came with it (VARIANTS 3.1); a float
+/* nll = logsumexp - logit of the target, from the logits that came with it; a float
  * holds it to U of its size. */
 Test(lm, nll_is_of_its_logits)
 {
@@ -220,7 +220,7 @@ ParameterizedTest(struct wiring *w, lm, limits_beyond_the_keys_change_nothing)
     expect_equal_models(&c, &d, "window");
 }
 
-/* Shaw's full table is its causal one plus rows that nobody reads (VARIANTS 1.2). */
+/* Shaw's full table is its causal one plus rows that nobody reads. */
 Test(lm, future_rows_are_never_read)
 {
     struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);
@@ -310,7 +310,7 @@ Test(lm, final_norm_and_output_by_hand)
     model_close(&plain), model_close(&m);
 }
 
-/* The two orders of sinusoids differ by a permutation of the coordinates (VARIANTS 1.3): the same
+/* The two orders of sinusoids differ by a permutation of the coordinates: the same
  * permutation of W_r's columns cancels it, but for the order of a sum in double. */
 Test(lm, interleaved_codes_are_permuted_columns)
 {
@@ -353,7 +353,7 @@ Test(lm, learned_positions_can_be_sinusoids)
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){2, TEXT, 0});
     float *first = weights(&m, "layers.0.pos.weight"), *second = weights(&m, "layers.1.pos.weight");
     for (int t = 0; t < c.max_seq; t++)
-        for (int e = 0; e < D; e++) { /* VARIANTS 1.3, concat */
+        for (int e = 0; e < D; e++) { /* concat */
             const double angle = t * pow(10000, -2.0 * (e % (D / 2)) / D);
             row[e] = (float)(e < D / 2 ? sin(angle) : cos(angle));
             first[t * D + e] = row[e];

@@ -50,7 +50,7 @@ static void expect_latency(const struct latency_row *r)
     cr_expect_eq(r->threads_seen, 1);
 }
 
-/* Tables that the attention of a variant reads, floats (VARIANTS 6.3). */
+/* Tables that the attention of a variant reads, floats. */
 static double table_floats(const struct latency_row *r)
 {
     const double K = (double)(r->seq_tokens + r->mem_tokens);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One layer, forward. Two sub-layers, attention and feed-forward, wired into the stream in one of
- * three ways (VARIANTS 2); m is memory, x the layer's input, n_seg the last L rows of n:
+ * three ways; m is memory, x the layer's input, n_seg the last L rows of n:
  *
  *   post      y = LN1(x + Attn(x; [m;x]))                 z = LN2(y + FFN(y))
  *   pre       n = LN1([m;x])   y = x + Attn(n_seg; n)     z = y + FFN(LN2(y))

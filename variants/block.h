@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * One layer: two sub-layers (attention, feed-forward), each wired into the stream by post-norm,
- * pre-norm or the reordered gated form (VARIANTS 2). */
+ * pre-norm or the reordered gated form. */
 #ifndef BLOCK_H
 #define BLOCK_H
 
 #include "parts/cache.h"
 #include "variant.h"
 
-/* How M tokens of past reach the layer; DESIGN 4. */
+/* How M tokens of past reach the layer. */
 enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_KIND_COUNT };
 extern const char *const mem_kind_name[MEM_KIND_COUNT]; /* "" "hidden" "kv" "recompute" */
 
@@ -101,7 +101,7 @@ void block_commit(struct block *b, enum mem_kind kind, int L);
 
 /* After block_forward with kept work space, x having been w->x, and before block_commit: turn d
  * [B,L,D] from the gradient of z into that of x, and add to the gradients of all weights. Memory is
- * a constant, its rows count for the weights that act on them (VARIANTS 3.3). */
+ * a constant, its rows count for the weights that act on them. */
 void block_backward(const struct engine *g, struct block *b, enum mem_kind kind,
                     const struct work *w, struct work_grad *d_w, float *d, int B, int L);
 
@@ -117,11 +117,11 @@ void block_attention_backward(const struct engine *g, struct block *b, enum mem_
 void block_remember(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
                     const float *x, int B, int rows);
 
-/* Useful FLOP of one call of a bound block with M rows of memory: the products of VARIANTS 6.1,
+/* Useful FLOP of one call of a bound block with M rows of memory: the matrix products,
  * each visible pair once. Lowering, norms, softmax and additions are not counted. */
 double block_flop(const struct block *b, enum mem_kind kind, int B, int L, int M);
 
-/* The same for backward, VARIANTS 6.2. */
+/* The same for backward. */
 double block_grad_flop(const struct block *b, enum mem_kind kind, int B, int L, int M);
 
 /* The attention of `c` for these sizes without operands: dims, mask and scale. */

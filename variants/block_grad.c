@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One layer, backward: block.c read from its last line to its first (VARIANTS 5). d is the gradient
+ * One layer, backward: block.c read from its last line to its first. d is the gradient
  * of the stream; a sub-layer's gradient is added to it where the sub-layer branched off. */
 #include "block_inner.h"
 #include "parts/linear.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models on disk: metadata to a config, tensors to parameters (VARIANTS 10). Golden files and
+ * Models on disk: metadata to a config, tensors to parameters. Golden files and
  * checkpoints share the format; the former put "param." in front of every name. */
 #ifndef CHECKPOINT_H
 #define CHECKPOINT_H

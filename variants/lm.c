@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The language model of VARIANTS 3.1:
+ * The language model:
  *
  *   h^0 = emb_scale * E[tokens]  (+ absolute codes)
  *   h^{l+1} = block_l(h^l, memory^l)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A language model of any variant: embedding, N blocks, output, loss, and the recurrence that
- * carries memory from segment to segment (VARIANTS 3). */
+ * carries memory from segment to segment. */
 #ifndef LM_H
 #define LM_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The language model, backward: from the mean nll of a segment to the gradient of every parameter
- * (VARIANTS 5). A tied embedding receives both of its uses. */
+ * The language model, backward: from the mean nll of a segment to the gradient of every parameter.
+ * A tied embedding receives both of its uses. */
 #include "lm.h"
 #include "parts/linear.h"
 

@@ -14,7 +14,7 @@
 
 enum init { INIT_LINEAR, INIT_EMBED, INIT_TABLE, INIT_ONE, INIT_ZERO, INIT_CONST };
 
-/* One named tensor of a model; the name is VARIANTS 10's without "param.". */
+/* One named tensor of a model; the name is that of checkpoints. */
 struct param {
     char name[64];
     int rank, shape[3];
@@ -79,7 +79,7 @@ struct pos {
                     int K, struct arena *arena, struct attn *a);
     void (*lower)(const struct engine *g, const struct config *c, const struct param *layer,
                   const float *codes, struct attn *a);
-    /* FLOP of lowering when it happens inside a timed region (VARIANTS 6.1: W_r R). */
+    /* FLOP of lowering when it happens inside a timed region (W_r R). */
     double (*lower_flop)(const struct config *c, int K);
     /* Backward of enter: add to the weights' gradients, given that of the entered x. */
     void (*enter_grad)(const struct config *c, const struct param *layer, const float *d_x, int B,
@@ -95,7 +95,7 @@ struct pos {
                        const float *codes, const struct attn *a, const struct attn_grad *d);
 };
 
-/* A gate g(x, y) of VARIANTS 2.1; y is the sub-module's output after ReLU. */
+/* A gate g(x, y); y is the sub-module's output after ReLU. */
 struct gate {
     const char *name;
     int n_matrices; /* D x D products per row */

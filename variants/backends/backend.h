@@ -22,7 +22,7 @@ struct engine;
  * R-1 - min(n, R-1), the future distance -n is row R-1 + min(n, Rf). So Shaw's full table is
  * R = clip+1, Rf = clip; its causal one Rf = 0; Transformer-XL's is R = K, or with clamp_len c
  * R = min(K, c+1). Row index as a function of j: clamp(j + R-1-M-i, 0, R+Rf-1), hence contiguous.
- * VARIANTS section 1; u and w are the papers' u and v. */
+ * u and w are the papers' u and v. */
 struct stride {
     ptrdiff_t batch, row; /* floats */
 };
@@ -47,10 +47,10 @@ struct attn {
 /* Visible (query, key) pairs of one head of one sequence. */
 double attn_pairs(const struct attn *a);
 
-/* Useful FLOP of one forward call, VARIANTS 6.1: masked pairs, exp and softmax not counted. */
+/* Useful FLOP of one forward call: masked pairs, exp and softmax not counted. */
 double attn_flop(const struct attn *a);
 
-/* Compulsory bytes of one forward call, VARIANTS 6.3: q, k, v, o and the tables, once each. */
+/* Compulsory bytes of one forward call: q, k, v, o and the tables, once each. */
 double attn_bytes(const struct attn *a);
 
 /* The same attention for a shorter past or segment: tables are cut to the distances that exist.
@@ -60,7 +60,7 @@ void attn_resize(struct attn *a, int L, int M);
 /* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at). d_q, d_k, d_v have the strides
  * of q, k, v and are written, heads that share a key summed; those of the terms have the shapes and
  * head distances of their terms and are added to, because layers, sequences and heads may share
- * them: rows that no pair used keep what they had. NULL = not wanted. VARIANTS section 5; with
+ * them: rows that no pair used keep what they had. NULL = not wanted. With
  * g = p (dA - delta), the gradient of s, scale g is what reaches every product. */
 struct attn_grad {
     const float *d_o;
@@ -68,7 +68,7 @@ struct attn_grad {
     float *d_u, *d_w, *d_rel_k, *d_rel_v, *d_bias;
 };
 
-/* Useful FLOP of one backward call, VARIANTS 6.2: two products for each one of forward, masked
+/* Useful FLOP of one backward call: two products for each one of forward, masked
  * pairs and the recomputed scores not counted. */
 double attn_grad_flop(const struct attn *a);
 
@@ -130,7 +130,7 @@ struct softmax {
 };
 
 /* y = LN(x + add) (.) weight + bias over the last axis, biased variance, eps inside the root
- * (VARIANTS 0). add may be NULL; y may be x or add. Rows are contiguous. */
+ * add may be NULL; y may be x or add. Rows are contiguous. */
 struct norm {
     float *y;
     const float *x, *add, *weight, *bias;
@@ -149,7 +149,7 @@ struct act {
     int threads;
 };
 
-/* The element-wise half of the gates of VARIANTS 2.1; a and c are pre-activations, b the bias bg.
+/* The element-wise half of the gates; a and c are pre-activations, b the bias bg.
  *   INPUT    sigma(a) x + y                    HIGHWAY  t x + (1-t) y, t = sigma(a + b)
  *   OUTPUT   x + sigma(a - b) y                SIGTANH  x + sigma(a - b) tanh(c)
  *   RESET    sigma(a) x                        UPDATE   (1-z) x + z tanh(c), z = sigma(a - b)
@@ -163,7 +163,7 @@ struct gate_op {
     int threads;
 };
 
-/* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats (VARIANTS 3.1). */
+/* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats. */
 struct nll_op {
     float *nll;
     const float *logits; /* [rows, n] contiguous */
@@ -172,7 +172,7 @@ struct nll_op {
     int threads;
 };
 
-/* ---- gradients of the row operations (VARIANTS 5) -------------------------------------------
+/* ---- gradients of the row operations -------------------------------------------------------
  *
  * Gradients of data are written and may lie where one of the operands lies; NULL where not wanted.
  * Gradients of weights [n] are added to; they are column sums in a fixed order, the same for any

@@ -101,6 +101,7 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
 /* dst [n] += column sums of x [rows, n]. */
 static void add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n)
 {
+    CHECK(dst);
     for (int i = 0; i < rows; i++)
         for (int e = 0; e < n; e++)
             dst[e] += x[i * ld + e];

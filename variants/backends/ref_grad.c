@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge's backward half: VARIANTS 5 as it stands, double accumulators. Data gradients are
+ * The judge's backward half: the equations as they stand, double accumulators. Data gradients are
  * shared out by rows, weight gradients by columns, attention by (sequence, key head); whatever is
  * summed over those is summed afterwards in one order, so results do not depend on threads. */
 #include "ref.h"
@@ -64,9 +64,7 @@ static void norm_grad_row(const struct norm_grad *o, int i)
  * a mean, so it is kept as the sum of two. */
 void norm_grad_ref(const struct norm_grad *o)
 {
-    const bool parallel = o->threads > 1;
-
-#pragma omp parallel for num_threads(parallel ? o->threads : 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++) {
         float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
         double mean, r;
@@ -75,7 +73,7 @@ void norm_grad_ref(const struct norm_grad *o)
         stats[1] = (float)(mean - (double)stats[0]);
         stats[2] = (float)r;
     }
-#pragma omp parallel for num_threads(parallel ? o->threads : 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int e = 0; e < o->n; e++) {
         double weight = 0, bias = 0;
         for (int i = 0; i < o->rows; i++) {
@@ -90,7 +88,7 @@ void norm_grad_ref(const struct norm_grad *o)
         if (o->d_bias)
             o->d_bias[e] = (float)((double)o->d_bias[e] + bias);
     }
-#pragma omp parallel for num_threads(parallel ? o->threads : 1)
+#pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
         norm_grad_row(o, i);
 }
@@ -196,7 +194,7 @@ struct terms {
     double *rel_k, *rel_v, *bias, *u, *w; /* [R+Rf,dh] [R+Rf,dh] [R+Rf] [dh] [dh] */
 };
 
-static size_t table_rows(const struct attn *a) { return (size_t)(a->R + a->Rf); }
+static size_t table_rows(const struct attn *a) { return (size_t)a->R + (size_t)a->Rf; }
 
 static size_t terms_doubles(const struct attn *a)
 {
@@ -339,7 +337,7 @@ static void sum_terms(const struct attn *a, float *dst, ptrdiff_t head, const do
 void ref_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
                   void *scratch)
 {
-    const size_t K = (size_t)(a->M + a->L), rows = table_rows(a), dh = (size_t)a->dh;
+    const size_t K = (size_t)a->M + (size_t)a->L, rows = table_rows(a), dh = (size_t)a->dh;
     double *works = scratch, *all = works + (size_t)g->threads * work_doubles(a);
 
 #pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1)

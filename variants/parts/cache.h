@@ -2,7 +2,7 @@
  *
  * Memory of one layer as a linear buffer with slack: rows of width n per sequence, the remembered
  * rows in front of the new ones, so that attention sees one contiguous list of keys. When the slack
- * is used up the last M rows move to the front: at most one copy per row (DESIGN 4). */
+ * is used up the last M rows move to the front: at most one copy per row. */
 #ifndef CACHE_H
 #define CACHE_H
 
@@ -27,7 +27,7 @@ float *cache_rows(const struct cache *c, int b);
 ptrdiff_t cache_stride(const struct cache *c); /* floats between sequences */
 
 /* The L rows behind the memory become memory; the oldest beyond `keep` are forgotten
- * (VARIANTS 3.2: last keep rows of [m; h]). */
+ * (the last keep rows of [m; h]). */
 void cache_commit(struct cache *c, int L);
 void cache_clear(struct cache *c);
 

@@ -16,10 +16,10 @@ static void relu_params(const struct config *c, const char *prefix, struct param
 
 static double relu_flop(const struct config *c, int rows)
 {
-    return 4.0 * rows * c->D * c->F; /* VARIANTS 6.1 */
+    return 4.0 * rows * c->D * c->F; /* two products */
 }
 
-/* FFN(x) = W_2 relu(W_1 x + b_1) + b_2, VARIANTS 2 */
+/* FFN(x) = W_2 relu(W_1 x + b_1) + b_2 */
 static void relu_forward(const struct engine *g, const struct config *c, const struct param *w,
                          float *y, const float *x, int rows, float *hidden, const float **bias)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gates of GTrXL, g(x, y): x is the stream, y the sub-module's output after its ReLU
- * (VARIANTS 2.1). Matrices are [D,D] without bias; bg is the only bias. */
+ * The gates of GTrXL, g(x, y): x is the stream, y the sub-module's output after its ReLU.
+ * Matrices are [D,D] without bias; bg is the only bias. */
 #include "gate.h"
 
 void gate_project(const struct engine *g, const struct config *c, const struct param *w, float *dst,

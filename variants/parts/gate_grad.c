@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of the gates (VARIANTS 5). Forward's pre-activations are replaced by their gradients, e
+ * Backward of the gates. Forward's pre-activations are replaced by their gradients, e
  * there, in place; what remains are products with the weights. */
 #include "gate.h"
 #include "linear.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of a linear map y = x W^T + bias (VARIANTS 5), shared by every part that has one. Rows
+ * Backward of a linear map y = x W^T + bias, shared by every part that has one. Rows
  * are contiguous; weights' gradients are added to. */
 #ifndef LINEAR_H
 #define LINEAR_H

@@ -3,7 +3,7 @@
  * How tokens of past reach a layer. */
 #include "parts.h"
 
-/* Each layer caches its inputs for the last mem_len tokens (VARIANTS 3.2), or at evaluation the
+/* Each layer caches its inputs for the last mem_len tokens, or at evaluation the
  * keys and values projected from them, which is exact because relative codes do not live in k. */
 const struct mem mem_segment = {.name = "segment", .recurrent = true};
 

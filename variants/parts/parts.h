@@ -12,7 +12,7 @@ extern const struct gate gate_gru, gate_input, gate_output, gate_highway, gate_s
 extern const struct ffn ffn_relu;
 extern const struct mem mem_segment, mem_none;
 
-/* Sinusoid code of one position into row [D], D even (VARIANTS 1.3): frequencies
+/* Sinusoid code of one position into row [D], D even: frequencies
  * w_f = 10000^(-2f/D), angles in double because a float angle at distance 4000 is off by 2e-4. */
 void sinusoid_row(float *row, int D, int position, enum sinusoid order);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shaw's relative position representations (VARIANTS 1.2): the learned tables are the tables of
+ * Shaw's relative position representations: the learned tables are the tables of
  * `struct attn` as they stand. rel_rows = clip+1 is the causal table, 2*clip+1 the full one whose
  * last `clip` rows are future distances. Either table may be missing; both may be per head. */
 #include "parts.h"

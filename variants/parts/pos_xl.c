@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transformer-XL's relative positions (VARIANTS 1.3): the key table of head h holds
+ * Transformer-XL's relative positions: the key table of head h holds
  * rho_h[n] = rows h*dh.. of W_r times R[n], the sinusoid code of distance n. With clamp_len c the
  * distances beyond c share R[c], so the table ends there: the clipping of `struct attn`. */
 #include "parts.h"
@@ -86,7 +86,7 @@ static void xl_lower(const struct engine *g, const struct config *c, const struc
 
 static double xl_lower_flop(const struct config *c, int K)
 {
-    return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R, VARIANTS 6.1 */
+    return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R */
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
