@@ -34,46 +34,6 @@ Test(peak, multiply_adds_reach_their_fixed_point)
     }
 }
 
-/* Best of many short blocks, in work per ns. */
-static double best(double work, double (*block)(uint64_t n), uint64_t n)
-{
-    double most = 0;
-
-    for (int i = 0; i < 100; i++) {
-        const int64_t start = clock_wall_ns();
-        block(n);
-        most = fmax(most, work / (double)(clock_wall_ns() - start));
-    }
-    return most;
-}
-
-/* n x 8 dependent additions: a cycle each on every x86-64. */
-static double cycles(uint64_t n)
-{
-    uint64_t x = 0;
-
-    for (; n > 0; n--)
-        __asm__ volatile("add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\t"
-                         "add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0"
-                         : "+r"(x));
-    return (double)x;
-}
-
-/* A compiler that folds one of the fourteen chains away would report 7.7 % too much. Vector units
- * start at most two multiply-adds per cycle. */
-Test(peak, no_more_than_two_multiply_adds_per_cycle, .timeout = 60)
-{
-    const double n = 20000;
-
-    for (enum isa isa = 0; isa <= cpu_isa(); isa++) {
-        const double lanes = isa == ISA_BASE ? 4 : isa == ISA_AVX2 ? 8 : 16;
-        const double ghz = best(8 * n, cycles, (uint64_t)n);
-        const double gflops = best(loops_of[isa]->flop * n, loops_of[isa]->fma, (uint64_t)n);
-        const double per_cycle = gflops / ghz / (2 * lanes);
-        cr_expect_lt(per_cycle, 2.07, "%s: %.2f vectors per cycle", isa_name[isa], per_cycle);
-    }
-}
-
 Test(peak, reads_every_word_and_no_other)
 {
     const size_t bytes = 4 * PEAK_READ_STEP, words = bytes / sizeof(uint64_t);
@@ -125,8 +85,6 @@ Test(peak, in_process, .timeout = 120)
     expect_plausible(&p, n, cpu_isa());
     cr_expect_eq(topo_where(t), cpus[0]);
     cr_expect_eq(p.l3 > 0, f.l3_bytes > 0);
-    if (f.l1d_bytes)
-        cr_expect_gt(p.l1, p.dram, "%g from L1, %g from memory", p.l1, p.dram);
     topo_close(t);
 }
 
