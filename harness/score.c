@@ -150,17 +150,14 @@ static void interval(struct score *r, const double *sum, const int *n, size_t se
     r->nll_high = r->nll + half;
 }
 
-/* Nats that the true source pays for the n tokens behind `at`. What the model can see of the past
- * is bounded from above, so that the floor is one: recomputing, the window; with memory M per
- * layer, M more per layer, and up to a segment on the way. */
+/* Nats that the true source pays for the n tokens behind `at`. */
 static double source_segment(const struct stream *t, size_t at, int n)
 {
-    const size_t M = (size_t)t->M, L = (size_t)t->L, N = (size_t)t->lm.c.N;
-    const size_t past = t->kind == MEM_RECOMPUTE || M == 0 ? M : N * M + (N - 1) * (L - 1);
     double sum = 0;
 
     for (int i = 0; i < n; i++) {
-        const size_t target = at + (size_t)i + 1, reach = past + (size_t)i + 1;
+        const size_t target = at + (size_t)i + 1;
+        const size_t reach = source_reach(t->kind == MEM_RECOMPUTE, t->lm.c.N, t->M, t->L, i);
         sum +=
             source_nll(&t->corpus.source, t->corpus.bytes, target, reach < target ? reach : target);
     }

@@ -67,6 +67,14 @@ void source_fill(const struct source *s, enum split split, uint8_t *symbols, siz
     }
 }
 
+size_t source_reach(bool recompute, int N, int M, int L, int i)
+{
+    const size_t n = (size_t)N, m = (size_t)M, l = (size_t)L;
+    const size_t past = recompute || M == 0 ? m : n * m + (n - 1) * (l - 1);
+
+    return past + (size_t)i + 1;
+}
+
 double source_nll(const struct source *s, const uint8_t *symbols, size_t at, size_t reach)
 {
     const double other = (1 - s->p) / s->alphabet;

@@ -30,6 +30,11 @@ enum status source_parse(struct source *s, const char *text, struct err *e);
 /* The first n symbols of a split. */
 void source_fill(const struct source *s, enum split split, uint8_t *symbols, size_t n);
 
+/* At most so many symbols can be seen in front of the target of position i of a segment: the window
+ * where the past is recomputed; with memory of M states in each of N layers, M more per layer, and
+ * up to a segment of L on the way. An upper bound, so that what follows from it is a floor. */
+size_t source_reach(bool recompute, int N, int M, int L, int i);
+
 /* Nats that the true source pays for symbols[at], when a model sees `reach` symbols before it. */
 double source_nll(const struct source *s, const uint8_t *symbols, size_t at, size_t reach);
 

@@ -211,15 +211,14 @@ struct step_report trainer_step(struct trainer *t, double progress)
 
 /* ---- validation --------------------------------------------------------------------------- */
 
-/* As source_segment of score.c, for a whole text: what the model can see is bounded from above. */
+/* Mean nats that the true source pays for the validation text. */
 static double source_floor(const struct trainer *t, size_t tokens)
 {
-    const size_t M = (size_t)t->M, L = (size_t)t->L, N = (size_t)t->lm.c.N;
-    const size_t past = M ? N * M + (N - 1) * (L - 1) : 0;
     double sum = 0;
 
     for (size_t at = 0; at < tokens; at++) {
-        const size_t reach = past + at % L + 1;
+        const int i = (int)(at % (size_t)t->L);
+        const size_t reach = source_reach(false, t->lm.c.N, t->M, t->L, i);
         sum += source_nll(&t->valid_corpus.source, t->valid.at, at + 1,
                           reach < at + 1 ? reach : at + 1);
     }

@@ -2,7 +2,6 @@
  *
  * The peak loops do the work that they are credited with, and the answer crosses a process border
  * unharmed. How fast this machine is, no test knows; what it cannot exceed, one does. */
-#include "../harness/clock.h"
 #include "../harness/peak.h"
 
 #include <criterion/criterion.h>

@@ -71,6 +71,14 @@ Test(source, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_expect_float_eq(source_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
 }
 
+Test(source, reach_is_an_upper_bound)
+{
+    cr_expect_eq(source_reach(true, 3, 10, 4, 2), 13, "the window alone");
+    cr_expect_eq(source_reach(false, 3, 0, 4, 2), 3, "no memory: the segment so far");
+    cr_expect_eq(source_reach(false, 1, 10, 4, 2), 13, "one layer: memory and segment");
+    cr_expect_eq(source_reach(false, 3, 10, 4, 0), 3 * 10 + 2 * 3 + 1);
+}
+
 Test(source, a_corpus_can_be_generated)
 {
     struct corpus c;
