@@ -88,8 +88,10 @@ static enum status fill_abreast(struct sheet *s, const struct comparisons *c, co
 {
     char text[NAMES_ABREAST + 1][TEXT];
     bool *done = calloc((size_t)c->n + 1, sizeof(*done));
-    enum status st = done ? OK : fail(e, E_NOMEM, "no memory for %d rows", c->n);
+    enum status st = OK;
 
+    if (!done)
+        return fail(e, E_NOMEM, "no memory for %d rows", c->n);
     for (int i = 0; i < c->n && st == OK; i++) {
         const char *row[NAMES_ABREAST + 2] = {c->v[i].label, text[0]};
         if (done[i])

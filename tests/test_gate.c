@@ -306,6 +306,9 @@ Test(gate, counts_repeat_exactly)
 
     if (SANITIZED)
         cr_skip_test("valgrind cannot run a program that has its own checker");
+#ifdef __clang__
+    cr_skip_test("callgrind 3.19 collects nothing in a program that clang 14 built");
+#endif
     if (count_ready(&e) != OK)
         cr_skip_test("%s", e.msg);
     struct ran r = run_shell(
