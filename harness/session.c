@@ -114,7 +114,7 @@ static enum status create_dir(struct session *s, const char *started, time_t now
 
     if (st != OK)
         return st;
-    if (note)
+    if (note && !o->quiet)
         show_note(&s->show, "note: %s", note);
     st = rundir_create(&s->dir, o->out, build_commit, now, raw, e);
     if (st != OK)
