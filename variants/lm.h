@@ -10,9 +10,9 @@
 struct lm {
     struct config c;
     struct params params;
-    int at_embed, at_model, at_first_block, at_final_ln, at_out, at_out_bias; /* -1 = none */
-    struct block *blocks;                                                     /* [N] */
-    int *at_block;                                                            /* [N] */
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias; /* -1 = none */
+    struct block *blocks;                                     /* [N] */
+    int *at_block;                                            /* [N] */
     struct work work;
     enum mem_kind kind;
     struct extent max;
