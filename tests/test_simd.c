@@ -180,12 +180,24 @@ ParameterizedTest(struct who *w, simd, attention, .timeout = 300)
 ParameterizedTestParameters(simd, long_attention) { return all_but_ref(); }
 ParameterizedTest(struct who *w, simd, long_attention, .timeout = 300)
 {
-    static const struct shape shapes[] = {{1, 2, 1, 135, 0, 16},
-                                          {1, 2, 1, 9, 800, 80},
-                                          {1, 1, 1, 70, 600, 33},
-                                          {2, 2, 2, 64, 256, 256},
-                                          {1, 2, 2, 3, 1100, 64}};
+    static const struct shape shapes[] = {{1, 2, 1, 135, 0, 16},  {1, 2, 1, 9, 800, 80},
+                                          {1, 1, 1, 70, 600, 33}, {2, 2, 2, 64, 256, 256},
+                                          {1, 2, 2, 3, 1100, 64}, {1, 72, 72, 4, 3, 8}};
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
+    const struct engine ref = open_engine("ref", 1);
+
+    for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
+            check_attn(&g, &ref, &shapes[s], t);
+}
+
+/* Few queries with more threads than heads: threads share the keys. */
+ParameterizedTestParameters(simd, threads_share_keys) { return all_but_ref(); }
+ParameterizedTest(struct who *w, simd, threads_share_keys, .timeout = 300)
+{
+    static const struct shape shapes[] = {
+        {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8}};
+    const struct engine g = open_engine(backends[w->backend]->name, 4 + w->threads);
     const struct engine ref = open_engine("ref", 1);
 
     for (size_t s = 0; s < ARRAY_LEN(shapes); s++)

@@ -253,9 +253,10 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
 static struct attn_need fused_need(const struct attn *a, int threads)
 {
     const struct fused f = layout(a, NULL);
+    const size_t many = f.floats * sizeof(float) + (size_t)threads * sizeof(struct work);
+    const size_t few = (size_t)threads * few_room(a) * sizeof(struct few_row);
 
-    return (struct attn_need){.scratch_bytes =
-                                  f.floats * sizeof(float) + (size_t)threads * sizeof(struct work)};
+    return (struct attn_need){.scratch_bytes = few > many ? few : many};
 }
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)

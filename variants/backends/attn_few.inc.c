@@ -195,34 +195,97 @@ static void few_finish(const struct attn *a, const struct few_row *w, int b, int
             w->sum == 0.0f ? -INFINITY : LN2 * w->top + logf(w->sum);
 }
 
-/* All queries of heads [h0, h1) in sequence b; `rows` has room for L of each. */
-static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0, int h1)
+/* All queries of heads [h0, h1) in sequence b against keys [lo, hi); `rows` has room for L of
+ * each. */
+static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0, int h1, int lo,
+                      int hi)
 {
-    const int K = a->M + a->L, L = a->L, lo = a->window ? max_int(0, a->M - a->window + 1) : 0;
+    const int L = a->L, n = (h1 - h0) * L;
 
-    for (int t = 0; t < (h1 - h0) * L; t++)
+    for (int t = 0; t < n; t++)
         few_start(a, &rows[t], b, h0 + t / L, t % L);
-    for (int j = lo; j < K; j += FEW_KEYS)
-        for (int t = 0; t < (h1 - h0) * L; t++)
-            few_step(a, &rows[t], b, h0 + t / L, t % L, j, min_int(FEW_KEYS, K - j));
-    for (int t = 0; t < (h1 - h0) * L; t++)
-        few_finish(a, &rows[t], b, h0 + t / L, t % L);
+    for (int j = lo; j < hi; j += FEW_KEYS)
+        for (int t = 0; t < n; t++)
+            few_step(a, &rows[t], b, h0 + t / L, t % L, j, min_int(FEW_KEYS, hi - j));
 }
 
-/* Heads are shared out so that every thread has some. */
+/* Make w the row that has seen the keys of both. */
+static void few_join(struct few_row *w, const struct few_row *other, int d)
+{
+    const vf top = vmax(v1(w->top), v1(other->top));
+    const vf mine = vexp2(vsub(v1(w->top), top)), theirs = vexp2(vsub(v1(other->top), top));
+
+    for (int e = 0; e < d; e += VL)
+        vst(w->o + e, vfma(vld(other->o + e), theirs, vmul(vld(w->o + e), mine)));
+    vst_n(&w->sum, 1, vfma(v1(other->sum), theirs, vmul(v1(w->sum), mine)));
+    vst_n(&w->top, 1, top);
+}
+
+/* Rows that each thread needs room for. */
+static size_t few_room(const struct attn *a) { return (size_t)a->H * (size_t)min_int(a->L, FEW); }
+
+/* A call's items: sequences x shares of the heads, so that every thread has one, and where there
+ * are more threads than heads x parts of the keys. A part gives a partial softmax, joined
+ * afterwards: then there is at most an item a thread, and its number is that of its rows. */
+struct few_items {
+    int shares, parts, n;
+    int lo, hi; /* keys that any query sees */
+};
+
+static struct few_items few_items_of(const struct attn *a, int threads)
+{
+    const int shares = clamp_int((threads + a->B - 1) / a->B, 1, a->H);
+    const int lo = a->window ? max_int(0, a->M - a->window + 1) : 0, hi = a->M + a->L;
+    const int blocks = (hi - lo + FEW_KEYS - 1) / FEW_KEYS;
+    const int parts = clamp_int(threads / (a->B * shares), 1, max_int(1, blocks));
+
+    return (struct few_items){shares, parts, a->B * shares * parts, lo, hi};
+}
+
+static void few_item(const struct attn *a, const struct few_items *n, struct few_row *rows, int t)
+{
+    const int part = t % n->parts, share = t / n->parts % n->shares, b = t / n->parts / n->shares;
+    const int h0 = a->H * share / n->shares, h1 = a->H * (share + 1) / n->shares;
+    const int blocks = (n->hi - n->lo + FEW_KEYS - 1) / FEW_KEYS;
+    const int from = n->lo + blocks * part / n->parts * FEW_KEYS;
+    const int to = min_int(n->hi, n->lo + blocks * (part + 1) / n->parts * FEW_KEYS);
+
+    few_heads(a, rows, b, h0, h1, from, to);
+    for (int x = 0; n->parts == 1 && x < (h1 - h0) * a->L; x++)
+        few_finish(a, &rows[x], b, h0 + x / a->L, x % a->L);
+}
+
+/* Heads are shares of one here: the parts of sequence b's head h. */
+static void few_join_parts(const struct attn *a, const struct few_items *n, struct few_row *rows,
+                           int b, int h)
+{
+    const ptrdiff_t room = (ptrdiff_t)few_room(a);
+    struct few_row *first = rows + ((ptrdiff_t)b * a->H + h) * n->parts * room;
+
+    for (int i = 0; i < a->L; i++) {
+        for (int part = 1; part < n->parts; part++)
+            few_join(first + i, first + part * room + i, a->dh);
+        few_finish(a, first + i, b, h, i);
+    }
+}
+
 static void few_forward(const struct attn *a, int threads, struct few_row *rows)
 {
-    const int shares = clamp_int((threads + a->B - 1) / a->B, 1, a->H), items = a->B * shares;
+    const ptrdiff_t room = (ptrdiff_t)few_room(a);
+    const struct few_items n = few_items_of(a, threads);
 
     if (threads <= 1) {
-        for (int b = 0; b < a->B; b++)
-            few_heads(a, rows, b, 0, a->H);
+        for (int t = 0; t < n.n; t++)
+            few_item(a, &n, rows, t);
         return;
     }
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int t = 0; t < items; t++) {
-        const int x = t % shares;
-        few_heads(a, rows + (ptrdiff_t)omp_get_thread_num() * a->H * a->L, t / shares,
-                  a->H * x / shares, a->H * (x + 1) / shares);
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (int t = 0; t < n.n; t++)
+            few_item(a, &n, rows + (n.parts > 1 ? t : omp_get_thread_num()) * room, t);
+#pragma omp for schedule(static, 1)
+        for (int t = 0; t < (n.parts > 1 ? a->B * a->H : 0); t++)
+            few_join_parts(a, &n, rows, t / a->H, t % a->H);
     }
 }
