@@ -101,46 +101,65 @@ static void add_future_values(const struct item *t, int g, int r, int n)
     }
 }
 
-/* One group of rows against keys [j, j+n), n <= KEYS, j a multiple of VL; fresh: its first. */
-static void step(const struct item *t, int g, bool fresh, int j, int n)
+/* Table row of key j for query i of the item. */
+static int table_row(const struct item *t, int i, int j) { return j + t->f->row0 - (t->i0 + i); }
+
+/* w->s = the scores of one group against keys [j, j+n), n <= KEYS, j a multiple of VL, `hidden`
+ * where a query does not see a key. seen[x]: keys that tile x sees, at most. */
+static void group_scores(const struct item *t, int g, int j, int n, vf hidden, int seen[TILES])
 {
     const struct attn *a = t->f->a;
-    struct work *w = t->w;
-    const int vectors = (n + VL - 1) / VL, i = t->i0 + g;
-    const int r = j + t->f->row0 - i; /* table row of the first key and query */
+    const int vectors = (n + VL - 1) / VL, r = table_row(t, g, j);
     const float *start = t->bias ? t->bias + (r - t->f->bias_lo) : NULL;
     ptrdiff_t start_row = -1;
-    float alpha[VL];
-    int seen[TILES]; /* keys that each tile sees, at most */
+    float(*s)[LD] = t->w->s;
 
     for (int x = 0; x < TILES; x++)
-        seen[x] = a->causal ? clamp_int(a->M + i + (x + 1) * TILE_ROWS - j, 0, n) : n;
+        seen[x] = a->causal ? clamp_int(a->M + t->i0 + g + (x + 1) * TILE_ROWS - j, 0, n) : n;
     if (t->rel_k && (r + n > 1 || !t->f->far_shared)) {
         make_band(t, g, r - (ROWS - 1), vectors * VL + ROWS - 1);
-        start = w->band[0] + VL + ROWS - 1;
+        start = t->w->band[0] + VL + ROWS - 1;
         start_row = LD - 1;
     }
-    scores(w->s[0] + VL, w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, seen, start,
+    scores(s[0] + VL, t->w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, seen, start,
            start_row);
     for (int m = 0; m < ROWS; m++) {
-        const int own = a->M + i + m; /* the query's own key */
+        const int own = a->M + t->i0 + g + m; /* the query's own key */
         const int lo = a->window ? clamp_int(own - a->window + 1 - j, 0, vectors * VL) : 0;
         const int hi = a->causal ? min_int(own + 1 - j, n) : n;
         if (lo > 0 || hi < vectors * VL)
-            hide(w->s[m] + VL, lo, hi, vectors);
+            fill_outside(s[m] + VL, lo, hi, vectors, hidden);
     }
-    soften(w, g, vectors, fresh, alpha);
+}
+
+/* w->o += w->s . rel_v for group g and keys [j, j+n); the vectors around s are 0. */
+static void add_positions(const struct item *t, int g, int j, int n)
+{
+    const int r = table_row(t, g, j);
+    const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
+    const int to = min_int(r + n, t->f->n_rel);
+    int rows[TILES];
+
+    for (int x = 0; x < TILES; x++)
+        rows[x] = to - from;
+    if (from < to)
+        add_relative_values(t->w->o[g], t->w->s[0] + VL + from - r, from, rows, &t->rel_v);
+    if (!t->f->a->causal)
+        add_future_values(t, g, r, n);
+}
+
+/* One group of rows against keys [j, j+n); fresh: its first. */
+static void step(const struct item *t, int g, bool fresh, int j, int n)
+{
+    struct work *w = t->w;
+    float alpha[VL];
+    int seen[TILES];
+
+    group_scores(t, g, j, n, v1(-INFINITY), seen);
+    soften(w, g, (n + VL - 1) / VL, fresh, alpha);
     add_values(fresh, w->o[g], alpha, w->s[0] + VL, j, seen, &t->v);
-    if (a->rel_v) {
-        const int from = max_int(r - (ROWS - 1), t->f->far_shared ? 1 : 0);
-        const int to = min_int(r + n, t->f->n_rel);
-        for (int x = 0; x < TILES; x++)
-            seen[x] = to - from;
-        if (from < to)
-            add_relative_values(w->o[g], w->s[0] + VL + from - r, from, seen, &t->rel_v);
-        if (!a->causal)
-            add_future_values(t, g, r, n);
-    }
+    if (t->rel_v.at)
+        add_positions(t, g, j, n);
 }
 
 /* Keys that any of the queries [i, i+n) sees: [*lo, *hi). */
@@ -205,22 +224,19 @@ static void run_item(const struct item *t)
         }
 }
 
-/* Item t of the call on a worker's own space, in an order that hands out the longest rows first. */
-static void run(const struct fused *f, int worker, int t)
+/* Queries from i0 on of head h in sequence b. */
+static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0)
 {
     const struct attn *a = f->a;
-    const int heads = a->B * a->H, blocks = (a->L + QUERIES - 1) / QUERIES;
-    const int b = t % heads / a->H, h = t % heads % a->H, i0 = (blocks - 1 - t / heads) * QUERIES;
-    const int kv = h / (a->H / a->Hkv);
-    struct work *w = f->work + worker;
-    const int vectors = f->d_pad / VL;
+    const int kv = h / (a->H / a->Hkv), vectors = f->d_pad / VL;
     const struct values packed = {
         .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
     const struct values in_place = {.at = a->v + b * a->v_at.batch + kv * a->dh,
                                     .step = a->v_at.row,
                                     .rows = f->K,
                                     .vectors = vectors};
-    const struct item item = {
+
+    return (struct item){
         .f = f,
         .w = w,
         .b = b,
@@ -236,6 +252,16 @@ static void run(const struct fused *f, int worker, int t)
         .bias = a->bias ? f->bias + h * f->bias_head : NULL,
         .q2 = a->rel_k && a->u != a->w ? w->qw : w->qu,
     };
+}
+
+/* Item t of the call on a worker's own space, in an order that hands out the longest rows first. */
+static void run(const struct fused *f, int worker, int t)
+{
+    const int heads = f->a->B * f->a->H, blocks = (f->a->L + QUERIES - 1) / QUERIES;
+    const int i0 = (blocks - 1 - t / heads) * QUERIES;
+    const struct item item =
+        item_of(f, f->work + worker, t % heads / f->a->H, t % heads % f->a->H, i0);
+
     run_item(&item);
 }
 

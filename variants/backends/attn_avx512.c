@@ -3,7 +3,8 @@
  * Fused attention of attn.inc.c compiled for AVX-512. */
 #define VEC_AVX512
 #include "attn.inc.c"
-#include "composed.h"
+
+#include "attn_grad.inc.c"
 #include "simd.h"
 
 const struct attn_impl attn_fused_avx512 = {
@@ -11,7 +12,6 @@ const struct attn_impl attn_fused_avx512 = {
     .accepts = fused_accepts,
     .need = fused_need,
     .forward = fused_forward,
-    .backward_by = "composed",
-    .need_backward = composed_need_backward,
-    .backward = composed_backward,
+    .need_backward = fused_need_backward,
+    .backward = fused_backward,
 };

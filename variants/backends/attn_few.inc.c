@@ -143,8 +143,8 @@ static void few_step(const struct attn *a, struct few_row *w, int b, int h, int 
     }
     for (int x = 0; a->bias && x < n; x++)
         s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(r + x, 0, n_rel - 1)];
-    hide(s, a->window ? clamp_int(own - a->window + 1 - j, 0, n) : 0,
-         a->causal ? min_int(own + 1 - j, n) : n, vectors);
+    fill_outside(s, a->window ? clamp_int(own - a->window + 1 - j, 0, n) : 0,
+                 a->causal ? min_int(own + 1 - j, n) : n, vectors, v1(-INFINITY));
 
     vf block_top = vld(s), sum = v0();
     for (int x = VL; x < n; x += VL)

@@ -101,15 +101,13 @@ static void scores(float *s, const float *q, int d, const float *panels, int vec
 
 /* ---- softmax ------------------------------------------------------------------------------ */
 
-/* Row r sees columns [lo, hi) of `vectors` vectors; the others become -inf. */
-static void hide(float *s, int lo, int hi, int vectors)
+/* Columns of `vectors` vectors outside [lo, hi) become x. */
+VEC_INLINE void fill_outside(float *s, int lo, int hi, int vectors, vf x)
 {
-    const vf never = v1(-INFINITY);
-
-    for (int x = 0; x < lo; x += VL)
-        vst_upto(s + x, lo - x, never);
-    for (int x = max_int(hi, 0); x < vectors * VL; x += VL)
-        vst(s + x, never);
+    for (int at = 0; at < lo; at += VL)
+        vst_upto(s + at, lo - at, x);
+    for (int at = max_int(hi, 0); at < vectors * VL; at += VL)
+        vst(s + at, x);
 }
 
 /* s = 2^(s - top) for one group, with top and sum brought up to date (or begun, when fresh);
