@@ -22,22 +22,21 @@
 
 /* ---- one work item ------------------------------------------------------------------------ */
 
-/* Rows [i0, i0+n) of head h in sequence b; q2 is w->qu, or w->qw where they differ. */
+/* Rows [i0, i0+n) of head h in sequence b. */
 struct item {
     const struct fused *f;
     struct work *w;
     int b, h, i0, n;
     const float *k, *rel_k, *bias; /* this head's, packed; NULL = none */
     struct values v, rel_v;
-    float (*q2)[HEAD_LD];
+    struct queries qu, qw; /* q + u and q + w: the operand itself, or w->qu, w->qw */
 };
 
-/* dst = (q + bias) scale log2 e for the queries of group g. Rows behind the last query are finite;
- * nobody reads what comes of them. */
+/* dst = q + bias for the queries of group g. Rows behind the last query are finite; nobody reads
+ * what comes of them. */
 static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], const float *bias)
 {
     const struct attn *a = t->f->a;
-    const vf factor = v1(a->scale * LOG2E);
 
     for (int i = g; i < g + ROWS; i++) {
         const float *q = a->q + t->b * a->q_at.batch + (t->i0 + i) * a->q_at.row + t->h * a->dh;
@@ -47,9 +46,23 @@ static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], con
                 x = vld_upto(q + e, a->dh - e, v0());
             if (bias)
                 x = vadd(x, vld_upto(bias + t->h * a->dh + e, a->dh - e, v0()));
-            vst(dst[i] + e, vmul(x, factor));
+            vst(dst[i] + e, x);
         }
     }
+}
+
+/* Bring group g's queries to where the item expects them. */
+static void fetch_queries(const struct item *t, int g)
+{
+    if (t->qu.at == t->w->qu[0])
+        load_queries(t, g, t->w->qu, t->f->a->u);
+    if (t->qw.at == t->w->qw[0])
+        load_queries(t, g, t->w->qw, t->f->a->w);
+}
+
+static struct queries group_of(struct queries q, int g)
+{
+    return (struct queries){q.at + g * q.ld, q.ld};
 }
 
 /* The band of group g for table rows [r, r + n): element r + x of query m goes to column VL + x of
@@ -70,7 +83,7 @@ static void make_band(const struct item *t, int g, int r, int n)
             vst(band + m * LD + x, bias ? vld(bias - VL + x) : v0());
     for (int x = 0; x < TILES; x++)
         every[x] = vectors * VL;
-    scores(band + at, t->q2[g], d, t->rel_k + (ptrdiff_t)first * d, vectors, every,
+    scores(band + at, group_of(t->qw, g), d, t->rel_k + (ptrdiff_t)first * d, vectors, every,
            bias ? bias + (first - r) : NULL, 0);
     if (t->f->a->causal || r + n <= n_rel)
         return;
@@ -121,7 +134,7 @@ static void group_scores(const struct item *t, int g, int j, int n, vf hidden, i
         start = t->w->band[0] + VL + ROWS - 1;
         start_row = LD - 1;
     }
-    scores(s[0] + VL, t->w->qu[g], a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, seen, start,
+    scores(s[0] + VL, group_of(t->qu, g), a->dh, t->k + (ptrdiff_t)j * a->dh, vectors, seen, start,
            start_row);
     for (int m = 0; m < ROWS; m++) {
         const int own = a->M + t->i0 + g + m; /* the query's own key */
@@ -191,9 +204,9 @@ static void finish(const struct item *t, int g)
             continue;
         float far = 0.0f; /* what every score of the row was shifted by */
         for (int e = 0; far_k && e < a->dh; e++)
-            far += t->q2[i][e] * far_k[e];
+            far += t->qw.at[i * t->qw.ld + e] * far_k[e];
         a->lse[((ptrdiff_t)t->b * a->H + t->h) * a->L + t->i0 + i] =
-            sum == 0.0f ? -INFINITY : LN2 * (far + t->w->top[i]) + logf(sum);
+            sum == 0.0f ? -INFINITY : LN2 * (far * t->f->factor + t->w->top[i]) + logf(sum);
     }
 }
 
@@ -214,9 +227,7 @@ static void run_item(const struct item *t)
             if (first >= last)
                 continue;
             if (first <= from) {
-                load_queries(t, g, w->qu, a->u);
-                if (t->q2 == w->qw)
-                    load_queries(t, g, w->qw, a->w);
+                fetch_queries(t, g);
             }
             step(t, g, first <= from, first, last - first);
             if (last == to)
@@ -224,10 +235,17 @@ static void run_item(const struct item *t)
         }
 }
 
-/* Queries from i0 on of head h in sequence b. */
-static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0)
+/* Queries from i0 on of head h in sequence b. Unless `copy`, they are read where they are if there
+ * is nothing to add and the groups are whole. */
+static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0, bool copy)
 {
     const struct attn *a = f->a;
+    const int n = min_int(QUERIES, a->L - i0);
+    const float *q = a->q + b * a->q_at.batch + i0 * a->q_at.row + h * a->dh;
+    const struct queries there = {q, a->q_at.row};
+    const struct queries qu = {w->qu[0], HEAD_LD}, qw = {w->qw[0], HEAD_LD};
+    const bool copy_u = copy || a->u || n % ROWS, copy_w = copy || a->w || n % ROWS;
+    const bool same = !a->rel_k || a->u == a->w;
     const int kv = h / (a->H / a->Hkv), vectors = f->d_pad / VL;
     const struct values packed = {
         .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
@@ -242,7 +260,9 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
         .b = b,
         .h = h,
         .i0 = i0,
-        .n = min_int(QUERIES, a->L - i0),
+        .n = n,
+        .qu = copy_u ? qu : there,
+        .qw = same ? (copy_u ? qu : there) : (copy_w ? qw : there),
         .k = f->k + ((ptrdiff_t)b * a->Hkv + kv) * f->k_head,
         .v = values_in_place(a) ? in_place : packed,
         .rel_k = a->rel_k ? f->rel_k + h * f->rel_k_head : NULL,
@@ -250,7 +270,6 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
                   .rows = f->n_rel,
                   .vectors = vectors},
         .bias = a->bias ? f->bias + h * f->bias_head : NULL,
-        .q2 = a->rel_k && a->u != a->w ? w->qw : w->qu,
     };
 }
 
@@ -260,7 +279,7 @@ static void run(const struct fused *f, int worker, int t)
     const int heads = f->a->B * f->a->H, blocks = (f->a->L + QUERIES - 1) / QUERIES;
     const int i0 = (blocks - 1 - t / heads) * QUERIES;
     const struct item item =
-        item_of(f, f->work + worker, t % heads / f->a->H, t % heads % f->a->H, i0);
+        item_of(f, f->work + worker, t % heads / f->a->H, t % heads % f->a->H, i0, false);
 
     run_item(&item);
 }

@@ -11,9 +11,9 @@
  * and values changed places, so a second `struct fused` with the operands swapped does both. The
  * other products run along the queries and sum into a thread's own rows.
  *
- * Factors: queries carry scale log2 e and dO carries ln 2, so that G has ln 2 and the products with
- * queries come out right; what else is missing is multiplied when results are stored. Far rows are
- * subtracted as in forward: G sums to 0 along a row, so dQ does not see them either.
+ * Factors: packed keys carry scale log2 e and packed values ln 2, so G has ln 2, and what its
+ * products lack is scale log2 e, multiplied when results are stored. Far rows are subtracted as in
+ * forward: G sums to 0 along a row, so dQ does not see them either.
  *
  * An item is a (sequence, key head), whose queries one thread takes in order, so results do not
  * depend on the number of threads. The terms' gradients are kept per (sequence, head) and summed in
@@ -24,8 +24,8 @@
 #include <string.h>
 
 struct grad_work {
-    struct work x;                                     /* the forward's; x.o gathers G k */
-    struct work y;                                     /* swapped; y.o gathers G rel_k */
+    struct work x; /* the forward's; x.o gathers G k */
+    struct work y; /* swapped: y.qu is dO; y.o gathers G rel_k */
     _Alignas(64) float p[QUERIES][LD], g[QUERIES][LD]; /* of a block of keys, VL floats in */
     _Alignas(64) float lse[QUERIES], delta[QUERIES];   /* as the shifted tables have them */
 };
@@ -58,7 +58,7 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     s.rel_k = a->rel_v;
     s.rel_v = a->rel_k;
     s.u = s.w = s.bias = NULL;
-    s.scale = LN2 * LN2; /* times log2 e: ln 2 */
+    s.scale = LN2 * LN2; /* the packed values' factor is that times log2 e: ln 2 */
     return s;
 }
 
@@ -107,10 +107,8 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
     const bool far_k = x->f->far_shared && a->rel_k, far_v = x->f->far_shared && a->rel_v;
     const ptrdiff_t table = x->h * a->rel_head;
 
-    load_queries(x, g, w->x.qu, a->u);
-    if (x->q2 == w->x.qw)
-        load_queries(x, g, w->x.qw, a->w);
-    load_queries(y, g, w->y.qu, NULL);
+    fetch_queries(x, g);
+    fetch_queries(y, g);
     for (int i = g; i < g + ROWS; i++) {
         const bool real = i < x->n;
         const size_t row = ((size_t)x->b * (size_t)a->H + (size_t)x->h) * (size_t)a->L;
@@ -124,13 +122,14 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
             if (far_v)
                 seen = vsub(seen, vld_upto(a->rel_v + table + e, left, v0()));
             if (far_k)
-                far = vfma(vld(x->q2[i] + e), vld_upto(a->rel_k + table + e, left, v0()), far);
+                far = vfma(vld(x->qw.at + i * x->qw.ld + e),
+                           vld_upto(a->rel_k + table + e, left, v0()), far);
             delta = vfma(vld(w->y.qu[i] + e), seen, delta);
             vst(w->x.o[i] + e, v0());
             vst(w->y.o[i] + e, v0());
         }
-        w->lse[i] = lse == -INFINITY ? INFINITY : lse - vsum(far);
-        w->delta[i] = vsum(delta);
+        w->lse[i] = lse == -INFINITY ? INFINITY : lse - x->f->factor * vsum(far);
+        w->delta[i] = y->f->factor * vsum(delta);
     }
 }
 
@@ -177,7 +176,7 @@ static void finish_queries(const struct backward *c, const struct item *x,
                            const struct grad_work *w, struct term_sums t)
 {
     const struct attn *a = c->a;
-    const vf factor = v1(a->scale * LOG2E);
+    const vf factor = v1(c->x.factor);
 
     for (int i = 0; i < x->n; i++) {
         float *to = c->d->d_q + x->b * a->q_at.batch + (x->i0 + i) * a->q_at.row + x->h * a->dh;
@@ -195,7 +194,8 @@ static void finish_queries(const struct backward *c, const struct item *x,
 static void grad_queries(const struct backward *c, struct grad_work *w, int b, int h, int i0,
                          float *d_k, float *d_v, struct term_sums t)
 {
-    const struct item x = item_of(&c->x, &w->x, b, h, i0), y = item_of(&c->y, &w->y, b, h, i0);
+    const struct item x = item_of(&c->x, &w->x, b, h, i0, true);
+    const struct item y = item_of(&c->y, &w->y, b, h, i0, true);
     int lo, hi;
 
     for (int g = 0; g < x.n; g += ROWS)
@@ -205,9 +205,9 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
         const int n = min_int(KEYS, hi - j);
         for (int g = 0; g < x.n; g += ROWS)
             grad_group(&x, &y, w, g, j, n);
-        add_by_key(&x, d_k, w->g, j, n, w->x.qu);
-        add_by_key(&x, d_v, w->p, j, n, w->y.qu);
-        add_terms(&x, t, w->p, w->g, w->y.qu, j, n);
+        add_by_key(&x, d_k, w->g, j, n, x.qu.at);
+        add_by_key(&x, d_v, w->p, j, n, y.qu.at);
+        add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
     }
     finish_queries(c, &x, w, t);
 }
@@ -245,8 +245,8 @@ static void grad_head(const struct backward *c, int worker, int b, int kv)
         for (int i0 = 0; i0 < a->L; i0 += QUERIES)
             grad_queries(c, w, b, h, i0, d_k, d_v, terms_in(c, mine, NULL));
     }
-    store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, c->x.d_pad, 1.0f);
-    store_sums(a, c->d->d_v, a->v_at, b, kv, d_v, c->x.d_pad, LOG2E);
+    store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, c->x.d_pad, c->x.factor);
+    store_sums(a, c->d->d_v, a->v_at, b, kv, d_v, c->x.d_pad, 1.0f);
 }
 
 /* ---- the terms ---------------------------------------------------------------------------- */
@@ -307,8 +307,8 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
         grad_head(&c, omp_get_thread_num(), t / a->Hkv, t % a->Hkv);
     const struct term_sums t = terms_in(&c, c.terms, NULL);
     const ptrdiff_t ld = c.x.d_pad;
-    sum_terms(&c, d->d_rel_k, a->rel_head, t.rel_k, ld, rows, a->dh, 1.0f, threads);
-    sum_terms(&c, d->d_rel_v, a->rel_head, t.rel_v, ld, rows, a->dh, LOG2E, threads);
+    sum_terms(&c, d->d_rel_k, a->rel_head, t.rel_k, ld, rows, a->dh, c.x.factor, threads);
+    sum_terms(&c, d->d_rel_v, a->rel_head, t.rel_v, ld, rows, a->dh, 1.0f, threads);
     sum_terms(&c, d->d_bias, a->bias_head, t.bias, 0, 1, rows, LOG2E, threads);
     sum_terms(&c, d->d_u, a->dh, t.u, 0, 1, a->dh, 1.0f, threads);
     sum_terms(&c, d->d_w, a->dh, t.w, 0, 1, a->dh, 1.0f, threads);

@@ -46,7 +46,7 @@ static void outer(float *dst, int vectors, const float *a, ptrdiff_t step, int n
 
 /* dst [keys of the block] += s^T q, where s is the block's p or g. */
 static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, int n,
-                       float (*q)[HEAD_LD])
+                       const float *q)
 {
     const struct attn *a = t->f->a;
     const int d = t->f->d_pad;
@@ -55,14 +55,15 @@ static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, 
         const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries that meet it */
         const int from = a->causal ? clamp_int(own, 0, t->n) : 0;
         const int to = a->window ? clamp_int(last + a->window, from, t->n) : t->n;
-        outer(dst + (ptrdiff_t)(j + x) * d, d / VL, s[from] + VL + x, LD, to - from, q[from]);
+        outer(dst + (ptrdiff_t)(j + x) * d, d / VL, s[from] + VL + x, LD, to - from,
+              q + (ptrdiff_t)from * HEAD_LD);
     }
 }
 
 /* dst [table rows] += s^T q by table row: row r meets query i at key r - r0 + i, r0 being the
  * block's first key's row for query 0. */
 static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0, int n,
-                       float (*q)[HEAD_LD])
+                       const float *q)
 {
     const int d = t->f->d_pad, first = t->f->far_shared ? 1 : 0;
     const int end = min_int(r0 + n, t->f->n_rel);
@@ -70,7 +71,7 @@ static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0,
     for (int r = max_int(r0 - (t->n - 1), first); r < end; r += TILE_ROWS) {
         const int from = max_int(0, r0 - r - (TILE_ROWS - 1)), to = min_int(t->n, n - (r - r0));
         outer(dst + (ptrdiff_t)r * d, d / VL, s[from] + VL + (r - r0 + from), LD + 1, to - from,
-              q[from]);
+              q + (ptrdiff_t)from * HEAD_LD);
     }
 }
 
@@ -100,7 +101,7 @@ static float sum_range(const float *s, int lo, int hi)
 /* The keys that share a row at an end of the table: its last row for the future, its first one for
  * the far past. */
 static void add_shared(const struct item *t, float *table, float *bias, float (*s)[LD], int r0,
-                       int n, bool far, float (*q)[HEAD_LD])
+                       int n, bool far, const float *q)
 {
     const int row = far ? 0 : t->f->n_rel - 1, d = t->f->d_pad;
 
@@ -112,7 +113,7 @@ static void add_shared(const struct item *t, float *table, float *bias, float (*
         const float share = sum_range(s[i] + VL, lo, hi);
         for (int e = 0; table && e < d; e += VL) {
             float *to = table + (ptrdiff_t)row * d + e;
-            vst(to, vfma(v1(share), vld(q[i] + e), vld(to)));
+            vst(to, vfma(v1(share), vld(q + (ptrdiff_t)i * HEAD_LD + e), vld(to)));
         }
         if (bias)
             bias[row] += share;
@@ -121,12 +122,12 @@ static void add_shared(const struct item *t, float *table, float *bias, float (*
 
 /* A block's share of the terms' gradients, from its p and g; d_o are the queries of rel_v. */
 static void add_terms(const struct item *x, struct term_sums t, float (*p)[LD], float (*g)[LD],
-                      float (*d_o)[HEAD_LD], int j, int n)
+                      const float *d_o, int j, int n)
 {
     const int r0 = table_row(x, 0, j);
 
     if (t.rel_k)
-        add_by_row(x, t.rel_k, g, r0, n, x->q2);
+        add_by_row(x, t.rel_k, g, r0, n, x->qw.at);
     if (t.rel_v)
         add_by_row(x, t.rel_v, p, r0, n, d_o);
     if (t.bias)
@@ -135,7 +136,7 @@ static void add_terms(const struct item *x, struct term_sums t, float (*p)[LD], 
         if (far ? !x->f->far_shared : x->f->a->causal)
             continue;
         if (t.rel_k || t.bias)
-            add_shared(x, t.rel_k, t.bias, g, r0, n, far, x->q2);
+            add_shared(x, t.rel_k, t.bias, g, r0, n, far, x->qw.at);
         if (t.rel_v)
             add_shared(x, t.rel_v, NULL, p, r0, n, far, d_o);
     }

@@ -10,6 +10,7 @@ struct fused {
     int d_pad;       /* dh in whole vectors */
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
     bool far_shared; /* keys share row 0, which is subtracted from the tables */
+    float factor;    /* scale log2 e, in the packed keys and key tables */
     int bias_lo;     /* table row of the extended bias' first element */
     float *k, *v, *rel_k, *rel_v, *bias;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
@@ -52,6 +53,7 @@ static struct fused layout(const struct attn *a, float *base)
     const size_t kv = (size_t)a->B * (size_t)a->Hkv, tables = a->rel_head ? (size_t)a->H : 1;
 
     f.far_shared = a->R < K;
+    f.factor = a->scale * LOG2E;
     f.bias_lo = f.row0 - a->L - 2 * VL;
     f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
     f.v_head = (ptrdiff_t)K * d_pad;
@@ -78,6 +80,15 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
+/* A panel of d vectors: x = (x - less) factor; less = NULL is 0. */
+static void scale_panel(float *panel, int d, float factor, const float *less)
+{
+    for (int e = 0; e < d; e++) {
+        const vf x = vld(panel + e * VL);
+        vst(panel + e * VL, vmul(less ? vsub(x, v1(less[e])) : x, v1(factor)));
+    }
+}
+
 /* Rows [r, r+n) of a value matrix into strips (attn_tile.inc.c); its row 0 is `zero` subtracted. */
 static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, int d, int r, int n,
                         const float *zero)
@@ -103,9 +114,11 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
     const float *k = a->k + b * a->k_at.batch + h * a->dh;
     const float *v = a->v + b * a->v_at.batch + h * a->dh;
 
-    for (int x = j; x < j + n; x += VL)
-        pack_across(f->k + head * f->k_head + (ptrdiff_t)x * a->dh, VL, k + x * a->k_at.row,
-                    a->k_at.row, min_int(VL, j + n - x), a->dh);
+    for (int x = j; x < j + n; x += VL) {
+        float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
+        pack_across(panel, VL, k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x), a->dh);
+        scale_panel(panel, a->dh, f->factor, NULL);
+    }
     if (!values_in_place(a))
         pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
 }
@@ -119,8 +132,7 @@ static void pack_table(const struct fused *f, int t, int r, int n)
     for (int x = 0; a->rel_k && x < n; x += VL) {
         float *panel = f->rel_k + t * f->rel_k_head + (ptrdiff_t)(r + x) * a->dh;
         pack_across(panel, VL, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, n - x, a->dh);
-        for (int e = 0; f->far_shared && e < a->dh; e++)
-            vst(panel + e * VL, vsub(vld(panel + e * VL), v1(a->rel_k[at + e])));
+        scale_panel(panel, a->dh, f->factor, f->far_shared ? a->rel_k + at : NULL);
     }
     if (a->rel_v)
         pack_values(f->rel_v + t * f->rel_v_head, f->n_rel, a->rel_v + at, a->dh, a->dh, r, n,

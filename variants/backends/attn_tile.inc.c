@@ -2,7 +2,7 @@
  *
  * The matrix kernels of fused attention for one group of query rows, and the softmax between them.
  * Everything works on small blocks in a thread's own work space; nothing here knows of heads,
- * sequences or threads. Scores are in base 2: the factor log2 e is already in q.
+ * sequences or threads. Scores are in base 2: the factor log2 e is already in the packed keys.
  *
  * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
  * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
@@ -33,8 +33,8 @@ enum {
 
 /* A thread's own. Rows of s start VL floats in, those of `band` likewise. */
 struct work {
-    _Alignas(64) float qu[QUERIES][HEAD_LD]; /* (q + u) scale log2 e */
-    _Alignas(64) float qw[QUERIES][HEAD_LD]; /* (q + w) scale log2 e */
+    _Alignas(64) float qu[QUERIES][HEAD_LD]; /* q + u */
+    _Alignas(64) float qw[QUERIES][HEAD_LD]; /* q + w */
     _Alignas(64) float o[QUERIES][HEAD_LD];  /* not yet divided by the sum */
     _Alignas(64) float sum[QUERIES][VL];     /* in VL partial sums */
     _Alignas(64) float top[QUERIES + VL];    /* running row maxima */
@@ -50,9 +50,15 @@ static int tile_width(int vectors)
 
 /* ---- scores ------------------------------------------------------------------------------- */
 
+/* Rows of queries, ld floats apart. */
+struct queries {
+    const float *at;
+    ptrdiff_t ld;
+};
+
 /* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is r * start_row
  * floats further: that is where relative positions come in, at no instruction. */
-VEC_INLINE void score_tile(int C, float *s, const float *q, int d, const float *panel,
+VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float *panel,
                            const float *start, ptrdiff_t start_row)
 {
     vf acc[TILE_ROWS][TILE_COLS];
@@ -62,7 +68,7 @@ VEC_INLINE void score_tile(int C, float *s, const float *q, int d, const float *
         UNROLL
     for (int c = 0; c < C; c++)
         acc[r][c] = start ? vld(start + r * start_row + c * VL) : v0();
-    tile_fma(TILE_ROWS, C, acc, d, q, HEAD_LD, 1, panel, VL, (ptrdiff_t)d * VL);
+    tile_fma(TILE_ROWS, C, acc, d, q.at, q.ld, 1, panel, VL, (ptrdiff_t)d * VL);
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
@@ -71,7 +77,7 @@ VEC_INLINE void score_tile(int C, float *s, const float *q, int d, const float *
 }
 
 /* A group's scores against `vectors` panels; tile t only needs its first n[t] keys. */
-static void scores(float *s, const float *q, int d, const float *panels, int vectors,
+static void scores(float *s, struct queries q, int d, const float *panels, int vectors,
                    const int n[TILES], const float *start, ptrdiff_t start_row)
 {
     for (int v = 0, width; v < vectors; v += width) {
@@ -82,7 +88,7 @@ static void scores(float *s, const float *q, int d, const float *panels, int vec
             const int row = t * TILE_ROWS;
             const float *from = start ? start + row * start_row + v * VL : NULL;
             float *to = s + row * LD + v * VL;
-            const float *q_t = q + row * HEAD_LD;
+            const struct queries q_t = {q.at + row * q.ld, q.ld};
             if (v * VL >= n[t])
                 continue;
             switch (width) {
