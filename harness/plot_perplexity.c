@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures of perplexity: over memory length, and against what it costs in time and in bytes. */
+#include "plot.h"
+
+#include <string.h>
+
+static bool scored(struct plot_point *out, const struct perplexity_row *row)
+{
+    if (strcmp(row->status, row_status_name[ROW_OK]) != 0 || !isfinite(row->ppl))
+        return false;
+    out->y = row->ppl;
+    out->low = row->ppl_ci95_low;
+    out->high = row->ppl_ci95_high;
+    out->z = row->ppl_floor;
+    return true;
+}
+
+static bool ppl_over_mem(struct plot_point *out, const void *row, const struct plot_data *d)
+{
+    (void)d;
+    out->x = (double)((const struct perplexity_row *)row)->mem_tokens;
+    return scored(out, row);
+}
+
+static bool ppl_over_time(struct plot_point *out, const void *row, const struct plot_data *d)
+{
+    const struct perplexity_row *const r = row;
+    (void)d;
+
+    if (!(r->tokens_per_s > 0) || !scored(out, r))
+        return false;
+    out->x = 1e3 / r->tokens_per_s;
+    snprintf(out->label, PLOT_TEXT, "%lld", (long long)r->mem_tokens);
+    return true;
+}
+
+/* Of the model with the same choices and shape, in the same run; its threads may differ. */
+static double bytes_of(const struct perplexity_row *r, const struct plot_data *d)
+{
+    const struct memory_row *const v = d->table[TABLE_MEMORY].row;
+
+    for (size_t i = 0; i < d->table[TABLE_MEMORY].n; i++) {
+        const struct memory_row *const m = &v[i];
+        const struct {
+            const char *a, *b;
+        } texts[] = {{m->variant, r->variant}, {m->workload, r->workload},
+                     {m->norm, r->norm},       {m->mem_kind, r->mem_kind},
+                     {m->gate, r->gate},       {m->backend, r->backend}};
+        const int64_t numbers[][2] = {
+            {m->seq_tokens, r->seq_tokens},
+            {m->mem_tokens, r->mem_tokens},
+            {m->batch_size, r->batch_size},
+            {m->layers, r->layers},
+            {m->d_model, r->d_model},
+            {m->heads, r->heads},
+            {m->d_head, r->d_head},
+            {m->d_inner, r->d_inner},
+            {m->clip, r->clip},
+        };
+        bool same = m->arena_peak_bytes != I64_EMPTY;
+        for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+            same = same && strcmp(texts[k].a, texts[k].b) == 0;
+        for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+            same = same && numbers[k][0] == numbers[k][1];
+        if (same)
+            return (double)m->arena_peak_bytes;
+    }
+    return NAN;
+}
+
+static bool ppl_over_bytes(struct plot_point *out, const void *row, const struct plot_data *d)
+{
+    const struct perplexity_row *const r = row;
+
+    out->x = bytes_of(r, d);
+    snprintf(out->label, PLOT_TEXT, "%lld", (long long)r->mem_tokens);
+    return isfinite(out->x) && scored(out, r);
+}
+
+static const char *const ppl_rows[] = {
+    "corpus",  "split", "unit",   "seq_tokens", "batch_size", "layers",
+    "d_model", "heads", "d_head", "d_inner",    "threads",    NULL,
+};
+
+static const char NO_PPL[] = "perplexity.csv has no scored row";
+
+enum status plot_perplexity_mem(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    static const struct plot_panels spec = {
+        .table = TABLE_PERPLEXITY,
+        .rows = ppl_rows,
+        .across = "backend",
+        .point = ppl_over_mem,
+        .need = 2,
+        .nothing = NO_PPL,
+        .too_few = "one memory length only",
+    };
+    return plot_panels(p, d, &spec, e);
+}
+
+/* The points that no other one of their panel beats in both, once more, as kind 1. */
+static enum status add_front(struct plot *p, struct err *e)
+{
+    const int n = p->n;
+    enum status st = OK;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        struct plot_point a = p->point[i];
+        bool beaten = false;
+        for (int k = 0; k < n && !beaten; k++) {
+            const struct plot_point *const b = &p->point[k];
+            beaten = b->row == a.row && b->column == a.column && b->x <= a.x && b->y <= a.y &&
+                     (b->x < a.x || b->y < a.y);
+        }
+        a.kind = 1;
+        if (!beaten)
+            st = plot_add(p, &a, e);
+    }
+    return st;
+}
+
+enum status plot_perplexity_time(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    static const struct plot_panels spec = {
+        .table = TABLE_PERPLEXITY,
+        .rows = ppl_rows,
+        .across = "backend",
+        .point = ppl_over_time,
+        .need = 2,
+        .nothing = NO_PPL,
+        .too_few = "one point only",
+    };
+    const enum status st = plot_panels(p, d, &spec, e);
+    return st == OK ? add_front(p, e) : st;
+}
+
+enum status plot_perplexity_bytes(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    static const struct plot_panels spec = {
+        .table = TABLE_PERPLEXITY,
+        .rows = ppl_rows,
+        .across = "backend",
+        .point = ppl_over_bytes,
+        .need = 2,
+        .nothing = "memory.csv has no row of a model and shape that perplexity.csv scores",
+        .too_few = "one point only",
+    };
+    const enum status st = plot_panels(p, d, &spec, e);
+    return st == OK ? add_front(p, e) : st;
+}

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+# Latency against memory length. x tokens, y ns with its interval low..high. One panel a backend,
+# one line a variant. How to run it by hand: style.gp.
+if (!exists("here")) here = "plots/"
+if (!exists("title")) title = "Latency against memory length"
+load here."style.gp"
+x_title = "memory length (tokens)"
+y_title = "time (ms)"
+log_y = 1
+set logscale y
+y_scale = 1e-6
+load here."lines.gp"
+load here."panels.gp"

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# Latency against sequence length. x tokens, y ns with its interval low..high, z exponent of the
+# sequence length. One panel a backend, one line a variant. How to run it by hand: style.gp.
+if (!exists("here")) here = "plots/"
+if (!exists("title")) title = "Latency against sequence length"
+load here."style.gp"
+x_title = "sequence length (tokens)"
+y_title = "time (ms)"
+log_y = 1
+slopes = 1
+set logscale y
+set logscale x 2
+set autoscale xfix
+set offsets graph 0.06, graph 0.06, 0, 0
+y_scale = 1e-6
+load here."lines.gp"
+load here."panels.gp"

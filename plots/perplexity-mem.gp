@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+# Perplexity against memory length. x tokens, y perplexity with its interval low..high, z the floor
+# of a generated text. How to run it by hand: style.gp.
+if (!exists("here")) here = "plots/"
+if (!exists("title")) title = "Perplexity against memory length"
+load here."style.gp"
+x_title = "memory length (tokens)"
+y_title = "perplexity"
+log_y = 0
+y_scale = 1
+load here."lines.gp"
+draw = draw.', for [s = 0:n_series - 1] data using (xs(s, 0)):(column("z")) with lines lc rgb 0x444444 dt 3 lw 1.2'
+load here."panels.gp"

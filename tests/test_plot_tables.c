@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures of perplexity, training and changes: tables that are not of latencies. */
+#include "figure_rows.h"
+
+TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+Test(plot_tables, perplexity_marks_what_nothing_beats)
+{
+    static const double ppl[] = {5, 4, 4.5}, speed[] = {1000, 100, 90};
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i < 3; i++) {
+        const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 32, 64 * i);
+        struct perplexity_row row = perplexity_row_empty();
+        row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+        row.ppl = ppl[i];
+        row.tokens_per_s = speed[i];
+        row.ppl_floor = 1.76;
+        cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "perplexity-time");
+    cr_expect_eq(p.n, 5);
+    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10)->label, "64");
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1)->y, 5);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 4);
+    plot_free(&p);
+    p = must_plot(r.path, "perplexity-bytes");
+    cr_expect_eq(p.n, 0, "no row of memory.csv is of this model");
+    plot_free(&p);
+    p = must_plot(r.path, "perplexity-mem");
+    cr_expect_eq(p.n, 3);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 64)->z, 1.76);
+    plot_free(&p);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
+}
+
+Test(plot_tables, curves_and_changes_come_from_their_files)
+{
+    struct train_row row = train_row_empty();
+    char path[FILE_PATH];
+    struct err e;
+
+    text_put(row.variant, TEXT_SIZE, variants[2]->name);
+    row.step = 10;
+    row.loss_nats = 3;
+    row.valid_nats = 2.5;
+    folder_path(path, "m.safetensors.train.csv");
+    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, &row, 1, &e), OK, "%s", e.msg);
+    put_file("kept.csv", "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
+                         "threshold_pct\n\"a, b\",old,new,-12.5,-13,-12,faster,2\n"
+                         "exact,old,new,,,,same,\n");
+    put_file("other.csv", "some,thing\n1,2\n");
+    struct plot p = must_plot(folder, "training");
+    cr_expect_eq(p.n, 2);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 10)->y, 3);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 2.5);
+    cr_expect(strstr(p.series.v[0].text, "(m)"), "%s", p.series.v[0].text);
+    plot_free(&p);
+    p = must_plot(folder, "changes");
+    cr_assert_eq(p.n, 1, "a row without times is no change of time");
+    cr_expect_eq(p.point[0].x, -12.5);
+    cr_expect_eq(p.point[0].z, 2);
+    cr_expect_str_eq(p.point[0].label, "a, b: new / old");
+    cr_expect_str_eq(p.series.v[0].text, "faster");
+    plot_free(&p);
+}
+
+/* The arena is that of the row with the same model and shape, not of the next best. */
+Test(plot_tables, perplexity_finds_its_bytes)
+{
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int mem = 0; mem <= 64; mem += 64)
+        for (int backend = 0; backend < 2; backend++) {
+            struct memory_row m = memory_row_empty();
+            struct perplexity_row row = perplexity_row_empty();
+            const struct key_row k =
+                key_of(&r, variants[0]->name, backend ? "other" : backends[0]->name, 32, mem);
+            row_set_key(&tables[TABLE_MEMORY], &m, &k);
+            m.arena_peak_bytes = 1000 + mem + 100000 * backend;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+            row.ppl = 5 - mem / 64.0;
+            if (!backend)
+                cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "perplexity-bytes");
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1000)->y, 5);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1064)->y, 4);
+    plot_free(&p);
+}
