@@ -76,17 +76,39 @@ static const char *const shapes[] = {
     "--d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
     "--workload segment,decode --layers 2 --seq 23 --mem 0,41 --batch 1,2 --d-model 48 --heads 3 "
     "--d-inner 96 --mem-kind hidden,kv,recompute",
+    "--workload attn --phase fwd_bwd --seq 1,37 --mem 0,64 --batch 2 --d-model 48 --heads 3 "
+    "--d-head 20 --clip 0,5,64",
+    "--workload layer --phase fwd_bwd --seq 1,37 --mem 0,64 --batch 2 --d-model 48 --heads 3 "
+    "--d-head 20 --d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
+    "--workload train --layers 2 --seq 23 --mem 0,41 --batch 2 --d-model 48 --heads 3 --d-inner 96",
 };
 
-static enum status run_job(struct job *j, const struct cell *c, struct err *e)
+/* One run; what its gradients should be, where it has some, is kept for the judge if wanted. */
+static enum status run_job(struct job *j, const struct cell *c, float **gradients, struct err *e)
 {
     enum status st = job_open(j, c, e);
 
     if (st == OK)
         st = job_place(j, NULL, NULL, e);
+    if (st == OK && gradients)
+        st = job_expect_gradients(j, gradients, e);
     if (st == OK)
         job_run(j);
     return st;
+}
+
+/* The rule of a whole cell for its gradients; extends the text. */
+static bool gradients_agree(const struct job *got, const float *want, char *text, size_t size)
+{
+    const size_t n = strlen(text);
+    struct agreement a;
+
+    if (!want)
+        return true;
+    job_judge_gradients(got, want, &a);
+    snprintf(text + n, size - n, "; %s: max_rel_err %.2e, nmse %.1e", a.at[0] ? a.at : "gradients",
+             a.max_rel, a.nmse);
+    return a.max_rel <= job_err_limit(got->cell) && a.nmse <= 1e-10; /* false for NaN */
 }
 
 /* The rule of a whole cell: largest error against largest magnitude, and the mean square. */
@@ -116,23 +138,26 @@ static void check_cell(struct check *c, const struct cell *cell)
 {
     struct cell ref = *cell;
     struct job got = {0}, want = {0};
-    char label[160], text[160];
+    char label[160], text[320];
+    float *gradients = NULL;
     struct err e;
     struct tally *t = &c->p->tally;
 
     ref.backend = &backend_ref;
     cell_label(cell, label, sizeof(label));
     snprintf(c->p->now, sizeof(c->p->now), "%s", label);
-    enum status st = run_job(&want, &ref, &e);
+    enum status st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
-        st = run_job(&got, cell, &e);
-    const bool good = st == OK && agrees(&got, &want, text, sizeof(text));
+        st = run_job(&got, cell, &gradients, &e);
+    const bool good = st == OK && agrees(&got, &want, text, sizeof(text)) &&
+                      gradients_agree(&got, gradients, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;
     if (!good || c->opt->verbose > 0)
         printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, cell->batch,
                st == OK ? text : e.msg);
+    free(gradients);
     job_close(&got);
     job_close(&want);
 }

@@ -81,6 +81,8 @@ static enum status one_of_each(const struct options *o, struct err *e)
                         lists[i].name, lists[i].n);
     if (strcmp(o->variants.v[0], "all") == 0)
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
+    if (o->dropout >= 1)
+        return fail(e, E_USAGE, "--dropout %g leaves nothing  -> below 1, such as 0.1", o->dropout);
     if (!o->ckpt)
         return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
     return OK;

@@ -40,6 +40,8 @@ int cmd_compare(struct options *opt);
 int cmd_gate(struct options *opt);
 int cmd_baseline(struct options *opt);
 int cmd_merge(struct options *opt);
+int cmd_plot(struct options *opt);
+int cmd_report(struct options *opt);
 int cmd_cell(struct options *opt); /* hidden: one measuring child */
 int cmd_peak(struct options *opt); /* hidden: measures the machine's peaks in a child */
 

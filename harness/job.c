@@ -3,14 +3,14 @@
  * Binding the workloads. The same bind code runs twice, over a counting and over a placed arena;
  * then weights, inputs and memory are drawn from the seed, by names, so that every cell of a group
  * computes the same thing. */
-#include "job.h"
+#include "job_inner.h"
 
 #include "../variants/base/rng.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void draw(const struct job *j, const char *name, float *x, size_t n)
+void job_draw(const struct job *j, const char *name, float *x, size_t n)
 {
     rng_normal(x, n, j->cell->opt->seed, rng_stream(name), 0, 1);
 }
@@ -44,6 +44,8 @@ static enum status attn_bind(struct job *j, struct err *e)
     t->attn.k = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
     t->attn.v = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
+    if (j->cell->phase == PHASE_FWD_BWD)
+        t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
     const enum status st = engine_attn(&j->engine, &t->attn, &t->impl, e);
     if (st != OK)
         return st;
@@ -64,9 +66,9 @@ static void attn_fill(struct job *j)
     const size_t queries = elements(s.B, s.L, 1) * HD, keys = elements(s.B, s.L + s.M, 1) * HD;
     struct attn_job *t = &j->attn;
 
-    draw(j, "attn.q", (float *)t->attn.q, queries);
-    draw(j, "attn.k", (float *)t->attn.k, keys);
-    draw(j, "attn.v", (float *)t->attn.v, keys);
+    job_draw(j, "attn.q", (float *)t->attn.q, queries);
+    job_draw(j, "attn.k", (float *)t->attn.k, keys);
+    job_draw(j, "attn.v", (float *)t->attn.v, keys);
     if (c->pos->lower) {
         c->pos->codes(c, s.L + s.M, t->codes);
         c->pos->lower(&j->engine, c, t->params.v + t->at_layer, t->codes, &t->attn);
@@ -101,7 +103,7 @@ static void fill_memory(struct job *j, struct block *b, struct work *w, int laye
             for (int r = 0; r < rows; r++) {
                 char name[64];
                 snprintf(name, sizeof(name), "memory.%d.%d.%d", layer, seq, done + r);
-                draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
+                job_draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
             }
         block_remember(&j->engine, b, j->kind, w, x, s.B, rows);
     }
@@ -134,7 +136,8 @@ static enum status layer_bind(struct job *j, struct err *e)
     if (st != OK)
         return st;
     work_bind(&t->work, &j->engine, &t->block, j->kind, s, a);
-    t->x = arena_f32(a, PART_ACTIVATIONS, n);
+    if (j->cell->phase == PHASE_FWD)
+        t->x = arena_f32(a, PART_ACTIVATIONS, n);
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
     set_output(j, t->z, s.L, j->config.D);
     j->predicted_bytes = memory_bytes(j);
@@ -151,10 +154,10 @@ static void layer_fill(struct job *j)
     block_lower(&j->engine, &t->block, &t->work);
     if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
         fill_memory(j, &t->block, &t->work, 0, t->x);
-    draw(j, "x", t->x, j->n_out);
+    job_draw(j, "x", t->x, j->n_out);
 }
 
-/* ---- segment and decode ------------------------------------------------------------------- */
+/* ---- whole models ------------------------------------------------------------------------- */
 
 static enum status lm_job_bind(struct job *j, struct err *e)
 {
@@ -168,8 +171,11 @@ static enum status lm_job_bind(struct job *j, struct err *e)
     t->tokens = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, 1));
-    t->n_scored = j->cell->seq;
-    set_output(j, t->lm.logits, t->n_scored, j->config.V);
+    t->n_scored = j->cell->workload == WORK_TRAIN ? s.L : j->cell->seq;
+    if (j->cell->workload == WORK_TRAIN) /* backward uses the logits up */
+        set_output(j, t->nll, t->n_scored, 1);
+    else
+        set_output(j, t->lm.logits, t->n_scored, j->config.V);
     j->predicted_bytes = memory_bytes(j);
     return OK;
 }
@@ -193,7 +199,7 @@ static void lm_fill(struct job *j)
 
 /* ---- the job ------------------------------------------------------------------------------ */
 
-static enum status bind_all(struct job *j, struct err *e)
+static enum status bind_forward(struct job *j, struct err *e)
 {
     switch (j->cell->workload) {
     case WORK_ATTN:
@@ -202,11 +208,19 @@ static enum status bind_all(struct job *j, struct err *e)
         return layer_bind(j, e);
     case WORK_SEGMENT:
     case WORK_DECODE:
+    case WORK_TRAIN:
         return lm_job_bind(j, e);
     case WORK_COUNT:
         break;
     }
     CHECK(!"a workload");
+}
+
+static enum status bind_all(struct job *j, struct err *e)
+{
+    const enum status st = bind_forward(j, e);
+
+    return st == OK && j->cell->phase == PHASE_FWD_BWD ? job_bind_grad(j, e) : st;
 }
 
 static struct params *params_of(struct job *j)
@@ -267,10 +281,12 @@ enum status job_place(struct job *j,
         layer_fill(j);
     else
         lm_fill(j);
+    if (j->cell->phase == PHASE_FWD_BWD)
+        job_fill_grad(j);
     return OK;
 }
 
-void job_run(struct job *j)
+void job_run_forward(struct job *j)
 {
     const struct extent s = j->shape;
 
@@ -279,8 +295,9 @@ void job_run(struct job *j)
         j->attn.impl->forward(&j->engine, &j->attn.attn, j->attn.scratch);
         break;
     case WORK_LAYER:
-        block_forward(&j->engine, &j->layer.block, j->kind, &j->layer.work, j->layer.z, j->layer.x,
-                      s.B, s.L);
+        block_forward(&j->engine, &j->layer.block, j->kind,
+                      j->cell->phase == PHASE_FWD ? &j->layer.work : &j->layer.kept, j->layer.z,
+                      j->layer.x, s.B, s.L);
         break;
     default:
         lm_forward(&j->lm.lm, &j->engine, j->lm.tokens, s.B, s.L, j->lm.n_scored, j->lm.targets,
@@ -288,8 +305,16 @@ void job_run(struct job *j)
     }
 }
 
+void job_run(struct job *j)
+{
+    job_run_forward(j);
+    if (j->cell->phase == PHASE_FWD_BWD)
+        job_run_grad(j);
+}
+
 void job_close(struct job *j)
 {
+    adam_free(&j->lm.adam);
     arena_release(&j->arena);
     params_free(&j->attn.params);
     params_free(&j->layer.params);
@@ -308,7 +333,7 @@ const char *job_impl(const struct job *j)
     return j->cell->workload == WORK_ATTN ? j->attn.impl->name : first_block(j)->impl->name;
 }
 
-double job_flop(const struct job *j)
+static double forward_flop(const struct job *j)
 {
     const struct extent s = j->shape;
 
@@ -322,9 +347,14 @@ double job_flop(const struct job *j)
     }
 }
 
+double job_flop(const struct job *j)
+{
+    return forward_flop(j) + (j->cell->phase == PHASE_FWD_BWD ? job_grad_flop(j) : 0);
+}
+
 /* Operands once: q, k, v, o and tables of the core; of a model its weights (of an embedding that is
  * not also the output only the rows that are read), position tables, memory, input and output. */
-double job_bytes(const struct job *j)
+static double forward_bytes(const struct job *j)
 {
     const struct config *c = &j->config;
     const double rows = (double)j->shape.B * j->shape.L;
@@ -338,6 +368,11 @@ double job_bytes(const struct job *j)
     if (!c->tied)
         bytes -= 4.0 * c->D * (c->V - rows < 0 ? 0 : c->V - rows);
     return bytes + 4.0 * (double)j->n_out;
+}
+
+double job_bytes(const struct job *j)
+{
+    return forward_bytes(j) + (j->cell->phase == PHASE_FWD_BWD ? job_grad_bytes(j) : 0);
 }
 
 double job_tokens(const struct job *j) { return (double)j->cell->batch * j->cell->seq; }

@@ -5,6 +5,7 @@
 #ifndef JOB_H
 #define JOB_H
 
+#include "../variants/adam.h"
 #include "../variants/lm.h"
 #include "plan.h"
 
@@ -16,6 +17,10 @@ struct attn_job {
     const struct attn_impl *impl;
     float *codes;
     void *scratch;
+    /* With a backward pass. */
+    struct attn_grad d;
+    float *d_o; /* [B,L,H,dh] */
+    void *scratch_grad;
 };
 
 /* One block. */
@@ -24,14 +29,19 @@ struct layer_job {
     struct block block;
     struct work work;
     float *x, *z; /* [B,L,D] input, which stays, and the stream */
+    /* With a backward pass. */
+    struct work kept;
+    struct work_grad d_work;
+    float *d_z, *d; /* [B,L,D] gradient of z, and the stream's, which becomes that of x */
 };
 
-/* An N-layer model: segment and decode. */
+/* An N-layer model: segment, decode and train. */
 struct lm_job {
     struct lm lm;
     int32_t *tokens, *targets;
     float *nll;
-    int L, n_scored;
+    int n_scored;
+    struct adam adam; /* train */
 };
 
 struct job {
@@ -59,13 +69,31 @@ enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e);
 
-/* One measured run. Leaves memory as it found it. */
+/* One measured run. Leaves memory as it found it, and weights too: a training step is taken with a
+ * learning rate of 0. */
 void job_run(struct job *j);
+void job_run_forward(struct job *j); /* its first part */
+
+/* How far something is from what it should be; max_abs is at the place of max_rel. */
+struct agreement {
+    double max_abs, max_rel, nmse;
+    char at[96];
+};
+
+/* The judge of a backward pass: run forward, then backward by the ref backend on the very
+ * activations that forward left. (Activations of its own would differ in the last bits; where one
+ * of them is the input of a ReLU within rounding of 0, gradients jump.) *want is malloc'ed, or NULL
+ * where the cell has no backward pass. */
+enum status job_expect_gradients(struct job *j, float **want, struct err *e);
+
+/* After job_run: each gradient against the expected one, relative to its largest entry or, where it
+ * cancels to nothing, to a hundredth of the largest of all. */
+void job_judge_gradients(const struct job *j, const float *want, struct agreement *a);
 void job_close(struct job *j);
 
 const char *job_impl(const struct job *j);
-double job_flop(const struct job *j);  /* useful FLOP of a run */
-double job_bytes(const struct job *j); /* compulsory bytes of a run */
+double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
+double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */
 
 /* Tokens that a run advances: B * seq, whatever was recomputed for them. */
 double job_tokens(const struct job *j);

@@ -10,6 +10,9 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
 static const struct command {
     const char *name;
@@ -32,12 +35,12 @@ static const struct command {
     {"gate", cmd_gate, NULL, 0, "two programs in turns; exit code 3 if the new one is slower"},
     {"baseline", cmd_baseline, "WHAT", 3, "save, list, show or rm a run kept for this machine"},
     {"merge", cmd_merge, "DIR...", INT_MAX, "join the shards of a sweep"},
+    {"plot", cmd_plot, "RUN...", INT_MAX,
+     "figures of runs (gnuplot); --term draws in the terminal"},
+    {"report", cmd_report, "RUN...", INT_MAX, "runs as one page of HTML: -o FILE"},
     {"cell", cmd_cell, "WORD", INT_MAX, NULL},
     {"peak", cmd_peak, "WORD", INT_MAX, NULL},
 };
-
-/* Part of the command line's design, still to come. */
-static const char *const later[] = {"plot", "report"};
 
 static const struct command *find_command(const char *name, struct err *e)
 {
@@ -52,6 +55,16 @@ static const struct command *find_command(const char *name, struct err *e)
     }
     unknown_word(e, "command", name, names, "bench --help");
     return NULL;
+}
+
+/* Pictures are a form of plot's files only. */
+static enum status check_format(const struct command *c, const struct options *o, struct err *e)
+{
+    if (o->format < FORMAT_SVG || c->run == cmd_plot)
+        return OK;
+    return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s or %s", c->name,
+                format_name[o->format], format_name[FORMAT_TABLE], format_name[FORMAT_CSV],
+                format_name[FORMAT_JSONL], format_name[FORMAT_MD]);
 }
 
 static enum status check_words(const struct command *c, const struct options *o, struct err *e)
@@ -98,17 +111,12 @@ static int dispatch(struct options *o)
         print_help(o);
         return EXIT_FINE;
     }
-    for (size_t i = 0; i < ARRAY_LEN(later); i++)
-        if (strcmp(o->command, later[i]) == 0)
-            return report_error(fail(&e, E_UNSUPPORTED,
-                                     "command %s is not built in yet  -> see: "
-                                     "bench --help",
-                                     later[i]),
-                                &e);
     const struct command *const c = find_command(o->command, &e);
     if (!c)
         return report_error(E_USAGE, &e);
-    const enum status st = check_words(c, o, &e);
+    enum status st = check_words(c, o, &e);
+    if (st == OK)
+        st = check_format(c, o, &e);
     if (st != OK)
         return report_error(st, &e);
     cpu_limit((enum isa)o->max_isa);
@@ -123,6 +131,10 @@ int main(int argc, char **argv)
     int code;
 
     setlocale(LC_ALL, "C");
+    /* So that file_flush meets a full disk and knows why. Lives as long as stdout does. */
+    char *const room = isatty(STDOUT_FILENO) ? NULL : malloc(STDOUT_BUFFER);
+    if (room)
+        setvbuf(stdout, room, _IOFBF, STDOUT_BUFFER);
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);

@@ -11,7 +11,7 @@ const char *const order_name[] = {"interleave", "given", NULL};
 const char *const cache_name[] = {"hot", "cold", NULL};
 const char *const isolate_name[] = {"exec", "fork", "none", NULL};
 const char *const huge_pages_name[] = {"never", "madvise", NULL};
-const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", NULL};
+const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", "svg", "png", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
 static const char *const schedule_name[] = {"cosine", "constant", NULL};
@@ -60,9 +60,9 @@ const struct option_spec option_specs[] = {
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .doc = "what executes them; auto = every one that this CPU and build has"},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
-     .words = workload_words, .doc = "attn, layer, segment, decode"},
+     .words = workload_words, .doc = "attn, layer, segment, decode, train"},
     {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
-     .doc = "fwd"},
+     .doc = "fwd, fwd_bwd: attn and layer also with their backward pass"},
     {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
      .doc = "tokens per segment"},
     {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
@@ -72,7 +72,7 @@ const struct option_spec option_specs[] = {
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
      .doc = "sequences run together"},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
-     .doc = "layers of a model: segment and decode; attn and layer have one"},
+     .doc = "layers of a model: segment, decode, train; attn and layer have one"},
     {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, WIDTH_MAX,
      .doc = "width of the model"},
     {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
@@ -138,9 +138,10 @@ const struct option_spec option_specs[] = {
      .words = huge_pages_name, .doc = "never or madvise"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
-     .doc = "folder in which the run makes its own"},
+     .doc = "folder in which the run makes its own; plot: folder of figures; report: the file"},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
-     .doc = "of standard output: table, csv, jsonl, md; auto = table on a terminal, else csv"},
+     .doc = "of standard output: table, csv, jsonl, md; auto = table on a terminal, else csv; "
+            "plot: svg (auto), png, or csv: what the scripts read"},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .doc = "columns of standard output"},
     {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
      .doc = "samples file: none, csv, zst"},
@@ -161,7 +162,7 @@ const struct option_spec option_specs[] = {
      .doc = "sweep: compare with the tables kept under this name"},
     {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard),
      .only = " sweep list ", .doc = "sweep: only every N-th group, from the I-th on; see: merge"},
-    {"force", 0, NULL, OUTPUT, FLAG, AT(force), .doc = "overwrite what exists: a baseline, a checkpoint"},
+    {"force", 0, NULL, OUTPUT, FLAG, AT(force), .doc = "overwrite what exists: a baseline, a checkpoint, a figure, a report"},
 
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
      .doc = "check: golden files to run through every backend"},
@@ -176,8 +177,8 @@ const struct option_spec option_specs[] = {
      .doc = "check: then time each operation beside its parent backend's"},
     {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .words = axis_words,
      .only = " compare ", .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
-    {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare ",
-     .doc = "compare: the value of --axis that the others are compared with"},
+    {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare plot report ",
+     .doc = "compare: the value of --axis that the others are compared with; plot: the backend"},
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = " compare gate ",
      .doc = "compare, gate: old=PATH and new=PATH, two programs measured in turns"},
     {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
@@ -187,6 +188,9 @@ const struct option_spec option_specs[] = {
      .doc = "gate: count instructions too (valgrind; ref and avx2, one thread)"},
     {"summary", 0, "FILE", OTHER, .kind = KIND_PATH, AT(summary), .only = " gate ",
      .doc = "gate: append the result to FILE as Markdown"},
+    {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = " plot report ",
+     .doc = "plot, report: only these figures"},
+    {"term", 0, NULL, OTHER, FLAG, AT(term), .only = " plot ", .doc = "plot: draw in the terminal"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, AT(steps), 1, INT_MAX, .only = TRAIN,
@@ -205,6 +209,8 @@ const struct option_spec option_specs[] = {
      .doc = "train: longest gradient, 0 = any"},
     {"weight-decay", 0, "W", "0", OTHER, DECIMAL, AT(weight_decay), 0, 10, .only = TRAIN,
      .doc = "train: AdamW's decay of matrices"},
+    {"dropout", 0, "P", "0", OTHER, DECIMAL, AT(dropout), 0, 1, .only = TRAIN,
+     .doc = "train: share of the activations that each step drops, below 1"},
     {"eval-every", 0, "N", "250", OTHER, INT, AT(eval_every), 1, INT_MAX, .only = TRAIN,
      .doc = "train: steps between validations"},
     {"valid", 0, "FILE", OTHER, .kind = KIND_PATH, AT(valid), .only = TRAIN,

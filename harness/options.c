@@ -228,23 +228,9 @@ static enum status check_heads(const struct options *o, struct err *e)
                 below, above);
 }
 
-static bool holds(const struct names *list, const char *name)
-{
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->v[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* What one option cannot know alone. */
 static enum status check_together(const struct options *o, struct err *e)
 {
-    if (holds(&o->workloads, "train"))
-        return fail(e, E_UNSUPPORTED,
-                    "--workload train is not built in yet  -> attn, layer, "
-                    "segment or decode");
-    if (holds(&o->phases, "fwd_bwd"))
-        return fail(e, E_UNSUPPORTED, "--phase fwd_bwd is not built in yet  -> fwd");
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         char command[32];

@@ -26,7 +26,15 @@ struct ints {
 enum order { ORDER_INTERLEAVE, ORDER_GIVEN };
 enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
-enum format { FORMAT_AUTO, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSONL, FORMAT_MD };
+enum format {
+    FORMAT_AUTO,
+    FORMAT_TABLE,
+    FORMAT_CSV,
+    FORMAT_JSONL,
+    FORMAT_MD,
+    FORMAT_SVG, /* from here on: of figures */
+    FORMAT_PNG
+};
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_CONSTANT };
 enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };
@@ -46,7 +54,7 @@ struct options {
     struct names workloads, phases, mem_kinds;
     struct names gates; /* n == 0: the variant's own */
     struct ints seq, mem, batch, clips;
-    struct ints layers;   /* n == 0: 4 for segment and decode */
+    struct ints layers;   /* n == 0: 4 for whole models */
     struct ints threads;  /* n == 0: default_threads */
     struct names filters; /* each a well-formed expression */
 
@@ -98,6 +106,7 @@ struct options {
     int schedule;   /* enum lr_schedule */
     double minutes; /* 0 = by steps */
     double lr, grad_clip, weight_decay;
+    double dropout;    /* in [0,1) */
     const char *valid; /* NULL = the end of the corpus */
 
     /* compare, gate */
@@ -106,6 +115,10 @@ struct options {
     double threshold_pct;    /* 0 = the command's own */
     bool instructions;
     const char *summary;
+
+    /* plot, report */
+    struct names figures; /* n == 0: all */
+    bool term;
 
     bool help, usage, version;
 

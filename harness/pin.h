@@ -23,5 +23,7 @@ enum status pin_team(struct team *t, const struct topo *topo, const char *policy
 /* This process's high-water mark of resident memory since exec. NAN where the kernel does not say.
  * Not ru_maxrss, which inherits the parent's. */
 double vm_hwm_bytes(void);
+/* Count it anew from what is resident now, where the kernel can. */
+void vm_hwm_restart(void);
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-const char *const workload_name[WORK_COUNT] = {"attn", "layer", "segment", "decode"};
-const char *const phase_name[PHASE_COUNT] = {"fwd"};
+const char *const workload_name[WORK_COUNT] = {"attn", "layer", "segment", "decode", "train"};
+const char *const phase_name[PHASE_COUNT] = {"fwd", "fwd_bwd"};
 
 enum {
     CELLS_MAX = 1000000,
@@ -31,7 +31,10 @@ struct maker {
     bool any; /* a cell was made, even if a filter took it away */
 };
 
-static bool is_model(enum workload w) { return w == WORK_SEGMENT || w == WORK_DECODE; }
+bool workload_is_model(enum workload w)
+{
+    return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
+}
 
 static bool asks_kind(const struct options *opt, const char *name)
 {
@@ -41,9 +44,10 @@ static bool asks_kind(const struct options *opt, const char *name)
     return false;
 }
 
-/* The kinds of memory that a variant can have among those asked for, in the order of the enum. */
+/* The kinds of memory that a variant can have among those asked for, in the order of the enum.
+ * Projected keys and values have no backward pass: the weights they come from change. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, enum workload w)
+                        const struct variant *v, enum workload w, enum phase phase)
 {
     const bool any = asks_kind(opt, "auto");
     int n = 0;
@@ -56,7 +60,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     } else {
         if (asks_kind(opt, "hidden") || (any && w != WORK_DECODE))
             out[n++] = MEM_HIDDEN;
-        if (asks_kind(opt, "kv") || (any && w == WORK_DECODE))
+        if (phase == PHASE_FWD && (asks_kind(opt, "kv") || (any && w == WORK_DECODE)))
             out[n++] = MEM_KV;
     }
     return n;
@@ -115,7 +119,7 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     const bool attn = c.workload == WORK_ATTN, gated = !attn && v->axes & AXIS_GATE;
     const bool clipped = v->axes & AXIS_CLIP;
     enum mem_kind kinds[MEM_KIND_COUNT];
-    const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
+    const int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.phase);
     const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
     const int n_clips = clipped ? opt->clips.n : 1;
     const int n = n_gates * n_clips * n_kinds * m->n_backends;
@@ -151,15 +155,17 @@ static enum status add_group(struct maker *m, struct cell c, struct err *e)
     return st;
 }
 
-/* All shapes of a workload; seq varies fastest. */
-static enum status add_workload(struct maker *m, enum workload w, struct err *e)
+/* All shapes of a workload in one phase; seq varies fastest. */
+static enum status add_phase(struct maker *m, enum workload w, enum phase phase, struct err *e)
 {
     const struct options *const opt = m->opt;
     const struct ints one = {&m->one, 1}, own_layers = {&m->layers, 1};
     const struct ints own_threads = {&m->threads, 1};
     const struct ints seq = w == WORK_DECODE ? one : opt->seq;
     const struct ints threads = opt->threads.n ? opt->threads : own_threads;
-    const struct ints layers = !is_model(w) ? one : opt->layers.n ? opt->layers : own_layers;
+    const struct ints layers = !workload_is_model(w) ? one
+                               : opt->layers.n       ? opt->layers
+                                                     : own_layers;
     const struct ints *const axes[] = {&threads, &opt->batch, &layers, &opt->mem, &seq};
     double n = 1;
     enum status st = OK;
@@ -180,7 +186,7 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
         st = add_group(m,
                        (struct cell){
                            .workload = w,
-                           .phase = PHASE_FWD,
+                           .phase = phase,
                            .threads = at[0],
                            .batch = at[1],
                            .layers = at[2],
@@ -197,11 +203,35 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
+/* --phase is an axis of attn and layer; segment and decode are forward, train is both. */
+static enum status add_workload(struct maker *m, enum workload w, struct err *e)
+{
+    const struct names *const phases = &m->opt->phases;
+    const bool axis = w == WORK_ATTN || w == WORK_LAYER;
+    enum status st = OK;
+
+    if (w == WORK_TRAIN)
+        return add_phase(m, w, PHASE_FWD_BWD, e);
+    for (int i = 0; i < phases->n && st == OK; i++)
+        for (int p = 0; p < PHASE_COUNT && st == OK; p++)
+            if (strcmp(phases->v[i], phase_name[p]) == 0)
+                st = axis || p == PHASE_FWD
+                         ? add_phase(m, w, (enum phase)p, e)
+                         : fail(e, E_USAGE,
+                                "--phase %s has no meaning for --workload %s, which is forward "
+                                "only  -> attn, layer, or --workload train",
+                                phase_name[p], workload_name[w]);
+    return st;
+}
+
 /* No cell at all although every axis has values: only --mem-kind can have done it. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (asks_kind(m->opt, "kv") && v->mem->recurrent)
+        return fail(e, E_USAGE,
+                    "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
                     "--mem-kind recompute has no meaning for %s, which keeps its memory "
@@ -297,7 +327,7 @@ void plan_free(struct plan *p)
 struct config cell_config(const struct cell *c)
 {
     struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
-                                          c->layers, is_model(c->workload) ? BYTES : 0);
+                                          c->layers, workload_is_model(c->workload) ? BYTES : 0);
 
     config.norm = c->norm;
     if (c->gate)

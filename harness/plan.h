@@ -9,9 +9,9 @@
 #include "../variants/block.h"
 #include "options.h"
 
-enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_COUNT };
+enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WORK_COUNT };
 extern const char *const workload_name[WORK_COUNT];
-enum phase { PHASE_FWD, PHASE_COUNT };
+enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
 extern const char *const phase_name[PHASE_COUNT];
 
 struct cell {
@@ -70,10 +70,13 @@ const struct backend *choose_fastest(void);
  * NULL when there is no memory. */
 char *cell_repro(const struct cell *c, const struct options *preset);
 
-/* Layers of segment and decode where --layers was not given. */
+/* Is the workload a whole model: embedding, N layers, output? */
+bool workload_is_model(enum workload w);
+
+/* Layers of a model where --layers was not given. */
 enum { DEFAULT_LAYERS = 4 };
 
-/* The model that a cell measures (V = 256 for segment and decode, 0 otherwise). */
+/* The model that a cell measures (V = 256 for whole models, 0 otherwise). */
 struct config cell_config(const struct cell *c);
 
 #endif

@@ -9,11 +9,9 @@
 /* Widths: what follows from others is not said. */
 static void print_shape(FILE *f, const struct cell *c, const struct options *preset)
 {
-    const bool model = c->workload == WORK_SEGMENT || c->workload == WORK_DECODE;
-
     if (c->batch != preset->batch.v[0])
         fprintf(f, " --batch %d", c->batch);
-    if (model && c->layers != DEFAULT_LAYERS)
+    if (workload_is_model(c->workload) && c->layers != DEFAULT_LAYERS)
         fprintf(f, " --layers %d", c->layers);
     if (c->d_model != preset->d_model)
         fprintf(f, " --d-model %d", c->d_model);
@@ -52,6 +50,8 @@ char *cell_repro(const struct cell *c, const struct options *preset)
     }
     fprintf(f, "--variant %s --backend %s --workload %s --seq %d --mem %d", c->variant->name,
             c->backend->name, workload_name[c->workload], c->seq, c->mem);
+    if (c->phase != PHASE_FWD && c->workload != WORK_TRAIN)
+        fprintf(f, " --phase %s", phase_name[c->phase]);
     if (c->mem_kind != MEM_NONE)
         fprintf(f, " --mem-kind %s", mem_kind_name[c->mem_kind]);
     print_shape(f, c, preset);

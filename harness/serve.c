@@ -84,6 +84,23 @@ static enum status check(struct server *s, struct err *e)
     return OK;
 }
 
+/* The gradients of the first run against those that were expected. The worse of output and
+ * gradients is what is reported. */
+static void check_gradients(struct server *s, const float *want)
+{
+    struct report *r = &s->report;
+    struct agreement a;
+
+    job_judge_gradients(&s->job, want, &a);
+    if (!(a.nmse <= r->nmse) && !isnan(r->nmse))
+        r->nmse = a.nmse;
+    if (a.max_rel <= r->max_rel_err || isnan(r->max_rel_err))
+        return;
+    r->max_rel_err = a.max_rel;
+    r->max_abs_err = a.max_abs;
+    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a.at);
+}
+
 /* ---- life --------------------------------------------------------------------------------- */
 
 static void describe(struct report *r, const struct engine *g, const struct team *team)
@@ -174,9 +191,17 @@ enum status server_place(struct server *s, struct err *e)
     r->flop = job_flop(&s->job);
     r->bytes = job_bytes(&s->job);
     r->tokens = job_tokens(&s->job);
-    st = first_run(s, e);
+    float *gradients = NULL;
+    if (s->role == ROLE_COMPARE)
+        st = job_expect_gradients(&s->job, &gradients, e);
+    if (st == OK)
+        st = first_run(s, e);
     if (st == OK)
         st = check(s, e);
+    if (st == OK && gradients)
+        check_gradients(s, gradients);
+    free(gradients);
+    vm_hwm_restart(); /* what checking took is not the cell's */
     return st == OK ? prepare_cold(s, e) : st;
 }
 

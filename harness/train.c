@@ -133,6 +133,7 @@ static enum status open_model(struct trainer *t, struct err *e)
         return st;
     params_init(&t->lm.params, o->seed);
     adam_reset(&t->adam, &t->lm.params);
+    t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
     lm_lower(&t->lm, &t->engine);
     return OK;
 }
@@ -205,6 +206,7 @@ struct step_report trainer_step(struct trainer *t, double progress)
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
     adam_step(&t->adam, &t->lm.params, r.lr, clip ? o->grad_clip / r.grad_norm : 1,
               t->engine.threads);
+    t->lm.drop.step = (uint64_t)t->adam.step;
     lm_lower(&t->lm, &t->engine);
     return r;
 }

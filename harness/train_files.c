@@ -195,6 +195,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->adam.step = step;
+    t->lm.drop.step = (uint64_t)step;
     lm_lower(&t->lm, &t->engine);
     return OK;
 }

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 # models.sh [DIR]: train one small model of every variant on the default source, with the defaults of
 # `bench train` and its seed, into DIR (results/models). The same commit and threads give the same
-# files. A few minutes a variant.
+# files. A minute or two a variant.
 set -eu
 cd "$(dirname "$0")/.."
 
 dir=${1:-results/models}
-steps=1400 # 2.9 million symbols: enough for those that can see the lag
+steps=3000 # 6.1 million symbols: enough for those that can see the lag
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$dir"

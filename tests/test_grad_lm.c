@@ -179,6 +179,30 @@ ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
     close_trained(&t);
 }
 
+/* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets
+ * its corner. */
+ParameterizedTestParameters(grad_lm, is_the_derivative_with_dropout)
+{
+    static struct wiring wirings[WIRINGS];
+
+    return cr_make_param_array(struct wiring, wirings, all_wirings(wirings, false));
+}
+
+ParameterizedTest(const struct wiring *w, grad_lm, is_the_derivative_with_dropout)
+{
+    struct config c = wired(w, w->gate >= 0);
+    struct trained t;
+
+    open_trained(&t, &c, "ref", 1);
+    avoid_corners(&t.m.lm.params);
+    remember(&t);
+    const double plain = loss(&t);
+    t.m.lm.drop = (struct dropout){.p = 0.125f, .seed = SEED, .step = 8};
+    cr_expect(fabs(loss(&t) - plain) > 1e-3, "nothing was dropped");
+    expect_derivatives(&t);
+    close_trained(&t);
+}
+
 /* ---- backends as the reference ------------------------------------------------------------ */
 
 struct who {

@@ -102,31 +102,40 @@ static void expect_same_weights(const struct trainer *a, const struct trainer *b
                      0, "%s", a->lm.params.v[i].name);
 }
 
+/* `steps` in one go and in two, by way of the files, at a dropout of `drop`. */
+static void expect_continuation(const char *variant, const char *backend, int steps, double drop)
+{
+    struct options o;
+    struct trainer whole, first, second;
+    struct err e = {""};
+    char path[FILE_PATH];
+    const int half = steps / 2 - 1;
+
+    folder_path(path, "half.safetensors");
+    parse(&o, variant, backend, 1);
+    o.steps = steps;
+    o.dropout = drop;
+    begin(&whole, &o);
+    run(&whole, steps);
+    begin(&first, &o);
+    run(&first, half);
+    cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
+    begin(&second, &o);
+    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
+    cr_expect(second.adam.step == half && second.trained_s == 1.5);
+    run(&second, steps - half);
+    expect_same_weights(&whole, &second);
+    trainer_close(&whole);
+    trainer_close(&first);
+    trainer_close(&second);
+    options_free(&o);
+}
+
 Test(train, continues_to_the_same_bits)
 {
-    for (int v = 0; variants[v]; v++) {
-        struct options o;
-        struct trainer whole, first, second;
-        struct err e = {""};
-        char path[FILE_PATH];
-
-        folder_path(path, "half.safetensors");
-        parse(&o, variants[v]->name, "ref", 1);
-        begin(&whole, &o);
-        run(&whole, 12);
-        begin(&first, &o);
-        run(&first, 5);
-        cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
-        begin(&second, &o);
-        cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-        cr_expect(second.adam.step == 5 && second.trained_s == 1.5);
-        run(&second, 7);
-        expect_same_weights(&whole, &second);
-        trainer_close(&whole);
-        trainer_close(&first);
-        trainer_close(&second);
-        options_free(&o);
-    }
+    for (int v = 0; variants[v]; v++)
+        for (int drop = 0; drop < 2; drop++)
+            expect_continuation(variants[v]->name, "ref", 12, drop ? 0.2 : 0);
 }
 
 Test(train, threads_do_not_change_the_loss)

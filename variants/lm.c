@@ -69,12 +69,19 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     return OK;
 }
 
+static size_t n_codes(const struct config *c, struct extent max)
+{
+    return c->pos->n_codes ? c->pos->n_codes(c, max.M + max.L) : 0;
+}
+
 void lm_lower(struct lm *m, const struct engine *g)
 {
     const struct config *c = &m->c;
 
     if (c->pos->codes)
         c->pos->codes(c, m->max.M + m->max.L, m->work.codes);
+    if (c->pos->lower) /* codes that are added to the embedding are dropped with it */
+        dropout(&m->drop, DROP_POSITIONS, m->work.codes, n_codes(c, m->max), g->threads);
     params_pack(&m->params, g);
     for (int l = 0; l < c->N; l++)
         block_lower(g, &m->blocks[l], &m->work);
@@ -129,6 +136,7 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
                                    .eps = c->ln_eps,
                                    .threads = g->threads});
     }
+    dropout(&m->drop, DROP_FINAL, m->h, (size_t)rows * (size_t)c->D, g->threads);
     g->ops.gemm(&(struct gemm){.tb = true,
                                .m = rows,
                                .n = c->V,
@@ -159,6 +167,13 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     float *last = m->final_in ? m->final_in : m->h;
     embed(m, layer_input(m, 0), tokens, B, L);
+    dropout(&m->drop, DROP_EMBEDDING, layer_input(m, 0), (size_t)(B * L) * (size_t)m->c.D,
+            g->threads);
+    CHECK(m->drop.p == 0 || (m->kept && n_scored == L));
+    for (int l = 0; m->kept && l < m->c.N; l++) {
+        m->kept[l].drop = m->drop;
+        m->kept[l].drop.layer = l;
+    }
     for (int l = 0; l < m->c.N; l++)
         block_forward(g, &m->blocks[l], m->kind, m->kept ? &m->kept[l] : &m->work,
                       l + 1 < m->c.N ? layer_input(m, l + 1) : last, layer_input(m, l), B, L);

@@ -24,6 +24,9 @@ struct lm {
     struct work_grad d_work;
     float *final_in; /* [B,L,D] input of the final norm */
     float *d_h;      /* [B,L,D] gradient of the stream */
+    /* The caller's, for every forward whose backward follows; p = 0 (as bound) is off. With it,
+     * lm_lower is part of each step. */
+    struct dropout drop;
 };
 
 /* List the parameters of a model of `c`; nothing is allocated for their values yet. */

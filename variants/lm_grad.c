@@ -48,6 +48,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
         linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
     linear_weight_grad(g, W, d_logits, m->h, rows);
     linear_input_grad(g, W, m->d_h, d_logits, rows, 0);
+    dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
     if (c->final_ln) {
         const struct param *ln = &m->params.v[m->at_final_ln];
         g->ops.norm_grad(&(struct norm_grad){.d_x = m->d_h,
@@ -82,6 +83,7 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
     output_backward(m, g, target, B * L);
     for (int l = m->c.N - 1; l >= 0; l--)
         block_backward(g, &m->blocks[l], m->kind, &m->kept[l], &m->d_work, m->d_h, B, L);
+    dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     embed_backward(m, tokens, B * L);
 }
 

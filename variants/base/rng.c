@@ -26,6 +26,14 @@ uint32_t rng_u32(uint64_t seed, uint64_t stream, uint64_t n)
     return draw(seed, stream, n / 4).v[n % 4];
 }
 
+void rng_u32_block(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t block)
+{
+    const philox4x32_ctr_t bits = draw(seed, stream, block);
+
+    for (int e = 0; e < 4; e++)
+        out[e] = bits.v[e];
+}
+
 double rng_uniform(uint64_t seed, uint64_t stream, uint64_t n)
 {
     return unit(rng_u32(seed, stream, n));

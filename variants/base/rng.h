@@ -14,6 +14,9 @@ uint64_t rng_stream(const char *name);
 /* 32 uniform bits, number n of the stream. */
 uint32_t rng_u32(uint64_t seed, uint64_t stream, uint64_t n);
 
+/* Numbers 4 * block to 4 * block + 3, which are made together. */
+void rng_u32_block(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t block);
+
 /* Uniform in (0, 1). */
 double rng_uniform(uint64_t seed, uint64_t stream, uint64_t n);
 

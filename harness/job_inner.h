@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of a job share: job.c binds and runs forward, job_grad.c what a cell with a
+ * backward pass has in addition. */
+#ifndef JOB_INNER_H
+#define JOB_INNER_H
+
+#include "job.h"
+
+/* x[0..n) = N(0,1) from the cell's seed, by name. */
+void job_draw(const struct job *j, const char *name, float *x, size_t n);
+
+/* Count or place, after the forward's bind. */
+enum status job_bind_grad(struct job *j, struct err *e);
+/* The gradients that come from above, and the optimiser's empty moments. */
+void job_fill_grad(struct job *j);
+
+/* After forward: all gradients from nothing, by engine `g`. */
+void job_backward(struct job *j, const struct engine *g);
+/* One measured run of a cell with a backward pass. */
+void job_run_grad(struct job *j);
+
+double job_grad_flop(const struct job *j);
+double job_grad_bytes(const struct job *j); /* of operands that forward does not have */
+
+#endif

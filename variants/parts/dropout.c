@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Masks from counter-based random numbers. */
+#include "dropout.h"
+
+#include "../base/base.h"
+#include "../base/rng.h"
+
+void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads)
+{
+    enum { WORDS = 4, WORTH_A_TEAM = 16384 };
+    if (d->p == 0)
+        return;
+    CHECK(d->p > 0 && d->p < 1 && d->layer >= 0 && d->layer < 1 << 12);
+    const uint64_t at = d->step << 16 | (uint64_t)d->layer << 4 | (uint64_t)place;
+    const uint64_t stream = rng_stream("dropout") ^ at;
+    const uint32_t drop_below = (uint32_t)((double)d->p * 0x1p32);
+    const float keep = 1 / (1 - d->p);
+    const ptrdiff_t blocks = (ptrdiff_t)((n + WORDS - 1) / WORDS);
+
+#pragma omp parallel for num_threads(n > WORTH_A_TEAM ? threads : 1)
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+        uint32_t bits[WORDS];
+        rng_u32_block(bits, d->seed, stream, (uint64_t)b);
+        for (size_t e = 0; e < WORDS && (size_t)b * WORDS + e < n; e++)
+            x[(size_t)b * WORDS + e] *= bits[e] < drop_below ? 0 : keep;
+    }
+}
