@@ -96,6 +96,7 @@ static void gate_update(const struct engine *g, const struct bench_data *x)
                                   .a = x->b,
                                   .c = x->d,
                                   .b = x->e,
+                                  .ld = SIDE,
                                   .rows = SIDE,
                                   .n = SIDE,
                                   .threads = 1});

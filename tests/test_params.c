@@ -111,3 +111,94 @@ Test(params, each_rule_has_its_spread)
     arena_release(&a);
     params_free(&p);
 }
+
+/* Values, gradients and the packed form of three matrices as one; odd widths, a neighbour on each
+ * side, and the values that they have on their own. */
+Test(params, a_stack_is_one_matrix)
+{
+    enum { IN = 7 };
+    static const int out[] = {5, 4, 9};
+    struct params p = {0}, alone = {0};
+    struct arena a, b;
+    char name[] = "w0";
+
+    for (int i = 0; i < 3; i++) {
+        name[1] = (char)('0' + i);
+        params_matrix(&p, out[i], IN, "", name);
+        params_matrix(&alone, out[i], IN, "", name);
+    }
+    params_vector(&p, INIT_ONE, 0, 3, "", "behind");
+    params_stack(&p, 0, 3);
+    place(&p, &a), place(&alone, &b);
+    params_init(&p, 7), params_init(&alone, 7);
+    cr_expect_eq(param_out(&p.v[0]), 18);
+    cr_expect_eq(param_out(&p.v[1]), 4);
+    cr_expect_eq(a.part[PART_WEIGHTS], sizeof(float) * (18 * IN + 3));
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(p.v[i].n, (size_t)(out[i] * IN));
+        cr_expect_arr_eq(p.v[i].data, alone.v[i].data, p.v[i].n * sizeof(float));
+        cr_expect(i == 0 || p.v[i].data == p.v[i - 1].data + p.v[i - 1].n);
+    }
+    cr_expect(p.v[3].data >= p.v[2].data + p.v[2].n);
+    arena_release(&a), arena_release(&b);
+    params_free(&p), params_free(&alone);
+}
+
+/* Two lists, one with the matrices stacked and one with them in one tensor, pack to the same. */
+static void pack_one(struct params *p, const struct engine *g, struct arena *a)
+{
+    struct err e;
+
+    *a = (struct arena){0};
+    for (int pass = 0; pass < 2; pass++) {
+        params_place(p, a);
+        params_place_grad(p, a);
+        params_place_packed(p, g, 64, a);
+        if (pass == 0)
+            cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    }
+    for (int i = 0; i < p->n; i++)
+        for (size_t j = 0; j < p->v[i].n; j++)
+            p->v[i].data[j] = (float)(100 * i) + (float)j;
+}
+
+static void expect_same_packed(const struct engine *g)
+{
+    struct params stack = {0}, whole = {0};
+    struct arena a, b;
+
+    params_matrix(&stack, 3, 33, "", "w0");
+    params_matrix(&stack, 14, 33, "", "w1");
+    params_stack(&stack, 0, 2);
+    params_matrix(&whole, 17, 33, "", "w");
+    pack_one(&stack, g, &a), pack_one(&whole, g, &b);
+    memcpy(whole.v[0].data, stack.v[0].data, whole.v[0].n * sizeof(float));
+    cr_expect_eq(stack.v[1].grad, stack.v[0].grad + stack.v[0].n);
+    params_pack(&stack, g), params_pack(&whole, g);
+    cr_expect_null(stack.v[1].packed);
+    cr_expect_eq(stack.v[0].packed != NULL, whole.v[0].packed != NULL);
+    if (stack.v[0].packed) {
+        const struct gemm like = {.tb = true, .m = 64, .n = 17, .k = 33};
+        const size_t n = g->packed_floats(&like);
+        cr_expect_eq(a.part[PART_SCRATCH], n * sizeof(float));
+        cr_expect_arr_eq(stack.v[0].packed, whole.v[0].packed, n * sizeof(float), "%s",
+                         g->backend->name);
+    }
+    arena_release(&a), arena_release(&b);
+    params_free(&stack), params_free(&whole);
+}
+
+Test(params, a_stack_packs_as_one_matrix)
+{
+    int packed = 0;
+
+    for (int i = 0; backends[i]; i++) {
+        struct engine g;
+        struct err e;
+        if (engine_open(&g, backends[i]->name, 1, NULL, &e) != OK)
+            continue;
+        packed += g.packed_floats != NULL;
+        expect_same_packed(&g);
+    }
+    cr_expect(packed > 0 || cpu_isa() == ISA_BASE, "no backend packs");
+}

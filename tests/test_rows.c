@@ -284,17 +284,17 @@ ParameterizedTest(struct who *w, rows, act)
  * show that the relative error also holds where sigma and tanh are tiny. */
 static double gate_error(const struct backend *b, enum gate_kind kind, int n, float sd)
 {
-    const int rows = 3;
-    const size_t size = (size_t)(rows * n);
+    const int rows = 3, ld = n + 3; /* of a and c */
+    const size_t size = (size_t)(rows * n), wide = (size_t)(rows * ld);
     const bool bare = kind == GATE_SIGTANH && sd < 1; /* x = 0: only z tanh(c) remains */
     float *x = normal(size, "x", 0, 1), *y = normal(size, "y", 0, 1);
-    float *a = normal(size, "a", 0, sd * 10), *c = normal(size, "c", 0, sd);
+    float *a = normal(wide, "a", 0, sd * 10), *c = normal(wide, "c", 0, sd);
     float *bias = normal((size_t)n, "bias", 0, 1), *got = guarded(size), *want = guarded(size);
     double worst = 0;
 
     if (bare)
         memset(x, 0, size * sizeof(*x));
-    a[size / 2] = NAN;
+    a[ld + n / 2] = NAN;
     struct gate_op o = {.kind = kind,
                         .out = want,
                         .x = x,
@@ -302,6 +302,7 @@ static double gate_error(const struct backend *b, enum gate_kind kind, int n, fl
                         .a = a,
                         .c = c,
                         .b = bias,
+                        .ld = ld,
                         .rows = rows,
                         .n = n,
                         .threads = 1};
@@ -311,8 +312,9 @@ static double gate_error(const struct backend *b, enum gate_kind kind, int n, fl
     b->ops.gate(&o);
     for (size_t i = 0; i < size; i++) {
         const bool has_tanh = kind == GATE_SIGTANH || kind == GATE_UPDATE;
-        const double arg = fabs((double)a[i]) + fabs((double)bias[i % (size_t)n]);
-        const double second = has_tanh ? tanh((double)c[i]) : (double)y[i];
+        const size_t pre = i / (size_t)n * (size_t)ld + i % (size_t)n;
+        const double arg = fabs((double)a[pre]) + fabs((double)bias[i % (size_t)n]);
+        const double second = has_tanh ? tanh((double)c[pre]) : (double)y[i];
         const double terms = fabs((double)x[i]) + fabs(second);
         const bool relative = kind == GATE_RESET || bare;
         const double of = relative ? fabs((double)want[i]) : terms;

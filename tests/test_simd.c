@@ -4,6 +4,7 @@
  * each optional term alone and all together. Scratch starts as NaN and has guard words behind it;
  * outputs are surrounded by them. Bounds are derived where they are used, in units of U = 2^-24. */
 #include "attn_case.h"
+#include "product.h"
 
 #include <criterion/parameterized.h>
 
@@ -30,18 +31,6 @@ static const int product_shapes[][3] = {
     {7, 33, 1},   {13, 15, 100}, {14, 32, 8},  {15, 31, 257},  {37, 65, 300}, {6, 17, 600},
     {120, 48, 9}, {113, 530, 3}, {1, 600, 70}, {129, 120, 40}, {5, 3, 0},     {64, 96, 258},
 };
-
-/* A sum of k products in any order is off by k U sum |a||b|; alpha, beta and their sum add 3 U. The
- * reference's store adds one more. */
-static double product_bound(const struct gemm *g, double old, int i, int j)
-{
-    double sum = 0;
-
-    for (int p = 0; p < g->k; p++)
-        sum += fabs((double)g->a[g->ta ? p * g->lda + i : i * g->lda + p]) *
-               fabs((double)g->b[g->tb ? j * g->ldb + p : p * g->ldb + j]);
-    return U * ((g->k + 4) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
-}
 
 static double product_error(const struct engine *e, const int *shape, int mode)
 {

@@ -7,6 +7,7 @@
  *   pre       n = LN1([m;x])   y = x + Attn(n_seg; n)     z = y + FFN(LN2(y))
  *   reorder   n = LN1([m;x])   y = g1(x, relu(Attn(n_seg; n)))   z = g2(y, relu(FFN(LN2(y)))) */
 #include "block_inner.h"
+#include "parts/linear.h"
 
 #include <string.h>
 
@@ -74,6 +75,8 @@ void work_bind(struct work *w, const struct engine *g, const struct block *b, en
     w->y = arena_f32(a, PART_ACTIVATIONS, rows * D);
     w->n2 = arena_f32(a, PART_ACTIVATIONS, rows * D);
     w->hidden = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->F);
+    if (c->norm == NORM_REORDER) /* a gate cannot write over its x */
+        w->mid = arena_f32(a, PART_ACTIVATIONS, rows * D);
     if (c->gate && c->gate->work)
         w->gate = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->gate->work * D);
     w->y2 = w->y;
@@ -117,26 +120,7 @@ static void linear(const struct engine *g, struct rows y, struct rows x, int B, 
     }
     for (int b = 0; b < B; b++) {
         float *dst = y.at + b * y.stride;
-        g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = rows,
-                                   .n = out,
-                                   .k = in,
-                                   .alpha = 1,
-                                   .a = x.at + b * x.stride,
-                                   .lda = in,
-                                   .b = w->data,
-                                   .ldb = in,
-                                   .b_packed = w->packed,
-                                   .c = dst,
-                                   .ldc = out,
-                                   .threads = g->threads});
-        if (bias)
-            g->ops.act(&(struct act){.y = dst,
-                                     .x = dst,
-                                     .bias = bias->data,
-                                     .rows = rows,
-                                     .n = out,
-                                     .threads = g->threads});
+        linear_forward(g, w, bias, dst, x.at + b * x.stride, rows, (struct act){.y = dst});
     }
 }
 
@@ -250,15 +234,17 @@ struct attn block_project(const struct engine *g, struct block *b, enum mem_kind
 void block_unproject(const struct engine *g, const struct block *b, const struct work *w, float *y,
                      int B, int L)
 {
-    const ptrdiff_t HD = (ptrdiff_t)b->c->H * b->c->dh;
+    linear_forward(g, &b->attn[ATTN_O], NULL, y, w->o, B * L, (struct act){.y = y});
+}
 
-    linear(g, (struct rows){y, (ptrdiff_t)L * b->c->D}, (struct rows){w->o, L * HD}, B, L,
-           &b->attn[ATTN_O], NULL);
+static const struct param *output_bias(const struct block *b)
+{
+    return b->c->attn_bias ? &b->attn[ATTN_WEIGHTS + ATTN_O] : NULL;
 }
 
 const float *block_output_bias(const struct block *b)
 {
-    return b->c->attn_bias ? b->attn[ATTN_WEIGHTS + ATTN_O].data : NULL;
+    return b->c->attn_bias ? output_bias(b)->data : NULL;
 }
 
 void block_remember(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
@@ -274,31 +260,36 @@ void block_remember(const struct engine *g, struct block *b, enum mem_kind kind,
     block_commit(b, kind, rows);
 }
 
-/* Leave sub-layer `y` (its last bias still missing) to the stream: z = x + y in the plain forms,
- * z = gate(x, relu(y)) in the gated one. z may be x. */
-static void leave(const struct engine *g, const struct config *c, const struct param *gate,
-                  float *gate_work, float *z, const float *x, float *y, const float *bias, int rows)
+/* What follows a sub-layer's last product y: z = x + y in the plain forms, y = relu(y) in the gated
+ * one, whose gate then makes z = gate(x, y). z may be x in the plain forms. */
+static struct act leave(const struct config *c, const struct work *w, float *z, const float *x,
+                        float *y)
 {
-    struct act op = {.y = y, .x = y, .bias = bias, .rows = rows, .n = c->D, .threads = g->threads};
+    if (c->norm == NORM_REORDER)
+        return (struct act){.kind = ACT_RELU, .y = y};
+    if (w->drop.p > 0) /* x is added by drop_and_leave */
+        return (struct act){.y = y};
+    return (struct act){.y = z, .add = x};
+}
 
-    if (c->norm == NORM_REORDER) {
-        op.kind = ACT_RELU;
-        g->ops.act(&op);
-        c->gate->forward(g, c, gate, z, x, y, rows, gate_work);
-    } else {
-        op.y = z;
-        op.add = x;
-        g->ops.act(&op);
-    }
+/* Behind `leave`: what dropout leaves of y goes the same way. */
+static void drop_and_leave(const struct engine *g, const struct config *c, const struct work *w,
+                           enum drop_place place, float *z, const float *x, float *y, int rows)
+{
+    if (w->drop.p == 0)
+        return;
+    dropout(&w->drop, place, y, (size_t)rows * (size_t)c->D, g->threads);
+    if (c->norm != NORM_REORDER)
+        g->ops.act(&(struct act){
+            .y = z, .x = x, .add = y, .rows = rows, .n = c->D, .threads = g->threads});
 }
 
 void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, struct work *w,
                    float *z, float *x, int B, int L)
 {
     const struct config *c = b->c;
-    const bool post = c->norm == NORM_POST;
+    const bool post = c->norm == NORM_POST, gated = c->norm == NORM_REORDER;
     const int rows = B * L;
-    const float *bias = block_output_bias(b);
     float *mid = w->mid ? w->mid : z, *sum1 = w->sum1 ? w->sum1 : z, *sum2 = w->sum2 ? w->sum2 : z;
 
     if (c->pos->enter) {
@@ -307,15 +298,21 @@ void block_forward(const struct engine *g, struct block *b, enum mem_kind kind, 
     }
     const struct attn a = block_project(g, b, kind, w, x, B, L);
     b->impl->forward(g, &a, w->attn);
-    block_unproject(g, b, w, w->y, B, L);
-    leave(g, c, b->gate1, w->gate, post ? sum1 : mid, x, w->y, bias, rows);
+    linear_forward(g, &b->attn[ATTN_O], output_bias(b), w->y, w->o, rows,
+                   leave(c, w, post ? sum1 : mid, x, w->y));
+    drop_and_leave(g, c, w, DROP_ATTENTION, post ? sum1 : mid, x, w->y, rows);
+    if (gated)
+        c->gate->forward(g, c, b->gate1, mid, x, w->y, rows, w->gate);
     if (post)
         layer_norm(g, c, b->ln1, mid, sum1, NULL, rows);
     else
         layer_norm(g, c, b->ln2, w->n2, mid, NULL, rows);
 
-    c->ffn->forward(g, c, b->ff, w->y2, post ? mid : w->n2, rows, w->hidden, &bias);
-    leave(g, c, b->gate2, w->gate2, post ? sum2 : z, mid, w->y2, bias, rows);
+    c->ffn->forward(g, c, b->ff, w->y2, post ? mid : w->n2, rows, w->hidden,
+                    leave(c, w, post ? sum2 : z, mid, w->y2), &w->drop);
+    drop_and_leave(g, c, w, DROP_FFN, post ? sum2 : z, mid, w->y2, rows);
+    if (gated)
+        c->gate->forward(g, c, b->gate2, z, mid, w->y2, rows, w->gate2);
     if (post)
         layer_norm(g, c, b->ln2, z, sum2, NULL, rows);
 }

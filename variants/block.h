@@ -6,6 +6,7 @@
 #define BLOCK_H
 
 #include "parts/cache.h"
+#include "parts/dropout.h"
 #include "variant.h"
 
 /* How M tokens of past reach the layer. */
@@ -23,6 +24,7 @@ struct work {
     float *q, *k, *v, *o; /* [B,L,H,dh] [B,K,H,dh] [B,K,H,dh] [B,L,H,dh] */
     float *y;             /* [B,L,D] sub-layer output */
     float *n2;            /* [B,L,D] normalised input of the FFN, or the post-norm stream */
+    float *mid;           /* [B,L,D] the stream between the sub-layers; NULL = in the result */
     float *hidden;        /* [B*L,F] */
     float *gate;          /* [B*L, gate->work * D] */
     float *y2, *gate2;    /* the same for the second sub-layer; y and gate unless kept */
@@ -30,8 +32,9 @@ struct work {
     float *codes;         /* the position scheme's constant codes */
     /* Kept for backward; NULL at inference, which then writes everything over the stream. */
     float *lse;         /* [B,H,L] */
-    float *x, *mid;     /* [B,L,D] the layer's input, the stream between its sub-layers */
+    float *x;           /* [B,L,D] the layer's input */
     float *sum1, *sum2; /* [B,L,D] inputs of LN1 and LN2 (post) */
+    struct dropout drop;
 };
 
 /* Work space of backward, shared by the layers. */

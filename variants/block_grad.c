@@ -32,7 +32,7 @@ void work_bind_kept(struct work *w, const struct work *shared, bool first, const
     w->hidden = keep(shared->hidden, first, a, rows * (size_t)c->F);
     w->lse = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->H);
     w->x = arena_f32(a, PART_ACTIVATIONS, rows * D);
-    w->mid = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    w->mid = keep(shared->mid, first && shared->mid, a, rows * D);
     if (c->norm == NORM_POST) {
         w->sum1 = arena_f32(a, PART_ACTIVATIONS, rows * D);
         w->sum2 = arena_f32(a, PART_ACTIVATIONS, rows * D);
@@ -237,7 +237,22 @@ static void gate_backward(const struct engine *g, const struct config *c, const 
 static void ffn_backward(const struct engine *g, const struct block *b, const struct work *w,
                          struct work_grad *d_w, const float *x, const float *d_y, int rows)
 {
-    b->c->ffn->backward(g, b->c, b->ff, d_w->d_t, d_y, x, rows, w->hidden, d_w->d_hidden);
+    b->c->ffn->backward(g, b->c, b->ff, d_w->d_t, d_y, x, rows, w->hidden, d_w->d_hidden, &w->drop);
+}
+
+/* The gradient of a sub-layer's output before dropout, from that of the sum it went into, which the
+ * stream still needs. */
+static const float *undropped(const struct engine *g, const struct config *c, const struct work *w,
+                              struct work_grad *d_w, enum drop_place place, const float *d,
+                              int rows)
+{
+    const size_t n = (size_t)rows * (size_t)c->D;
+
+    if (w->drop.p == 0)
+        return d;
+    memcpy(d_w->d_y, d, n * sizeof(float));
+    dropout(&w->drop, place, d_w->d_y, n, g->threads);
+    return d_w->d_y;
 }
 
 void block_backward(const struct engine *g, struct block *b, enum mem_kind kind,
@@ -249,23 +264,27 @@ void block_backward(const struct engine *g, struct block *b, enum mem_kind kind,
     switch (c->norm) {
     case NORM_POST:
         norm_grad(g, c, b->ln2, d_w, d, d, w->sum2, rows);
-        ffn_backward(g, b, w, d_w, w->mid, d, rows);
+        ffn_backward(g, b, w, d_w, w->mid, undropped(g, c, w, d_w, DROP_FFN, d, rows), rows);
         add(g, d, d_w->d_t, rows, c->D);
         norm_grad(g, c, b->ln1, d_w, d, d, w->sum1, rows);
-        attention_branch(g, b, kind, w, d_w, d, d, B, L);
+        attention_branch(g, b, kind, w, d_w, d, undropped(g, c, w, d_w, DROP_ATTENTION, d, rows), B,
+                         L);
         break;
     case NORM_PRE:
-        ffn_backward(g, b, w, d_w, w->n2, d, rows);
+        ffn_backward(g, b, w, d_w, w->n2, undropped(g, c, w, d_w, DROP_FFN, d, rows), rows);
         norm_grad(g, c, b->ln2, d_w, d_w->d_t, d_w->d_t, w->mid, rows);
         add(g, d, d_w->d_t, rows, c->D);
-        attention_branch(g, b, kind, w, d_w, d, d, B, L);
+        attention_branch(g, b, kind, w, d_w, d, undropped(g, c, w, d_w, DROP_ATTENTION, d, rows), B,
+                         L);
         break;
     case NORM_REORDER:
         gate_backward(g, c, b->gate2, d_w, d, w->mid, w->y2, w->gate2, rows);
+        dropout(&w->drop, DROP_FFN, d_w->d_y, (size_t)rows * (size_t)c->D, g->threads);
         ffn_backward(g, b, w, d_w, w->n2, d_w->d_y, rows);
         norm_grad(g, c, b->ln2, d_w, d_w->d_t, d_w->d_t, w->mid, rows);
         add(g, d, d_w->d_t, rows, c->D);
         gate_backward(g, c, b->gate1, d_w, d, w->x, w->y, w->gate, rows);
+        dropout(&w->drop, DROP_ATTENTION, d_w->d_y, (size_t)rows * (size_t)c->D, g->threads);
         attention_branch(g, b, kind, w, d_w, d, d_w->d_y, B, L);
         break;
     case NORM_COUNT:

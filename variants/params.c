@@ -20,7 +20,7 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
         CHECK(p->v);
     }
     struct param *new = &p->v[p->n];
-    *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg};
+    *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg, .stack = 1};
 
     va_list ap;
     va_start(ap, fmt);
@@ -54,11 +54,43 @@ const struct param *params_find(const struct params *p, const char *name)
     return NULL;
 }
 
+void params_stack(struct params *p, int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        struct param *w = &p->v[i];
+        CHECK(i < p->n && w->stack == 1 && w->rank == 2 && w->init == INIT_LINEAR);
+        CHECK(w->shape[1] == p->v[first].shape[1]);
+        w->stack = 0;
+    }
+    p->v[first].stack = count;
+}
+
+int param_out(const struct param *w)
+{
+    int out = w->shape[0];
+
+    for (int i = 1; i < w->stack; i++)
+        out += w[i].shape[0];
+    return out;
+}
+
+/* Elements of a tensor and of what is stacked behind it. */
+static size_t stack_floats(const struct param *w)
+{
+    size_t n = w->n;
+
+    for (int i = 1; i < w->stack; i++)
+        n += w[i].n;
+    return n;
+}
+
 void params_place(struct params *p, struct arena *a)
 {
-    for (int i = 0; i < p->n; i++)
-        if (!p->v[i].borrowed)
-            p->v[i].data = arena_f32(a, PART_WEIGHTS, p->v[i].n);
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        if (!w->borrowed)
+            w->data = w->stack ? arena_f32(a, PART_WEIGHTS, stack_floats(w)) : w[-1].data + w[-1].n;
+    }
 }
 
 void params_borrow(struct params *p, const struct params *from)
@@ -73,8 +105,10 @@ void params_borrow(struct params *p, const struct params *from)
 
 void params_place_grad(struct params *p, struct arena *a)
 {
-    for (int i = 0; i < p->n; i++)
-        p->v[i].grad = arena_f32(a, PART_GRADIENTS, p->v[i].n);
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        w->grad = w->stack ? arena_f32(a, PART_GRADIENTS, stack_floats(w)) : w[-1].grad + w[-1].n;
+    }
 }
 
 void params_zero_grad(struct params *p)
@@ -83,12 +117,12 @@ void params_zero_grad(struct params *p)
         memset(p->v[i].grad, 0, p->v[i].n * sizeof(float));
 }
 
-/* A weight W [out,in] as the b of x W^T. */
+/* A weight W [out,in], or the stack that it begins, as the b of x W^T. */
 static struct gemm product_of(const struct param *p, int rows)
 {
     return (struct gemm){.tb = true,
                          .m = rows,
-                         .n = p->shape[0],
+                         .n = param_out(p),
                          .k = p->shape[1],
                          .b = p->data,
                          .ldb = p->shape[1]};
@@ -98,9 +132,9 @@ void params_place_packed(struct params *p, const struct engine *g, int rows, str
 {
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
-        const struct gemm like = product_of(w, rows);
-        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !g->packed_floats)
+        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !w->stack || !g->packed_floats)
             continue;
+        const struct gemm like = product_of(w, rows);
         const size_t n = g->packed_floats(&like);
         w->packed = n ? arena_f32(a, PART_SCRATCH, n) : NULL;
     }

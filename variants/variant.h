@@ -25,6 +25,7 @@ struct param {
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
     float *packed; /* as the backend's products like to read it; NULL = as it is */
+    int stack;     /* how many lie in memory as one matrix, this the first; 0 = in another's */
 };
 struct params {
     struct param *v;
@@ -38,6 +39,11 @@ int params_matrix(struct params *p, int out, int in, const char *prefix, const c
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
 const struct param *params_find(const struct params *p, const char *name);
+/* Matrices [out_i,in] that multiply the same operand: data, grad and packed of the following ones
+ * lie directly behind the first's, which stands for one matrix of sum out_i rows. They stay tensors
+ * of their own names, shapes and values. */
+void params_stack(struct params *p, int first, int count);
+int param_out(const struct param *w); /* rows of W and of what is stacked behind it */
 /* Take each tensor from the arena as PART_WEIGHTS. */
 void params_place(struct params *p, struct arena *a);
 /* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes add to them, so that layers
@@ -102,31 +108,34 @@ struct gate {
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     /* Floats of work space per row and unit of D. */
     int work;
-    /* out [rows,D] may be x. */
+    /* out [rows,D] is neither x nor y. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w,
                     float *out, const float *x, float *y, int rows, float *work);
     /* Floats of further work space of backward per row and unit of D. */
     int work_grad;
-    /* d_x, d_y [rows,D] from d_out; d_x may be d_out. x, y and `work` as forward had and left them
-     * (out was not x); `work` is used up. Adds to the weights' gradients. */
+    /* d_x, d_y [rows,D] from d_out; d_x may be d_out. x, y and `work` as forward had and left them;
+     * `work` is used up. Adds to the weights' gradients. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, float *d_y, const float *d_out, const float *x, const float *y,
                      int rows, float *work, float *more);
 };
 
+struct dropout;
 struct ffn {
     const char *name;
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
-    /* y [rows,D] = FFN(x [rows,D]); hidden [rows,F] is work space. The last bias is left to the
-     * caller's epilogue: *bias receives it (may be NULL). */
+    /* y [rows,D] = FFN(x [rows,D]), which goes on to `leave`: its kind, y and add are the caller's,
+     * the rest is set here. Where leave.y is not y, y is work space; so is hidden [rows,F].
+     * Hidden units are dropped by `drop`, whose p may be 0. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
-                    const float *x, int rows, float *hidden, const float **bias);
+                    const float *x, int rows, float *hidden, struct act leave,
+                    const struct dropout *drop);
     /* d_x [rows,D] from d_y; x and hidden as forward had and left them, d_hidden [rows,F] is work
      * space. Adds to the weights' gradients, the last bias included. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, int rows, const float *hidden,
-                     float *d_hidden);
+                     float *d_hidden, const struct dropout *drop);
 };
 
 /* How tokens of past reach a layer. */

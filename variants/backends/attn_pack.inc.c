@@ -80,15 +80,6 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
-/* A panel of d vectors: x = (x - less) factor; less = NULL is 0. */
-static void scale_panel(float *panel, int d, float factor, const float *less)
-{
-    for (int e = 0; e < d; e++) {
-        const vf x = vld(panel + e * VL);
-        vst(panel + e * VL, vmul(less ? vsub(x, v1(less[e])) : x, v1(factor)));
-    }
-}
-
 /* Rows [r, r+n) of a value matrix into strips (attn_tile.inc.c); its row 0 is `zero` subtracted. */
 static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, int d, int r, int n,
                         const float *zero)
@@ -116,8 +107,8 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 
     for (int x = j; x < j + n; x += VL) {
         float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
-        pack_across(panel, VL, k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x), a->dh);
-        scale_panel(panel, a->dh, f->factor, NULL);
+        pack_across(panel, VL, k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x), a->dh,
+                    f->factor);
     }
     if (!values_in_place(a))
         pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
@@ -131,8 +122,10 @@ static void pack_table(const struct fused *f, int t, int r, int n)
 
     for (int x = 0; a->rel_k && x < n; x += VL) {
         float *panel = f->rel_k + t * f->rel_k_head + (ptrdiff_t)(r + x) * a->dh;
-        pack_across(panel, VL, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, n - x, a->dh);
-        scale_panel(panel, a->dh, f->factor, f->far_shared ? a->rel_k + at : NULL);
+        pack_across(panel, VL, a->rel_k + first + (ptrdiff_t)x * a->dh, a->dh, n - x, a->dh,
+                    f->factor);
+        for (int e = 0; f->far_shared && e < a->dh; e++)
+            vst(panel + e * VL, vsub(vld(panel + e * VL), v1(f->factor * a->rel_k[at + e])));
     }
     if (a->rel_v)
         pack_values(f->rel_v + t * f->rel_v_head, f->n_rel, a->rel_v + at, a->dh, a->dh, r, n,

@@ -70,6 +70,8 @@ static void inherit(struct engine *g)
         if (!g->ops.gemm && b->ops.gemm) {
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
+            g->gemm_act = b->gemm_act;
+            g->gemm_gate = b->gemm_gate;
         }
 #define X(op, type)                                                                                \
     if (!g->ops.op && b->ops.op) {                                                                 \
@@ -103,6 +105,31 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
         CHECK(g->from[op]);
     CHECK(g->attn);
     return OK;
+}
+
+void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *after)
+{
+    CHECK(after->x == p->c && p->ldc == p->n && after->n == p->n && after->rows == p->m);
+    const bool idle = after->kind == ACT_NONE && !after->bias && !after->add && after->y == p->c;
+    if (g->gemm_act && !idle) {
+        g->gemm_act(p, after);
+        return;
+    }
+    g->ops.gemm(p);
+    if (!idle)
+        g->ops.act(after);
+}
+
+void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *after)
+{
+    CHECK((after->c ? after->c : after->a) == p->c && after->ld == p->ldc);
+    CHECK(after->n <= p->n && after->rows == p->m);
+    if (g->gemm_gate) {
+        g->gemm_gate(p, after);
+        return;
+    }
+    g->ops.gemm(p);
+    g->ops.gate(after);
 }
 
 enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,

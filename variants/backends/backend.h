@@ -139,7 +139,8 @@ struct norm {
     int threads;
 };
 
-/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add. */
+/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add. ReLU
+ * keeps a NaN. */
 enum act_kind { ACT_NONE, ACT_RELU };
 struct act {
     enum act_kind kind;
@@ -153,12 +154,14 @@ struct act {
  *   INPUT    sigma(a) x + y                    HIGHWAY  t x + (1-t) y, t = sigma(a + b)
  *   OUTPUT   x + sigma(a - b) y                SIGTANH  x + sigma(a - b) tanh(c)
  *   RESET    sigma(a) x                        UPDATE   (1-z) x + z tanh(c), z = sigma(a - b)
- * out may be any of the inputs. Rows contiguous. */
+ * out may be any of the inputs. Rows of out, x, y are contiguous; those of a and c, which may be
+ * columns of one wider product, are ld floats apart. */
 enum gate_kind { GATE_INPUT, GATE_OUTPUT, GATE_HIGHWAY, GATE_SIGTANH, GATE_RESET, GATE_UPDATE };
 struct gate_op {
     enum gate_kind kind;
     float *out;
     const float *x, *y, *a, *c, *b;
+    ptrdiff_t ld; /* of a and c */
     int rows, n;
     int threads;
 };
@@ -216,6 +219,7 @@ struct gate_grad {
     enum gate_kind kind;
     float *d_x, *d_y, *d_a, *d_c, *d_b;
     const float *d_out, *x, *y, *a, *c, *b;
+    ptrdiff_t ld; /* of a, c, d_a, d_c */
     int rows, n;
     int threads;
 };
@@ -275,6 +279,10 @@ struct backend {
      * nothing to gain. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
+    /* Optional, with ops.gemm: a product together with what follows it element by element, in one
+     * pass; see engine_gemm_act and engine_gemm_gate. */
+    void (*gemm_act)(const struct gemm *g, const struct act *after);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
     enum isa (*core_isa)(void);
     /* Optional: what executed its products since the last question, e.g.
      * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason where a
@@ -306,8 +314,11 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
-    size_t (*packed_floats)(const struct gemm *like); /* of the backend that gives gemm; or NULL */
+    /* Of the backend that gives gemm; or NULL. */
+    size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
+    void (*gemm_act)(const struct gemm *g, const struct act *after);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
     const char *impl; /* only this attention implementation; NULL = the first that accepts */
     int threads;
     enum isa isa; /* level of the kernels that dominate its time: the CSV's isa_used */
@@ -316,6 +327,17 @@ struct engine {
 /* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or when `impl` is not one of its own. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
                         struct err *e);
+
+/* y = f(c + bias) + add with c = op(a) op(b) + beta c: a product and its epilogue, in one pass
+ * where the backend can. after->x is c, whose rows are contiguous; where after->y is not c, c is
+ * work space and undefined afterwards. y may be add, but nothing that the product reads. */
+void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *after);
+
+/* Likewise a gate whose last pre-activation is this product: after->c where the kind has one, else
+ * after->a is c, with after->ld = ldc. Where after->n is less than the product's, the gate takes
+ * its first columns. c is kept: backward needs it. out may be x or y, but nothing that the product
+ * reads. */
+void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *after);
 
 /* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
 enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,

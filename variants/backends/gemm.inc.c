@@ -3,8 +3,11 @@
  * Dense products over the words of vec.h, included once per instruction set. Large ones follow the
  * usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and a
  * register tile runs down both; the tile's height varies, so that no row is wasted. Products of few
- * rows with a weight W [n,k] read W once, in place, at memory speed. */
+ * rows with a weight W [n,k] read W once, in place, at memory speed. What follows a product element
+ * by element happens block by block, while the block of c is in L2; in the registers of the last
+ * step it is not faster. */
 #include "backend.h"
+#include "lanes.h"
 #include "tile.h"
 
 #include <stdint.h>
@@ -21,6 +24,23 @@ enum {
     FEW_ROWS = 8,        /* up to here in place, without packing */
     FORK_WORTH = 1 << 18 /* multiply-adds */
 };
+
+/* A product and what follows it: at most one of the two. */
+struct fused {
+    const struct gemm *g;
+    const struct act *act;
+    const struct gate_op *gate;
+};
+
+/* What follows, for rows [i0, i1) and columns [j0, j1) of c. A gate may be narrower than the
+ * product. */
+static void follow(const struct fused *f, int i0, int i1, int j0, int j1)
+{
+    if (f->act)
+        act_part(f->act, i0, i1, j0, j1);
+    if (f->gate)
+        gate_part(f->gate, i0, i1, j0, min_int(j1, f->gate->n));
+}
 
 /* c = beta c + alpha a b for one tile: a packed [k][R], b packed [k][NR], `cols` columns of c. */
 VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta, const float *a,
@@ -92,7 +112,7 @@ static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
             if (cols == 0)
                 continue;
             if (g->tb)
-                pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k);
+                pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k, 1.0f);
             else
                 pack_along(to, NR, g->b + p * g->ldb + j + at, g->ldb, cols, k);
         }
@@ -104,7 +124,7 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
     if (g->ta)
         pack_along(dst, R, g->a + p * g->lda + i, g->lda, R, k);
     else
-        pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k);
+        pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
 }
 
 /* First row of tile t of n that share m rows evenly. */
@@ -133,9 +153,10 @@ static void gemm_pack(float *dst, const struct gemm *g)
 }
 
 /* c[i0..i1) [j0..j1), the whole of k; j0 is a multiple of NR where b is packed. */
-static void gemm_part(const struct gemm *g, int i0, int i1, int j0, int j1)
+static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 {
     _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
+    const struct gemm *g = f->g;
     const int steps = k_steps(g->k);
 
     for (int j = j0; j < j1; j += NC) {
@@ -160,6 +181,8 @@ static void gemm_part(const struct gemm *g, int i0, int i1, int j0, int j1)
                                       slivers + (ptrdiff_t)c * k, g->c + (i + r) * g->ldc + j + c,
                                       min_int(NR, n - c));
                     }
+                if (s == steps - 1)
+                    follow(f, i, i + m, j, j + n);
             }
         }
     }
@@ -203,8 +226,9 @@ VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
 }
 
 /* c[..][j0..j1) for g->m <= FEW_ROWS: four rows of W at a time pass by all rows of a. */
-static void gemm_few(const struct gemm *g, int j0, int j1)
+static void gemm_few(const struct fused *f, int j0, int j1)
 {
+    const struct gemm *g = f->g;
     int j = j0;
 
     for (; j + 4 <= j1; j += 4) {
@@ -217,6 +241,7 @@ static void gemm_few(const struct gemm *g, int j0, int j1)
     for (; j < j1; j++)
         for (int i = 0; i < g->m; i++)
             dot_tile(1, 1, g, i, j);
+    follow(f, 0, g->m, j0, j1);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -242,29 +267,43 @@ static int grid_rows(int m, int n, int threads)
 }
 
 /* Part t of the grid; columns are shared out in whole vectors, or slivers where b is packed. */
-static void gemm_grid(const struct gemm *g, bool few, int rows, int cols, int t)
+static void gemm_grid(const struct fused *f, bool few, int rows, int cols, int t)
 {
+    const struct gemm *g = f->g;
     const int r = t / cols, c = t % cols, unit = g->b_packed ? NR : VL;
     const int units = (g->n + unit - 1) / unit;
     const int j0 = share(units, c, cols) * unit;
     const int j1 = min_int(share(units, c + 1, cols) * unit, g->n);
 
     if (few)
-        gemm_few(g, j0, j1);
+        gemm_few(f, j0, j1);
     else
-        gemm_part(g, share(g->m, r, rows), share(g->m, r + 1, rows), j0, j1);
+        gemm_part(f, share(g->m, r, rows), share(g->m, r + 1, rows), j0, j1);
 }
 
-static void gemm(const struct gemm *g)
+static void gemm_fused(const struct fused *f)
 {
+    const struct gemm *g = f->g;
     const bool few = g->m <= FEW_ROWS && g->tb && !g->ta;
 
     if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < FORK_WORTH) {
-        gemm_grid(g, few, 1, 1, 0);
+        gemm_grid(f, few, 1, 1, 0);
         return;
     }
     const int rows = few ? 1 : grid_rows(g->m, g->n, g->threads), cols = g->threads / rows;
 #pragma omp parallel for num_threads(g->threads) schedule(static, 1)
     for (int t = 0; t < rows * cols; t++)
-        gemm_grid(g, few, rows, cols, t);
+        gemm_grid(f, few, rows, cols, t);
+}
+
+static void gemm(const struct gemm *g) { gemm_fused(&(struct fused){.g = g}); }
+
+static void gemm_act(const struct gemm *g, const struct act *after)
+{
+    gemm_fused(&(struct fused){.g = g, .act = after});
+}
+
+static void gemm_gate(const struct gemm *g, const struct gate_op *after)
+{
+    gemm_fused(&(struct fused){.g = g, .gate = after});
 }

@@ -7,6 +7,10 @@
 
 void gemm_avx2(const struct gemm *g) { gemm(g); }
 
+void gemm_act_avx2(const struct gemm *g, const struct act *after) { gemm_act(g, after); }
+
+void gemm_gate_avx2(const struct gemm *g, const struct gate_op *after) { gemm_gate(g, after); }
+
 size_t gemm_packed_floats_avx2(const struct gemm *like) { return gemm_packed_floats(like); }
 
 void gemm_pack_avx2(float *dst, const struct gemm *like) { gemm_pack(dst, like); }

@@ -108,9 +108,10 @@ static void act_ref(const struct act *o)
 
 static double sigma(double x) { return 1 / (1 + exp(-x)); }
 
-static double gate_element(const struct gate_op *o, ptrdiff_t at, int e)
+static double gate_element(const struct gate_op *o, int i, int e)
 {
-    const double x = (double)o->x[at], a = (double)o->a[at];
+    const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
+    const double x = (double)o->x[at], a = (double)o->a[pre];
     const double b = o->b ? (double)o->b[e] : 0;
     double t;
 
@@ -123,12 +124,12 @@ static double gate_element(const struct gate_op *o, ptrdiff_t at, int e)
         t = sigma(a + b);
         return t * x + (1 - t) * (double)o->y[at];
     case GATE_SIGTANH:
-        return x + sigma(a - b) * tanh((double)o->c[at]);
+        return x + sigma(a - b) * tanh((double)o->c[pre]);
     case GATE_RESET:
         return sigma(a) * x;
     case GATE_UPDATE:
         t = sigma(a - b);
-        return (1 - t) * x + t * tanh((double)o->c[at]);
+        return (1 - t) * x + t * tanh((double)o->c[pre]);
     }
     CHECK(!"a gate kind");
 }
@@ -137,10 +138,8 @@ static void gate_ref(const struct gate_op *o)
 {
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
-        for (int e = 0; e < o->n; e++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            o->out[at] = (float)gate_element(o, at, e);
-        }
+        for (int e = 0; e < o->n; e++)
+            o->out[(ptrdiff_t)i * o->n + e] = (float)gate_element(o, i, e);
 }
 
 static void nll_ref(const struct nll_op *o)

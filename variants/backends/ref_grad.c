@@ -115,11 +115,12 @@ struct gate_element {
     double x, y, a, c, b;
 };
 
-static struct gate_element gate_element(const struct gate_grad *o, ptrdiff_t at, int e)
+static struct gate_element gate_element(const struct gate_grad *o, int i, int e)
 {
-    const double g = (double)o->d_out[at], a = (double)o->a[at], x = o->x ? (double)o->x[at] : 0;
+    const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
+    const double g = (double)o->d_out[at], a = (double)o->a[pre], x = o->x ? (double)o->x[at] : 0;
     const double y = o->y ? (double)o->y[at] : 0, b = o->b ? (double)o->b[e] : 0;
-    const double c = o->c ? tanh((double)o->c[at]) : 0;
+    const double c = o->c ? tanh((double)o->c[pre]) : 0;
     const double t = 1 / (1 + exp(-(o->kind == GATE_HIGHWAY ? a + b : a - b)));
     const double slope = g * t * (1 - t); /* dg sigma'(a) */
 
@@ -151,17 +152,17 @@ void gate_grad_ref(const struct gate_grad *o)
     for (int e = 0; e < o->n; e++) {
         double bias = 0;
         for (int i = 0; i < o->rows; i++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const struct gate_element d = gate_element(o, at, e);
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
+            const struct gate_element d = gate_element(o, i, e);
             bias += d.b;
             if (o->d_x)
                 o->d_x[at] = (float)d.x;
             if (o->d_y)
                 o->d_y[at] = (float)d.y;
             if (o->d_a)
-                o->d_a[at] = (float)d.a;
+                o->d_a[pre] = (float)d.a;
             if (o->d_c)
-                o->d_c[at] = (float)d.c;
+                o->d_c[pre] = (float)d.c;
         }
         if (o->d_b)
             o->d_b[e] = (float)((double)o->d_b[e] + bias);

@@ -3,6 +3,7 @@
  * Row operations over the words of vec.h: softmax, norm, act, gate, nll. Included once per
  * instruction set by rows_avx2.c and rows_avx512.c, which export the functions under their names.
  * Rows are independent; they are dealt to threads in chunks when there is enough work. */
+#include "lanes.h"
 #include "rows_shared.h"
 
 /* ---- softmax ------------------------------------------------------------------------------ */
@@ -128,68 +129,18 @@ static void act_rows(const void *arg, int first, int last)
 {
     const struct act *o = arg;
 
-    for (int i = first; i < last; i++) {
-        const ptrdiff_t at = (ptrdiff_t)i * o->n;
-        for (int j = 0; j < o->n; j += VL) {
-            const int left = o->n - j;
-            vf t = vld_upto(o->x + at + j, left, v0());
-            if (o->bias)
-                t = vadd(t, vld_upto(o->bias + j, left, v0()));
-            if (o->kind == ACT_RELU)
-                t = vmax(v0(), t); /* in this order a NaN stays one */
-            if (o->add)
-                t = vadd(t, vld_upto(o->add + at + j, left, v0()));
-            vst_upto(o->y + at + j, left, t);
-        }
-    }
+    act_part(o, first, last, 0, o->n);
 }
 
 static void act(const struct act *o) { each_row(act_rows, o, o->rows, o->n, o->threads); }
 
 /* ---- gate --------------------------------------------------------------------------------- */
 
-/* x + z (y - x) would cancel where z is near 1; this form keeps both ends. */
-VEC_INLINE vf blend(vf z, vf x, vf y) { return vfma(z, y, vfnma(z, x, x)); }
-
-/* `left` lanes at element `at` of the operands, column j. */
-VEC_INLINE vf gate_lanes(const struct gate_op *o, ptrdiff_t at, int j, int left)
-{
-    const vf a = vld_upto(o->a + at, left, v0()), x = vld_upto(o->x + at, left, v0());
-
-    switch (o->kind) {
-    case GATE_INPUT:
-        return vfma(vlogistic(a), x, vld_upto(o->y + at, left, v0()));
-    case GATE_OUTPUT: {
-        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
-        return vfma(z, vld_upto(o->y + at, left, v0()), x);
-    }
-    case GATE_HIGHWAY: {
-        const vf t = vlogistic(vadd(a, vld_upto(o->b + j, left, v0())));
-        return blend(t, vld_upto(o->y + at, left, v0()), x);
-    }
-    case GATE_SIGTANH: {
-        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
-        return vfma(z, vtanh(vld_upto(o->c + at, left, v0())), x);
-    }
-    case GATE_RESET:
-        return vmul(vlogistic(a), x);
-    case GATE_UPDATE: {
-        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
-        return blend(z, x, vtanh(vld_upto(o->c + at, left, v0())));
-    }
-    }
-    return v1(NAN);
-}
-
 static void gate_rows(const void *arg, int first, int last)
 {
     const struct gate_op *o = arg;
 
-    for (int i = first; i < last; i++)
-        for (int j = 0; j < o->n; j += VL) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
-            vst_upto(o->out + at, o->n - j, gate_lanes(o, at, j, o->n - j));
-        }
+    gate_part(o, first, last, 0, o->n);
 }
 
 static void gate(const struct gate_op *o) { each_row(gate_rows, o, o->rows, o->n, o->threads); }

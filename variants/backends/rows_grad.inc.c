@@ -187,17 +187,20 @@ struct gate_lanes {
     vf x, y, a, c, b; /* gradients; b is what d_b receives */
 };
 
-VEC_INLINE struct gate_lanes gate_grad_lanes(const struct gate_grad *o, ptrdiff_t at, int j)
+/* Column j: `at` is the element of x, y and d_out, `pre` that of a and c. */
+VEC_INLINE struct gate_lanes gate_grad_lanes(const struct gate_grad *o, ptrdiff_t at, ptrdiff_t pre,
+                                             int j)
 {
     const int left = o->n - j;
-    const vf zero = v0(), one = v1(1.0f), a = vld_upto(o->a + at, left, zero);
+    const vf zero = v0(), one = v1(1.0f), a = vld_upto(o->a + pre, left, zero);
     const vf g = vld_upto(o->d_out + at, left, zero),
              b = o->b ? vld_upto(o->b + j, left, zero) : zero;
     const vf x = o->x ? vld_upto(o->x + at, left, zero) : zero;
     const vf y = o->y ? vld_upto(o->y + at, left, zero) : zero;
-    const vf c = o->c ? vtanh(vld_upto(o->c + at, left, zero)) : zero;
-    const vf pre = o->kind == GATE_HIGHWAY ? vadd(a, b) : vsub(a, b);
-    const vf t = vlogistic(pre), rest = vlogistic(vsub(zero, pre)); /* 1 - t without cancelling */
+    const vf c = o->c ? vtanh(vld_upto(o->c + pre, left, zero)) : zero;
+    const vf logit = o->kind == GATE_HIGHWAY ? vadd(a, b) : vsub(a, b);
+    const vf t = vlogistic(logit);
+    const vf rest = vlogistic(vsub(zero, logit)); /* 1 - t without cancelling */
     const vf gt = vmul(g, t), slope = vmul(gt, rest), dc = vmul(gt, vfnma(c, c, one));
     struct gate_lanes d = {.x = g, .y = zero, .a = zero, .c = zero, .b = zero};
 
@@ -244,17 +247,17 @@ static void gate_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
         const int left = o->n - j;
         vf bias = v0();
         for (int i = i0; i < i1; i++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
-            const struct gate_lanes d = gate_grad_lanes(o, at, j);
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + j, pre = i * o->ld + j;
+            const struct gate_lanes d = gate_grad_lanes(o, at, pre, j);
             bias = vadd(bias, d.b);
             if (o->d_x)
                 vst_upto(o->d_x + at, left, d.x);
             if (o->d_y)
                 vst_upto(o->d_y + at, left, d.y);
             if (o->d_a)
-                vst_upto(o->d_a + at, left, d.a);
+                vst_upto(o->d_a + pre, left, d.a);
             if (o->d_c)
-                vst_upto(o->d_c + at, left, d.c);
+                vst_upto(o->d_c + pre, left, d.c);
         }
         if (o->d_b)
             add_upto(o->d_b + j, left, bias);

@@ -34,11 +34,12 @@ VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *
     }
 }
 
-/* dst[p][i] = src[i][p] for i < width, p < n: rows of src become columns of a panel whose rows are
- * `width` <= VL floats at stride `step`. Rows i >= rows read as 0. Each store writes a whole
- * vector, and the next one overwrites what is beyond `width`: dst needs VL floats of slack. */
+/* dst[p][i] = scale src[i][p] for i < width, p < n: rows of src become columns of a panel whose
+ * rows are `width` <= VL floats at stride `step`. Rows i >= rows read as 0. Each store writes a
+ * whole vector, and the next one overwrites what is beyond `width`: dst needs VL floats of slack.
+ */
 VEC_INLINE void pack_across(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int rows,
-                            int n)
+                            int n, float scale)
 {
     for (int p = 0; p < n; p += VL) {
         const int left = n - p < VL ? n - p : VL;
@@ -46,7 +47,7 @@ VEC_INLINE void pack_across(float *dst, ptrdiff_t step, const float *src, ptrdif
         vf t[VL];
         UNROLL
         for (int i = 0; i < VL; i++)
-            t[i] = i < rows ? vld_m(src + i * ld + p, m, v0()) : v0();
+            t[i] = i < rows ? vmul(v1(scale), vld_m(src + i * ld + p, m, v0())) : v0();
         vtranspose(t);
         if (left == VL) {
             UNROLL

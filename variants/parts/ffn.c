@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Position-wise feed-forward networks. */
+#include "dropout.h"
 #include "linear.h"
 #include "parts.h"
 
@@ -21,51 +22,22 @@ static double relu_flop(const struct config *c, int rows)
 
 /* FFN(x) = W_2 relu(W_1 x + b_1) + b_2 */
 static void relu_forward(const struct engine *g, const struct config *c, const struct param *w,
-                         float *y, const float *x, int rows, float *hidden, const float **bias)
+                         float *y, const float *x, int rows, float *hidden, struct act leave,
+                         const struct dropout *drop)
 {
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = rows,
-                               .n = c->F,
-                               .k = c->D,
-                               .alpha = 1,
-                               .a = x,
-                               .lda = c->D,
-                               .b = w[W1].data,
-                               .ldb = c->D,
-                               .b_packed = w[W1].packed,
-                               .c = hidden,
-                               .ldc = c->F,
-                               .threads = g->threads});
-    g->ops.act(&(struct act){.kind = ACT_RELU,
-                             .y = hidden,
-                             .x = hidden,
-                             .bias = w[B1].data,
-                             .rows = rows,
-                             .n = c->F,
-                             .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = rows,
-                               .n = c->D,
-                               .k = c->F,
-                               .alpha = 1,
-                               .a = hidden,
-                               .lda = c->F,
-                               .b = w[W2].data,
-                               .ldb = c->F,
-                               .b_packed = w[W2].packed,
-                               .c = y,
-                               .ldc = c->D,
-                               .threads = g->threads});
-    *bias = w[B2].data;
+    linear_forward(g, &w[W1], &w[B1], hidden, x, rows, (struct act){.kind = ACT_RELU, .y = hidden});
+    dropout(drop, DROP_HIDDEN, hidden, (size_t)rows * (size_t)c->F, g->threads);
+    linear_forward(g, &w[W2], &w[B2], y, hidden, rows, leave);
 }
 
 static void relu_backward(const struct engine *g, const struct config *c, const struct param *w,
                           float *d_x, const float *d_y, const float *x, int rows,
-                          const float *hidden, float *d_hidden)
+                          const float *hidden, float *d_hidden, const struct dropout *drop)
 {
     linear_weight_grad(g, &w[W2], d_y, hidden, rows);
     linear_bias_grad(g, &w[B2], d_y, rows);
     linear_input_grad(g, &w[W2], d_hidden, d_y, rows, 0);
+    dropout(drop, DROP_HIDDEN, d_hidden, (size_t)rows * (size_t)c->F, g->threads);
     g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
                                        .d_x = d_hidden,
                                        .d_bias = w[B1].grad,

@@ -3,32 +3,20 @@
  * The gates of GTrXL, g(x, y): x is the stream, y the sub-module's output after its ReLU.
  * Matrices are [D,D] without bias; bg is the only bias. */
 #include "gate.h"
+#include "linear.h"
 
-void gate_project(const struct engine *g, const struct config *c, const struct param *w, float *dst,
-                  const float *src, int rows, float beta)
+/* work [rows,D] = src W_g^T, the pre-activation of the gate that ends it. */
+static void project_and_blend(const struct engine *g, const struct param *w, float *work,
+                              const float *src, int rows, struct gate_op op)
 {
-    g->ops.gemm(&(struct gemm){.tb = true,
-                               .m = rows,
-                               .n = c->D,
-                               .k = c->D,
-                               .alpha = 1,
-                               .beta = beta,
-                               .a = src,
-                               .lda = c->D,
-                               .b = w->data,
-                               .ldb = c->D,
-                               .b_packed = w->packed,
-                               .c = dst,
-                               .ldc = c->D,
-                               .threads = g->threads});
-}
+    const struct gemm p = linear_product(g, w, work, src, rows);
 
-static void blend(const struct engine *g, const struct config *c, struct gate_op op, int rows)
-{
+    op.a = work;
+    op.ld = p.ldc;
     op.rows = rows;
-    op.n = c->D;
+    op.n = p.n;
     op.threads = g->threads;
-    g->ops.gate(&op);
+    engine_gemm_gate(g, &p, &op);
 }
 
 /* ---- residual: x + y --------------------------------------------------------------------- */
@@ -61,8 +49,9 @@ static void input_params(const struct config *c, const char *prefix, struct para
 static void input_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *out, const float *x, float *y, int rows, float *work)
 {
-    gate_project(g, c, &w[WG], work, x, rows, 0);
-    blend(g, c, (struct gate_op){.kind = GATE_INPUT, .out = out, .x = x, .y = y, .a = work}, rows);
+    (void)c;
+    project_and_blend(g, &w[WG], work, x, rows,
+                      (struct gate_op){.kind = GATE_INPUT, .out = out, .x = x, .y = y});
 }
 
 const struct gate gate_input = {.name = "input",
@@ -83,11 +72,10 @@ static void biased_params(const struct config *c, const char *prefix, struct par
 static void output_forward(const struct engine *g, const struct config *c, const struct param *w,
                            float *out, const float *x, float *y, int rows, float *work)
 {
-    gate_project(g, c, &w[WG], work, x, rows, 0);
-    blend(g, c,
-          (struct gate_op){
-              .kind = GATE_OUTPUT, .out = out, .x = x, .y = y, .a = work, .b = w[BG].data},
-          rows);
+    const struct gate_op op = {.kind = GATE_OUTPUT, .out = out, .x = x, .y = y, .b = w[BG].data};
+
+    (void)c;
+    project_and_blend(g, &w[WG], work, x, rows, op);
 }
 
 const struct gate gate_output = {.name = "output",
@@ -102,11 +90,10 @@ const struct gate gate_output = {.name = "output",
 static void highway_forward(const struct engine *g, const struct config *c, const struct param *w,
                             float *out, const float *x, float *y, int rows, float *work)
 {
-    gate_project(g, c, &w[WG], work, x, rows, 0);
-    blend(g, c,
-          (struct gate_op){
-              .kind = GATE_HIGHWAY, .out = out, .x = x, .y = y, .a = work, .b = w[BG].data},
-          rows);
+    const struct gate_op op = {.kind = GATE_HIGHWAY, .out = out, .x = x, .y = y, .b = w[BG].data};
+
+    (void)c;
+    project_and_blend(g, &w[WG], work, x, rows, op);
 }
 
 const struct gate gate_highway = {.name = "highway",
@@ -120,22 +107,29 @@ const struct gate gate_highway = {.name = "highway",
 
 static void sigtanh_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_matrix(p, c->D, c->D, prefix, "wg.weight");
+    const int first = params_matrix(p, c->D, c->D, prefix, "wg.weight");
+
     params_matrix(p, c->D, c->D, prefix, "ug.weight");
+    params_stack(p, first, 2);
     params_vector(p, INIT_CONST, 1, c->D, prefix, "bg");
 }
 
 static void sigtanh_forward(const struct engine *g, const struct config *c, const struct param *w,
                             float *out, const float *x, float *y, int rows, float *work)
 {
-    float *a = work, *u = work + (ptrdiff_t)rows * c->D;
+    const struct gemm p = linear_product(g, &w[ST_WG], work, y, rows);
 
-    gate_project(g, c, &w[ST_WG], a, y, rows, 0);
-    gate_project(g, c, &w[ST_UG], u, y, rows, 0);
-    blend(g, c,
-          (struct gate_op){
-              .kind = GATE_SIGTANH, .out = out, .x = x, .a = a, .c = u, .b = w[ST_BG].data},
-          rows);
+    g->ops.gemm(&p);
+    g->ops.gate(&(struct gate_op){.kind = GATE_SIGTANH,
+                                  .out = out,
+                                  .x = x,
+                                  .a = work,
+                                  .c = work + c->D,
+                                  .b = w[ST_BG].data,
+                                  .ld = p.ldc,
+                                  .rows = rows,
+                                  .n = c->D,
+                                  .threads = g->threads});
 }
 
 const struct gate gate_sigtanh = {.name = "sigtanh",
@@ -150,37 +144,50 @@ const struct gate gate_sigtanh = {.name = "sigtanh",
 
 static void gru_params(const struct config *c, const char *prefix, struct params *p)
 {
-    static const char *const names[] = {"wr.weight", "ur.weight", "wz.weight",
-                                        "uz.weight", "wg.weight", "ug.weight"};
+    static const char *const names[] = {"wr.weight", "wz.weight", "wg.weight",
+                                        "ur.weight", "uz.weight", "ug.weight"};
+    const int first = p->n;
+
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         params_matrix(p, c->D, c->D, prefix, names[i]);
+    params_stack(p, first + GRU_WR, 3);
+    params_stack(p, first + GRU_UR, 2);
     params_vector(p, INIT_CONST, 2, c->D, prefix, "bg");
+}
+
+/* Columns of P [rows,3D] += src U^T, and the gate that waits for them. */
+static void gru_add(const struct engine *g, const struct config *c, const struct param *u,
+                    float *columns, const float *src, int rows, struct gate_op op)
+{
+    struct gemm p = linear_product(g, u, columns, src, rows);
+
+    p.beta = 1;
+    p.ldc = op.ld = 3 * (ptrdiff_t)c->D;
+    op.rows = rows;
+    op.n = c->D;
+    op.threads = g->threads;
+    engine_gemm_gate(g, &p, &op);
 }
 
 static void gru_forward(const struct engine *g, const struct config *c, const struct param *w,
                         float *out, const float *x, float *y, int rows, float *work)
 {
-    float *rx = work;                         /* pre-activation of r, then r (.) x */
-    float *z = rx + (ptrdiff_t)rows * c->D;   /* pre-activation of z */
-    float *cand = z + (ptrdiff_t)rows * c->D; /* pre-activation of the candidate */
+    const struct gru_work k = gru_work(c, work, rows);
+    const struct gemm of_y = linear_product(g, &w[GRU_WR], k.r, y, rows);
 
-    gate_project(g, c, &w[GRU_WR], rx, y, rows, 0);
-    gate_project(g, c, &w[GRU_UR], rx, x, rows, 1);
-    blend(g, c, (struct gate_op){.kind = GATE_RESET, .out = rx, .x = x, .a = rx}, rows);
-    gate_project(g, c, &w[GRU_WZ], z, y, rows, 0);
-    gate_project(g, c, &w[GRU_UZ], z, x, rows, 1);
-    gate_project(g, c, &w[GRU_WG], cand, y, rows, 0);
-    gate_project(g, c, &w[GRU_UG], cand, rx, rows, 1);
-    blend(g, c,
-          (struct gate_op){
-              .kind = GATE_UPDATE, .out = out, .x = x, .a = z, .c = cand, .b = w[GRU_BG].data},
-          rows);
+    g->ops.gemm(&of_y);
+    gru_add(g, c, &w[GRU_UR], k.r, x, rows,
+            (struct gate_op){.kind = GATE_RESET, .out = k.rx, .x = x, .a = k.r});
+    gru_add(
+        g, c, &w[GRU_UG], k.cand, k.rx, rows,
+        (struct gate_op){
+            .kind = GATE_UPDATE, .out = out, .x = x, .a = k.z, .c = k.cand, .b = w[GRU_BG].data});
 }
 
 const struct gate gate_gru = {.name = "gru",
                               .n_matrices = 6,
                               .params = gru_params,
-                              .work = 3,
+                              .work = 4,
                               .forward = gru_forward,
                               .backward = gate_gru_backward,
                               .work_grad = 1};

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the forward and backward halves of the gates share: the order of their parameters, and how
- * forward leaves its work space (each slot [rows,D]). */
+ * forward leaves its work space. */
 #ifndef GATE_H
 #define GATE_H
 
 #include "parts.h"
 
 enum { WG, BG };                                                 /* input, output, highway */
-enum { ST_WG, ST_UG, ST_BG };                                    /* sigtanh */
-enum { GRU_WR, GRU_UR, GRU_WZ, GRU_UZ, GRU_WG, GRU_UG, GRU_BG }; /* gru */
+enum { ST_WG, ST_UG, ST_BG };                                    /* sigtanh: [W_g; U_g] */
+enum { GRU_WR, GRU_WZ, GRU_WG, GRU_UR, GRU_UZ, GRU_UG, GRU_BG }; /* [W_r; W_z; W_g] [U_r; U_z] */
 
-/* Pre-activations, but for the first of gru, which holds r (.) x. */
-enum { SLOT_A, SLOT_C };
-enum { SLOT_RX, SLOT_Z, SLOT_CAND };
-
-/* dst [rows,D] = beta * dst + src W^T */
-void gate_project(const struct engine *g, const struct config *c, const struct param *w, float *dst,
-                  const float *src, int rows, float beta);
+/* Work space of gru: the pre-activations of r, z and the candidate, columns of one [rows,3D], and
+ * r (.) x [rows,D]. The others keep theirs: [rows,D], sigtanh [rows,2D]. */
+struct gru_work {
+    float *r, *z, *cand, *rx;
+};
+static inline struct gru_work gru_work(const struct config *c, float *work, int rows)
+{
+    return (struct gru_work){work, work + c->D, work + 2 * (ptrdiff_t)c->D,
+                             work + 3 * (ptrdiff_t)rows * c->D};
+}
 
 #define GATE_BACKWARD(name)                                                                        \
     void gate_##name##_backward(const struct engine *g, const struct config *c,                    \

@@ -7,13 +7,10 @@
 
 #include <string.h>
 
-static float *slot(float *work, const struct config *c, int rows, int which)
+static void unblend(const struct engine *g, const struct config *c, ptrdiff_t ld,
+                    struct gate_grad op, int rows)
 {
-    return work + (ptrdiff_t)which * rows * c->D;
-}
-
-static void unblend(const struct engine *g, const struct config *c, struct gate_grad op, int rows)
-{
+    op.ld = ld;
     op.rows = rows;
     op.n = c->D;
     op.threads = g->threads;
@@ -37,7 +34,7 @@ static void of_x(const struct engine *g, const struct config *c, const struct pa
 {
     const bool biased = kind != GATE_INPUT;
 
-    unblend(g, c,
+    unblend(g, c, c->D,
             (struct gate_grad){.kind = kind,
                                .d_x = d_x,
                                .d_y = d_y,
@@ -73,10 +70,10 @@ GATE_BACKWARD(highway)
 
 GATE_BACKWARD(sigtanh)
 {
-    float *e = slot(work, c, rows, SLOT_A), *f = slot(work, c, rows, SLOT_C);
+    float *e = work, *f = work + c->D; /* columns of one [rows,2D] */
 
     (void)more;
-    unblend(g, c,
+    unblend(g, c, 2 * (ptrdiff_t)c->D,
             (struct gate_grad){.kind = GATE_SIGTANH,
                                .d_x = d_x,
                                .d_a = e,
@@ -89,48 +86,48 @@ GATE_BACKWARD(sigtanh)
                                .b = w[ST_BG].data},
             rows);
     linear_weight_grad(g, &w[ST_WG], e, y, rows);
-    linear_weight_grad(g, &w[ST_UG], f, y, rows);
     linear_input_grad(g, &w[ST_WG], d_y, e, rows, 0);
-    linear_input_grad(g, &w[ST_UG], d_y, f, rows, 1);
 }
 
-/* Forward kept r (.) x but not r, which two products bring back. */
+/* Of src U^T that was added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
+static void gru_unadd(const struct engine *g, const struct config *c, const struct param *u,
+                      float *d_src, float beta, const float *columns, const float *src, int rows)
+{
+    struct gemm weight = linear_weight_product(g, u, columns, src, rows);
+    struct gemm input = linear_input_product(g, u, d_src, columns, rows, beta);
+
+    weight.lda = input.lda = 3 * (ptrdiff_t)c->D;
+    g->ops.gemm(&weight);
+    g->ops.gemm(&input);
+}
+
+/* p is the gradient of r (.) x, then what reaches x by way of r, z and r (.) x. */
 GATE_BACKWARD(gru)
 {
-    float *rx = slot(work, c, rows, SLOT_RX), *er = rx, *p = more;
-    float *ez = slot(work, c, rows, SLOT_Z), *ec = slot(work, c, rows, SLOT_CAND);
+    const ptrdiff_t ld = 3 * (ptrdiff_t)c->D;
+    const struct gru_work k = gru_work(c, work, rows);
+    float *p = more;
 
-    unblend(g, c,
+    unblend(g, c, ld,
             (struct gate_grad){.kind = GATE_UPDATE,
                                .d_x = d_x,
-                               .d_a = ez,
-                               .d_c = ec,
+                               .d_a = k.z,
+                               .d_c = k.cand,
                                .d_b = w[GRU_BG].grad,
                                .d_out = d_out,
                                .x = x,
-                               .a = ez,
-                               .c = ec,
+                               .a = k.z,
+                               .c = k.cand,
                                .b = w[GRU_BG].data},
             rows);
-    linear_weight_grad(g, &w[GRU_WG], ec, y, rows);
-    linear_weight_grad(g, &w[GRU_UG], ec, rx, rows);
-    linear_weight_grad(g, &w[GRU_WZ], ez, y, rows);
-    linear_weight_grad(g, &w[GRU_UZ], ez, x, rows);
-    linear_input_grad(g, &w[GRU_WG], d_y, ec, rows, 0);
-    linear_input_grad(g, &w[GRU_WZ], d_y, ez, rows, 1);
-    linear_input_grad(g, &w[GRU_UZ], d_x, ez, rows, 1);
-
-    linear_input_grad(g, &w[GRU_UG], p, ec, rows, 0); /* of r (.) x */
-    gate_project(g, c, &w[GRU_WR], er, y, rows, 0);
-    gate_project(g, c, &w[GRU_UR], er, x, rows, 1);
+    gru_unadd(g, c, &w[GRU_UG], p, 0, k.cand, k.rx, rows);
     unblend(
-        g, c,
-        (struct gate_grad){.kind = GATE_RESET, .d_x = p, .d_a = er, .d_out = p, .x = x, .a = er},
+        g, c, ld,
+        (struct gate_grad){.kind = GATE_RESET, .d_x = p, .d_a = k.r, .d_out = p, .x = x, .a = k.r},
         rows);
-    linear_weight_grad(g, &w[GRU_WR], er, y, rows);
-    linear_weight_grad(g, &w[GRU_UR], er, x, rows);
-    linear_input_grad(g, &w[GRU_WR], d_y, er, rows, 1);
-    linear_input_grad(g, &w[GRU_UR], p, er, rows, 1);
+    gru_unadd(g, c, &w[GRU_UR], p, 1, k.r, x, rows);
+    linear_weight_grad(g, &w[GRU_WR], k.r, y, rows);
+    linear_input_grad(g, &w[GRU_WR], d_y, k.r, rows, 0);
     g->ops.act(&(struct act){
         .y = d_x, .x = d_x, .add = p, .rows = rows, .n = c->D, .threads = g->threads});
 }

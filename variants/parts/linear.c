@@ -1,26 +1,67 @@
 /* SPDX-License-Identifier: MIT
  *
- * The three products behind a linear map's gradients. */
+ * The product of a linear map, and the three behind its gradients. */
 #include "linear.h"
+
+struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
+                           int rows)
+{
+    const int out = param_out(w), in = w->shape[1];
+
+    return (struct gemm){.tb = true,
+                         .m = rows,
+                         .n = out,
+                         .k = in,
+                         .alpha = 1,
+                         .a = x,
+                         .lda = in,
+                         .b = w->data,
+                         .ldb = in,
+                         .b_packed = w->packed,
+                         .c = y,
+                         .ldc = out,
+                         .threads = g->threads};
+}
+
+void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
+                    float *y, const float *x, int rows, struct act after)
+{
+    const struct gemm p = linear_product(g, w, y, x, rows);
+
+    after.x = y;
+    after.bias = bias ? bias->data : NULL;
+    after.rows = rows;
+    after.n = p.n;
+    after.threads = g->threads;
+    engine_gemm_act(g, &p, &after);
+}
+
+struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,
+                                  const float *x, int rows)
+{
+    const int out = param_out(w), in = w->shape[1];
+
+    return (struct gemm){.ta = true,
+                         .m = out,
+                         .n = in,
+                         .k = rows,
+                         .alpha = 1,
+                         .beta = 1,
+                         .a = d_y,
+                         .lda = out,
+                         .b = x,
+                         .ldb = in,
+                         .c = w->grad,
+                         .ldc = in,
+                         .threads = g->threads};
+}
 
 void linear_weight_grad(const struct engine *g, const struct param *w, const float *d_y,
                         const float *x, int rows)
 {
-    const int out = w->shape[0], in = w->shape[1];
+    const struct gemm p = linear_weight_product(g, w, d_y, x, rows);
 
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = out,
-                               .n = in,
-                               .k = rows,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = d_y,
-                               .lda = out,
-                               .b = x,
-                               .ldb = in,
-                               .c = w->grad,
-                               .ldc = in,
-                               .threads = g->threads});
+    g->ops.gemm(&p);
 }
 
 void linear_bias_grad(const struct engine *g, const struct param *bias, const float *d_y, int rows)
@@ -33,21 +74,29 @@ void linear_bias_grad(const struct engine *g, const struct param *bias, const fl
                                        .threads = g->threads});
 }
 
+struct gemm linear_input_product(const struct engine *g, const struct param *w, float *d_x,
+                                 const float *d_y, int rows, float beta)
+{
+    const int out = param_out(w), in = w->shape[1];
+
+    return (struct gemm){.m = rows,
+                         .n = in,
+                         .k = out,
+                         .alpha = 1,
+                         .beta = beta,
+                         .a = d_y,
+                         .lda = out,
+                         .b = w->data,
+                         .ldb = in,
+                         .c = d_x,
+                         .ldc = in,
+                         .threads = g->threads};
+}
+
 void linear_input_grad(const struct engine *g, const struct param *w, float *d_x, const float *d_y,
                        int rows, float beta)
 {
-    const int out = w->shape[0], in = w->shape[1];
+    const struct gemm p = linear_input_product(g, w, d_x, d_y, rows, beta);
 
-    g->ops.gemm(&(struct gemm){.m = rows,
-                               .n = in,
-                               .k = out,
-                               .alpha = 1,
-                               .beta = beta,
-                               .a = d_y,
-                               .lda = out,
-                               .b = w->data,
-                               .ldb = in,
-                               .c = d_x,
-                               .ldc = in,
-                               .threads = g->threads});
+    g->ops.gemm(&p);
 }
