@@ -123,23 +123,21 @@ static void print_row(struct session *s, const struct perplexity_row *row)
 {
     const bool first = !s->show.started;
     const struct table *t = &tables[TABLE_PERPLEXITY];
-    struct selection all;
-    struct err ignored;
+    const struct selection *columns = &s->show.columns;
 
-    columns_select(&all, t, NULL, 0, &ignored);
     switch (s->show.format) {
     case FORMAT_CSV:
         if (first)
-            print_csv_header(stdout, t, &all);
-        print_csv_row(stdout, t, &all, row);
+            print_csv_header(stdout, t, columns);
+        print_csv_row(stdout, t, columns, row);
         break;
     case FORMAT_JSONL:
-        print_jsonl_row(stdout, t, &all, row);
+        print_jsonl_row(stdout, t, columns, row);
         break;
     case FORMAT_MD:
         if (first)
-            print_md_header(stdout, t, &all);
-        print_md_row(stdout, t, &all, row);
+            print_md_header(stdout, t, columns);
+        print_md_row(stdout, t, columns, row);
         break;
     default:
         if (first)
@@ -327,7 +325,7 @@ static enum status evaluate(struct session *s, struct err *e)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
         (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
-        (st = show_open(&s->show, o, o->seq.n * o->mem.n, e)) != OK ||
+        (st = show_open(&s->show, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) != OK ||
         (st = session_begin(s, e)) != OK)
         return st;
     st = score_all(s, &t, true, e);

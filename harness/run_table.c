@@ -280,25 +280,21 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
 {
     const struct table *t = &tables[TABLE_LATENCY];
     static const struct {
-        const char *column, *before;
-        int64_t usual; /* left out where it has this value */
+        const char *column, *before, *usual; /* left out where it has the usual value */
     } parts[] = {
-        {"variant", "", I64_EMPTY},        {"workload", "", I64_EMPTY},
-        {"seq_tokens", "seq=", I64_EMPTY}, {"mem_tokens", "mem=", I64_EMPTY},
-        {"mem_kind", "", I64_EMPTY},       {"gate", "gate=", I64_EMPTY},
-        {"clip", "clip=", I64_EMPTY},      {"batch_size", "batch=", 1},
-        {"layers", "layers=", 1},          {"threads", "threads=", 1},
-        {"backend", "", I64_EMPTY},
+        {"variant", "", ""},        {"workload", "", ""},         {"phase", "", "fwd"},
+        {"seq_tokens", "seq=", ""}, {"mem_tokens", "mem=", ""},   {"mem_kind", "", ""},
+        {"gate", "gate=", ""},      {"clip", "clip=", ""},        {"batch_size", "batch=", "1"},
+        {"layers", "layers=", "1"}, {"threads", "threads=", "1"}, {"backend", "", ""},
     };
     size_t n = 0;
 
     buf[0] = '\0';
     for (size_t i = 0; i < ARRAY_LEN(parts) && n < size; i++) {
         const int column = column_of(t, parts[i].column);
-        char num[NUMBER_SIZE], usual[NUMBER_SIZE];
+        char num[NUMBER_SIZE];
         const char *value = row_field(t, column, row, num);
-        snprintf(usual, sizeof(usual), "%lld", (long long)parts[i].usual);
-        if (!*value || strcmp(value, usual) == 0 || !is_key(t, column, without))
+        if (!*value || strcmp(value, parts[i].usual) == 0 || !is_key(t, column, without))
             continue;
         n += (size_t)snprintf(buf + n, size - n, "%s%s%s", n ? " " : "", parts[i].before, value);
     }

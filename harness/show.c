@@ -22,7 +22,8 @@ void show_flush(struct show *s)
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 
-enum status show_open(struct show *s, const struct options *opt, int cells, struct err *e)
+enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
+                      struct err *e)
 {
     const char *term = getenv("TERM");
     const bool screen =
@@ -35,7 +36,7 @@ enum status show_open(struct show *s, const struct options *opt, int cells, stru
                                            : FORMAT_CSV;
     s->live = !opt->quiet && (p == PROGRESS_BAR || (p == PROGRESS_AUTO && screen));
     s->plain = !opt->quiet && (p == PROGRESS_PLAIN || (p == PROGRESS_AUTO && !screen));
-    return columns_select(&s->columns, &tables[TABLE_LATENCY], opt->columns.v, opt->columns.n, e);
+    return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
 }
 
 /* ---- the progress line -------------------------------------------------------------------- */
@@ -87,18 +88,19 @@ void show_progress(struct show *s, const struct result *r)
 
 static bool same_heading(const struct cell *a, const struct cell *b)
 {
-    return a->workload == b->workload && a->batch == b->batch && a->layers == b->layers &&
-           a->d_model == b->d_model && a->heads == b->heads && a->d_head == b->d_head &&
-           a->d_inner == b->d_inner && a->threads == b->threads;
+    return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
+           a->layers == b->layers && a->d_model == b->d_model && a->heads == b->heads &&
+           a->d_head == b->d_head && a->d_inner == b->d_inner && a->threads == b->threads;
 }
 
 static void print_heading(struct show *s, const struct cell *c)
 {
     if (s->started && same_heading(&s->heading, c))
         return;
-    printf("%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d\n",
-           s->started ? "\n" : "", workload_name[c->workload], c->batch, c->layers, c->d_model,
-           c->heads, c->d_head, c->threads);
+    printf("%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d\n",
+           s->started ? "\n" : "", workload_name[c->workload],
+           c->phase == PHASE_FWD || c->workload == WORK_TRAIN ? "" : "  fwd_bwd", c->batch,
+           c->layers, c->d_model, c->heads, c->d_head, c->threads);
     printf("%6s %6s  %-14s %-9s %10s  %-19s %9s %8s %6s %10s %10s  %-8s %s\n", "seq", "mem",
            "variant", "backend", "median", "95 % interval", "tok/s", "GFLOP/s", "%peak", "arena",
            "peak RSS", "check", "noise");

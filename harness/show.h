@@ -2,7 +2,7 @@
  *
  * What a person sees of a sweep: the table on standard output as groups finish, the progress line
  * on standard error, and the last lines that say what was fastest. Formats for programs (csv,
- * jsonl, md) print latency rows. */
+ * jsonl, md) print rows of one table. */
 #ifndef SHOW_H
 #define SHOW_H
 
@@ -23,7 +23,9 @@ struct show {
     int out_error; /* errno of the first write to standard output that failed */
 };
 
-enum status show_open(struct show *s, const struct options *opt, int cells, struct err *e);
+/* `t` is the table whose rows programs get: --columns selects from it. */
+enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
+                      struct err *e);
 
 /* A finished cell's row. */
 void show_row(struct show *s, const struct result *r, const struct latency_row *row);

@@ -249,7 +249,7 @@ static enum status prepare(struct sweep *w, struct err *e)
     if (st == OK && w->plan.n > 0)
         st = sweep_perplexity_check(o, &w->plan, e);
     if (st == OK)
-        st = show_open(&w->s.show, o, w->plan.n, e);
+        st = show_open(&w->s.show, o, &tables[TABLE_LATENCY], w->plan.n, e);
     w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
     CHECK(w->seen && w->peaks);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [all]: install the Debian packages that are missing. Without words:
+# deps.sh [lint] [clang] [qemu] [browser] [all]: install the Debian packages that are missing. Without words:
 # what the build, the tests and the plots need. Silent when nothing is missing.
 set -eu
 
@@ -10,15 +10,17 @@ packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-d
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
 clang=(clang libomp-dev libclang-rt-14-dev)
 qemu=(qemu-user)
+browser=(chromium chromium-driver python3-selenium)
 
 for word in "$@"; do
     case $word in
     lint) packages+=("${lint[@]}") ;;
     clang) packages+=("${clang[@]}") ;;
     qemu) packages+=("${qemu[@]}") ;;
-    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}") ;;
+    browser) packages+=("${browser[@]}") ;;
+    all) packages+=("${lint[@]}" "${clang[@]}" "${qemu[@]}" "${browser[@]}") ;;
     *)
-        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, all" >&2
+        echo "deps.sh: unknown word '$word'  -> lint, clang, qemu, browser, all" >&2
         exit 2
         ;;
     esac

@@ -74,8 +74,6 @@ Test(options, errors_say_what_to_do)
         {"--filter seq<=x", E_USAGE, "--filter \"x\": not a whole number"},
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
         {"--golden x", E_USAGE, "--golden has no meaning for sweep  -> it belongs to check"},
-        {"--workload train", E_UNSUPPORTED, "--workload train is not built in yet"},
-        {"--phase fwd_bwd", E_UNSUPPORTED, "--phase fwd_bwd is not built in yet"},
         {"--axis backend", E_USAGE, "--axis has no meaning for sweep  -> it belongs to compare"},
         {"--threshold 0", E_USAGE, "--threshold"},
         {"--onednn-max-isa avx3", E_USAGE, "unknown onednn-max-isa \"avx3\""},
