@@ -8,7 +8,6 @@
 #include "finite.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
 
 enum { N_GATES = GATE_UPDATE + 1 };
 enum kind { NORM, RELU, SUM, SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
@@ -91,13 +90,7 @@ static void forward(const struct ops *ops, const struct operands_of *o, float *o
         break;
     case SOFTMAX:
         memcpy(out, o->x, o->size * sizeof(*out));
-        ops->softmax(&(struct softmax){.s = out,
-                                       .ld = o->n,
-                                       .rows = o->rows,
-                                       .cols = o->n,
-                                       .lo = 0,
-                                       .hi = o->n / 2 + 1,
-                                       .hi_slope = 1,
+        ops->softmax(&(struct softmax){out, o->n, o->rows, o->n, .hi = o->n / 2 + 1, .hi_slope = 1,
                                        .threads = 1});
         break;
     case NLL:

@@ -387,11 +387,9 @@ ParameterizedTest(struct who *w, rows, threads)
     memcpy(two, one, sizeof(float[ROWS * N]));
     memcpy(inside, one, sizeof(float[ROWS * N]));
     b->ops.softmax(&o);
-    o.s = two;
-    o.threads = 2;
+    o.s = two, o.threads = 2;
     b->ops.softmax(&o);
-    o.s = inside;
-    o.threads = 1;
+    o.s = inside, o.threads = 1;
 #pragma omp parallel num_threads(2)
 #pragma omp single
     b->ops.softmax(&o);
