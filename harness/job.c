@@ -255,7 +255,9 @@ enum status job_open(struct job *j, const struct cell *c, struct err *e)
     *j = (struct job){.cell = c, .config = cell_config(c), .kind = c->mem_kind};
     j->shape =
         (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
-    enum status st = engine_open(&j->engine, c->backend->name, c->threads, c->opt->impl, e);
+    /* The reference judges the others: --impl is not meant for it. */
+    const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
+    enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
     if (st == OK)
         st = declare(j, e);
     if (st == OK)
@@ -283,6 +285,8 @@ enum status job_place(struct job *j,
         lm_fill(j);
     if (j->cell->phase == PHASE_FWD_BWD)
         job_fill_grad(j);
+    if (j->engine.backend->makes_kernels)
+        job_run(j);
     return OK;
 }
 

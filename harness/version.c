@@ -5,6 +5,8 @@
 #include "version.h"
 #include "build.h"
 
+#include "../variants/backends/backend.h"
+
 #include <csv.h>
 #include <hwloc.h>
 #include <jansson.h>
@@ -14,22 +16,13 @@
 #include <zstd.h>
 #endif
 
-#if HAVE_OPENBLAS
-/* Two functions of cblas.h, whose folder only openblas.c needs. */
-char *openblas_get_config(void);
-int openblas_get_parallel(void);
-
-static void print_openblas(FILE *f)
+/* Libraries behind backends name themselves. */
+static void print_of_backends(FILE *f)
 {
-    static const char *const threading[] = {"serial", "pthread", "openmp"};
-    const int kind = openblas_get_parallel();
-
-    fprintf(f, ", %s (%s)", openblas_get_config(),
-            kind >= 0 && kind <= 2 ? threading[kind] : "unknown threading");
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->config)
+            fprintf(f, ", %s", backends[i]->config());
 }
-#else
-static void print_openblas(FILE *f) { (void)f; }
-#endif
 
 void version_libraries(FILE *f)
 {
@@ -42,7 +35,7 @@ void version_libraries(FILE *f)
 #if HAVE_ZSTD
     fprintf(f, ", zstd %s", ZSTD_versionString());
 #endif
-    print_openblas(f);
+    print_of_backends(f);
     fputc('\n', f);
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* "hwloc 2.9.0, OpenBLAS 0.3.21 (openmp), ..." with an end of line. */
+/* "hwloc 2.9, jansson 2.14, ..., OpenBLAS 0.3.21 ..., oneDNN 2.6.3 ..." with an end of line. */
 void version_libraries(FILE *f);
 
 /* Version, compiler, flags and libraries: bench --version. */

@@ -140,10 +140,14 @@ static double act_error(const struct engine *e, const int *shape, int product, i
     o.add = mode & WITH_ADD ? (place == OVER_ADD ? over : add) : NULL;
     o.threads = e->threads;
     engine_gemm_act(e, &g, &o);
-    o.add = add; /* its size enters the bound, used or not */
-    for (size_t i = 0; i < size; i++)
+    o.add = add;                             /* its size enters the bound, used or not */
+    const bool library = e->backend->config; /* its ReLU may make 0 of a NaN */
+    for (size_t i = 0; i < size; i++) {
+        if (library && o.kind == ACT_RELU && isnan(want[i]) && y[place][i] == 0)
+            continue;
         worst = fmax(worst, in_bounds(y[place][i], want[i],
                                       act_bound(&g, &o, (double)old[i], (ptrdiff_t)i)));
+    }
     cr_expect(guards_intact(c, size) && guards_intact(over, size) && guards_intact(apart, size));
     release(old), release(add), release(bias), release(c), release(want), release(over);
     release(apart), drop_product(&p);

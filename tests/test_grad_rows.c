@@ -8,6 +8,7 @@
 #include "finite.h"
 
 #include <criterion/parameterized.h>
+#include <stdio.h>
 
 enum { N_GATES = GATE_UPDATE + 1 };
 enum kind { NORM, RELU, SUM, SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
@@ -36,13 +37,12 @@ static float *fresh(size_t n, const char *name, float mean, float sd)
 static void make(struct operands_of *o, enum kind kind, int rows, int n)
 {
     const size_t size = (size_t)(rows * n);
-    const int n_rel = n / 2 + 1;
 
     *o = (struct operands_of){.rows = rows, .n = n, .ld = n + 3, .kind = kind, .size = size};
     o->wide = (size_t)(rows * o->ld);
-    o->n_rel = n_rel;
+    o->n_rel = n / 2 + 1;
     o->shift = rows / 2 - n / 3;
-    o->rel_size = (size_t)(rows * n_rel);
+    o->rel_size = (size_t)(rows * o->n_rel);
     o->x = fresh(size, "x", 0, 1), o->y = fresh(size, "y", 0, 1);
     o->a = fresh(o->wide, "a", 0, 2), o->c = fresh(o->wide, "c", 0, 1);
     o->weight = fresh((size_t)n, "weight", 1, 0.5f), o->bias = fresh((size_t)n, "bias", 1, 1);

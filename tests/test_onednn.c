@@ -95,6 +95,41 @@ Test(onednn, never_the_plain_c_fallback, .timeout = 60)
         }
 }
 
+/* One row or one column of wider matrices: what looks dense to the library is not. */
+Test(onednn, vectors_inside_wider_matrices, .timeout = 60)
+{
+    static const int sizes[][3] = {{1, 16, 37}, {16, 1, 37}, {1, 1, 9}, {1, 64, 128},
+                                   {37, 1, 16}, {7, 1, 1},   {1, 7, 1}, {2, 16, 9}};
+    struct engine g = open_engine("onednn", 1);
+    char names[128];
+    struct err e;
+
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+        for (int form = 0; form < 128; form++) {
+            const int m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            struct gemm x = {.ta = form & 1, .tb = form & 2, .m = m, .n = n, .k = k, .threads = 1};
+            x.alpha = form & 4 ? 0.5f : 1;
+            x.beta = form & 8 ? 1 : 0;
+            x.lda = (x.ta ? m : k) + (form & 16 ? 5 : 0);
+            x.ldb = (x.tb ? k : n) + (form & 32 ? 3 : 0);
+            x.ldc = n + (form & 64 ? 7 : 0);
+            x.a = normal((size_t)((x.ta ? k : m) * x.lda), "a", 0, 1);
+            x.b = normal((size_t)((x.tb ? n : k) * x.ldb), "b", 0, 1);
+            x.c = normal((size_t)(m * x.ldc), "c", 0, 1);
+            float *old = normal((size_t)(m * x.ldc), "c", 0, 1);
+            g.ops.gemm(&x);
+            const double error = product_error(&x, old);
+            cr_expect_eq(g.backend->ran(names, sizeof(names), &e), OK, "%s", e.msg);
+            cr_expect_lt(error, 1.0, "%d x %d x %d form %d by %s: %.2f x its bound", m, n, k, form,
+                         names, error);
+            for (int i = 0; i < m; i++)
+                for (ptrdiff_t j = n; j < x.ldc; j++)
+                    cr_assert_eq(x.c[i * x.ldc + j], old[i * x.ldc + j], "between the rows of c");
+            release(old);
+            release_product(&x);
+        }
+}
+
 Test(onednn, names_are_of_the_last_products, .timeout = 60)
 {
     struct engine g = open_engine("onednn", 1);
@@ -243,78 +278,6 @@ Test(onednn, packed_weights_serve_any_number_of_rows, .timeout = 60)
     release(old);
     x.m = 130;
     release_product(&x);
-}
-
-/* ---- attention ---------------------------------------------------------------------------- */
-
-/* Each implementation by its name, on dense operands of a layer and on ones with gaps. */
-static void expect_attention(const char *impl, int threads, const struct scheme *t, bool dense)
-{
-    const struct shape shape = {2, 3, 3, 101, 30, 16};
-    const ptrdiff_t row = (ptrdiff_t)shape.H * shape.dh;
-    struct engine ref = open_engine("ref", 1), g;
-    struct operands want, got;
-    double worst = 0;
-    struct err e;
-
-    cr_assert_eq(engine_open(&g, "onednn", threads, impl, &e), OK, "%s", e.msg);
-    make_operands(&want, &shape, t);
-    make_operands(&got, &shape, t);
-    for (int i = 0; dense && i < 2; i++) {
-        struct attn *a = i ? &want.a : &got.a;
-        a->q_at.row = a->k_at.row = a->v_at.row = a->o_at.row = row;
-    }
-    attend(&ref, &want.a);
-    attend(&g, &got.a);
-    const struct bound bound = attn_bound(&want);
-    for (size_t i = 0; i < want.o_size; i++)
-        worst = fmax(worst, in_bounds((double)got.o[i], (double)want.o[i], bound.out));
-    for (size_t i = 0; i < want.lse_size; i++)
-        worst = fmax(worst, in_bounds((double)got.lse[i], (double)want.lse[i], bound.lse));
-    cr_expect_lt(worst, 1.0, "%s, %d threads, terms %d: %.2f x its bound", impl, threads, t->terms,
-                 worst);
-    free_operands(&want);
-    free_operands(&got);
-}
-
-Test(onednn, both_kinds_of_attention, .timeout = 60)
-{
-    static const struct scheme schemes[] = {
-        {LSE, 0, 0, 0},
-        {FULL | LSE, 0, 0, 0},
-        {HAS_U | HAS_W | REL_K | PER_HEAD | LSE, ALL_KEYS, 0, 0},
-        {REL_K | LSE, 5, 0, 0},
-        {HAS_U | REL_K | BIAS | FULL | LSE, 21, 4, 0},
-    };
-    const struct engine g = open_engine("onednn", 1);
-
-    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
-        for (int form = 0; form < 4; form++) {
-            expect_attention("composed", 1 + (form & 1), &schemes[i], form & 2);
-            if (g.isa == ISA_AVX512)
-                expect_attention("batched", 1 + (form & 1), &schemes[i], form & 2);
-        }
-}
-
-/* The scores of all heads of a block leave the cache: composed attention is better then. */
-Test(onednn, batched_attention_knows_its_limits, .timeout = 60)
-{
-    const struct engine g = open_engine("onednn", 1);
-    struct attn a = {.B = 1, .H = 8, .Hkv = 8, .L = 128, .dh = 64, .causal = true, .scale = 1};
-    const struct attn_impl *impl;
-    struct err e;
-
-    if (g.isa < ISA_AVX512)
-        cr_skip_test("oneDNN generates no AVX-512 code here");
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(impl->name, "batched");
-    a.M = 512;
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(impl->name, "composed");
-    a.M = 0;
-    a.L = 1;
-    cr_assert_eq(engine_attn(&g, &a, &impl, &e), OK, "%s", e.msg);
-    cr_expect_str_eq(impl->name, "composed");
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */

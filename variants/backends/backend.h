@@ -140,7 +140,7 @@ struct norm {
 };
 
 /* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add. ReLU
- * keeps a NaN. */
+ * keeps a NaN; only a library's own, in its product, may make 0 of it. */
 enum act_kind { ACT_NONE, ACT_RELU };
 struct act {
     enum act_kind kind;
@@ -291,6 +291,9 @@ struct backend {
     enum status (*ran)(char *names, size_t size, struct err *e);
     /* Optional: bytes of work space that it keeps outside the arena. */
     size_t (*held_bytes)(void);
+    /* It makes a kernel for each shape that it meets: one run at bind makes them, in bind's time.
+     */
+    bool makes_kernels;
     struct ops ops;                      /* NULL members are inherited */
     const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention with oneDNN's batched matmul: per block of rows one product for the
- * scores of all heads and one for their outputs, on the matrices where they lie
- * ([L,H,dh] is an order of dimensions that the library's best kernels know, a
- * single head of it is not). Between them each head adds its relative term and
- * takes its softmax. Better than composed attention while the scores of all
+ * Attention with oneDNN's batched matmul: per block of rows one product for the scores of all heads
+ * and one for their outputs, on the matrices where they lie ([L,H,dh] is an order of dimensions
+ * that the library's best kernels know, a single head of it is not). Between them each head adds
+ * its relative term and takes its softmax. Better than composed attention while the scores of all
  * heads stay in the L2 cache, with blocks of half as many rows. */
 #include "onednn_attn.h"
 
@@ -43,9 +42,7 @@ static bool accepts(const struct attn *a, const char **why_not)
     return !*why_not;
 }
 
-/* ---- work space
- * ---------------------------------------------------------------------------
- */
+/* ---- work space --------------------------------------------------------------------------- */
 
 struct room {
     float *s; /* [H, rows, keys of the block] */
@@ -81,8 +78,7 @@ static struct room room_of(const struct attn *a, void *scratch)
     return (struct room){.s = s, .q = q, .w = w, .g = w + query_floats(a)};
 }
 
-/* ---- one block of rows
- * -------------------------------------------------------------------- */
+/* ---- one block of rows -------------------------------------------------------------------- */
 
 struct part {
     int b, i0, n; /* sequence, first query, queries */
