@@ -17,8 +17,8 @@ struct corpus {
     bool generated; /* `source` is what it is made of */
 };
 
-/* Symbols of a generated text; 32768 are scored: so many that the first few hundred, in front of which a model that
- * counts on its memory finds none, cost it about 1 %. */
+/* Symbols of a generated text; 32768 are scored: so many that the first few hundred, in front of
+ * which a model that counts on its memory finds none, cost it about 1 %. */
 enum { SOURCE_TOKENS = 32769 };
 
 /* Map the first `max_bytes` of a file, 0 = all of it; or generate that many symbols of a source's
