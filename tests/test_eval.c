@@ -5,6 +5,7 @@
 #include "../harness/score.h"
 #include "command_line.h"
 #include "model.h"
+#include "sanitized.h"
 #include "tmp_folder.h"
 
 #include <criterion/parameterized.h>
@@ -240,6 +241,8 @@ ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .
     struct score r;
     struct err e = {""};
 
+    if (SANITIZED)
+        cr_skip_test("half a minute each, and other tests run the same code");
     shared = shared ? shared : "../shared";
     snprintf(model, sizeof(model), "%s/models/xl-books.safetensors", shared);
     snprintf(corpus, sizeof(corpus), "%s/corpora/tinyshakespeare.txt", shared);

@@ -6,6 +6,7 @@
 #include "../harness/count.h"
 #include "../harness/gate.h"
 #include "program.h"
+#include "sanitized.h"
 #include "tmp_folder.h"
 
 #include <math.h>
@@ -275,15 +276,6 @@ Test(gate, another_perplexity_is_a_regression)
     cr_expect(strstr(r.out.data, "NLL"), "%s", r.out.data);
     ran_free(&r);
 }
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 /* ---- instructions -------------------------------------------------------------------------- */
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether this is the sanitizers' build, which is tens of times slower in tight loops. */
+#ifndef SANITIZED_H
+#define SANITIZED_H
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+#endif
