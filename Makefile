@@ -152,6 +152,8 @@ fuzz-%: $(BUILD)/%
 	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
+study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
+	@scripts/study.sh $(or $(PART),all)
 corpus: ## fetch texts into corpora/: CORPUS='enwik8 text8 wikitext103' or all
 	@scripts/corpus.sh $(or $(CORPUS),enwik8)
 golden: all ## every golden file through every backend
@@ -176,6 +178,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: corpus study models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

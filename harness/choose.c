@@ -122,6 +122,52 @@ enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struc
     return OK;
 }
 
+/* Its own attention or the one that it inherits; the engine takes the same. */
+static const struct attn_impl *const *attention_of(const struct backend *b)
+{
+    while (b && !b->attn)
+        b = backend_parent(b);
+    return b ? b->attn : NULL;
+}
+
+/* Several backends may use one name. */
+static void add_implementations(const char **names, int *n, const struct backend *b)
+{
+    const struct attn_impl *const *impl = attention_of(b);
+
+    for (; impl && *impl; impl++) {
+        int i = 0;
+        while (i < *n && strcmp(names[i], (*impl)->name) != 0)
+            i++;
+        if (i < *n)
+            continue;
+        CHECK(*n < CHOICE_MAX);
+        names[(*n)++] = (*impl)->name;
+    }
+}
+
+enum status choose_impl(const struct options *opt, struct err *e)
+{
+    const struct backend *chosen[CHOICE_MAX];
+    const char *names[CHOICE_MAX + 1] = {0};
+    int n = 0, n_names = 0;
+
+    if (!opt->impl)
+        return OK;
+    const enum status st = choose_backends(chosen, &n, opt, e);
+    if (st != OK)
+        return st;
+    const bool judge_alone = n == 1 && chosen[0] == &backend_ref;
+    for (int i = 0; !judge_alone && i < n; i++)
+        add_implementations(names, &n_names, chosen[i]);
+    for (int i = 0; judge_alone && backends[i]; i++)
+        add_implementations(names, &n_names, backends[i]);
+    for (int i = 0; i < n_names; i++)
+        if (strcmp(names[i], opt->impl) == 0)
+            return OK;
+    return unknown_word(e, "implementation", opt->impl, names, NULL);
+}
+
 const struct backend *choose_fastest(void)
 {
     const struct backend *best = &backend_ref;

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "option_set.h"
 #include "plot.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -20,8 +21,9 @@ static const char *const ending[] = {"svg", "png", "csv"};
 struct drawing {
     const struct options *opt;
     enum what what;
-    int width; /* of the terminal */
-    bool ours; /* the folder is the run's own plots/: files there are replaced */
+    int width;                /* of the terminal */
+    bool ours;                /* the folder is the run's own plots/: files there are replaced */
+    const volatile int *stop; /* raised by Ctrl-C: the next figure is not begun */
     int drawn;
     struct err e;
 };
@@ -70,8 +72,7 @@ static enum status as_csv(struct bytes *out, const struct plot *p, struct err *e
     if (!f)
         return fail(e, E_NOMEM, "no memory for a table  -> free some");
     plot_print_csv(f, p);
-    fclose(f);
-    return OK;
+    return fclose(f) == 0 ? OK : fail(e, E_NOMEM, "no memory for a table  -> free some");
 }
 
 static enum status draw_figure(struct drawing *g, const struct plot_data *d, const char *dir,
@@ -139,12 +140,45 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 
     if (st != OK)
         return st;
-    d.base = g->opt->base;
-    st = folder_of(dir, g, run, runs);
-    for (int i = 0; i < figure_count && st == OK; i++)
+    st = plot_set_base(&d, g->opt->base, &g->e);
+    if (st == OK)
+        st = folder_of(dir, g, run, runs);
+    for (int i = 0; i < figure_count && st == OK; i++) {
         if (wanted(g->opt, &figures[i]))
             st = draw_figure(g, &d, dir, &figures[i]);
+        if (*g->stop) /* gnuplot had the signal too: what it says of its end is no news */
+            st = fail(&g->e, E_INTERRUPTED, "interrupted");
+    }
     plot_data_free(&d);
+    return st;
+}
+
+/* Under one -o DIR each run has a folder of its last name: two of one name would overwrite each
+ * other, or stop half way. */
+static enum status check_folders(struct drawing *g)
+{
+    const struct names *const runs = &g->opt->words;
+    const bool given = g->opt->given[option_find("out")] == FROM_USER;
+    char **const real = calloc((size_t)runs->n + 1, sizeof(*real));
+    enum status st = OK;
+
+    if (!real)
+        return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
+    for (int i = 0; i < runs->n && given && g->what != ON_TERMINAL && st == OK; i++) {
+        real[i] = realpath(runs->v[i], NULL);
+        if (!real[i])
+            st = file_fail(&g->e, "read", runs->v[i], errno);
+        for (int k = 0; k < i && st == OK; k++)
+            if (strcmp(basename(real[k]), basename(real[i])) == 0)
+                st =
+                    fail(&g->e, E_USAGE,
+                         "%.200s and %.200s would both write to %.100s/%.100s  -> draw them one by "
+                         "one, each with its own -o",
+                         runs->v[k], runs->v[i], g->opt->out, basename(real[i]));
+    }
+    for (int i = 0; i < runs->n; i++)
+        free(real[i]);
+    free(real);
     return st;
 }
 
@@ -167,13 +201,15 @@ static enum status choose_what(struct drawing *g)
 
 int cmd_plot(struct options *opt)
 {
-    struct drawing g = {.opt = opt, .width = terminal_width()};
+    struct drawing g = {.opt = opt, .width = terminal_width(), .stop = signals_watch()};
     const bool given = opt->given[option_find("out")] == FROM_USER;
     char latest[FILE_PATH];
     enum status st = choose_what(&g);
 
     if (st == OK)
         st = plot_check_names(&opt->figures, &g.e);
+    if (st == OK)
+        st = check_folders(&g);
     if (st == OK && opt->words.n == 0) {
         st = file_join(latest, given ? "results" : opt->out, "latest", &g.e);
         if (st == OK && access(latest, F_OK) != 0)
@@ -183,6 +219,8 @@ int cmd_plot(struct options *opt)
     }
     for (int i = 0; i < opt->words.n && st == OK; i++)
         st = draw_run(&g, opt->words.v[i], opt->words.n);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
     if (st != OK)
         return report_error(st, &g.e);
     return g.drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "option_set.h"
 #include "report.h"
+#include "signals.h"
 #include "suggest.h"
 
 #include <stdlib.h>
@@ -51,6 +52,7 @@ int cmd_report(struct options *opt)
         .run = runs,
         .figure = opt->figures.v,
         .figures = opt->figures.n,
+        .stop = signals_watch(),
     };
     struct err e;
     enum status st = runs ? check(opt, &e) : fail(&e, E_NOMEM, "no memory for runs  -> free some");
@@ -58,8 +60,8 @@ int cmd_report(struct options *opt)
     for (int i = 0; runs && i < opt->words.n && st == OK; i++) {
         st = plot_read(&runs[i], opt->words.v[i], &e);
         if (st == OK) {
-            runs[i].base = opt->base;
             r.runs++;
+            st = plot_set_base(&runs[i], opt->base, &e);
         }
     }
     if (st == OK)
@@ -67,6 +69,8 @@ int cmd_report(struct options *opt)
     for (int i = 0; i < r.runs; i++)
         plot_data_free(&runs[i]);
     free(runs);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
     if (st != OK)
         return report_error(st, &e);
     if (r.warnings > 0)

@@ -9,6 +9,7 @@
 #include "human.h"
 #include "plan.h"
 #include "record.h"
+#include "screen.h"
 #include "signals.h"
 #include "train.h"
 
@@ -34,6 +35,7 @@ struct session_of_training {
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
+    struct screen_line line;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -81,7 +83,7 @@ static enum status one_of_each(const struct options *o, struct err *e)
                         lists[i].name, lists[i].n);
     if (strcmp(o->variants.v[0], "all") == 0)
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
-    if (o->dropout >= 1)
+    if ((float)o->dropout >= 1) /* as it is used */
         return fail(e, E_USAGE, "--dropout %g leaves nothing  -> below 1, such as 0.1", o->dropout);
     if (!o->ckpt)
         return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
@@ -160,18 +162,29 @@ static double progress_of(const struct session_of_training *s)
                           : (double)s->t.adam.step / (double)o->steps;
 }
 
-static void print_progress(const struct session_of_training *s, const struct train_row *row)
+/* A validation stays on the screen, the steps between two of them share a line. */
+static void print_progress(struct session_of_training *s, const struct train_row *row)
 {
     const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
-    char valid[64] = "";
+    const enum progress how = screen_progress(s->opt);
+    char valid[64] = "", line[256];
 
-    if (s->opt->quiet)
+    if (how == PROGRESS_NONE)
         return;
     if (!isnan(row->valid_nats))
         snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
-    fprintf(stderr, "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left\n",
-            (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
-            human_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
+    snprintf(line, sizeof(line),
+             "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left",
+             (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
+             human_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
+    if (how == PROGRESS_BAR && !*valid) {
+        screen_line_put(&s->line, line);
+        return;
+    }
+    screen_line_clear(&s->line);
+    if (how == PROGRESS_BAR)
+        screen_cut(line, screen_width(STDERR_FILENO));
+    fprintf(stderr, "%s\n", line);
 }
 
 static enum status report(struct session_of_training *s, const struct step_report *last,
@@ -272,6 +285,7 @@ static enum status train(struct session_of_training *s, struct err *e)
     s->start_ns = s->report_ns = clock_wall_ns();
     s->report_step = s->t.adam.step;
     st = loop(s, e);
+    screen_line_clear(&s->line);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;
 }

@@ -92,9 +92,11 @@
     X(i64, rel_pos_bytes, "bytes", "tables of relative positions")                                 \
     X(i64, gradients_bytes, "bytes", "gradients")                                                  \
     X(i64, optimizer_bytes, "bytes", "optimiser state")                                            \
-    X(i64, backend_scratch_bytes, "bytes", "work space of the backend and cache slack")            \
+    X(i64, backend_scratch_bytes, "bytes",                                                         \
+      "work space of the backend and cache slack; not what a library takes for itself")            \
     X(i64, model_predicted_bytes, "bytes", "closed form: operands of attn, memory state else")     \
-    X(i64, rss_peak_bytes, "bytes", "peak resident memory of the measuring child")                 \
+    X(i64, rss_peak_bytes, "bytes",                                                                \
+      "peak resident memory of the measuring child, from after bind and check on")                 \
     X(i64, rss_before_bytes, "bytes", "the same before the cell was bound")                        \
     X(i64, rss_delta_bytes, "bytes", "rss_peak_bytes - rss_before_bytes")                          \
     X(text, rss_method, "", "where the resident numbers come from: vmhwm")

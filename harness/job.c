@@ -248,6 +248,21 @@ static enum status declare(struct job *j, struct err *e)
     }
 }
 
+static const struct block *first_block(const struct job *j)
+{
+    return j->cell->workload == WORK_LAYER ? &j->layer.block : &j->lm.lm.blocks[0];
+}
+
+static void name_impl(struct job *j)
+{
+    const struct attn_impl *impl =
+        j->cell->workload == WORK_ATTN ? j->attn.impl : first_block(j)->impl;
+    const bool both = j->cell->phase == PHASE_FWD_BWD && impl->backward_by;
+
+    snprintf(j->impl, sizeof(j->impl), "%s%s%s", impl->name, both ? "/" : "",
+             both ? impl->backward_by : "");
+}
+
 enum status job_open(struct job *j, const struct cell *c, struct err *e)
 {
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
@@ -262,6 +277,8 @@ enum status job_open(struct job *j, const struct cell *c, struct err *e)
         st = declare(j, e);
     if (st == OK)
         st = bind_all(j, e);
+    if (st == OK)
+        name_impl(j);
     return st;
 }
 
@@ -327,15 +344,7 @@ void job_close(struct job *j)
 
 /* ---- what it costs ------------------------------------------------------------------------ */
 
-static const struct block *first_block(const struct job *j)
-{
-    return j->cell->workload == WORK_LAYER ? &j->layer.block : &j->lm.lm.blocks[0];
-}
-
-const char *job_impl(const struct job *j)
-{
-    return j->cell->workload == WORK_ATTN ? j->attn.impl->name : first_block(j)->impl->name;
-}
+const char *job_impl(const struct job *j) { return j->impl; }
 
 static double forward_flop(const struct job *j)
 {
@@ -369,7 +378,7 @@ static double forward_bytes(const struct job *j)
                    (double)j->arena.part[PART_MEMORY];
     if (j->cell->workload == WORK_LAYER)
         return bytes + 2 * 4 * rows * c->D;
-    if (!c->tied)
+    if (!c->tied && j->cell->workload != WORK_TRAIN) /* the optimiser reads all of it */
         bytes -= 4.0 * c->D * (c->V - rows < 0 ? 0 : c->V - rows);
     return bytes + 4.0 * (double)j->n_out;
 }

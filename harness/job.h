@@ -58,6 +58,7 @@ struct job {
     size_t n_out;
     int out_shape[3];       /* sequences, positions, width */
     size_t predicted_bytes; /* closed form: the column model_predicted_bytes */
+    char impl[64];
 };
 
 /* Open the engine and count the arena: job->arena.used is what job_place will take. */
@@ -82,8 +83,8 @@ struct agreement {
 
 /* The judge of a backward pass: run forward, then backward by the ref backend on the very
  * activations that forward left. (Activations of its own would differ in the last bits; where one
- * of them is the input of a ReLU within rounding of 0, gradients jump.) *want is malloc'ed, or NULL
- * where the cell has no backward pass. */
+ * of them is the input of a ReLU within rounding of 0, gradients jump.) Leaves NaN where a backward
+ * pass writes. *want is malloc'ed, or NULL where the cell has no backward pass. */
 enum status job_expect_gradients(struct job *j, float **want, struct err *e);
 
 /* After job_run: each gradient against the expected one, relative to its largest entry or, where it
@@ -91,6 +92,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e);
 void job_judge_gradients(const struct job *j, const float *want, struct agreement *a);
 void job_close(struct job *j);
 
+/* The attention implementation, "FORWARD/BACKWARD" where another one's backward pass runs. */
 const char *job_impl(const struct job *j);
 double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
 double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYER_INPUT = 1, ATTN_OPERANDS = 8 }; /* gradients that are not a parameter's */
+/* Gradients that are not a parameter's; of attention's the first are written, others added to. */
+enum { LAYER_INPUT = 1, ATTN_OPERANDS = 8, ATTN_WRITTEN = 3 };
 static const double CLIP = 0.25, LEARNING_RATE = 0, WEIGHT_DECAY = 0.01;
 
 /* ---- attn --------------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ static void attn_backward(struct attn_job *t, const struct attn_impl *impl, cons
     struct operand list[ATTN_OPERANDS];
 
     operands(list, t);
-    for (int i = 3; i < ATTN_OPERANDS; i++)
+    for (int i = ATTN_WRITTEN; i < ATTN_OPERANDS; i++)
         if (list[i].n)
             memset(*list[i].at, 0, list[i].n * sizeof(float));
     impl->backward(g, &t->attn, &t->d, scratch);
@@ -142,7 +143,7 @@ static void train_backward(struct job *j, const struct engine *g)
 static void optimise(struct job *j)
 {
     struct lm_job *t = &j->lm;
-    const double norm = grad_norm(&t->lm.params);
+    const double norm = grad_norm(&t->lm.params, j->engine.threads);
 
     adam_step(&t->adam, &t->lm.params, LEARNING_RATE, norm > CLIP ? CLIP / norm : 1,
               j->engine.threads);
@@ -312,6 +313,23 @@ static enum status backward_by(struct job *j, const struct engine *ref, struct e
     return OK;
 }
 
+/* NaN for all that a backward pass writes; what it adds to starts from zero in each run. */
+static void spoil(struct job *j)
+{
+    struct operand list[ATTN_OPERANDS];
+
+    if (j->cell->workload == WORK_LAYER)
+        work_grad_spoil(&j->layer.d_work, &j->layer.block, j->shape);
+    if (j->cell->workload == WORK_TRAIN)
+        work_grad_spoil(&j->lm.lm.d_work, j->lm.lm.blocks, j->lm.lm.max);
+    if (j->cell->workload != WORK_ATTN)
+        return;
+    operands(list, &j->attn);
+    for (int i = 0; i < ATTN_WRITTEN; i++)
+        for (size_t n = 0; n < list[i].n; n++)
+            (*list[i].at)[n] = NAN;
+}
+
 enum status job_expect_gradients(struct job *j, float **want, struct err *e)
 {
     struct engine ref;
@@ -330,6 +348,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     if (!*want)
         return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
     all_gradients(j, *want);
+    spoil(j); /* the reference wrote where the cell will */
     return OK;
 }
 

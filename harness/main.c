@@ -3,6 +3,7 @@
  * Reads the command line and hands over to the command. */
 #include "commands.h"
 #include "fileio.h"
+#include "plan.h"
 #include "suggest.h"
 #include "version.h"
 
@@ -82,6 +83,17 @@ static enum status check_words(const struct command *c, const struct options *o,
                 extra);
 }
 
+/* Whoever asks for a dry run must not get a real one. */
+static enum status check_dry_run(const struct command *c, const struct options *o, struct err *e)
+{
+    if (!o->dry_run || c->run == cmd_sweep || c->run == cmd_list)
+        return OK;
+    return fail(
+        e, E_USAGE,
+        "--dry-run has no meaning for %s  -> bench list cells prints what a sweep would run",
+        c->name);
+}
+
 static void print_help(const struct options *o)
 {
     char *text = NULL;
@@ -117,10 +129,12 @@ static int dispatch(struct options *o)
     enum status st = check_words(c, o, &e);
     if (st == OK)
         st = check_format(c, o, &e);
-    if (st != OK)
-        return report_error(st, &e);
+    if (st == OK)
+        st = check_dry_run(c, o, &e);
     cpu_limit((enum isa)o->max_isa);
-    return c->run(o);
+    if (st == OK)
+        st = choose_impl(o, &e);
+    return st == OK ? c->run(o) : report_error(st, &e);
 }
 
 int main(int argc, char **argv)

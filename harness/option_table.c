@@ -162,12 +162,14 @@ const struct option_spec option_specs[] = {
      .doc = "sweep: compare with the tables kept under this name"},
     {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard),
      .only = " sweep list ", .doc = "sweep: only every N-th group, from the I-th on; see: merge"},
-    {"force", 0, NULL, OUTPUT, FLAG, AT(force), .doc = "overwrite what exists: a baseline, a checkpoint, a figure, a report"},
+    {"force", 0, NULL, OUTPUT, FLAG, AT(force),
+     .doc = "overwrite what exists: a baseline, a checkpoint, a figure, a report"},
 
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
      .doc = "check: golden files to run through every backend"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
-     .only = " eval sweep list train gate ", .doc = "weights of a model; train: where to write them"},
+     .only = " eval sweep list train gate ",
+     .doc = "weights of a model; none: the sweep scores no shipped one; train: where to write them"},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = " eval sweep list train gate ",
      .doc = "text to score or train on: a file, or copy:lag=192,p=0.9,alphabet=16"},
@@ -176,9 +178,11 @@ const struct option_spec option_specs[] = {
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
      .doc = "check: then time each operation beside its parent backend's"},
     {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .words = axis_words,
-     .only = " compare ", .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
+     .only = " compare ",
+     .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
     {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare plot report ",
-     .doc = "compare: the value of --axis that the others are compared with; plot: the backend"},
+     .doc = "compare: the value of --axis that the others are compared with; plot, report: the "
+            "backend"},
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = " compare gate ",
      .doc = "compare, gate: old=PATH and new=PATH, two programs measured in turns"},
     {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
@@ -217,7 +221,8 @@ const struct option_spec option_specs[] = {
      .doc = "train: text for validation (default: the last twentieth of --corpus)"},
     {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .doc = "this text"},
     {"usage", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(usage), .doc = "a short usage line"},
-    {"version", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(version), .doc = "build, compiler, libraries"},
+    {"version", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(version),
+     .doc = "build, compiler, libraries"},
 };
 /* clang-format on */
 const int option_count = (int)ARRAY_LEN(option_specs);

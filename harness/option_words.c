@@ -121,25 +121,27 @@ enum status words_split(struct words *w, struct options *o, const char *text, co
     return split_at(w, w->n, o, text, file, depth, e);
 }
 
-bool options_locate(char *out, size_t size, const char *path)
+bool options_locate_own(char *out, size_t size, const char *path)
 {
     char exe[PATH_MAX];
 
-    snprintf(out, size, "%s", path);
-    if (access(path, F_OK) == 0)
-        return true;
-    if (*path == '/' || !realpath("/proc/self/exe", exe))
-        return false;
-    for (int level = 0; level < 4; level++) {
-        char *const slash = strrchr(exe, '/');
-        if (!slash)
-            break;
-        *slash = '\0';
-        if ((size_t)snprintf(out, size, "%s/%s", exe, path) < size && access(out, F_OK) == 0)
-            return true;
-    }
+    if (realpath("/proc/self/exe", exe))
+        for (int level = 0; level < 4; level++) {
+            char *const slash = strrchr(exe, '/');
+            if (!slash)
+                break;
+            *slash = '\0';
+            if ((size_t)snprintf(out, size, "%s/%s", exe, path) < size && access(out, F_OK) == 0)
+                return true;
+        }
     snprintf(out, size, "%s", path);
     return false;
+}
+
+bool options_locate(char *out, size_t size, const char *path)
+{
+    snprintf(out, size, "%s", path);
+    return access(path, F_OK) == 0 || (*path != '/' && options_locate_own(out, size, path));
 }
 
 /* The whole file, NUL-terminated, to be freed. */

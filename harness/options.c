@@ -273,6 +273,9 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
         st = check_together(o, e);
     if (st == OK)
         respect_conventions(o);
+    /* "none" is for the sweep, which would else score what is shipped. */
+    if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && strcmp(o->command, "sweep") != 0)
+        o->ckpt = NULL;
     words_free(&w);
     return st;
 }

@@ -168,4 +168,8 @@ void options_help(FILE *f, bool usage_only, const char *commands);
  * executable and up to three folders above it. False where there is none; `out` is then `path`. */
 bool options_locate(char *out, size_t size, const char *path);
 
+/* The same for files that are part of the program, such as scripts that are executed: never from
+ * the current folder, which may be anybody's. */
+bool options_locate_own(char *out, size_t size, const char *path);
+
 #endif

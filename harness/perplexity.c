@@ -256,6 +256,11 @@ static enum status choose_one(struct subject *t, const struct options *o, struct
 
 /* ---- sweep -------------------------------------------------------------------------------- */
 
+static bool scores_nothing(const struct options *o)
+{
+    return o->ckpt && strcmp(o->ckpt, "none") == 0;
+}
+
 /* The weights of a variant: the file given, if it is of this variant, else the shipped one where
  * there is a text for it. One that cannot be read is left to complain about later. */
 static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
@@ -277,7 +282,7 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 {
     struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
 
-    if (!o->ckpt)
+    if (!o->ckpt || scores_nothing(o))
         return OK;
     const enum status st = examine(&t, o, e);
     if (st != OK)
@@ -295,7 +300,7 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
 {
     enum status st = OK;
 
-    for (int v = 0; variants[v] && st == OK; v++) {
+    for (int v = 0; variants[v] && st == OK && !scores_nothing(s->opt); v++) {
         char path[FILE_PATH];
         bool planned = false;
         for (int i = 0; i < plan->n; i++)

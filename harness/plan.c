@@ -36,6 +36,11 @@ bool workload_is_model(enum workload w)
     return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
 }
 
+bool cell_names_phase(const struct cell *c)
+{
+    return c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
+}
+
 static bool asks_kind(const struct options *opt, const char *name)
 {
     for (int i = 0; i < opt->mem_kinds.n; i++)
@@ -44,10 +49,9 @@ static bool asks_kind(const struct options *opt, const char *name)
     return false;
 }
 
-/* The kinds of memory that a variant can have among those asked for, in the order of the enum.
- * Projected keys and values have no backward pass: the weights they come from change. */
+/* The kinds of memory that a variant can have among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, enum workload w, enum phase phase)
+                        const struct variant *v, enum workload w)
 {
     const bool any = asks_kind(opt, "auto");
     int n = 0;
@@ -60,7 +64,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     } else {
         if (asks_kind(opt, "hidden") || (any && w != WORK_DECODE))
             out[n++] = MEM_HIDDEN;
-        if (phase == PHASE_FWD && (asks_kind(opt, "kv") || (any && w == WORK_DECODE)))
+        if (asks_kind(opt, "kv") || (any && w == WORK_DECODE))
             out[n++] = MEM_KV;
     }
     return n;
@@ -119,7 +123,7 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     const bool attn = c.workload == WORK_ATTN, gated = !attn && v->axes & AXIS_GATE;
     const bool clipped = v->axes & AXIS_CLIP;
     enum mem_kind kinds[MEM_KIND_COUNT];
-    const int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.phase);
+    const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
     const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
     const int n_clips = clipped ? opt->clips.n : 1;
     const int n = n_gates * n_clips * n_kinds * m->n_backends;
@@ -129,6 +133,10 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     c.norm = attn ? v->norm : norm_of(opt, v);
     c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
     c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
+    for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
+        if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
+            st = fail(e, E_USAGE,
+                      "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
     for (int i = 0; i < n && st == OK; i++) { /* backend fastest, gate slowest */
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -229,9 +237,6 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
-    if (asks_kind(m->opt, "kv") && v->mem->recurrent)
-        return fail(e, E_USAGE,
-                    "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
                     "--mem-kind recompute has no meaning for %s, which keeps its memory "

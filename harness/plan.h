@@ -59,6 +59,11 @@ enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
 enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
                          struct err *e);
 
+/* E_USAGE unless --impl is a name that one of the backends chosen has; where another of them lacks
+ * it, that one's rows are skipped. The reference ignores --impl, so where it is alone a name of any
+ * backend will do: its line in a table of several repeats it. */
+enum status choose_impl(const struct options *opt, struct err *e);
+
 /* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
 const char *optional_backend(int i, const char **mend);
 
@@ -72,6 +77,9 @@ char *cell_repro(const struct cell *c, const struct options *preset);
 
 /* Is the workload a whole model: embedding, N layers, output? */
 bool workload_is_model(enum workload w);
+
+/* Does its phase say something that the workload does not? */
+bool cell_names_phase(const struct cell *c);
 
 /* Layers of a model where --layers was not given. */
 enum { DEFAULT_LAYERS = 4 };

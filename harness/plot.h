@@ -40,6 +40,9 @@ struct plot_data {
 enum status plot_read(struct plot_data *d, const char *dir, struct err *e);
 void plot_data_free(struct plot_data *d);
 
+/* Set d->base. E_USAGE for a name that neither the program nor the run has a backend of. */
+enum status plot_set_base(struct plot_data *d, const char *base, struct err *e);
+
 /* A panel's row or column, or a series. Equal styles look the same in every figure. */
 struct plot_name {
     char text[PLOT_TEXT];
@@ -114,6 +117,9 @@ void plot_value(char *buf, size_t size, const struct table *t, const void *row, 
  * differ in it. */
 void plot_label(char buf[PLOT_TEXT], const struct table *t, const struct rows *rows, size_t i,
                 const char *const *columns, bool variant);
+
+/* Two rows, maybe of two tables, are equal in these key columns (NULL-ended). */
+bool plot_same(const void *a, const void *b, const char *const *columns);
 
 /* Key columns that make another shape, apart from seq and mem; and those that make another series
  * of a variant. NULL-ended. */

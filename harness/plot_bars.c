@@ -102,7 +102,7 @@ enum status plot_memory_parts(struct plot *p, const struct plot_data *d, struct 
         snprintf(label, sizeof(label), "%s %s %s", row[i].workload, size[0], size[1]);
         st = plot_name(&r, &p->rows, label, 0, e);
         if (st != OK || r >= PANELS_MAX)
-            break;
+            continue; /* a later bar may belong to a panel that is drawn */
         plot_label(text, t, &used, i, bar_columns, true);
         snprintf(label, sizeof(label), "%s %s%s%s", row[i].variant, row[i].backend,
                  *text ? " " : "", text);
@@ -110,6 +110,8 @@ enum status plot_memory_parts(struct plot *p, const struct plot_data *d, struct 
     }
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why), "memory.csv has no row with bytes");
+    else if (p->rows.n > PANELS_MAX)
+        snprintf(p->why, sizeof(p->why), "%d more shapes are not drawn", p->rows.n - PANELS_MAX);
     free(row);
     return st;
 }

@@ -4,6 +4,9 @@
  * were kept as CSV. */
 #include "plot.h"
 
+#include "../variants/backends/backend.h"
+#include "suggest.h"
+
 #include <csv.h>
 #include <dirent.h>
 #include <errno.h>
@@ -93,7 +96,25 @@ static void on_row(int end, void *arg)
     memset(r->text, 0, sizeof(r->text));
 }
 
-/* Any CSV file that begins like a comparison is one. */
+static const char BEGIN[] = "case,before,";
+
+/* Other people's files may lie in the folder: folders, pipes, what cannot be read, and tables of
+ * anything. They are not looked at further. */
+static bool is_changes(const char *path)
+{
+    char begin[sizeof(BEGIN) - 1];
+    struct stat s;
+
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode))
+        return false;
+    FILE *const f = fopen(path, "rbe");
+    const bool same = f && fread(begin, 1, sizeof(begin), f) == sizeof(begin) &&
+                      memcmp(begin, BEGIN, sizeof(begin)) == 0;
+    if (f)
+        fclose(f);
+    return same;
+}
+
 static enum status read_changes(struct plot_data *d, const char *path, struct err *e)
 {
     struct change_reader r = {.d = d, .header = true};
@@ -103,13 +124,11 @@ static enum status read_changes(struct plot_data *d, const char *path, struct er
 
     if (st != OK)
         return st;
-    if (file.n > 12 && memcmp(file.data, "case,before,", 12) == 0) {
-        if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0 ||
-            csv_parse(&p, file.data, file.n, on_field, on_row, &r) != file.n)
-            st = fail(e, E_IO, "%s is no table of comparisons  -> write it again", path);
-        csv_fini(&p, on_field, on_row, &r);
-        csv_free(&p);
-    }
+    if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0 ||
+        csv_parse(&p, file.data, file.n, on_field, on_row, &r) != file.n)
+        st = fail(e, E_IO, "%s is no table of comparisons  -> write it again", path);
+    csv_fini(&p, on_field, on_row, &r);
+    csv_free(&p);
     if (r.no_memory)
         st = fail(e, E_NOMEM, "no memory for %s", path);
     free(file.data);
@@ -172,7 +191,7 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
         st = read_train(d, path, name, e);
         return st == OK ? keep_name(d, name, e) : st;
     }
-    if (strcmp(name, tables[TABLE_SAMPLES].file) == 0)
+    if (!is_changes(path))
         return OK;
     const int before = d->n_changes;
     st = read_changes(d, path, e);
@@ -200,6 +219,30 @@ enum status plot_read(struct plot_data *d, const char *dir, struct err *e)
         st = fail(e, E_IO, "%s has no tables of bench  -> give the folder of a run", dir);
     if (st != OK)
         plot_data_free(d);
+    return st;
+}
+
+enum status plot_set_base(struct plot_data *d, const char *base, struct err *e)
+{
+    const struct rows *const rows = &d->table[TABLE_LATENCY];
+    const char **names;
+    bool known = !base || backend_find(base);
+    int n = 0;
+
+    d->base = base;
+    for (size_t i = 0; i < rows->n && !known; i++) /* the run may come from another build */
+        known = strcmp(((const struct latency_row *)rows->row)[i].backend, base) == 0;
+    if (known)
+        return OK;
+    while (backends[n])
+        n++;
+    names = calloc((size_t)n + 1, sizeof(*names));
+    if (!names)
+        return fail(e, E_NOMEM, "no memory for names of backends  -> free some");
+    for (int i = 0; i < n; i++)
+        names[i] = backends[i]->name;
+    const enum status st = unknown_word(e, "backend", base, names, "bench list backends");
+    free(names);
     return st;
 }
 

@@ -48,11 +48,12 @@ static enum status write_table(const struct plot *p, const char *path, struct er
     return st;
 }
 
-/* Start and wait; stdout and stderr go to files of the folder. */
+/* Start and wait; stdout and stderr go to files of the folder. -d: no start-up file of the user's
+ * or the system's. */
 static enum status run(const char *command, const char *script, const char *out,
                        const char *messages, int *code, struct err *e)
 {
-    char *const argv[] = {"gnuplot", "-e", (char *)command, (char *)script, NULL};
+    char *const argv[] = {"gnuplot", "-d", "-e", (char *)command, (char *)script, NULL};
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
     posix_spawn_file_actions_t actions;
     pid_t pid;
@@ -119,13 +120,14 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
                       struct err *e)
 {
     const char *const tmp = getenv("TMPDIR");
-    char folder[FILE_PATH], name[96], script[FILE_PATH], path[F_COUNT][FILE_PATH];
+    char folder[FILE_PATH], name[96], script[FILE_PATH], path[F_COUNT][FILE_PATH] = {{0}};
     enum status st = OK;
 
     *out = (struct bytes){0};
     snprintf(name, sizeof(name), "plots/%s.gp", p->figure->name);
-    if (!options_locate(script, sizeof(script), name))
-        return fail(e, E_IO, "cannot find %s  -> run bench in its repository", name);
+    if (!options_locate_own(script, sizeof(script), name))
+        return fail(e, E_IO, "cannot find %s above the program  -> run bench from its repository",
+                    name);
     if (snprintf(folder, FILE_PATH, "%s/bench_plot_XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
             FILE_PATH ||
         !mkdtemp(folder))
@@ -135,7 +137,8 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
     if (st == OK)
         st = draw(out, p, form, width, path, script, e);
     for (int i = 0; i < F_COUNT; i++)
-        unlink(path[i]);
+        if (path[i][0])
+            unlink(path[i]);
     rmdir(folder);
     return st;
 }
@@ -145,7 +148,8 @@ enum status plot_check_names(const struct names *wanted, struct err *e)
     const char **const names = calloc((size_t)figure_count + 1, sizeof(*names));
     enum status st = OK;
 
-    CHECK(names);
+    if (!names)
+        return fail(e, E_NOMEM, "no memory for names of figures  -> free some");
     for (int i = 0; i < figure_count; i++)
         names[i] = figures[i].name;
     for (int k = 0; k < wanted->n && st == OK; k++) {

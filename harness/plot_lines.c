@@ -118,27 +118,47 @@ static bool per_token(struct plot_point *out, const struct latency_row *r)
     return true;
 }
 
-/* The window's point in the same panel and at the same length as `a`. */
-static const struct plot_point *window_of(const struct plot *p, int n, int window,
-                                          const struct plot_point *a)
+static const char *const speed_shape[] = {
+    "batch_size", "layers", "d_model", "heads",   "d_head",     "d_inner",
+    "threads",    "dtype",  "pin",     "membind", "cache_mode", NULL,
+};
+static const char *const speed_series[] = {
+    "gate",   "norm",    "clip",    "clamp_len",  "same_length", "batch_size",
+    "layers", "d_model", "heads",   "d_head",     "d_inner",     "threads",
+    "dtype",  "pin",     "membind", "cache_mode", NULL,
+};
+
+/* The window's point that row i is compared with: the same backend, length and shape. -1 where
+ * there is none, or several. */
+static int window_of(const struct plot *p, const struct latency_row *v, int n, const char *variant,
+                     int i)
 {
-    for (int i = 0; i < n; i++)
-        if (p->point[i].series == window && p->point[i].column == a->column &&
-            p->point[i].x == a->x)
-            return &p->point[i];
-    return NULL;
+    int found = -1;
+
+    for (int k = 0; k < n; k++)
+        if (is_window(&v[k]) && strcmp(v[k].variant, variant) == 0 &&
+            p->point[k].column == p->point[i].column && p->point[k].x == p->point[i].x &&
+            plot_same(&v[k], &v[i], speed_shape)) {
+            if (found >= 0)
+                return -1;
+            found = k;
+        }
+    return found;
 }
 
-static enum status add_slowdown(struct plot *p, int window, struct err *e)
+/* v[i] is the row of point i. A window has no slowdown itself. */
+static enum status add_slowdown(struct plot *p, const struct latency_row *v, const char *variant,
+                                struct err *e)
 {
     const int n = p->n;
     enum status st = OK;
 
     for (int i = 0; i < n && st == OK; i++) {
         struct plot_point a = p->point[i];
-        const struct plot_point *const w = window_of(p, n, window, &a);
-        if (!w || a.series == window)
+        const int at = is_window(&v[i]) ? -1 : window_of(p, v, n, variant, i);
+        if (at < 0)
             continue;
+        const struct plot_point *const w = &p->point[at];
         const double slower[] = {w->y / a.y, w->z / a.z};
         a.row++;
         a.low = a.high = a.z = NAN;
@@ -172,53 +192,83 @@ static enum status add_published(struct plot *p, struct err *e)
 }
 
 /* The models of one kind of rows: token by token, or in segments of so many. */
-static enum status name_series(struct plot *p, struct plot_point *a, const struct latency_row *r,
-                               struct err *e)
+static enum status name_series(struct plot *p, struct plot_point *a, const struct rows *rows,
+                               size_t i, struct err *e)
 {
-    char name[3 * TEXT_SIZE + 64];
+    const struct latency_row *const r = (const struct latency_row *)rows->row + i;
+    char kind[3 * TEXT_SIZE + 64], text[PLOT_TEXT], name[sizeof(kind) + PLOT_TEXT + 2];
 
     if (is_window(r))
-        snprintf(name, sizeof(name), "%s sliding window", r->variant);
+        snprintf(kind, sizeof(kind), "%s sliding window", r->variant);
     else if (is_decode(r))
-        snprintf(name, sizeof(name), "%s %s, token by token", r->variant, r->mem_kind);
+        snprintf(kind, sizeof(kind), "%s %s, token by token", r->variant, r->mem_kind);
     else
-        snprintf(name, sizeof(name), "%s %s, segments of %lld", r->variant, r->mem_kind,
+        snprintf(kind, sizeof(kind), "%s %s, segments of %lld", r->variant, r->mem_kind,
                  (long long)r->seq_tokens);
+    plot_label(text, &tables[TABLE_LATENCY], rows, i, speed_series, true);
+    snprintf(name, sizeof(name), "%s%s%s", kind, *text ? ", " : "", text);
     return plot_name(&a->series, &p->series, name, plot_variant_style(r->variant), e);
 }
 
-enum status plot_eval_speed(struct plot *p, const struct plot_data *d, struct err *e)
+/* The points of row 0 in the order of `used`. */
+static enum status add_seconds(struct plot *p, const struct rows *used, struct err *e)
 {
-    const struct rows *const all = &d->table[TABLE_LATENCY];
-    const struct latency_row *const v = all->row;
-    int window = -1, row;
-    enum status st = plot_name(&row, &p->rows, "", 0, e);
+    const struct latency_row *const v = used->row;
+    enum status st = OK;
 
-    for (size_t i = 0; i < all->n && st == OK; i++) {
+    for (size_t i = 0; i < used->n && st == OK; i++) {
         struct plot_point a = plot_point_empty();
-        if (!per_token(&a, &v[i]))
-            continue;
-        st = name_series(p, &a, &v[i], e);
+        per_token(&a, &v[i]);
+        st = name_series(p, &a, used, i, e);
         if (st == OK)
             st = plot_name(&a.column, &p->columns, v[i].backend, plot_backend_style(v[i].backend),
                            e);
         if (st == OK)
             st = plot_add(p, &a, e);
-        if (is_window(&v[i]) && window < 0)
-            window = a.series;
     }
-    if (st == OK && (window < 0 || p->series.n < 2)) {
-        p->n = 0;
+    return st;
+}
+
+enum status plot_eval_speed(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    const struct rows *const all = &d->table[TABLE_LATENCY];
+    struct latency_row *const v = malloc(all->n * sizeof(*v) + 1);
+    struct rows used = {.row = v};
+    const char *variant = NULL; /* whose window the others are compared with: the first there is */
+    bool others = false;
+    int row;
+
+    if (!v)
+        return fail(e, E_NOMEM, "no memory for a figure  -> free some");
+    for (size_t i = 0; i < all->n; i++) {
+        const struct latency_row *const r = (const struct latency_row *)all->row + i;
+        struct plot_point unused;
+        if (per_token(&unused, r))
+            v[used.n++] = *r;
+    }
+    for (size_t i = 0; i < used.n; i++) {
+        others = others || !is_window(&v[i]);
+        if (is_window(&v[i]) && !variant)
+            variant = v[i].variant;
+    }
+    enum status st = plot_name(&row, &p->rows, "", 0, e);
+    if (!variant || !others) {
         snprintf(p->why, sizeof(p->why),
                  "latency.csv has no decode rows, apart from the reference's, of a window that is "
                  "recomputed beside a memory");
-        return OK;
+        goto out;
     }
     if (st == OK)
-        st = add_slowdown(p, window, e);
+        st = add_seconds(p, &used, e);
+    if (st == OK)
+        st = add_slowdown(p, v, variant, e);
     if (st == OK)
         st = plot_name(&row, &p->rows, "slowdown", 0, e);
-    return st == OK ? add_published(p, e) : st;
+    if (st == OK)
+        st = add_published(p, e);
+out:
+    free(v);
+    return st;
 }
 
 /* ---- training ----------------------------------------------------------------------------- */

@@ -98,6 +98,17 @@ static bool same_value(const struct column *c, const char *a, const char *b)
     return memcmp(a + c->offset, b + c->offset, c->size) == 0;
 }
 
+bool plot_same(const void *a, const void *b, const char *const *columns)
+{
+    for (int i = 0; columns[i]; i++) { /* every table of results begins with the key */
+        const struct column *const c = column_of(&tables[TABLE_LATENCY], columns[i]);
+        CHECK(c);
+        if (!same_value(c, a, b))
+            return false;
+    }
+    return true;
+}
+
 static const char *row_at(const struct table *t, const struct rows *rows, size_t i)
 {
     return (const char *)rows->row + i * t->row_size;
@@ -209,12 +220,13 @@ static bool enough(const struct plot *p, int row, int need)
     return n >= need;
 }
 
-static void drop_rows(struct plot *p, const struct plot_panels *s)
+static enum status drop_rows(struct plot *p, const struct plot_panels *s, struct err *e)
 {
     int *const keep = calloc((size_t)p->rows.n + 1, sizeof(*keep));
     int kept = 0, n = 0, thin = 0, beyond = 0;
 
-    CHECK(keep);
+    if (!keep)
+        return fail(e, E_NOMEM, "no memory for %d rows of panels  -> free some", p->rows.n);
     for (int r = 0; r < p->rows.n; r++) {
         const bool full = kept == ROWS_MAX, good = enough(p, r, s->need);
         thin += !good;
@@ -238,6 +250,7 @@ static void drop_rows(struct plot *p, const struct plot_panels *s)
     else if (thin > 0)
         snprintf(p->why, sizeof(p->why), "%d shapes are not drawn: %s", thin, s->too_few);
     free(keep);
+    return OK;
 }
 
 enum status plot_panels(struct plot *p, const struct plot_data *d, const struct plot_panels *s,
@@ -268,7 +281,7 @@ enum status plot_panels(struct plot *p, const struct plot_data *d, const struct 
     if (used.n == 0)
         snprintf(p->why, sizeof(p->why), "%s", s->nothing);
     else if (st == OK)
-        drop_rows(p, s);
+        st = drop_rows(p, s, e);
 out:
     free(points);
     free(used.row);

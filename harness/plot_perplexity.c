@@ -35,38 +35,31 @@ static bool ppl_over_time(struct plot_point *out, const void *row, const struct 
     return true;
 }
 
-/* Of the model with the same choices and shape, in the same run; its threads may differ. */
+static const char *const same_model[] = {
+    "variant",    "workload",   "norm",   "mem_kind",   "gate",        "backend",
+    "seq_tokens", "mem_tokens", "layers", "batch_size", "d_model",     "heads",
+    "d_head",     "d_inner",    "clip",   "clamp_len",  "same_length", NULL};
+
+/* Of the model with the same choices and shape, in the same run: the row with its threads, else
+ * what all other rows agree on. NAN where there is none. */
 static double bytes_of(const struct perplexity_row *r, const struct plot_data *d)
 {
     const struct memory_row *const v = d->table[TABLE_MEMORY].row;
+    double found = NAN;
+    bool agreed = true;
 
     for (size_t i = 0; i < d->table[TABLE_MEMORY].n; i++) {
         const struct memory_row *const m = &v[i];
-        const struct {
-            const char *a, *b;
-        } texts[] = {{m->variant, r->variant}, {m->workload, r->workload},
-                     {m->norm, r->norm},       {m->mem_kind, r->mem_kind},
-                     {m->gate, r->gate},       {m->backend, r->backend}};
-        const int64_t numbers[][2] = {
-            {m->seq_tokens, r->seq_tokens},
-            {m->mem_tokens, r->mem_tokens},
-            {m->batch_size, r->batch_size},
-            {m->layers, r->layers},
-            {m->d_model, r->d_model},
-            {m->heads, r->heads},
-            {m->d_head, r->d_head},
-            {m->d_inner, r->d_inner},
-            {m->clip, r->clip},
-        };
-        bool same = m->arena_peak_bytes != I64_EMPTY;
-        for (size_t k = 0; k < ARRAY_LEN(texts); k++)
-            same = same && strcmp(texts[k].a, texts[k].b) == 0;
-        for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
-            same = same && numbers[k][0] == numbers[k][1];
-        if (same)
-            return (double)m->arena_peak_bytes;
+        const double bytes = (double)m->arena_peak_bytes;
+        if (strcmp(m->status, row_status_name[ROW_OK]) != 0 || m->arena_peak_bytes == I64_EMPTY ||
+            !plot_same(m, r, same_model))
+            continue;
+        if (m->threads == r->threads)
+            return bytes;
+        agreed = agreed && (isnan(found) || found == bytes);
+        found = bytes;
     }
-    return NAN;
+    return agreed ? found : NAN;
 }
 
 static bool ppl_over_bytes(struct plot_point *out, const void *row, const struct plot_data *d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The report's page: its parts in order, the figures as inlined SVG, and the tables as links that
- * hold them. Style and script are files in plots/, found as presets (@files) are. */
+ * hold them. Style and script are files in plots/, beside the program. */
 #include "report.h"
 
 #include "options.h"
@@ -44,15 +44,19 @@ static void inline_svg(FILE *f, const char *svg, const char *title, int number)
     }
 }
 
-static void print_figure(FILE *f, const struct plot *p, const struct bytes *svg, int number)
+static enum status print_figure(FILE *f, const struct plot *p, const struct bytes *svg, int number,
+                                struct err *e)
 {
     struct bytes table = {0};
     char name[128];
     FILE *const csv = open_memstream(&table.data, &table.n);
 
-    CHECK(csv);
-    plot_print_csv(csv, p);
-    CHECK(fclose(csv) == 0);
+    if (csv)
+        plot_print_csv(csv, p);
+    if (!csv || fclose(csv) != 0) {
+        free(table.data);
+        return fail(e, E_NOMEM, "no memory for the numbers of %s  -> free some", p->figure->name);
+    }
     fprintf(f, "<figure id=\"figure-%d-%s\">\n<div class=\"scroll paper\" tabindex=\"0\">\n",
             number, p->figure->name);
     inline_svg(f, svg->data, p->figure->title, number);
@@ -67,6 +71,7 @@ static void print_figure(FILE *f, const struct plot *p, const struct bytes *svg,
     html_download(f, name, "its numbers", &table);
     fputs("</figcaption>\n</figure>\n", f);
     free(table.data);
+    return OK;
 }
 
 static bool wanted(const struct report *r, const char *name)
@@ -102,7 +107,7 @@ static enum status one_figure(FILE *f, FILE *left_out, struct report *r, int at,
         r->warnings++;
         st = OK;
     } else if (st == OK) {
-        print_figure(f, &p, &svg, number);
+        st = print_figure(f, &p, &svg, number, e);
     }
     free(svg.data);
     plot_free(&p);
@@ -113,9 +118,12 @@ enum status report_figures(FILE *f, FILE *left_out, struct report *r, int at, st
 {
     enum status st = OK;
 
-    for (int i = 0; i < figure_count && st == OK; i++)
+    for (int i = 0; i < figure_count && st == OK; i++) {
         if (wanted(r, figures[i].name))
             st = one_figure(f, left_out, r, at, &figures[i], at * figure_count + i, e);
+        if (*r->stop) /* gnuplot had the signal too: what it says of its end is no news */
+            st = fail(e, E_INTERRUPTED, "interrupted");
+    }
     return st;
 }
 
@@ -225,8 +233,9 @@ static enum status print_file(FILE *f, const char *name, struct err *e)
     char path[FILE_PATH];
     struct bytes file;
 
-    if (!options_locate(path, sizeof(path), name))
-        return fail(e, E_IO, "cannot find %s  -> run bench in its repository", name);
+    if (!options_locate_own(path, sizeof(path), name))
+        return fail(e, E_IO, "cannot find %s above the program  -> run bench from its repository",
+                    name);
     const enum status st = file_read(&file, path, e);
     if (st == OK)
         fwrite(file.data, 1, file.n, f);
@@ -274,7 +283,10 @@ static enum status print_run(FILE *f, struct report *r, int at, struct err *e)
     fputs("<h3>All rows</h3>\n", f);
     print_rows(f, d, at);
     print_left_out_rows(left, d);
-    fclose(left);
+    if (fclose(left) != 0) {
+        free(left_out);
+        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+    }
     fputs("<h3>Left out, and why</h3>\n", f);
     if (*left_out)
         fprintf(f, "<ul class=\"left\">\n%s</ul>\n", left_out);

@@ -12,7 +12,8 @@ struct report {
     int runs;
     const char *const *figure; /* names; NULL = all */
     int figures;
-    int warnings; /* things that are missing on the page and were said on it */
+    const volatile int *stop; /* raised to stop before the next figure: E_INTERRUPTED */
+    int warnings;             /* things that are missing on the page and were said on it */
 };
 
 /* Write the page. Figures need gnuplot; without it the page says so and counts a warning. */

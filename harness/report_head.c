@@ -65,46 +65,48 @@ static void fact(FILE *f, const struct env_row *env, const char *label, const ch
         }
 }
 
+/* What the card says, and the column of env.csv it comes from. */
+static const char *const facts[][2] = {
+    {"CPU", "cpu_model"},
+    {"instructions", "isa"},
+    {"hypervisor", "hypervisor"},
+    {"cores", "cores"},
+    {"cores allowed", "allowed_cores"},
+    {"CPUs", "cpus"},
+    {"NUMA nodes", "numa_nodes"},
+    {"L1d", "l1d_bytes"},
+    {"L2", "l2_bytes"},
+    {"L3", "l3_bytes"},
+    {"memory", "memory_bytes"},
+    {"system", "kernel"},
+    {"governor", "governor"},
+    {"boost", "boost"},
+    {"load before", "load_1min"},
+    {"steal, %", "steal_pct"},
+    {"A/A noise, %", "aa_noise_pct"},
+    {"peaks with threads", "peak_threads"},
+    {"peak, baseline", "peak_flop_per_s_ref"},
+    {"peak, AVX2", "peak_flop_per_s_avx2"},
+    {"peak, AVX-512", "peak_flop_per_s_avx512"},
+    {"read L1", "read_byte_per_s_l1"},
+    {"read L2", "read_byte_per_s_l2"},
+    {"read L3", "read_byte_per_s_l3"},
+    {"read DRAM", "read_byte_per_s_dram"},
+    {"compiler", "compiler"},
+    {"commit", "git_commit"},
+    {"work tree modified", "git_dirty"},
+    {"OpenMP", "openmp"},
+    {"OpenBLAS", "openblas_version"},
+    {"OpenBLAS kernels", "openblas_core"},
+    {"oneDNN", "onednn_version"},
+    {"overrides", "env_overrides"},
+    {"started", "started_at_utc"},
+    {"finished", "finished_at_utc"},
+    {"exit code", "exit_code"},
+};
+
 void report_machine(FILE *f, const struct plot_data *d)
 {
-    static const char *const facts[][2] = {
-        {"CPU", "cpu_model"},
-        {"instructions", "isa"},
-        {"hypervisor", "hypervisor"},
-        {"cores", "cores"},
-        {"cores allowed", "allowed_cores"},
-        {"CPUs", "cpus"},
-        {"NUMA nodes", "numa_nodes"},
-        {"L1d", "l1d_bytes"},
-        {"L2", "l2_bytes"},
-        {"L3", "l3_bytes"},
-        {"memory", "memory_bytes"},
-        {"system", "kernel"},
-        {"governor", "governor"},
-        {"boost", "boost"},
-        {"load before", "load_1min"},
-        {"steal, %", "steal_pct"},
-        {"A/A noise, %", "aa_noise_pct"},
-        {"peaks with threads", "peak_threads"},
-        {"peak, baseline", "peak_flop_per_s_ref"},
-        {"peak, AVX2", "peak_flop_per_s_avx2"},
-        {"peak, AVX-512", "peak_flop_per_s_avx512"},
-        {"read L1", "read_byte_per_s_l1"},
-        {"read L2", "read_byte_per_s_l2"},
-        {"read L3", "read_byte_per_s_l3"},
-        {"read DRAM", "read_byte_per_s_dram"},
-        {"compiler", "compiler"},
-        {"commit", "git_commit"},
-        {"work tree modified", "git_dirty"},
-        {"OpenMP", "openmp"},
-        {"OpenBLAS", "openblas_version"},
-        {"OpenBLAS kernels", "openblas_core"},
-        {"oneDNN", "onednn_version"},
-        {"overrides", "env_overrides"},
-        {"started", "started_at_utc"},
-        {"finished", "finished_at_utc"},
-        {"exit code", "exit_code"},
-    };
     const struct env_row *const env = env_of(d);
 
     if (!env) {
@@ -131,7 +133,9 @@ struct tally {
 };
 struct matrix {
     struct plot_names variants, backends;
-    struct tally *cell; /* [rows * rows] at most */
+    struct tally *cell;   /* [variants * backends] */
+    struct tally *common; /* [backends], of the cases that all backends with a time have */
+    bool *timed, *seen;   /* [backends]: has a time at all; has one of the case at hand */
 };
 
 static bool has_time(const struct latency_row *r)
@@ -166,51 +170,70 @@ static enum status name_all(struct matrix *m, const struct rows *rows, struct er
     }
     qsort(m->variants.v, (size_t)m->variants.n, sizeof(*m->variants.v), by_style);
     qsort(m->backends.v, (size_t)m->backends.n, sizeof(*m->backends.v), by_style);
-    m->cell = calloc((size_t)m->variants.n * (size_t)m->backends.n + 1, sizeof(*m->cell));
-    return m->cell || st != OK ? st : fail(e, E_NOMEM, "no memory for a page  -> free some");
+    const size_t n = (size_t)m->backends.n;
+    m->cell = calloc((size_t)m->variants.n * n + 1, sizeof(*m->cell));
+    m->common = calloc(n + 1, sizeof(*m->common));
+    m->timed = calloc(n + 1, sizeof(*m->timed));
+    m->seen = calloc(n + 1, sizeof(*m->seen));
+    if (st == OK && (!m->cell || !m->common || !m->timed || !m->seen))
+        st = fail(e, E_NOMEM, "no memory for a page  -> free some");
+    return st;
+}
+
+static void count_in(struct tally *c, double behind)
+{
+    c->logs += behind;
+    c->n++;
 }
 
 static void tally(struct matrix *m, const struct rows *rows, const struct keys *k)
 {
     const struct latency_row *const v = rows->row;
 
+    for (size_t i = 0; i < rows->n; i++)
+        if (has_time(&v[i]))
+            m->timed[index_of(&m->backends, v[i].backend)] = true;
     for (size_t i = 0; i < rows->n; i++) {
+        const int backend = index_of(&m->backends, v[i].backend);
         double best = v[i].median_ns;
         if (!has_time(&v[i]))
             continue;
+        memset(m->seen, 0, (size_t)m->backends.n * sizeof(*m->seen));
         for (size_t j = 0; j < rows->n; j++)
-            if (has_time(&v[j]) && v[j].median_ns < best && strcmp(k->key[i], k->key[j]) == 0)
-                best = v[j].median_ns;
-        struct tally *const c = &m->cell[index_of(&m->variants, v[i].variant) * m->backends.n +
-                                         index_of(&m->backends, v[i].backend)];
-        c->logs += log(v[i].median_ns / best);
-        c->n++;
+            if (has_time(&v[j]) && strcmp(k->key[i], k->key[j]) == 0) {
+                m->seen[index_of(&m->backends, v[j].backend)] = true;
+                best = fmin(best, v[j].median_ns);
+            }
+        const double behind = log(v[i].median_ns / best);
+        count_in(&m->cell[index_of(&m->variants, v[i].variant) * m->backends.n + backend], behind);
+        if (memcmp(m->seen, m->timed, (size_t)m->backends.n * sizeof(*m->seen)) == 0)
+            count_in(&m->common[backend], behind);
     }
 }
 
-/* Over all variants: who is how far behind the fastest of each case. */
+/* Over all variants: who is how far behind the fastest of each case, where all have that case.
+ * Means of different cases would say nothing of each other. */
 static void print_fastest(FILE *f, const struct matrix *m)
 {
-    int best = -1;
+    int best = -1, compared = 0;
     double least = INFINITY;
 
     for (int b = 0; b < m->backends.n; b++) {
-        struct tally sum = {0};
-        for (int i = 0; i < m->variants.n; i++) {
-            sum.logs += m->cell[i * m->backends.n + b].logs;
-            sum.n += m->cell[i * m->backends.n + b].n;
-        }
-        if (sum.n > 0 && sum.logs / sum.n < least) {
-            least = sum.logs / sum.n;
+        const struct tally *const c = &m->common[b];
+        compared += m->timed[b];
+        if (c->n > 0 && c->logs / c->n < least) {
+            least = c->logs / c->n;
             best = b;
         }
     }
-    if (best < 0 || m->backends.n < 2)
+    if (best < 0 || compared < 2)
         return;
     fputs("<p class=\"verdict good\"><b>Fastest backend over all: ", f);
     html_text(f, m->backends.v[best].text);
-    fprintf(f, "</b>, %s of the best time of each case (geometric mean).</p>\n",
-            human_ratio(exp(least)).s);
+    fprintf(f,
+            "</b>, %s of the best time of each case (geometric mean; %d cases that all %d backends "
+            "have).</p>\n",
+            human_ratio(exp(least)).s, m->common[best].n, compared);
 }
 
 static void print_matrix(FILE *f, const struct matrix *m)
@@ -266,6 +289,9 @@ enum status report_matrix(FILE *f, const struct plot_data *d, struct err *e)
     }
     keys_free(&k);
     free(m.cell);
+    free(m.common);
+    free(m.timed);
+    free(m.seen);
     free(m.variants.v);
     free(m.backends.v);
     return st;

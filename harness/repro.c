@@ -50,7 +50,7 @@ char *cell_repro(const struct cell *c, const struct options *preset)
     }
     fprintf(f, "--variant %s --backend %s --workload %s --seq %d --mem %d", c->variant->name,
             c->backend->name, workload_name[c->workload], c->seq, c->mem);
-    if (c->phase != PHASE_FWD && c->workload != WORK_TRAIN)
+    if (cell_names_phase(c))
         fprintf(f, " --phase %s", phase_name[c->phase]);
     if (c->mem_kind != MEM_NONE)
         fprintf(f, " --mem-kind %s", mem_kind_name[c->mem_kind]);

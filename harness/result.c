@@ -18,9 +18,10 @@ void cell_label(const struct cell *c, char *buf, size_t size)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
     if (c->mem_kind != MEM_NONE)
         snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
-    const bool both = c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
-    snprintf(buf, size, "%s %s%s seq=%d mem=%d%s %s", c->variant->name, workload_name[c->workload],
-             both ? " fwd_bwd" : "", c->seq, c->mem, extra, c->backend->name);
+    const bool phase = cell_names_phase(c);
+    snprintf(buf, size, "%s %s%s%s seq=%d mem=%d%s %s", c->variant->name,
+             workload_name[c->workload], phase ? " " : "", phase ? phase_name[c->phase] : "",
+             c->seq, c->mem, extra, c->backend->name);
 }
 
 bool cell_same_problem(const struct cell *a, const struct cell *b)

@@ -197,7 +197,8 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
     enum status st = pin_team(&s->team, s->topo, o->pin, threads, e);
 
     if (st == OK)
-        st = engine_open(&s->engine, o->backends.v[0], threads, o->impl, e);
+        st = engine_open(&s->engine, o->backends.v[0], threads,
+                         strcmp(o->backends.v[0], backend_ref.name) == 0 ? NULL : o->impl, e);
     if (st == OK)
         st = corpus_open(&t.corpus, o->corpus, split, (size_t)o->bytes, e);
     if (st == OK)

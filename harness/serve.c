@@ -103,10 +103,26 @@ static void check_gradients(struct server *s, const float *want)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+/* The backends of the row operations of a layer, each once, joined by '+'. */
+static void name_rows(char *buf, size_t size, const struct engine *g)
+{
+    static const enum op rows[] = {OP_softmax, OP_norm, OP_act, OP_gate};
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(rows) && n < size; i++) {
+        bool named = false;
+        for (size_t k = 0; k < i; k++)
+            named |= g->from[rows[k]] == g->from[rows[i]];
+        if (!named)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->from[rows[i]]);
+    }
+}
+
 static void describe(struct report *r, const struct engine *g, const struct team *team)
 {
     snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
-    snprintf(r->rows_from, sizeof(r->rows_from), "%s", g->from[OP_softmax]);
+    name_rows(r->rows_from, sizeof(r->rows_from), g);
     snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
     if (g->backend->core)
         snprintf(r->core, sizeof(r->core), "%s", g->backend->core());
@@ -122,6 +138,7 @@ enum status server_open(struct server *s, const struct cell *c, enum role role, 
 {
     *s = (struct server){.cell = c, .role = role, .reference = reference};
     s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
+    vm_hwm_restart(); /* nor is the peak of what this process did before */
     s->report.rss_before_bytes = vm_hwm_bytes();
     cpu_limit((enum isa)c->opt->max_isa);
     enum status st = topo_open(&s->topo, NULL, e);

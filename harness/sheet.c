@@ -2,6 +2,7 @@
  *
  * Sheets. */
 #include "sheet.h"
+#include "screen.h"
 #include "suggest.h"
 
 #include <csv.h>
@@ -91,7 +92,7 @@ static void print_row(FILE *f, const struct sheet *s, int row, enum format forma
         if (c < 0)
             continue;
         const char *const text = text_at(s, row, c);
-        const int pad = width[c] - (int)strlen(text);
+        const int pad = width[c] - screen_columns(text);
         if (format == FORMAT_JSONL) {
             print_json(f, s, row, c, first);
         } else if (format == FORMAT_MD) {
@@ -122,7 +123,7 @@ void sheet_print(FILE *f, const struct sheet *s, enum format format)
         format = isatty(fileno(f)) ? FORMAT_TABLE : FORMAT_CSV;
     for (int row = -1; row < s->rows; row++)
         for (int c = 0; c < s->columns; c++)
-            width[c] = max_int(width[c], (int)strlen(text_at(s, row, c)));
+            width[c] = max_int(width[c], screen_columns(text_at(s, row, c)));
     if (format != FORMAT_JSONL)
         print_row(f, s, -1, format, width);
     if (format == FORMAT_MD) {

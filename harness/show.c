@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The screen. */
+ * The screen while a sweep runs; show_last.c has its last lines. */
 #include "show.h"
 
 #include "clock.h"
@@ -14,77 +14,182 @@
 #include <string.h>
 #include <unistd.h>
 
+static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
+
 void show_flush(struct show *s)
 {
+    screen_line_clear(&s->line);
     if (fflush(stdout) != 0 && !s->out_error)
         s->out_error = errno;
 }
 
-static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
-
 enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
                       struct err *e)
 {
-    const char *term = getenv("TERM");
-    const bool screen =
-        isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) && !getenv("CI");
-    const enum progress p = (enum progress)opt->progress;
-
     *s = (struct show){.opt = opt, .cells = cells, .start_s = now_s()};
     s->format = opt->format != FORMAT_AUTO ? (enum format)opt->format
                 : isatty(STDOUT_FILENO)    ? FORMAT_TABLE
                                            : FORMAT_CSV;
-    s->live = !opt->quiet && (p == PROGRESS_BAR || (p == PROGRESS_AUTO && screen));
-    s->plain = !opt->quiet && (p == PROGRESS_PLAIN || (p == PROGRESS_AUTO && !screen));
+    s->progress = screen_progress(opt);
+    s->color = screen_color(opt, STDOUT_FILENO);
+    s->last_told_s = s->start_s;
     return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
 }
 
 /* ---- the progress line -------------------------------------------------------------------- */
 
-static void clear_live(struct show *s)
-{
-    if (s->live_on_screen)
-        fputs("\r\033[K", stderr);
-    s->live_on_screen = false;
-}
-
 void show_note(struct show *s, const char *fmt, ...)
 {
     va_list ap;
 
-    clear_live(s);
+    screen_line_clear(&s->line);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
 }
 
-/* "2:10 left", from the cells that are done; "" before the first. */
+/* "  2:10 left", from the cells that are done; "" before the first. */
 static void time_left(const struct show *s, char *buf, size_t size)
 {
     buf[0] = '\0';
     if (s->done == 0)
         return;
     const double left = (now_s() - s->start_s) / s->done * (s->cells - s->done);
-    snprintf(buf, size, "%d:%02d left", (int)left / 60, (int)left % 60);
+    snprintf(buf, size, "  %d:%02d left", (int)left / 60, (int)left % 60);
+}
+
+/* "  noise 0.8 %": half of the median's 95 % interval by its order statistics, over the newest
+ * samples. The row's own takes a bootstrap, which would cost the cells beside it time. */
+static void noise_so_far(const struct result *r, char *buf, size_t size)
+{
+    enum { NEWEST = 256, ENOUGH = 6 /* below, no two of them hold the median so surely */ };
+    double per_call[NEWEST];
+    const int newest = min_int(r->n, NEWEST);
+    const int n = stats_usable(r->samples + r->n - newest, newest, per_call, NULL);
+
+    buf[0] = '\0';
+    if (n < ENOUGH)
+        return;
+    stats_sort(per_call, n);
+    const int low = max_int(0, (int)floor((n - 1.96 * sqrt(n)) / 2) - 1), high = n - 1 - low;
+    const double half = (per_call[high] - per_call[low]) / 2 / stats_median(per_call, n);
+    snprintf(buf, size, "  noise %s", human_pct(100 * half).s);
 }
 
 void show_progress(struct show *s, const struct result *r)
 {
-    char label[160], left[32];
+    enum { PLAIN_S = 30 };
+    const bool live = s->progress == PROGRESS_BAR;
+    char label[160], noise[48], left[32], line[320];
 
-    if (!s->live || now_s() - s->last_live_s < 0.1)
+    if (s->progress == PROGRESS_NONE || now_s() - s->last_told_s < (live ? 0.1 : PLAIN_S))
         return;
-    s->last_live_s = now_s();
+    s->last_told_s = now_s();
     cell_label(r->cell, label, sizeof(label));
+    noise_so_far(r, noise, sizeof(noise));
     time_left(s, left, sizeof(left));
-    fprintf(stderr, "\r\033[K[%3d/%d] %.50s  %d/%d+ samples  %s", s->done + 1, s->cells, label,
-            r->n, s->opt->min_samples, left);
-    fflush(stderr);
-    s->live_on_screen = true;
+    snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cells, label,
+             r->n, s->opt->min_samples, noise, left);
+    if (live)
+        screen_line_put(&s->line, line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
+
+/* From left to right by how much they are missed; the first five are always there. */
+enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
+static const struct screen_column {
+    const char *name;
+    int gap, width; /* blanks in front, room; a longer text takes what its neighbours leave */
+    int narrow;     /* room where the terminal is too narrow for five; the gap is then one */
+    bool right;
+} columns[COLUMN_COUNT] = {
+    [SEQ] = {"seq", 0, 6, 5, true},
+    [MEM] = {"mem", 1, 6, 5, true},
+    [VARIANT] = {"variant", 2, 14, 9, false},
+    [BACKEND] = {"backend", 1, 9, 8, false},
+    [MEDIAN] = {"median", 1, 10, 8, true},
+    [INTERVAL] = {"95 % interval", 2, 19, 0, false},
+    {"tok/s", 1, 9, 0, true},
+    {"GFLOP/s", 1, 8, 0, true},
+    {"%peak", 1, 6, 0, true},
+    {"arena", 1, 10, 0, true},
+    {"peak RSS", 1, 10, 0, true},
+    {"check", 2, 8, 0, false},
+    {"noise", 1, 11, 0, false},
+};
+
+enum { TABLE_LINE = 512 };
+
+static int width_of(int n)
+{
+    int width = 0;
+
+    for (int k = 0; k < n; k++)
+        width += columns[k].gap + columns[k].width;
+    return width;
+}
+
+/* Each text at its place; one that is too long moves what follows no further than it must. */
+static void lay_out(const struct show *s, const char *const *text, int n, char line[TABLE_LINE])
+{
+    const bool narrow = s->width < width_of(ALWAYS);
+    int place = 0, at = 0; /* where the column begins, where the line ends */
+    size_t used = 0;
+
+    line[0] = '\0';
+    for (int k = 0; k < n && used < TABLE_LINE; k++) {
+        const int room = narrow ? columns[k].narrow : columns[k].width;
+        const int width = screen_columns(text[k]);
+        place += k == 0 ? 0 : narrow ? 1 : columns[k].gap;
+        const int pad = max_int(k > 0, place + (columns[k].right ? room - width : 0) - at);
+        used += (size_t)snprintf(line + used, TABLE_LINE - used, "%*s%s", pad, "", text[k]);
+        at += pad + width;
+        place += room;
+    }
+}
+
+/* The same within so many columns: a long variant gives way before anything else is cut. `text`
+ * has a variant that may be written to. */
+static void lay_out_within(const struct show *s, int room, const char *const *text, int n,
+                           char *variant, char line[TABLE_LINE])
+{
+    lay_out(s, text, n, line);
+    const int excess = screen_columns(line) - room;
+    if (excess <= 0)
+        return;
+    screen_cut(variant, screen_columns(variant) - excess);
+    lay_out(s, text, n, line);
+}
+
+static void print_line(const struct show *s, const char *code, char *line)
+{
+    const bool colored = s->color && *code;
+
+    screen_cut(line, s->width);
+    printf("%s%s%s\n", colored ? code : "", line, colored ? "\033[0m" : "");
+}
+
+/* Which columns the terminal has no room for; said once. */
+static void tell_hidden(struct show *s)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    if (s->hidden_told || s->opt->quiet || s->fitting == COLUMN_COUNT)
+        return;
+    for (int k = s->fitting; k < COLUMN_COUNT && used < sizeof(names); k++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+                                 columns[k].name);
+    show_note(s,
+              "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
+              "has them all",
+              s->width, names, width_of(COLUMN_COUNT));
+    s->hidden_told = true;
+}
 
 static bool same_heading(const struct cell *a, const struct cell *b)
 {
@@ -93,17 +198,31 @@ static bool same_heading(const struct cell *a, const struct cell *b)
            a->d_head == b->d_head && a->d_inner == b->d_inner && a->threads == b->threads;
 }
 
+/* The terminal may have another size than at the last heading. */
 static void print_heading(struct show *s, const struct cell *c)
 {
+    const char *names[COLUMN_COUNT];
+    char line[TABLE_LINE];
+
     if (s->started && same_heading(&s->heading, c))
         return;
-    printf("%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d\n",
-           s->started ? "\n" : "", workload_name[c->workload],
-           c->phase == PHASE_FWD || c->workload == WORK_TRAIN ? "" : "  fwd_bwd", c->batch,
-           c->layers, c->d_model, c->heads, c->d_head, c->threads);
-    printf("%6s %6s  %-14s %-9s %10s  %-19s %9s %8s %6s %10s %10s  %-8s %s\n", "seq", "mem",
-           "variant", "backend", "median", "95 % interval", "tok/s", "GFLOP/s", "%peak", "arena",
-           "peak RSS", "check", "noise");
+    s->width = screen_width(STDOUT_FILENO);
+    for (s->fitting = ALWAYS; s->fitting < COLUMN_COUNT; s->fitting++)
+        if (width_of(s->fitting + 1) > s->width)
+            break;
+    tell_hidden(s);
+    if (s->started)
+        putchar('\n');
+    snprintf(line, sizeof(line),
+             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
+             workload_name[c->workload], cell_names_phase(c) ? "  " : "",
+             cell_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->d_model,
+             c->heads, c->d_head, c->threads);
+    print_line(s, "\033[1m", line);
+    for (int k = 0; k < COLUMN_COUNT; k++)
+        names[k] = columns[k].name;
+    lay_out(s, names, s->fitting, line);
+    print_line(s, "\033[1m", line);
     s->heading = *c;
     s->started = true;
 }
@@ -118,29 +237,55 @@ static void noise_text(const struct result *r, char *buf, size_t size)
              r->cell->opt->check ? "" : " !", strstr(r->detail, "few") ? " few" : "");
 }
 
+/* "xl:hidden", "gtrxl/highway:kv" */
+static void variant_text(const struct cell *c, char *buf, size_t size)
+{
+    const bool gated = c->gate && c->gate != c->variant->gate;
+    const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
+
+    snprintf(buf, size, "%s%s%s%s%s", c->variant->name, gated ? "/" : "",
+             gated ? c->gate->name : "", remembers ? ":" : "",
+             remembers ? mem_kind_name[c->mem_kind] : "");
+}
+
+/* A row without numbers: why, behind what the cell is. */
+static void print_reason(const struct show *s, const struct result *r, const char *const *text,
+                         char *variant)
+{
+    enum { STATUS = 13 }; /* "  skipped: .." */
+    const bool bad = r->status == ROW_WRONG || r->status == ROW_FAILED || r->status == ROW_TIMEOUT;
+    char line[TABLE_LINE], whole[TABLE_LINE + LINE_SIZE + 32];
+
+    lay_out_within(s, s->width - STATUS, text, MEDIAN, variant, line);
+    snprintf(whole, sizeof(whole), "%s  %s: %s", line, row_status_name[r->status], r->detail);
+    print_line(s, bad ? "\033[31m" : "", whole);
+}
+
 static void print_cell(struct show *s, const struct result *r, const struct latency_row *row)
 {
     const struct cell *c = r->cell;
-    char variant[48], noise[64], ci[80];
+    char seq[16], mem[16], variant[64], noise[64], ci[80], line[TABLE_LINE];
 
     print_heading(s, c);
-    snprintf(variant, sizeof(variant), "%s%s%s", c->variant->name,
-             c->gate && c->gate != c->variant->gate ? "/" : "",
-             c->gate && c->gate != c->variant->gate ? c->gate->name : "");
-    if (c->mem > 0 && c->mem_kind != MEM_NONE)
-        snprintf(variant + strlen(variant), sizeof(variant) - strlen(variant), ":%s",
-                 mem_kind_name[c->mem_kind]);
-    printf("%6d %6d  %-14s %-9s ", c->seq, c->mem, variant, c->backend->name);
+    snprintf(seq, sizeof(seq), "%d", c->seq);
+    snprintf(mem, sizeof(mem), "%d", c->mem);
+    variant_text(c, variant, sizeof(variant));
+    snprintf(ci, sizeof(ci), "[%s %s]", human_ns(r->sum.ci_low).s, human_ns(r->sum.ci_high).s);
+    const struct human median = human_ns(row->median_ns), tokens = human_rate(row->tokens_per_s),
+                       gflop = human_rate(row->gflop_per_s), peak = human_rate(row->peak_flops_pct),
+                       arena = human_bytes(r->report.arena_bytes),
+                       rss = human_bytes(r->report.rss_peak_bytes);
+    const char *const text[COLUMN_COUNT] = {
+        seq,      mem,     variant, c->backend->name, median.s, ci,
+        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,    c->opt->check ? "ok" : "none",
+        noise};
     if (r->status != ROW_OK) {
-        printf("%s: %s\n", row_status_name[r->status], r->detail);
+        print_reason(s, r, text, variant);
         return;
     }
     noise_text(r, noise, sizeof(noise));
-    snprintf(ci, sizeof(ci), "[%s %s]", human_ns(r->sum.ci_low).s, human_ns(r->sum.ci_high).s);
-    printf("%10s  %-19s %9s %8s %6s %10s %10s  %-8s %s\n", human_ns(row->median_ns).s, ci,
-           human_rate(row->tokens_per_s).s, human_rate(row->gflop_per_s).s,
-           human_rate(row->peak_flops_pct).s, human_bytes(r->report.arena_bytes).s,
-           human_bytes(r->report.rss_peak_bytes).s, c->opt->check ? "ok" : "none", noise);
+    lay_out_within(s, s->width, text, s->fitting, variant, line);
+    print_line(s, "", line);
 }
 
 void show_row(struct show *s, const struct result *r, const struct latency_row *row)
@@ -149,8 +294,9 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
     char label[160];
 
     s->done++;
-    clear_live(s);
-    if (s->plain) {
+    s->last_told_s = now_s();
+    screen_line_clear(&s->line);
+    if (s->progress == PROGRESS_PLAIN) {
         cell_label(r->cell, label, sizeof(label));
         fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cells, label,
                 row_status_name[r->status],
@@ -174,70 +320,5 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
         print_cell(s, r, row);
     }
     s->started = true;
-    show_flush(s);
-}
-
-/* ---- the last lines ----------------------------------------------------------------------- */
-
-/* Same variant, choices and shape: only the backend differs. */
-static bool comparable(const struct cell *a, const struct cell *b)
-{
-    return a->group == b->group && a->variant == b->variant && a->gate == b->gate &&
-           a->clip == b->clip && a->mem_kind == b->mem_kind;
-}
-
-/* Geometric mean of time on `b` over time on `a`, over the shapes of a variant that both ran. */
-static double mean_ratio(const struct seen *seen, int n, const struct variant *v,
-                         const struct backend *a, const struct backend *b, int *shapes)
-{
-    double sum = 0;
-
-    *shapes = 0;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < n; k++)
-            if (seen[i].cell->variant == v && seen[i].cell->backend == a &&
-                seen[k].cell->backend == b && comparable(seen[i].cell, seen[k].cell)) {
-                sum += log(seen[k].median_ns / seen[i].median_ns);
-                ++*shapes;
-            }
-    return *shapes ? exp(sum / *shapes) : NAN;
-}
-
-static const struct backend *fastest_of(const struct seen *seen, int n, const struct variant *v)
-{
-    const struct backend *best = NULL;
-    int shapes;
-
-    for (int i = 0; i < n; i++) {
-        const struct backend *b = seen[i].cell->backend;
-        if (seen[i].cell->variant == v && (!best || mean_ratio(seen, n, v, best, b, &shapes) < 1))
-            best = b;
-    }
-    return best;
-}
-
-void show_fastest(struct show *s, const struct seen *seen, int n)
-{
-    if (s->format != FORMAT_TABLE)
-        return;
-    for (int v = 0; variants[v]; v++) {
-        const struct backend *best = fastest_of(seen, n, variants[v]);
-        int others = 0, most = 0;
-        char line[256] = "";
-        for (int b = 0; best && backends[b]; b++) {
-            int shapes;
-            const double ratio = mean_ratio(seen, n, variants[v], best, backends[b], &shapes);
-            if (backends[b] == best || shapes == 0)
-                continue;
-            const size_t len = strlen(line);
-            snprintf(line + len, sizeof(line) - len, ", %s %s", human_ratio(ratio).s,
-                     backends[b]->name);
-            most = max_int(most, shapes);
-            others++;
-        }
-        if (others)
-            printf("%sfastest for %s: %s%s (geometric mean of %d shapes)\n", v ? "" : "\n",
-                   variants[v]->name, best->name, line, most);
-    }
     show_flush(s);
 }

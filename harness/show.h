@@ -7,20 +7,24 @@
 #define SHOW_H
 
 #include "result.h"
+#include "screen.h"
 
 struct show {
     const struct options *opt;
     enum format format; /* never AUTO */
-    bool live;          /* progress rewrites one line */
-    bool plain;         /* progress is a line per cell */
+    enum progress progress;
     struct selection columns;
     struct cell heading; /* what the last heading said */
+    int width;           /* of standard output when it was printed, INT_MAX = no terminal */
+    int fitting;         /* the columns of the table that fit into it */
+    bool hidden_told;    /* which columns do not */
+    bool color;          /* standard output may have them */
     bool started;
-    int cells, done; /* planned, finished */
-    double start_s;  /* when the first cell began */
-    double last_live_s;
-    bool live_on_screen;
-    int out_error; /* errno of the first write to standard output that failed */
+    int cells, done;         /* planned, finished */
+    double start_s;          /* when the first cell began */
+    double last_told_s;      /* when the progress line was last written */
+    struct screen_line line; /* on standard error */
+    int out_error;           /* errno of the first write to standard output that failed */
 };
 
 /* `t` is the table whose rows programs get: --columns selects from it. */
@@ -32,7 +36,9 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
 
 /* Between rows: how far the cell is. */
 void show_progress(struct show *s, const struct result *r);
-/* Send on what was printed to standard output, and note whether that went well. */
+
+/* Clear the live line, send on what was printed to standard output, and note whether that went
+ * well. */
 void show_flush(struct show *s);
 
 /* One line on standard error, in front of which the live line is cleared. */

@@ -202,7 +202,7 @@ struct step_report trainer_step(struct trainer *t, double progress)
     params_zero_grad(&t->lm.params);
     lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, t->L);
     lm_commit(&t->lm, t->L);
-    r.grad_norm = grad_norm(&t->lm.params);
+    r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
     adam_step(&t->adam, &t->lm.params, r.lr, clip ? o->grad_clip / r.grad_norm : 1,
               t->engine.threads);

@@ -7,6 +7,7 @@
 
 #include "../variants/checkpoint.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static enum status save_state(struct trainer *t, const char *path, double traine
     const int layers = t->M > 0 ? t->lm.c.N : 0, n = 2 * p->n + layers;
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
-    char step[32], best[32], seconds[32];
+    char step[32], best[32], seconds[32], dropout[32], seed[32];
 
     CHECK(tensors && memory);
     for (int i = 0; i < p->n; i++) {
@@ -70,8 +71,11 @@ static enum status save_state(struct trainer *t, const char *path, double traine
     snprintf(step, sizeof(step), "%d", t->adam.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? 1e300 : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
-    const char *const meta[] = {"format", "bench-optimizer/1", "step", step, "best",
-                                best,     "trained_s",         seconds};
+    snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
+    snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
+    const char *const meta[] = {
+        "format", "bench-optimizer/1", "step",  step,   "best", best, "trained_s",
+        seconds,  "dropout",           dropout, "seed", seed};
     const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
@@ -128,6 +132,26 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
     return OK;
 }
 
+/* Masks and the generated text follow from them. Files of before they were written say nothing. */
+static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    const char *const seed = safetensors_meta(s, "seed");
+    double dropout;
+    char now[32];
+    const enum status st = safetensors_real(s, "dropout", 0, &dropout, e);
+
+    if (st != OK)
+        return st;
+    if (dropout != t->opt->dropout)
+        return fail(e, E_USAGE, "cannot resume %s: made with --dropout %g, now %g  -> --dropout %g",
+                    s->path, dropout, t->opt->dropout, dropout);
+    snprintf(now, sizeof(now), "%" PRIu64, t->opt->seed);
+    if (seed && strcmp(seed, now) != 0)
+        return fail(e, E_USAGE, "cannot resume %s: made with --seed %s, now %s  -> --seed %s",
+                    s->path, seed, now, seed);
+    return OK;
+}
+
 static enum status load_state(struct trainer *t, const char *path, int *step, struct err *e)
 {
     const struct params *p = &t->lm.params;
@@ -136,7 +160,9 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
 
     if (st != OK)
         return st;
-    st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
+    st = same_options(t, &s, e);
+    if (st == OK)
+        st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
     if (st == OK)
         st = safetensors_real(&s, "best", 1e300, &t->best_valid, e);
     if (st == OK)

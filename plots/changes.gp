@@ -38,8 +38,12 @@ set yrange [n_lines + 0.2:-1.2]
 unset ytics
 set border 1
 set xlabel "time, after / before"
-band = 'data using (1):"y":(1 / times(column("z"))):(times(column("z"))):(column("y") - 0.5):(column("y") + 0.5) with boxxyerror fc rgb 0xE4E4E4 fs solid 1.0 noborder, '
-points = 'for [s = 0:n_series - 1] data using (column("index") == s ? times(column("x")) : NaN):"y":(times(column("low"))):(times(column("high"))) with xerrorbars lc rgb colour(style[s + 1]) pt marker(style[s + 1]) ps 0.8 lw 1.5, '
+band = 'data using (1):"y":(1 / times(column("z"))):(times(column("z"))):(column("y") - 0.5)' \
+    .':(column("y") + 0.5) with boxxyerror fc rgb 0xE4E4E4 fs solid 1.0 noborder, '
+points = 'for [s = 0:n_series - 1] data' \
+    .' using (column("index") == s ? times(column("x")) : NaN):"y"' \
+    .':(times(column("low"))):(times(column("high")))' \
+    .' with xerrorbars lc rgb colour(style[s + 1]) pt marker(style[s + 1]) ps 0.8 lw 1.5, '
 set arrow 900 from 1, graph 0 to 1, graph 1 nohead lc rgb 0x444444 lw 1
 names = 'data using (low):"y":(strcol("label")." ") with labels right offset -0.5, 0 font small'
 eval "plot ".(dumb ? "" : band).points.names

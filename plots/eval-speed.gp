@@ -13,7 +13,13 @@ set logscale y
 y_scale = 1e3
 load here."lines.gp"
 own_kinds = 1
-lower = ', for [s = 0:n_series - 1] data using (xs(s, 1)):"y" with linespoints lc rgb colour(style[s + 1]) dt dashes(style[s + 1], dash[s + 1]) lw 1.6 pt marker(style[s + 1]) ps 0.8, for [s = 0:n_series - 1] data using (xs(s, 2)):"y" with lines lc rgb colour(style[s + 1]) dt 1 lw 0.6, for [s = 0:n_series - 1] data using (xs(s, 3)):"y" with points pt 3 ps 1.2 lw 1.5 lc rgb 0x000000'
+lower = ', for [s = 0:n_series - 1] data using (xs(s, 1)):"y"' \
+    .' with linespoints lc rgb colour(style[s + 1])' \
+    .' dt dashes(style[s + 1], dash[s + 1]) lw 1.6 pt marker(style[s + 1]) ps 0.8' \
+    .', for [s = 0:n_series - 1] data using (xs(s, 2)):"y"' \
+    .' with lines lc rgb colour(style[s + 1]) dt 1 lw 0.6' \
+    .', for [s = 0:n_series - 1] data using (xs(s, 3)):"y"' \
+    .' with points pt 3 ps 1.2 lw 1.5 lc rgb 0x000000'
 draw = draw.lower
 if (!dumb) { panel_w = n_columns > 1 ? 420 : 640; panel_h = 330 }
 load here."panels.gp"

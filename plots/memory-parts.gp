@@ -36,10 +36,19 @@ set border 1
 set xlabel "arena (".unit_name.")"
 line(row, x) = first[int(row) + 1] + x + 0.5
 at_line = '(line(column("row"), column("x")))'
-do for [i = 1:n_rows] { set label 500 + i panel[i] at graph 0, first first[i] - 0.5 left offset 0.5, 0 font small }
-draw = 'plot for [s = 0:n_series - 1] data using (column("index") == s ? column("low") / unit : NaN):'.at_line.':(column("low") / unit):(column("high") / unit):('.at_line.' - 0.36):('.at_line.' + 0.36) with boxxyerror fc rgb colour(style[s + 1]) fs solid 1.0 border rgb 0x444444 lw 0.5'
-digit = 'plot for [s = 0:n_series - 1] data using (column("index") == s ? (column("low") + column("high")) / 2 / unit : NaN):'.at_line.':(column("high") - column("low") > all_max * 0.03 ? sprintf("%d", s + 1) : "") with labels'
-names = ', data using (column("low") == 0 ? 0 : NaN):'.at_line.':(strcol("label")." ") with labels right offset -0.5, 0 font small'
+do for [i = 1:n_rows] {
+    set label 500 + i panel[i] at graph 0, first first[i] - 0.5 left offset 0.5, 0 font small
+}
+draw = 'plot for [s = 0:n_series - 1] data' \
+    .' using (column("index") == s ? column("low") / unit : NaN):' \
+    .at_line.':(column("low") / unit):(column("high") / unit):('.at_line.' - 0.36):(' \
+    .at_line.' + 0.36) with boxxyerror fc rgb colour(style[s + 1])' \
+    .' fs solid 1.0 border rgb 0x444444 lw 0.5'
+digit = 'plot for [s = 0:n_series - 1] data' \
+    .' using (column("index") == s ? (column("low") + column("high")) / 2 / unit : NaN):'.at_line \
+    .':(column("high") - column("low") > all_max * 0.03 ? sprintf("%d", s + 1) : "") with labels'
+names = ', data using (column("low") == 0 ? 0 : NaN):'.at_line.':(strcol("label")." ")' \
+    .' with labels right offset -0.5, 0 font small'
 eval (dumb ? digit : draw).names
 unset multiplot
 unset output

@@ -18,7 +18,8 @@ inner_w = page_w / across - 10 * cw
 top_h = slopes && !dumb ? 2.7 : 1.7
 inner_h = panel_h - (2.9 + top_h) * ch
 # 1, 2, 5 where decades alone would leave an axis without numbers.
-log_ticks = 'set ytics (1 1); do for [d = -9:9] { set ytics add (10.0**d); if (y_to / y_from < 200) { set ytics add (2 * 10.0**d, 5 * 10.0**d) } }'
+log_ticks = 'set ytics (1 1); do for [d = -9:9] { set ytics add (10.0**d); ' \
+    .'if (y_to / y_from < 200) { set ytics add (2 * 10.0**d, 5 * 10.0**d) } }'
 @open_page
 set format y "%g"
 set multiplot

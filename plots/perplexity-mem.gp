@@ -9,5 +9,7 @@ y_title = "perplexity"
 log_y = 0
 y_scale = 1
 load here."lines.gp"
-draw = draw.', for [s = 0:n_series - 1] data using (xs(s, 0)):(column("z")) with lines lc rgb 0x444444 dt 3 lw 1.2'
+draw = draw \
+    .', for [s = 0:n_series - 1] data using (xs(s, 0)):(column("z"))' \
+    .' with lines lc rgb 0x444444 dt 3 lw 1.2'
 load here."panels.gp"

@@ -31,9 +31,18 @@ roof_dash(i) = is_flops(i) ? 1 : 2
 # The names of the ceilings, each further along than the one before: they may lie close together.
 at_x(i) = x_high * (x_low / x_high)**(0.02 + 0.22 * (1002 - style[i]))
 at_y(i) = y_low * (peak_max / y_low)**(0.12 + 0.2 * (1006 - style[i]))
-prepare = 'slant = 180 / pi * atan2(inner_h / log(y_high / y_low), inner_w / log(x_high / x_low)); do for [i = 1:n_series] { if (is_flops(i)) { set label 200 + i sprintf("%s %.0f", name[i], ceiling[i]) at at_x(i), ceiling[i] right offset 0, 0.5 tc rgb 0x555555 font small }; if (is_read(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i], ceiling[i]) at at_y(i) / ceiling[i], at_y(i) left offset 0.4, -0.6 rotate by slant tc rgb 0x555555 font small } }'
+prepare = 'slant = 180 / pi * atan2(inner_h / log(y_high / y_low), ' \
+    .'inner_w / log(x_high / x_low)); ' \
+    .'do for [i = 1:n_series] { if (is_flops(i)) { set label 200 + i sprintf("%s %.0f", ' \
+    .'name[i], ceiling[i]) at at_x(i), ceiling[i] right offset 0, 0.5 tc rgb 0x555555' \
+    .' font small }; ' \
+    .'if (is_read(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i], ' \
+    .'ceiling[i]) at at_y(i) / ceiling[i], at_y(i)' \
+    .' left offset 0.4, -0.6 rotate by slant tc rgb 0x555555 font small } }'
 set samples 500
-draw = 'plot for [i = 1:n_series] roof(i, x) with lines lc rgb 0x777777 lw 1 dt roof_dash(i), for [s = 0:n_series - 1] data using (xs(s, 0)):"y" with points lc rgb colour(style[s + 1]) pt marker(style[s + 1]) ps 0.9'
+draw = 'plot for [i = 1:n_series] roof(i, x) with lines lc rgb 0x777777 lw 1 dt roof_dash(i)' \
+    .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y"' \
+    .' with points lc rgb colour(style[s + 1]) pt marker(style[s + 1]) ps 0.9'
 panel_w = n_columns > 1 ? 440 : 620
 panel_h = 330
 load here."panels.gp"

@@ -62,13 +62,21 @@ here_is(s, k) = column("row") == r && column("column") == c && column("index") =
 xs(s, k) = here_is(s, k) ? column("x") : NaN
 
 # open_page(width, height) as a macro: sets the terminal.
-open_page = 'if (dumb) { set terminal dumb size page_w, page_h noenhanced } else { if (png) { set terminal pngcairo size page_w, page_h noenhanced font "DejaVu Sans,9" background "white" } else { set terminal svg size page_w, page_h noenhanced rounded font "DejaVu Sans,Verdana,sans-serif,12" background "white" } }; if (!dumb) { set output out }'
+open_page = 'if (dumb) { set terminal dumb' \
+    .' size page_w, page_h noenhanced } else { if (png) { set terminal pngcairo' \
+    .' size page_w, page_h noenhanced' \
+    .' font "DejaVu Sans,9" background "white" } else { set terminal svg' \
+    .' size page_w, page_h noenhanced rounded' \
+    .' font "DejaVu Sans,Verdana,sans-serif,12" background "white" } }; ' \
+    .'if (!dumb) { set output out }'
 
 # The legend and the title above the panels: legend_h is their height.
 longest = 0
 do for [i = 1:n_series] { if (strlen(name[i]) > longest) { longest = strlen(name[i]) } }
 entry_w = (longest + 8) * cw
-legend_prepare = 'n_listed = 0; do for [i = 1:n_series] { n_listed = n_listed + listed[i] }; per_line = int((page_w - 2 * cw) / entry_w); if (per_line < 1) { per_line = 1 }; legend_h = (1.8 + ceil(1.0 * n_listed / per_line)) * ch'
+legend_prepare = 'n_listed = 0; do for [i = 1:n_series] { n_listed = n_listed + listed[i] }; ' \
+    .'per_line = int((page_w - 2 * cw) / entry_w); if (per_line < 1) { per_line = 1 }; ' \
+    .'legend_h = (1.8 + ceil(1.0 * n_listed / per_line)) * ch'
 legend_kind = "line"
 legend_draw = 'load here."legend.gp"'
 if (!exists("here")) here = "plots/"

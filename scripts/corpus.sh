@@ -39,8 +39,8 @@ fetch() { # into $work
     got=$(sha256sum <"$work/$archive")
     got=${got%% *}
     [ "$got" = "$sha256" ] ||
-        die "$archive has SHA-256 $got, not $sha256; nothing was kept  -> fetch it from elsewhere:" \
-            "CORPUS_URL=URL"
+        die "$archive has SHA-256 $got, not $sha256; nothing was kept  -> fetch it from" \
+            "elsewhere: CORPUS_URL=URL"
     unzip -q -o "$work/$archive" -d "$work" || die "cannot unpack $archive"
 }
 
@@ -80,10 +80,15 @@ get() { # NAME
 for tool in curl unzip sha256sum; do
     command -v "$tool" >/dev/null || die "needs $tool  -> apt-get install curl unzip"
 done
-[ $# -gt 0 ] || set -- enwik8
-[ "$*" != all ] || set -- enwik8 text8 wikitext103
-for name in "$@"; do describe "$name"; done
+names=()
+for name in "${@:-enwik8}"; do
+    case $name in
+    all) names+=(enwik8 text8 wikitext103) ;;
+    *) names+=("$name") ;;
+    esac
+done
+for name in "${names[@]}"; do describe "$name"; done
 mkdir -p "$dir"
 work=$(mktemp -d "$dir/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-for name in "$@"; do get "$name"; done
+for name in "${names[@]}"; do get "$name"; done

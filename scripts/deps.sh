@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# deps.sh [lint] [clang] [qemu] [browser] [all]: install the Debian packages that are missing. Without words:
-# what the build, the tests and the plots need. Silent when nothing is missing.
+# deps.sh [lint] [clang] [qemu] [browser] [all]: install the Debian packages that are missing.
+# Without words: what the build, the tests and the plots need. Silent when nothing is missing.
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
@@ -49,7 +49,9 @@ fi
 echo "deps.sh: installing ${missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1; }
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1
+}
 # The package lists of a fresh image are empty or old: refresh them only when they do not do.
 if ! apt install --no-install-recommends "${missing[@]}" &&
     ! { apt update && apt install --no-install-recommends "${missing[@]}"; }; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# models.sh [DIR]: train one small model of every variant on the default source, with the defaults of
-# `bench train` and its seed, into DIR (results/models). The same commit and threads give the same
-# files. A minute or two a variant.
+# models.sh [DIR]: train one small model of every variant on the default source, with the defaults
+# of `bench train` and its seed, into DIR (results/models). The same commit and threads give the
+# same files. A minute or two a variant.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -69,6 +69,14 @@ ParameterizedTestParameters(cli, mistakes)
          "no run to resume in nothing  -> give its folder with --resume=DIR"},
         {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
         {"--filter 'seq<4' --seq 8", 77, "no cells to measure  -> see: bench list cells"},
+        {"gate --dry-run", 2, "--dry-run has no meaning for gate  -> bench list cells prints "},
+        {"compare -n a b", 2, "--dry-run has no meaning for compare  -> "},
+        {"train --dry-run", 2, "--dry-run has no meaning for train  -> "},
+        {"eval --dry-run", 2, "--dry-run has no meaning for eval  -> "},
+        {"check --dry-run", 2, "--dry-run has no meaning for check  -> "},
+        {"--impl composd", 2, "unknown implementation \"composd\"  -> did you mean composed?  ("},
+        {"--impl nonesuch --backend ref", 2, "unknown implementation \"nonesuch\"  -> one of "},
+        {"list cells --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> one of "},
         {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2,
          "unknown format \"zork\"  -> one of "},
     };
@@ -89,6 +97,26 @@ ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini =
     cr_expect_eq(r.out.n, 0, "%s", r.out.data);
     cr_expect_eq(rmdir(folder), 0, "%s left something behind", m->words);
     folder_make();
+    ran_free(&r);
+}
+
+/* A name that only some of the chosen backends have: the others' rows say so, and the judge is
+ * measured as ever. */
+Test(cli, an_implementation_of_one_backend)
+{
+    struct ran r =
+        run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
+                          "--seq 4 --mem 0 --impl composed --columns backend,status " TINY);
+
+    if (r.code == 6)
+        cr_skip_test("avx2 or openblas is not usable here");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "backend,status\nopenblas,ok\navx2,skipped\nref,ok\n");
+    ran_free(&r);
+
+    r = run_bench(folder, "-q --variant xl --backend avx2 --impl composed");
+    expect_exit(&r, 2);
+    expect_said(&r, "bench: unknown implementation \"composed\"  -> one of ");
     ran_free(&r);
 }
 

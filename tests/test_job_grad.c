@@ -172,6 +172,58 @@ Test(job_grad, judge_sees_a_wrong_entry)
     drop_plan(&p, &o);
 }
 
+/* The backend's own, but one operand keeps what it had. */
+static int forgotten;
+
+static void forgetful(const struct engine *g, const struct attn *a, const struct attn_grad *d,
+                      void *scratch)
+{
+    float *const written[] = {d->d_q, d->d_k, d->d_v};
+    const int rows = a->B * (forgotten == 0 ? a->L : a->M + a->L);
+    const size_t size = (size_t)rows * (size_t)a->H * (size_t)a->dh * sizeof(float);
+    float *const kept = malloc(size);
+    const struct attn_impl *impl;
+
+    cr_assert_eq(engine_attn(g, a, &impl, NULL), OK);
+    memcpy(kept, written[forgotten], size);
+    impl->backward(g, a, d, scratch);
+    memcpy(written[forgotten], kept, size);
+    free(kept);
+}
+
+/* The place that it forgets still has the judge's own gradient when it runs, unless that is taken
+ * away. */
+Test(job_grad, judge_sees_a_store_that_is_missing)
+{
+    static const char *const works[] = {"attn --phase fwd_bwd", "layer --phase fwd_bwd", "train"};
+
+    for (size_t i = 0; i < ARRAY_LEN(works); i++)
+        for (forgotten = 0; forgotten < 3; forgotten++) {
+            char line[256];
+            struct options o;
+            struct plan p;
+            struct job j;
+            snprintf(line, sizeof(line),
+                     "-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
+                     works[i]);
+            one_cell(&j, &p, &o, line);
+            const struct attn_impl **impl = j.cell->workload == WORK_ATTN ? &j.attn.impl
+                                            : j.cell->workload == WORK_LAYER
+                                                ? &j.layer.block.impl
+                                                : &j.lm.lm.blocks->impl;
+            struct attn_impl broken = **impl;
+            broken.backward = forgetful;
+            *impl = &broken;
+            float *want = must_expect(&j);
+            job_run(&j);
+            cr_expect(!(judged(&j, want) <= job_err_limit(j.cell)), "%s, operand %d", works[i],
+                      forgotten);
+            free(want);
+            job_close(&j);
+            drop_plan(&p, &o);
+        }
+}
+
 Test(job_grad, forward_cells_have_nothing_to_judge)
 {
     struct options o;
@@ -217,4 +269,7 @@ Test(job_grad, flop_counts_both_ways)
     cr_expect_eq(flop_of(SMALL "-V xl -w layer --phase fwd_bwd"), 3 * layer - memory + wr);
     cr_expect_eq(flop_of(SMALL "-V xl -w train"),
                  3 * (3 * layer - memory + 2 * wr) + 3 * 2.0 * 2 * 6 * 16 * 256);
+    /* A norm in front has weights, which memory's gradient reaches. */
+    cr_expect_eq(flop_of(SMALL "-V gtrxl -w layer --phase fwd_bwd"),
+                 3 * flop_of(SMALL "-V gtrxl -w layer") + wr);
 }

@@ -85,6 +85,8 @@ Test(phase, refusals_say_what_to_do)
         {"-V xl -w train --mem-kind kv", "--mem-kind kv has no backward pass: its weights change "
                                          " -> hidden or auto"},
         {"-V xl -w layer --phase fwd_bwd --mem-kind kv", "--mem-kind kv has no backward pass"},
+        {"-V xl -w layer --phase fwd,fwd_bwd --mem-kind kv", "--mem-kind kv has no backward pass"},
+        {"-V xl -w train --mem-kind hidden,kv", "--mem-kind kv has no backward pass"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

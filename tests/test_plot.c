@@ -182,6 +182,58 @@ Test(plot, memory_is_stacked_without_gaps)
     plot_free(&p);
 }
 
+/* The page has room for so many panels; a late bar of an early one is still drawn. */
+Test(plot, memory_says_what_has_no_room)
+{
+    enum { PANELS = 25 };
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i <= PANELS; i++) {
+        struct memory_row m = memory_row_empty();
+        struct key_row k =
+            key_of(&r, variants[0]->name, i < PANELS ? backends[0]->name : "late", 64, 64);
+        snprintf(k.workload, TEXT_SIZE, "work%d", i % PANELS);
+        row_set_key(&tables[TABLE_MEMORY], &m, &k);
+        m.weights_bytes = m.arena_peak_bytes = 100;
+        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "memory-parts");
+    cr_expect_eq(p.n, PANELS);
+    cr_expect(strstr(point_at(&p, 0, 0, 0, 0, 1)->label, "late"));
+    cr_expect_str_eq(p.why, "1 more shapes are not drawn");
+    plot_free(&p);
+}
+
+/* One line of the table is one point, whatever the names hold. */
+Test(plot, names_do_not_break_the_table)
+{
+    struct rundir r;
+    struct bytes csv = {0};
+    int lines = 0;
+
+    made_open(&r, "aaaa");
+    for (int seq = 8; seq <= 16; seq += 8) {
+        const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
+        put_latency(&r, &k, seq, 1, 1);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "latency-seq");
+    text_put(p.series.v[0].text, PLOT_TEXT, "two\nlines,\r\"one\" name");
+    FILE *const f = open_memstream(&csv.data, &csv.n);
+    cr_assert(f);
+    plot_print_csv(f, &p);
+    cr_assert_eq(fclose(f), 0);
+    for (const char *c = csv.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, p.n + 1);
+    cr_expect(strstr(csv.data, ",two lines one name,"), "%s", csv.data);
+    free(csv.data);
+    plot_free(&p);
+}
+
 Test(plot, roofline_has_points_and_ceilings)
 {
     struct rundir r;
@@ -256,5 +308,33 @@ Test(plot, eval_speed_compares_with_the_window)
     cr_expect_eq(kinds[1], 2);
     cr_expect_eq(kinds[2], 2);
     cr_expect_eq(kinds[3], 4);
+    plot_free(&p);
+}
+
+/* Each row is compared with the window of its own shape, and a second window with none. */
+Test(plot, eval_speed_compares_one_shape_with_itself)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int threads = 1; threads <= 2; threads++)
+        for (int kind = 0; kind < 3; kind++) {
+            struct key_row k = key_of(&r, variants[kind]->name, "one", 1, 800);
+            text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+            text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind == 2 ? MEM_KV : MEM_RECOMPUTE]);
+            k.threads = threads;
+            put_latency(&r, &k, kind == 2 ? 1e6 : 1e9 / threads + kind, 10, 1);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "eval-speed");
+    double slower[4];
+    int n = 0;
+    cr_expect_eq(p.series.n, 3 * 2 + 1, "threads are told apart");
+    for (int i = 0; i < p.n; i++)
+        if (p.point[i].kind == 1 && n < 4)
+            slower[n++] = p.point[i].y;
+    cr_assert_eq(n, 2);
+    cr_expect_float_eq(fmax(slower[0], slower[1]), 1000, 1e-9);
+    cr_expect_float_eq(fmin(slower[0], slower[1]), 500, 1e-9);
     plot_free(&p);
 }

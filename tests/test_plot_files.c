@@ -161,6 +161,51 @@ Test(plot_files, scripts_run_by_hand)
     free(svg.data);
 }
 
+/* gnuplot executes what it is given: only the program's own scripts, and no start-up file. */
+Test(plot_files, runs_no_script_but_its_own)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_shell(folder, "mkdir plots; echo 'system(\"touch $PWD/alien\")' "
+                                     "| tee plots/latency-seq.gp plots/style.gp >.gnuplot; "
+                                     "HOME=$PWD $BENCH plot run --figure latency-seq");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
+    ran_free(&r);
+    r = run_shell(folder, "ls alien");
+    cr_expect_neq(r.code, 0);
+    ran_free(&r);
+}
+
+/* A stand-in for gnuplot holds the first figure until the signal has been sent. */
+Test(plot_files, a_signal_stops_between_figures)
+{
+    static const struct {
+        const char *line;
+        int code;
+    } lines[] = {{"plot run", 143}, {"report run -o page.html", 143}};
+
+    make_run();
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        char line[1024];
+        snprintf(line, sizeof(line),
+                 "rm -f go count; mkdir -p bin tmp; "
+                 "printf '#!/bin/sh\necho x >>count; while [ ! -f go ]; do sleep 0.01; done\n' "
+                 ">bin/gnuplot; chmod +x bin/gnuplot; "
+                 "PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp $BENCH %s & "
+                 "while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; touch go; wait $!; "
+                 "code=$?; ls tmp; wc -l <count; exit $code",
+                 lines[i].line);
+        struct ran r = run_shell(folder, line);
+        expect_exit(&r, lines[i].code);
+        cr_expect_str_eq(r.out.data, "1\n", "no folder stays, no second figure begins");
+        ran_free(&r);
+    }
+    struct ran r = run_shell(folder, "ls page.html");
+    cr_expect_neq(r.code, 0, "half a page");
+    ran_free(&r);
+}
+
 Test(plot_files, without_gnuplot)
 {
     make_run();
@@ -183,11 +228,14 @@ Test(plot_files, usage)
         {"plot", 7, "there is no run results/latest  -> bench plot RUN"},
         {"plot .", 7, "has no tables of bench"},
         {"plot nowhere", 7, "nowhere"},
+        {"plot run sub/../run -o there", 2, "would both write to there/run"},
+        {"plot run --base onw", 2, "unknown backend \"onw\""},
         {"list variants --format svg", 2, "bench list has no --format svg  -> table, csv"},
         {"list variants --term", 2, "--term has no meaning for list"},
     };
 
     make_run();
+    cr_assert_eq(run_shell(folder, "mkdir sub").code, 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct ran r = run_bench(folder, "%s", bad[i].line);
         expect_exit(&r, bad[i].code);

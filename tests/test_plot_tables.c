@@ -3,6 +3,8 @@
  * Figures of perplexity, training and changes: tables that are not of latencies. */
 #include "figure_rows.h"
 
+#include <sys/stat.h>
+
 TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 Test(plot_tables, perplexity_marks_what_nothing_beats)
@@ -62,6 +64,8 @@ Test(plot_tables, curves_and_changes_come_from_their_files)
                          "threshold_pct\n\"a, b\",old,new,-12.5,-13,-12,faster,2\n"
                          "exact,old,new,,,,same,\n");
     put_file("other.csv", "some,thing\n1,2\n");
+    folder_path(path, "folder.csv");
+    cr_assert_eq(mkdir(path, 0700), 0, "other people's folders are passed over");
     struct plot p = must_plot(folder, "training");
     cr_expect_eq(p.n, 2);
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 10)->y, 3);
@@ -91,6 +95,16 @@ Test(plot_tables, perplexity_finds_its_bytes)
             const struct key_row k =
                 key_of(&r, variants[0]->name, backend ? "other" : backends[0]->name, 32, mem);
             row_set_key(&tables[TABLE_MEMORY], &m, &k);
+            m.arena_peak_bytes = 7;
+            text_put(m.status, TEXT_SIZE, row_status_name[ROW_FAILED]);
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            text_put(m.status, TEXT_SIZE, row_status_name[ROW_OK]);
+            m.clamp_len = 16;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            m.clamp_len = k.clamp_len;
+            m.threads = k.threads + 1;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            m.threads = k.threads;
             m.arena_peak_bytes = 1000 + mem + 100000 * backend;
             cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
             row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);

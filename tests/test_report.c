@@ -98,6 +98,31 @@ Test(report, matrix_is_relative_to_the_fastest)
     free(page);
 }
 
+/* Two cases that only one backend has, and is the fastest of, do not help it. */
+Test(report, fastest_is_of_common_cases)
+{
+    static const struct made_case mixed[] = {
+        {"first", "one", "1", 128, 1000}, {"first", "two", "2", 128, 1600},
+        {"first", "one", "3", 256, 1500}, {"first", "two", "4", 256, 1000},
+        {"first", "two", "5", 512, 1000}, {"first", "two", "6", 1024, 1000},
+    };
+    struct rundir run;
+    char line[2 * FILE_PATH];
+
+    made_open(&run, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(mixed); i++)
+        made_row(&run, &mixed[i], "host", "ok", "", 100);
+    made_close(&run, "host", "cpu");
+    snprintf(line, sizeof(line), "$BENCH report '%s' -o page.html --figure training", run.path);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    char *const page = must_load("page.html");
+    cr_expect(strstr(page, "Fastest backend over all: one</b>, 1.22x"));
+    cr_expect(strstr(page, "2 cases that all 2 backends have"));
+    free(page);
+}
+
 Test(report, escapes_what_it_did_not_write)
 {
     make_run();

@@ -3,6 +3,7 @@
  * The child's side of the protocol: it obeys a whole conversation, answers nonsense with a failure,
  * and ends when its parent does. */
 #include "../harness/talk.h"
+#include "command_line.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -109,4 +110,56 @@ Test(serve, a_child_whose_parent_is_gone_ends)
     cr_expect_neq(serve("", said, sizeof(said)), 0);
     cr_expect_neq(serve("open " CELL "\nplace\n", said, sizeof(said)), 0);
     cr_expect_neq(serve("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
+}
+
+/* What the process took and gave back before is not the cell's. */
+Test(serve, memory_of_a_cell_in_a_process_that_had_more)
+{
+    enum { MUCH = 64 << 20 };
+    struct options o;
+    struct plan p;
+    struct server s;
+    struct err e = {""};
+    char *const before = malloc(MUCH);
+
+    cr_assert_not_null(before);
+    memset(before, 1, MUCH);
+    cr_expect_eq(before[MUCH - 1], 1);
+    free(before);
+    must_plan(&p, &o, CELL);
+    cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+    cr_assert_eq(server_place(&s, &e), OK, "%s", e.msg);
+    server_close(&s);
+    cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
+              s.report.rss_peak_bytes, s.report.rss_before_bytes);
+    drop_plan(&p, &o);
+}
+
+/* Each backend that gives row operations is named, once. */
+Test(serve, rows_are_named_after_all_that_give_them)
+{
+    for (int b = 0; backends[b]; b++) {
+        struct options o;
+        struct plan p;
+        struct server s;
+        struct err e = {""};
+        char line[512];
+        if (backend_usable(backends[b], NULL) != OK)
+            continue;
+        snprintf(line, sizeof(line),
+                 "-b %s -V xl -w layer --seq 4 --mem 2 --d-model 16 --heads 2 --threads 1 "
+                 "--pin none",
+                 backends[b]->name);
+        must_plan(&p, &o, line);
+        cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+        const char *const *from = s.job.engine.from;
+        cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
+        cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);
+        cr_expect(strstr(s.report.rows_from, from[OP_gate]), "%s", s.report.rows_from);
+        cr_expect_eq(!strchr(s.report.rows_from, '+'), from[OP_softmax] == from[OP_norm] &&
+                                                           from[OP_softmax] == from[OP_act] &&
+                                                           from[OP_softmax] == from[OP_gate]);
+        server_close(&s);
+        drop_plan(&p, &o);
+    }
 }

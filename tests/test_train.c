@@ -36,7 +36,7 @@ Test(adam, takes_the_steps_of_its_equations)
     p.v[0].data[0] = (float)x;
     for (int t = 1; t <= 3; t++) {
         p.v[0].grad[0] = (float)g[t - 1];
-        cr_expect_float_eq(grad_norm(&p), fabs(g[t - 1]), 1e-6);
+        cr_expect_float_eq(grad_norm(&p, 1), fabs(g[t - 1]), 1e-6);
         adam_step(&o, &p, lr, scale, 1);
         m = 0.9 * m + 0.1 * scale * g[t - 1];
         v = 0.999 * v + 0.001 * scale * g[t - 1] * scale * g[t - 1];
@@ -202,6 +202,31 @@ Test(train, schedule_warms_up_and_falls_to_a_tenth)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
+/* Masks depend on both. */
+static void expect_other_options_refused(const struct options *saved, const char *path)
+{
+    struct options now = *saved;
+    struct trainer t;
+    struct err e = {""};
+
+    now.dropout = 0.25;
+    begin(&t, &now);
+    cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+    cr_expect_eq(trainer_load(&t, path, &e), OK, "%s", e.msg);
+    trainer_close(&t);
+    now.dropout = 0.125;
+    begin(&t, &now);
+    cr_expect_eq(trainer_load(&t, path, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "made with --dropout 0.25, now 0.125"), "%s", e.msg);
+    trainer_close(&t);
+    now.dropout = 0.25;
+    now.seed++;
+    begin(&t, &now);
+    cr_expect_eq(trainer_load(&t, path, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "made with --seed "), "%s", e.msg);
+    trainer_close(&t);
+}
+
 Test(train, files_that_do_not_belong_together_are_refused)
 {
     struct options o, wide;
@@ -227,6 +252,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
     begin(&other, &wide);
     cr_expect_eq(trainer_load(&other, path, &e), E_USAGE);
     cr_expect(strstr(e.msg, "cannot resume"), "%s", e.msg);
+    expect_other_options_refused(&o, path);
     cr_assert_eq(unlink(state), 0);
     cr_expect_eq(trainer_load(&t, path, &e), E_IO);
     trainer_close(&t);

@@ -178,21 +178,6 @@ Test(ways, skipped_rows_do_not_change_the_code)
     ran_free(&r);
 }
 
-Test(ways, an_implementation_that_a_backend_lacks)
-{
-    struct ran r =
-        run_bench(folder, TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 "
-                               "--impl nonesuch");
-    expect_exit(&r, 77);
-    struct rows rows = latency_of("r/latest");
-    cr_assert_eq(rows.n, 1);
-    cr_expect_str_eq(((struct latency_row *)rows.row)->status, "skipped");
-    cr_expect(strstr(((struct latency_row *)rows.row)->status_detail,
-                     "backend ref has no implementation \"nonesuch\"  -> it has ref"));
-    rows_free(&rows);
-    ran_free(&r);
-}
-
 /* ---- rerun -------------------------------------------------------------------------------- */
 
 Test(ways, a_row_is_run_again_by_its_id)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHARED = 16384 }; /* fewer numbers are not worth a second thread */
+
 void adam_bind(struct adam *o, const struct params *p, struct arena *a)
 {
     if (!o->m) {
@@ -38,15 +40,33 @@ void adam_free(struct adam *o)
     *o = (struct adam){0};
 }
 
-double grad_norm(const struct params *p)
+static double square_sum(const float *x, ptrdiff_t n)
 {
+    double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t e = 0; e < n; e++)
+        sum += (double)x[e] * (double)x[e];
+    return sum;
+}
+
+/* Each parameter in as many blocks, whoever sums them. */
+double grad_norm(const struct params *p, int threads)
+{
+    enum { BLOCKS = 64 };
     double square = 0;
 
     for (int i = 0; i < p->n; i++) {
-        double sum = 0;
-        for (size_t e = 0; e < p->v[i].n; e++)
-            sum += (double)p->v[i].grad[e] * (double)p->v[i].grad[e];
-        square += sum;
+        const ptrdiff_t n = (ptrdiff_t)p->v[i].n, block = (n + BLOCKS - 1) / BLOCKS;
+        const float *const grad = p->v[i].grad;
+        double part[BLOCKS];
+#pragma omp parallel for num_threads(n > SHARED ? threads : 1)
+        for (int b = 0; b < BLOCKS; b++) {
+            const ptrdiff_t first = b * block, left = n - first;
+            part[b] = square_sum(grad + (left > 0 ? first : 0), left < block ? left : block);
+        }
+        for (int b = 0; b < BLOCKS; b++)
+            square += part[b];
     }
     return sqrt(square);
 }
@@ -64,7 +84,7 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
     const float factor = (float)scale;
     const ptrdiff_t n = (ptrdiff_t)p->n;
 
-#pragma omp parallel for simd num_threads(n > 16384 ? threads : 1)
+#pragma omp parallel for simd num_threads(n > SHARED ? threads : 1)
     for (ptrdiff_t e = 0; e < n; e++) {
         const float g = factor * p->grad[e];
         m[e] = b1 * m[e] + (1 - b1) * g;

@@ -23,7 +23,7 @@ void adam_reset(struct adam *o, const struct params *p);
 void adam_free(struct adam *o);
 
 /* Euclidean norm of all gradients together, in double, in a fixed order. */
-double grad_norm(const struct params *p);
+double grad_norm(const struct params *p, int threads);
 
 /* One update of every parameter from its gradient times `scale` (1, or clip / norm). */
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads);

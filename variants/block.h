@@ -81,6 +81,8 @@ void work_bind_kept(struct work *w, const struct work *shared, bool first, const
 /* E_UNSUPPORTED where the layer's attention cannot run backward. */
 enum status work_grad_bind(struct work_grad *w, const struct engine *g, const struct block *b,
                            struct extent max, struct arena *a, struct err *e);
+/* Every array becomes NaN, so that what backward reads without having written it shows. */
+void work_grad_spoil(struct work_grad *w, const struct block *b, struct extent max);
 
 /* Fill the position tables: once the weights have their values, and again when they change. */
 void block_lower(const struct engine *g, struct block *b, const struct work *w);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * One layer, backward: block.c read from its last line to its first. d is the gradient
- * of the stream; a sub-layer's gradient is added to it where the sub-layer branched off. */
+ * One layer, backward: block.c read from its last line to its first. d is the gradient of the
+ * stream; a sub-layer's gradient is added to it where the sub-layer branched off. */
 #include "block_inner.h"
 #include "parts/linear.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
@@ -48,36 +49,66 @@ void work_bind_kept(struct work *w, const struct work *shared, bool first, const
     }
 }
 
-enum status work_grad_bind(struct work_grad *w, const struct engine *g, const struct block *b,
-                           struct extent max, struct arena *a, struct err *e)
+/* One array of struct work_grad; n = 0 where there is none. */
+struct grad_array {
+    float **at;
+    enum part part;
+    size_t n;
+};
+enum { GRAD_ARRAYS = 11 };
+
+static void grad_arrays(struct grad_array out[GRAD_ARRAYS], struct work_grad *w,
+                        const struct config *c, struct extent max)
 {
-    const struct config *c = b->c;
     const int K = max.L + max.M;
     const size_t HD = (size_t)c->H * (size_t)c->dh, D = (size_t)c->D;
     const size_t rows = (size_t)max.B * (size_t)max.L, keys = (size_t)max.B * (size_t)K;
+    const size_t normed = rows > (size_t)K ? rows : (size_t)K;
+    const struct grad_array all[GRAD_ARRAYS] = {
+        {&w->d_y, PART_ACTIVATIONS, rows * D},
+        {&w->d_t, PART_ACTIVATIONS, rows * D},
+        {&w->d_n, PART_ACTIVATIONS, keys * D},
+        {&w->d_q, PART_ACTIVATIONS, rows * HD},
+        {&w->d_k, PART_ACTIVATIONS, keys * HD},
+        {&w->d_v, PART_ACTIVATIONS, keys * HD},
+        {&w->d_o, PART_ACTIVATIONS, rows * HD},
+        {&w->d_hidden, PART_ACTIVATIONS, rows * (size_t)c->F},
+        {&w->gate, PART_ACTIVATIONS, c->gate ? rows * (size_t)c->gate->work_grad * D : 0},
+        {&w->stats, PART_SCRATCH, NORM_STATS * normed},
+        {&w->tables, PART_REL_POS, c->pos->n_tables_grad ? c->pos->n_tables_grad(c, K) : 0},
+    };
+
+    memcpy(out, all, sizeof(all));
+}
+
+enum status work_grad_bind(struct work_grad *w, const struct engine *g, const struct block *b,
+                           struct extent max, struct arena *a, struct err *e)
+{
+    struct grad_array list[GRAD_ARRAYS];
     const enum status st = engine_attn_backward(g, b->impl, e);
 
     if (st != OK)
         return st;
     const struct attn_need need = b->impl->need_backward(&b->lowered, g->threads);
     *w = (struct work_grad){0};
-    w->d_y = arena_f32(a, PART_ACTIVATIONS, rows * D);
-    w->d_t = arena_f32(a, PART_ACTIVATIONS, rows * D);
-    w->d_n = arena_f32(a, PART_ACTIVATIONS, keys * D);
-    w->d_q = arena_f32(a, PART_ACTIVATIONS, rows * HD);
-    w->d_k = arena_f32(a, PART_ACTIVATIONS, keys * HD);
-    w->d_v = arena_f32(a, PART_ACTIVATIONS, keys * HD);
-    w->d_o = arena_f32(a, PART_ACTIVATIONS, rows * HD);
-    w->d_hidden = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->F);
-    if (c->gate && c->gate->work_grad)
-        w->gate = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)c->gate->work_grad * D);
-    w->stats = arena_f32(a, PART_SCRATCH, NORM_STATS * (rows > (size_t)K ? rows : (size_t)K));
-    if (c->pos->n_tables_grad)
-        w->tables = arena_f32(a, PART_REL_POS, c->pos->n_tables_grad(c, K));
+    grad_arrays(list, w, b->c, max);
+    for (int i = 0; i < GRAD_ARRAYS; i++)
+        if (list[i].n)
+            *list[i].at = arena_f32(a, list[i].part, list[i].n);
     w->attn = arena_take(a, PART_SCRATCH, need.scores_bytes + need.scratch_bytes);
     a->part[PART_SCRATCH] -= need.scores_bytes;
     a->part[PART_SCORES] += need.scores_bytes;
     return OK;
+}
+
+void work_grad_spoil(struct work_grad *w, const struct block *b, struct extent max)
+{
+    struct grad_array list[GRAD_ARRAYS];
+
+    grad_arrays(list, w, b->c, max);
+    for (int i = 0; i < GRAD_ARRAYS; i++)
+        for (size_t e = 0; e < list[i].n; e++)
+            (*list[i].at)[e] = NAN;
 }
 
 /* ---- pieces ------------------------------------------------------------------------------- */
@@ -301,13 +332,14 @@ double block_grad_flop(const struct block *b, enum mem_kind kind, int B, int L, 
     const struct config *c = b->c;
     const double HD = (double)c->H * c->dh, rows = (double)B * L;
     const double projected = kind == MEM_HIDDEN ? (double)B * (M + L) : rows;
+    const bool post = c->norm == NORM_POST; /* else memory goes through a norm, which has weights */
     struct attn a = b->lowered;
 
     attn_resize(&a, L, M);
     a.B = B;
-    double flop = attn_grad_flop(&a) + 8 * rows * c->D * HD /* W_q, W_o: dX and dW */
-                  + 4 * projected * c->D * HD               /* dW_k, dW_v */
-                  + 4 * rows * c->D * HD                    /* dX through them */
+    double flop = attn_grad_flop(&a) + 8 * rows * c->D * HD   /* W_q, W_o: dX and dW */
+                  + 4 * projected * c->D * HD                 /* dW_k, dW_v */
+                  + 4 * (post ? rows : projected) * c->D * HD /* dX through them */
                   + 2 * c->ffn->flop(c, B * L);
     if (c->gate)
         flop += 2 * 2 * 2.0 * c->gate->n_matrices * rows * c->D * c->D;

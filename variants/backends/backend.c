@@ -70,8 +70,9 @@ static void inherit(struct engine *g)
         if (!g->ops.gemm && b->ops.gemm) {
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
-            g->gemm_act = b->gemm_act;
-            g->gemm_gate = b->gemm_gate;
+            /* A nearer backend's own act or gate is not to be passed over. */
+            g->gemm_act = g->ops.act ? NULL : b->gemm_act;
+            g->gemm_gate = g->ops.gate ? NULL : b->gemm_gate;
         }
 #define X(op, type)                                                                                \
     if (!g->ops.op && b->ops.op) {                                                                 \

@@ -88,7 +88,7 @@ struct attn_impl {
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
     /* a->o and a->lse must be what forward left; scores are computed again. Same result for any
      * number of threads. NULL = this implementation cannot. `backward_by` names it where it is
-     * another implementation's. */
+     * another implementation's; the column `impl` then says both. */
     const char *backward_by;
     struct attn_need (*need_backward)(const struct attn *a, int threads);
     void (*backward)(const struct engine *g, const struct attn *a, const struct attn_grad *d,
@@ -289,7 +289,8 @@ struct backend {
      * product could not be done well and its result is NaN. `names` has room for `size` characters.
      */
     enum status (*ran)(char *names, size_t size, struct err *e);
-    /* Optional: bytes of work space that it keeps outside the arena. */
+    /* Optional: bytes of work space that it keeps outside the arena. What its library takes without
+     * telling is not in them. */
     size_t (*held_bytes)(void);
     /* It makes a kernel for each shape that it meets: one run at bind makes them, in bind's time.
      */

@@ -3,7 +3,8 @@
  * Scaled dot-product attention as the library fuses it: product, scale, mask, softmax and product
  * are described as a graph, the library makes one partition of them, and that is compiled once for
  * each shape. The mask is an operand, so a causal one is a matrix of 0 and -infinity, made with the
- * partition and kept; the whole square is computed. Work space is the library's own affair. */
+ * partition and kept; the whole square is computed. Work space is the library's
+ * own affair: it does not say how much, so neither `need` nor the bytes held count any. */
 #include "onednn_graph.h"
 
 #if HAVE_GRAPH_SDPA
@@ -13,6 +14,7 @@
 #include <math.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl_graph.h>
+#include <pthread.h>
 
 /* Tensors by their ids: five operands, the result, and what lies between the operations. */
 enum { Q, K, V, SCALE, MASK, OUT, SCORES, SCALED, MASKED, PROBABILITIES, TENSORS, INPUTS = OUT };
@@ -29,8 +31,11 @@ struct sdpa {
     float *mask;                       /* [L,M+L], or NULL */
 };
 
-/* Attention is called by one thread at a time. */
-static struct sdpa *made;
+/* All of them; each runs in one thread at a time. */
+static struct {
+    pthread_mutex_t making;
+    struct sdpa *first;
+} made = {.making = PTHREAD_MUTEX_INITIALIZER};
 
 static bool masked(const struct attn *a) { return a->causal && a->L > 1; }
 
@@ -236,15 +241,16 @@ static struct sdpa *make(const struct attn *a, int threads)
 
 static struct sdpa *find(const struct attn *a, int threads)
 {
-    struct sdpa *s = made;
-
+    pthread_mutex_lock(&made.making);
+    struct sdpa *s = made.first;
     while (s && (s->threads != threads || !alike(&s->like, a)))
         s = s->next;
     if (!s) {
         s = make(a, threads);
-        s->next = made;
-        made = s;
+        s->next = made.first;
+        made.first = s;
     }
+    pthread_mutex_unlock(&made.making);
     return s;
 }
 
@@ -280,7 +286,7 @@ static bool accepts(const struct attn *a, const char **why_not)
 static struct attn_need need(const struct attn *a, int threads)
 {
     (void)a, (void)threads;
-    return (struct attn_need){0};
+    return (struct attn_need){0}; /* see the head of this file */
 }
 
 static void fill_with_nan(const struct attn *a)

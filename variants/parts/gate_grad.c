@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of the gates. Forward's pre-activations are replaced by their gradients, e
- * there, in place; what remains are products with the weights. */
+ * Backward of the gates. Forward's pre-activations are replaced by their gradients, element by
+ * element and in place; what remains are products with the weights. */
 #include "gate.h"
 #include "linear.h"
 

@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# study_tables.sh WORK TABLES: the last part of study.sh. From runs.csv, perplexity.csv and the .cmd
+# files of the folder WORK it writes books.csv, gates.csv, copy.csv and README.md into TABLES. What
+# stands in that README below "What follows from it" is somebody's own words and stays.
+set -eu
+tables=$(realpath -m "$2")
+cd "$1"
+shopt -s nullglob
+
+# Fields of a line of CSV with quotes.
+csv_awk='
+function fields(line, f,   n, i, c, quoted) {
+    split("", f)
+    n = 1
+    for (i = 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        if (c == "\"") quoted = !quoted
+        else if (c == "," && !quoted) n++
+        else f[n] = f[n] c
+    }
+    return n
+}
+function header(line, at,   f, i, n) {
+    n = fields(line, f)
+    for (i = 1; i <= n; i++) at[f[i]] = i
+}'
+
+# What a run is beside what it scored, one row a score.
+join_scores() {
+    awk "$csv_awk"'
+    BEGIN {
+        keys = split("task variant gate seed layers d_model d_inner params steps tokens train_s", key, " ")
+        vals = split("seq_tokens mem_tokens mem_kind tokens_scored bits_per_unit ppl ppl_floor", val, " ")
+        for (i = 1; i <= keys; i++) line = line key[i] ","
+        for (i = 1; i <= vals; i++) line = line val[i] (i < vals ? "," : "")
+        print line
+    }
+    FNR == 1 { split("", at); header($0, at); next }
+    FILENAME == "runs.csv" {
+        fields($0, f)
+        line = ""
+        for (i = 1; i <= keys; i++) line = line f[at[key[i]]] ","
+        run[f[at["checkpoint"]]] = line
+        next
+    }
+    {
+        fields($0, f)
+        line = run[f[at["checkpoint"]]]
+        if (line == "" || f[at["status"]] != "ok") next
+        for (i = 1; i <= vals; i++) line = line f[at[val[i]]] (i < vals ? "," : "")
+        print line
+    }' runs.csv perplexity.csv
+}
+
+# Markdown: mean of VALUE over seeds, with (min..max) where there are several, / BESIDE if given.
+pivot() { # FILE TASK ROW COLUMN ONLY=N VALUE [BESIDE]
+    awk -F, -v task="$2" -v row="$3" -v column="$4" -v only="${5%=*}" -v n="${5#*=}" -v value="$6" \
+        -v beside="${7:-}" '
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["task"] != task || $at[only] != n { next }
+    {
+        r = $at[row]; c = $at[column] + 0; v = $at[value] + 0; k = r SUBSEP c
+        if (!(r in seen_row)) { seen_row[r] = 1; rows[++n_rows] = r }
+        if (!(c in seen_col)) {
+            seen_col[c] = 1
+            for (i = ++n_cols; i > 1 && cols[i - 1] > c; i--) cols[i] = cols[i - 1]
+            cols[i] = c
+        }
+        if (!count[k]++ || v < low[k]) low[k] = v
+        if (count[k] == 1 || v > high[k]) high[k] = v
+        sum[k] += v
+        if (beside != "") extra[k] = $at[beside]
+    }
+    END {
+        line = "| " row " |"; rule = "|---|"
+        for (j = 1; j <= n_cols; j++) { line = line " " cols[j] " |"; rule = rule "---|" }
+        print line; print rule
+        for (i = 1; i <= n_rows; i++) {
+            line = "| " rows[i] " |"
+            for (j = 1; j <= n_cols; j++) {
+                k = rows[i] SUBSEP cols[j]
+                cell = count[k] ? sprintf("%.3f", sum[k] / count[k]) : ""
+                if (count[k] > 1) cell = cell sprintf(" (%.3f..%.3f)", low[k], high[k])
+                if (extra[k] != "") cell = cell sprintf(" / %.3f", extra[k])
+                line = line " " cell " |"
+            }
+            print line
+        }
+    }' "$1"
+}
+
+models_table() { # TASK
+    echo "| variant | gate | layers | d_model | d_inner | parameters | tokens seen | runs |"
+    echo "|---|---|---|---|---|---|---|---|"
+    awk "$csv_awk"'
+    NR == 1 { header($0, at); next }
+    {
+        fields($0, f)
+        if (f[at["task"]] != task) next
+        line = sprintf("| %s | %s | %d | %d | %d | %d | %d |", f[at["variant"]], f[at["gate"]],
+            f[at["layers"]], f[at["d_model"]], f[at["d_inner"]], f[at["params"]], f[at["tokens"]])
+        if (!runs[line]++) order[++n] = line
+    }
+    END { for (i = 1; i <= n; i++) print order[i] " " runs[order[i]] " |" }' task="$1" runs.csv
+}
+
+commands() { # TASK...
+    local task
+    echo '```'
+    for task in "$@"; do
+        cat "$task"/*.safetensors.cmd "$task"/*.safetensors.{mem,seq}.csv.cmd
+    done
+    echo '```'
+}
+
+trained() { grep -q "^$1," runs.csv; }
+
+# How it was done, and what to be careful about. Kept apart from the tables on purpose.
+prose_head() {
+    cat <<END
+# A study of the variants as language models
+
+Written by \`scripts/study.sh tables\` from the tables beside it; only what stands below the heading
+"What follows from it" is written by hand and kept. Programs that trained:
+$(awk "$csv_awk"'NR == 1 { header($0, at); next }
+    { fields($0, f); print f[at["version"]] ", " f[at["backend"]] ", " f[at["threads"]] " threads" }' \
+    runs.csv | sort -u | sed 's/^/* /')
+
+**Equal.** Within a table, every model has the same layers, width and heads, the same number of
+parameters within 1 % (the feed-forward layer makes up for what positions and gates take), sees the
+same tokens in the same order, in batches of 16 segments of 128, and has the same optimiser and
+learning rate: AdamW without decay, gradients clipped to 0.25, a short linear warm-up, a cosine to a
+tenth. No dropout. The last state is scored, not the best one, so that all have seen as much.
+
+**Not equal.** Variants with memory carry it from segment to segment while they train; where the past
+is recomputed, training never looks beyond its segment. Equal parameters are not equal time: neither
+arithmetic nor speed is the same, and no time of this study is a measurement of speed.
+
+**Careful.** Seeds change the first weights and nothing else, so that a range says how much luck there
+is in them, not how much the text matters. One run has no range: a difference smaller than the
+ranges seen elsewhere says nothing. One learning rate for all favours whom it happens to suit. The
+models are small and see less text than they could use; nothing here says who wins at a larger
+scale. Bits per byte are on books by authors who are not in the training text.
+END
+}
+
+books_section() {
+    cat <<END
+
+## Books
+
+Ten novels to train on, one for validation, one to score. Bits per byte, mean over runs (least..most).
+
+$(models_table books)
+
+By tokens of past at evaluation, in segments of 128; trained with a memory of 128:
+
+$(pivot "$tables/books.csv" books variant mem_tokens seq_tokens=128 bits_per_unit)
+
+By segment length at evaluation, with 256 tokens of past:
+
+$(pivot "$tables/books.csv" books variant seq_tokens mem_tokens=256 bits_per_unit)
+
+$(commands books)
+END
+}
+
+gates_section() {
+    cat <<END
+
+## Gates
+
+The residual gates of one variant, on the same books. Bits per byte by tokens of past, segments of 128:
+
+$(models_table gates)
+
+$(pivot "$tables/gates.csv" gates gate mem_tokens seq_tokens=128 bits_per_unit)
+
+$(commands gates)
+END
+}
+
+copy_section() { # LAG
+    cat <<END
+
+### $1 symbols back
+
+$(models_table "copy$1")
+
+$(pivot "$tables/copy.csv" "copy$1" variant mem_tokens seq_tokens=128 ppl ppl_floor)
+
+$(commands "copy$1")
+END
+}
+
+copy_intro() {
+    cat <<END
+
+## Copying
+
+Each symbol repeats the one a known number of symbols back with probability 0.9 and is else one of 16
+at random. Perplexity / the least that anybody can reach who sees so much, by tokens of past, in
+segments of 128; trained with a memory as long as the distance. Distances beyond the clip of Shaw's
+tables (16) look alike to it. A model that only trains inside a segment cannot learn what lies
+beyond it.
+END
+}
+
+long_section() {
+    cat <<END
+
+## A larger model
+
+Bits per byte of the same books, by tokens of past (segments of 128) and by segment length (256
+tokens of past). Its learning rate is its own: it is not to be compared run by run with those above.
+
+$(models_table long)
+
+$(pivot "$tables/books.csv" long variant mem_tokens seq_tokens=128 bits_per_unit)
+
+$(pivot "$tables/books.csv" long variant seq_tokens mem_tokens=256 bits_per_unit)
+
+$(commands long)
+END
+}
+
+readme() {
+    local task
+    prose_head
+    ! trained books || books_section
+    ! trained gates || gates_section
+    ! trained 'copy[0-9]*' || copy_intro
+    while read -r task; do copy_section "${task#copy}"; done < <(cut -d, -f1 runs.csv |
+        grep '^copy' | sort -u -V)
+    ! trained long || long_section
+    echo
+    if [ -f "$tables/README.md" ]; then
+        sed -n '/^## What follows from it/,$p' "$tables/README.md"
+    else
+        echo "## What follows from it"
+    fi
+}
+
+mkdir -p "$tables"
+join_scores >new.csv
+awk -F, 'NR == 1 || $1 == "books" || $1 == "long"' new.csv >"$tables/books.csv"
+awk -F, 'NR == 1 || $1 == "gates"' new.csv >"$tables/gates.csv"
+awk -F, 'NR == 1 || $1 ~ /^copy/' new.csv >"$tables/copy.csv"
+rm new.csv
+readme >new.md
+mv new.md "$tables/README.md"
+echo "wrote $tables/{books,gates,copy}.csv and README.md"
+
