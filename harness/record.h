@@ -15,7 +15,7 @@
 #include <math.h>
 
 /* Bytes of a text with its NUL, by column type. */
-enum { TEXT_SIZE = 64, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
+enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)

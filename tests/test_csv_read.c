@@ -133,13 +133,15 @@ Test(csv_read, whole_numbers_are_whole)
 
 Test(csv_read, a_text_that_does_not_fit_is_an_error)
 {
-    char text[256];
+    char text[TEXT_SIZE + 1], edit[TEXT_SIZE + 64], what[80];
     struct bytes good = sample_file(1);
-    memset(text, 'x', 64);
-    text[64] = '\0';
-    char edit[300];
+
+    memset(text, 'x', TEXT_SIZE);
+    text[TEXT_SIZE] = '\0';
     snprintf(edit, sizeof(edit), "\nbench-latency/1.0,%s,,0,", text);
-    expect_bad_edit(ROW2, edit, " line 2, column run_id: 64 bytes, at most 63");
+    snprintf(what, sizeof(what), " line 2, column run_id: %d bytes, at most %d", TEXT_SIZE,
+             TEXT_SIZE - 1);
+    expect_bad_edit(ROW2, edit, what);
     free(good.data);
 }
 

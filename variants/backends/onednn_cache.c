@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -150,30 +151,36 @@ void cache_pack(float *dst, const struct gemm *like)
 
 /* ---- what happened ------------------------------------------------------------------------ */
 
-/* Append `name` to a list joined by '+', unless it is there. */
-static void append(char *names, size_t size, const char *name)
+static int by_name(const void *a, const void *b)
 {
-    const size_t n = strlen(names), len = strlen(name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
-    for (const char *at = names; (at = strstr(at, name)); at += len)
-        if ((at == names || at[-1] == '+') && (at[len] == '\0' || at[len] == '+'))
-            return;
-    if (n + len + 2 <= size) {
-        if (n)
-            names[n] = '+';
-        memcpy(names + n + (n > 0), name, len + 1);
-    }
+/* Each name once, in the order of the alphabet, joined by '+'. */
+static void join_names(char *names, size_t size, const char **name, size_t n)
+{
+    size_t used = 0;
+
+    qsort(name, n, sizeof(*name), by_name);
+    names[0] = '\0';
+    for (size_t i = 0; i < n && used < size; i++)
+        if (i == 0 || strcmp(name[i], name[i - 1]) != 0)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? "+" : "", name[i]);
 }
 
 enum status cache_ran(char *names, size_t size, struct err *e)
 {
+    const char *name[256];
+    size_t n = 0;
+
     pthread_mutex_lock(&library.making);
-    names[0] = '\0';
     for (int i = 0; i < BUCKETS; i++)
         for (struct primitive *p = atomic_load_explicit(&library.bucket[i], memory_order_acquire);
              p; p = p->next)
-            if (atomic_exchange_explicit(&p->used, false, memory_order_relaxed))
-                append(names, size, p->impl);
+            if (atomic_exchange_explicit(&p->used, false, memory_order_relaxed) &&
+                n < ARRAY_LEN(name))
+                name[n++] = p->impl;
+    join_names(names, size, name, n);
     const bool failed = library.shop.failed;
     if (failed && e)
         *e = library.shop.why;
