@@ -148,7 +148,7 @@ static void add_implementations(const char **names, int *n, const struct backend
 
 enum status choose_impl(const struct options *opt, struct err *e)
 {
-    const struct backend *chosen[CHOICE_MAX];
+    const struct backend *chosen[CHOICE_MAX] = {0};
     const char *names[CHOICE_MAX + 1] = {0};
     int n = 0, n_names = 0;
 
