@@ -2,6 +2,7 @@
  *
  * See command_line.h. */
 #include "command_line.h"
+#include "program.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum status parse_words(struct options *o, const char *line, struct err *e)
 void must_plan(struct plan *p, struct options *o, const char *line)
 {
     struct err e;
+    forget_settings(); /* only the line decides */
     enum status st = parse_words(o, line, &e);
 
     cr_assert_eq(st, OK, "%s: %s", line, e.msg);

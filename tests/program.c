@@ -23,13 +23,13 @@ extern char **environ;
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-static void forget_settings(void)
+void forget_settings(void)
 {
     for (char **v = environ; *v;) {
         char name[128];
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
         if (strncmp(name, "BENCH_", 6) == 0 || strcmp(name, "NO_COLOR") == 0 ||
-            strcmp(name, "CI") == 0 || strcmp(name, "TERM") == 0)
+            strcmp(name, "CI") == 0 || strcmp(name, "TERM") == 0 || strcmp(name, "COLUMNS") == 0)
             unsetenv(name); /* moves the next one here */
         else
             v++;

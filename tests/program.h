@@ -20,8 +20,12 @@ struct ran {
     struct bytes out, err; /* NUL-ended */
 };
 
-/* Run `line` in `folder` with sh. In it $BENCH is the program; BENCH_*, NO_COLOR, CI and TERM are
- * not set, so that only the line decides. Dies with the test, or of SIGALRM after 50 s. */
+/* Take what options also listen to out of the environment: BENCH_*, NO_COLOR, CI, TERM, COLUMNS.
+ * What a test expects must not depend on who runs it. */
+void forget_settings(void);
+
+/* Run `line` in `folder` with sh, settings forgotten, so that only the line decides. In it $BENCH
+ * is the program. Dies with the test, or of SIGALRM after 50 s. */
 struct ran run_shell(const char *folder, const char *line);
 
 /* run_shell of "$BENCH" and the words of a format. */

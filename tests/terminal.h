@@ -4,6 +4,7 @@
 #ifndef TERMINAL_H
 #define TERMINAL_H
 
+#include "program.h"
 #include "tmp_folder.h"
 
 #include <pty.h>
@@ -27,10 +28,7 @@ typedef void scene_fn(void *arg);
 
 static inline void act(int where, int terminal, int file, scene_fn *scene, void *arg)
 {
-    static const char *const forget[] = {"NO_COLOR", "CI", "COLUMNS", "BENCH_COLOR"};
-
-    for (size_t i = 0; i < ARRAY_LEN(forget); i++)
-        unsetenv(forget[i]);
+    forget_settings();
     setenv("TERM", "xterm", 1);
     dup2(where & ON_STDOUT ? terminal : file, STDOUT_FILENO);
     dup2(where & ON_STDERR ? terminal : file, STDERR_FILENO);

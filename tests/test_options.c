@@ -5,20 +5,13 @@
 #include "../harness/options.h"
 #include "../harness/range.h"
 #include "command_line.h"
+#include "program.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What the surroundings of the test must not decide. */
-static void clear_environment(void)
-{
-    unsetenv("TERM");
-    unsetenv("CI");
-    unsetenv("NO_COLOR");
-}
 
 static void must_parse(struct options *o, const char *line)
 {
@@ -34,7 +27,7 @@ Test(options, presets)
 {
     struct options o;
 
-    clear_environment();
+    forget_settings();
     must_parse(&o, "");
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "all") == 0);
@@ -97,7 +90,7 @@ Test(options, every_kind_of_value)
 {
     struct options o;
 
-    clear_environment();
+    forget_settings();
     must_parse(&o, "eval -V xl,shaw -b ref --seq=64 -m0 -N 2,3 --seed 18446744073709551615 "
                    "--max-time 0.25 --cache cold --no-check --same-length -vvq --norm pre "
                    "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa avx2 --out /x/y "
@@ -150,7 +143,7 @@ Test(options, environment_is_between_preset_and_user)
     struct options o;
     struct err e;
 
-    clear_environment();
+    forget_settings();
     setenv("BENCH_MAX_TIME", "1", 1);
     setenv("BENCH_SEQ", "32,64", 1);
     setenv("BENCH_MIN_SAMPLES", "7", 1);
@@ -184,7 +177,7 @@ Test(options, conventions)
 {
     struct options o;
 
-    clear_environment();
+    forget_settings();
     setenv("NO_COLOR", "1", 1);
     setenv("CI", "true", 1);
     must_parse(&o, "");
@@ -193,7 +186,7 @@ Test(options, conventions)
     must_parse(&o, "--color always --progress bar");
     cr_expect(o.color == COLOR_ALWAYS && o.progress == PROGRESS_BAR);
     options_free(&o);
-    clear_environment();
+    forget_settings();
     setenv("TERM", "dumb", 1);
     must_parse(&o, "");
     cr_expect(o.color == COLOR_NEVER && o.progress == PROGRESS_PLAIN);
@@ -309,7 +302,7 @@ Test(options, resume_compares_what_matters)
     struct err e;
     char *stored;
 
-    clear_environment();
+    forget_settings();
     must_parse(&before, "--seq 128..512 --max-time 0.3 --out a");
     before.default_threads = 2;
     stored = options_canonical(&before);
