@@ -44,10 +44,10 @@ void show_flush(struct show *s);
 /* One line on standard error, in front of which the live line is cleared. */
 void show_note(struct show *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ratios of backends over the shapes that all of them ran, per variant. */
+/* Ratios of backends over the shapes that both ran, per variant, with 95 % intervals. */
 struct seen { /* what the last lines are made of */
     const struct cell *cell;
-    double median_ns;
+    double median_ns, ci_low_ns, ci_high_ns;
 };
 void show_fastest(struct show *s, const struct seen *seen, int n);
 

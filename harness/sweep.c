@@ -168,7 +168,8 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     w->samples += res->sum.samples;
     w->disturbed += res->sum.disturbed;
     if (res->status == ROW_OK)
-        w->seen[w->n_seen++] = (struct seen){res->cell, res->sum.median};
+        w->seen[w->n_seen++] =
+            (struct seen){res->cell, res->sum.median, res->sum.ci_low, res->sum.ci_high};
     env_row_library(&w->s.env, res->report.core, res->report.config);
     return OK;
 }
