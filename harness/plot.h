@@ -78,6 +78,7 @@ struct figure {
 };
 extern const struct figure figures[];
 extern const int figure_count;
+const struct figure *plot_figure(const char *name); /* which must exist */
 
 /* E_USAGE for a name that no figure has. */
 enum status plot_check_names(const struct names *wanted, struct err *e);
