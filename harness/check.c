@@ -81,6 +81,7 @@ static const char *const shapes[] = {
     "--workload layer --phase fwd_bwd --seq 1,37 --mem 0,64 --batch 2 --d-model 48 --heads 3 "
     "--d-head 20 --d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
     "--workload train --layers 2 --seq 23 --mem 0,41 --batch 2 --d-model 48 --heads 3 --d-inner 96",
+    "--workload attn,layer,decode --seq 1,37 --mem 0,19 --d-model 48 --heads 6 --kv-heads 3",
 };
 
 /* One run; what its gradients should be, where it has some, is kept for the judge if wanted. */

@@ -52,7 +52,7 @@ static int list_variants(const struct options *o)
             v->name,
             v->alias,
             v->mem->recurrent ? "cached" : "recomputed",
-            norm_name[v->norm],
+            wiring_name[v->wiring],
             v->gate ? v->gate->name : "",
             list,
             v->about,

@@ -35,7 +35,7 @@
     X(i64, d_head, "", "width of a head")                                                          \
     X(i64, d_inner, "", "width of the feed-forward layer")                                         \
     X(text, gate, "", "residual gate; empty where the variant has none")                           \
-    X(text, norm, "", "place of the norm: post, pre or reorder")                                   \
+    X(text, norm, "", "norms and sums: post, pre, reorder, rezero, macaron_pre or macaron_post")   \
     X(i64, clip, "tokens", "largest distance told apart; empty where it does not apply")           \
     X(i64, clamp_len, "tokens", "distances beyond this share a row, 0 = off")                      \
     X(i64, same_length, "0/1", "every query sees the same number of keys")                         \

@@ -40,6 +40,7 @@ static const struct {
     {"d_model", NUMBER(d_model)},
     {"heads", NUMBER(heads)},
     {"d_head", NUMBER(d_head)},
+    {"kv_heads", NUMBER(kv_heads)},
     {"d_inner", NUMBER(d_inner)},
     {"clip", NUMBER(clip)},
     {"clamp_len", NUMBER(clamp_len)},
@@ -122,7 +123,7 @@ static const char *word_of(const struct cell *c, enum text_key key)
     case KEY_GATE:
         return c->gate ? c->gate->name : "";
     case KEY_NORM:
-        return norm_name[c->norm];
+        return wiring_name[c->wiring];
     }
     return "";
 }

@@ -57,6 +57,23 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
     judge(r, tensor, NULL, worst, fmax(tolerance * largest, tolerance_abs));
 }
 
+void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)
+{
+    const struct tensor *t = safetensors_find(r->s, tensor);
+    const int32_t *want = t ? t->data : NULL;
+    size_t wrong = 0;
+
+    if (!t)
+        return;
+    if (t->n != n || t->dtype != DTYPE_I32) {
+        judge(r, tensor, NULL, INFINITY, 0);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        wrong += got[i] != want[i];
+    judge(r, tensor, NULL, (double)wrong, 0.5);
+}
+
 static int count_grad(const struct safetensors *s)
 {
     int n = 0;
@@ -100,6 +117,22 @@ enum status golden_whole(const struct run *r, const char *key, int *out, struct 
     return safetensors_int(r->s, key, 0, 0, 1 << 16, out, e);
 }
 
+enum status golden_no_strangers(const struct run *r, const struct params *p, struct err *e)
+{
+    static const char prefix[] = "param.";
+
+    for (int i = 0; i < r->s->n_tensors; i++) {
+        const char *name = r->s->tensors[i].name;
+        const bool ours =
+            strncmp(name, prefix, strlen(prefix)) != 0 || params_find(p, name + strlen(prefix));
+        if (!ours)
+            return fail(e, E_IO,
+                        "%s: parameter \"%s\" is not built in  -> is it for a newer program?",
+                        r->s->path, name);
+    }
+    return OK;
+}
+
 /* ---- one file ----------------------------------------------------------------------------- */
 
 static enum status run_kind(struct run *r, struct err *e)
@@ -110,7 +143,10 @@ static enum status run_kind(struct run *r, struct err *e)
         return golden_operator(r, e);
     if (kind && strcmp(kind, "lm") == 0)
         return golden_lm(r, e);
-    return fail(e, E_IO, "%s: kind \"%s\" is not attention or lm  -> is it a golden file?",
+    if (kind && (strcmp(kind, "norm") == 0 || strcmp(kind, "ffn") == 0))
+        return golden_part(r, e);
+    return fail(e, E_IO,
+                "%s: kind \"%s\" is none of attention, lm, norm, ffn  -> is it a golden file?",
                 r->s->path, kind ? kind : "");
 }
 

@@ -25,6 +25,8 @@ struct run {
  * max(tolerance * max|e|, tolerance_abs); gradients have tolerances of their own. */
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);
 void golden_compare_grad(struct run *r, const struct params *p);
+/* Whole numbers must be equal: the error is how many are not. */
+void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);
 bool golden_has_grad(const struct run *r);
 /* Report every gradient of the file as skipped. */
 void golden_skip_grad(struct run *r, const char *why);
@@ -33,8 +35,12 @@ void golden_skip_grad(struct run *r, const char *why);
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e);
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
+/* E_IO naming a parameter of the file that is none of the model's: what it stands for would go
+ * unseen. */
+enum status golden_no_strangers(const struct run *r, const struct params *p, struct err *e);
 
 enum status golden_operator(struct run *r, struct err *e);
 enum status golden_lm(struct run *r, struct err *e);
+enum status golden_part(struct run *r, struct err *e);
 
 #endif

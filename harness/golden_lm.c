@@ -22,8 +22,7 @@ static enum status bind_lm(struct lm_run *o, const struct engine *g, enum mem_ki
 {
     enum status st = lm_bind(&o->m, g, kind, max, &o->arena, e);
 
-    if (st == OK && o->grad_segment >= 0 &&
-        engine_attn_backward(g, o->m.blocks[0].impl, NULL) != OK)
+    if (st == OK && o->grad_segment >= 0 && subs_can_grad(&o->m.subs, g, NULL) != OK)
         o->grad_segment = -1;
     if (st == OK && o->grad_segment >= 0)
         st = lm_bind_grad(&o->m, g, &o->arena, e);
@@ -31,13 +30,13 @@ static enum status bind_lm(struct lm_run *o, const struct engine *g, enum mem_ki
     return st;
 }
 
-/* out.mem.s.l [B,M_s,D] is the memory of layer l after segment s. */
+/* out.mem.s.l [B,M_s,D] is the memory of the l-th sub-layer that has one after segment s. */
 static void compare_memory(struct run *r, const struct lm *m, int segment)
 {
     const size_t D = (size_t)m->c.D;
 
-    for (int l = 0; l < m->c.N; l++) {
-        const struct cache *c = &m->blocks[l].hidden;
+    for (int l = 0, at; (at = subs_remembering(&m->subs, l)) >= 0; l++) {
+        const struct cache *c = &m->subs.at[at].memory;
         const size_t rows = (size_t)c->M;
         char name[64];
         float *flat = malloc((size_t)c->B * rows * D * sizeof(float));
@@ -113,7 +112,8 @@ static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
     if ((st = lm_init(&o->m, &c, e)) != OK || (st = bind_lm(o, r->g, kind, max, e)) != OK ||
         (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
         (st = bind_lm(o, r->g, kind, max, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->m.params, e)) != OK)
+        (st = checkpoint_load(r->s, "param.", &o->m.params, e)) != OK ||
+        (st = golden_no_strangers(r, &o->m.params, e)) != OK)
         return st;
     lm_lower(&o->m, r->g);
     for (int s = 0; st == OK && s < segments; s++)

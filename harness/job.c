@@ -6,6 +6,7 @@
 #include "job_inner.h"
 
 #include "../variants/base/rng.h"
+#include "../variants/sub_attention.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,19 +31,20 @@ static enum status attn_bind(struct job *j, struct err *e)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const int K = s.L + s.M, HD = c->H * c->dh;
+    const int K = s.L + s.M, HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
     struct attn_job *t = &j->attn;
     struct arena *a = &j->arena;
 
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
+    t->trained = c->pos->terms_grad != NULL;
     if (c->pos->reserve)
         c->pos->reserve(c, t->params.v, t->params.v + t->at_layer, K, a, &t->attn);
-    if (c->pos->lower)
+    if (c->pos->lower && c->pos->n_codes)
         t->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, K));
     t->attn.q = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
-    t->attn.k = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
-    t->attn.v = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
+    t->attn.k = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, kv_width));
+    t->attn.v = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, kv_width));
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
     if (j->cell->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
@@ -62,17 +64,17 @@ static void attn_fill(struct job *j)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const size_t HD = (size_t)c->H * (size_t)c->dh;
-    const size_t queries = elements(s.B, s.L, 1) * HD, keys = elements(s.B, s.L + s.M, 1) * HD;
+    const size_t queries = elements(s.B, s.L, c->H * c->dh);
+    const size_t keys = elements(s.B, s.L + s.M, c->kv_heads * c->dh);
     struct attn_job *t = &j->attn;
 
     job_draw(j, "attn.q", (float *)t->attn.q, queries);
     job_draw(j, "attn.k", (float *)t->attn.k, keys);
     job_draw(j, "attn.v", (float *)t->attn.v, keys);
-    if (c->pos->lower) {
+    if (t->codes)
         c->pos->codes(c, s.L + s.M, t->codes);
-        c->pos->lower(&j->engine, c, t->params.v + t->at_layer, t->codes, &t->attn);
-    }
+    if (c->pos->lower)
+        c->pos->lower(&j->engine, c, t->params.v, t->params.v + t->at_layer, t->codes, &t->attn);
 }
 
 static void attn_declare(struct job *j)
@@ -80,42 +82,52 @@ static void attn_declare(struct job *j)
     const struct config *c = &j->config;
     struct params *p = &j->attn.params;
 
-    if (c->pos->model_params)
+    /* Absolute schemes have nothing to do with the attention core. */
+    const bool relative = c->pos->reserve != NULL;
+    if (relative && c->pos->model_params)
         c->pos->model_params(c, p);
     j->attn.at_layer = p->n;
-    /* Absolute schemes have nothing to do with the attention core. */
-    if (c->pos->reserve && c->pos->layer_params)
+    if (relative && c->pos->layer_params)
         c->pos->layer_params(c, "", p);
 }
 
 /* ---- memory of layer and lm ---------------------------------------------------------------- */
 
-/* Past states of one layer: one stream of numbers per (layer, sequence, position), so that neither
- * the memory kind nor the piece size changes them. `x` [B,L,D] is work space. */
-static void fill_memory(struct job *j, struct block *b, struct work *w, int layer, float *x)
+/* Past states of the nth sub-layer that remembers: one stream of numbers per (nth, sequence,
+ * position), so that neither the memory kind nor the piece size changes them. `x` [B,L,D] is work
+ * space. */
+static void fill_memory(struct job *j, const struct subs *subs, int nth, float *x)
 {
     const struct extent s = j->shape;
-    const int D = j->config.D;
+    const int D = j->config.D, at = subs_remembering(subs, nth);
 
     for (int done = 0; done < s.M; done += s.L) {
         const int rows = min_int(s.L, s.M - done);
         for (int seq = 0; seq < s.B; seq++)
             for (int r = 0; r < rows; r++) {
                 char name[64];
-                snprintf(name, sizeof(name), "memory.%d.%d.%d", layer, seq, done + r);
+                snprintf(name, sizeof(name), "memory.%d.%d.%d", nth, seq, done + r);
                 job_draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
             }
-        block_remember(&j->engine, b, j->kind, w, x, s.B, rows);
+        sub_remember(&j->engine, &subs->at[at], &subs->work[at], x, s.B, rows);
     }
 }
 
-/* Hidden 4 N B M D bytes, projected keys and values 8 N B M H dh. */
+static void fill_memories(struct job *j, const struct subs *subs, float *x)
+{
+    const bool any = j->kind == MEM_HIDDEN || j->kind == MEM_KV;
+
+    for (int nth = 0; any && subs_remembering(subs, nth) >= 0; nth++)
+        fill_memory(j, subs, nth, x);
+}
+
+/* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
 static size_t memory_bytes(const struct job *j)
 {
     const struct config *c = &j->config;
-    const size_t rows = elements(c->N, j->shape.B, j->shape.M);
+    const size_t rows = elements(subs_attentions(job_subs(j)), j->shape.B, j->shape.M);
 
-    return j->kind == MEM_KV       ? 8 * rows * elements(c->H, c->dh, 1)
+    return j->kind == MEM_KV       ? 8 * rows * elements(c->kv_heads, c->dh, 1)
            : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D
                                    : 0;
 }
@@ -131,11 +143,9 @@ static enum status layer_bind(struct job *j, struct err *e)
 
     params_place(&t->params, a);
     params_place_packed(&t->params, &j->engine, s.B * s.L, a);
-    block_attach(&t->block, &j->config, &t->params, 0, j->attn.at_layer);
-    const enum status st = block_bind(&t->block, &j->engine, j->kind, s, a, e);
+    const enum status st = subs_bind(&t->subs, &j->engine, &t->params, j->kind, s, a, e);
     if (st != OK)
         return st;
-    work_bind(&t->work, &j->engine, &t->block, j->kind, s, a);
     if (j->cell->phase == PHASE_FWD)
         t->x = arena_f32(a, PART_ACTIVATIONS, n);
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
@@ -149,11 +159,10 @@ static void layer_fill(struct job *j)
     struct layer_job *t = &j->layer;
 
     if (j->config.pos->codes)
-        j->config.pos->codes(&j->config, j->shape.L + j->shape.M, t->work.codes);
+        j->config.pos->codes(&j->config, j->shape.L + j->shape.M, t->subs.codes);
     params_pack(&t->params, &j->engine);
-    block_lower(&j->engine, &t->block, &t->work);
-    if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
-        fill_memory(j, &t->block, &t->work, 0, t->x);
+    subs_lower(&t->subs, &j->engine);
+    fill_memories(j, &t->subs, t->x);
     job_draw(j, "x", t->x, j->n_out);
 }
 
@@ -188,9 +197,7 @@ static void lm_fill(struct job *j)
     const size_t n = elements(j->shape.B, j->shape.L, 1);
 
     lm_lower(&t->lm, &j->engine);
-    if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
-        for (int l = 0; l < j->config.N; l++)
-            fill_memory(j, &t->lm.blocks[l], &t->lm.work, l, t->lm.h);
+    fill_memories(j, &t->lm.subs, t->lm.h);
     for (size_t i = 0; i < n; i++) {
         t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
         t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);
@@ -233,30 +240,27 @@ static struct params *params_of(struct job *j)
 static enum status declare(struct job *j, struct err *e)
 {
     struct params *p = &j->layer.params;
+    enum status st;
 
     switch (j->cell->workload) {
     case WORK_ATTN:
         attn_declare(j);
         return config_check(&j->config, e);
     case WORK_LAYER:
-        if (j->config.pos->model_params)
+        st = config_check(&j->config, e);
+        if (st == OK && j->config.pos->model_params)
             j->config.pos->model_params(&j->config, p);
-        j->attn.at_layer = block_params(&j->config, "layers.0.", p);
-        return config_check(&j->config, e);
+        return st == OK ? subs_init(&j->layer.subs, &j->config, p, 0, e) : st;
     default:
         return lm_init(&j->lm.lm, &j->config, e);
     }
 }
 
-static const struct block *first_block(const struct job *j)
-{
-    return j->cell->workload == WORK_LAYER ? &j->layer.block : &j->lm.lm.blocks[0];
-}
-
 static void name_impl(struct job *j)
 {
-    const struct attn_impl *impl =
-        j->cell->workload == WORK_ATTN ? j->attn.impl : first_block(j)->impl;
+    const struct attn_impl *impl = j->cell->workload == WORK_ATTN
+                                       ? j->attn.impl
+                                       : subs_attention(job_subs(j), 0)->of.attention.impl;
     const bool both = j->cell->phase == PHASE_FWD_BWD && impl->backward_by;
 
     snprintf(j->impl, sizeof(j->impl), "%s%s%s", impl->name, both ? "/" : "",
@@ -316,9 +320,7 @@ void job_run_forward(struct job *j)
         j->attn.impl->forward(&j->engine, &j->attn.attn, j->attn.scratch);
         break;
     case WORK_LAYER:
-        block_forward(&j->engine, &j->layer.block, j->kind,
-                      j->cell->phase == PHASE_FWD ? &j->layer.work : &j->layer.kept, j->layer.z,
-                      j->layer.x, s.B, s.L);
+        subs_forward(&j->layer.subs, &j->engine, j->layer.z, j->layer.x, s.B, s.L);
         break;
     default:
         lm_forward(&j->lm.lm, &j->engine, j->lm.tokens, s.B, s.L, j->lm.n_scored, j->lm.targets,
@@ -339,6 +341,7 @@ void job_close(struct job *j)
     arena_release(&j->arena);
     params_free(&j->attn.params);
     params_free(&j->layer.params);
+    subs_free(&j->layer.subs);
     lm_free(&j->lm.lm);
 }
 
@@ -354,7 +357,7 @@ static double forward_flop(const struct job *j)
     case WORK_ATTN:
         return attn_flop(&j->attn.attn);
     case WORK_LAYER:
-        return block_flop(&j->layer.block, j->kind, s.B, s.L, s.M);
+        return subs_flop(&j->layer.subs, s.B, s.L, s.M);
     default:
         return lm_flop(&j->lm.lm, s.B, s.L, s.M, j->lm.n_scored);
     }

@@ -30,7 +30,10 @@ static const char *const onednn_isa_words[] = {"sse41",
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
-static const char *const norm_words[] = {"post", "pre", "reorder", NULL};
+static const char *const norm_words[] = {"post",   "pre",         "reorder",
+                                         "rezero", "macaron_pre", "macaron_post", NULL};
+static const char *const ffn_words[] = {"relu",  "gelu",   "gelu_tanh", "swish", "glu", "reglu",
+                                        "geglu", "swiglu", "bilinear",  "moe",   NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
 static const char *const axis_words[] = {"backend", "variant", "gate",    "clip",  "mem_kind",
                                          "seq",     "mem",     "threads", "batch", NULL};
@@ -77,6 +80,8 @@ const struct option_spec option_specs[] = {
      .doc = "width of the model"},
     {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
      .doc = "attention heads"},
+    {"kv-heads", 0, "N", NULL, "the variant's own", AXIS, INT, .flags = IN_RUN, AT(kv_heads), 1,
+     WIDTH_MAX, .doc = "heads of keys and values, which those of queries share; divides --heads"},
     {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
      .doc = "width of a head"},
     {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
@@ -90,7 +95,11 @@ const struct option_spec option_specs[] = {
     {"same-length", 0, NULL, AXIS, .kind = KIND_ONE, .flags = IN_RUN, AT(same_length),
      .doc = "every query sees the same number of keys"},
     {"norm", 0, "PLACE", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
-     AT(norm), .words = norm_words, .doc = "place of the norm: post, pre, reorder"},
+     AT(norm), .words = norm_words,
+     .doc = "norms and sums: post, pre, reorder, rezero, macaron_pre, macaron_post"},
+    {"ffn", 0, "NAME", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(ffn),
+     .words = ffn_words, .doc = "feed-forward: relu, gelu, gelu_tanh, swish, glu, reglu, geglu, swiglu, "
+                                "bilinear, moe; gated ones have three matrices of --d-inner"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),

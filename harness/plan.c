@@ -70,12 +70,12 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     return n;
 }
 
-static enum norm_place norm_of(const struct options *opt, const struct variant *v)
+static enum wiring wiring_of(const struct options *opt, const struct variant *v)
 {
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(opt->norm, norm_name[i]) == 0)
-            return (enum norm_place)i;
-    return v->norm;
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(opt->norm, wiring_name[i]) == 0)
+            return (enum wiring)i;
+    return v->wiring;
 }
 
 static bool passes(const struct maker *m, const struct cell *c)
@@ -130,7 +130,9 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     enum status st = OK;
 
     c.variant = v;
-    c.norm = attn ? v->norm : norm_of(opt, v);
+    c.wiring = attn ? v->wiring : wiring_of(opt, v);
+    c.ffn = attn || !*opt->ffn ? v->ffn : ffn_find(opt->ffn);
+    c.kv_heads = opt->kv_heads ? opt->kv_heads : variant_kv_heads(v, c.heads);
     c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
     c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
@@ -334,7 +336,9 @@ struct config cell_config(const struct cell *c)
     struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
                                           c->layers, workload_is_model(c->workload) ? BYTES : 0);
 
-    config.norm = c->norm;
+    config.wiring = c->wiring;
+    config.ffn = c->ffn;
+    config.kv_heads = c->kv_heads;
     if (c->gate)
         config.gate = c->gate;
     if (c->clip >= 0) {

@@ -6,7 +6,7 @@
 #ifndef PLAN_H
 #define PLAN_H
 
-#include "../variants/block.h"
+#include "../variants/sub.h"
 #include "options.h"
 
 enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WORK_COUNT };
@@ -23,7 +23,9 @@ struct cell {
     enum mem_kind mem_kind; /* resolved: never auto; MEM_NONE for attn */
     int seq, mem, batch, layers, d_model, heads, d_head, d_inner; /* seq = 1 for decode */
     const struct gate *gate; /* NULL where the variant has none */
-    enum norm_place norm;
+    int kv_heads;
+    enum wiring wiring;
+    const struct ffn *ffn;
     int clip, clamp_len; /* -1: does not apply to the variant */
     int same_length;     /* 0, 1, -1: does not apply */
     int threads;

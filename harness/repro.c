@@ -17,6 +17,8 @@ static void print_shape(FILE *f, const struct cell *c, const struct options *pre
         fprintf(f, " --d-model %d", c->d_model);
     if (c->heads != preset->heads)
         fprintf(f, " --heads %d", c->heads);
+    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
+        fprintf(f, " --kv-heads %d", c->kv_heads);
     if (c->d_model % c->heads != 0 || c->d_head != c->d_model / c->heads)
         fprintf(f, " --d-head %d", c->d_head);
     if (c->d_inner != 4 * c->d_model)
@@ -33,8 +35,10 @@ static void print_choices(FILE *f, const struct cell *c, const struct options *p
         fprintf(f, " --clamp-len %d", c->clamp_len);
     if (c->same_length == 1)
         fputs(" --same-length", f);
-    if (c->norm != c->variant->norm)
-        fprintf(f, " --norm %s", norm_name[c->norm]);
+    if (c->wiring != c->variant->wiring)
+        fprintf(f, " --norm %s", wiring_name[c->wiring]);
+    if (c->ffn != c->variant->ffn)
+        fprintf(f, " --ffn %s", c->ffn->name);
 }
 
 char *cell_repro(const struct cell *c, const struct options *preset)

@@ -14,6 +14,10 @@ void cell_label(const struct cell *c, char *buf, size_t size)
 
     if (c->gate && c->gate != c->variant->gate)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " gate=%s", c->gate->name);
+    if (c->ffn != c->variant->ffn)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " ffn=%s", c->ffn->name);
+    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->kv_heads);
     if (c->clip >= 0)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
     if (c->mem_kind != MEM_NONE)
@@ -26,8 +30,9 @@ void cell_label(const struct cell *c, char *buf, size_t size)
 
 bool cell_same_problem(const struct cell *a, const struct cell *b)
 {
-    return a->variant == b->variant && a->gate == b->gate && a->norm == b->norm &&
-           a->clip == b->clip && a->clamp_len == b->clamp_len && a->same_length == b->same_length;
+    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
+           a->ffn == b->ffn && a->kv_heads == b->kv_heads && a->clip == b->clip &&
+           a->clamp_len == b->clamp_len && a->same_length == b->same_length;
 }
 
 void result_finish(struct result *r)
@@ -60,7 +65,7 @@ void result_free(struct result *r)
 static void put_choices(struct key_row *row, const struct cell *c)
 {
     PUT(row, gate, c->gate ? c->gate->name : "");
-    PUT(row, norm, norm_name[c->norm]);
+    PUT(row, norm, wiring_name[c->wiring]);
     if (c->clip >= 0)
         row->clip = c->clip;
     if (c->clamp_len >= 0)

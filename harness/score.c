@@ -57,11 +57,11 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
                     "made for",
                     file->path, c->V, text->name, text->vocab, text->unit);
-    if (c->pos->enter && t->L + t->M > c->max_seq)
+    if (c->pos->positions && t->L + t->M > c->pos->positions(c))
         return fail(e, E_USAGE,
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
-                    file->path, c->max_seq, t->L, t->M, t->L + t->M);
+                    file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
     c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
@@ -213,7 +213,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         n = calloc(most, sizeof(*n));
         CHECK(sum && n);
         score_all(&t, &s->score, sum, n);
-        s->impl = t.lm.blocks[0].impl->name;
+        s->impl = subs_attention(&t.lm.subs, 0)->of.attention.impl->name;
     }
     free(sum);
     free(n);

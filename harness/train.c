@@ -20,14 +20,19 @@ struct config train_config(const struct variant *v, const struct options *opt, i
     c.clip = opt->clips.v[0];
     c.rel_rows = c.clip + 1;
     c.clamp_len = opt->clamp_len;
+    if (opt->kv_heads)
+        c.kv_heads = opt->kv_heads;
     c.same_length = opt->same_length == 1;
     c.window = c.same_length ? c.mem_len : 0;
     if (opt->gates.n > 0 && v->gate)
         c.gate = gate_find(opt->gates.v[0]);
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(norm_name[i], opt->norm) == 0)
-            c.norm = (enum norm_place)i;
-    c.final_ln = c.norm != NORM_POST; /* a stream that is never normalised needs it at the end */
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(wiring_name[i], opt->norm) == 0)
+            c.wiring = (enum wiring)i;
+    if (*opt->ffn)
+        c.ffn = ffn_find(opt->ffn);
+    c.final_ln =
+        wiring_norms_first(c.wiring); /* a stream that is never normalised needs it at the end */
     return c;
 }
 

@@ -32,6 +32,15 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
 }
 
+/* The memory of the nth sub-layer that has one; NULL behind the last. */
+static struct cache *memory_of(const struct trainer *t, int nth)
+{
+    const int at = subs_remembering(&t->lm.subs, nth);
+    struct cache *const c = at < 0 ? NULL : &t->lm.subs.at[at].memory;
+
+    return c && c->keep > 0 ? c : NULL;
+}
+
 /* Memory of a layer without its gaps: [B,M,D]. */
 static float *flat_memory(const struct cache *c)
 {
@@ -47,10 +56,14 @@ static float *flat_memory(const struct cache *c)
 static enum status save_state(struct trainer *t, const char *path, double trained_s, struct err *e)
 {
     const struct params *p = &t->lm.params;
-    const int layers = t->M > 0 ? t->lm.c.N : 0, n = 2 * p->n + layers;
+    int layers = 0;
+
+    while (memory_of(t, layers))
+        layers++;
+    const int n = 2 * p->n + layers;
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
-    char step[32], best[32], seconds[32], dropout[32], seed[32];
+    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32];
 
     CHECK(tensors && memory);
     for (int i = 0; i < p->n; i++) {
@@ -58,7 +71,7 @@ static enum status save_state(struct trainer *t, const char *path, double traine
         tensors[2 * i + 1] = checkpoint_tensor(&p->v[i], "v.", t->adam.v[i]);
     }
     for (int l = 0; l < layers; l++) {
-        const struct cache *c = &t->lm.blocks[l].hidden;
+        const struct cache *c = memory_of(t, l);
         memory[l] = flat_memory(c);
         struct tensor *m = &tensors[2 * p->n + l];
         *m = (struct tensor){.dtype = DTYPE_F32,
@@ -73,9 +86,10 @@ static enum status save_state(struct trainer *t, const char *path, double traine
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
     snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
     snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
+    snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
     const char *const meta[] = {
-        "format", "bench-optimizer/1", "step",  step,   "best", best, "trained_s",
-        seconds,  "dropout",           dropout, "seed", seed};
+        "format", "bench-optimizer/1", "step",  step,   "best", best,   "trained_s",
+        seconds,  "dropout",           dropout, "seed", seed,   "seen", seen};
     const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
@@ -112,13 +126,16 @@ static const struct tensor *state_tensor(const struct safetensors *s, const char
 
 static enum status load_memory(struct trainer *t, const struct safetensors *s, struct err *e)
 {
+    const char *const seen = safetensors_meta(s, "seen"); /* positions count from there */
+    struct cache *c;
+
     lm_forget(&t->lm);
-    for (int l = 0; t->M > 0 && l < t->lm.c.N; l++) {
-        struct cache *c = &t->lm.blocks[l].hidden;
+    for (int l = 0; (c = memory_of(t, l)); l++) {
         char name[32];
         snprintf(name, sizeof(name), "memory.%d", l);
         const struct tensor *m = safetensors_find(s, name);
-        if (!m || m->rank != 3 || m->shape[0] != t->B || m->shape[1] > t->M || m->shape[2] != c->n)
+        if (!m || m->rank != 3 || m->shape[0] != t->B || m->shape[1] > c->keep ||
+            m->shape[2] != c->n)
             return fail(e, E_USAGE, "%s: \"%s\" was made with another --batch, --mem or --d-model",
                         s->path, name);
         const int rows = m->shape[1];
@@ -128,6 +145,8 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
                    (const float *)m->data + (size_t)b * (size_t)rows * (size_t)c->n,
                    sizeof(float) * (size_t)rows * (size_t)c->n);
         cache_commit(c, rows);
+        if (seen)
+            c->seen = strtoll(seen, NULL, 10);
     }
     return OK;
 }
@@ -193,8 +212,10 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     if (st != OK)
         return st;
     st = checkpoint_config(&s, "", &c, e);
-    if (st == OK && (c.variant != want->variant || c.gate != want->gate || c.norm != want->norm ||
-                     c.D != want->D || c.H != want->H || c.N != want->N || c.V != want->V))
+    if (st == OK &&
+        (c.variant != want->variant || c.gate != want->gate || c.wiring != want->wiring ||
+         c.ffn != want->ffn || strcmp(c.order, want->order) != 0 || c.D != want->D ||
+         c.H != want->H || c.kv_heads != want->kv_heads || c.N != want->N || c.V != want->V))
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);

@@ -11,43 +11,67 @@
 #include <string.h>
 
 /* A variant with one of its residual wirings; plain values, for Criterion. */
-struct wiring {
-    int variant, gate, norm; /* indexes; gate -1 = none */
+struct form {
+    int variant, gate, wiring; /* indexes; gate -1 = none */
 };
-enum { WIRINGS = 64 };
-
-/* Every variant: post and pre without gate, reorder with each gate. `recurrent_only` leaves out
- * those without memory. Returns how many. */
-static inline size_t all_wirings(struct wiring list[WIRINGS], bool recurrent_only)
-{
-    size_t n = 0;
-
-    for (int v = 0; variants[v]; v++) {
-        if (recurrent_only && !variants[v]->mem->recurrent)
-            continue;
-        for (int norm = NORM_POST; norm <= NORM_PRE; norm++)
-            list[n++] = (struct wiring){v, -1, norm};
-        for (int gate = 0; gates[gate]; gate++)
-            list[n++] = (struct wiring){v, gate, NORM_REORDER};
-    }
-    return n;
-}
+enum { WIRINGS = 256 };
 
 /* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
  */
-static inline struct config wired(const struct wiring *w, int turn)
+static inline struct config wired(const struct form *w, int turn)
 {
     struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
 
     c.gate = w->gate < 0 ? NULL : gates[w->gate];
-    c.norm = (enum norm_place)w->norm;
+    c.wiring = (enum wiring)w->wiring;
     c.attn_bias = turn & 1;
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
     c.tied = !(turn >> 2 & 1);
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;
     c.final_ln = turn >> 1 & 1;
+    c.max_seq = 64; /* rows of learned tables */
+    c.rope_pairs = turn & 1 ? ROPE_NEIGHBOURS : ROPE_HALVES;
+    c.rope_dim = turn & 2 ? 2 : 4;
+    c.t5_buckets = 4; /* distances 0, 1, 2..3, 4.. */
+    c.t5_max_distance = 6;
+    c.t5_per_layer = turn & 1;
     return c;
+}
+
+/* Variants that come to the same model: names, and what is only their default, aside. */
+static inline bool same_form(const struct form *a, const struct form *b)
+{
+    const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
+
+    return v->pos == w->pos && v->mem == w->mem && v->ffn == w->ffn && v->order == w->order &&
+           a->gate == b->gate && a->wiring == b->wiring;
+}
+
+/* Every variant in every form that makes sense: each wiring without a gate, reorder with each gate;
+ * what comes to the same model once, but each variant's own. `recurrent_only` leaves out those
+ * without memory. Returns how many. */
+static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
+{
+    size_t n = 0;
+
+    for (int v = 0; variants[v]; v++)
+        for (int wiring = 0; wiring < WIRING_COUNT; wiring++)
+            for (int gate = -1; gate < 0 || gates[gate]; gate++) {
+                const struct form form = {v, gate, wiring};
+                const struct config c = wired(&form, 0);
+                struct err e;
+                bool again = false;
+                for (size_t i = 0; i < n; i++)
+                    again = again || same_form(&list[i], &form);
+                if ((recurrent_only && !variants[v]->mem->recurrent) || config_check(&c, &e) != OK)
+                    continue;
+                if (again && (c.gate != variants[v]->gate || c.wiring != variants[v]->wiring))
+                    continue;
+                cr_assert_lt(n, WIRINGS);
+                list[n++] = form;
+            }
+    return n;
 }
 
 struct model {

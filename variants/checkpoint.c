@@ -55,38 +55,85 @@ static void complain(struct reader *r, const char *key)
                      r->s->path, key, word(r, key));
 }
 
-static enum norm_place read_norm(struct reader *r)
+static enum wiring read_wiring(struct reader *r)
 {
     const char *name = word(r, "norm");
 
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(norm_name[i], name) == 0)
-            return (enum norm_place)i;
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(wiring_name[i], name) == 0)
+            return (enum wiring)i;
     if (strcmp(name, "none") != 0) /* the bare operator has neither norm nor residual */
         complain(r, "norm");
-    return NORM_POST;
+    return WIRING_POST;
 }
 
-/* Positions added to the stream come from `pos`, relative ones from the variant. */
+static void read_order(struct reader *r, char order[ORDER_MOST])
+{
+    const char *const text = word(r, "order");
+
+    *order = '\0';
+    if (strlen(text) >= ORDER_MOST)
+        complain(r, "order");
+    else if (strcmp(text, "none") != 0)
+        strcpy(order, text);
+}
+
+/* Positions added to the stream come from `pos`, those of attention from `scheme`; files older than
+ * that key leave the latter to the variant. */
 static const struct pos *read_pos(struct reader *r, const struct variant *v)
 {
-    const char *name = word(r, "pos");
-    const struct pos *absolute = pos_find(name);
+    const struct pos *absolute = pos_find(word(r, "pos"));
+    const struct pos *relative = pos_find(word(r, "scheme"));
 
     if (!absolute)
         complain(r, "pos");
-    return v->mem->recurrent ? v->pos : absolute;
+    if (!relative)
+        complain(r, "scheme");
+    if (r->st != OK)
+        return NULL;
+    if (!safetensors_meta(r->s, "scheme"))
+        return v->mem->recurrent ? v->pos : absolute;
+    if (relative != pos_find("none") && absolute != pos_find("none"))
+        r->st = fail(r->e, E_IO, "%s: pos \"%s\" and scheme \"%s\"  -> one of them is none",
+                     r->s->path, absolute->name, relative->name);
+    return relative == pos_find("none") ? absolute : relative;
 }
 
-static bool has_tensor(const struct safetensors *s, const char *prefix, const char *name)
+/* What the format can say and this program cannot do. */
+static void refuse_unknown(struct reader *r)
 {
+    static const struct {
+        const char *key, *off;
+    } known[] = {
+        {"mixer", "none"},    {"synth", "none"},  {"masks", "none"},   {"realformer", "none"},
+        {"compress", "none"}, {"act", "none"},    {"ut", "0"},         {"span_ramp", "0"},
+        {"persistent", "0"},  {"dextra", "none"}, {"rnn_layers", "0"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(known) && r->st == OK; i++) {
+        const char *value = safetensors_meta(r->s, known[i].key);
+        if (value && strcmp(value, known[i].off) != 0 && strcmp(value, "none") != 0)
+            r->st = fail(r->e, E_IO, "%s: %s \"%s\" is not built in  -> only \"%s\"", r->s->path,
+                         known[i].key, value, known[i].off);
+    }
+}
+
+/* Does the bare operator, the first layer, or the first attention of an order of sub-layers have
+ * it? */
+static bool has_tensor(const struct reader *r, const struct config *c, const char *prefix,
+                       const char *name)
+{
+    const int first = (int)strcspn(c->order, "s");
     char full[TENSOR_NAME];
 
     snprintf(full, sizeof(full), "%s%s", prefix, name);
-    if (safetensors_find(s, full))
+    if (safetensors_find(r->s, full))
+        return true;
+    snprintf(full, sizeof(full), "%ssub.%d.%s", prefix, first, name);
+    if (safetensors_find(r->s, full))
         return true;
     snprintf(full, sizeof(full), "%slayers.0.%s", prefix, name);
-    return safetensors_find(s, full) != NULL;
+    return safetensors_find(r->s, full) != NULL;
 }
 
 /* The longest of "6,6,8". */
@@ -107,27 +154,82 @@ static int longest(struct reader *r, const char *key)
     return most;
 }
 
+static void read_rope(struct reader *r, struct config *c)
+{
+    const char *pairs = word(r, "rope_pairs");
+    const int dim = whole(r, "rope_dim", 0, 0, WIDE);
+
+    if (dim > 0)
+        c->rope_dim = dim;
+    c->rope_base = real(r, "rope_base", c->rope_base);
+    c->rope_pairs = strcmp(pairs, "half") == 0 ? ROPE_HALVES : ROPE_NEIGHBOURS;
+    if (c->rope_pairs == ROPE_NEIGHBOURS && strcmp(pairs, "interleaved") != 0 &&
+        strcmp(pairs, "none") != 0)
+        complain(r, "rope_pairs");
+}
+
+static void read_positions(struct reader *r, struct config *c)
+{
+    read_rope(r, c);
+    c->max_pos = whole(r, "max_pos", 0, 0, WIDE);
+    c->t5_buckets = whole(r, "t5_buckets", c->t5_buckets, 0, WIDE);
+    c->t5_max_distance = whole(r, "t5_max_distance", c->t5_max_distance, 0, WIDE);
+    c->t5_per_layer = !flag(r, "share_attn_bias");
+}
+
 static void read_attention(struct reader *r, struct config *c, const char *prefix)
 {
     c->scale = (float)real(r, "scale", (double)c->scale);
     c->causal = whole(r, "causal", 1, 0, 1) != 0;
     c->window = whole(r, "window", 0, 0, INT_MAX);
+    c->kv_heads = whole(r, "kv_heads", c->H, 0, WIDE);
+    if (c->kv_heads == 0)
+        c->kv_heads = c->H;
     c->attn_bias = flag(r, "attn_bias");
     c->clip = whole(r, "clip", 0, 0, WIDE);
     c->rel_rows = whole(r, "rel_rows", c->clip + 1, 0, 2 * WIDE + 1);
     if (c->rel_rows == 0) /* what variants without tables say */
         c->rel_rows = c->clip + 1;
     c->rel_per_head = flag(r, "rel_per_head");
-    c->rel_k = has_tensor(r->s, prefix, "attn.rel_k");
-    c->rel_v = has_tensor(r->s, prefix, "attn.rel_v");
+    c->rel_k = has_tensor(r, c, prefix, "attn.rel_k");
+    c->rel_v = has_tensor(r, c, prefix, "attn.rel_v");
     c->clamp_len = max_int(0, whole(r, "clamp_len", 0, INT_MIN, INT_MAX - 1));
     c->same_length = flag(r, "same_length");
-    c->uv_per_layer = has_tensor(r->s, prefix, "attn.bias_u");
+    c->uv_per_layer = has_tensor(r, c, prefix, "attn.bias_u");
     c->sinusoid =
         strcmp(word(r, "sinusoid"), "interleaved") == 0 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
     if (c->sinusoid == SINUSOID_CONCAT && strcmp(word(r, "sinusoid"), "concat") != 0 &&
         strcmp(word(r, "sinusoid"), "none") != 0)
         complain(r, "sinusoid");
+}
+
+static enum norm_kind read_norm_kind(struct reader *r)
+{
+    const char *name = word(r, "norm_kind");
+
+    for (int i = 0; i < NORM_KIND_COUNT; i++)
+        if (strcmp(norm_kind_name[i], name) == 0)
+            return (enum norm_kind)i;
+    if (strcmp(name, "none") != 0)
+        complain(r, "norm_kind");
+    return NORM_LAYER;
+}
+
+static void read_ffn(struct reader *r, struct config *c, const char *prefix)
+{
+    const char *name = word(r, "ffn");
+
+    c->norm_kind = read_norm_kind(r);
+    if (ffn_find(name))
+        c->ffn = ffn_find(name);
+    else if (strcmp(name, "none") != 0)
+        complain(r, "ffn");
+    c->ffn_bias = whole(r, "ff_bias", 1, 0, 1) != 0;
+    c->ffn_beta = has_tensor(r, c, prefix, "ff.beta");
+    c->experts = whole(r, "experts", c->experts, 0, DEEP);
+    c->moe_k = whole(r, "moe_k", c->moe_k, 0, DEEP);
+    c->capacity = whole(r, "capacity", 0, 0, WIDE);
+    c->aux_coef = (float)real(r, "aux_coef", (double)c->aux_coef);
 }
 
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
@@ -143,7 +245,8 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     const int dh = whole(&r, "d_head", D / max_int(1, H), 1, WIDE);
     *c = config_default(v, D, H, dh, whole(&r, "d_inner", 4 * D, 0, WIDE),
                         whole(&r, "n_layer", 1, 1, DEEP), whole(&r, "vocab", 0, 0, WIDE));
-    c->norm = read_norm(&r);
+    c->wiring = read_wiring(&r);
+    read_order(&r, c->order);
     c->pos = read_pos(&r, v);
     c->gate = gate_find(word(&r, "gate"));
     if (!c->gate && strcmp(word(&r, "gate"), "none") != 0)
@@ -151,6 +254,9 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     c->mem_len = whole(&r, "mem", 0, 0, WIDE);
     c->max_seq = longest(&r, "seq");
     read_attention(&r, c, prefix);
+    read_ffn(&r, c, prefix);
+    read_positions(&r, c);
+    refuse_unknown(&r);
     c->tied = whole(&r, "tied", 1, 0, 1) != 0;
     c->out_bias = flag(&r, "out_bias");
     c->final_ln = flag(&r, "final_ln");

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 40, TEXT = 256 };
+enum { MAX_PAIRS = 64, TEXT = ORDER_MOST };
 
 struct meta {
     char text[2 * MAX_PAIRS][TEXT];
@@ -37,20 +37,23 @@ static void put(struct meta *m, const char *key, const char *fmt, ...)
 
 static void put_model(struct meta *m, const struct config *c)
 {
-    const bool relative = c->variant->mem->recurrent;
+    const bool added = c->pos->embed || c->pos->enter; /* to the stream */
 
     put(m, "format", "bench-checkpoint/1");
     put(m, "kind", "checkpoint");
     put(m, "variant", "%s", c->variant->name);
     put(m, "gate", "%s", c->gate ? c->gate->name : "none");
-    put(m, "norm", "%s", norm_name[c->norm]);
+    put(m, "norm", "%s", wiring_name[c->wiring]);
+    if (*c->order)
+        put(m, "order", "%s", c->order);
     put(m, "n_head", "%d", c->H);
     put(m, "d_model", "%d", c->D);
     put(m, "d_head", "%d", c->dh);
     put(m, "d_inner", "%d", c->F);
     put(m, "n_layer", "%d", c->N);
     put(m, "vocab", "%d", c->V);
-    put(m, "pos", "%s", relative ? "none" : c->pos->name);
+    put(m, "pos", "%s", added ? c->pos->name : "none");
+    put(m, "scheme", "%s", added ? "none" : c->pos->name);
     put(m, "tied", "%d", c->tied);
     put(m, "out_bias", "%d", c->out_bias);
     put(m, "final_ln", "%d", c->final_ln);
@@ -58,11 +61,25 @@ static void put_model(struct meta *m, const struct config *c)
     put(m, "ln_eps", "%.9g", (double)c->ln_eps);
 }
 
+static void put_ffn(struct meta *m, const struct config *c)
+{
+    put(m, "norm_kind", "%s", norm_kind_name[c->norm_kind]);
+    put(m, "ffn", "%s", c->ffn->name);
+    put(m, "ff_bias", "%d", c->ffn_bias);
+    if (!c->ffn->aux)
+        return;
+    put(m, "experts", "%d", c->experts);
+    put(m, "moe_k", "%d", c->moe_k);
+    put(m, "capacity", "%d", c->capacity);
+    put(m, "aux_coef", "%.9g", (double)c->aux_coef);
+}
+
 static void put_attention(struct meta *m, const struct config *c)
 {
     put(m, "scale", "%.9g", (double)c->scale);
     put(m, "causal", "%d", c->causal);
     put(m, "window", "%d", c->window);
+    put(m, "kv_heads", "%d", c->kv_heads);
     put(m, "attn_bias", "%d", c->attn_bias);
     put(m, "clip", "%d", c->clip);
     put(m, "rel_rows", "%d", c->rel_rows);
@@ -71,6 +88,17 @@ static void put_attention(struct meta *m, const struct config *c)
     put(m, "same_length", "%d", c->same_length);
     put(m, "uv", "%s", c->uv_per_layer ? "layer" : "shared");
     put(m, "sinusoid", "%s", c->sinusoid == SINUSOID_INTERLEAVED ? "interleaved" : "concat");
+}
+
+static void put_positions(struct meta *m, const struct config *c)
+{
+    put(m, "max_pos", "%d", c->max_pos);
+    put(m, "rope_dim", "%d", c->rope_dim);
+    put(m, "rope_base", "%.17g", c->rope_base);
+    put(m, "rope_pairs", "%s", c->rope_pairs == ROPE_HALVES ? "half" : "interleaved");
+    put(m, "t5_buckets", "%d", c->t5_buckets);
+    put(m, "t5_max_distance", "%d", c->t5_max_distance);
+    put(m, "share_attn_bias", "%d", !c->t5_per_layer);
 }
 
 static void put_provenance(struct meta *m, const struct provenance *from)
@@ -104,7 +132,9 @@ enum status checkpoint_save(const char *path, const struct config *c, const stru
 
     CHECK(m && t);
     put_model(m, c);
+    put_ffn(m, c);
     put_attention(m, c);
+    put_positions(m, c);
     put_provenance(m, from);
     for (int i = 0; i < p->n; i++)
         t[i] = checkpoint_tensor(&p->v[i], "", p->v[i].data);

@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * A language model of any variant: embedding, N blocks, output, loss, and the recurrence that
+ * A language model of any variant: embedding, sub-layers, output, loss, and the recurrence that
  * carries memory from segment to segment. */
 #ifndef LM_H
 #define LM_H
 
-#include "block.h"
+#include "sub_list.h"
 
 struct lm {
     struct config c;
     struct params params;
     int at_embed, at_model, at_final_ln, at_out, at_out_bias; /* -1 = none */
-    struct block *blocks;                                     /* [N] */
-    int *at_block;                                            /* [N] */
-    struct work work;
+    struct subs subs;
     enum mem_kind kind;
     struct extent max;
     float *h;      /* [B,L,D] the stream */
     float *logits; /* [B*L,V] of the last forward */
     int n_scored;  /* positions per sequence that have them */
     /* Training only, else NULL. */
-    struct work *kept; /* [N] what each layer's forward leaves for its backward */
-    struct work_grad d_work;
     float *final_in; /* [B,L,D] input of the final norm */
     float *d_h;      /* [B,L,D] gradient of the stream */
     /* The caller's, for every forward whose backward follows; p = 0 (as bound) is off. With it,

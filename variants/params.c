@@ -46,6 +46,21 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
     return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
 }
 
+void params_bound(struct params *p, int i, float least, float most)
+{
+    p->v[i].bounded = true;
+    p->v[i].least = least;
+    p->v[i].most = most;
+}
+
+void param_keep_bounds(struct param *p)
+{
+    for (size_t i = 0; p->bounded && i < p->n; i++)
+        p->data[i] = p->data[i] < p->least  ? p->least
+                     : p->data[i] > p->most ? p->most
+                                            : p->data[i]; /* NaN stays */
+}
+
 const struct param *params_find(const struct params *p, const char *name)
 {
     for (int i = 0; i < p->n; i++)
@@ -175,7 +190,12 @@ static void fill(struct param *p, uint64_t seed)
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = p->init_arg;
         break;
+    case INIT_UNIFORM:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
+        break;
     }
+    param_keep_bounds(p);
 }
 
 void params_init(struct params *p, uint64_t seed)

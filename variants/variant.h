@@ -12,7 +12,7 @@
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-enum init { INIT_LINEAR, INIT_EMBED, INIT_TABLE, INIT_ONE, INIT_ZERO, INIT_CONST };
+enum init { INIT_LINEAR, INIT_EMBED, INIT_TABLE, INIT_ONE, INIT_ZERO, INIT_CONST, INIT_UNIFORM };
 
 /* One named tensor of a model; the name is that of checkpoints. */
 struct param {
@@ -20,7 +20,9 @@ struct param {
     int rank, shape[3];
     size_t n; /* elements */
     enum init init;
-    float init_arg; /* INIT_CONST: the value */
+    float init_arg; /* INIT_CONST: the value; INIT_UNIFORM: from 0 to it */
+    bool bounded;   /* the optimiser keeps each element in [least, most] */
+    float least, most;
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
@@ -38,6 +40,9 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
 int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
+/* Keep each element of parameter i in [least, most], initially and when it is trained. */
+void params_bound(struct params *p, int i, float least, float most);
+void param_keep_bounds(struct param *p);
 const struct param *params_find(const struct params *p, const char *name);
 /* Matrices [out_i,in] that multiply the same operand: data, grad and packed of the following ones
  * lie directly behind the first's, which stands for one matrix of sum out_i rows. They stay tensors
@@ -65,26 +70,50 @@ void params_free(struct params *p);
 
 struct config;
 
+/* Rows of heads that a scheme rotates: queries or keys behind their projection, or gradients on
+ * their way back to it. */
+struct rotation {
+    float *x;         /* [B,rows,heads,dh] */
+    ptrdiff_t stride; /* floats between sequences */
+    int B, rows, heads;
+    int64_t position; /* of row 0 in the stream */
+    bool back;        /* by the negative angle */
+};
+
 /* A position scheme. Parameters come in two groups: once per model, once per layer; hooks receive
  * pointers to the first of each (in the order added). Unused hooks are NULL. */
 struct pos {
     const char *name;
+    bool past_only; /* it has no meaning for keys of the future */
+    bool sinusoids; /* its codes are sinusoids of width D, which come in pairs */
+    /* E_USAGE where its own fields of the config make no sense. */
+    enum status (*check)(const struct config *c, struct err *e);
+    /* Longest window that it has positions for; NULL = any. */
+    int (*positions)(const struct config *c);
     void (*model_params)(const struct config *c, struct params *p);
     void (*layer_params)(const struct config *c, const char *prefix, struct params *p);
     /* Constant codes, computed once per model for up to K positions and shared by its layers. */
     size_t (*n_codes)(const struct config *c, int K); /* floats */
     void (*codes)(const struct config *c, int K, float *codes);
     /* What is added to the embedding h [B,L,D]; positions count from the window's start. */
-    void (*embed)(const struct config *c, const float *codes, float *h, int B, int L);
+    void (*embed)(const struct config *c, const struct param *model, const float *codes, float *h,
+                  int B, int L);
+    /* Its backward: add to the weights' gradients, given that of h. */
+    void (*embed_grad)(const struct config *c, const struct param *model, const float *d_h, int B,
+                       int L);
     /* What is added to a layer's input x [B,L,D] (and stays in the stream). */
     void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
+    /* Rotate projected queries and keys in place, before anything remembers or reads them; codes
+     * are those of `codes` for at least t->rows positions. */
+    void (*rotate)(const struct engine *g, const struct config *c, const float *codes,
+                   const struct rotation *t);
     /* Compile the scheme to data, in two steps. reserve: take the tables for up to K keys from the
      * arena (PART_REL_POS) and point the terms of `a` at them or at the weights. lower: fill the
      * tables from the weights, when they have their values and again when they change. */
     void (*reserve)(const struct config *c, const struct param *model, const struct param *layer,
                     int K, struct arena *arena, struct attn *a);
-    void (*lower)(const struct engine *g, const struct config *c, const struct param *layer,
-                  const float *codes, struct attn *a);
+    void (*lower)(const struct engine *g, const struct config *c, const struct param *model,
+                  const struct param *layer, const float *codes, struct attn *a);
     /* FLOP of lowering when it happens inside a timed region (W_r R). */
     double (*lower_flop)(const struct config *c, int K);
     /* Backward of enter: add to the weights' gradients, given that of the entered x. */
@@ -97,8 +126,9 @@ struct pos {
     size_t (*n_tables_grad)(const struct config *c, int K);
     void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
                        const struct attn *a, float *tables, struct attn_grad *d);
-    void (*lower_grad)(const struct engine *g, const struct config *c, const struct param *layer,
-                       const float *codes, const struct attn *a, const struct attn_grad *d);
+    void (*lower_grad)(const struct engine *g, const struct config *c, const struct param *model,
+                       const struct param *layer, const float *codes, const struct attn *a,
+                       const struct attn_grad *d);
 };
 
 /* A gate g(x, y); y is the sub-module's output after ReLU. */
@@ -120,22 +150,32 @@ struct gate {
                      int rows, float *work, float *more);
 };
 
+/* A feed-forward network. The prefix of its parameters ends in "ff." (or "ff0."), so that a layer
+ * may have two. `work` is the caller's, of as many floats as the hook of that name says for `rows`
+ * rows; forward leaves in it what `aux` and, where `keep` is set, backward read. */
 struct dropout;
 struct ffn {
     const char *name;
+    enum act_kind act; /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
+    size_t (*work)(const struct config *c, int rows, bool keep);
+    size_t (*work_grad)(const struct config *c, int rows); /* further ones of backward */
     /* y [rows,D] = FFN(x [rows,D]), which goes on to `leave`: its kind, y and add are the caller's,
-     * the rest is set here. Where leave.y is not y, y is work space; so is hidden [rows,F].
+     * the rest is set here. Where leave.y is not y, y is work space.
      * Hidden units are dropped by `drop`, whose p may be 0. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
-                    const float *x, int rows, float *hidden, struct act leave,
+                    const float *x, int rows, float *work, bool keep, struct act leave,
                     const struct dropout *drop);
-    /* d_x [rows,D] from d_y; x and hidden as forward had and left them, d_hidden [rows,F] is work
-     * space. Adds to the weights' gradients, the last bias included. */
+    /* d_x [rows,D] from d_y; x and work as forward had and left them (kept), `more` is the further
+     * work space. Adds to the weights' gradients, the last bias included, and to all of them those
+     * of aux_coef times the auxiliary loss. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
-                     float *d_x, const float *d_y, const float *x, int rows, const float *hidden,
-                     float *d_hidden, const struct dropout *drop);
+                     float *d_x, const float *d_y, const float *x, int rows, const float *work,
+                     float *more, const struct dropout *drop);
+    /* The auxiliary loss of the forward call that left `work`, to be added to the loss with the
+     * factor aux_coef; NULL = none. */
+    double (*aux)(const struct config *c, int rows, const float *work);
 };
 
 /* How tokens of past reach a layer. */
@@ -144,9 +184,25 @@ struct mem {
     bool recurrent; /* caches states of earlier segments; otherwise the window is recomputed */
 };
 
-enum norm_place { NORM_POST, NORM_PRE, NORM_REORDER, NORM_COUNT };
-extern const char *const norm_name[NORM_COUNT]; /* "post" "pre" "reorder" */
+/* How a sub-layer's f joins the stream: equations in sub.c. The wiring decides what a layer is:
+ * attention and feed-forward, for Macaron attention between two halves of a feed-forward. */
+enum wiring {
+    WIRING_POST,
+    WIRING_PRE,
+    WIRING_REORDER,
+    WIRING_REZERO,
+    WIRING_MACARON_PRE,
+    WIRING_MACARON_POST,
+    WIRING_COUNT
+};
+extern const char *const wiring_name[WIRING_COUNT]; /* "post" "pre" "reorder" "rezero" ... */
+bool wiring_norms_first(enum wiring w);             /* f is given normalised rows */
+bool wiring_norms_after(enum wiring w);             /* the sum is normalised */
+
+enum { ORDER_MOST = 256 };
+extern const char *const norm_kind_name[NORM_KIND_COUNT]; /* "layer" "rms" "scale" "unbiased" */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
+enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* ---- variants ----------------------------------------------------------------------------- */
 
@@ -161,15 +217,22 @@ struct variant {
     const struct mem *mem;
     const struct gate *gate; /* default; NULL = plain residual without ReLU */
     const struct ffn *ffn;
-    enum norm_place norm; /* default */
-    unsigned axes;        /* enum axis */
+    enum wiring wiring;       /* default */
+    enum norm_kind norm_kind; /* default */
+    /* The order of a model's sub-layers, one letter each (sub_list.h), where it is not layer after
+     * layer; NULL = it is. */
+    void (*order)(char order[ORDER_MOST], int N);
+    int kv_heads;  /* most heads of keys and values by default; 0 = all */
+    unsigned axes; /* enum axis */
 };
 
 extern const struct variant *const variants[];        /* the explicit list, NULL-terminated */
 extern const struct gate *const gates[];              /* NULL-terminated */
+extern const struct ffn *const ffns[];                /* NULL-terminated */
 extern const struct pos *const positions[];           /* NULL-terminated */
 const struct variant *variant_find(const char *name); /* by name or alias; NULL */
 const struct gate *gate_find(const char *name);
+const struct ffn *ffn_find(const char *name);
 const struct pos *pos_find(const char *name);
 
 /* One model of a variant. The shape alphabet has one meaning in the whole tree:
@@ -180,10 +243,14 @@ struct config {
     const struct pos *pos;
     const struct gate *gate; /* NULL = none */
     const struct ffn *ffn;
-    enum norm_place norm;
+    enum wiring wiring;
+    char order[ORDER_MOST]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
+    enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
-    int mem_len; /* positions of past that a layer keeps */
-    int max_seq; /* longest segment: rows of learned positions */
+    int kv_heads; /* heads of k and v; divides H */
+    int mem_len;  /* positions of past that a layer keeps */
+    int max_seq;  /* longest segment */
+    int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
     bool causal, attn_bias;
@@ -195,14 +262,29 @@ struct config {
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
     bool uv_per_layer;
+    int rope_dim; /* coordinates of a head that are rotated */
+    double rope_base;
+    enum rope_pairs rope_pairs;
+    int t5_buckets, t5_max_distance;
+    bool t5_per_layer; /* else the layers share one table */
+    /* feed-forward */
+    bool ffn_bias;
+    bool ffn_beta;                /* swish has a trained beta; else it is 1 */
+    int experts, moe_k, capacity; /* moe: experts, those of a row, rows of one (0 = any number) */
+    float aux_coef;               /* moe: what its auxiliary loss counts */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
 };
 
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
- * sqrt(D), ln_eps 1e-5, clip 16, uv shared. */
+ * sqrt(D), ln_eps 1e-5, clip 16, uv shared, all pairs of coordinates rotated, 32 shared buckets up
+ * to distance 128. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
+
+/* Heads of keys and values that it has by default: the most that H divides into, up to its own
+ * number. */
+int variant_kv_heads(const struct variant *v, int H);
 
 /* OK, or E_USAGE saying which choice makes no sense ("--clip 0..": ..., odd D with sinusoids). */
 enum status config_check(const struct config *c, struct err *e);

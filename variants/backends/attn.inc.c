@@ -27,6 +27,7 @@ struct item {
     const struct fused *f;
     struct work *w;
     int b, h, i0, n;
+    int window;                    /* of the head */
     const float *k, *rel_k, *bias; /* this head's, packed; NULL = none */
     struct values v, rel_v;
     struct queries qu, qw; /* q + u and q + w: the operand itself, or w->qu, w->qw */
@@ -138,7 +139,7 @@ static void group_scores(const struct item *t, int g, int j, int n, vf hidden, i
            start_row);
     for (int m = 0; m < ROWS; m++) {
         const int own = a->M + t->i0 + g + m; /* the query's own key */
-        const int lo = a->window ? clamp_int(own - a->window + 1 - j, 0, vectors * VL) : 0;
+        const int lo = t->window ? clamp_int(own - t->window + 1 - j, 0, vectors * VL) : 0;
         const int hi = a->causal ? min_int(own + 1 - j, n) : n;
         if (lo > 0 || hi < vectors * VL)
             fill_outside(s[m] + VL, lo, hi, vectors, hidden);
@@ -176,9 +177,11 @@ static void step(const struct item *t, int g, bool fresh, int j, int n)
 }
 
 /* Keys that any of the queries [i, i+n) sees: [*lo, *hi). */
-static void visible(const struct attn *a, int i, int n, int *lo, int *hi)
+static void visible(const struct item *t, int i, int n, int *lo, int *hi)
 {
-    *lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
+    const struct attn *a = t->f->a;
+
+    *lo = t->window ? max_int(0, a->M + i - t->window + 1) : 0;
     *hi = a->causal ? min_int(a->M + a->L, a->M + i + n) : a->M + a->L;
 }
 
@@ -213,16 +216,15 @@ static void finish(const struct item *t, int g)
 static void run_item(const struct item *t)
 {
     struct work *w = t->w;
-    const struct attn *a = t->f->a;
     int lo, hi;
 
     for (int m = 0; m < ROWS; m++)
         vst(w->s[m], v0()); /* in front of the scores, read by table row */
-    visible(a, t->i0, t->n, &lo, &hi);
+    visible(t, t->i0, t->n, &lo, &hi);
     for (int j = lo / VL * VL; j < hi; j += KEYS)
         for (int g = 0; g < t->n; g += ROWS) {
             int from, to;
-            visible(a, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
+            visible(t, t->i0 + g, min_int(ROWS, t->n - g), &from, &to);
             const int first = max_int(j, from / VL * VL), last = min_int(j + KEYS, to);
             if (first >= last)
                 continue;
@@ -261,6 +263,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
         .h = h,
         .i0 = i0,
         .n = n,
+        .window = attn_window(a, h),
         .qu = copy_u ? qu : there,
         .qw = same ? (copy_u ? qu : there) : (copy_w ? qw : there),
         .k = f->k + ((ptrdiff_t)b * a->Hkv + kv) * f->k_head,
@@ -292,7 +295,7 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
         *why_not = "heads wider than 256";
         return false;
     }
-    return true;
+    return attn_knows(a, TERMS_PLAIN, why_not);
 }
 
 static struct attn_need fused_need(const struct attn *a, int threads)

@@ -121,6 +121,7 @@ static void add_few_relative(float *o, const float *p, int n, const float *rel_v
 static void few_step(const struct attn *a, struct few_row *w, int b, int h, int i, int j, int n)
 {
     const int kv = h / (a->H / a->Hkv), n_rel = a->R + a->Rf, own = a->M + i;
+    const int window = attn_window(a, h);
     const int r = j + a->R - 1 - own, vectors = (n + VL - 1) / VL; /* table row of key j */
     const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + kv * a->dh;
     const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + kv * a->dh;
@@ -143,7 +144,7 @@ static void few_step(const struct attn *a, struct few_row *w, int b, int h, int 
     }
     for (int x = 0; a->bias && x < n; x++)
         s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(r + x, 0, n_rel - 1)];
-    fill_outside(s, a->window ? clamp_int(own - a->window + 1 - j, 0, n) : 0,
+    fill_outside(s, window ? clamp_int(own - window + 1 - j, 0, n) : 0,
                  a->causal ? min_int(own + 1 - j, n) : n, vectors, v1(-INFINITY));
 
     vf block_top = vld(s), sum = v0();
@@ -205,8 +206,11 @@ static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0,
     for (int t = 0; t < n; t++)
         few_start(a, &rows[t], b, h0 + t / L, t % L);
     for (int j = lo; j < hi; j += FEW_KEYS)
-        for (int t = 0; t < n; t++)
-            few_step(a, &rows[t], b, h0 + t / L, t % L, j, min_int(FEW_KEYS, hi - j));
+        for (int t = 0; t < n; t++) {
+            const int window = attn_window(a, h0 + t / L), first = a->M + t % L - window + 1;
+            if (!window || j + FEW_KEYS > first) /* else this head's window begins later */
+                few_step(a, &rows[t], b, h0 + t / L, t % L, j, min_int(FEW_KEYS, hi - j));
+        }
 }
 
 /* Make w the row that has seen the keys of both. */
@@ -235,7 +239,7 @@ struct few_items {
 static struct few_items few_items_of(const struct attn *a, int threads)
 {
     const int shares = clamp_int((threads + a->B - 1) / a->B, 1, a->H);
-    const int lo = a->window ? max_int(0, a->M - a->window + 1) : 0, hi = a->M + a->L;
+    const int lo = attn_hull(a, 0, a->H, 0, a->L).from, hi = a->M + a->L;
     const int blocks = (hi - lo + FEW_KEYS - 1) / FEW_KEYS;
     const int parts = clamp_int(threads / (a->B * shares), 1, max_int(1, blocks));
 

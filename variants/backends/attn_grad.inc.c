@@ -140,7 +140,7 @@ static void grad_group(const struct item *x, const struct item *y, struct grad_w
     const int vectors = (n + VL - 1) / VL;
     int from, to, seen[TILES];
 
-    visible(x->f->a, x->i0 + at, min_int(ROWS, x->n - at), &from, &to);
+    visible(x, x->i0 + at, min_int(ROWS, x->n - at), &from, &to);
     from = max_int(j, from / VL * VL);
     to = min_int(j + n, to);
     for (int i = at; i < at + ROWS; i++) {
@@ -200,7 +200,7 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
 
     for (int g = 0; g < x.n; g += ROWS)
         load_group(&x, &y, w, g);
-    visible(c->a, i0, x.n, &lo, &hi);
+    visible(&x, i0, x.n, &lo, &hi);
     for (int j = lo / VL * VL; j < hi; j += KEYS) {
         const int n = min_int(KEYS, hi - j);
         for (int g = 0; g < x.n; g += ROWS)

@@ -54,7 +54,7 @@ static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, 
     for (int x = 0; x < n; x += TILE_ROWS) {
         const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries that meet it */
         const int from = a->causal ? clamp_int(own, 0, t->n) : 0;
-        const int to = a->window ? clamp_int(last + a->window, from, t->n) : t->n;
+        const int to = t->window ? clamp_int(last + t->window, from, t->n) : t->n;
         outer(dst + (ptrdiff_t)(j + x) * d, d / VL, s[from] + VL + x, LD, to - from,
               q + (ptrdiff_t)from * HEAD_LD);
     }

@@ -18,11 +18,13 @@ void gemm_pack_avx2(float *dst, const struct gemm *like);
 void softmax_avx2(const struct softmax *o);
 void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
+void glu_avx2(const struct glu *o);
 void gate_avx2(const struct gate_op *o);
 void nll_avx2(const struct nll_op *o);
 void softmax_grad_avx2(const struct softmax_grad *o);
 void norm_grad_avx2(const struct norm_grad *o);
 void act_grad_avx2(const struct act_grad *o);
+void glu_grad_avx2(const struct glu_grad *o);
 void gate_grad_avx2(const struct gate_grad *o);
 void nll_grad_avx2(const struct nll_grad *o);
 
@@ -36,11 +38,13 @@ void gemm_pack_avx512(float *dst, const struct gemm *like);
 void softmax_avx512(const struct softmax *o);
 void norm_avx512(const struct norm *o);
 void act_avx512(const struct act *o);
+void glu_avx512(const struct glu *o);
 void gate_avx512(const struct gate_op *o);
 void nll_avx512(const struct nll_op *o);
 void softmax_grad_avx512(const struct softmax_grad *o);
 void norm_grad_avx512(const struct norm_grad *o);
 void act_grad_avx512(const struct act_grad *o);
+void glu_grad_avx512(const struct glu_grad *o);
 void gate_grad_avx512(const struct gate_grad *o);
 void nll_grad_avx512(const struct nll_grad *o);
 
