@@ -140,7 +140,9 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 
     if (st != OK)
         return st;
-    st = plot_set_base(&d, g->opt->base, &g->e);
+    st = plot_filter(&d, &g->opt->filters, &g->e);
+    if (st == OK)
+        st = plot_set_base(&d, g->opt->base, &g->e);
     if (st == OK)
         st = folder_of(dir, g, run, runs);
     for (int i = 0; i < figure_count && st == OK; i++) {

@@ -6,9 +6,12 @@
 #include "commands.h"
 
 #include "env.h"
+#include "env_row.h"
 #include "fileio.h"
 #include "human.h"
 #include "peak.h"
+#include "plot.h"
+#include "screen.h"
 
 #include <csv.h>
 #include <inttypes.h>
@@ -255,6 +258,33 @@ static void print_table(const struct report *r)
     }
 }
 
+/* The largest team's peaks as a figure; without gnuplot a line says so: the table has them all. */
+static enum status draw_roofline(const struct report *r, struct err *e)
+{
+    enum { NARROWEST = 40, WIDEST = 120 };
+    struct env_row row = env_row_empty();
+    struct plot_data d = {0};
+    struct bytes drawn = {0};
+    struct plot p;
+    const int threads = r->teams[r->n_teams - 1].threads;
+
+    env_row_peaks(&row, &r->teams[r->n_teams - 1].peaks);
+    d.table[TABLE_ENV] = (struct rows){.row = &row, .n = 1};
+    enum status st = plot_make(&p, plot_figure("roofline"), &d, e);
+    if (st != OK)
+        return st;
+    st = plot_draw(&drawn, &p, PLOT_TERMINAL,
+                   clamp_int(screen_width(STDOUT_FILENO), NARROWEST, WIDEST), e);
+    if (st == OK)
+        printf("\n%d thread%s\n%s", threads, threads == 1 ? "" : "s",
+               drawn.data + strspn(drawn.data, "\f"));
+    else if (st == E_UNSUPPORTED)
+        fprintf(stderr, "note: no drawing: %s\n", e->msg);
+    free(drawn.data);
+    plot_free(&p);
+    return st == E_UNSUPPORTED ? OK : st;
+}
+
 /* ---- command ------------------------------------------------------------------------------ */
 
 static enum status run(struct report *r, struct err *e)
@@ -279,7 +309,9 @@ static enum status run(struct report *r, struct err *e)
         print_rows(r);
     else
         print_table(r);
-    return file_flush(stdout, "the standard output", e);
+    if (format == FORMAT_TABLE && r->opt->roofline)
+        st = draw_roofline(r, e);
+    return st != OK ? st : file_flush(stdout, "the standard output", e);
 }
 
 int cmd_topo(struct options *opt)

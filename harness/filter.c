@@ -21,37 +21,37 @@ enum text_key {
 #define NUMBER(field) offsetof(struct cell, field)
 
 /* The words first, in the order of enum text_key; a number is an int of the cell, -1 where it does
- * not apply. Names as on the command line and as in the tables. */
+ * not apply. Names on the command line, and the columns of the tables. */
 static const struct {
-    const char *name;
+    const char *name, *column;
     size_t at;
 } keys[] = {
-    {"variant", 0},
-    {"backend", 0},
-    {"workload", 0},
-    {"phase", 0},
-    {"mem_kind", 0},
-    {"gate", 0},
-    {"norm", 0},
-    {"seq", NUMBER(seq)},
-    {"mem", NUMBER(mem)},
-    {"batch", NUMBER(batch)},
-    {"layers", NUMBER(layers)},
-    {"d_model", NUMBER(d_model)},
-    {"heads", NUMBER(heads)},
-    {"d_head", NUMBER(d_head)},
-    {"kv_heads", NUMBER(kv_heads)},
-    {"d_inner", NUMBER(d_inner)},
-    {"clip", NUMBER(clip)},
-    {"clamp_len", NUMBER(clamp_len)},
-    {"same_length", NUMBER(same_length)},
-    {"threads", NUMBER(threads)},
-    {"seq_tokens", NUMBER(seq)},
-    {"mem_tokens", NUMBER(mem)},
-    {"batch_size", NUMBER(batch)},
+    {"variant", "variant", 0},
+    {"backend", "backend", 0},
+    {"workload", "workload", 0},
+    {"phase", "phase", 0},
+    {"mem_kind", "mem_kind", 0},
+    {"gate", "gate", 0},
+    {"norm", "norm", 0},
+    {"seq", "seq_tokens", NUMBER(seq)},
+    {"mem", "mem_tokens", NUMBER(mem)},
+    {"batch", "batch_size", NUMBER(batch)},
+    {"layers", "layers", NUMBER(layers)},
+    {"d_model", "d_model", NUMBER(d_model)},
+    {"heads", "heads", NUMBER(heads)},
+    {"d_head", "d_head", NUMBER(d_head)},
+    {"kv_heads", "kv_heads", NUMBER(kv_heads)},
+    {"d_inner", "d_inner", NUMBER(d_inner)},
+    {"clip", "clip", NUMBER(clip)},
+    {"clamp_len", "clamp_len", NUMBER(clamp_len)},
+    {"same_length", "same_length", NUMBER(same_length)},
+    {"threads", "threads", NUMBER(threads)},
+    {"seq_tokens", "seq_tokens", NUMBER(seq)},
+    {"mem_tokens", "mem_tokens", NUMBER(mem)},
+    {"batch_size", "batch_size", NUMBER(batch)},
 };
 
-enum { KEY_COUNT = ARRAY_LEN(keys), KEYS_SHOWN = KEY_COUNT - 3, WORD_KEYS = KEY_NORM + 1 };
+enum { KEYS = ARRAY_LEN(keys), KEYS_SHOWN = KEYS - 3, WORD_KEYS = KEY_NORM + 1 };
 
 /* The key named text[0..len); "mem-kind" is "mem_kind". -1 with an error where there is none. */
 static int find_key(const char *text, size_t len, struct err *e)
@@ -63,7 +63,7 @@ static int find_key(const char *text, size_t len, struct err *e)
     for (char *c = name; *c; c++)
         if (*c == '-')
             *c = '_';
-    for (int i = 0; i < KEY_COUNT; i++)
+    for (int i = 0; i < KEYS; i++)
         if (strcmp(keys[i].name, name) == 0)
             return i;
     for (int i = 0; i < KEYS_SHOWN; i++)
@@ -123,7 +123,7 @@ static const char *word_of(const struct cell *c, enum text_key key)
     case KEY_GATE:
         return c->gate ? c->gate->name : "";
     case KEY_NORM:
-        return wiring_name[c->wiring];
+        return norm_name[c->norm];
     }
     return "";
 }
@@ -154,6 +154,25 @@ bool filter_match(const struct filter *f, const struct cell *c)
     } else {
         const int n = *(const int *)((const char *)c + keys[f->key].at);
         match = n >= 0 && compare(f->op, n, f->number);
+    }
+    return match != f->negate;
+}
+
+bool filter_match_row(const struct filter *f, const struct table *t, const void *row)
+{
+    bool match;
+    int i = 0;
+
+    while (i < t->n && strcmp(t->columns[i].name, keys[f->key].column) != 0)
+        i++;
+    const char *const field = (const char *)row + (i < t->n ? t->columns[i].offset : 0);
+    if (i == t->n) {
+        match = false; /* a key that the table has no column for */
+    } else if (f->key < WORD_KEYS) {
+        match = strcmp(field, f->text) == 0;
+    } else {
+        const int64_t n = *(const int64_t *)field;
+        match = n != I64_EMPTY && compare(f->op, (int)n, f->number);
     }
     return match != f->negate;
 }

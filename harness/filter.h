@@ -6,6 +6,7 @@
 #define FILTER_H
 
 #include "plan.h"
+#include "record.h"
 
 enum filter_op { FILTER_IS, FILTER_LESS, FILTER_LESS_EQUAL, FILTER_MORE, FILTER_MORE_EQUAL };
 
@@ -22,5 +23,8 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e);
 
 /* A column that does not apply to the cell (clip of xl) matches nothing. */
 bool filter_match(const struct filter *f, const struct cell *c);
+
+/* The same for a row of latency, memory or perplexity. */
+bool filter_match_row(const struct filter *f, const struct table *t, const void *row);
 
 #endif

@@ -103,7 +103,7 @@ const struct option_spec option_specs[] = {
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
-     .doc = "only cells with key:value, !key:value, key<=N; all expressions must hold"},
+     .doc = "only cells (plot: only rows) with key:value, !key:value, key<=N; all must hold"},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl),
      .doc = "only this implementation of attention"},
     {"max-isa", 0, "ISA", "avx512", AXIS, WORD, .flags = IN_CASE, AT(max_isa),

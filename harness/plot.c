@@ -307,3 +307,12 @@ const struct figure figures[] = {
      .fill = plot_eval_speed},
 };
 const int figure_count = (int)ARRAY_LEN(figures);
+
+const struct figure *plot_figure(const char *name)
+{
+    const struct figure *f = figures;
+
+    while (strcmp(f->name, name) != 0)
+        f++;
+    return f;
+}

@@ -40,6 +40,10 @@ struct plot_data {
 enum status plot_read(struct plot_data *d, const char *dir, struct err *e);
 void plot_data_free(struct plot_data *d);
 
+struct names;
+/* Keep only the rows that match every expression (see filter.h). E_USAGE for what is none. */
+enum status plot_filter(struct plot_data *d, const struct names *expressions, struct err *e);
+
 /* Set d->base. E_USAGE for a name that neither the program nor the run has a backend of. */
 enum status plot_set_base(struct plot_data *d, const char *base, struct err *e);
 
@@ -74,9 +78,9 @@ struct figure {
 };
 extern const struct figure figures[];
 extern const int figure_count;
+const struct figure *plot_figure(const char *name); /* which must exist */
 
 /* E_USAGE for a name that no figure has. */
-struct names;
 enum status plot_check_names(const struct names *wanted, struct err *e);
 
 /* Fill and sort the points of a figure. p->n == 0 and p->why where there is nothing to show. */

@@ -75,9 +75,14 @@ enum status plot_roofline(struct plot *p, const struct plot_data *d, struct err 
         {"L3", KIND_BANDWIDTH, env->read_byte_per_s_l3},
         {"DRAM", KIND_BANDWIDTH, env->read_byte_per_s_dram},
     };
-    const bool any = p->n > 0;
+    if (st == OK && p->n == 0) { /* an empty panel */
+        int none;
+        st = plot_name(&none, &p->rows, "", 0, e);
+        if (st == OK)
+            st = plot_name(&none, &p->columns, "", 0, e);
+    }
     p->abreast = 2;
-    for (size_t i = 0; i < ARRAY_LEN(ceilings) && any && st == OK; i++)
+    for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++)
         st = add_ceiling(p, ceilings[i].name, ceilings[i].kind, ceilings[i].peak, (int)i, e);
     return st;
 }

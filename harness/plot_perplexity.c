@@ -30,7 +30,7 @@ static bool ppl_over_time(struct plot_point *out, const void *row, const struct 
 
     if (!(r->tokens_per_s > 0) || !scored(out, r))
         return false;
-    out->x = 1e3 / r->tokens_per_s;
+    out->x = 1e6 / r->tokens_per_s;
     snprintf(out->label, PLOT_TEXT, "%lld", (long long)r->mem_tokens);
     return true;
 }

@@ -6,7 +6,8 @@ if (!exists("title")) title = "Perplexity against memory length"
 load here."style.gp"
 x_title = "memory length (tokens)"
 y_title = "perplexity"
-log_y = 0
+log_y = 1
+set logscale y
 y_scale = 1
 load here."lines.gp"
 draw = draw \

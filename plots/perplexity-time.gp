@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Perplexity against time per token. x ms, y perplexity, label the memory length; kind 0 all points,
+# Perplexity against time per token. x us, y perplexity, label the memory length; kind 0 all points,
 # kind 1 again those that no other point beats in both. How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
 if (!exists("title")) title = "Perplexity against time per token"
 load here."style.gp"
-x_title = "time per token (ms)"
+x_title = "time per token (us)"
 y_title = "perplexity"
-log_y = 0
+log_y = 1
+set logscale y
 y_scale = 1
 load here."lines.gp"
 draw = "plot ".lines \

@@ -9,10 +9,11 @@ y_title = "GFLOP/s"
 log_y = 0
 set logscale xy
 do for [i = 1:n_series] { if (style[i] >= 1000) { listed[i] = 0 } }
-stats data using (column("kind") == 0 ? column("x") : NaN) name "met" nooutput
-stats data using (column("kind") == 0 ? column("y") : NaN) name "reached" nooutput
 stats data using (column("kind") == 1 ? column("y") : NaN) name "peak" nooutput
 stats data using (column("kind") == 2 ? column("y") : NaN) name "read" nooutput
+# The ceilings stand alone where nothing was measured below them: then these are 1 and the peak.
+stats data using (column("kind") == 0 ? column("x") : 1) name "met" nooutput
+stats data using (column("kind") == 0 ? column("y") : peak_max) name "reached" nooutput
 array ceiling[n_series]
 array label_x[n_series]
 do for [i = 1:n_series] { ceiling[i] = NaN }
@@ -38,7 +39,7 @@ prepare = 'slant = 180 / pi * atan2(inner_h / log(y_high / y_low), ' \
     .' font small }; ' \
     .'if (is_read(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i], ' \
     .'ceiling[i]) at at_y(i) / ceiling[i], at_y(i)' \
-    .' left offset 0.4, -0.6 rotate by slant tc rgb 0x555555 font small } }'
+    .' left offset dumb ? 4 : 0.4, dumb ? 0 : -0.6 rotate by slant tc rgb 0x555555 font small front } }'
 set samples 500
 draw = 'plot for [i = 1:n_series] roof(i, x) with lines lc rgb 0x777777 lw 1 dt roof_dash(i)' \
     .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y"' \

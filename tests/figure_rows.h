@@ -57,10 +57,7 @@ static inline struct plot must_plot(const char *dir, const char *name)
     struct err e;
 
     cr_assert_eq(plot_read(&d, dir, &e), OK, "%s", e.msg);
-    for (int i = 0; i < figure_count; i++)
-        if (strcmp(figures[i].name, name) == 0)
-            cr_assert_eq(plot_make(&p, &figures[i], &d, &e), OK, "%s", e.msg);
-    cr_assert(p.figure, "no figure %s", name);
+    cr_assert_eq(plot_make(&p, plot_figure(name), &d, &e), OK, "%s", e.msg);
     plot_data_free(&d);
     return p;
 }

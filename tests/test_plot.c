@@ -255,6 +255,20 @@ Test(plot, roofline_has_points_and_ceilings)
     plot_free(&p);
 }
 
+Test(plot, roofline_of_a_machine_alone)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "roofline");
+    cr_expect_eq(p.n, 2);
+    cr_expect_eq(p.rows.n * p.columns.n, 1);
+    for (int i = 0; i < p.n; i++)
+        cr_expect_neq(p.point[i].kind, 0);
+    plot_free(&p);
+}
+
 Test(plot, backends_are_relative_to_the_base)
 {
     struct rundir r;

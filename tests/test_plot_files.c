@@ -246,3 +246,20 @@ Test(plot_files, usage)
         ran_free(&r);
     }
 }
+
+Test(plot_files, topo_draws_what_it_measured)
+{
+    need_gnuplot();
+    struct ran r = run_bench(folder, "topo --roofline --threads 1 --format table");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "\n1 thread\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "FLOP / byte moved at least"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, " L1 "), "%s", r.out.data);
+    ran_free(&r);
+
+    r = run_shell(folder, "PATH=/nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
+                          "table");
+    expect_exit(&r, 0);
+    expect_said(&r, "note: no drawing: ");
+    ran_free(&r);
+}

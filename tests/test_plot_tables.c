@@ -26,9 +26,9 @@ Test(plot_tables, perplexity_marks_what_nothing_beats)
     put_env(&r, 1);
     struct plot p = must_plot(r.path, "perplexity-time");
     cr_expect_eq(p.n, 5);
-    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10)->label, "64");
-    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1)->y, 5);
-    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 4);
+    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10000)->label, "64");
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1000)->y, 5);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10000)->y, 4);
     plot_free(&p);
     p = must_plot(r.path, "perplexity-bytes");
     cr_expect_eq(p.n, 0, "no row of memory.csv is of this model");
@@ -117,4 +117,36 @@ Test(plot_tables, perplexity_finds_its_bytes)
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1000)->y, 5);
     cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1064)->y, 4);
     plot_free(&p);
+}
+
+/* Rows of two variants at three lengths: what a filter takes away is not drawn. */
+Test(plot_tables, filters_choose_rows)
+{
+    const char *wanted[] = {"!variant:xl", "seq>=64"}, *nonsense[] = {"seq"};
+    const struct names both = {.v = wanted, .n = 2}, bad = {.v = nonsense, .n = 1};
+    const enum table_id id = TABLE_PERPLEXITY;
+    struct plot_data d;
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i < 6; i++) {
+        const struct key_row k =
+            key_of(&r, i % 2 ? "xl" : "shaw", backends[0]->name, 32 << i / 2, 0);
+        struct perplexity_row row = perplexity_row_empty();
+        row_set_key(&tables[id], &row, &k);
+        cr_assert_eq(rundir_write(&r, id, &row, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);
+    cr_assert_eq(d.table[id].n, 6);
+    cr_expect_eq(plot_filter(&d, &bad, &e), E_USAGE);
+    cr_assert_eq(plot_filter(&d, &both, &e), OK, "%s", e.msg);
+    cr_assert_eq(d.table[id].n, 2);
+    const struct perplexity_row *const left = d.table[id].row;
+    for (int i = 0; i < 2; i++) {
+        cr_expect_str_eq(left[i].variant, "shaw");
+        cr_expect_eq(left[i].seq_tokens, 64 << i);
+    }
+    plot_data_free(&d);
 }

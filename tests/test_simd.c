@@ -171,7 +171,8 @@ ParameterizedTest(struct who *w, simd, long_attention, .timeout = 300)
 {
     static const struct shape shapes[] = {{1, 2, 1, 135, 0, 16},  {1, 2, 1, 9, 800, 80},
                                           {1, 1, 1, 70, 600, 33}, {2, 2, 2, 64, 256, 256},
-                                          {1, 2, 2, 3, 1100, 64}, {1, 72, 72, 4, 3, 8}};
+                                          {1, 2, 2, 3, 1100, 64}, {1, 72, 72, 4, 3, 8},
+                                          {1, 6, 3, 4, 530, 41},  {2, 3, 1, 1, 257, 24}};
     const struct engine g = open_engine(backends[w->backend]->name, w->threads);
     const struct engine ref = open_engine("ref", 1);
 
@@ -180,12 +181,13 @@ ParameterizedTest(struct who *w, simd, long_attention, .timeout = 300)
             check_attn(&g, &ref, &shapes[s], t);
 }
 
-/* Few queries with more threads than heads: threads share the keys. */
+/* Few queries with many threads: they share the keys, and the heads where keys are too few. */
 ParameterizedTestParameters(simd, threads_share_keys) { return all_but_ref(); }
 ParameterizedTest(struct who *w, simd, threads_share_keys, .timeout = 300)
 {
     static const struct shape shapes[] = {
-        {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8}};
+        {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8},
+        {1, 6, 3, 2, 300, 41},  {1, 5, 5, 1, 90, 24},  {2, 4, 2, 4, 511, 8}};
     const struct engine g = open_engine(backends[w->backend]->name, 4 + w->threads);
     const struct engine ref = open_engine("ref", 1);
 

@@ -1,149 +1,132 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention of a few queries over many keys, as in generating one token at a time: bound by memory,
- * so every operand is read once, in place and in the order it lies in memory. Scores are dot
- * products along the head; VL of them are summed at once by a transpose. Keys are the outer loop,
- * heads the inner one, because heads lie side by side in a row. */
+ * so keys and values are read once, in place and in the order they lie in memory. A row is finished
+ * before the next is begun, all heads of it, because heads lie side by side: one stream like that
+ * is what the hardware fetches ahead. Two rows at a time, or one head down its column, save loads
+ * from L1 but take up to twice as long where operands exceed L3. */
 
 enum {
-    FEW = 4,       /* queries, at most: above, packing pays */
-    FEW_KEYS = 64, /* of a block: 64 rows of keys and values stay in L2 while heads pass by */
-    FEW_COLS = 4,  /* vectors of output that stay in registers */
+    FEW = 4,        /* queries, at most: above, packing pays */
+    FEW_KEYS = 256, /* of a block: long, for its end stops the stream; their scores stay in L1 */
+    FEW_PART = 128, /* keys, at least, that make a thread's own part */
 };
 
 /* One query of one head. */
 struct few_row {
     _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 behind dh */
     float o[HEAD];
+    float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
+    ptrdiff_t kv; /* floats in front of its head in a row of keys or values */
 };
 
-/* acc[x] += q . rows[clamp(first + x, 0, last)], unsummed, for VL rows of d floats. */
-VEC_INLINE void dots(vf acc[VL], const float *q, const float *rows, ptrdiff_t ld, int first,
-                     int last, int d)
+/* q . k; q is 0 behind d. */
+VEC_INLINE float few_dot(const float *q, const float *k, int d)
 {
-    const float *row[VL];
+    vf acc = v0();
     int e = 0;
 
-    UNROLL
-    for (int x = 0; x < VL; x++)
-        row[x] = rows + clamp_int(first + x, 0, last) * ld;
-    for (; e + VL <= d; e += VL) {
-        const vf y = vld(q + e);
-        UNROLL
-        for (int x = 0; x < VL; x++)
-            acc[x] = vfma(y, vld(row[x] + e), acc[x]);
-    }
-    if (e < d) {
-        const vf y = vld(q + e);
-        const vmask m = vfirst(d - e);
-        UNROLL
-        for (int x = 0; x < VL; x++)
-            acc[x] = vfma(y, vld_m(row[x] + e, m, v0()), acc[x]);
-    }
-}
-
-/* Lane x is the sum of acc[x]. */
-VEC_INLINE vf sum_each(vf acc[VL])
-{
-    vtranspose(acc);
-    UNROLL
-    for (int step = 1; step < VL; step *= 2)
-        UNROLL
-    for (int x = 0; x < VL; x += 2 * step)
-        acc[x] = vadd(acc[x], acc[x + step]);
-    return acc[0];
-}
-
-/* o += sum over x < n of p[x] v[x]: C vectors, `left` floats of them exist. */
-VEC_INLINE void few_values(int C, float *o, const float *p, int n, const float *v, ptrdiff_t v_row,
-                           int left)
-{
-    vf acc[FEW_COLS];
-    const vmask tail = vfirst(min_int(VL, left - (C - 1) * VL));
-
-    UNROLL
-    for (int c = 0; c < C; c++)
-        acc[c] = vld(o + c * VL);
     UNROLL4
-    for (int x = 0; x < n; x++) {
-        const vf y = v1(p[x]);
-        UNROLL
-        for (int c = 0; c < C - 1; c++)
-            acc[c] = vfma(y, vld(v + c * VL), acc[c]);
-        acc[C - 1] = vfma(y, vld_m(v + (C - 1) * VL, tail, v0()), acc[C - 1]);
-        v += v_row;
-    }
-    UNROLL
-    for (int c = 0; c < C; c++)
-        vst(o + c * VL, acc[c]);
+    for (; e + VL <= d; e += VL)
+        acc = vfma(vld(q + e), vld(k + e), acc);
+    if (e < d)
+        acc = vfma(vld(q + e), vld_n(k + e, d - e), acc);
+    return vsum(acc);
 }
 
-/* o [d, padded] += p [n] . v [n, v_row]. */
-static void add_few(float *o, const float *p, int n, const float *v, ptrdiff_t v_row, int d)
+/* o += p v; o is padded to whole vectors. */
+VEC_INLINE void few_add(float *o, float p, const float *v, int d)
 {
-    for (int e = 0; e < d; e += FEW_COLS * VL) {
-        const int left = d - e;
-        switch (min_int(FEW_COLS, (left + VL - 1) / VL)) {
-        case 1:
-            few_values(1, o + e, p, n, v + e, v_row, left);
-            break;
-        case 2:
-            few_values(2, o + e, p, n, v + e, v_row, left);
-            break;
-        case 3:
-            few_values(3, o + e, p, n, v + e, v_row, left);
-            break;
-        default:
-            few_values(FEW_COLS, o + e, p, n, v + e, v_row, left);
-        }
-    }
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        vst(o + e, vfma(v1(p), vld(v + e), vld(o + e)));
+    if (e < d)
+        vst(o + e, vfma(v1(p), vld_n(v + e, d - e), vld(o + e)));
 }
 
-/* o += p . rel_v for a block whose first key has row r of n_rel: far keys share row 0 and future
- * ones the last, so one row gets the sum of their p. */
-static void add_few_relative(float *o, const float *p, int n, const float *rel_v, int r, int n_rel,
-                             int d)
+/* s[x] += q . k of n queries for row x of a block's keys. */
+static void few_key(struct few_row *w, int n, int x, const float *k, int d)
 {
-    const int near = clamp_int(-r, 0, n), future = clamp_int(n_rel - r, near, n);
-    float far_sum = 0.0f, future_sum = 0.0f;
-
-    for (int x = 0; x < near; x++)
-        far_sum += p[x];
-    for (int x = future; x < n; x++)
-        future_sum += p[x];
-    add_few(o, &far_sum, 1, rel_v, d, d);
-    add_few(o, p + near, future - near, rel_v + (ptrdiff_t)max_int(r + near, 0) * d, d, d);
-    add_few(o, &future_sum, 1, rel_v + (ptrdiff_t)(n_rel - 1) * d, d, d);
+    for (int t = 0; t < n; t++)
+        w[t].s[x] += few_dot(w[t].qu, k + w[t].kv, d);
 }
 
-/* Query i of head h in sequence b against keys [j, j+n). */
-static void few_step(const struct attn *a, struct few_row *w, int b, int h, int i, int j, int n)
+/* o += s[x] v of n queries for row x of its values. */
+static void few_value(struct few_row *w, int n, int x, const float *v, int d)
 {
-    const int kv = h / (a->H / a->Hkv), n_rel = a->R + a->Rf, own = a->M + i;
-    const int window = attn_window(a, h);
-    const int r = j + a->R - 1 - own, vectors = (n + VL - 1) / VL; /* table row of key j */
-    const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + kv * a->dh;
-    const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + kv * a->dh;
-    float s[FEW_KEYS + VL];
+    for (int t = 0; t < n; t++)
+        few_add(w[t].o, w[t].s[x], v + w[t].kv, d);
+}
 
-    for (int x = 0; x < n; x += VL) {
-        vf acc[VL];
-        UNROLL
-        for (int y = 0; y < VL; y++)
-            acc[y] = v0();
-        dots(acc, w->qu, k, a->k_at.row, x, n - 1, a->dh);
-        if (a->rel_k) {
-            const float *rel = a->rel_k + h * a->rel_head;
-            const float *next = rel + (ptrdiff_t)clamp_int(r + x + FEW_KEYS, 0, n_rel - 1) * a->dh;
-            for (int e = 0; e < VL * a->dh; e += 16) /* a stream per head is too many to be seen */
-                __builtin_prefetch(next + e, 0, 2);
-            dots(acc, w->qw, rel, a->dh, r + x, n_rel - 1, a->dh);
-        }
-        vst(s + x, sum_each(acc));
+/* Keys [j, j+n) of a block as query i's tables see them: far ones, before `near`, share row 0, and
+ * from `future` on they share the last; between, key j + x has row r + x. */
+struct few_span {
+    int r, last, near, future;
+};
+
+static struct few_span few_span_of(const struct attn *a, int i, int j, int n)
+{
+    const int n_rel = a->R + a->Rf, r = j + a->R - 1 - a->M - i;
+    const int near = clamp_int(-r, 0, n);
+
+    return (struct few_span){r, n_rel - 1, near, clamp_int(n_rel - r, near, n)};
+}
+
+/* s = what positions add to the scores of query i of head h and keys [j, j+n). */
+static void few_relative_scores(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
+{
+    const struct few_span t = few_span_of(a, i, j, n);
+    const int d = a->dh;
+    float *s = w->s, far = 0.0f, future = 0.0f;
+
+    if (a->rel_k) {
+        const float *rel = a->rel_k + h * a->rel_head;
+        if (t.near > 0)
+            far = few_dot(w->qw, rel, d);
+        for (int x = t.near; x < t.future; x++)
+            s[x] = few_dot(w->qw, rel + (ptrdiff_t)(t.r + x) * d, d);
+        if (t.future < n)
+            future = few_dot(w->qw, rel + (ptrdiff_t)t.last * d, d);
+    } else {
+        for (int x = t.near; x < t.future; x++)
+            s[x] = 0.0f;
     }
+    for (int x = 0; x < t.near; x++)
+        s[x] = far;
+    for (int x = t.future; x < n; x++)
+        s[x] = future;
     for (int x = 0; a->bias && x < n; x++)
-        s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(r + x, 0, n_rel - 1)];
+        s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(t.r + x, 0, t.last)];
+}
+
+/* o += p . rel_v likewise; a shared row gets the sum of its keys' p. */
+static void few_relative_values(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
+{
+    const struct few_span t = few_span_of(a, i, j, n);
+    const float *rel = a->rel_v + h * a->rel_head;
+    const int d = a->dh;
+    float far = 0.0f, future = 0.0f;
+
+    for (int x = 0; x < t.near; x++)
+        far += w->s[x];
+    for (int x = t.future; x < n; x++)
+        future += w->s[x];
+    few_add(w->o, far, rel, d);
+    for (int x = t.near; x < t.future; x++)
+        few_add(w->o, w->s[x], rel + (ptrdiff_t)(t.r + x) * d, d);
+    few_add(w->o, future, rel + (ptrdiff_t)t.last * d, d);
+}
+
+/* s = 2^(s - top) for query i of head h and keys [j, j+n), 0 where it does not see them; top, sum
+ * and o are brought up to date. */
+static void few_soften(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
+{
+    const int window = attn_window(a, h), own = a->M + i, vectors = (n + VL - 1) / VL;
+    float *s = w->s;
+
     fill_outside(s, window ? clamp_int(own - window + 1 - j, 0, n) : 0,
                  a->causal ? min_int(own + 1 - j, n) : n, vectors, v1(-INFINITY));
 
@@ -161,9 +144,6 @@ static void few_step(const struct attn *a, struct few_row *w, int b, int h, int 
     vst_n(&w->sum, 1, vfma(v1(w->sum), alpha, v1(vsum(sum))));
     for (int e = 0; e < a->dh; e += VL)
         vst(w->o + e, vmul(vld(w->o + e), alpha));
-    add_few(w->o, s, n, v, a->v_at.row, a->dh);
-    if (a->rel_v)
-        add_few_relative(w->o, s, n, a->rel_v + h * a->rel_head, r, n_rel, a->dh);
 }
 
 static void few_start(const struct attn *a, struct few_row *w, int b, int h, int i)
@@ -182,6 +162,7 @@ static void few_start(const struct attn *a, struct few_row *w, int b, int h, int
     }
     w->top = LOWEST;
     w->sum = 0.0f;
+    w->kv = h / (a->H / a->Hkv) * a->dh;
 }
 
 static void few_finish(const struct attn *a, const struct few_row *w, int b, int h, int i)
@@ -205,12 +186,22 @@ static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0,
 
     for (int t = 0; t < n; t++)
         few_start(a, &rows[t], b, h0 + t / L, t % L);
-    for (int j = lo; j < hi; j += FEW_KEYS)
+    for (int j = lo; j < hi; j += FEW_KEYS) {
+        const int keys = min_int(FEW_KEYS, hi - j);
+        const float *k = a->k + b * a->k_at.batch + j * a->k_at.row;
+        const float *v = a->v + b * a->v_at.batch + j * a->v_at.row;
+        for (int t = 0; t < n; t++)
+            few_relative_scores(a, &rows[t], h0 + t / L, t % L, j, keys);
+        for (int x = 0; x < keys; x++)
+            few_key(rows, n, x, k + x * a->k_at.row, a->dh);
         for (int t = 0; t < n; t++) {
-            const int window = attn_window(a, h0 + t / L), first = a->M + t % L - window + 1;
-            if (!window || j + FEW_KEYS > first) /* else this head's window begins later */
-                few_step(a, &rows[t], b, h0 + t / L, t % L, j, min_int(FEW_KEYS, hi - j));
+            few_soften(a, &rows[t], h0 + t / L, t % L, j, keys);
+            if (a->rel_v)
+                few_relative_values(a, &rows[t], h0 + t / L, t % L, j, keys);
         }
+        for (int x = 0; x < keys; x++)
+            few_value(rows, n, x, v + x * a->v_at.row, a->dh);
+    }
 }
 
 /* Make w the row that has seen the keys of both. */
@@ -228,9 +219,9 @@ static void few_join(struct few_row *w, const struct few_row *other, int d)
 /* Rows that each thread needs room for. */
 static size_t few_room(const struct attn *a) { return (size_t)a->H * (size_t)min_int(a->L, FEW); }
 
-/* A call's items: sequences x shares of the heads, so that every thread has one, and where there
- * are more threads than heads x parts of the keys. A part gives a partial softmax, joined
- * afterwards: then there is at most an item a thread, and its number is that of its rows. */
+/* A call's items: sequences x shares of the heads x parts of the keys, so that every thread has
+ * one. Parts come first: whole rows are read in the order they lie. A part gives a partial softmax,
+ * joined afterwards: then there is at most an item a thread, and its number is that of its rows. */
 struct few_items {
     int shares, parts, n;
     int lo, hi; /* keys that any query sees */
@@ -238,38 +229,39 @@ struct few_items {
 
 static struct few_items few_items_of(const struct attn *a, int threads)
 {
-    const int shares = clamp_int((threads + a->B - 1) / a->B, 1, a->H);
     const int lo = attn_hull(a, 0, a->H, 0, a->L).from, hi = a->M + a->L;
-    const int blocks = (hi - lo + FEW_KEYS - 1) / FEW_KEYS;
-    const int parts = clamp_int(threads / (a->B * shares), 1, max_int(1, blocks));
+    const int parts = clamp_int(threads / a->B, 1, max_int(1, (hi - lo) / FEW_PART));
+    const int each = a->B * parts; /* items of a share */
+    const int shares = clamp_int(parts > 1 ? threads / each : (threads + each - 1) / each, 1, a->H);
 
-    return (struct few_items){shares, parts, a->B * shares * parts, lo, hi};
+    return (struct few_items){shares, parts, each * shares, lo, hi};
 }
 
 static void few_item(const struct attn *a, const struct few_items *n, struct few_row *rows, int t)
 {
     const int part = t % n->parts, share = t / n->parts % n->shares, b = t / n->parts / n->shares;
     const int h0 = a->H * share / n->shares, h1 = a->H * (share + 1) / n->shares;
-    const int blocks = (n->hi - n->lo + FEW_KEYS - 1) / FEW_KEYS;
-    const int from = n->lo + blocks * part / n->parts * FEW_KEYS;
-    const int to = min_int(n->hi, n->lo + blocks * (part + 1) / n->parts * FEW_KEYS);
+    const int from = n->lo + (int)((int64_t)(n->hi - n->lo) * part / n->parts);
+    const int to = n->lo + (int)((int64_t)(n->hi - n->lo) * (part + 1) / n->parts);
 
     few_heads(a, rows, b, h0, h1, from, to);
     for (int x = 0; n->parts == 1 && x < (h1 - h0) * a->L; x++)
         few_finish(a, &rows[x], b, h0 + x / a->L, x % a->L);
 }
 
-/* Heads are shares of one here: the parts of sequence b's head h. */
+/* The parts of sequence b's head h. */
 static void few_join_parts(const struct attn *a, const struct few_items *n, struct few_row *rows,
                            int b, int h)
 {
     const ptrdiff_t room = (ptrdiff_t)few_room(a);
-    struct few_row *first = rows + ((ptrdiff_t)b * a->H + h) * n->parts * room;
+    const int share = ((h + 1) * n->shares - 1) / a->H, h0 = a->H * share / n->shares;
+    struct few_row *first = rows + ((ptrdiff_t)b * n->shares + share) * n->parts * room;
 
     for (int i = 0; i < a->L; i++) {
+        struct few_row *w = first + (ptrdiff_t)(h - h0) * a->L + i;
         for (int part = 1; part < n->parts; part++)
-            few_join(first + i, first + part * room + i, a->dh);
-        few_finish(a, first + i, b, h, i);
+            few_join(w, w + part * room, a->dh);
+        few_finish(a, w, b, h, i);
     }
 }
 
