@@ -123,7 +123,7 @@ static const char *word_of(const struct cell *c, enum text_key key)
     case KEY_GATE:
         return c->gate ? c->gate->name : "";
     case KEY_NORM:
-        return norm_name[c->norm];
+        return wiring_name[c->wiring];
     }
     return "";
 }
