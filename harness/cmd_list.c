@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench list: what is built in, and what of it is usable here. */
+#include "../variants/sub_attention.h"
 #include "baseline.h"
 #include "commands.h"
 #include "list_cells.h"
@@ -22,20 +23,32 @@ static int finish(struct sheet *s, const struct options *o, enum status st, stru
     return st == OK ? EXIT_FINE : report_error(st, e);
 }
 
+/* What no fused kernel knows of it, so that its attention is composed of products. */
+static const char *why_composed(const struct variant *v)
+{
+    struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+    struct engine g;
+    const char *why = NULL;
+
+    c.max_seq = 8;
+    if (engine_open(&g, backend_ref.name, 1, NULL, NULL) == OK)
+        why = attention_refusal(&g, &c);
+    return why ? why : "";
+}
+
 static int list_variants(const struct options *o)
 {
     static const struct sheet_column columns[] = {
-        {.name = "variant"}, {.name = "alias"}, {.name = "memory"}, {.name = "norm"},
-        {.name = "gate"},    {.name = "axes"},  {.name = "about"},  {.name = "paper"},
+        {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
+        {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
+        {.name = "about"},   {.name = "composed"}, {.name = "paper"},
     };
     static const struct {
         enum axis axis;
         const char *option;
     } axes[] = {
-        {AXIS_CLIP, "--clip"},
-        {AXIS_CLAMP, "--clamp-len"},
-        {AXIS_SAME_LENGTH, "--same-length"},
-        {AXIS_GATE, "--gate"},
+        {AXIS_CLIP, "--clip"}, {AXIS_CLAMP, "--clamp-len"}, {AXIS_SAME_LENGTH, "--same-length"},
+        {AXIS_GATE, "--gate"}, {AXIS_MASK, "--mask"},
     };
     struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
@@ -51,11 +64,14 @@ static int list_variants(const struct options *o)
         const char *const text[] = {
             v->name,
             v->alias,
-            v->mem->recurrent ? "cached" : "recomputed",
+            v->mem->recurrent ? "cached"
+            : v->mem->state   ? "state"
+                              : "recomputed",
             wiring_name[v->wiring],
             v->gate ? v->gate->name : "",
             list,
             v->about,
+            why_composed(v),
             v->paper,
         };
         st = sheet_add(&s, text, &e);

@@ -104,8 +104,9 @@ static enum status check_options(struct options *o, struct err *e)
     if (st != OK)
         return st;
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
-    const struct config c = train_config(chosen[0], o, 2);
-    return config_check(&c, e);
+    struct config c;
+    st = train_config(&c, chosen[0], o, 2, e);
+    return st == OK ? config_check(&c, e) : st;
 }
 
 /* Nothing that exists is overwritten without being asked. */

@@ -25,7 +25,7 @@
     X(text, dtype, "", "element type")                                                             \
     X(text, workload, "", "what one measured run is: attn, layer, segment, decode or train")       \
     X(text, phase, "", "fwd or fwd_bwd")                                                           \
-    X(text, mem_kind, "", "how the past is reached: hidden, kv or recompute; empty for attn")      \
+    X(text, mem_kind, "", "how the past is reached: hidden, kv, recompute, state; empty for attn") \
     X(i64, seq_tokens, "tokens", "new tokens of one sequence")                                     \
     X(i64, mem_tokens, "tokens", "tokens of past context in front of them")                        \
     X(i64, batch_size, "sequences", "sequences run together")                                      \

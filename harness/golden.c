@@ -135,18 +135,29 @@ enum status golden_no_strangers(const struct run *r, const struct params *p, str
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
+static bool said(const char *value) { return value && strcmp(value, "none") != 0; }
+
 static enum status run_kind(struct run *r, struct err *e)
 {
     const char *kind = safetensors_meta(r->s, "kind");
 
+    const char *mixer = safetensors_meta(r->s, "mixer"), *synth = safetensors_meta(r->s, "synth");
+
     if (kind && strcmp(kind, "attention") == 0)
-        return golden_operator(r, e);
+        return said(mixer) || said(synth) ? golden_mixer(r, e) : golden_operator(r, e);
     if (kind && strcmp(kind, "lm") == 0)
         return golden_lm(r, e);
     if (kind && (strcmp(kind, "norm") == 0 || strcmp(kind, "ffn") == 0))
         return golden_part(r, e);
+    if (kind && strcmp(kind, "dextra") == 0)
+        return golden_map(r, e);
+    if (kind && strcmp(kind, "funnel") == 0)
+        return golden_funnel(r, e);
+    if (kind && strcmp(kind, "local_rnn") == 0)
+        return golden_rnn(r, e);
     return fail(e, E_IO,
-                "%s: kind \"%s\" is none of attention, lm, norm, ffn  -> is it a golden file?",
+                "%s: kind \"%s\" is none of attention, lm, norm, ffn, dextra, funnel  -> is it a "
+                "golden file?",
                 r->s->path, kind ? kind : "");
 }
 

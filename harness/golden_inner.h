@@ -39,8 +39,16 @@ enum status golden_whole(const struct run *r, const char *key, int *out, struct 
  * unseen. */
 enum status golden_no_strangers(const struct run *r, const struct params *p, struct err *e);
 
+/* Judge the probabilities [B,H,L,sinks+K] of an attention whose operands are set: they are never
+ * asked of an implementation, but read off its output. */
+void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch);
+
 enum status golden_operator(struct run *r, struct err *e);
+enum status golden_mixer(struct run *r, struct err *e);
 enum status golden_lm(struct run *r, struct err *e);
 enum status golden_part(struct run *r, struct err *e);
+enum status golden_rnn(struct run *r, struct err *e);
+enum status golden_map(struct run *r, struct err *e);
+enum status golden_funnel(struct run *r, struct err *e);
 
 #endif

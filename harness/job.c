@@ -6,7 +6,10 @@
 #include "job_inner.h"
 
 #include "../variants/base/rng.h"
+#include "../variants/parts/masks.h"
+#include "../variants/parts/terms.h"
 #include "../variants/sub_attention.h"
+#include "../variants/sub_compress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +30,28 @@ static void set_output(struct job *j, const float *out, int rows, int width)
 
 /* ---- attn --------------------------------------------------------------------------------- */
 
+static struct term_params attn_params(const struct attn_job *t)
+{
+    const struct param *const all = t->params.v;
+
+    return (struct term_params){all, all + t->at_layer, all + t->at_more};
+}
+
+/* Scores arrive as from the attention below, and go on to the one above. */
+static void attn_bind_carried(struct job *j)
+{
+    struct attn *const at = &j->attn.attn;
+    const size_t pairs = elements(at->B, at->H, at->L * (at->M + at->L));
+    const ptrdiff_t K = at->M + at->L;
+
+    if (!j->config.carry)
+        return;
+    at->add =
+        (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K, at->L * K, K};
+    at->scores_out = arena_f32(&j->arena, PART_SCORES, pairs);
+    at->gain = j->config.carry == CARRY_MEAN ? 0.5f : 0;
+}
+
 static enum status attn_bind(struct job *j, struct err *e)
 {
     const struct config *c = &j->config;
@@ -37,9 +62,10 @@ static enum status attn_bind(struct job *j, struct err *e)
 
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
-    t->trained = c->pos->terms_grad != NULL;
-    if (c->pos->reserve)
-        c->pos->reserve(c, t->params.v, t->params.v + t->at_layer, K, a, &t->attn);
+    t->trained = c->pos->terms_grad || (c->more && c->more->terms_grad);
+    const struct term_params p = attn_params(t);
+    terms_reserve(c, &p, s.L, K, a, &t->attn);
+    attn_bind_carried(j);
     if (c->pos->lower && c->pos->n_codes)
         t->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, K));
     t->attn.q = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
@@ -48,7 +74,8 @@ static enum status attn_bind(struct job *j, struct err *e)
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
     if (j->cell->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
-    const enum status st = engine_attn(&j->engine, &t->attn, &t->impl, e);
+    const struct attn asked = masks_asked(&t->attn);
+    const enum status st = engine_attn(&j->engine, &asked, &t->impl, e);
     if (st != OK)
         return st;
     const struct attn_need need = t->impl->need(&t->attn, j->engine.threads);
@@ -71,10 +98,13 @@ static void attn_fill(struct job *j)
     job_draw(j, "attn.q", (float *)t->attn.q, queries);
     job_draw(j, "attn.k", (float *)t->attn.k, keys);
     job_draw(j, "attn.v", (float *)t->attn.v, keys);
+    masks_draw(&c->masks, 0, &t->attn);
     if (t->codes)
         c->pos->codes(c, s.L + s.M, t->codes);
-    if (c->pos->lower)
-        c->pos->lower(&j->engine, c, t->params.v, t->params.v + t->at_layer, t->codes, &t->attn);
+    if (c->carry)
+        job_draw(j, "attn.scores", (float *)t->attn.add.at, elements(s.B, c->H, s.L * (s.L + s.M)));
+    const struct term_params p = attn_params(t);
+    terms_lower(&j->engine, c, &p, t->codes, &t->attn);
 }
 
 static void attn_declare(struct job *j)
@@ -89,6 +119,9 @@ static void attn_declare(struct job *j)
     j->attn.at_layer = p->n;
     if (relative && c->pos->layer_params)
         c->pos->layer_params(c, "", p);
+    j->attn.at_more = p->n;
+    if (c->more)
+        c->more->layer_params(c, "", p);
 }
 
 /* ---- memory of layer and lm ---------------------------------------------------------------- */
@@ -101,8 +134,10 @@ static void fill_memory(struct job *j, const struct subs *subs, int nth, float *
     const struct extent s = j->shape;
     const int D = j->config.D, at = subs_remembering(subs, nth);
 
-    for (int done = 0; done < s.M; done += s.L) {
-        const int rows = min_int(s.L, s.M - done);
+    const int reach = subs->at[at].keeps ? compressed_reach(&subs->at[at]) : s.M;
+
+    for (int done = 0; done < reach; done += s.L) {
+        const int rows = min_int(s.L, reach - done);
         for (int seq = 0; seq < s.B; seq++)
             for (int r = 0; r < rows; r++) {
                 char name[64];
@@ -115,10 +150,36 @@ static void fill_memory(struct job *j, const struct subs *subs, int nth, float *
 
 static void fill_memories(struct job *j, const struct subs *subs, float *x)
 {
-    const bool any = j->kind == MEM_HIDDEN || j->kind == MEM_KV;
+    const bool any = j->kind != MEM_NONE && j->kind != MEM_RECOMPUTE;
 
     for (int nth = 0; any && subs_remembering(subs, nth) >= 0; nth++)
         fill_memory(j, subs, nth, x);
+}
+
+/* What sub-layers carry besides rows. */
+static size_t carried_bytes(const struct job *j)
+{
+    const struct subs *const subs = job_subs(j);
+    struct carried c;
+    size_t n = 0;
+
+    for (int i = 0; i < subs->n; i++)
+        for (int k = 0; subs->at[i].kind->carries && subs->at[i].kind->carries(&subs->at[i], k, &c);
+             k++)
+            n += c.given ? 0 : c.n;
+    return 4 * n;
+}
+
+/* Rows that sub-layers other than attention remember, however long its memory is. */
+static size_t tail_bytes(const struct job *j)
+{
+    const struct subs *const subs = job_subs(j);
+    size_t rows = 0;
+
+    for (int i = 0; i < subs->n; i++)
+        if (subs->at[i].keeps && subs->at[i].kind != &sub_attention)
+            rows += (size_t)subs->at[i].memory.keep;
+    return 4 * rows * elements(j->shape.B, j->config.D, 1);
 }
 
 /* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
@@ -127,8 +188,9 @@ static size_t memory_bytes(const struct job *j)
     const struct config *c = &j->config;
     const size_t rows = elements(subs_attentions(job_subs(j)), j->shape.B, j->shape.M);
 
-    return j->kind == MEM_KV       ? 8 * rows * elements(c->kv_heads, c->dh, 1)
-           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D
+    return j->kind == MEM_KV       ? 8 * rows * elements(c->kv_heads, c->dh, 1) + tail_bytes(j)
+           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j)
+           : j->kind == MEM_STATE  ? carried_bytes(j)
                                    : 0;
 }
 
@@ -258,13 +320,14 @@ static enum status declare(struct job *j, struct err *e)
 
 static void name_impl(struct job *j)
 {
-    const struct attn_impl *impl = j->cell->workload == WORK_ATTN
-                                       ? j->attn.impl
-                                       : subs_attention(job_subs(j), 0)->of.attention.impl;
-    const bool both = j->cell->phase == PHASE_FWD_BWD && impl->backward_by;
+    const char *forward, *backward;
 
-    snprintf(j->impl, sizeof(j->impl), "%s%s%s", impl->name, both ? "/" : "",
-             both ? impl->backward_by : "");
+    if (j->cell->workload == WORK_ATTN)
+        forward = j->attn.impl->name, backward = j->attn.impl->backward_by;
+    else
+        subs_impl(job_subs(j), &forward, &backward);
+    const bool both = j->cell->phase == PHASE_FWD_BWD && backward;
+    snprintf(j->impl, sizeof(j->impl), "%s%s%s", forward, both ? "/" : "", both ? backward : "");
 }
 
 enum status job_open(struct job *j, const struct cell *c, struct err *e)

@@ -12,6 +12,7 @@
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
     struct params params;
+    int at_more;  /* those from it on belong to the further scheme */
     int at_layer; /* parameters before it belong to the model, from it on to the layer */
     struct attn attn;
     const struct attn_impl *impl;

@@ -21,6 +21,12 @@ static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
     return (size_t)(head ? (a->H - 1) * head + rows : rows);
 }
 
+/* From the first entry of its dense term to the last. */
+static size_t dense_floats(const struct attn *a)
+{
+    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + a->M + a->L);
+}
+
 void job_operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
 {
     const struct attn *a = &t->attn;
@@ -28,6 +34,7 @@ void job_operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
     const size_t queries = B * (size_t)a->L * row,
                  keys = B * (size_t)(a->L + a->M) * (size_t)a->Hkv * (size_t)a->dh;
+    const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[ATTN_OPERANDS] = {
         {"d_q", &d->d_q, queries},
         {"d_k", &d->d_k, keys},
@@ -37,6 +44,12 @@ void job_operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
         {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_bias", &d->d_bias, a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
+        {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
+        {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
+        {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
+        {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
+        {"d_sink_k", &d->d_sink_k, row * (size_t)a->sinks},
+        {"d_sink_v", &d->d_sink_v, row * (size_t)a->sinks},
     };
 
     memcpy(out, all, sizeof(all));

@@ -18,7 +18,7 @@ static inline const struct subs *job_subs(const struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { ATTN_OPERANDS = 8, ATTN_WRITTEN = 3 };
+enum { ATTN_OPERANDS = 14, ATTN_WRITTEN = 3 };
 struct operand {
     const char *name;
     float **at;

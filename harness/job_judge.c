@@ -4,6 +4,8 @@
  * left, and every gradient is compared with its. */
 #include "job_inner.h"
 
+#include "../variants/sub_attention.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,8 +84,12 @@ static void swap_attention(struct job *j, struct stand_in *with)
 static enum status backward_by(struct job *j, const struct engine *ref, struct err *e)
 {
     const bool core = j->cell->workload == WORK_ATTN;
-    const struct attn like =
-        core ? j->attn.attn : subs_attention(job_subs(j), 0)->of.attention.lowered;
+
+    if (!core && !subs_attention(job_subs(j), 0)) { /* others ask the engine that they are given */
+        job_backward(j, ref);
+        return OK;
+    }
+    const struct attn like = core ? j->attn.attn : attention_asked(subs_attention(job_subs(j), 0));
     struct stand_in attention = {0};
     enum status st = engine_attn(ref, &like, &attention.impl, e);
 

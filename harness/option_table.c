@@ -29,9 +29,9 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                NULL};
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
-static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
-static const char *const norm_words[] = {"post",   "pre",         "reorder",
-                                         "rezero", "macaron_pre", "macaron_post", NULL};
+static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
+static const char *const norm_words[] = {"post",        "pre",          "reorder", "rezero",
+                                         "macaron_pre", "macaron_post", NULL};
 static const char *const ffn_words[] = {"relu",  "gelu",   "gelu_tanh", "swish", "glu", "reglu",
                                         "geglu", "swiglu", "bilinear",  "moe",   NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
@@ -71,7 +71,7 @@ const struct option_spec option_specs[] = {
     {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
      .doc = "tokens of past context in front of the segment"},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
-     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute"},
+     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute, state"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
      .doc = "sequences run together"},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
@@ -100,6 +100,11 @@ const struct option_spec option_specs[] = {
     {"ffn", 0, "NAME", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(ffn),
      .words = ffn_words, .doc = "feed-forward: relu, gelu, gelu_tanh, swish, glu, reglu, geglu, swiglu, "
                                 "bilinear, moe; gated ones have three matrices of --d-inner"},
+    {"mask", 0, "MASKS", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(mask),
+     .doc = "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "
+            "global=G, joined by commas; several, behind semicolons, for the heads in turn"},
+    {"mask-heads", 0, "LIST", NULL, "in turn", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(mask_heads), .doc = "which of --mask the heads take, over and over, such as 0,0,1"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),

@@ -24,6 +24,8 @@ static enum status set_presets(struct options *o, struct err *e)
         .same_length = -1,
         .norm = "",
         .ffn = "",
+        .mask = "",
+        .mask_heads = "",
         .check = true,
         .default_threads = 1,
     };

@@ -61,12 +61,14 @@ struct options {
     /* the same for all cells */
     int d_model, heads;
     int kv_heads; /* 0 = the variant's own */
-    int d_head;  /* 0 = d_model / heads */
-    int d_inner; /* 0 = 4 * d_model */
+    int d_head;   /* 0 = d_model / heads */
+    int d_inner;  /* 0 = 4 * d_model */
     int clamp_len;
     int same_length;            /* 1, or -1: not asked for */
     const char *norm;           /* "" = the variant's own */
     const char *ffn;            /* likewise */
+    const char *mask;           /* likewise, of those that have masks */
+    const char *mask_heads;     /* "" = heads take masks in turn */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */

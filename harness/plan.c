@@ -57,16 +57,14 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     int n = 0;
 
     if (w == WORK_ATTN) {
-        out[n++] = MEM_NONE;
-    } else if (!v->mem->recurrent) {
-        if (any || asks_kind(opt, "recompute"))
-            out[n++] = MEM_RECOMPUTE;
-    } else {
-        if (asks_kind(opt, "hidden") || (any && w != WORK_DECODE))
-            out[n++] = MEM_HIDDEN;
-        if (asks_kind(opt, "kv") || (any && w == WORK_DECODE))
-            out[n++] = MEM_KV;
+        if (!v->mixer) /* what stands in its place has no core of this kind */
+            out[n++] = MEM_NONE;
+        return n;
     }
+    for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
+        if (mem_can(v->mem, k) &&
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == mem_usual(v->mem, w == WORK_DECODE))))
+            out[n++] = k;
     return n;
 }
 
@@ -132,13 +130,21 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     c.variant = v;
     c.wiring = attn ? v->wiring : wiring_of(opt, v);
     c.ffn = attn || !*opt->ffn ? v->ffn : ffn_find(opt->ffn);
+    variant_sizes(v, c.d_model, c.heads, &c.d_head, &c.d_inner);
+    c.d_head = opt->d_head ? opt->d_head : c.d_head;
+    c.d_inner = opt->d_inner ? opt->d_inner : c.d_inner;
     c.kv_heads = opt->kv_heads ? opt->kv_heads : variant_kv_heads(v, c.heads);
+    c.mask = v->axes & AXIS_MASK ? opt->mask : "";
+    c.mask_heads = v->axes & AXIS_MASK ? opt->mask_heads : "";
     c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
     c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
         if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
             st = fail(e, E_USAGE,
                       "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
+    struct config masked;
+    if (st == OK)
+        st = config_set_masks(&masked, v, c.mask, c.mask_heads, e);
     for (int i = 0; i < n && st == OK; i++) { /* backend fastest, gate slowest */
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -234,11 +240,22 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
-/* No cell at all although every axis has values: only --mem-kind can have done it. */
+/* No cell at all although every axis has values: only --mem-kind can have done it, or a core asked
+ * for alone. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (v->mixer && m->opt->workloads.n == 1 &&
+        strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
+        return fail(e, E_UNSUPPORTED,
+                    "--workload attn has no meaning for %s, which has no attention  -> layer",
+                    v->name);
+    if (v->mem->state)
+        return fail(e, E_USAGE,
+                    "--mem-kind %s has no meaning for %s, which carries a state  -> state, "
+                    "recompute or auto",
+                    m->opt->mem_kinds.v[0], v->name);
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
                     "--mem-kind recompute has no meaning for %s, which keeps its memory "
@@ -339,6 +356,7 @@ struct config cell_config(const struct cell *c)
     config.wiring = c->wiring;
     config.ffn = c->ffn;
     config.kv_heads = c->kv_heads;
+    CHECK(config_set_masks(&config, c->variant, c->mask, c->mask_heads, NULL) == OK);
     if (c->gate)
         config.gate = c->gate;
     if (c->clip >= 0) {
@@ -348,6 +366,7 @@ struct config cell_config(const struct cell *c)
     if (c->clamp_len >= 0)
         config.clamp_len = c->clamp_len;
     config.mem_len = c->mem;
+    config_compress(&config, c->mem);
     config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
     if (c->same_length == 1) {
         config.same_length = true;

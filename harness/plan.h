@@ -26,8 +26,9 @@ struct cell {
     int kv_heads;
     enum wiring wiring;
     const struct ffn *ffn;
-    int clip, clamp_len; /* -1: does not apply to the variant */
-    int same_length;     /* 0, 1, -1: does not apply */
+    const char *mask, *mask_heads; /* "" = the variant's own, or it has none */
+    int clip, clamp_len;           /* -1: does not apply to the variant */
+    int same_length;               /* 0, 1, -1: does not apply */
     int threads;
     /* how it runs, from the options that are not axes */
     const struct options *opt;

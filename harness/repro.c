@@ -35,6 +35,10 @@ static void print_choices(FILE *f, const struct cell *c, const struct options *p
         fprintf(f, " --clamp-len %d", c->clamp_len);
     if (c->same_length == 1)
         fputs(" --same-length", f);
+    if (*c->mask)
+        fprintf(f, " --mask '%s'", c->mask);
+    if (*c->mask_heads)
+        fprintf(f, " --mask-heads %s", c->mask_heads);
     if (c->wiring != c->variant->wiring)
         fprintf(f, " --norm %s", wiring_name[c->wiring]);
     if (c->ffn != c->variant->ffn)

@@ -9,7 +9,7 @@
 
 void cell_label(const struct cell *c, char *buf, size_t size)
 {
-    char extra[96] = "";
+    char extra[160] = "";
     size_t n = 0;
 
     if (c->gate && c->gate != c->variant->gate)
@@ -18,6 +18,8 @@ void cell_label(const struct cell *c, char *buf, size_t size)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " ffn=%s", c->ffn->name);
     if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->kv_heads);
+    if (*c->mask)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " mask=%.40s", c->mask);
     if (c->clip >= 0)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
     if (c->mem_kind != MEM_NONE)
@@ -31,8 +33,9 @@ void cell_label(const struct cell *c, char *buf, size_t size)
 bool cell_same_problem(const struct cell *a, const struct cell *b)
 {
     return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
-           a->ffn == b->ffn && a->kv_heads == b->kv_heads && a->clip == b->clip &&
-           a->clamp_len == b->clamp_len && a->same_length == b->same_length;
+           a->ffn == b->ffn && strcmp(a->mask, b->mask) == 0 &&
+           strcmp(a->mask_heads, b->mask_heads) == 0 && a->kv_heads == b->kv_heads &&
+           a->clip == b->clip && a->clamp_len == b->clamp_len && a->same_length == b->same_length;
 }
 
 void result_finish(struct result *r)

@@ -6,6 +6,7 @@
 #include "train.h"
 
 #include "../variants/checkpoint.h"
+#include "../variants/parts/masks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,6 +54,47 @@ static float *flat_memory(const struct cache *c)
     return flat;
 }
 
+/* The i-th array that any sub-layer carries; false behind the last. */
+static bool carried(const struct trainer *t, int i, struct carried *out, int *sub)
+{
+    for (int k = 0; k < t->lm.subs.n; k++) {
+        const struct sub *const s = &t->lm.subs.at[k];
+        for (int n = 0; s->kind->carries && s->kind->carries(s, n, out); n++)
+            if (!out->given && out->n && i-- == 0) {
+                *sub = k;
+                return true;
+            }
+    }
+    return false;
+}
+
+static int carried_count(const struct trainer *t)
+{
+    struct carried c;
+    int n = 0, sub;
+
+    while (carried(t, n, &c, &sub))
+        n++;
+    return n;
+}
+
+static void carried_name(char name[TENSOR_NAME], const struct carried *c, int sub)
+{
+    snprintf(name, TENSOR_NAME, "carried.%d.%s", sub, c->name);
+}
+
+static void list_carried(const struct trainer *t, struct tensor *to)
+{
+    struct carried c;
+    int sub;
+
+    for (int i = 0; carried(t, i, &c, &sub); i++) {
+        to[i] = (struct tensor){
+            .dtype = DTYPE_F32, .rank = 1, .shape = {(int)c.n}, .n = c.n, .data = c.at};
+        carried_name(to[i].name, &c, sub);
+    }
+}
+
 static enum status save_state(struct trainer *t, const char *path, double trained_s, struct err *e)
 {
     const struct params *p = &t->lm.params;
@@ -60,10 +102,10 @@ static enum status save_state(struct trainer *t, const char *path, double traine
 
     while (memory_of(t, layers))
         layers++;
-    const int n = 2 * p->n + layers;
+    const int n = 2 * p->n + layers + carried_count(t);
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
-    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32];
+    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
 
     CHECK(tensors && memory);
     for (int i = 0; i < p->n; i++) {
@@ -81,15 +123,18 @@ static enum status save_state(struct trainer *t, const char *path, double traine
                              .data = memory[l]};
         snprintf(m->name, sizeof(m->name), "memory.%d", l);
     }
+    list_carried(t, tensors + 2 * p->n + layers);
     snprintf(step, sizeof(step), "%d", t->adam.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? 1e300 : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
     snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
     snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
     snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
-    const char *const meta[] = {
-        "format", "bench-optimizer/1", "step",  step,   "best", best,   "trained_s",
-        seconds,  "dropout",           dropout, "seed", seed,   "seen", seen};
+    snprintf(compressed, sizeof(compressed), "%d", layers ? memory_of(t, 0)->compressed : 0);
+    const char *const meta[] = {"compressed", compressed, "format",  "bench-optimizer/1",
+                                "step",       step,       "best",    best,
+                                "trained_s",  seconds,    "dropout", dropout,
+                                "seed",       seed,       "seen",    seen};
     const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
@@ -124,9 +169,26 @@ static const struct tensor *state_tensor(const struct safetensors *s, const char
     return t;
 }
 
+static enum status load_carried(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    struct carried c;
+    char name[TENSOR_NAME];
+    int sub;
+
+    for (int i = 0; carried(t, i, &c, &sub); i++) {
+        carried_name(name, &c, sub);
+        const struct tensor *from = state_tensor(s, "", name, c.n, e);
+        if (!from)
+            return E_IO;
+        memcpy(c.at, from->data, c.n * sizeof(float));
+    }
+    return OK;
+}
+
 static enum status load_memory(struct trainer *t, const struct safetensors *s, struct err *e)
 {
     const char *const seen = safetensors_meta(s, "seen"); /* positions count from there */
+    const char *const compressed = safetensors_meta(s, "compressed");
     struct cache *c;
 
     lm_forget(&t->lm);
@@ -147,6 +209,8 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
         cache_commit(c, rows);
         if (seen)
             c->seen = strtoll(seen, NULL, 10);
+        if (compressed)
+            c->compressed = clamp_int((int)strtol(compressed, NULL, 10), 0, c->M);
     }
     return OK;
 }
@@ -198,6 +262,8 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
     }
     if (st == OK)
         st = load_memory(t, &s, e);
+    if (st == OK)
+        st = load_carried(t, &s, e);
     safetensors_close(&s);
     return st;
 }
@@ -215,7 +281,8 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     if (st == OK &&
         (c.variant != want->variant || c.gate != want->gate || c.wiring != want->wiring ||
          c.ffn != want->ffn || strcmp(c.order, want->order) != 0 || c.D != want->D ||
-         c.H != want->H || c.kv_heads != want->kv_heads || c.N != want->N || c.V != want->V))
+         c.H != want->H || c.kv_heads != want->kv_heads || !masks_equal(&c.masks, &want->masks) ||
+         c.N != want->N || c.V != want->V))
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);

@@ -153,6 +153,30 @@ static inline void terms(const struct layer *y, int h, struct naive *n, double *
     }
 }
 
+/* One head without a softmax, products of elu + 1: o_h [L,dh]. */
+static inline void attend_linearly(const struct config *c, const double *q, const double *k,
+                                   const double *v, double *o)
+{
+    const int d = c->dh;
+
+    for (int i = 0; i < L; i++) {
+        double den = (double)c->lin_eps;
+        memset(o + i * d, 0, sizeof(*o) * (size_t)d);
+        for (int j = 0; j <= M + i; j++) {
+            double w = 0;
+            for (int e = 0; e < d; e++) {
+                const double a = q[i * d + e], b = k[j * d + e];
+                w += (a > 0 ? a + 1 : exp(a)) * (b > 0 ? b + 1 : exp(b));
+            }
+            for (int e = 0; e < d; e++)
+                o[i * d + e] += w * v[j * d + e];
+            den += w;
+        }
+        for (int e = 0; e < d; e++)
+            o[i * d + e] /= den;
+    }
+}
+
 /* The bare operator: queries from the last L rows of `from` [K,D]. */
 static inline double *attention(const struct layer *y, const double *from)
 {
@@ -167,7 +191,10 @@ static inline double *attention(const struct layer *y, const double *from)
         struct naive n = {.L = L, .M = M, .d = c->dh, .causal = true, .window = c->window};
         n.scale = 1 / sqrt(c->dh), n.q = q_h, n.k = k_h, n.v = v_h;
         terms(y, h, &n, owned);
-        naive_attend(&n, o_h, NULL, NULL);
+        if (c->mixer)
+            attend_linearly(c, q_h, k_h, v_h, o_h);
+        else
+            naive_attend(&n, o_h, NULL, NULL);
         for (int i = 0; i < L * c->dh; i++)
             o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
         free(q_h), free(k_h), free(v_h);
@@ -302,10 +329,12 @@ static inline bool by_hand_knows(const struct config *c)
 {
     static const char *const known[] = {"none", "sinusoid", "shaw", "xl"};
 
+    if (c->mixer && c->mixer->features != FEATURES_ELU)
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(c->pos->name, known[i]) == 0)
             return c->norm_kind == NORM_LAYER && strcmp(c->ffn->name, "relu") == 0 &&
-                   c->kv_heads == c->H;
+                   c->kv_heads == c->H && !c->steps && !c->rnn_layers && !c->more && !c->masks.n;
     return false;
 }
 

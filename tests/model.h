@@ -14,7 +14,7 @@
 struct form {
     int variant, gate, wiring; /* indexes; gate -1 = none */
 };
-enum { WIRINGS = 256 };
+enum { WIRINGS = 512 };
 
 /* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
  */
@@ -36,6 +36,20 @@ static inline struct config wired(const struct form *w, int turn)
     c.t5_buckets = 4; /* distances 0, 1, 2..3, 4.. */
     c.t5_max_distance = 6;
     c.t5_per_layer = turn & 1;
+    c.tupe_bias = c.pos_q_bias = turn & 1;
+    c.p2c_code = turn >> 1 & 1;
+    c.persistent = 5;
+    c.span_ramp = 4;
+    c.span_cost = 0;                      /* it would be in the gradient only */
+    for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
+        struct mask *const m = &c.masks.at[k];
+        m->window = min_int(m->window, 4);
+        m->block = min_int(m->block, 3);
+        m->stride = min_int(m->stride, 4);
+        m->fixed = min_int(m->fixed, 4);
+        m->summary = min_int(m->summary, 1 + (turn & 1));
+        m->global = min_int(m->global, 2);
+    }
     return c;
 }
 
@@ -45,7 +59,9 @@ static inline bool same_form(const struct form *a, const struct form *b)
     const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
 
     return v->pos == w->pos && v->mem == w->mem && v->ffn == w->ffn && v->order == w->order &&
-           a->gate == b->gate && a->wiring == b->wiring;
+           v->mixer == w->mixer && v->rnn_layers == w->rnn_layers && v->loops == w->loops &&
+           v->before_qkv == w->before_qkv && v->more == w->more && a->gate == b->gate &&
+           a->wiring == b->wiring;
 }
 
 /* Every variant in every form that makes sense: each wiring without a gate, reorder with each gate;

@@ -101,6 +101,7 @@ ParameterizedTest(int *b, golden_parts, every_file_on_every_backend)
     cr_expect_geq(golden_parts(backends[*b]->name, "norm_"), 3);
     cr_expect_geq(golden_parts(backends[*b]->name, "ffn_"), 7);
     cr_expect_geq(golden_parts(backends[*b]->name, "moe_"), 3);
+    cr_expect_geq(golden_parts(backends[*b]->name, "rnn_"), 3);
 }
 
 Test(golden_parts, a_changed_number_is_caught, .init = folder_make, .fini = folder_remove)
@@ -120,6 +121,9 @@ Test(golden_parts, a_changed_number_is_caught, .init = folder_make, .fini = fold
         {"moe_top1.safetensors", "out.aux"},
         {"moe_top2.safetensors", "param.ff.e.2.bias"},
         {"moe_top2.safetensors", "out.grad.ff.router.weight"},
+        {"rnn_plain_tail.safetensors", "in.tail"},
+        {"rnn_gru.safetensors", "param.rnn.b_hh"},
+        {"rnn_lstm.safetensors", "out.grad.rnn.w_hh"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -149,6 +153,10 @@ Test(golden_parts, metadata_that_does_not_fit, .init = folder_make, .fini = fold
         {"ffn_gelu.safetensors", "seq", "3", "in.x"},
         {"moe_top1.safetensors", "experts", "5", "ff.router.weight"},
         {"moe_top1.safetensors", "moe_k", "5", "moe_k"},
+        {"rnn_gru.safetensors", "rnn_cell", "gru2", "rnn_cell \"gru2\""},
+        {"rnn_gru.safetensors", "rnn_cell", "lstm", "rnn.w_ih"},
+        {"rnn_plain_tail.safetensors", "rnn_window", "3", "in.tail"},
+        {"rnn_plain_tail.safetensors", "variant", "nosuch", "variant \"nosuch\""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -89,6 +89,16 @@ static inline struct exact by_tail(double t)
     return x;
 }
 
+/* e^t on the left: exp's argument is off by 1 U, the rest is exp's own and a rounding or two. */
+static inline struct exact by_exp(double t)
+{
+    const double f = t > 0 ? 0 : exp(t), bound = U * (fabs(t) + 20) * f + 4 * SMALLEST;
+
+    if (t > 0)
+        return (struct exact){t + 1, 1, 2 * U * (t + 1), 0};
+    return (struct exact){f, f, bound, bound};
+}
+
 static inline struct exact exactly(enum act_kind kind, double t, double beta)
 {
     const double c = 2 * sqrt(2 / M_PI);
@@ -105,6 +115,8 @@ static inline struct exact exactly(enum act_kind kind, double t, double beta)
     case ACT_GELU_TANH:
         return by_logistic(t, c * (t + 0.044715 * t * t * t), 9, true,
                            c * (1 + 3 * 0.044715 * t * t));
+    case ACT_ELU1:
+        return by_exp(t);
     default:
         return (struct exact){t, 1, U * fabs(t), 0};
     }

@@ -2,6 +2,9 @@
  *
  * Reading models. Every complaint names the file and the key or tensor. */
 #include "checkpoint.h"
+#include "parts/masks.h"
+#include "parts/parts.h"
+#include "sub_list.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -99,25 +102,6 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
     return relative == pos_find("none") ? absolute : relative;
 }
 
-/* What the format can say and this program cannot do. */
-static void refuse_unknown(struct reader *r)
-{
-    static const struct {
-        const char *key, *off;
-    } known[] = {
-        {"mixer", "none"},    {"synth", "none"},  {"masks", "none"},   {"realformer", "none"},
-        {"compress", "none"}, {"act", "none"},    {"ut", "0"},         {"span_ramp", "0"},
-        {"persistent", "0"},  {"dextra", "none"}, {"rnn_layers", "0"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(known) && r->st == OK; i++) {
-        const char *value = safetensors_meta(r->s, known[i].key);
-        if (value && strcmp(value, known[i].off) != 0 && strcmp(value, "none") != 0)
-            r->st = fail(r->e, E_IO, "%s: %s \"%s\" is not built in  -> only \"%s\"", r->s->path,
-                         known[i].key, value, known[i].off);
-    }
-}
-
 /* Does the bare operator, the first layer, or the first attention of an order of sub-layers have
  * it? */
 static bool has_tensor(const struct reader *r, const struct config *c, const char *prefix,
@@ -154,6 +138,62 @@ static int longest(struct reader *r, const char *key)
     return most;
 }
 
+/* A single mask is every head's. */
+static void read_masks(struct reader *r, struct config *c)
+{
+    const char *text = word(r, "masks"), *heads = word(r, "mask_head");
+    struct err why;
+
+    if (strcmp(text, "none") == 0)
+        text = "";
+    if (!*text || strcmp(heads, "none") == 0)
+        heads = "";
+    if (masks_parse(&c->masks, text, heads, &why) != OK && r->st == OK)
+        r->st = fail(r->e, E_IO, "%s: masks: %s", r->s->path, why.msg);
+}
+
+static void read_mixer(struct reader *r, struct config *c)
+{
+    const char *const synth = word(r, "synth");
+    const bool other = strcmp(synth, "none") != 0;
+    char synthesizer[32];
+
+    snprintf(synthesizer, sizeof(synthesizer), "synth_%.20s", synth);
+    const char *const name = other ? synthesizer : word(r, "mixer");
+    c->syn_inner = whole(r, "syn_inner", 0, 0, WIDE);
+    c->mixer = mixer_find(name);
+    if (!c->mixer && strcmp(name, "none") != 0)
+        complain(r, other ? "synth" : "mixer");
+    c->features = whole(r, "features", c->features, 1, DEEP);
+    c->lin_eps = (float)real(r, "lin_eps", 0);
+}
+
+static enum carry read_carry(struct reader *r)
+{
+    for (int i = 0; i < CARRY_COUNT; i++)
+        if (strcmp(carry_name[i], word(r, "realformer")) == 0)
+            return (enum carry)i;
+    complain(r, "realformer");
+    return CARRY_NONE;
+}
+
+/* The further scheme: the one whose key is set. */
+static void read_more(struct reader *r, struct config *c)
+{
+    const bool talking = flag(r, "talking");
+    const int ramp = whole(r, "span_ramp", 0, 0, WIDE), n = whole(r, "persistent", 0, 0, WIDE);
+
+    c->carry = read_carry(r);
+    c->more = talking ? &more_talking : ramp ? &more_span : n ? &more_persistent : NULL;
+    if ((talking + (ramp > 0) + (n > 0)) > 1 && r->st == OK)
+        r->st = fail(r->e, E_IO, "%s: talking, span_ramp and persistent  -> one of them at most",
+                     r->s->path);
+    c->persistent = n;
+    c->span_ramp = ramp;
+    c->span_max = whole(r, "span_max", c->span_max, 0, WIDE);
+    c->span_cost = (float)real(r, "span_cost", 0);
+}
+
 static void read_rope(struct reader *r, struct config *c)
 {
     const char *pairs = word(r, "rope_pairs");
@@ -168,13 +208,18 @@ static void read_rope(struct reader *r, struct config *c)
         complain(r, "rope_pairs");
 }
 
-static void read_positions(struct reader *r, struct config *c)
+static void read_positions(struct reader *r, struct config *c, const char *prefix)
 {
     read_rope(r, c);
     c->max_pos = whole(r, "max_pos", 0, 0, WIDE);
     c->t5_buckets = whole(r, "t5_buckets", c->t5_buckets, 0, WIDE);
     c->t5_max_distance = whole(r, "t5_max_distance", c->t5_max_distance, 0, WIDE);
     c->t5_per_layer = !flag(r, "share_attn_bias");
+    c->tupe_bias = c->pos == pos_find("tupe") && has_tensor(r, c, prefix, "attn.rel_bias");
+    c->p2c_code = strcmp(word(r, "p2c"), "code") == 0;
+    if (!c->p2c_code && strcmp(word(r, "p2c"), "paper") != 0 && strcmp(word(r, "p2c"), "none") != 0)
+        complain(r, "p2c");
+    c->pos_q_bias = flag(r, "pos_q_bias");
 }
 
 static void read_attention(struct reader *r, struct config *c, const char *prefix)
@@ -201,6 +246,36 @@ static void read_attention(struct reader *r, struct config *c, const char *prefi
     if (c->sinusoid == SINUSOID_CONCAT && strcmp(word(r, "sinusoid"), "concat") != 0 &&
         strcmp(word(r, "sinusoid"), "none") != 0)
         complain(r, "sinusoid");
+}
+
+/* Which of `names` the key says; the first where it says nothing. */
+static int choice(struct reader *r, const char *key, const char *const *names, int n)
+{
+    const char *text = safetensors_meta(r->s, key);
+
+    for (int i = 0; i < n; i++)
+        if (!text || strcmp(names[i], text) == 0)
+            return i;
+    complain(r, key);
+    return 0;
+}
+
+static void read_rnn(struct reader *r, struct config *c)
+{
+    c->rnn_layers = whole(r, "rnn_layers", 0, 0, RNN_MOST);
+    c->rnn_window = whole(r, "rnn_window", c->rnn_window, 0, WIDE);
+    c->rnn_carry = flag(r, "rnn_carry");
+    if (safetensors_meta(r->s, "rnn_cell"))
+        c->rnn_cell = (enum cell_kind)choice(r, "rnn_cell", cell_name, CELL_KINDS);
+}
+
+static void read_depth(struct reader *r, struct config *c)
+{
+    c->steps = flag(r, "ut") ? whole(r, "steps", 0, 1, DEEP) : 0;
+    c->step_base = whole(r, "step_base", c->step_base, 0, WIDE);
+    c->halt = (enum halt_kind)choice(r, "act", halt_name, HALT_KINDS);
+    c->halt_eps = (float)real(r, "halt_eps", (double)c->halt_eps);
+    c->ponder_tau = (float)real(r, "ponder_tau", (double)c->ponder_tau);
 }
 
 static enum norm_kind read_norm_kind(struct reader *r)
@@ -255,8 +330,14 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     c->max_seq = longest(&r, "seq");
     read_attention(&r, c, prefix);
     read_ffn(&r, c, prefix);
-    read_positions(&r, c);
-    refuse_unknown(&r);
+    read_positions(&r, c, prefix);
+    read_mixer(&r, c);
+    read_masks(&r, c);
+    read_more(&r, c);
+    read_rnn(&r, c);
+    read_depth(&r, c);
+    if (r.st == OK)
+        r.st = checkpoint_map(s, c, e);
     c->tied = whole(&r, "tied", 1, 0, 1) != 0;
     c->out_bias = flag(&r, "out_bias");
     c->final_ln = flag(&r, "final_ln");

@@ -17,7 +17,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
 {
     const enum status st = config_check(c, e);
 
-    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1};
+    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1, .at_halt = -1};
     if (st != OK)
         return st;
     struct params *p = &m->params;
@@ -33,6 +33,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
         m->at_out = params_matrix(p, c->V, c->D, "out.", "weight");
     if (c->out_bias)
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
+    m->at_halt = depth_params(c, p);
 
     const enum status listed = subs_init(&m->subs, &m->c, p, m->at_model, e);
     if (listed != OK)
@@ -52,6 +53,8 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     const enum status st = subs_bind(&m->subs, g, &m->params, kind, max, a, e);
     if (st != OK)
         return st;
+    if (m->c.steps)
+        depth_bind(&m->depth, &m->c, &m->subs, &m->params, m->at_halt, a);
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
     return OK;
@@ -72,6 +75,8 @@ void lm_lower(struct lm *m, const struct engine *g)
         dropout(&m->drop, DROP_POSITIONS, m->subs.codes, n_codes(c, m->max), g->threads);
     params_pack(&m->params, g);
     subs_lower(&m->subs, g);
+    if (c->steps)
+        depth_lower(&m->depth);
 }
 
 void lm_free(struct lm *m)
@@ -139,12 +144,15 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     float *last = m->final_in ? m->final_in : m->h;
-    float *const first = subs_input(&m->subs, last);
+    float *const first = m->c.steps ? depth_input(&m->depth) : subs_input(&m->subs, last);
     embed(m, first, tokens, B, L);
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     CHECK(m->drop.p == 0 || (m->subs.kept && n_scored == L));
     m->subs.drop = m->drop;
-    subs_forward(&m->subs, g, last, first, B, L);
+    if (m->c.steps)
+        depth_forward(&m->depth, g, last, B, L);
+    else
+        subs_forward(&m->subs, g, last, first, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
@@ -172,5 +180,8 @@ int lm_memory(const struct lm *m)
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
-    return 2.0 * B * n_scored * m->c.D * m->c.V + subs_flop(&m->subs, B, L, M);
+    const double layers =
+        m->c.steps ? depth_flop(&m->depth, B, L, M) : subs_flop(&m->subs, B, L, M);
+
+    return 2.0 * B * n_scored * m->c.D * m->c.V + layers;
 }

@@ -5,6 +5,7 @@
 #include "lm.h"
 #include "parts/linear.h"
 #include "parts/norm.h"
+#include "sub_compress.h"
 
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
@@ -18,6 +19,8 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
     if (st != OK)
         return st;
     params_place_grad(&m->params, a);
+    if (m->c.steps)
+        depth_bind_grad(&m->depth, a);
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     return OK;
@@ -63,15 +66,49 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
 {
     CHECK(m->subs.kept && B <= m->max.B && m->n_scored == L);
     output_backward(m, g, target, B * L);
-    subs_backward(&m->subs, g, m->d_h, B, L);
+    if (m->c.steps)
+        depth_backward(&m->depth, g, m->d_h, B, L);
+    else
+        subs_backward(&m->subs, g, m->d_h, B, L);
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     if (m->c.pos->embed_grad)
         m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->d_h, B, L);
     embed_backward(m, tokens, B * L);
 }
 
+double lm_extra_loss(const struct lm *m)
+{
+    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
+}
+
+double lm_aux(const struct lm *m, int B, int L)
+{
+    const struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->aux)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * L);
+    return sum;
+}
+
+double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        sum += sub_reconstruction(g, &s->at[i], &s->work[i], B, L);
+    return sum;
+}
+
 double lm_grad_flop(const struct lm *m, int B, int L, int M)
 {
+    const double layers =
+        m->c.steps ? depth_grad_flop(&m->depth, B, L, M) : subs_grad_flop(&m->subs, B, L, M);
+
     /* dX and dW of the output */
-    return 4.0 * B * L * m->c.D * m->c.V + subs_grad_flop(&m->subs, B, L, M);
+    return 4.0 * B * L * m->c.D * m->c.V + layers;
 }

@@ -194,6 +194,14 @@ static void fill(struct param *p, uint64_t seed)
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
         break;
+    case INIT_NORMAL:
+        rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
+        break;
+    case INIT_EYE: /* square, and nearly the identity */
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        for (int i = 0; i < p->shape[0]; i++)
+            p->data[(ptrdiff_t)i * p->shape[0] + i] += 1;
+        break;
     }
     param_keep_bounds(p);
 }

@@ -7,11 +7,37 @@
  *   reorder  z = g(x, relu(f(N([m; x]))))    rezero   z = x + alpha f([m; x]) */
 #include "sub.h"
 #include "parts/norm.h"
+#include "sub_compress.h"
 #include "sub_inner.h"
 
 #include <string.h>
 
-const char *const mem_kind_name[MEM_KIND_COUNT] = {"", "hidden", "kv", "recompute"};
+const char *const mem_kind_name[MEM_KIND_COUNT] = {"", "hidden", "kv", "recompute", "state"};
+
+bool mem_can(const struct mem *m, enum mem_kind kind)
+{
+    switch (kind) {
+    case MEM_HIDDEN:
+        return m->recurrent;
+    case MEM_KV:
+        return m->recurrent && !m->compressed;
+    case MEM_RECOMPUTE:
+        return !m->recurrent;
+    case MEM_STATE:
+        return m->state;
+    default:
+        return false;
+    }
+}
+
+enum mem_kind mem_usual(const struct mem *m, bool decode)
+{
+    if (m->state)
+        return MEM_STATE;
+    if (!m->recurrent)
+        return MEM_RECOMPUTE;
+    return decode && !m->compressed ? MEM_KV : MEM_HIDDEN;
+}
 
 /* ---- binding and memory ------------------------------------------------------------------- */
 
@@ -30,38 +56,47 @@ enum status sub_bind(struct sub *s, const struct engine *g, const struct params 
     s->norm = found(p, s->at_norm);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);
+    s->before = found(p, s->at_before);
+    s->compress = found(p, s->at_compress);
+    s->more = found(p, s->at_more);
     s->mem = mem;
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
     if (s->keeps)
         cache_bind(&s->memory, max.B, max.L, rows, s->c->D, a);
+    compressed_bind(s, max, a);
     return s->kind->bind ? s->kind->bind(s, g, max, a, e) : OK;
 }
 
 /* Copy x behind the remembered rows. */
-static void join(struct cache *cache, const float *x, int B, int L)
+static void join(const struct engine *g, struct sub *s, const float *x, int B, int L)
 {
+    struct cache *const cache = &s->memory;
     const ptrdiff_t n = (ptrdiff_t)L * cache->n;
 
     cache_reserve(cache, L);
     for (int b = 0; b < B; b++)
         memcpy(cache_rows(cache, b) + (ptrdiff_t)cache->M * cache->n, x + b * n,
                sizeof(float) * (size_t)n);
+    if (compresses(s))
+        compressed_prepare(g, s, B, L);
 }
 
 void sub_remember(const struct engine *g, struct sub *s, struct work *w, const float *x, int B,
                   int rows)
 {
     if (s->keeps)
-        join(&s->memory, x, B, rows);
+        join(g, s, x, B, rows);
     else if (s->kind->remember)
-        s->kind->remember(g, s, sub_source(g, s, w, x, B, rows));
+        s->kind->remember(g, s, w, sub_source(g, s, w, x, B, rows));
     sub_commit(s, rows);
 }
 
 void sub_commit(struct sub *s, int L)
 {
-    if (s->keeps)
+    if (compresses(s))
+        compressed_commit(s, L);
+    else if (s->keeps)
         cache_commit(&s->memory, L);
     if (s->kind->commit)
         s->kind->commit(s, L);
@@ -97,7 +132,7 @@ struct sub_input sub_source(const struct engine *g, struct sub *s, struct work *
                             int B, int L)
 {
     if (s->keeps)
-        join(&s->memory, x, B, L);
+        join(g, s, x, B, L);
     const struct sub_input from = sub_entered(s, x, B, L);
     if (!wiring_norms_first(s->wiring))
         return from;
@@ -179,5 +214,5 @@ double sub_flop(const struct sub *s, int B, int L, int M)
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return s->kind->flop(s, B, L, M) + gate;
+    return s->kind->flop(s, B, L, M) + gate + compressed_flop(s, B, L);
 }

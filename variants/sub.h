@@ -9,11 +9,15 @@
 
 #include "parts/cache.h"
 #include "parts/dropout.h"
+#include "parts/features.h"
 #include "variant.h"
 
 /* How M tokens of past reach the layer. */
-enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_KIND_COUNT };
-extern const char *const mem_kind_name[MEM_KIND_COUNT]; /* "" "hidden" "kv" "recompute" */
+enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND_COUNT };
+/* Can a layer of this memory have it? Which one is usual where tokens come one by one, or not? */
+bool mem_can(const struct mem *m, enum mem_kind kind);
+enum mem_kind mem_usual(const struct mem *m, bool decode);
+extern const char *const mem_kind_name[MEM_KIND_COUNT]; /* "" "hidden" "kv" "recompute" "state" */
 
 /* The largest shape that a bound sub-layer or model can run. */
 struct extent {
@@ -28,7 +32,7 @@ struct seq_rows {
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-enum { SUB_ARRAYS = 6 }; /* as many arrays as a kind may have of its own */
+enum { SUB_ARRAYS = 8 }; /* as many arrays as a kind may have of its own */
 
 /* An array that a kind asks for: n floats, n_kept where its forward is followed by a backward pass,
  * which reads it unless it is `shared`, that is, free for the next sub-layer. */
@@ -48,8 +52,11 @@ struct work {
         *sum; /* [B,L,D] what the norm behind it is given (post); NULL = written over the stream */
     float *gate;            /* [B*L, gate->work * D] */
     float *own[SUB_ARRAYS]; /* the kind's */
-    void *scratch;          /* the kind's, in any state before and after */
-    const float *codes;     /* the position scheme's constant codes */
+    /* Of the sub-layers of its kind in front of and behind it; NULL where there is none. At
+     * inference they have the same arrays. */
+    const struct work *below, *above;
+    void *scratch;      /* the kind's, in any state before and after */
+    const float *codes; /* the position scheme's constant codes */
     struct dropout drop;
     /* Backward only, shared by all sub-layers. */
     float *d_y;    /* [B,L,D] gradient of f */
@@ -70,12 +77,23 @@ struct sub_input {
     int B, M, L;
 };
 
+/* Numbers that follow the stream, as they were committed, or that are given once and for all; n = 0
+ * where this kind of memory has none. The name is that of files. */
+struct carried {
+    const char *name;
+    float *at;
+    size_t n;
+    bool given;
+};
+
 struct sub_kind {
     const char *name;
+    const char *memory;    /* what golden files call the rows that it remembers */
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
     enum drop_place place; /* of its output */
-    /* `ff` is the prefix of a feed-forward's tensors, `prefix` that of all others. */
-    void (*params)(const struct config *c, const char *prefix, const char *ff, struct params *p);
+    /* `own` is the prefix of what a layer may have several of, such as a feed-forward; `prefix`
+     * that of all others. */
+    void (*params)(const struct config *c, const char *prefix, const char *own, struct params *p);
     /* How many rows of its input it remembers for this kind of memory, M being what is asked for;
      * -1 = it has no memory of them, and reads new rows where they are. NULL = -1 always. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
@@ -101,25 +119,60 @@ struct sub_kind {
      * first `skip` of each sequence, which are constants; adds to the gradients of all weights. */
     void (*backward)(const struct engine *g, struct sub *s, const struct work *w,
                      struct sub_input from, float *d_in, const float *d_y, int skip);
+    /* The auxiliary loss of a forward pass of `rows` rows with kept work space, before its factor;
+     * NULL = none. */
+    double (*aux)(const struct sub *s, const struct work *w, int rows);
     /* Memory of its own, besides the rows of its input. remember: as if these source rows had been
      * run; commit: those of the last forward count from now on. */
-    void (*remember)(const struct engine *g, struct sub *s, struct sub_input from);
+    void (*remember)(const struct engine *g, struct sub *s, struct work *w, struct sub_input from);
     void (*commit)(struct sub *s, int L);
     void (*forget)(struct sub *s);
+    /* What it carries besides rows of its input: the i-th array; false behind the last. */
+    bool (*carries)(const struct sub *s, int i, struct carried *out);
+    /* Names of what executes it forward and backward; NULL = nothing of its own. */
+    void (*impl)(const struct sub *s, const char **forward, const char **backward);
     /* Useful FLOP of a call with M rows of memory: products, each visible pair once. */
     double (*flop)(const struct sub *s, int B, int L, int M);
     double (*grad_flop)(const struct sub *s, int B, int L, int M);
 };
 
-extern const struct sub_kind sub_attention, sub_ffn;
+/* Memory whose oldest rows are compressed, sub_compress.c. */
+struct compressed {
+    int most;  /* compressed rows, at the beginning of the memory; 0 = does not compress */
+    int plain; /* rows that are not, but for those that wait for their group */
+    int n_fresh;
+    float *fresh; /* [B,n_fresh,D] what this segment's leaving rows became */
+    float *group; /* those rows, as the convolution reads them */
+};
+
+extern const struct sub_kind sub_rnn, sub_attention, sub_ffn, sub_linear, sub_aan, sub_synthesizer;
 
 /* Attention's own state. */
 struct attention {
     const struct param *pos;      /* the position scheme's parameters of this layer */
+    int reach;                    /* keys that tables were reserved for */
     struct attn lowered;          /* tables and terms for the largest shape; q, k, v, o unset */
     const float *codes;           /* the position scheme's, from the last lowering */
     const struct attn_impl *impl; /* what executes it */
     struct cache keys, values;    /* MEM_KV */
+};
+
+/* That of linear attention: s [B,Hkv,m,dh] and z [B,Hkv,m] of all rows that were committed, and of
+ * those and the last forward's. */
+struct linear_impl;
+struct linear_memory {
+    int B;
+    const struct linear_impl *impl; /* what executes it, for its name: each call asks its engine */
+    float *s, *z, *s_next, *z_next; /* NULL where nothing is carried */
+    struct directions of;
+    bool drawn;
+};
+
+/* That of average attention: the sum [B,D] of all rows that were committed and how many they were,
+ * as high and low part; sum_next as above. */
+struct average_memory {
+    int B;
+    float *sum, *sum_next, *count;
 };
 
 /* ---- a sub-layer -------------------------------------------------------------------------- */
@@ -132,13 +185,20 @@ struct sub {
     int nth;     /* how many of its kind stand before it in the model */
     /* Its parameters: where they are in the model's list, -1 = none, and, once bound, themselves.
      */
-    int at_own, at_norm, at_gate, at_alpha;
+    int at_own, at_norm, at_gate, at_alpha, at_before, at_more;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
+    const struct param *before;                            /* those of c->before_qkv */
+    const struct param *more;                              /* those of c->more */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, even if it is 0 rows long */
     struct cache memory; /* [m; x] */
+    struct compressed compressed;
+    int at_compress; /* of its weights, -1 = none */
+    const struct param *compress;
     union {
         struct attention attention;
+        struct linear_memory linear;
+        struct average_memory average;
     } of;
 };
 

@@ -4,7 +4,8 @@
  * attention that the position scheme describes, W_o. Remembers hidden states (the wiring does) or
  * keys and values (here). */
 #include "sub_attention.h"
-#include "parts/linear.h"
+#include "parts/masks.h"
+#include "sub_compress.h"
 
 struct attn attn_of_config(const struct config *c, int B, int L, int M)
 {
@@ -32,26 +33,10 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
 static void attention_params(const struct config *c, const char *prefix, const char *ff,
                              struct params *p)
 {
-    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
-
     (void)ff;
-    params_matrix(p, HD, c->D, prefix, "attn.q.weight");
-    params_matrix(p, kv_width, c->D, prefix, "attn.k.weight");
-    params_matrix(p, kv_width, c->D, prefix, "attn.v.weight");
-    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
-    if (c->attn_bias) {
-        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");
-        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.k.bias");
-        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
-        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
-    }
+    project_params(c, attention_width(c), prefix, p);
     if (c->pos->layer_params)
         c->pos->layer_params(c, prefix, p);
-}
-
-static const struct param *bias(const struct sub *s, int which)
-{
-    return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
 }
 
 static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
@@ -72,10 +57,16 @@ static enum status attention_bind(struct sub *s, const struct engine *g, struct 
         cache_bind(&t->keys, max.B, max.L, max.M, kv_width, a);
         cache_bind(&t->values, max.B, max.L, max.M, kv_width, a);
     }
-    t->lowered = attn_of_config(c, max.B, max.L, max.M);
-    if (c->pos->reserve)
-        c->pos->reserve(c, s->model, t->pos, max.M + max.L, a, &t->lowered);
-    return engine_attn(g, &t->lowered, &t->impl, e);
+    if (c->cmem && s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED,
+                    "compressing memory needs the rows themselves  -> --mem-kind hidden");
+    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    t->reach = max.M + max.L;
+    t->lowered = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
+    const struct term_params p = attention_term_params(s);
+    terms_reserve(c, &p, max.L, t->reach, a, &t->lowered);
+    const struct attn asked = attention_asked(s);
+    return engine_attn(g, &asked, &t->impl, e);
 }
 
 static enum status attention_can_grad(const struct sub *s, const struct engine *g, struct err *e)
@@ -94,29 +85,41 @@ static void attention_arrays(const struct sub *s, struct extent max, struct arra
     out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
     out[AT_K] = out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
     out[AT_LSE] = (struct array){0, lse, false, PART_ACTIVATIONS};
+    out[AT_BEFORE] = attention_map_array(s, max);
+    const size_t scores = attention_scores_floats(s, max);
+    out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
 }
 
 static void attention_arrays_grad(const struct sub *s, struct extent max,
                                   struct array out[SUB_ARRAYS])
 {
-    const struct pos *pos = s->c->pos;
-    const int K = max.L + max.M;
-
     attention_arrays(s, max, out);
     for (int i = AT_Q; i <= AT_O; i++) {
         out[i].n = 0;
         out[i].shared = true;
     }
     out[AT_D_TABLES] =
-        (struct array){0, pos->n_tables_grad ? pos->n_tables_grad(s->c, K) : 0, true, PART_REL_POS};
+        (struct array){0, terms_n_tables_grad(s->c, max.L + max.M), true, PART_REL_POS};
+    out[AT_SCORES].n = 0;
+    out[AT_SCORES].shared = true;
+    out[AT_BEFORE] = attention_map_array_grad(s, max);
 }
 
 static struct attn_need attention_scratch(const struct sub *s, int threads, bool backward)
 {
-    const struct attention *t = &s->of.attention;
+    const struct attn_impl *impl = s->of.attention.impl;
+    const struct attn asked = attention_asked(s);
 
-    return backward ? t->impl->need_backward(&t->lowered, threads)
-                    : t->impl->need(&t->lowered, threads);
+    struct attn_need need =
+        backward ? impl->need_backward(&asked, threads) : impl->need(&asked, threads);
+
+    if (backward) {
+        const struct extent max = {asked.B, asked.L, asked.M};
+        const size_t other = sub_reconstruction_floats(s, max) * sizeof(float);
+        const size_t have = need.scores_bytes + need.scratch_bytes;
+        need.scratch_bytes += other > have ? other - have : 0;
+    }
+    return need;
 }
 
 static void attention_lower(const struct engine *g, struct sub *s, const float *codes)
@@ -124,8 +127,8 @@ static void attention_lower(const struct engine *g, struct sub *s, const float *
     struct attention *t = &s->of.attention;
 
     t->codes = codes;
-    if (s->c->pos->lower)
-        s->c->pos->lower(g, s->c, s->model, t->pos, codes, &t->lowered);
+    const struct term_params p = attention_term_params(s);
+    terms_lower(g, s->c, &p, codes, &t->lowered);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -142,23 +145,6 @@ static void attention_enter_grad(const struct sub *s, const float *d_x, int B, i
 {
     if (s->c->pos->enter_grad)
         s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
-}
-
-/* y = x W^T (+ bias) for `rows` rows of each of B sequences: one product where both are contiguous,
- * one per sequence where they lie in a cache. */
-static void linear(const struct engine *g, struct seq_rows y, struct seq_rows x, int B, int rows,
-                   const struct param *w, const struct param *b)
-{
-    const int out = w->shape[0], in = w->shape[1];
-
-    if (x.stride == (ptrdiff_t)rows * in && y.stride == (ptrdiff_t)rows * out) {
-        rows *= B;
-        B = 1;
-    }
-    for (int i = 0; i < B; i++) {
-        float *dst = y.at + i * y.stride;
-        linear_forward(g, w, b, dst, x.at + i * x.stride, rows, (struct act){.y = dst});
-    }
 }
 
 /* Where the keys of `rows` source rows go when they are kept: straight behind the cached ones. */
@@ -194,8 +180,8 @@ static void project_kv(const struct engine *g, const struct sub *s, struct seq_r
 {
     const int rows = from.M + from.L;
 
-    linear(g, k, from.at, from.B, rows, &s->own[ATTN_K], bias(s, ATTN_K));
-    linear(g, v, from.at, from.B, rows, &s->own[ATTN_V], bias(s, ATTN_V));
+    project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
+    project_rows(g, s, ATTN_V, v, from.at, from.B, rows);
     attention_rotate(g, s, k, from.B, rows, s->c->kv_heads, end - rows, false);
 }
 
@@ -219,6 +205,8 @@ struct attn attention_operands(const struct sub *s, const struct work *w, int B,
     a.o = w->own[AT_O];
     a.lse = w->own[AT_LSE];
     a.base = attention_base(s);
+    masks_draw(&s->c->masks, s->nth, &a);
+    attention_carry(s, w, &a);
     a.q_at.batch = a.o_at.batch = L * HD;
     a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
@@ -235,14 +223,17 @@ struct attn attention_project(const struct engine *g, struct sub *s, struct work
     const int64_t end = attention_base(s) + attention_memory(s) + from.L;
     const bool kv = s->mem == MEM_KV;
     const int K = from.M + from.L; /* rows whose keys are projected now */
-    const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * c->D, from.at.stride};
+
+    from = attention_mapped(g, s, w, from);
+    const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * attention_width(c),
+                                   from.at.stride};
     const struct seq_rows q = {w->own[AT_Q], from.L * HD};
     const struct seq_rows k =
         kv ? behind(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
     const struct seq_rows v =
         kv ? behind(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
 
-    linear(g, q, fresh, from.B, from.L, &s->own[ATTN_Q], bias(s, ATTN_Q));
+    project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
     attention_rotate(g, s, q, from.B, from.L, c->H, end - from.L, false);
     project_kv(g, s, k, v, from, end);
     return attention_operands(s, w, from.B, from.L);
@@ -251,7 +242,7 @@ struct attn attention_project(const struct engine *g, struct sub *s, struct work
 void attention_unproject(const struct engine *g, const struct sub *s, struct work *w, int rows,
                          struct act leave)
 {
-    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, w->own[AT_O], rows, leave);
+    project_out(g, s, w, w->own[AT_O], rows, leave);
 }
 
 static void attention_forward(const struct engine *g, struct sub *s, struct work *w,
@@ -265,11 +256,13 @@ static void attention_forward(const struct engine *g, struct sub *s, struct work
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void attention_remember(const struct engine *g, struct sub *s, struct sub_input from)
+static void attention_remember(const struct engine *g, struct sub *s, struct work *w,
+                               struct sub_input from)
 {
     struct attention *t = &s->of.attention;
 
     CHECK(s->mem == MEM_KV);
+    from = attention_mapped(g, s, w, from);
     project_kv(g, s, behind(&t->keys, from.L), behind(&t->values, from.L), from,
                attention_base(s) + attention_memory(s) + from.L);
 }
@@ -280,6 +273,12 @@ static void attention_commit(struct sub *s, int L)
         cache_commit(&s->of.attention.keys, L);
         cache_commit(&s->of.attention.values, L);
     }
+}
+
+static void attention_impl(const struct sub *s, const char **forward, const char **backward)
+{
+    *forward = s->of.attention.impl->name;
+    *backward = s->of.attention.impl->backward_by;
 }
 
 static void attention_forget(struct sub *s)
@@ -296,16 +295,16 @@ static double attention_flop(const struct sub *s, int B, int L, int M)
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
     const double rows = (double)B * L;
     const double projected = s->mem == MEM_HIDDEN ? (double)B * (M + L) : rows;
-    struct attn a = s->of.attention.lowered;
-
-    attn_resize(&a, L, M);
-    a.B = B;
-    return attn_flop(&a) + 4 * rows * c->D * HD /* W_q, W_o */
-           + 4 * projected * c->D * kv_width /* W_k, W_v */;
+    const struct attn a = attention_costed(s, B, L, M);
+    const double in = attention_width(c);
+    return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
+           + 4 * projected * in * kv_width             /* W_k, W_v */
+           + attention_map_flop(s, projected);
 }
 
 const struct sub_kind sub_attention = {
     .name = "attention",
+    .memory = "mem",
     .mixes = true,
     .place = DROP_ATTENTION,
     .params = attention_params,
@@ -323,6 +322,7 @@ const struct sub_kind sub_attention = {
     .remember = attention_remember,
     .commit = attention_commit,
     .forget = attention_forget,
+    .impl = attention_impl,
     .flop = attention_flop,
     .grad_flop = attention_grad_flop,
 };

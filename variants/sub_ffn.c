@@ -40,6 +40,11 @@ static void ffn_backward(const struct engine *g, struct sub *s, const struct wor
                         w->d_own[WORK], &w->drop);
 }
 
+static double ffn_aux(const struct sub *s, const struct work *w, int rows)
+{
+    return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->own[WORK]) : 0;
+}
+
 static double ffn_flop(const struct sub *s, int B, int L, int M)
 {
     (void)M;
@@ -59,6 +64,7 @@ const struct sub_kind sub_ffn = {
     .arrays_grad = ffn_arrays_grad,
     .forward = ffn_forward,
     .backward = ffn_backward,
+    .aux = ffn_aux,
     .flop = ffn_flop,
     .grad_flop = ffn_grad_flop,
 };

@@ -3,6 +3,7 @@
  * One sub-layer, backward: sub.c read from its last line to its first. d is the gradient of the
  * stream; that of f's input is added to it where the sub-layer branched off. */
 #include "parts/norm.h"
+#include "sub_compress.h"
 #include "sub_inner.h"
 
 #include <string.h>
@@ -104,6 +105,7 @@ void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *
     const struct sub_input from = sub_source_again(s, w, B, L);
     const int skip = first ? 0 : from.M; /* else memory goes through a norm, which has weights */
 
+    sub_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))
         norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, B * L);
     const float *d_y = of_f(g, s, w, d, B * L);

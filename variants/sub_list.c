@@ -62,28 +62,31 @@ void subs_lower(struct subs *s, const struct engine *g)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* The stream behind sub-layer i. A gate needs another than the one in front of it: they alternate,
- * so that the last is z. */
-static float *behind(const struct subs *s, int i, float *z)
+/* The stream behind sub-layer i of those in front of `end`. A gate needs another than the one in
+ * front of it: they alternate, so that the last is z. */
+static float *behind(const struct subs *s, int i, int end, float *z)
 {
-    const int left = s->n - 1 - i;
+    const int left = end - 1 - i;
 
     if (left == 0)
         return z;
     return s->kept ? s->work[i + 1].x : s->mid && left % 2 ? s->mid : z;
 }
 
-float *subs_input(const struct subs *s, float *z)
+float *subs_part_input(const struct subs *s, int first, int count, float *z)
 {
-    return s->kept ? s->work[0].x : behind(s, -1, z);
+    return s->kept ? s->work[first].x : behind(s, first - 1, first + count, z);
 }
 
-void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, int B, int L)
+float *subs_input(const struct subs *s, float *z) { return subs_part_input(s, 0, s->n, z); }
+
+void subs_part_forward(struct subs *s, const struct engine *g, int first, int count, float *z,
+                       float *x, int B, int L)
 {
-    CHECK(!s->kept || x == s->work[0].x);
+    CHECK(!s->kept || x == s->work[first].x);
     CHECK(s->drop.p == 0 || s->kept);
-    for (int i = 0; i < s->n; i++) {
-        float *const to = behind(s, i, z);
+    for (int i = first; i < first + count; i++) {
+        float *const to = behind(s, i, first + count, z);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
         sub_forward(g, &s->at[i], &s->work[i], to, x, B, L);
@@ -91,11 +94,22 @@ void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, in
     }
 }
 
-void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L)
+void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, int B, int L)
+{
+    subs_part_forward(s, g, 0, s->n, z, x, B, L);
+}
+
+void subs_part_backward(struct subs *s, const struct engine *g, int first, int count, float *d,
+                        int B, int L)
 {
     CHECK(s->kept);
-    for (int i = s->n - 1; i >= 0; i--)
+    for (int i = first + count - 1; i >= first; i--)
         sub_backward(g, &s->at[i], &s->work[i], d, B, L);
+}
+
+void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L)
+{
+    subs_part_backward(s, g, 0, s->n, d, B, L);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -118,6 +132,25 @@ struct sub *subs_attention(const struct subs *s, int i)
         if (s->at[k].kind == &sub_attention && i-- == 0)
             return &s->at[k];
     return NULL;
+}
+
+void subs_impl(const struct subs *s, const char **forward, const char **backward)
+{
+    *forward = "";
+    *backward = NULL;
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->impl) {
+            s->at[i].kind->impl(&s->at[i], forward, backward);
+            return;
+        }
+}
+
+bool subs_carry(const struct subs *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->carries)
+            return true;
+    return false;
 }
 
 int subs_attentions(const struct subs *s)

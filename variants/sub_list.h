@@ -10,6 +10,7 @@
 
 struct subs {
     int n;
+    int once;          /* of them until the same weights come again */
     struct sub *at;    /* [n] */
     struct work *work; /* [n] */
     int at_model;      /* the first of the parameters that all layers share */
@@ -24,14 +25,20 @@ struct subs {
     size_t n_space;
 };
 
-/* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's). */
+enum { RNN_MOST = 4 }; /* LocalRNNs in a layer */
+
+/* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
+ * LocalRNN. */
 bool sub_letter(char letter);
 
 /* List the sub-layers of a model of `c`, which must stay where it is, and append their parameters.
  * The model's own, that positions share over layers, begin at `at_model`. */
 enum status subs_init(struct subs *s, const struct config *c, struct params *p, int at_model,
                       struct err *e);
-/* Only the bare operator: attention with tensors named without prefix, and no wiring at all. */
+/* Only one sub-layer of this letter, its tensors named without prefix, and no wiring at all; the
+ * bare operator: attention with tensors named without prefix, and no wiring at all. */
+enum status subs_init_bare(struct subs *s, const struct config *c, char letter, struct params *p,
+                           int at_model, struct err *e);
 enum status subs_init_operator(struct subs *s, const struct config *c, struct params *p,
                                int at_model, struct err *e);
 void subs_free(struct subs *s);
@@ -61,8 +68,20 @@ float *subs_input(const struct subs *s, float *z);
 void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, int B, int L);
 /* After it, and before subs_commit: d [B,L,D] from the gradient of z to that of x. */
 void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L);
+/* The same for sub-layers [first, first + count) alone, whose results are needed between them. */
+float *subs_part_input(const struct subs *s, int first, int count, float *z);
+void subs_part_forward(struct subs *s, const struct engine *g, int first, int count, float *z,
+                       float *x, int B, int L);
+void subs_part_backward(struct subs *s, const struct engine *g, int first, int count, float *d,
+                        int B, int L);
 void subs_commit(struct subs *s, int L);
 void subs_forget(struct subs *s);
+
+/* Names of what executes the first sub-layer that has such a thing; *backward is NULL where it does
+ * both. Without one, empty. */
+void subs_impl(const struct subs *s, const char **forward, const char **backward);
+/* Has any of them memory of its own that is no rows? */
+bool subs_carry(const struct subs *s);
 
 /* The i-th attention sub-layer; NULL behind the last. How many there are. The place in the list of
  * the i-th sub-layer that may remember its input; -1 behind the last. */

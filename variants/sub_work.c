@@ -86,6 +86,17 @@ static size_t gate_floats(const struct subs *s, bool backward)
     return rows_floats(s, s->max.L) * (size_t)(backward ? gate->work_grad : gate->work);
 }
 
+/* Of every kind, who is in front of whom. */
+static void link_kinds(struct subs *s)
+{
+    for (int i = 0; i < s->n; i++)
+        for (int k = i - 1; k >= 0 && !s->work[i].below; k--)
+            if (s->at[k].kind == s->at[i].kind) {
+                s->work[i].below = &s->work[k];
+                s->work[k].above = &s->work[i];
+            }
+}
+
 void works_bind(struct subs *s, const struct engine *g, struct arena *a)
 {
     const size_t stream = rows_floats(s, s->max.L);
@@ -95,6 +106,7 @@ void works_bind(struct subs *s, const struct engine *g, struct arena *a)
         struct array own[SUB_ARRAYS];
         if (first_of_kind(s, i) != w) {
             *w = *first_of_kind(s, i);
+            w->below = w->above = NULL;
             continue;
         }
         *w = (struct work){.codes = s->codes};
@@ -107,6 +119,7 @@ void works_bind(struct subs *s, const struct engine *g, struct arena *a)
         w->scratch = scratch_of_kind(s, i, g, false, a);
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    link_kinds(s);
 }
 
 /* ---- training ------------------------------------------------------------------------------ */

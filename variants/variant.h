@@ -12,7 +12,17 @@
 
 /* ---- parameters --------------------------------------------------------------------------- */
 
-enum init { INIT_LINEAR, INIT_EMBED, INIT_TABLE, INIT_ONE, INIT_ZERO, INIT_CONST, INIT_UNIFORM };
+enum init {
+    INIT_LINEAR,
+    INIT_EMBED,
+    INIT_TABLE,
+    INIT_ONE,
+    INIT_ZERO,
+    INIT_CONST,
+    INIT_UNIFORM,
+    INIT_NORMAL,
+    INIT_EYE
+};
 
 /* One named tensor of a model; the name is that of checkpoints. */
 struct param {
@@ -20,7 +30,7 @@ struct param {
     int rank, shape[3];
     size_t n; /* elements */
     enum init init;
-    float init_arg; /* INIT_CONST: the value; INIT_UNIFORM: from 0 to it */
+    float init_arg; /* INIT_CONST: the value; INIT_UNIFORM: from 0 to it; INIT_NORMAL: deviation */
     bool bounded;   /* the optimiser keeps each element in [least, most] */
     float least, most;
     float *data;
@@ -178,10 +188,41 @@ struct ffn {
     double (*aux)(const struct config *c, int rows, const float *work);
 };
 
+/* A map of source rows in front of q, k and v, with parameters of its own for the nth attention of
+ * a model. `work` is the caller's, of as many floats as the hook of that name says for `rows` rows;
+ * what comes out, y [rows,width], is its beginning, and backward reads all of it. */
+struct before_qkv {
+    const char *name;
+    int (*width)(const struct config *c);
+    void (*params)(const struct config *c, int nth, const char *prefix, struct params *p);
+    double (*flop)(const struct config *c, int nth, int rows);
+    size_t (*work)(const struct config *c, int nth, int rows);
+    size_t (*work_grad)(const struct config *c, int nth, int rows); /* further ones of backward */
+    void (*forward)(const struct engine *g, const struct config *c, int nth, const struct param *w,
+                    const float *x, int rows, float *work);
+    /* d_x [rows,D] from d_y [rows,width], which is used up. Adds to the weights' gradients. */
+    void (*backward)(const struct engine *g, const struct config *c, int nth, const struct param *w,
+                     float *d_x, float *d_y, const float *x, int rows, const float *work,
+                     float *more);
+};
+
 /* How tokens of past reach a layer. */
 struct mem {
     const char *name;
-    bool recurrent; /* caches states of earlier segments; otherwise the window is recomputed */
+    bool recurrent;  /* caches states of earlier segments; otherwise the window is recomputed */
+    bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
+    bool state;      /* carries numbers of a fixed size that all of the past went into */
+};
+
+/* What stands where attention does. `features` says what its queries and keys go through, and eps
+ * is what its divisors begin with by default (struct linear_attn). */
+struct sub_kind;
+enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
+struct mixer {
+    const char *name;
+    const struct sub_kind *kind;
+    enum feature_map features;
+    float eps;
 };
 
 /* How a sub-layer's f joins the stream: equations in sub.c. The wiring decides what a layer is:
@@ -200,7 +241,19 @@ bool wiring_norms_first(enum wiring w);             /* f is given normalised row
 bool wiring_norms_after(enum wiring w);             /* the sum is normalised */
 
 enum { ORDER_MOST = 256 };
+
+/* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
+enum { MASK_MOST = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
+struct masks {
+    int n, n_heads;
+    struct mask at[MASK_MOST];
+    uint8_t head[MASK_HEADS];
+};
+
 extern const char *const norm_kind_name[NORM_KIND_COUNT]; /* "layer" "rms" "scale" "unbiased" */
+/* How rows too old for memory become fewer. */
+enum compress { COMPRESS_MEAN, COMPRESS_MAX, COMPRESS_CONV, COMPRESS_COUNT };
+extern const char *const compress_name[COMPRESS_COUNT]; /* "mean" "max" "conv" */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
 enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
@@ -208,7 +261,18 @@ enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* Options of the command line that mean something for a variant; an axis that does not apply
  * neither multiplies cells nor fills its column. */
-enum axis { AXIS_CLIP = 1, AXIS_CLAMP = 2, AXIS_SAME_LENGTH = 4, AXIS_GATE = 8 };
+/* What becomes of the scores of one attention in the next: nothing, they are added to its own, or
+ * that and softmax sees the mean of them. */
+enum carry { CARRY_NONE, CARRY_SUM, CARRY_MEAN, CARRY_COUNT };
+extern const char *const carry_name[CARRY_COUNT]; /* "none" "sum" "mean" */
+
+enum axis { AXIS_CLIP = 1, AXIS_CLAMP = 2, AXIS_SAME_LENGTH = 4, AXIS_GATE = 8, AXIS_MASK = 16 };
+
+/* How a position of a model that runs its layers several times decides that it is done: never, or
+ * when its halting weights add up to nearly 1, as published (Graves 2016) or in the form of the
+ * authors' program (Tensor2Tensor). Equations: depth.c. */
+enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
+extern const char *const halt_name[HALT_KINDS]; /* "none" "graves" "t2t" */
 
 struct variant {
     const char *name, *alias; /* alias may be NULL */
@@ -217,23 +281,41 @@ struct variant {
     const struct mem *mem;
     const struct gate *gate; /* default; NULL = plain residual without ReLU */
     const struct ffn *ffn;
-    enum wiring wiring;       /* default */
-    enum norm_kind norm_kind; /* default */
+    const struct before_qkv *before_qkv; /* NULL = none */
+    const struct mixer *mixer;           /* NULL = attention */
+    enum wiring wiring;                  /* default */
+    enum norm_kind norm_kind;            /* default */
     /* The order of a model's sub-layers, one letter each (sub_list.h), where it is not layer after
      * layer; NULL = it is. */
     void (*order)(char order[ORDER_MOST], int N);
+    /* Head width and width of the feed-forward network for D and H, where nobody says otherwise;
+     * NULL = D / H and 4 D. */
+    void (*sizes)(int D, int H, int *dh, int *F);
+    int products;  /* that make a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
     int kv_heads;  /* most heads of keys and values by default; 0 = all */
-    unsigned axes; /* enum axis */
+    bool untied;   /* logits have a matrix of their own by default */
+    bool bare_ffn; /* the feed-forward network has no biases by default */
+    const struct pos *more; /* a further scheme: see struct config */
+    enum carry carry;
+    int rnn_layers;      /* LocalRNNs in front of each attention by default */
+    bool loops;          /* one layer, run N times */
+    enum halt_kind halt; /* default */
+    bool attn_bias;      /* projections have biases by default */
+    bool bare_top;       /* no norm behind the last layer, even where norms come first */
+    const char *mask;    /* sparse masks by default, as masks_parse reads them; NULL = none */
+    unsigned axes;       /* enum axis */
 };
 
 extern const struct variant *const variants[];        /* the explicit list, NULL-terminated */
 extern const struct gate *const gates[];              /* NULL-terminated */
 extern const struct ffn *const ffns[];                /* NULL-terminated */
 extern const struct pos *const positions[];           /* NULL-terminated */
+extern const struct mixer *const mixers[];            /* NULL-terminated */
 const struct variant *variant_find(const char *name); /* by name or alias; NULL */
 const struct gate *gate_find(const char *name);
 const struct ffn *ffn_find(const char *name);
 const struct pos *pos_find(const char *name);
+const struct mixer *mixer_find(const char *name);
 
 /* One model of a variant. The shape alphabet has one meaning in the whole tree:
  * B sequences, L new positions, M remembered ones, K = M+L, D model width, H heads, dh head width
@@ -243,18 +325,33 @@ struct config {
     const struct pos *pos;
     const struct gate *gate; /* NULL = none */
     const struct ffn *ffn;
+    const struct before_qkv *before_qkv; /* NULL = none */
+    const struct mixer *mixer;           /* NULL = attention */
+    int features;                        /* random ones of a mixer that has them */
+    float lin_eps;                       /* what the divisors of linear attention begin with */
     enum wiring wiring;
     char order[ORDER_MOST]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
     int mem_len;  /* positions of past that a layer keeps */
-    int max_seq;  /* longest segment */
-    int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
+    enum compress compress;
+    int cmem,
+        c_ratio; /* compressed ones among the rows of memory, 0 = none; rows that become one */
+    int max_seq; /* longest segment */
+    int max_pos; /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
     bool causal, attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
+    struct masks masks;
+    enum carry carry; /* of scores from layer to layer */
+    /* What attention has beside positions: a scheme of its own, whose hooks check, layer_params,
+     * reserve, lower and their backward are called behind those of pos; NULL = nothing. */
+    const struct pos *more;
+    int persistent;          /* keys and values that are parameters, per head */
+    int span_ramp, span_max; /* adaptive span: tokens of its soft end, longest span */
+    float span_cost;         /* what the mean span of a layer adds to the loss, per token */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
@@ -267,11 +364,31 @@ struct config {
     enum rope_pairs rope_pairs;
     int t5_buckets, t5_max_distance;
     bool t5_per_layer; /* else the layers share one table */
+    bool tupe_bias;    /* TUPE with T5's bias in each layer */
+    bool p2c_code;     /* DeBERTa: embeddings of the last term as in the authors' program */
+    bool pos_q_bias;
+    int syn_inner; /* Synthesizer: hidden units of a head; 0 = dh */
+    /* DExTra: of the first and of the last layer, those between lie on a line */
+    bool dextra_code;      /* the form of the authors' program, else that of the paper */
+    int dextra_depth[2];   /* group linear transforms */
+    float dextra_width[2]; /* the widest of them, of D */
+    int glt_groups;        /* most groups */
+    bool glt_shuffle, glt_norm;
+    enum act_kind glt_act;
     /* feed-forward */
     bool ffn_bias;
     bool ffn_beta;                /* swish has a trained beta; else it is 1 */
     int experts, moe_k, capacity; /* moe: experts, those of a row, rows of one (0 = any number) */
     float aux_coef;               /* moe: what its auxiliary loss counts */
+    /* LocalRNN (sub_rnn.c); carry: windows reach into the segment before */
+    int rnn_layers, rnn_window;
+    enum cell_kind rnn_cell;
+    bool rnn_carry;
+    /* depth (depth.c) */
+    int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
+    int step_base; /* number of the first step */
+    enum halt_kind halt;
+    float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
@@ -282,9 +399,21 @@ struct config {
  * to distance 128. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
 
+/* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
+enum status config_set_masks(struct config *c, const struct variant *v, const char *text,
+                             const char *heads, struct err *e);
+
 /* Heads of keys and values that it has by default: the most that H divides into, up to its own
  * number. */
 int variant_kv_heads(const struct variant *v, int H);
+/* Its sizes, see above. */
+void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
+
+/* Divide M rows of memory into plain and compressed ones where the variant does. */
+void config_compress(struct config *c, int M);
+/* Rows of memory of a model that keeps mem_len plain ones: compressed and waiting ones are added.
+ */
+int config_memory(const struct config *c);
 
 /* OK, or E_USAGE saying which choice makes no sense ("--clip 0..": ..., odd D with sinusoids). */
 enum status config_check(const struct config *c, struct err *e);

@@ -108,7 +108,10 @@ void attn_check(const struct attn *a)
     for (int h = 0; a->mask && h < a->H; h++) {
         const struct sight s = attn_sight(a, h);
         const int64_t last = s.query + (int64_t)(a->L - 1) * s.query_step;
-        CHECK(!s.mask->block || !s.mask->n_random || last / s.mask->block < s.mask->random_blocks);
+        const struct mask *m = s.mask;
+        CHECK(!m->block || !m->n_random ||
+              (s.query / m->block >= m->random_from &&
+               last / m->block - m->random_from < m->random_blocks));
     }
 }
 

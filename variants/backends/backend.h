@@ -90,9 +90,19 @@ struct norm {
 /* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add.
  *   RELU   max(0, x)     SIGMOID  s(x) = 1 / (1 + e^-x)     SWISH      x s(beta x)
  *   GELU   x Phi(x)      Phi: normal distribution           GELU_TANH  x s(2 c (x + 0.044715 x^3))
+ *   ELU1   x + 1 where x > 0, else e^x
  * with c = sqrt(2/pi). beta is one number, NULL = 1. ReLU keeps a NaN; only a library's own, in its
  * product, may make 0 of it. */
-enum act_kind { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_SWISH, ACT_GELU, ACT_GELU_TANH, ACT_KINDS };
+enum act_kind {
+    ACT_NONE,
+    ACT_RELU,
+    ACT_SIGMOID,
+    ACT_SWISH,
+    ACT_GELU,
+    ACT_GELU_TANH,
+    ACT_ELU1,
+    ACT_KINDS
+};
 struct act {
     enum act_kind kind;
     float *y;
@@ -125,6 +135,26 @@ struct gate_op {
     float *out;
     const float *x, *y, *a, *c, *b;
     ptrdiff_t ld; /* of a and c */
+    int rows, n;
+    int threads;
+};
+
+/* One step of a recurrent cell of n units, element by element behind its two products. x is
+ * W_ih in + b_ih and h = W_hh state, rows of `cell_gates` groups of n; b is b_hh, a the sum of all
+ * three, s the logistic:
+ *   RNN   out = tanh(a)
+ *   GRU   r = s(a_0), z = s(a_1), m = tanh(x_2 + r (h_2 + b_2));  out = (1-z) m + z state
+ *   LSTM  i = s(a_0), f = s(a_1), g = tanh(a_2), o = s(a_3);  c_out = f c + i g, out = o
+ * tanh(c_out) Rows of x are x_row floats apart, 0 repeats one; all others are contiguous. h, state
+ * and c may be NULL for zeros. out may be state, c_out may be c. */
+enum cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
+extern const char *const cell_name[CELL_KINDS]; /* "rnn" "gru" "lstm" */
+int cell_gates(enum cell_kind kind);            /* 1, 3, 4 */
+struct rnn_step {
+    enum cell_kind kind;
+    float *out, *c_out;
+    const float *x, *h, *b, *state, *c;
+    ptrdiff_t x_row;
     int rows, n;
     int threads;
 };
@@ -199,6 +229,16 @@ struct gate_grad {
     int threads;
 };
 
+/* Of struct rnn_step, whose c_out is read and out is not. d_x and d_h [rows, gates n] are those of
+ * x and h, the same but for GRU's last group: elsewhere they may lie in one place. d_state [rows,n]
+ * is written for GRU only: what does not go through h; it may lie where d_out does. d_c [rows,n],
+ * LSTM only, comes in as the gradient of c_out besides what out brings and leaves as that of c. */
+struct rnn_step_grad {
+    struct rnn_step of;
+    float *d_x, *d_h, *d_state, *d_c;
+    const float *d_out;
+};
+
 /* d_logits = scale (softmax(logits) - onehot(target)). */
 struct nll_grad {
     float *d_logits; /* [rows, n], may be logits */
@@ -217,12 +257,14 @@ struct nll_grad {
     X(act, act)                                                                                    \
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
+    X(cell, rnn_step)                                                                              \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
     X(norm_grad, norm_grad)                                                                        \
     X(act_grad, act_grad)                                                                          \
     X(glu_grad, glu_grad)                                                                          \
     X(gate_grad, gate_grad)                                                                        \
+    X(cell_grad, rnn_step_grad)                                                                    \
     X(nll_grad, nll_grad)
 
 struct ops {

@@ -191,6 +191,12 @@ static void plain_scores_grad(const struct grad_call *c, const struct block_at *
                                                   .threads = 1});
 }
 
+/* Nothing but plain terms, and no gradient that arrives at the scores themselves. */
+static bool only_plain(const struct grad_call *c)
+{
+    return composed_plain(c->a) && !c->d->d_scores_out;
+}
+
 /* One head's weights and dO, as far as D; then as far as the scores where nothing else is to come.
  */
 static void weight_grad(const struct grad_call *c, const struct block_at *at,
@@ -202,7 +208,7 @@ static void weight_grad(const struct grad_call *c, const struct block_at *at,
     value_grad(c, at, w, d_w);
     if (a->rel_v)
         value_table_grad(c, at, w, sp->forward.g);
-    if (composed_plain(a)) {
+    if (only_plain(c)) {
         plain_scores_grad(c, at, sp);
         return;
     }
@@ -302,7 +308,7 @@ static void run_block(const struct grad_call *c, const struct block_at *at,
         const struct block_at own = composed_of_head(a, at, at->h + x);
         weight_grad(c, &own, sp, sp->forward.w + x * square, sp->d_w + x * square);
     }
-    if (!composed_plain(a))
+    if (!only_plain(c))
         composed_all_scores_grad(c, at, sp);
     for (int x = 0; x < composed_team(a); x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);

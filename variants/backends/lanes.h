@@ -15,7 +15,8 @@
 
 /* X(kind) for every kind: each gets loops of its own. */
 #define ACT_KIND_LIST(X)                                                                           \
-    X(ACT_NONE) X(ACT_RELU) X(ACT_SIGMOID) X(ACT_SWISH) X(ACT_GELU) X(ACT_GELU_TANH)
+    X(ACT_NONE)                                                                                    \
+    X(ACT_RELU) X(ACT_SIGMOID) X(ACT_SWISH) X(ACT_GELU) X(ACT_GELU_TANH) X(ACT_ELU1)
 
 /* f of struct act; `kind` is a constant wherever this is inlined. */
 VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
@@ -33,6 +34,8 @@ VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
     }
     case ACT_GELU_TANH:
         return vmul(x, vlogistic(vgelu_tanh_arg(x)));
+    case ACT_ELU1:
+        return vsel_lt(v0(), x, vadd(x, v1(1.0f)), vexp(vsub(v0(), vabs(x))));
     default:
         return x;
     }
@@ -59,6 +62,8 @@ VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
                               v1(GELU_TANH_ARG)); /* dz / dx */
         return vfma(vmul(vmul(x, s), vlogistic(vsub(v0(), z))), slope, s);
     }
+    case ACT_ELU1:
+        return vsel_lt(v0(), x, v1(1.0f), vexp(vsub(v0(), vabs(x))));
     default:
         return v1(1.0f);
     }
@@ -114,6 +119,9 @@ static __attribute__((noinline)) void act_part_curved(const struct act *o, int i
         break;
     case ACT_GELU_TANH:
         act_part_as(ACT_GELU_TANH, o, i0, i1, j0, j1);
+        break;
+    case ACT_ELU1:
+        act_part_as(ACT_ELU1, o, i0, i1, j0, j1);
         break;
     default:
         CHECK(!"a curved kind of activation");

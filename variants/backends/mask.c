@@ -18,7 +18,7 @@ static bool block_visible(const struct mask *m, int64_t query, int64_t key)
     if (a - c <= m->back && c - a <= m->back)
         return true;
     for (int x = 0; x < m->n_random; x++)
-        if (m->random[a * m->n_random + x] == c)
+        if (m->random[(a - m->random_from) * m->n_random + x] == c)
             return true;
     return false;
 }
@@ -82,7 +82,7 @@ static struct run next_summary(const struct mask *m, int64_t p)
 
 static struct run next_random(const struct mask *m, int x, int64_t q, int64_t p)
 {
-    const int64_t block = m->random[q / m->block * m->n_random + x];
+    const int64_t block = m->random[(q / m->block - m->random_from) * m->n_random + x];
 
     return block < 0 ? no_run : rest(p, block * m->block, (block + 1) * m->block);
 }

@@ -24,6 +24,7 @@ struct mask {
     int fixed, summary;
     int global;
     int n_random, random_blocks;
+    int64_t random_from;   /* block of the first row of: */
     const int32_t *random; /* [random_blocks, n_random] key blocks of each query block, -1 = none */
 };
 

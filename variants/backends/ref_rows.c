@@ -113,6 +113,8 @@ double ref_act(enum act_kind kind, double x, double beta)
         return x * erfc(-x / sqrt(2)) / 2;
     case ACT_GELU_TANH:
         return x * sigma(2 * sqrt(2 / REF_PI) * (x + 0.044715 * x * x * x));
+    case ACT_ELU1:
+        return x > 0 ? x + 1 : exp(x);
     case ACT_KINDS:
         break;
     }

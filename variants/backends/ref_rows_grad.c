@@ -153,6 +153,8 @@ static double slope_of(enum act_kind kind, double x, double beta)
         z = c * (x + 0.044715 * x * x * x);
         s = sigma(z);
         return s + x * s * sigma(-z) * c * (1 + 3 * 0.044715 * x * x);
+    case ACT_ELU1:
+        return x > 0 ? 1 : exp(x);
     case ACT_KINDS:
         break;
     }

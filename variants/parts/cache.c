@@ -52,6 +52,6 @@ void cache_commit(struct cache *c, int L)
 
 void cache_clear(struct cache *c)
 {
-    c->start = c->M = 0;
+    c->start = c->M = c->compressed = 0;
     c->seen = 0;
 }

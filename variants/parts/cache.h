@@ -9,11 +9,12 @@
 #include "../base/arena.h"
 
 struct cache {
-    float *at;     /* [B, cap, n] */
-    int B, cap, n; /* sequences, rows, row width */
-    int keep;      /* most rows remembered */
-    int start, M;  /* rows [start, start+M) are memory */
-    int64_t seen;  /* rows that became memory since it was empty */
+    float *at;      /* [B, cap, n] */
+    int B, cap, n;  /* sequences, rows, row width */
+    int keep;       /* most rows remembered */
+    int start, M;   /* rows [start, start+M) are memory */
+    int compressed; /* the first of them, each several rows of the past */
+    int64_t seen;   /* rows that became memory since it was empty */
 };
 
 /* Room for `keep` remembered rows, L new ones and slack. The memory itself (keep rows) is counted

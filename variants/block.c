@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Block-local attention: Parmar et al. 2018, "Image Transformer", in one dimension; the local
+ * attention of Qiu et al. 2020, "Blockwise Self-Attention".
+ *
+ *   key j is visible to query i if floor(j / b) >= floor(i / b) - 1
+ *
+ * in positions of the stream: its own block of b and the one before. Positions are rotary. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_block = {
+    .name = "block",
+    .paper = "Parmar et al. 2018, arXiv:1802.05751",
+    .about = "the block of 32 that a query is in, and the one before",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "block=32,back=1",
+    .axes = AXIS_MASK,
+};
