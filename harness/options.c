@@ -231,6 +231,15 @@ static enum status check_heads(const struct options *o, struct err *e)
                 below, above);
 }
 
+/* plot and report read tables: what chooses cells chooses nothing there, but plot's rows. */
+static bool is_idle(const struct option_spec *s, const char *command)
+{
+    const bool plot = strcmp(command, "plot") == 0;
+
+    return s->group == GROUP_AXES && (plot || strcmp(command, "report") == 0) &&
+           !(plot && s->kind == KIND_FILTER);
+}
+
 /* What one option cannot know alone. */
 static enum status check_together(const struct options *o, struct err *e)
 {
@@ -241,6 +250,10 @@ static enum status check_together(const struct options *o, struct err *e)
         if (s->only && o->given[i] == FROM_USER && !strstr(s->only, command))
             return fail(e, E_USAGE, "--%s has no meaning for %s  -> it belongs to%.*s", s->name,
                         o->command, (int)strlen(s->only) - 1, s->only);
+        if (o->given[i] == FROM_USER && is_idle(s, o->command))
+            return fail(e, E_USAGE,
+                        "--%s has no meaning for %s  -> plot --filter KEY:VALUE chooses rows",
+                        s->name, o->command);
     }
     return check_heads(o, e);
 }

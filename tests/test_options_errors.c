@@ -16,6 +16,10 @@ Test(options, errors_say_what_to_do)
         {"--seq 128..", E_USAGE,
          "--seq \"128..\": range has no end  -> write 128..1024, 128..1024*2, 128..1024+128 or "
          "128,256"},
+        {"plot r --variant xl", E_USAGE,
+         "--variant has no meaning for plot  -> plot --filter KEY:VALUE chooses rows"},
+        {"report r -o f --filter seq:8", E_USAGE, "--filter has no meaning for report  ->"},
+        {"plot r --filter seq:8", OK, ""},
         {"--seq 128..4096*1", E_USAGE,
          "--seq 128..4096*1 never ends  -> the factor must be 2 or more"},
         {"--seq 128..4096+0", E_USAGE,
