@@ -92,7 +92,7 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
         complain(r, "pos");
     if (!relative)
         complain(r, "scheme");
-    if (r->st != OK)
+    if (!absolute || !relative || r->st != OK)
         return NULL;
     if (!safetensors_meta(r->s, "scheme"))
         return v->mem->recurrent ? v->pos : absolute;
@@ -107,7 +107,7 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
 static bool has_tensor(const struct reader *r, const struct config *c, const char *prefix,
                        const char *name)
 {
-    const int first = (int)strcspn(c->order, "s");
+    const int first = (int)strcspn(c->order, "spu");
     char full[TENSOR_NAME];
 
     snprintf(full, sizeof(full), "%s%s", prefix, name);
@@ -305,6 +305,16 @@ static void read_ffn(struct reader *r, struct config *c, const char *prefix)
     c->moe_k = whole(r, "moe_k", c->moe_k, 0, DEEP);
     c->capacity = whole(r, "capacity", 0, 0, WIDE);
     c->aux_coef = (float)real(r, "aux_coef", (double)c->aux_coef);
+}
+
+enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
+                             struct err *e)
+{
+    struct reader r = {.s = s, .e = e};
+
+    read_ffn(&r, c, prefix);
+    read_rnn(&r, c);
+    return r.st;
 }
 
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,

@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-const char *const wiring_name[WIRING_COUNT] = {"post",   "pre",         "reorder",
-                                               "rezero", "macaron_pre", "macaron_post"};
+const char *const wiring_name[WIRING_COUNT + 1] = {
+    "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
-const char *const halt_name[HALT_KINDS] = {"none", "graves", "t2t"};
+const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const carry_name[CARRY_COUNT] = {"none", "sum", "mean"};
 
@@ -136,6 +136,41 @@ static enum status check_positions(const struct config *c, struct err *e)
     return c->more && c->more->check ? c->more->check(c, e) : OK;
 }
 
+/* Cells of several tokens (sub_cells.c): up to so large ones, then every token has its row again;
+ * they stand where a table of distances says, in a window that is computed anew. */
+static enum status check_cells(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name, *const pools = strchr(c->order, 'p');
+    const char *const joins = strchr(c->order, 'u'), *const last = strrchr(c->order, 'p');
+    int levels = 0;
+
+    for (const char *at = c->order; *at; at++)
+        levels += *at == 'p';
+    if (!pools && !joins)
+        return OK;
+    if (!pools || !joins || last > joins || joins != strrchr(c->order, 'u') || levels > CELL_LEVELS)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
+                    "times p, behind them one u",
+                    name, c->order, (int)CELL_LEVELS);
+    if (c->wiring != WIRING_POST || c->mixer || c->before_qkv || c->more || c->carry != CARRY_NONE)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
+                    "none",
+                    name, c->order, wiring_name[c->wiring]);
+    if (!c->causal || c->window || c->same_length || c->masks.n || c->steps)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with a mask, steps or a view of the future  "
+                    "-> none of them",
+                    name, c->order);
+    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with a memory or positions %s  -> positions "
+                    "that are tables of distances, and none",
+                    name, c->order, c->pos->name);
+    return OK;
+}
+
 /* Sub-layers in an order of their own have tensors named for a norm each, and nothing else. */
 static enum status check_order(const struct config *c, struct err *e)
 {
@@ -153,13 +188,13 @@ static enum status check_order(const struct config *c, struct err *e)
             return fail(e, E_USAGE,
                         "%s: order \"%.64s\" has a '%c'  -> s attention, f feed-forward", name,
                         c->order, *at);
-    if (*c->order && !strchr(c->order, 's'))
+    if (*c->order && !strpbrk(c->order, "spu"))
         return fail(e, E_USAGE, "%s: order \"%.64s\" has no attention  -> an s somewhere", name,
                     c->order);
     if (*c->order && c->wiring != WIRING_PRE && c->wiring != WIRING_POST)
         return fail(e, E_USAGE, "%s: norm %s with an order of sub-layers  -> norm pre or post",
                     name, wiring_name[c->wiring]);
-    return OK;
+    return check_cells(c, e);
 }
 
 /* What is not attention has nothing of what is done to scores. */

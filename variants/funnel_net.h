@@ -11,7 +11,9 @@
  *
  * Distances count tokens. As published a cell stands at its first token and sees both ways. The
  * causal form is not published: a cell is known with its last token, stands there, and reaches only
- * the tokens from there on, so that what follows a token does not change its row. */
+ * the tokens from there on, so that what follows a token does not change its row. Golden files
+ * check this network; the sub-layers of a language model that do the same, sub_cells.c, are
+ * compared with it. */
 #ifndef FUNNEL_NET_H
 #define FUNNEL_NET_H
 

@@ -6,6 +6,7 @@
 #include "parts/linear.h"
 #include "parts/norm.h"
 #include "sub_compress.h"
+#include "sub_inner.h"
 
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
@@ -88,8 +89,8 @@ double lm_aux(const struct lm *m, int B, int L)
 
     CHECK(s->kept);
     for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->aux)
-            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * L);
+        if (s->at[i].kind->aux && rows_behind(&s->at[i], L) > 0)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_behind(&s->at[i], L));
     return sum;
 }
 

@@ -2,8 +2,8 @@
  *
  * The list of a model's named tensors: declared by the parts, placed in the arena, filled from a
  * seed or from a checkpoint. */
+#include "params.h"
 #include "base/rng.h"
-#include "variant.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -184,6 +184,7 @@ static void fill(struct param *p, uint64_t seed)
         rng_normal(p->data, p->n, seed, stream, 1, 0.02f);
         break;
     case INIT_ZERO:
+    case INIT_OFF:
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
         break;
     case INIT_CONST:
@@ -210,6 +211,14 @@ void params_init(struct params *p, uint64_t seed)
 {
     for (int i = 0; i < p->n; i++)
         fill(&p->v[i], seed);
+}
+
+void params_init_training(struct params *p, uint64_t seed)
+{
+    params_init(p, seed);
+    for (int i = 0; i < p->n; i++)
+        if (p->v[i].init == INIT_OFF)
+            memset(p->v[i].data, 0, p->v[i].n * sizeof(float));
 }
 
 void params_free(struct params *p)

@@ -7,10 +7,12 @@
 #include <string.h>
 
 const struct variant *const variants[] = {
+    /* BASE_VARIANTS */
     &variant_vanilla,
     &variant_shaw,
     &variant_xl,
     &variant_gtrxl,
+    /* further ones */
     &variant_rezero,
     &variant_macaron,
     &variant_sandwich,
@@ -47,6 +49,7 @@ const struct variant *const variants[] = {
     &variant_aan,
     &variant_synthesizer,
     &variant_synthesizer_random,
+    &variant_funnel,
     NULL,
 };
 

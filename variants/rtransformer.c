@@ -25,5 +25,5 @@ const struct variant variant_rtransformer = {
     .rnn_layers = 1,
     .attn_bias = true,
     .bare_top = true,
-    .axes = AXIS_SAME_LENGTH,
+    .axes = AXIS_SAME_LENGTH | AXIS_RNN_CELL,
 };

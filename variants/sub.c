@@ -201,10 +201,13 @@ void sub_forward(const struct engine *g, struct sub *s, struct work *w, float *z
     if (s->kind->enter)
         s->kind->enter(s, x, B, L);
     const struct sub_input from = sub_source(g, s, w, x, B, L);
+    const int rows = s->pools ? B * (L / 2) : B * L;
+    if (s->pools)
+        x = pool_rows(s, w, x, B, L);
     s->kind->forward(g, s, w, from, leave(s, w, to, x));
-    join_stream(g, s, w, z, to, x, B * L);
+    join_stream(g, s, w, z, to, x, rows);
     if (after)
-        norm_apply(g, s->c, s->norm, z, to, NULL, B * L);
+        norm_apply(g, s->c, s->norm, z, to, NULL, rows);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

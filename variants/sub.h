@@ -129,6 +129,9 @@ struct sub_kind {
     void (*forget)(struct sub *s);
     /* What it carries besides rows of its input: the i-th array; false behind the last. */
     bool (*carries)(const struct sub *s, int i, struct carried *out);
+    /* The attention that its last forward pass of B sequences of L rows ended in, for those who
+     * look inside; NULL = it ends in none. */
+    struct attn (*ends_in)(const struct sub *s, const struct work *w, int B, int L);
     /* Names of what executes it forward and backward; NULL = nothing of its own. */
     void (*impl)(const struct sub *s, const char **forward, const char **backward);
     /* Useful FLOP of a call with M rows of memory: products, each visible pair once. */
@@ -183,6 +186,9 @@ struct sub {
     enum wiring wiring;
     float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
     int nth;     /* how many of its kind stand before it in the model */
+    int level;   /* its rows are cells of 2^level tokens (sub_cells.c) */
+    bool pools;  /* it asks from the means of two of the rows in front of it */
+    bool joins;  /* in front of it every token is given a row of its own again */
     /* Its parameters: where they are in the model's list, -1 = none, and, once bound, themselves.
      */
     int at_own, at_norm, at_gate, at_alpha, at_before, at_more;

@@ -7,16 +7,10 @@
  *   [i; f] = sigma(W [x; g] + b)                         f(x) = i (.) x + f (.) g
  *
  * Its memory is the sum of the rows that were committed, and how many they were. */
+#include "sub_aan.h"
 #include "parts/linear.h"
-#include "sub.h"
 
 #include <string.h>
-
-enum { AAN_W1, AAN_B1, AAN_W2, AAN_B2, AAN_GATE, AAN_GATE_BIAS };
-
-/* Its arrays: means [B,L,D], hidden units [B,L,F], g [B,L,D] and gates [B,L,2D]; those of gradients
- * are alike. */
-enum { AAN_MU, AAN_HIDDEN, AAN_G, AAN_GATES, AAN_ARRAYS };
 
 static void aan_params(const struct config *c, const char *prefix, const char *ff, struct params *p)
 {
@@ -35,16 +29,13 @@ static int aan_keeps(const struct config *c, enum mem_kind mem, int M)
     return -1;
 }
 
-/* ---- binding -----------------------------------------------------------------------------------
- */
-
-static bool goes_on(const struct sub *s) { return s->mem == MEM_STATE; }
+/* ---- binding --------------------------------------------------------------------------------- */
 
 static size_t sum_floats(const struct sub *s) { return (size_t)s->of.average.B * (size_t)s->c->D; }
 
 static void aan_forget(struct sub *s)
 {
-    if (!goes_on(s))
+    if (!aan_goes_on(s))
         return;
     memset(s->of.average.sum, 0, sum_floats(s) * sizeof(float));
     s->of.average.count[0] = s->of.average.count[1] = 0;
@@ -60,7 +51,7 @@ static enum status aan_bind(struct sub *s, const struct engine *g, struct extent
                     "%s keeps no rows of the past: their sum is its state  -> --mem-kind state",
                     g->backend->name);
     *t = (struct average_memory){.B = max.B};
-    if (goes_on(s)) {
+    if (aan_goes_on(s)) {
         t->sum = arena_f32(a, PART_MEMORY, sum_floats(s));
         t->count = arena_f32(a, PART_MEMORY, 2);
         t->sum_next = arena_f32(a, PART_SCRATCH, sum_floats(s));
@@ -91,24 +82,23 @@ static void aan_arrays_grad(const struct sub *s, struct extent max, struct array
     }
 }
 
-/* ---- means -------------------------------------------------------------------------------------
- */
+/* ---- means ----------------------------------------------------------------------------------- */
 
 enum { COLUMNS = 64, COUNT_LOW = 1 << 20 }; /* columns that are summed together, in double */
 
 /* Two floats hold a count that one would round from 2^24 on. */
-static double counted(const struct sub *s)
+double aan_counted(const struct sub *s)
 {
     const float *count = s->of.average.count;
 
-    return goes_on(s) ? (double)count[0] * COUNT_LOW + (double)count[1] : 0;
+    return aan_goes_on(s) ? (double)count[0] * COUNT_LOW + (double)count[1] : 0;
 }
 
 static void count_on(struct sub *s, int L)
 {
-    const int64_t n = (int64_t)counted(s) + L;
+    const int64_t n = (int64_t)aan_counted(s) + L, high = n / COUNT_LOW;
 
-    s->of.average.count[0] = (float)(n / COUNT_LOW);
+    s->of.average.count[0] = (float)high;
     s->of.average.count[1] = (float)(n % COUNT_LOW);
 }
 
@@ -117,11 +107,11 @@ static void sum_columns(const struct sub *s, float *mu, struct sub_input from, i
 {
     const struct average_memory *t = &s->of.average;
     const ptrdiff_t D = s->c->D;
-    const double count = counted(s);
+    const double count = aan_counted(s);
     double sum[COLUMNS];
 
     for (int k = 0; k < n; k++)
-        sum[k] = goes_on(s) ? (double)t->sum[b * D + e + k] : 0;
+        sum[k] = aan_goes_on(s) ? (double)t->sum[b * D + e + k] : 0;
     for (int i = 0; i < from.L; i++) {
         const float *x = from.at.at + b * from.at.stride + i * D + e;
         const double share = 1 / (count + i + 1);
@@ -130,43 +120,29 @@ static void sum_columns(const struct sub *s, float *mu, struct sub_input from, i
         for (int k = 0; mu && k < n; k++)
             mu[((ptrdiff_t)b * from.L + i) * D + e + k] = (float)(sum[k] * share);
     }
-    for (int k = 0; goes_on(s) && k < n; k++)
+    for (int k = 0; aan_goes_on(s) && k < n; k++)
         t->sum_next[b * D + e + k] = (float)sum[k];
+}
+
+static int team(const struct engine *g, const struct sub *s, struct sub_input from)
+{
+    enum { WORTH_A_TEAM = 16384 };
+
+    return (double)from.B * from.L * s->c->D > WORTH_A_TEAM ? g->threads : 1;
 }
 
 static void sum_rows(const struct engine *g, const struct sub *s, float *mu, struct sub_input from)
 {
-    enum { WORTH_A_TEAM = 16384 };
     const int strips = (s->c->D + COLUMNS - 1) / COLUMNS;
-    const double work = (double)from.B * from.L * s->c->D;
 
-#pragma omp parallel for collapse(2) num_threads(work > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for collapse(2) num_threads(team(g, s, from))
     for (int b = 0; b < from.B; b++)
         for (int strip = 0; strip < strips; strip++)
             sum_columns(s, mu, from, b, strip * COLUMNS,
                         min_int(COLUMNS, s->c->D - strip * COLUMNS));
 }
 
-/* d_x_j += sum_{t >= j} d_mu_t / (count + t + 1) */
-static void sum_backward(const struct engine *g, const struct sub *s, float *d_x, const float *d_mu,
-                         int B, int L)
-{
-    const ptrdiff_t D = s->c->D;
-    const double count = counted(s);
-
-#pragma omp parallel for num_threads(g->threads)
-    for (ptrdiff_t column = 0; column < B * D; column++) {
-        const ptrdiff_t at = column / D * L * D + column % D;
-        double sum = 0;
-        for (int i = L - 1; i >= 0; i--) {
-            sum += (double)d_mu[at + i * D] / (count + i + 1);
-            d_x[at + i * D] = (float)((double)d_x[at + i * D] + sum);
-        }
-    }
-}
-
-/* ---- gates -------------------------------------------------------------------------------------
- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 /* The product of the gate's left or right half with rows of width D. */
 static struct gemm half_product(const struct engine *g, const struct sub *s, float *sides,
@@ -239,105 +215,12 @@ static void aan_forward(const struct engine *g, struct sub *s, struct work *w,
         g->ops.act(&leave);
 }
 
-/* ---- backward ----------------------------------------------------------------------------------
- */
-
-/* d_x and d_g as far as the blend goes, and the gradients of the gates before their sigma. */
-static void blend_backward(const struct sub *s, const struct work *w, float *d_x, const float *d_y,
-                           const float *x, int rows)
-{
-    const ptrdiff_t D = s->c->D;
-
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        const float *sides = w->own[AAN_GATES] + 2 * r * D, *of_mean = w->own[AAN_G] + r * D;
-        float *d_gates = w->d_own[AAN_GATES] + 2 * r * D;
-        for (ptrdiff_t e = 0; e < D; e++) {
-            const float i = sides[e], f = sides[D + e], d = d_y[r * D + e];
-            d_x[r * D + e] = d * i;
-            w->d_own[AAN_G][r * D + e] = d * f;
-            d_gates[e] = d * x[r * D + e] * i * (1 - i);
-            d_gates[D + e] = d * of_mean[e] * f * (1 - f);
-        }
-    }
-}
-
-/* Through one half of the gate's weight: dW += d_gates^T x, d_x += d_gates W. */
-static void half_backward(const struct engine *g, const struct sub *s, const struct work *w,
-                          float *d_x, const float *x, int rows, int half)
-{
-    const int D = s->c->D;
-    const struct param *const gate = &s->own[AAN_GATE];
-
-    g->ops.gemm(&(struct gemm){.ta = true,
-                               .m = 2 * D,
-                               .n = D,
-                               .k = rows,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = w->d_own[AAN_GATES],
-                               .lda = 2 * D,
-                               .b = x,
-                               .ldb = D,
-                               .c = gate->grad + half * D,
-                               .ldc = 2 * D,
-                               .threads = g->threads});
-    g->ops.gemm(&(struct gemm){.m = rows,
-                               .n = D,
-                               .k = 2 * D,
-                               .alpha = 1,
-                               .beta = 1,
-                               .a = w->d_own[AAN_GATES],
-                               .lda = 2 * D,
-                               .b = gate->data + half * D,
-                               .ldb = 2 * D,
-                               .c = d_x,
-                               .ldc = D,
-                               .threads = g->threads});
-}
-
-static void ffn_backward(const struct engine *g, const struct sub *s, const struct work *w,
-                         int rows)
-{
-    const struct param *const p = s->own;
-    float *const d_hidden = w->d_own[AAN_HIDDEN];
-
-    linear_weight_grad(g, &p[AAN_W2], w->d_own[AAN_G], w->own[AAN_HIDDEN], rows);
-    linear_bias_grad(g, &p[AAN_B2], w->d_own[AAN_G], rows);
-    linear_input_grad(g, &p[AAN_W2], d_hidden, w->d_own[AAN_G], rows, 0);
-    g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
-                                       .d_x = d_hidden,
-                                       .d_bias = p[AAN_B1].grad,
-                                       .d_y = d_hidden,
-                                       .x = w->own[AAN_HIDDEN],
-                                       .rows = rows,
-                                       .n = s->c->F,
-                                       .threads = g->threads});
-    linear_weight_grad(g, &p[AAN_W1], d_hidden, w->own[AAN_MU], rows);
-    linear_input_grad(g, &p[AAN_W1], w->d_own[AAN_MU], d_hidden, rows, 0);
-}
-
-static void aan_backward(const struct engine *g, struct sub *s, const struct work *w,
-                         struct sub_input from, float *d_in, const float *d_y, int skip)
-{
-    const int rows = from.B * from.L;
-    const float *x = from.at.at;
-
-    CHECK(skip == 0);
-    blend_backward(s, w, d_in, d_y, x, rows);
-    linear_bias_grad(g, &s->own[AAN_GATE_BIAS], w->d_own[AAN_GATES], rows);
-    half_backward(g, s, w, d_in, x, rows, 0);
-    half_backward(g, s, w, w->d_own[AAN_G], w->own[AAN_G], rows, 1);
-    ffn_backward(g, s, w, rows);
-    sum_backward(g, s, d_in, w->d_own[AAN_MU], from.B, from.L);
-}
-
-/* ---- memory and cost
- * ----------------------------------------------------------------------------- */
+/* ---- memory and cost ------------------------------------------------------------------------- */
 
 static void aan_remember(const struct engine *g, struct sub *s, struct work *w,
                          struct sub_input from)
 {
-    CHECK(w && goes_on(s));
+    CHECK(w && aan_goes_on(s));
     sum_rows(g, s, NULL, from);
 }
 
@@ -346,7 +229,7 @@ static void aan_commit(struct sub *s, int L)
     struct average_memory *t = &s->of.average;
     float *const old = t->sum;
 
-    if (!goes_on(s))
+    if (!aan_goes_on(s))
         return;
     t->sum = t->sum_next;
     t->sum_next = old;
@@ -356,8 +239,8 @@ static void aan_commit(struct sub *s, int L)
 static bool aan_carries(const struct sub *s, int i, struct carried *out)
 {
     const struct carried all[] = {
-        {"sum", s->of.average.sum, goes_on(s) ? sum_floats(s) : 0, false},
-        {"count", s->of.average.count, goes_on(s) ? 2 : 0, false},
+        {"sum", s->of.average.sum, aan_goes_on(s) ? sum_floats(s) : 0, false},
+        {"count", s->of.average.count, aan_goes_on(s) ? 2 : 0, false},
     };
 
     if (i >= (int)ARRAY_LEN(all))
@@ -379,6 +262,13 @@ static double aan_grad_flop(const struct sub *s, int B, int L, int M)
     return 2 * aan_flop(s, B, L, M);
 }
 
+static void aan_impl(const struct sub *s, const char **forward, const char **backward)
+{
+    (void)s;
+    *forward = "average"; /* there is one, and it calls no attention */
+    *backward = NULL;
+}
+
 const struct sub_kind sub_aan = {
     .name = "aan",
     .mixes = true,
@@ -396,4 +286,5 @@ const struct sub_kind sub_aan = {
     .carries = aan_carries,
     .flop = aan_flop,
     .grad_flop = aan_grad_flop,
+    .impl = aan_impl,
 };

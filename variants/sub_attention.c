@@ -6,6 +6,7 @@
 #include "sub_attention.h"
 #include "parts/masks.h"
 #include "sub_compress.h"
+#include "sub_inner.h"
 
 struct attn attn_of_config(const struct config *c, int B, int L, int M)
 {
@@ -65,6 +66,8 @@ static enum status attention_bind(struct sub *s, const struct engine *g, struct 
     t->lowered = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     const struct term_params p = attention_term_params(s);
     terms_reserve(c, &p, max.L, t->reach, a, &t->lowered);
+    if (s->level) /* one cell at least: what can run it is asked now */
+        attention_resize(s, &t->lowered, max_int(rows_before(s, max.L), 1 + s->pools), 0);
     const struct attn asked = attention_asked(s);
     return engine_attn(g, &asked, &t->impl, e);
 }
@@ -78,9 +81,10 @@ static void attention_arrays(const struct sub *s, struct extent max, struct arra
 {
     const size_t HD = (size_t)s->c->H * (size_t)s->c->dh;
     const size_t kv_width = (size_t)s->c->kv_heads * (size_t)s->c->dh;
-    const size_t q = (size_t)max.B * (size_t)max.L * HD;
+    const size_t asking = (size_t)max.B * (size_t)attention_asking(s, max.L), q = asking * HD;
     const size_t k = s->mem == MEM_KV ? 0 : (size_t)max.B * (size_t)(max.L + max.M) * kv_width;
-    const size_t lse = (size_t)max.B * (size_t)max.L * (size_t)s->c->H;
+    const size_t lse = asking * (size_t)s->c->H;
+    const size_t pooled = s->pools ? asking * (size_t)s->c->D : 0;
 
     out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
     out[AT_K] = out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
@@ -88,6 +92,7 @@ static void attention_arrays(const struct sub *s, struct extent max, struct arra
     out[AT_BEFORE] = attention_map_array(s, max);
     const size_t scores = attention_scores_floats(s, max);
     out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
+    out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
 }
 
 static void attention_arrays_grad(const struct sub *s, struct extent max,
@@ -99,7 +104,9 @@ static void attention_arrays_grad(const struct sub *s, struct extent max,
         out[i].shared = true;
     }
     out[AT_D_TABLES] =
-        (struct array){0, terms_n_tables_grad(s->c, max.L + max.M), true, PART_REL_POS};
+        (struct array){0, terms_n_tables_grad(s->c, s->of.attention.reach), true, PART_REL_POS};
+    out[AT_POOLED].n = 0;
+    out[AT_POOLED].shared = true;
     out[AT_SCORES].n = 0;
     out[AT_SCORES].shared = true;
     out[AT_BEFORE] = attention_map_array_grad(s, max);
@@ -190,6 +197,21 @@ int attention_memory(const struct sub *s)
     return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
 }
 
+/* Cells stand at their last tokens, and distances count tokens: no table ends earlier for fewer of
+ * them. */
+void attention_resize(const struct sub *s, struct attn *a, int L, int M)
+{
+    if (s->level == 0) {
+        attn_resize(a, L, M);
+        return;
+    }
+    a->L = attention_asking(s, L);
+    a->M = L - a->L;
+    a->q_step = 1 << s->level;
+    a->k_step = 1 << (s->level - s->pools);
+    a->q_first = a->q_step - a->k_step;
+}
+
 struct attn attention_operands(const struct sub *s, const struct work *w, int B, int L)
 {
     const struct attention *t = &s->of.attention;
@@ -199,7 +221,7 @@ struct attn attention_operands(const struct sub *s, const struct work *w, int B,
     const int M = attention_memory(s);
     struct attn a = t->lowered;
 
-    attn_resize(&a, L, M);
+    attention_resize(s, &a, L, M);
     a.B = B;
     a.q = w->own[AT_Q];
     a.o = w->own[AT_O];
@@ -207,7 +229,7 @@ struct attn attention_operands(const struct sub *s, const struct work *w, int B,
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     attention_carry(s, w, &a);
-    a.q_at.batch = a.o_at.batch = L * HD;
+    a.q_at.batch = a.o_at.batch = a.L * HD;
     a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
     a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->keys) : (M + L) * kv_width;
@@ -225,16 +247,19 @@ struct attn attention_project(const struct engine *g, struct sub *s, struct work
     const int K = from.M + from.L; /* rows whose keys are projected now */
 
     from = attention_mapped(g, s, w, from);
-    const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * attention_width(c),
-                                   from.at.stride};
-    const struct seq_rows q = {w->own[AT_Q], from.L * HD};
+    const int asking = attention_asking(s, from.L);
+    const struct seq_rows fresh =
+        s->pools ? (struct seq_rows){w->own[AT_POOLED], (ptrdiff_t)asking * c->D}
+                 : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(c),
+                                     from.at.stride};
+    const struct seq_rows q = {w->own[AT_Q], asking * HD};
     const struct seq_rows k =
         kv ? behind(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
     const struct seq_rows v =
         kv ? behind(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
 
-    project_rows(g, s, ATTN_Q, q, fresh, from.B, from.L);
-    attention_rotate(g, s, q, from.B, from.L, c->H, end - from.L, false);
+    project_rows(g, s, ATTN_Q, q, fresh, from.B, asking);
+    attention_rotate(g, s, q, from.B, asking, c->H, end - from.L, false);
     project_kv(g, s, k, v, from, end);
     return attention_operands(s, w, from.B, from.L);
 }
@@ -251,7 +276,7 @@ static void attention_forward(const struct engine *g, struct sub *s, struct work
     const struct attn a = attention_project(g, s, w, from);
 
     s->of.attention.impl->forward(g, &a, w->scratch);
-    attention_unproject(g, s, w, from.B * from.L, leave);
+    attention_unproject(g, s, w, a.B * a.L, leave);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -293,8 +318,8 @@ static double attention_flop(const struct sub *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
-    const double rows = (double)B * L;
-    const double projected = s->mem == MEM_HIDDEN ? (double)B * (M + L) : rows;
+    const double rows = (double)B * attention_asking(s, L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const struct attn a = attention_costed(s, B, L, M);
     const double in = attention_width(c);
     return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */

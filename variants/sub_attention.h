@@ -10,8 +10,14 @@
 
 /* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; keys and
  * values of MEM_KV are projected straight into the caches. Those of gradients are alike, with the
- * tables' in the last place. AT_SCORES: [B,H,L,K] what is carried to the next attention. */
-enum { AT_Q, AT_K, AT_V, AT_O, AT_LSE, AT_BEFORE, AT_SCORES, AT_D_TABLES = AT_LSE };
+ * tables' in the last place. AT_SCORES: [B,H,L,K] what is carried to the next attention.
+ * AT_POOLED: [B,L/2,D] the rows that it asks from, where they are means. */
+enum { AT_Q, AT_K, AT_V, AT_O, AT_LSE, AT_BEFORE, AT_SCORES, AT_POOLED, AT_D_TABLES = AT_LSE };
+
+/* `a`, lowered, for L source rows behind M of memory. */
+void attention_resize(const struct sub *s, struct attn *a, int L, int M);
+/* Rows that ask, of L source rows. */
+static inline int attention_asking(const struct sub *s, int L) { return s->pools ? L / 2 : L; }
 
 /* Width of the rows that q, k and v are projected from: D, or what the map in front of them says.
  */

@@ -16,12 +16,12 @@ static void core_backward(const struct engine *g, struct sub *s, const struct wo
     struct attn_grad d = {
         .d_o = w->d_own[AT_O], .d_q = w->d_own[AT_Q], .d_k = w->d_own[AT_K], .d_v = w->d_own[AT_V]};
 
-    project_out_grad(g, s, w->d_own[AT_O], d_y, w->own[AT_O], B * L);
+    project_out_grad(g, s, w->d_own[AT_O], d_y, w->own[AT_O], B * a.L);
     terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_carry_grad(s, w, &a, &d);
     t->impl->backward(g, &a, &d, w->d_scratch);
-    attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, L, c->H, base + a.M, true);
-    attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + L, c->kv_heads, base,
+    attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, a.L, c->H, base + a.M, true);
+    attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + a.L, c->kv_heads, base,
                      true);
     terms_lower_grad(g, c, &p, w->codes, &a, &d);
 }
@@ -33,18 +33,22 @@ void attention_backward_projections(const struct engine *g, struct sub *s, const
 
     CHECK(s->mem != MEM_KV);
     core_backward(g, s, w, d_y, from.B, from.L);
-    project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
+    if (s->pools)
+        project_pooled_backward(g, s, from, w->own[AT_POOLED], d_in, w->d_own[AT_POOLED], d);
+    else
+        project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
 }
 
 double attention_grad_flop(const struct sub *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
-    const double rows = (double)B * L;
-    const double projected = s->mem == MEM_HIDDEN ? (double)B * (M + L) : rows;
+    const double rows = (double)B * attention_asking(s, L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const double in = attention_width(c);
     /* Memory is a constant unless it goes through a norm or a map, which have weights. */
-    const double reached = wiring_norms_first(s->wiring) || c->before_qkv ? projected : rows;
+    const double reached =
+        wiring_norms_first(s->wiring) || c->before_qkv ? projected : (double)B * L;
     const struct attn a = attention_costed(s, B, L, M);
     return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
            + 4 * projected * in * kv_width                  /* dW_k, dW_v */

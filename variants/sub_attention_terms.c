@@ -71,7 +71,7 @@ struct attn attention_costed(const struct sub *s, int B, int L, int M)
     static const float something = 0;
     struct attn a = s->of.attention.lowered;
 
-    attn_resize(&a, L, M);
+    attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
     if (s->c->carry && s->nth > 0) { /* an addition per pair forward, and one backward */
@@ -98,7 +98,7 @@ const char *attention_refusal(const struct engine *g, const struct config *c)
         params_place(&p, &counting);
         if (subs_bind(&subs, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
             const struct attn asked = attention_asked(subs.at);
-            attn_knows(&asked, TERMS_PLAIN, &why);
+            attn_knows(&asked, TERMS_FUSED, &why);
         }
     }
     subs_free(&subs);

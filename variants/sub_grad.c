@@ -104,14 +104,17 @@ void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *
     const bool first = wiring_norms_first(s->wiring);
     const struct sub_input from = sub_source_again(s, w, B, L);
     const int skip = first ? 0 : from.M; /* else memory goes through a norm, which has weights */
+    const int rows = s->pools ? B * (L / 2) : B * L;
 
     sub_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))
-        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, B * L);
-    const float *d_y = of_f(g, s, w, d, B * L);
+        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows);
+    const float *d_y = of_f(g, s, w, d, rows);
     s->kind->backward(g, s, w, from, w->d_in, d_y, skip);
     if (first)
         through_norm(g, s, w, from);
+    if (s->pools)
+        pool_rows_grad(s, w, d, B, L);
     add_new_rows(g, d, w->d_in, from, skip, s->c->D);
     if (s->kind->enter_grad)
         s->kind->enter_grad(s, d, B, L);

@@ -3,6 +3,7 @@
  * The list of sub-layers as one: bound, run forward and backward, remembered, counted. */
 #include "sub_list.h"
 #include "sub_attention.h"
+#include "sub_inner.h"
 
 #include <math.h>
 
@@ -87,9 +88,12 @@ void subs_part_forward(struct subs *s, const struct engine *g, int first, int co
     CHECK(s->drop.p == 0 || s->kept);
     for (int i = first; i < first + count; i++) {
         float *const to = behind(s, i, first + count, z);
+        const int rows = rows_before(&s->at[i], L);
+        cells_enter(s, i, x, B, L);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
-        sub_forward(g, &s->at[i], &s->work[i], to, x, B, L);
+        if (rows_behind(&s->at[i], L) > 0)
+            sub_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;
     }
 }
@@ -103,8 +107,11 @@ void subs_part_backward(struct subs *s, const struct engine *g, int first, int c
                         int B, int L)
 {
     CHECK(s->kept);
-    for (int i = first + count - 1; i >= first; i--)
-        sub_backward(g, &s->at[i], &s->work[i], d, B, L);
+    for (int i = first + count - 1; i >= first; i--) {
+        if (rows_behind(&s->at[i], L) > 0)
+            sub_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
+        cells_enter_grad(s, i, d, B, L);
+    }
 }
 
 void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L)
@@ -177,7 +184,8 @@ double subs_flop(const struct subs *s, int B, int L, int M)
     double flop = 0;
 
     for (int i = 0; i < s->n; i++)
-        flop += sub_flop(&s->at[i], B, L, M);
+        flop +=
+            rows_behind(&s->at[i], L) ? sub_flop(&s->at[i], B, rows_before(&s->at[i], L), M) : 0;
     return flop;
 }
 
@@ -186,6 +194,8 @@ double subs_grad_flop(const struct subs *s, int B, int L, int M)
     double flop = 0;
 
     for (int i = 0; i < s->n; i++)
-        flop += sub_grad_flop(&s->at[i], B, L, M);
+        flop += rows_behind(&s->at[i], L)
+                    ? sub_grad_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
+                    : 0;
     return flop;
 }

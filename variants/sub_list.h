@@ -18,9 +18,11 @@ struct subs {
     struct extent max;
     float *mid;   /* [B,L,D] the other stream, where a gate cannot write over its x; else NULL */
     float *codes; /* the position scheme's constant codes */
+    float *near;  /* [B,L,D] the stream in front of the first cells, where there are any */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
     struct dropout drop; /* the caller's, for every forward whose backward follows */
+    float *d_near;       /* its gradient */
     float *space;        /* [n_space] all that backward passes write besides gradients of weights */
     size_t n_space;
 };
@@ -28,7 +30,8 @@ struct subs {
 enum { RNN_MOST = 4 }; /* LocalRNNs in a layer */
 
 /* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
- * LocalRNN. */
+ * LocalRNN, p attention that asks from means of two rows, so that half as many are behind it, u
+ * attention in front of which every token has its row again. */
 bool sub_letter(char letter);
 
 /* List the sub-layers of a model of `c`, which must stay where it is, and append their parameters.

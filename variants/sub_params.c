@@ -15,10 +15,8 @@ static const struct letter {
     float scale;
     const char *own; /* what its tensors are called where a layer may have several */
 } letters[] = {
-    {'s', &sub_attention, 1, ""},
-    {'f', &sub_ffn, 1, "ff."},
-    {'h', &sub_ffn, 0.5f, "ff."},
-    {'r', &sub_rnn, 1, "rnn."},
+    {'s', &sub_attention, 1, ""}, {'f', &sub_ffn, 1, "ff."},    {'h', &sub_ffn, 0.5f, "ff."},
+    {'r', &sub_rnn, 1, "rnn."},   {'p', &sub_attention, 1, ""}, {'u', &sub_attention, 1, ""},
 };
 
 static const struct letter *letter_find(char letter)
@@ -77,6 +75,7 @@ static struct names in_order(int i, char letter)
 static void begin(struct subs *s, int i, const struct config *c, char letter)
 {
     const struct letter *const what = letter_find(letter);
+    const bool pools = letter == 'p';
     int nth = 0;
 
     CHECK(what);
@@ -89,6 +88,9 @@ static void begin(struct subs *s, int i, const struct config *c, char letter)
                             .wiring = c->wiring,
                             .scale = what->scale,
                             .nth = nth,
+                            .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
+                            .pools = pools,
+                            .joins = letter == 'u',
                             .at_own = -1,
                             .at_norm = -1,
                             .at_gate = -1,
@@ -120,10 +122,9 @@ static void declare_own(struct sub *s, const struct names *n, struct params *p)
 
 /* The parameters of sub-layers [first, first + count), in the order of checkpoints: what mixes
  * positions, norms, the others, what joins them to the stream. */
-static void declare(struct subs *s, int first, int count, const struct names *n, struct params *p)
+static void declare(const struct config *c, struct sub *at, int count, const struct names *n,
+                    struct params *p)
 {
-    struct sub *const at = s->at + first;
-    const struct config *c = at->c;
 
     for (int k = 0; k < count; k++)
         if (at[k].kind->mixes)
@@ -139,8 +140,8 @@ static void declare(struct subs *s, int first, int count, const struct names *n,
         at[k].at_gate = p->n;
         c->gate->params(c, n[k].gate, p);
     }
-    if (c->wiring == WIRING_REZERO) /* begins near nothing: a fresh layer is nearly the identity */
-        at->at_alpha = params_vector(p, INIT_ZERO, 0, 1, n->prefix, "alpha");
+    if (c->wiring == WIRING_REZERO)
+        at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
     for (int k = 1; k < count; k++)
         at[k].at_alpha = at->at_alpha;
 }
@@ -189,7 +190,7 @@ enum status subs_init(struct subs *s, const struct config *c, struct params *p, 
                        : r < 0   ? rnn_in_layer(i / count, k)
                                  : in_layer(c->wiring, i / count, r);
         }
-        declare(s, i, count, names, p);
+        declare(c, s->at + i, count, names, p);
     }
     repeat(s);
     return OK;

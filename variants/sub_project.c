@@ -88,26 +88,54 @@ static struct seq_rows behind_memory(struct seq_rows r, int M, int n)
     return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
 }
 
-void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
-                      float *d_in, struct project_grad d_of, int skip)
+static void kv_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
+                        float *d_in, struct project_grad d_of, int skip)
 {
-    const struct config *c = s->c;
-    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
-    const int B = from.B, M = from.M, L = from.L, K = M + L, rows = K - skip;
+    const int kv_width = s->c->kv_heads * s->c->dh;
+    const int B = from.B, K = from.M + from.L, rows = K - skip;
     const struct param *W = s->own, *bias = W + ATTN_WEIGHTS;
-    const struct seq_rows q = {d_of.d_q, (ptrdiff_t)L * HD},
-                          k = {d_of.d_k, (ptrdiff_t)K * kv_width},
+    const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
                           v = {d_of.d_v, (ptrdiff_t)K * kv_width}, d = {d_in, (ptrdiff_t)rows * in};
 
-    weight_grad(g, &W[ATTN_Q], q, behind_memory(from.at, M, in), B, L);
     weight_grad(g, &W[ATTN_K], k, from.at, B, K);
     weight_grad(g, &W[ATTN_V], v, from.at, B, K);
-    if (c->attn_bias) {
-        linear_bias_grad(g, &bias[ATTN_Q], q.at, B * L);
+    if (s->c->attn_bias) {
         linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
         linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
     }
     input_grad(g, &W[ATTN_K], d, behind_memory(k, skip, kv_width), B, rows, 0);
     input_grad(g, &W[ATTN_V], d, behind_memory(v, skip, kv_width), B, rows, 1);
-    input_grad(g, &W[ATTN_Q], behind_memory(d, M - skip, in), q, B, L, 1);
+}
+
+/* Of the rows x, L of each sequence; their gradient is added to beta times d_x. */
+static void q_backward(const struct engine *g, const struct sub *s, struct seq_rows x,
+                       struct seq_rows d_x, float *d_q, int B, int L, float beta)
+{
+    const struct seq_rows q = {d_q, (ptrdiff_t)L * s->c->H * s->c->dh};
+
+    weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
+    if (s->c->attn_bias)
+        linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_Q], d_q, B * L);
+    input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
+}
+
+void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
+                      float *d_in, struct project_grad d, int skip)
+{
+    const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
+
+    kv_backward(g, s, in, from, d_in, d, skip);
+    q_backward(g, s, behind_memory(from.at, from.M, in), behind_memory(d_rows, from.M - skip, in),
+               d.d_q, from.B, from.L, 1);
+}
+
+void project_pooled_backward(const struct engine *g, const struct sub *s, struct sub_input from,
+                             const float *pooled, float *d_in, float *d_pooled,
+                             struct project_grad d)
+{
+    const ptrdiff_t n = (ptrdiff_t)(from.L / 2) * s->c->D;
+
+    kv_backward(g, s, s->c->D, from, d_in, d, 0);
+    q_backward(g, s, (struct seq_rows){(float *)pooled, n}, (struct seq_rows){d_pooled, n}, d.d_q,
+               from.B, from.L / 2, 0);
 }

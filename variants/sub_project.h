@@ -30,6 +30,10 @@ void project_out_grad(const struct engine *g, const struct sub *s, float *d_o, c
 struct project_grad {
     float *d_q, *d_k, *d_v;
 };
+/* The same where q is of `pooled` rows [B,L/2,D], whose gradient d_pooled becomes. */
+void project_pooled_backward(const struct engine *g, const struct sub *s, struct sub_input from,
+                             const float *pooled, float *d_in, float *d_pooled,
+                             struct project_grad d);
 void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
                       float *d_in, struct project_grad d, int skip);
 

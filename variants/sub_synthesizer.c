@@ -3,7 +3,6 @@
  * Synthesized scores as a kind of sub-layer (variants/synthesizer.c): attention over values alone,
  * whose scores are made of the query rows (dense) or are a parameter (random), and enter as the
  * term that is added. */
-#include "sub_synthesizer.h"
 #include "parts/linear.h"
 #include "parts/parts.h"
 #include "sub.h"
@@ -181,7 +180,7 @@ static void make_scores(const struct engine *g, const struct sub *s, const struc
     }
 }
 
-struct attn synthesizer_operands(const struct sub *s, const struct work *w, int B, int L)
+static struct attn syn_operands(const struct sub *s, const struct work *w, int B, int L)
 {
     struct attn a = core(s, B, L, w->own[SY_SCORES]);
 
@@ -201,7 +200,7 @@ static void syn_forward(const struct engine *g, struct sub *s, struct work *w,
                    (struct act){.y = w->own[SY_V]});
     if (dense(s->c))
         make_scores(g, s, w, from.at.at, B, L);
-    const struct attn a = synthesizer_operands(s, w, B, L);
+    const struct attn a = syn_operands(s, w, B, L);
     s->of.attention.impl->forward(g, &a, w->scratch);
     linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, leave);
 }
@@ -275,7 +274,7 @@ static void syn_backward(const struct engine *g, struct sub *s, const struct wor
 {
     const int B = from.B, L = from.L;
     const size_t pairs = (size_t)B * (size_t)s->c->H * (size_t)L * (size_t)L;
-    const struct attn a = synthesizer_operands(s, w, B, L);
+    const struct attn a = syn_operands(s, w, B, L);
     const struct attn_grad d = {
         .d_o = w->d_own[SY_O],
         .d_v = w->d_own[SY_V],
@@ -340,6 +339,7 @@ const struct sub_kind sub_synthesizer = {
     .impl = syn_impl,
     .forward = syn_forward,
     .backward = syn_backward,
+    .ends_in = syn_operands,
     .flop = syn_flop,
     .grad_flop = syn_grad_flop,
 };

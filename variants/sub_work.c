@@ -3,6 +3,7 @@
  * Work space of a list of sub-layers. At inference those of one kind share all of it. In training
  * each keeps what its backward pass reads; the first of a kind keeps it in what all of them shared.
  */
+#include "sub_inner.h"
 #include "sub_list.h"
 
 static struct work *first_of_kind(const struct subs *s, int i)
@@ -19,6 +20,13 @@ static float *take(struct arena *a, enum part part, size_t n)
     return n ? arena_f32(a, part, n) : NULL;
 }
 
+/* The longest sequence in front of one sub-layer. */
+static struct extent extent_of(const struct sub *s, struct extent max)
+{
+    max.L = max_int(rows_before(s, max.L), 1 + s->pools);
+    return max;
+}
+
 /* The largest that any sub-layer of the kind of the i-th asks for. */
 static void arrays_of_kind(const struct subs *s, int i, bool backward, struct array out[SUB_ARRAYS])
 {
@@ -30,7 +38,7 @@ static void arrays_of_kind(const struct subs *s, int i, bool backward, struct ar
         struct array one[SUB_ARRAYS] = {{0}};
         if (s->at[j].kind != kind)
             continue;
-        (backward ? kind->arrays_grad : kind->arrays)(&s->at[j], s->max, one);
+        (backward ? kind->arrays_grad : kind->arrays)(&s->at[j], extent_of(&s->at[j], s->max), one);
         for (int k = 0; k < SUB_ARRAYS; k++) {
             one[k].n = one[k].n > out[k].n ? one[k].n : out[k].n;
             one[k].n_kept = one[k].n_kept > out[k].n_kept ? one[k].n_kept : out[k].n_kept;
@@ -97,6 +105,15 @@ static void link_kinds(struct subs *s)
             }
 }
 
+static bool has_cells(const struct subs *s)
+{
+    bool any = false;
+
+    for (int i = 0; i < s->n; i++)
+        any = any || s->at[i].joins;
+    return any;
+}
+
 void works_bind(struct subs *s, const struct engine *g, struct arena *a)
 {
     const size_t stream = rows_floats(s, s->max.L);
@@ -119,6 +136,7 @@ void works_bind(struct subs *s, const struct engine *g, struct arena *a)
         w->scratch = scratch_of_kind(s, i, g, false, a);
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    s->near = has_cells(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
     link_kinds(s);
 }
 
@@ -169,6 +187,7 @@ static void bind_shared(struct subs *s, struct arena *a)
         .d_gate = take(a, PART_ACTIVATIONS, gate_floats(s, true)),
         .stats = take(a, PART_SCRATCH, (size_t)stats),
     };
+    s->d_near = has_cells(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
     float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
     float *const of_source = take(a, PART_ACTIVATIONS, rows_floats(s, source));
 

@@ -20,4 +20,5 @@ const struct variant variant_universal = {
     .wiring = WIRING_POST,
     .loops = true,
     .halt = HALT_GRAVES,
+    .axes = AXIS_HALT,
 };

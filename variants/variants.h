@@ -13,6 +13,7 @@ extern const struct variant variant_vanilla, variant_shaw, variant_xl, variant_g
     variant_longformer, variant_bigbird, variant_llama, variant_scalenorm, variant_switch,
     variant_delight, variant_compressive, variant_realformer, variant_realformer_mean,
     variant_talking, variant_span, variant_all_attention, variant_tupe, variant_deberta,
-    variant_linear, variant_performer, variant_aan, variant_synthesizer, variant_synthesizer_random;
+    variant_linear, variant_performer, variant_aan, variant_synthesizer, variant_synthesizer_random,
+    variant_funnel;
 
 #endif

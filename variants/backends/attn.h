@@ -120,6 +120,12 @@ static inline ptrdiff_t attn_dense_at(const struct dense *d, int b, int h, int i
     return b * d->batch + h * d->head + i * d->row;
 }
 
+/* Where row (b,h,i) of scores_out begins. */
+static inline ptrdiff_t attn_scores_at(const struct attn *a, int b, int h, int i)
+{
+    return (((ptrdiff_t)b * a->H + h) * a->L + i) * (a->M + a->L);
+}
+
 /* Do heads meet, so that they cannot be computed one after the other? */
 static inline bool attn_mixes(const struct attn *a) { return a->mix_logits || a->mix_probs; }
 
@@ -172,6 +178,12 @@ enum attn_term {
 enum {
     TERMS_PLAIN = TERM_WINDOW | TERM_SHARED_KEYS | TERM_U | TERM_REL_K | TERM_REL_V | TERM_BIAS |
                   TERM_LSE | TERM_WINDOW_OF_HEAD
+};
+
+/* What the hand-written fused kernels know. */
+enum {
+    TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
+                  TERM_GAIN | TERM_SINKS
 };
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */

@@ -148,8 +148,8 @@ struct gate_op {
  * tanh(c_out) Rows of x are x_row floats apart, 0 repeats one; all others are contiguous. h, state
  * and c may be NULL for zeros. out may be state, c_out may be c. */
 enum cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
-extern const char *const cell_name[CELL_KINDS]; /* "rnn" "gru" "lstm" */
-int cell_gates(enum cell_kind kind);            /* 1, 3, 4 */
+extern const char *const cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
+int cell_gates(enum cell_kind kind);                /* 1, 3, 4 */
 struct rnn_step {
     enum cell_kind kind;
     float *out, *c_out;

@@ -55,7 +55,7 @@ struct linear_space linear_space_of(const struct linear_attn *a, void *scratch, 
     sp.w = sp.o + c * ld;
     if (backward) {
         sp.d_w = sp.w + (ptrdiff_t)round_up((size_t)(c * c), PAD);
-        sp.dS = sp.d_w + (ptrdiff_t)round_up((size_t)(c * c), PAD);
+        sp.d_S = sp.d_w + (ptrdiff_t)round_up((size_t)(c * c), PAD);
     }
     return sp;
 }
@@ -302,12 +302,16 @@ static bool by_rows(const struct linear_attn *a)
     return a->M + a->L <= FEW && a->H / a->Hkv <= linear_rows(a);
 }
 
-static void forward(const struct engine *g, const struct linear_attn *a, void *scratch)
+static int team(const struct engine *g, const struct linear_attn *a)
 {
     enum { WORTH_A_TEAM = 1 << 15 }; /* products of a feature and a value */
-    const double work = (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d;
 
-#pragma omp parallel for schedule(dynamic, 1) num_threads(work > WORTH_A_TEAM ? g->threads : 1)
+    return (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d > WORTH_A_TEAM ? g->threads : 1;
+}
+
+static void forward(const struct engine *g, const struct linear_attn *a, void *scratch)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team(g, a))
     for (int item = 0; item < a->B * a->Hkv; item++) {
         const struct linear_item t = linear_item_of(a, item);
         const struct linear_space sp = linear_space_of(a, scratch, false);

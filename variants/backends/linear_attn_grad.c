@@ -107,7 +107,7 @@ static void through_state(const struct half *x, int j, int n)
                                   .alpha = 1,
                                   .a = x->sp.v,
                                   .lda = ld,
-                                  .b = x->sp.dS,
+                                  .b = x->sp.d_S,
                                   .ldb = ld,
                                   .c = x->d->d_fk + k,
                                   .ldc = key_row(a),
@@ -118,7 +118,7 @@ static void through_state(const struct half *x, int j, int n)
                                   .alpha = 1,
                                   .a = a->fk + k,
                                   .lda = key_row(a),
-                                  .b = x->sp.dS,
+                                  .b = x->sp.d_S,
                                   .ldb = ld,
                                   .c = x->d->d_v + v,
                                   .ldc = value_row(a),
@@ -176,7 +176,7 @@ static void add_queries(const struct half *x, int h, int i, int n)
                                   .lda = query_row(a),
                                   .b = x->sp.o,
                                   .ldb = ld,
-                                  .c = x->sp.dS,
+                                  .c = x->sp.d_S,
                                   .ldc = ld,
                                   .threads = 1});
 }
@@ -206,7 +206,7 @@ static void backwards(const struct half *x)
     const int team = a->H / a->Hkv;
     const int last = (a->L - 1) / LINEAR_CHUNK * LINEAR_CHUNK;
 
-    memset(x->sp.dS, 0, sizeof(float) * (size_t)(a->m * linear_ld(a)));
+    memset(x->sp.d_S, 0, sizeof(float) * (size_t)(a->m * linear_ld(a)));
     for (int i = last; i >= 0; i -= LINEAR_CHUNK) {
         const int n = min_int(LINEAR_CHUNK, a->L - i);
         linear_load_values(a, &x->t, x->sp.v, a->M + i, n);

@@ -6,15 +6,15 @@
 
 #include "linear_attn.h"
 
-/* Of one thread; rows of S, v, o, dS are linear_ld floats apart, of which d+1 count and the rest is
- * 0. */
+/* Of one thread; rows of S, v, o, d_S are linear_ld floats apart, of which d+1 count and the rest
+ * is 0. */
 struct linear_space {
     float *S;   /* [m,ld] the state before the chunk, z in its last column */
     float *v;   /* [c,ld] values of the chunk, 1 in the last column */
     float *o;   /* [c,ld] num and den of its queries; backward: e and f */
     float *w;   /* [c,c] weights of the pairs inside the chunk */
     float *d_w; /* [c,c] backward only, their gradients */
-    float *dS;  /* [m,ld] backward only, that of the state behind the chunk */
+    float *d_S; /* [m,ld] backward only, that of the state behind the chunk */
 };
 
 /* One sequence and head of keys: where its first row of keys and of values begins, and which state

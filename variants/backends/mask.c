@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Visibility twice: as the rule of a pair, and as runs of keys that grow from term to term, so that
- * a row is walked without asking for every pair. */
+ * a row is walked without asking for every pair. Rows of bits: mask_bits.c. */
 #include "mask.h"
 
 /* ---- the rule ----------------------------------------------------------------------------- */
-
-static bool hides_nothing(const struct mask *m)
-{
-    return !(m->window || m->block || m->stride || m->fixed || m->global);
-}
 
 static bool block_visible(const struct mask *m, int64_t query, int64_t key)
 {
@@ -28,7 +23,7 @@ bool mask_visible(const struct mask *m, int64_t query, int64_t key)
     const int64_t n = query - key, far = n < 0 ? -n : n;
     const int64_t dilation = max_int(m->dilation, 1);
 
-    return n == 0 || hides_nothing(m) ||
+    return n == 0 || mask_hides_nothing(m) ||
            (m->window && far < m->window * dilation && far % dilation == 0) ||
            (m->block && block_visible(m, query, key)) || (m->stride && far % m->stride == 0) ||
            (m->fixed && key % m->fixed >= m->fixed - m->summary) ||
@@ -116,7 +111,7 @@ static struct run next_visible(const struct mask *m, int64_t q, int64_t p, int64
     const int n = term_count(m);
     struct run seen = no_run;
 
-    if (hides_nothing(m))
+    if (mask_hides_nothing(m))
         return rest(p, p, end);
     for (int t = 0; t < n; t++) {
         const struct run r = next_of_term(m, t, q, p);

@@ -28,6 +28,11 @@ struct mask {
     const int32_t *random; /* [random_blocks, n_random] key blocks of each query block, -1 = none */
 };
 
+static inline bool mask_hides_nothing(const struct mask *m)
+{
+    return !(m->window || m->block || m->stride || m->fixed || m->global);
+}
+
 bool mask_visible(const struct mask *m, int64_t query, int64_t key);
 
 struct sight {
@@ -56,5 +61,18 @@ struct range sight_hull(const struct sight *s, int i, int n);
 
 /* Visible pairs. */
 double sight_pairs(const struct sight *s);
+
+/* ---- many rows at once -------------------------------------------------------------------- */
+
+/* Bits of keys: 64 to a word, the first the lowest. */
+int bits_words(int keys);
+
+/* Set `bits` [bits_words(K)] to the keys that query i sees; keys are a step of 1 apart. */
+void sight_bits(const struct sight *s, int i, uint64_t *bits);
+
+/* Go on to the next keys behind r->to that are set, in groups of `group` keys with one set, as far
+ * as they lie side by side and no farther than `end`; false where there are no more before it.
+ * `group` divides 64, r->to is a multiple of it or `end`. */
+bool bits_next(const uint64_t *bits, int group, int end, struct range *r);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-const char *const cell_name[CELL_KINDS] = {"rnn", "gru", "lstm"};
+const char *const cell_name[CELL_KINDS + 1] = {"rnn", "gru", "lstm", NULL};
 
 int cell_gates(enum cell_kind kind)
 {
@@ -98,7 +98,7 @@ static void cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
     const int gates = cell_gates(c->kind);
     const ptrdiff_t at = (ptrdiff_t)i * c->n + e, row = (ptrdiff_t)i * gates * c->n;
     const double d_out = (double)o->d_out[at];
-    double d[GATES_MOST], d_last;
+    double d[GATES_MOST] = {0}, d_last;
 
     if (c->kind == CELL_RNN) {
         const double t = tanh(u.a[0]);

@@ -55,6 +55,8 @@ VEC_INLINE vf vsel_lt(vf x, vf y, vf a, vf b)
 /* The first n lanes, 0 <= n <= VL. */
 typedef __mmask16 vmask;
 VEC_INLINE vmask vfirst(int n) { return (vmask)((1u << n) - 1u); }
+/* The lanes whose bit is set, the first the lowest. */
+VEC_INLINE vmask vlanes(uint64_t bits) { return (vmask)bits; }
 VEC_INLINE vf vld_m(const float *p, vmask m, vf fill) { return _mm512_mask_loadu_ps(fill, m, p); }
 VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm512_mask_storeu_ps(p, m, a); }
 
@@ -141,6 +143,12 @@ typedef __m256i vmask;
 VEC_INLINE vmask vfirst(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+/* The lanes whose bit is set, the first the lowest. */
+VEC_INLINE vmask vlanes(uint64_t bits)
+{
+    const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)(bits & 255)), each), each);
 }
 VEC_INLINE vf vld_m(const float *p, vmask m, vf fill)
 {
