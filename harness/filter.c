@@ -15,7 +15,11 @@ enum text_key {
     KEY_PHASE,
     KEY_MEM_KIND,
     KEY_GATE,
-    KEY_NORM
+    KEY_NORM,
+    KEY_FFN,
+    KEY_NORM_KIND,
+    KEY_RNN_CELL,
+    KEY_HALT
 };
 
 #define NUMBER(field) offsetof(struct cell, field)
@@ -33,6 +37,10 @@ static const struct {
     {"mem_kind", "mem_kind", 0},
     {"gate", "gate", 0},
     {"norm", "norm", 0},
+    {"ffn", "ffn", 0},
+    {"norm_kind", "norm_kind", 0},
+    {"rnn_cell", "rnn_cell", 0},
+    {"halt", "halt", 0},
     {"seq", "seq_tokens", NUMBER(seq)},
     {"mem", "mem_tokens", NUMBER(mem)},
     {"batch", "batch_size", NUMBER(batch)},
@@ -51,7 +59,7 @@ static const struct {
     {"batch_size", "batch_size", NUMBER(batch)},
 };
 
-enum { KEYS = ARRAY_LEN(keys), KEYS_SHOWN = KEYS - 3, WORD_KEYS = KEY_NORM + 1 };
+enum { KEYS = ARRAY_LEN(keys), KEYS_SHOWN = KEYS - 3, WORD_KEYS = KEY_HALT + 1 };
 
 /* The key named text[0..len); "mem-kind" is "mem_kind". -1 with an error where there is none. */
 static int find_key(const char *text, size_t len, struct err *e)
@@ -107,6 +115,17 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
     return OK;
 }
 
+static const char *described_as(const struct cell *c, enum text_key key)
+{
+    struct cell_words words;
+
+    cell_describe(&words, c);
+    return key == KEY_FFN         ? words.ffn
+           : key == KEY_NORM_KIND ? words.norm_kind
+           : key == KEY_RNN_CELL  ? words.rnn_cell
+                                  : words.halt;
+}
+
 static const char *word_of(const struct cell *c, enum text_key key)
 {
     switch (key) {
@@ -124,6 +143,11 @@ static const char *word_of(const struct cell *c, enum text_key key)
         return c->gate ? c->gate->name : "";
     case KEY_NORM:
         return wiring_name[c->wiring];
+    case KEY_FFN:
+    case KEY_NORM_KIND:
+    case KEY_RNN_CELL:
+    case KEY_HALT:
+        return described_as(c, key);
     }
     return "";
 }

@@ -3,6 +3,8 @@
  * Running golden files: what every kind of them shares, the pass rule above all. */
 #include "golden_inner.h"
 
+#include "../variants/checkpoint.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,6 +135,50 @@ enum status golden_no_strangers(const struct run *r, const struct params *p, str
     return OK;
 }
 
+enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e)
+{
+    for (int i = 0; i < r->s->n_tensors; i++) {
+        const char *const name = r->s->tensors[i].name;
+        const char *const *k = known;
+        if (strncmp(name, "in.", 3) != 0)
+            continue;
+        while (*k && strcmp(name, *k) != 0)
+            k++;
+        if (!*k)
+            return fail(e, E_IO, "%s: input \"%s\" is not built in  -> is it for a newer program?",
+                        r->s->path, name);
+    }
+    return OK;
+}
+
+enum status golden_place(const struct run *r, golden_bind *bind, void *arg, struct arena *a,
+                         struct params *p, struct err *e)
+{
+    enum status st = bind(arg, r->g, e);
+
+    if (st == OK)
+        st = arena_place(a, HUGE_NEVER, NULL, NULL, e);
+    if (st == OK)
+        st = bind(arg, r->g, e);
+    if (st == OK)
+        st = checkpoint_load(r->s, "param.", p, e);
+    return st == OK ? golden_no_strangers(r, p, e) : st;
+}
+
+void golden_remember(const struct run *r, struct subs *subs, struct extent m, float *x,
+                     const float *rows)
+{
+    const size_t D = (size_t)subs->at->c->D;
+
+    for (int done = 0; done < m.M; done += m.L) {
+        const int n = min_int(m.L, m.M - done);
+        for (int b = 0; b < m.B; b++)
+            memcpy(x + (size_t)(b * n) * D, rows + (size_t)(b * m.M + done) * D,
+                   sizeof(float) * (size_t)n * D);
+        sub_remember(r->g, subs->at, subs->work, x, m.B, n);
+    }
+}
+
 /* ---- one file ----------------------------------------------------------------------------- */
 
 static bool said(const char *value) { return value && strcmp(value, "none") != 0; }
@@ -140,7 +186,6 @@ static bool said(const char *value) { return value && strcmp(value, "none") != 0
 static enum status run_kind(struct run *r, struct err *e)
 {
     const char *kind = safetensors_meta(r->s, "kind");
-
     const char *mixer = safetensors_meta(r->s, "mixer"), *synth = safetensors_meta(r->s, "synth");
 
     if (kind && strcmp(kind, "attention") == 0)
@@ -151,14 +196,15 @@ static enum status run_kind(struct run *r, struct err *e)
         return golden_part(r, e);
     if (kind && strcmp(kind, "dextra") == 0)
         return golden_map(r, e);
-    if (kind && strcmp(kind, "funnel") == 0)
+    if (kind && safetensors_meta(r->s, "blocks"))
         return golden_funnel(r, e);
     if (kind && strcmp(kind, "local_rnn") == 0)
         return golden_rnn(r, e);
-    return fail(e, E_IO,
-                "%s: kind \"%s\" is none of attention, lm, norm, ffn, dextra, funnel  -> is it a "
-                "golden file?",
-                r->s->path, kind ? kind : "");
+    return fail(
+        e, E_IO,
+        "%s: kind \"%s\" is none of attention, lm, norm, ffn, dextra, funnel, local_rnn  -> is "
+        "it a golden file?",
+        r->s->path, kind ? kind : "");
 }
 
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of a whole funnel (kind = funnel), forward and backward. */
+ * Golden files of a whole funnel (those that have blocks of layers), forward and backward. */
 #include "golden_inner.h"
 
-#include "../variants/checkpoint.h"
 #include "../variants/funnel_net.h"
 
 #include <stdlib.h>
@@ -14,7 +13,15 @@ enum { WIDE = 1 << 16 };
 struct funnel_run {
     struct funnel f;
     struct arena arena;
+    int B, T;
 };
+
+static enum status bind(void *arg, const struct engine *g, struct err *e)
+{
+    struct funnel_run *o = arg;
+
+    return funnel_bind(&o->f, g, o->B, o->T, &o->arena, e);
+}
 
 /* "1,2,1" */
 static enum status read_blocks(const struct run *r, int layers[FUNNEL_BLOCKS], int *n,
@@ -72,27 +79,22 @@ static enum status run_funnel(struct run *r, struct funnel_run *o, struct err *e
 {
     struct funnel *f = &o->f;
     const struct tensor *dy = NULL;
-    int B = 0, T = 0;
-    enum status st = read_funnel(r, f, &B, &T, e);
+    enum status st = read_funnel(r, f, &o->B, &o->T, e);
 
     if (st != OK)
         return st;
-    const size_t n = (size_t)B * (size_t)T * (size_t)f->c.D;
+    const size_t n = (size_t)o->B * (size_t)o->T * (size_t)f->c.D;
     const struct tensor *x = golden_need(r, "in.x", DTYPE_F32, n, &st, e);
     if (golden_has_grad(r))
         dy = golden_need(r, "in.dy", DTYPE_F32, n, &st, e);
-    if (st != OK || (st = funnel_bind(f, r->g, B, T, &o->arena, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = funnel_bind(f, r->g, B, T, &o->arena, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &f->params, e)) != OK ||
-        (st = golden_no_strangers(r, &f->params, e)) != OK)
+    if (st != OK || (st = golden_place(r, bind, o, &o->arena, &f->params, e)) != OK)
         return st;
     funnel_lower(f, r->g);
     params_zero_grad(&f->params);
     memcpy(f->x, x->data, n * sizeof(float));
     golden_compare(r, "out.y", funnel_forward(f, r->g), n);
     const int cells = funnel_cells(f);
-    golden_compare(r, "out.top", f->top, (size_t)B * (size_t)cells * (size_t)f->c.D);
+    golden_compare(r, "out.top", f->top, (size_t)o->B * (size_t)cells * (size_t)f->c.D);
     if (!dy)
         return OK;
     golden_compare(r, GRADIENT "x", funnel_backward(f, r->g, dy->data), n);

@@ -12,15 +12,18 @@
 
 struct lm_run {
     struct lm m;
+    enum mem_kind kind;
+    struct extent max;
     struct arena arena;
     float *nll;
     int grad_segment; /* whose gradients the file has; -1 = none, or none here */
 };
 
-static enum status bind_lm(struct lm_run *o, const struct engine *g, enum mem_kind kind,
-                           struct extent max, struct err *e)
+static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
 {
-    enum status st = lm_bind(&o->m, g, kind, max, &o->arena, e);
+    struct lm_run *o = arg;
+    const struct extent max = o->max;
+    enum status st = lm_bind(&o->m, g, o->kind, max, &o->arena, e);
 
     if (st == OK && o->grad_segment >= 0 && subs_can_grad(&o->m.subs, g, NULL) != OK)
         o->grad_segment = -1;
@@ -148,32 +151,26 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
 static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
 {
     struct config c;
-    struct extent max = {0};
+    struct extent *max = &o->max;
     int segments = 0;
     enum status st = checkpoint_config(r->s, "param.", &c, e);
 
-    if (st != OK || (st = golden_whole(r, "batch", &max.B, e)) != OK ||
+    if (st != OK || (st = golden_whole(r, "batch", &max->B, e)) != OK ||
         (st = golden_whole(r, "n_seg", &segments, e)) != OK)
         return st;
-    if (c.V < 1 || max.B < 1)
+    if (c.V < 1 || max->B < 1)
         return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c.V,
-                    max.B);
+                    max->B);
     if (c.same_length)
         c.window = c.mem_len;
-    max.L = c.max_seq;
-    max.M = config_memory(&c);
+    max->L = c.max_seq;
+    max->M = config_memory(&c);
     if ((st = safetensors_int(r->s, "grad_segment", -1, -1, 1 << 16, &o->grad_segment, e)) != OK)
         return st;
     if ((st = lm_init(&o->m, &c, e)) != OK)
         return st;
-    const enum mem_kind kind = max.M                               ? MEM_HIDDEN
-                               : subs_carry(&o->m.subs) && c.mixer ? MEM_STATE
-                                                                   : MEM_NONE;
-    if ((st = bind_lm(o, r->g, kind, max, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = bind_lm(o, r->g, kind, max, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->m.params, e)) != OK ||
-        (st = golden_no_strangers(r, &o->m.params, e)) != OK)
+    o->kind = max->M ? MEM_HIDDEN : subs_carry(&o->m.subs) && c.mixer ? MEM_STATE : MEM_NONE;
+    if ((st = golden_place(r, bind_lm, o, &o->arena, &o->m.params, e)) != OK)
         return st;
     lm_lower(&o->m, r->g);
     for (int s = 0; st == OK && s < segments; s++)

@@ -17,8 +17,9 @@ struct map_run {
     float *x, *d_x, *d_y, *work, *more;
 };
 
-static void bind(struct map_run *o)
+static enum status bind(void *arg, const struct engine *g, struct err *e)
 {
+    struct map_run *o = arg;
     struct arena *a = &o->arena;
     const struct config *c = &o->c;
     const size_t n = (size_t)o->rows * (size_t)c->D;
@@ -30,6 +31,9 @@ static void bind(struct map_run *o)
     o->d_y = arena_f32(a, PART_ACTIVATIONS, (size_t)o->rows * (size_t)o->width);
     o->work = arena_f32(a, PART_ACTIVATIONS, c->before_qkv->work(c, 0, o->rows));
     o->more = arena_f32(a, PART_SCRATCH, c->before_qkv->work_grad(c, 0, o->rows));
+    (void)g;
+    (void)e;
+    return OK;
 }
 
 static enum status read_map(struct run *r, struct map_run *o, int *B, int *L, struct err *e)
@@ -74,12 +78,7 @@ static enum status run_map(struct run *r, struct map_run *o, struct err *e)
         dy = golden_need(r, "in.dy", DTYPE_F32, n_y, &st, e);
     if (st != OK)
         return st;
-    bind(o);
-    if ((st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK)
-        return st;
-    bind(o);
-    if ((st = checkpoint_load(r->s, "param.", &o->params, e)) != OK ||
-        (st = golden_no_strangers(r, &o->params, e)) != OK)
+    if ((st = golden_place(r, bind, o, &o->arena, &o->params, e)) != OK)
         return st;
     params_zero_grad(&o->params);
     memcpy(o->x, x->data, n * sizeof(float));

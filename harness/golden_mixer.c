@@ -5,8 +5,6 @@
 #include "golden_inner.h"
 
 #include "../variants/checkpoint.h"
-#include "../variants/sub_list.h"
-#include "../variants/sub_synthesizer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +19,9 @@ struct mixer_run {
     bool grad; /* the file has gradients and the backend can compute them */
 };
 
-static enum status bind_mixer(struct mixer_run *o, const struct engine *g, struct err *e)
+static enum status bind_mixer(void *arg, const struct engine *g, struct err *e)
 {
+    struct mixer_run *o = arg;
     struct arena *a = &o->arena;
     const size_t n = (size_t)o->max.B * (size_t)o->max.L * (size_t)o->c.D;
     const enum mem_kind kind = o->max.M ? MEM_HIDDEN : MEM_STATE;
@@ -54,25 +53,17 @@ static bool carried(const struct mixer_run *o, int i, const char *prefix, struct
     return true;
 }
 
-/* Every input is one that is read: else the file would be judged by half. */
+/* Every input is one that is read. */
 static enum status known_inputs(const struct run *r, const struct mixer_run *o, struct err *e)
 {
-    static const char *const always[] = {"in.x", "in.mem", "in.dy"};
+    enum { CARRIED_MOST = 8 };
+    const char *known[3 + CARRIED_MOST + 1] = {"in.x", "in.mem", "in.dy"};
+    char name[CARRIED_MOST][TENSOR_NAME];
+    struct carried c;
 
-    for (int i = 0; i < r->s->n_tensors; i++) {
-        const char *const name = r->s->tensors[i].name;
-        bool known = strncmp(name, "in.", 3) != 0;
-        struct carried c;
-        char own[TENSOR_NAME];
-        for (size_t k = 0; k < ARRAY_LEN(always); k++)
-            known = known || strcmp(name, always[k]) == 0;
-        for (int k = 0; carried(o, k, "in.", &c, own); k++)
-            known = known || strcmp(name, own) == 0;
-        if (!known)
-            return fail(e, E_IO, "%s: input \"%s\" is not built in  -> is it for a newer program?",
-                        r->s->path, name);
-    }
-    return OK;
+    for (int i = 0; i < CARRIED_MOST && carried(o, i, "in.", &c, name[i]); i++)
+        known[3 + i] = name[i];
+    return golden_known_inputs(r, known, e);
 }
 
 static enum status load_carried(const struct run *r, struct mixer_run *o, struct err *e)
@@ -88,21 +79,6 @@ static enum status load_carried(const struct run *r, struct mixer_run *o, struct
                 memcpy(c.at, t->data, c.n * sizeof(float));
         }
     return st;
-}
-
-/* Rows in front arrive as they do in use: in segments of at most L. */
-static void remember(struct mixer_run *o, const struct engine *g, const float *mem)
-{
-    const struct extent m = o->max;
-    const size_t D = (size_t)o->c.D;
-
-    for (int done = 0; done < m.M; done += m.L) {
-        const int rows = min_int(m.L, m.M - done);
-        for (int b = 0; b < m.B; b++)
-            memcpy(o->x + (size_t)(b * rows) * D, mem + (size_t)(b * m.M + done) * D,
-                   sizeof(float) * (size_t)rows * D);
-        sub_remember(g, o->subs.at, o->subs.work, o->x, m.B, rows);
-    }
 }
 
 static void run_gradients(struct run *r, struct mixer_run *o, const struct tensor *dy)
@@ -131,15 +107,15 @@ static void run_mixer(struct run *r, struct mixer_run *o, const struct tensor *x
     char name[TENSOR_NAME];
 
     if (mem)
-        remember(o, r->g, mem->data);
+        golden_remember(r, &o->subs, m, o->x, mem->data);
     float *const in = subs_input(&o->subs, o->x);
     memcpy(in, x->data, x->n * sizeof(float));
     s->kind->forward(r->g, s, w, sub_source(r->g, s, w, in, m.B, m.L), (struct act){.y = o->y});
     golden_compare(r, "out.y", o->y, x->n);
     if (dy)
         run_gradients(r, o, dy);
-    if (s->kind == &sub_synthesizer)
-        golden_probs(r, synthesizer_operands(s, w, m.B, m.L), s->of.attention.impl, w->scratch);
+    if (s->kind->ends_in)
+        golden_probs(r, s->kind->ends_in(s, w, m.B, m.L), s->of.attention.impl, w->scratch);
     sub_commit(s, m.L);
     for (int i = 0; carried(o, i, "out.", &c, name); i++)
         if (!c.given)
@@ -165,11 +141,8 @@ static enum status golden_mixer_run(struct run *r, struct mixer_run *o, struct e
         o->grad = true;
     }
     if (st != OK || (st = subs_init_operator(&o->subs, &o->c, &o->params, 0, e)) != OK ||
-        (st = bind_mixer(o, r->g, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = bind_mixer(o, r->g, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->params, e)) != OK ||
-        (st = golden_no_strangers(r, &o->params, e)) != OK || (st = known_inputs(r, o, e)) != OK)
+        (st = golden_place(r, bind_mixer, o, &o->arena, &o->params, e)) != OK ||
+        (st = known_inputs(r, o, e)) != OK)
         return st;
     subs_lower(&o->subs, r->g);
     if ((st = load_carried(r, o, e)) != OK)

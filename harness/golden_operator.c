@@ -30,8 +30,9 @@ struct operator_run {
     bool grad; /* the file has gradients and the backend can compute them */
 };
 
-static enum status bind_operator(struct operator_run *o, const struct engine *g, struct err *e)
+static enum status bind_operator(void *arg, const struct engine *g, struct err *e)
 {
+    struct operator_run *o = arg;
     struct arena *a = &o->arena;
     const struct extent m = o->max;
     const size_t K = (size_t)m.L + (size_t)m.M;
@@ -52,23 +53,6 @@ static enum status bind_operator(struct operator_run *o, const struct engine *g,
     o->buckets = arena_take(a, PART_ACTIVATIONS, K * sizeof(*o->buckets));
     o->visible = arena_take(a, PART_ACTIVATIONS, (size_t)(o->c.H * m.L) * K * sizeof(*o->visible));
     return st;
-}
-
-/* Memory arrives as it does in use: in segments of at most L rows, behind `base` rows
- * that have been forgotten. */
-static void remember(struct operator_run *o, const struct engine *g, const float *mem)
-{
-    const struct extent m = o->max;
-    const size_t D = (size_t)o->c.D;
-
-    o->subs.at->memory.seen = o->base;
-    for (int done = 0; done < m.M; done += m.L) {
-        const int rows = min_int(m.L, m.M - done);
-        for (int b = 0; b < m.B; b++)
-            memcpy(o->x + (size_t)(b * rows) * D, mem + (size_t)(b * m.M + done) * D,
-                   sizeof(float) * (size_t)rows * D);
-        sub_remember(g, o->subs.at, o->subs.work, o->x, m.B, rows);
-    }
 }
 
 /* Values v [K,Hkv,dh] and sink_v [H,sinks,dh] that are 1 where column c0+e of the weights meets
@@ -113,7 +97,7 @@ void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, vo
                    sizeof(float) * (size_t)n);
         }
     }
-    golden_compare(r, "out.probs", probs, (size_t)(rows * columns));
+    golden_compare(r, "out.probs", probs, (size_t)rows * (size_t)columns);
     free(v);
 }
 
@@ -153,7 +137,7 @@ static void check_visible(struct run *r, struct operator_run *o, const struct at
         const struct sight sight = attn_sight(a, at / (a->L * K));
         o->visible[at] = sight_visible(&sight, at / K % a->L, at % K);
     }
-    golden_compare_whole(r, "out.visible", o->visible, (size_t)(a->H * a->L * K));
+    golden_compare_whole(r, "out.visible", o->visible, (size_t)a->H * (size_t)(a->L * K));
 }
 
 /* in.mask_random [blocks of queries, random] is what the file's masks have drawn. */
@@ -184,7 +168,7 @@ static void judge_scores(struct run *r, const struct operator_run *o, const char
     for (int at = 0; at < o->max.B * pairs; at++)
         if (!o->visible[at % pairs])
             scores[at] = 0;
-    golden_compare(r, name, scores, (size_t)(o->max.B * pairs));
+    golden_compare(r, name, scores, (size_t)o->max.B * (size_t)pairs);
 }
 
 /* Gradients of the sum of y (.) dy; the input's is what both of its paths add up to. */
@@ -232,8 +216,9 @@ static void run_operator(struct run *r, struct operator_run *o, const struct ten
         o->c.pos->codes(&o->c, m.L + m.M, o->subs.codes);
     subs_lower(&o->subs, g);
     link_scores(o);
-    if (o->kind == MEM_HIDDEN)
-        remember(o, g, mem ? mem->data : NULL);
+    s->memory.seen = o->base; /* rows that have been forgotten */
+    if (mem)
+        golden_remember(r, &o->subs, m, o->x, mem->data);
     float *const in = subs_input(&o->subs, o->x);
     memcpy(in, x->data, x->n * sizeof(float));
     const struct attn a = attention_project(g, s, w, sub_source(g, s, w, in, m.B, m.L));
@@ -249,35 +234,20 @@ static void run_operator(struct run *r, struct operator_run *o, const struct ten
     golden_probs(r, a, s->of.attention.impl, w->scratch);
 }
 
-/* A file that feeds what this program does not read would be judged by half. Slopes are what their
- * head count makes them. */
-static enum status known_inputs(const struct run *r, struct err *e)
-{
-    static const char *const known[] = {
-        "in.x", "in.mem", "in.dy", "in.slopes", "in.mask_random", "in.scores_in", "in.dscores_out"};
-
-    for (int i = 0; i < r->s->n_tensors; i++) {
-        const char *name = r->s->tensors[i].name;
-        bool found = strncmp(name, "in.", 3) != 0;
-        for (size_t k = 0; k < ARRAY_LEN(known); k++)
-            found = found || strcmp(name, known[k]) == 0;
-        if (!found)
-            return fail(e, E_IO, "%s: input \"%s\" is not built in  -> is it for a newer program?",
-                        r->s->path, name);
-    }
-    return OK;
-}
-
 static enum status golden_attention(struct run *r, struct operator_run *o, struct err *e)
 {
+    /* Slopes are what their head count makes them. */
+    static const char *const inputs[] = {
+        "in.x",           "in.mem",       "in.dy",          "in.slopes",
+        "in.mask_random", "in.scores_in", "in.dscores_out", NULL};
     struct extent *m = &o->max;
     enum status st = checkpoint_config(r->s, "param.", &o->c, e);
 
     if (st != OK || (st = golden_whole(r, "batch", &m->B, e)) != OK ||
         (st = golden_whole(r, "seq", &m->L, e)) != OK ||
         (st = golden_whole(r, "mem", &m->M, e)) != OK ||
-        (st = golden_whole(r, "base", &o->base, e)) != OK || (st = known_inputs(r, e)) != OK ||
-        (st = draw(r, o, e)) != OK)
+        (st = golden_whole(r, "base", &o->base, e)) != OK ||
+        (st = golden_known_inputs(r, inputs, e)) != OK || (st = draw(r, o, e)) != OK)
         return st;
     const size_t row = (size_t)m->B * (size_t)o->c.D;
     const struct tensor *mem = NULL, *dy = NULL;
@@ -298,11 +268,7 @@ static enum status golden_attention(struct run *r, struct operator_run *o, struc
     if (o->c.pos->model_params)
         o->c.pos->model_params(&o->c, &o->params);
     if (st != OK || (st = subs_init_operator(&o->subs, &o->c, &o->params, 0, e)) != OK ||
-        (st = bind_operator(o, r->g, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = bind_operator(o, r->g, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->params, e)) != OK ||
-        (st = golden_no_strangers(r, &o->params, e)) != OK)
+        (st = golden_place(r, bind_operator, o, &o->arena, &o->params, e)) != OK)
         return st;
     run_operator(r, o, x, mem, dy);
     return OK;

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { WIDE = 1 << 16, EXPERTS_MOST = 1 << 10 };
+enum { WIDE = 1 << 16 };
 
 struct part_run {
     struct config c; /* what the part asks of a model */
@@ -24,61 +24,37 @@ struct part_run {
 
 /* ---- what the file describes -------------------------------------------------------------- */
 
-static bool has_tensor(const struct run *r, const char *name)
+/* A feed-forward network where the file says one, else a norm. */
+static enum status read_part(struct run *r, struct part_run *o, bool norm, struct err *e)
 {
-    return safetensors_find(r->s, name) != NULL;
-}
-
-static enum status unknown(const struct run *r, const char *key, const char *value, struct err *e)
-{
-    return fail(e, E_IO, "%s: unknown %s \"%s\"  -> is it made for a newer program?", r->s->path,
-                key, value ? value : "");
-}
-
-static enum status read_norm(struct run *r, struct part_run *o, struct err *e)
-{
-    const char *kind = safetensors_meta(r->s, "norm_kind");
-    double eps;
-
-    o->c.norm_kind = NORM_KIND_COUNT;
-    for (int i = 0; kind && i < NORM_KIND_COUNT; i++)
-        if (strcmp(kind, norm_kind_name[i]) == 0)
-            o->c.norm_kind = (enum norm_kind)i;
-    if (o->c.norm_kind == NORM_KIND_COUNT)
-        return unknown(r, "norm_kind", kind, e);
-    const enum status st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e);
-    o->c.ln_eps = (float)eps;
-    norm_params(&o->c, "", "norm", &o->params);
-    return st;
-}
-
-static enum status read_ffn(struct run *r, struct part_run *o, struct err *e)
-{
-    const char *kind = safetensors_meta(r->s, "ffn");
     struct config *c = &o->c;
-    double aux_coef = 0;
+    const char *const key = norm ? "norm_kind" : "ffn";
+    double eps;
     enum status st;
 
-    c->ffn = kind ? ffn_find(kind) : NULL;
-    if (!c->ffn)
-        return unknown(r, "ffn", kind, e);
-    if ((st = safetensors_int(r->s, "d_inner", 0, 1, WIDE, &c->F, e)) != OK ||
-        (st = safetensors_int(r->s, "experts", 1, 1, EXPERTS_MOST, &c->experts, e)) != OK ||
-        (st = safetensors_int(r->s, "moe_k", 1, 1, c->experts, &c->moe_k, e)) != OK ||
-        (st = safetensors_int(r->s, "capacity", 0, 0, WIDE, &c->capacity, e)) != OK ||
-        (st = safetensors_real(r->s, "aux_coef", 0, &aux_coef, e)) != OK)
+    c->experts = c->moe_k = 1;
+    if ((st = safetensors_int(r->s, "d_inner", 1, 1, WIDE, &c->F, e)) != OK ||
+        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
+        (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
-    c->aux_coef = (float)aux_coef;
-    c->ffn_bias = has_tensor(r, "param.ff.1.bias") || has_tensor(r, "param.ff.e.1.bias");
-    c->ffn_beta = has_tensor(r, "param.ff.beta");
-    c->ffn->params(c, "ff.", &o->params);
+    c->ln_eps = (float)eps;
+    if (!safetensors_meta(r->s, key) || (!norm && !c->ffn))
+        return fail(e, E_IO, "%s: no %s  -> is it a golden file?", r->s->path, key);
+    if (c->moe_k < 1 || c->moe_k > c->experts)
+        return fail(e, E_IO, "%s: moe_k %d of %d experts  -> from 1 to all", r->s->path, c->moe_k,
+                    c->experts);
+    if (norm)
+        norm_params(c, "", "norm", &o->params);
+    else
+        c->ffn->params(c, "ff.", &o->params);
     return OK;
 }
 
 /* ---- the run ------------------------------------------------------------------------------ */
 
-static void bind(struct part_run *o)
+static enum status bind(void *arg, const struct engine *g, struct err *e)
 {
+    struct part_run *o = arg;
     struct arena *a = &o->arena;
     const struct config *c = &o->c;
     const size_t n = (size_t)o->rows * (size_t)c->D;
@@ -93,6 +69,9 @@ static void bind(struct part_run *o)
         o->work = arena_f32(a, PART_ACTIVATIONS, c->ffn->work(c, o->rows, true));
         o->more = arena_f32(a, PART_SCRATCH, c->ffn->work_grad(c, o->rows));
     }
+    (void)g;
+    (void)e;
+    return OK;
 }
 
 static void run_norm(struct run *r, struct part_run *o, const float *dy)
@@ -130,7 +109,7 @@ static enum status run_part(struct run *r, struct part_run *o, struct err *e)
     if ((st = golden_whole(r, "batch", &B, e)) != OK ||
         (st = golden_whole(r, "seq", &L, e)) != OK ||
         (st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &o->c.D, e)) != OK ||
-        (st = norm ? read_norm(r, o, e) : read_ffn(r, o, e)) != OK)
+        (st = read_part(r, o, norm, e)) != OK)
         return st;
     const size_t n = (size_t)B * (size_t)L * (size_t)o->c.D;
     const struct tensor *dy = NULL, *x = golden_need(r, "in.x", DTYPE_F32, n, &st, e);
@@ -139,11 +118,7 @@ static enum status run_part(struct run *r, struct part_run *o, struct err *e)
     if (st != OK)
         return st;
     o->rows = B * L;
-    bind(o);
-    if ((st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK)
-        return st;
-    bind(o);
-    if ((st = checkpoint_load(r->s, "param.", &o->params, e)) != OK)
+    if ((st = golden_place(r, bind, o, &o->arena, &o->params, e)) != OK)
         return st;
     params_zero_grad(&o->params);
     memcpy(o->x, x->data, n * sizeof(float));

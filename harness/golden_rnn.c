@@ -5,7 +5,6 @@
 #include "golden_inner.h"
 
 #include "../variants/checkpoint.h"
-#include "../variants/sub_list.h"
 
 #include <string.h>
 
@@ -22,9 +21,9 @@ struct rnn_run {
 
 static enum status read_config(const struct run *r, struct rnn_run *o, struct err *e)
 {
-    const char *variant = safetensors_meta(r->s, "variant"), *cell;
+    const char *variant = safetensors_meta(r->s, "variant");
     const struct variant *v = variant ? variant_find(variant) : NULL;
-    int D = 0, kind = 0;
+    int D = 0;
     enum status st;
 
     if (!v)
@@ -33,24 +32,19 @@ static enum status read_config(const struct run *r, struct rnn_run *o, struct er
     if ((st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &D, e)) != OK)
         return st;
     o->c = config_default(v, D, 1, D, D, 1, 0);
-    cell = safetensors_meta(r->s, "rnn_cell");
-    while (kind < CELL_KINDS && (!cell || strcmp(cell, cell_name[kind]) != 0))
-        kind++;
-    if (kind == CELL_KINDS)
-        return fail(e, E_IO, "%s: unknown rnn_cell \"%s\"  -> is it made for a newer program?",
-                    r->s->path, cell ? cell : "");
-    o->c.rnn_cell = (enum cell_kind)kind;
-    if ((st = golden_whole(r, "batch", &o->max.B, e)) != OK ||
+    if ((st = checkpoint_parts(r->s, "param.", &o->c, e)) != OK ||
+        (st = golden_whole(r, "batch", &o->max.B, e)) != OK ||
         (st = golden_whole(r, "seq", &o->max.L, e)) != OK)
         return st;
-    if (o->max.B < 1 || o->max.L < 1)
-        return fail(e, E_IO, "%s: batch %d, seq %d  -> both must be 1 or more", r->s->path,
-                    o->max.B, o->max.L);
-    return safetensors_int(r->s, "rnn_window", 0, 1, WIDE, &o->c.rnn_window, e);
+    if (o->max.B < 1 || o->max.L < 1 || o->c.rnn_window < 1 || o->c.rnn_window > WIDE)
+        return fail(e, E_IO, "%s: batch %d, seq %d, rnn_window %d  -> all from 1 to %d", r->s->path,
+                    o->max.B, o->max.L, o->c.rnn_window, (int)WIDE);
+    return OK;
 }
 
-static enum status bind_rnn(struct rnn_run *o, const struct engine *g, struct err *e)
+static enum status bind_rnn(void *arg, const struct engine *g, struct err *e)
 {
+    struct rnn_run *o = arg;
     struct arena *a = &o->arena;
     const size_t n = (size_t)o->max.B * (size_t)o->max.L * (size_t)o->c.D;
 
@@ -62,21 +56,6 @@ static enum status bind_rnn(struct rnn_run *o, const struct engine *g, struct er
     o->y = arena_f32(a, PART_ACTIVATIONS, n);
     o->d_x = arena_f32(a, PART_ACTIVATIONS, n);
     return st;
-}
-
-static void remember(struct rnn_run *o, const struct engine *g, const float *tail)
-{
-    const struct extent m = o->max;
-    const size_t D = (size_t)o->c.D;
-    float *const x = o->subs.work->x;
-
-    for (int done = 0; done < m.M; done += m.L) {
-        const int rows = min_int(m.L, m.M - done);
-        for (int b = 0; b < m.B; b++)
-            memcpy(x + (size_t)(b * rows) * D, tail + (size_t)(b * m.M + done) * D,
-                   sizeof(float) * (size_t)rows * D);
-        sub_remember(g, o->subs.at, o->subs.work, x, m.B, rows);
-    }
 }
 
 static void run_rnn(struct run *r, struct rnn_run *o, const float *x, const float *dy, size_t n)
@@ -112,15 +91,11 @@ static enum status run_file(struct run *r, struct rnn_run *o, struct err *e)
     o->c.rnn_carry = tail != NULL;
     o->max.M = tail ? o->c.rnn_window - 1 : 0;
     if (st != OK || (st = subs_init_bare(&o->subs, &o->c, 'r', &o->params, 0, e)) != OK ||
-        (st = bind_rnn(o, r->g, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = bind_rnn(o, r->g, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->params, e)) != OK ||
-        (st = golden_no_strangers(r, &o->params, e)) != OK)
+        (st = golden_place(r, bind_rnn, o, &o->arena, &o->params, e)) != OK)
         return st;
     params_pack(&o->params, r->g);
     if (tail)
-        remember(o, r->g, tail->data);
+        golden_remember(r, &o->subs, o->max, o->subs.work->x, tail->data);
     run_rnn(r, o, x->data, dy ? dy->data : NULL, n);
     return OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of a job share: job.c binds and runs forward, job_grad.c what a cell with a
- * backward pass has in addition. */
+ * What the files of a job share: job_bind.c builds what runs forward, job.c runs it, job_grad.c has
+ * what a cell with a backward pass has in addition. */
 #ifndef JOB_INNER_H
 #define JOB_INNER_H
 
@@ -9,6 +9,12 @@
 
 /* x[0..n) = N(0,1) from the cell's seed, by name. */
 void job_draw(const struct job *j, const char *name, float *x, size_t n);
+
+/* Declare the parameters; count or place; fill inputs and memory, the weights having their values.
+ */
+enum status job_declare(struct job *j, struct err *e);
+enum status job_bind_forward(struct job *j, struct err *e);
+void job_fill_forward(struct job *j);
 
 /* The sub-layers of a layer or a model. */
 static inline const struct subs *job_subs(const struct job *j)

@@ -63,55 +63,86 @@ struct stand_in {
     void *scratch;
 };
 
-/* Change places: the implementation and scratch of every attention sub-layer, which all have the
- * same, with ours. */
+/* Change places: the implementation and scratch of every attention sub-layer with ours, which are
+ * one a sub-layer, whatever its kind. */
 static void swap_attention(struct job *j, struct stand_in *with)
 {
     const struct subs *const subs = job_subs(j);
-    const struct stand_in ours = *with;
 
     for (int i = 0; i < subs->n; i++) {
         struct sub *const s = &subs->at[i];
+        const struct stand_in ours = with[i];
         if (s->kind != &sub_attention)
             continue;
-        *with = (struct stand_in){s->of.attention.impl, subs->work[i].d_scratch};
+        with[i] = (struct stand_in){s->of.attention.impl, subs->work[i].d_scratch};
         s->of.attention.impl = ours.impl;
         subs->work[i].d_scratch = ours.scratch;
     }
+}
+
+/* What executes `like` backward on `ref`; *most grows to the bytes that it works in. */
+static enum status find_stand_in(struct stand_in *with, const struct attn *like,
+                                 const struct engine *ref, size_t *most, struct err *e)
+{
+    enum status st = engine_attn(ref, like, &with->impl, e);
+
+    if (st == OK)
+        st = engine_attn_backward(ref, with->impl, e);
+    if (st != OK)
+        return st;
+    const struct attn_need need = with->impl->need_backward(like, ref->threads);
+    const size_t bytes = need.scores_bytes + need.scratch_bytes;
+    *most = bytes > *most ? bytes : *most;
+    return OK;
+}
+
+static enum status find_stand_ins(struct job *j, struct stand_in *with, const struct engine *ref,
+                                  size_t *most, struct err *e)
+{
+    const struct subs *const subs = job_subs(j);
+    enum status st = OK;
+
+    for (int i = 0; i < subs->n && st == OK; i++)
+        if (subs->at[i].kind == &sub_attention) {
+            const struct attn like = attention_asked(&subs->at[i]);
+            st = find_stand_in(&with[i], &like, ref, most, e);
+        }
+    return st;
 }
 
 /* Backward once by `ref`, with scratch as its attention wants it. */
 static enum status backward_by(struct job *j, const struct engine *ref, struct err *e)
 {
     const bool core = j->cell->workload == WORK_ATTN;
+    const int n = core ? 1 : job_subs(j)->n;
+    size_t bytes = 0;
+    enum status st;
 
     if (!core && !subs_attention(job_subs(j), 0)) { /* others ask the engine that they are given */
         job_backward(j, ref);
         return OK;
     }
-    const struct attn like = core ? j->attn.attn : attention_asked(subs_attention(job_subs(j), 0));
-    struct stand_in attention = {0};
-    enum status st = engine_attn(ref, &like, &attention.impl, e);
-
-    if (st == OK)
-        st = engine_attn_backward(ref, attention.impl, e);
-    if (st != OK)
-        return st;
-    const struct attn_need need = attention.impl->need_backward(&like, ref->threads);
-    const size_t room = need.scores_bytes + need.scratch_bytes + ARENA_ALIGN;
-    void *const scratch = aligned_alloc(ARENA_ALIGN, room / ARENA_ALIGN * ARENA_ALIGN);
-    if (!scratch)
-        return fail(e, E_NOMEM, "no %zu bytes to judge gradients in  -> --no-check", room);
-    attention.scratch = scratch;
-    if (core) {
-        job_attn_backward(&j->attn, attention.impl, ref, scratch);
-    } else {
-        swap_attention(j, &attention);
+    struct stand_in *const with = calloc((size_t)n, sizeof(*with));
+    if (!with)
+        return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
+    st = core ? find_stand_in(with, &j->attn.attn, ref, &bytes, e)
+              : find_stand_ins(j, with, ref, &bytes, e);
+    void *const scratch =
+        st == OK ? aligned_alloc(ARENA_ALIGN, (bytes / ARENA_ALIGN + 1) * ARENA_ALIGN) : NULL;
+    if (st == OK && !scratch)
+        st = fail(e, E_NOMEM, "no %zu bytes to judge gradients in  -> --no-check", bytes);
+    if (st == OK && core) {
+        job_attn_backward(&j->attn, with->impl, ref, scratch);
+    } else if (st == OK) {
+        for (int i = 0; i < n; i++)
+            with[i].scratch = scratch;
+        swap_attention(j, with);
         job_backward(j, ref);
-        swap_attention(j, &attention);
+        swap_attention(j, with);
     }
     free(scratch);
-    return OK;
+    free(with);
+    return st;
 }
 
 /* NaN for all that a backward pass writes; what it adds to starts from zero in each run. */

@@ -30,6 +30,13 @@ enum column {
     CLIP,
     CLAMP_LEN,
     SAME_LENGTH,
+    FFN,
+    NORM_KIND,
+    MASK,
+    MASK_OF_HEADS,
+    RNN_CELL,
+    HALT,
+    SETTINGS,
     THREADS,
     REPRO,
     COLUMN_COUNT
@@ -37,18 +44,37 @@ enum column {
 
 /* Named as in the tables; an empty field does not apply to the cell. */
 static const struct sheet_column columns[COLUMN_COUNT] = {
-    [INDEX] = {"index", true, false},        [GROUP] = {"group", true, false},
-    [CASE_ID] = {"case_id", false, false},   [VARIANT] = {"variant", false, false},
-    [BACKEND] = {"backend", false, false},   [WORKLOAD] = {"workload", false, false},
-    [PHASE] = {"phase", false, true},        [MEM_KIND] = {"mem_kind", false, false},
-    [SEQ] = {"seq_tokens", true, false},     [MEM] = {"mem_tokens", true, false},
-    [BATCH] = {"batch_size", true, false},   [LAYERS] = {"layers", true, false},
-    [D_MODEL] = {"d_model", true, true},     [HEADS] = {"heads", true, true},
-    [KV_HEADS] = {"kv_heads", true, true},   [D_HEAD] = {"d_head", true, true},
-    [D_INNER] = {"d_inner", true, true},     [GATE] = {"gate", false, false},
-    [NORM] = {"norm", false, true},          [CLIP] = {"clip", true, false},
-    [CLAMP_LEN] = {"clamp_len", true, true}, [SAME_LENGTH] = {"same_length", true, true},
-    [THREADS] = {"threads", true, false},    [REPRO] = {"repro", false, true},
+    [INDEX] = {"index", true, false},
+    [GROUP] = {"group", true, false},
+    [CASE_ID] = {"case_id", false, false},
+    [VARIANT] = {"variant", false, false},
+    [BACKEND] = {"backend", false, false},
+    [WORKLOAD] = {"workload", false, false},
+    [PHASE] = {"phase", false, true},
+    [MEM_KIND] = {"mem_kind", false, false},
+    [SEQ] = {"seq_tokens", true, false},
+    [MEM] = {"mem_tokens", true, false},
+    [BATCH] = {"batch_size", true, false},
+    [LAYERS] = {"layers", true, false},
+    [D_MODEL] = {"d_model", true, true},
+    [HEADS] = {"heads", true, true},
+    [KV_HEADS] = {"kv_heads", true, true},
+    [D_HEAD] = {"d_head", true, true},
+    [D_INNER] = {"d_inner", true, true},
+    [GATE] = {"gate", false, false},
+    [NORM] = {"norm", false, true},
+    [CLIP] = {"clip", true, false},
+    [CLAMP_LEN] = {"clamp_len", true, true},
+    [SAME_LENGTH] = {"same_length", true, true},
+    [FFN] = {"ffn", false, true},
+    [NORM_KIND] = {"norm_kind", false, true},
+    [MASK] = {"mask", false, true},
+    [MASK_OF_HEADS] = {"mask_heads", false, true},
+    [RNN_CELL] = {"rnn_cell", false, true},
+    [HALT] = {"halt", false, true},
+    [SETTINGS] = {"settings", false, true},
+    [THREADS] = {"threads", true, false},
+    [REPRO] = {"repro", false, true},
 };
 
 static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e)
@@ -74,6 +100,8 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         {THREADS, c->threads},
     };
     char digits[ARRAY_LEN(numbers)][16];
+    struct cell_words words;
+    cell_describe(&words, c);
     const char *text[COLUMN_COUNT] = {
         [CASE_ID] = c->case_id,
         [VARIANT] = c->variant->name,
@@ -83,6 +111,13 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         [MEM_KIND] = mem_kind_name[c->mem_kind],
         [GATE] = c->gate ? c->gate->name : "",
         [NORM] = wiring_name[c->wiring],
+        [FFN] = words.ffn,
+        [NORM_KIND] = words.norm_kind,
+        [MASK] = words.mask,
+        [MASK_OF_HEADS] = words.mask_heads,
+        [RNN_CELL] = words.rnn_cell,
+        [HALT] = words.halt,
+        [SETTINGS] = words.settings,
         [REPRO] = c->repro,
     };
 

@@ -26,6 +26,7 @@ static enum status set_presets(struct options *o, struct err *e)
         .ffn = "",
         .mask = "",
         .mask_heads = "",
+        .settings = "",
         .check = true,
         .default_threads = 1,
     };

@@ -52,7 +52,7 @@ struct options {
     struct names variants; /* or "all" */
     struct names backends; /* or "auto" */
     struct names workloads, phases, mem_kinds;
-    struct names gates; /* n == 0: the variant's own */
+    struct names gates, rnn_cells, halts; /* n == 0: the variant's own */
     struct ints seq, mem, batch, clips;
     struct ints layers;   /* n == 0: 4 for whole models */
     struct ints threads;  /* n == 0: default_threads */
@@ -69,6 +69,7 @@ struct options {
     const char *ffn;            /* likewise */
     const char *mask;           /* likewise, of those that have masks */
     const char *mask_heads;     /* "" = heads take masks in turn */
+    const char *settings;       /* "" = as usual: settings_parse */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */

@@ -27,8 +27,16 @@ static void print_shape(FILE *f, const struct cell *c, const struct options *pre
 
 static void print_choices(FILE *f, const struct cell *c, const struct options *preset)
 {
+    const struct config usual =
+        config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
+    char chosen[SETTINGS_TEXT];
+
     if (c->gate && c->gate != c->variant->gate)
         fprintf(f, " --gate %s", c->gate->name);
+    if (c->rnn_cell >= 0 && c->rnn_cell != (int)usual.rnn_cell)
+        fprintf(f, " --rnn-cell %s", cell_name[c->rnn_cell]);
+    if (c->halt >= 0 && c->halt != (int)usual.halt)
+        fprintf(f, " --halt %s", halt_name[c->halt]);
     if (c->clip >= 0 && c->clip != preset->clips.v[0])
         fprintf(f, " --clip %d", c->clip);
     if (c->clamp_len >= 0 && c->clamp_len != preset->clamp_len)
@@ -43,6 +51,9 @@ static void print_choices(FILE *f, const struct cell *c, const struct options *p
         fprintf(f, " --norm %s", wiring_name[c->wiring]);
     if (c->ffn != c->variant->ffn)
         fprintf(f, " --ffn %s", c->ffn->name);
+    cell_own_settings(chosen, c);
+    if (*chosen)
+        fprintf(f, " --set %s", chosen);
 }
 
 char *cell_repro(const struct cell *c, const struct options *preset)

@@ -3,6 +3,8 @@
  * The training step, and the binding before it. */
 #include "train.h"
 
+#include "../variants/settings.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +38,21 @@ enum status train_config(struct config *to, const struct variant *v, const struc
             c.wiring = (enum wiring)i;
     if (*opt->ffn)
         c.ffn = ffn_find(opt->ffn);
+    for (int i = 0; i < CELL_KINDS && opt->rnn_cells.n && v->axes & AXIS_RNN_CELL; i++)
+        if (strcmp(cell_name[i], opt->rnn_cells.v[0]) == 0)
+            c.rnn_cell = (enum cell_kind)i;
+    for (int i = 0; i < HALT_KINDS && opt->halts.n && v->axes & AXIS_HALT; i++)
+        if (strcmp(halt_name[i], opt->halts.v[0]) == 0)
+            c.halt = (enum halt_kind)i;
     /* a stream that is never normalised needs it at the end */
     c.final_ln = wiring_norms_first(c.wiring) && !v->bare_top;
     *to = c;
-    return v->axes & AXIS_MASK ? config_set_masks(to, v, opt->mask, opt->mask_heads, e) : OK;
+    enum status st = settings_parse(to, opt->settings, false, e);
+    if (st == OK)
+        st = settings_fit(to, e);
+    if (st == OK && v->axes & AXIS_MASK)
+        st = config_set_masks(to, v, opt->mask, opt->mask_heads, e);
+    return st;
 }
 
 /* A generated text is as long as the run needs it, within reason; then it starts again. */
@@ -146,7 +159,7 @@ static enum status open_model(struct trainer *t, struct err *e)
         st = bind_all(t, e);
     if (st != OK)
         return st;
-    params_init(&t->lm.params, o->seed);
+    params_init_training(&t->lm.params, o->seed);
     adam_reset(&t->adam, &t->lm.params);
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
     lm_lower(&t->lm, &t->engine);

@@ -7,6 +7,7 @@
 
 #include "../variants/checkpoint.h"
 #include "../variants/parts/masks.h"
+#include "../variants/settings.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -268,6 +269,19 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
     return st;
 }
 
+/* Do two models have the same choices, whether or not they change the shape of a tensor? */
+static bool same_choices(const struct config *a, const struct config *b)
+{
+    char text[2][SETTINGS_TEXT];
+
+    settings_print(text[0], a, NULL, false);
+    settings_print(text[1], b, NULL, false);
+    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
+           a->norm_kind == b->norm_kind && a->ffn == b->ffn && strcmp(a->order, b->order) == 0 &&
+           masks_equal(&a->masks, &b->masks) && a->halt == b->halt && a->steps == b->steps &&
+           (a->rnn_layers == 0 || a->rnn_cell == b->rnn_cell) && strcmp(text[0], text[1]) == 0;
+}
+
 static enum status load_weights(struct trainer *t, const char *path, int *step, struct err *e)
 {
     struct safetensors s;
@@ -278,14 +292,15 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     if (st != OK)
         return st;
     st = checkpoint_config(&s, "", &c, e);
-    if (st == OK &&
-        (c.variant != want->variant || c.gate != want->gate || c.wiring != want->wiring ||
-         c.ffn != want->ffn || strcmp(c.order, want->order) != 0 || c.D != want->D ||
-         c.H != want->H || c.kv_heads != want->kv_heads || !masks_equal(&c.masks, &want->masks) ||
-         c.N != want->N || c.V != want->V))
+    if (st == OK && (c.variant != want->variant || c.D != want->D || c.N != want->N))
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
+    if (st == OK && (!same_choices(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads ||
+                     c.V != want->V))
+        st = fail(e, E_USAGE,
+                  "cannot resume %s: another model of %s  -> the options that it was begun with",
+                  path, c.variant->name);
     if (st == OK)
         st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
     if (st == OK)
