@@ -261,7 +261,7 @@ static inline void open_layer(struct layer *l, const char *file)
     struct err e = {""};
 
     *l = (struct layer){.n_own = 0};
-    snprintf(path, sizeof(path), "tests/golden2/core/%s.safetensors", file);
+    snprintf(path, sizeof(path), "tests/golden2/%s.safetensors", file);
     cr_assert_eq(safetensors_open(&l->s, path, &e), OK, "%s", e.msg);
     struct attn *a = &l->a;
     l->D = number(l, "d_model");

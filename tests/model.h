@@ -53,19 +53,36 @@ static inline struct config wired(const struct form *w, int turn)
     return c;
 }
 
-/* Variants that come to the same model: names, and what is only their default, aside. */
+/* One of the fields of `c`, where the model has a sense for this value; else it stays. */
+static inline void choose_where_it_can(struct config *c, int *field, int value)
+{
+    const int before = *field;
+
+    *field = value;
+    if (config_check(c, NULL) != OK)
+        *field = before;
+}
+
+/* Variants whose sub-layers join the stream by the same code: what happens inside attention, and
+ * what is only their default, aside. */
 static inline bool same_form(const struct form *a, const struct form *b)
 {
     const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
 
-    return v->pos == w->pos && v->mem == w->mem && v->ffn == w->ffn && v->order == w->order &&
-           v->mixer == w->mixer && v->rnn_layers == w->rnn_layers && v->loops == w->loops &&
-           v->before_qkv == w->before_qkv && v->more == w->more && a->gate == b->gate &&
+    return v->mem == w->mem && v->ffn == w->ffn && v->order == w->order && v->mixer == w->mixer &&
+           v->rnn_layers == w->rnn_layers && v->loops == w->loops && a->gate == b->gate &&
            a->wiring == b->wiring;
 }
 
-/* Every variant in every form that makes sense: each wiring without a gate, reorder with each gate;
- * what comes to the same model once, but each variant's own. `recurrent_only` leaves out those
+static inline bool own_form(const struct form *f)
+{
+    const struct variant *const v = variants[f->variant];
+
+    return v->gate == (f->gate < 0 ? NULL : gates[f->gate]) && v->wiring == (enum wiring)f->wiring;
+}
+
+/* Every variant in its own form, and every form that makes sense (each wiring without a gate,
+ * reorder with each gate) once for all who join the stream alike. `recurrent_only` leaves out those
  * without memory. Returns how many. */
 static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
 {
@@ -82,7 +99,7 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
                     again = again || same_form(&list[i], &form);
                 if ((recurrent_only && !variants[v]->mem->recurrent) || config_check(&c, &e) != OK)
                     continue;
-                if (again && (c.gate != variants[v]->gate || c.wiring != variants[v]->wiring))
+                if (again && !own_form(&form))
                     continue;
                 cr_assert_lt(n, WIRINGS);
                 list[n++] = form;

@@ -5,8 +5,14 @@
  * Bounds in units of U = 2^-24. */
 #include "units.h"
 
+/* The last is worth a team; elements are what they are in the others. */
 static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
-static const float spreads[] = {1e-3f, 1, 8, 100};
+static const float spreads[] = {1, 1e-3f, 8, 100};
+
+static size_t spreads_at(size_t size)
+{
+    return size + 1 < ARRAY_LEN(sizes) ? ARRAY_LEN(spreads) : 1;
+}
 
 enum { WITH_BIAS = 1, WITH_ADD = 2, IN_PLACE = 4, MODES = 8 };
 
@@ -54,13 +60,13 @@ ParameterizedTest(int *b, acts, forward)
         const struct engine g = open_engine(backends[*b]->name, threads);
         for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
             for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-                for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
-                    for (int mode = 0; mode < MODES; mode++) {
-                        struct units o;
-                        make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                for (size_t w = 0; w < spreads_at(s); w++) {
+                    struct units o;
+                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                    for (int mode = 0; mode < MODES; mode++)
                         expect_act(&g, &o, mode, g.backend == &backend_ref);
-                        drop(&o);
-                    }
+                    drop(&o);
+                }
     }
 }
 
@@ -125,13 +131,13 @@ ParameterizedTest(int *b, acts, glu)
         const struct engine g = open_engine(backends[*b]->name, threads);
         for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
             for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
-                for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
-                    for (int bias = 0; bias < 2; bias++) {
-                        struct units o;
-                        make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                for (size_t w = 0; w < spreads_at(s); w++) {
+                    struct units o;
+                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                    for (int bias = 0; bias < 2; bias++)
                         expect_glu(&g, &o, bias);
-                        drop(&o);
-                    }
+                    drop(&o);
+                }
     }
 }
 

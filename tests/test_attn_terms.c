@@ -2,16 +2,15 @@
  *
  * Attention with all of its terms, forward: the reference against a plain loop, every
  * implementation that accepts a case against the reference, pairs that nobody sees without
- * influence, a term that is switched off or neutral as if it were not there, and every term refused
- * by those who do not know it. */
+ * influence, a term that is switched off or neutral as if it were not there. */
 #include "attn_terms.h"
 
 #include <criterion/parameterized.h>
 
 static const struct shape shapes[] = {
-    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},     {1, 2, 2, 1, 9, 4},   {2, 4, 2, 6, 5, 3},
-    {1, 6, 1, 9, 2, 16},  {1, 2, 1, 131, 21, 9},  {2, 2, 2, 37, 40, 8}, {1, 4, 4, 33, 0, 20},
-    {2, 8, 4, 3, 300, 8}, {1, 8, 8, 20, 290, 24},
+    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},     {1, 2, 2, 1, 9, 4},      {2, 4, 2, 6, 5, 3},
+    {1, 6, 1, 9, 2, 16},  {1, 2, 1, 131, 21, 9},  {2, 2, 2, 37, 40, 8},    {1, 4, 4, 33, 0, 20},
+    {2, 8, 4, 3, 300, 8}, {1, 8, 8, 20, 290, 24}, {1, 2, 1, 150, 330, 40}, {1, 2, 1, 2, 400, 8},
 };
 static const struct scheme schemes[] = {
     {LSE, 0, 0, 0},
@@ -19,6 +18,7 @@ static const struct scheme schemes[] = {
     {REL_K | REL_V | LSE, 3, 0, 0},
     {REL_K | REL_V | BIAS | PER_HEAD | FULL | LSE, 4, 3, 6},
     {HAS_U | BIAS | FULL, ALL_KEYS, 9, 0},
+    {HAS_U | HAS_W | REL_K | LSE, 5, 0, 0},
 };
 static const struct more mores[] = {
     {T_MASK, 0},
@@ -345,43 +345,5 @@ Test(attn_terms, scores_may_replace_what_is_added)
         cr_expect_arr_eq(one.x.o, two.x.o, one.x.o_size * sizeof(float), "%s", backends[i]->name);
         release(before);
         free_wide(&two), free_wide(&one);
-    }
-}
-
-/* ---- who knows what ----------------------------------------------------------------------- */
-
-Test(attn_terms, each_is_noticed)
-{
-    static const struct {
-        struct more more;
-        unsigned terms;
-    } cases[] = {
-        {{T_MASK, 0}, TERM_MASK},
-        {{T_MASKS, 0}, TERM_MASK},
-        {{T_WINDOWS, 0}, TERM_WINDOW_OF_HEAD},
-        {{T_STEPS, 0}, TERM_STEPS},
-        {{T_NO_CONTENT, 0}, TERM_NO_CONTENT},
-        {{T_REL_Q, 0}, TERM_REL_Q},
-        {{T_ADD, 0}, TERM_ADD},
-        {{T_SCORES_OUT, 0}, TERM_SCORES_OUT},
-        {{T_GAIN, 0}, TERM_GAIN},
-        {{T_MIX_LOGITS, 0}, TERM_MIX},
-        {{T_MIX_PROBS, 0}, TERM_MIX},
-        {{T_SINKS, 0}, TERM_SINKS},
-    };
-    const struct scheme table = {0, 3, 0, 0};
-
-    for (size_t n = 0; n < ARRAY_LEN(cases); n++) {
-        struct wide w;
-        const char *why = NULL, *other = NULL;
-        make_wide(&w, &shapes[3], &table, &cases[n].more);
-        const struct attn *a = &w.x.a;
-        cr_expect_eq(attn_terms(a), cases[n].terms | TERM_SHARED_KEYS, "case %zu", n);
-        cr_expect(attn_knows(a, cases[n].terms | TERM_SHARED_KEYS, &why) && !why);
-        cr_expect(!attn_knows(a, cases[n].terms, &other));
-        cr_expect_str_eq(other, "knows no shared key heads");
-        cr_expect(!attn_knows(a, TERM_SHARED_KEYS, &why) && why);
-        cr_expect_str_neq(why, other);
-        free_wide(&w);
     }
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 static const struct shape shapes[] = {
-    {1, 1, 1, 1, 0, 1}, {2, 3, 3, 5, 0, 7},   {2, 4, 2, 6, 5, 3},
-    {1, 6, 1, 9, 2, 5}, {1, 2, 1, 70, 21, 9}, {3, 2, 2, 33, 0, 17},
+    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},   {2, 4, 2, 6, 5, 3},      {1, 6, 1, 9, 2, 5},
+    {1, 2, 1, 70, 21, 9}, {3, 2, 2, 33, 0, 17}, {1, 2, 2, 140, 170, 40},
 };
 enum { SMALL = 4 }; /* shapes for finite differences come first */
 static const struct scheme schemes[] = {
@@ -18,6 +18,7 @@ static const struct scheme schemes[] = {
     {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0},
     {REL_K | REL_V | BIAS, 3, 0, 0},
     {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
+    {HAS_U | HAS_W | REL_K, 5, 0, 0},
 };
 static const struct more mores[] = {
     {T_MASK, 5},

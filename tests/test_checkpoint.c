@@ -260,7 +260,7 @@ static void expect_same_config(const struct config *a, const struct config *b)
 /* A saved model reads as the same model, with the same logits to the last bit. */
 static void there_and_back(const struct config *c)
 {
-    const struct provenance from = {.unit = "byte", .seq = 6, .mem = 4, .seed = 3};
+    const struct provenance from = {.unit = "byte", .seq = 6, .mem = c->mem_len, .seed = 3};
     const struct extent max = {1, 6, 0};
     char path[FILE_PATH];
     struct model m, n;
@@ -296,13 +296,17 @@ Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder
         for (int turn = 0; turn < 4; turn++) {
             struct config c = wired(&list[i], turn + 4 * (int)(i % 2));
             c.max_seq = 6;
-            c.clamp_len = turn == 1 ? 2 : 0;
-            c.window = turn == 2 && !c.mixer ? 3 : 0;
+            c.mem_len = 4;
+            choose_where_it_can(&c, &c.clamp_len, turn == 1 ? 2 : 0);
+            choose_where_it_can(&c, &c.window, turn == 2 ? 3 : 0);
             c.out_bias = turn != 3;
             c.sinusoid = turn == 2 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
             c.scale *= 1 + 0.1f * (float)turn;
-            if (turn == 3 && !c.variant->mem->recurrent)
-                c.pos = c.mixer ? c.pos : pos_find("learned_layer");
+            const struct pos *const own = c.pos;
+            if (turn == 3 && !c.variant->mem->recurrent && !c.mixer)
+                c.pos = pos_find("learned_layer");
+            if (config_check(&c, NULL) != OK)
+                c.pos = own;
             there_and_back(&c);
         }
 }

@@ -104,9 +104,8 @@ ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini =
  * measured as ever. */
 Test(cli, an_implementation_of_one_backend)
 {
-    struct ran r =
-        run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
-                          "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
+    struct ran r = run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
+                                     "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
 
     if (r.code == 6)
         cr_skip_test("avx2 or openblas is not usable here");

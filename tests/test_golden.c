@@ -211,7 +211,7 @@ Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remo
     expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.attn.");
     expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.");
     expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.sy\"");
-    expect_refused(lm, (struct edit){.key = "masks", .value = "window=3"}, "masks \"window=3\"");
+    expect_refused(lm, (struct edit){.key = "masks", .value = "spiral=3"}, "\"spiral=3\"");
     expect_refused(lm, (struct edit){.drop = "in.targets.0"}, "\"in.targets.0\"");
     expect_refused(lm, (struct edit){.reshape = "param.embed.weight"}, "\"param.embed.weight\"");
     expect_refused(lm, (struct edit){.drop = "param.layers.1.ln2.bias"},

@@ -6,6 +6,7 @@
 #include "mask_rule.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 enum { SEED = 20240817, CASES = 400, STREAM = 61 };
 
@@ -176,6 +177,70 @@ Test(mask, pairs_are_counted)
                 cr_assert_eq(sight_visible(&s, i, j), by_rule(&s, i, j), "case %d", (int)n);
             }
         cr_expect_eq(sight_pairs(&s), pairs, "case %d", (int)n);
+    }
+}
+
+/* ---- bits --------------------------------------------------------------------------------- */
+
+static bool bit(const uint64_t *bits, int j) { return bits[j / 64] >> j % 64 & 1; }
+
+/* The guard is the word behind the last one of keys. */
+static void expect_bits(uint64_t n, const struct sight *s, int i)
+{
+    enum { WORDS = 8 };
+    const int words = bits_words(s->K);
+    uint64_t bits[WORDS];
+
+    cr_assert_lt(words, WORDS);
+    memset(bits, 0xa5, sizeof(bits));
+    sight_bits(s, i, bits);
+    for (int j = 0; j < words * 64; j++)
+        cr_assert_eq(bit(bits, j), j < s->K && by_rule(s, i, j), "case %d: query %d, key %d of %d",
+                     (int)n, i, j, s->K);
+    cr_expect_eq(bits[words], 0xa5a5a5a5a5a5a5a5);
+}
+
+/* Keys in front of several words, so that runs cross them; queries lie any step apart. */
+Test(mask, bits_are_what_is_visible)
+{
+    for (uint64_t n = 0; n < CASES; n++) {
+        const struct mask m = random_mask(n);
+        struct sight s = random_sight(n, &m);
+        s.K += draw(n, "more keys", 0, 150);
+        s.key_step = 1;
+        s.query += draw(n, "later", 0, 150);
+        for (int i = 0; i < s.L; i++)
+            expect_bits(n, &s, i);
+    }
+}
+
+/* Groups of keys with one of them set, in order and as long as they come, up to an end. */
+Test(mask, groups_of_bits_are_found)
+{
+    enum { WORDS = 5 };
+
+    for (uint64_t n = 0; n < CASES; n++) {
+        uint64_t bits[WORDS] = {0};
+        const int group = 8 << draw(n, "group", 0, 2), end = draw(n, "end", 1, WORDS * 64);
+        for (int x = draw(n, "set", 0, 40); x > 0; x--) {
+            const int j = draw(64 * n + (uint64_t)x, "bit", 0, WORDS * 64 - 1);
+            bits[j / 64] |= (uint64_t)1 << j % 64;
+        }
+        bool found[WORDS * 64] = {false};
+        int last = -1;
+        for (struct range r = {0}; bits_next(bits, group, end, &r); last = r.to) {
+            cr_assert(r.from > last && r.from % group == 0 && r.to <= end);
+            cr_assert(r.to % group == 0 || r.to == end);
+            for (int j = r.from; j < r.to; j++)
+                found[j] = true;
+        }
+        for (int j = 0; j < end; j++) {
+            bool any = false;
+            for (int x = j / group * group; x < (j / group + 1) * group; x++)
+                any = any || bit(bits, x);
+            cr_assert_eq(found[j], any, "case %d: key %d, groups of %d, end %d", (int)n, j, group,
+                         end);
+        }
     }
 }
 
