@@ -154,10 +154,13 @@ models: all ## train the shipped models again (results/models); minutes a varian
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
 	@scripts/study.sh $(or $(PART),all)
+variants: all ## what every variant costs and buys (scripts/variants.sh; hours): PART='books copy' or all
+	@scripts/variants.sh $(or $(PART),all)
 corpus: ## fetch texts into corpora/: CORPUS='enwik8 text8 wikitext103' or all
 	@scripts/corpus.sh $(or $(CORPUS),enwik8)
 golden: all ## every golden file through every backend
 	./bench check --golden tests/golden
+	./bench check --golden tests/golden2
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
 	@$(MAKE) lint
 	@$(MAKE) test
@@ -178,6 +181,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus study models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -32,6 +32,11 @@ static void add(const void **out, int *n, const void *item)
     out[(*n)++] = item;
 }
 
+int set_of_variants(const char *name)
+{
+    return strcmp(name, "all") == 0 ? CHOICE_MAX : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
+}
+
 enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e)
 {
@@ -40,15 +45,15 @@ enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
     *n = 0;
     for (int i = 0; i < opt->variants.n; i++) {
         const char *const name = opt->variants.v[i];
-        const bool all = strcmp(name, "all") == 0;
+        const int set = set_of_variants(name);
         const struct variant *const one = variant_find(name);
-        if (!all && !one) {
+        if (set == 0 && !one) {
             const char *names[CHOICE_MAX + 1] = {0};
             for (int k = 0; variants[k] && k < CHOICE_MAX; k++)
                 names[k] = variants[k]->name;
             return unknown_word(e, "variant", name, names, "bench list variants");
         }
-        for (int k = 0; all && variants[k]; k++)
+        for (int k = 0; k < set && variants[k]; k++)
             add(chosen, n, variants[k]);
         if (one)
             add(chosen, n, one);

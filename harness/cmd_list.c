@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench list: what is built in, and what of it is usable here. */
+#include "../variants/sub_attention.h"
 #include "baseline.h"
 #include "commands.h"
 #include "list_cells.h"
@@ -22,20 +23,56 @@ static int finish(struct sheet *s, const struct options *o, enum status st, stru
     return st == OK ? EXIT_FINE : report_error(st, e);
 }
 
-static int list_variants(const struct options *o)
+/* What no fused kernel knows of it, so that its attention is composed of products. */
+static const char *why_composed(const struct variant *v)
 {
-    static const struct sheet_column columns[] = {
-        {.name = "variant"}, {.name = "alias"}, {.name = "memory"}, {.name = "norm"},
-        {.name = "gate"},    {.name = "axes"},  {.name = "about"},  {.name = "paper"},
-    };
+    struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+    struct engine g;
+    const char *why = NULL;
+
+    c.max_seq = 8;
+    if (engine_open(&g, backend_ref.name, 1, NULL, NULL) == OK)
+        why = attention_refusal(&g, &c);
+    return why ? why : "";
+}
+
+/* Options that mean something for it, and the numbers that --set knows of it. */
+static void print_axes(char *list, size_t size, const struct variant *v)
+{
     static const struct {
         enum axis axis;
         const char *option;
     } axes[] = {
-        {AXIS_CLIP, "--clip"},
-        {AXIS_CLAMP, "--clamp-len"},
-        {AXIS_SAME_LENGTH, "--same-length"},
-        {AXIS_GATE, "--gate"},
+        {AXIS_CLIP, "--clip"}, {AXIS_CLAMP, "--clamp-len"},
+        {AXIS_GATE, "--gate"}, {AXIS_SAME_LENGTH, "--same-length"},
+        {AXIS_MASK, "--mask"}, {AXIS_RNN_CELL, "--rnn-cell"},
+        {AXIS_HALT, "--halt"},
+    };
+    struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+    const char *between = "--set ";
+    size_t n = 0;
+
+    c.mem_len = 8;
+    config_compress(&c, c.mem_len);
+    *list = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        if (v->axes & axes[i].axis)
+            n += (size_t)snprintf(list + n, size - n, "%s%s", n ? " " : "", axes[i].option);
+    for (const struct setting *s = settings; s->name; s++)
+        if (s->applies(&c)) {
+            n += (size_t)snprintf(list + n, size - n, "%s%s%s", n && *between == '-' ? " " : "",
+                                  between, s->name);
+            between = ",";
+        }
+    CHECK(n < size);
+}
+
+static int list_variants(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
+        {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
+        {.name = "about"},   {.name = "composed"}, {.name = "paper"},
     };
     struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
@@ -43,19 +80,19 @@ static int list_variants(const struct options *o)
 
     for (int i = 0; variants[i] && st == OK; i++) {
         const struct variant *const v = variants[i];
-        char list[80] = "";
-        for (size_t k = 0; k < ARRAY_LEN(axes); k++)
-            if (v->axes & axes[k].axis)
-                snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", *list ? " " : "",
-                         axes[k].option);
+        char list[160];
+        print_axes(list, sizeof(list), v);
         const char *const text[] = {
             v->name,
             v->alias,
-            v->mem->recurrent ? "cached" : "recomputed",
-            norm_name[v->norm],
+            v->mem->recurrent ? "cached"
+            : v->mem->state   ? "state"
+                              : "recomputed",
+            wiring_name[v->wiring],
             v->gate ? v->gate->name : "",
             list,
             v->about,
+            why_composed(v),
             v->paper,
         };
         st = sheet_add(&s, text, &e);

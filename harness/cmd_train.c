@@ -72,16 +72,24 @@ static enum status one_of_each(const struct options *o, struct err *e)
     const struct {
         const char *name;
         int n;
-    } lists[] = {{"seq", o->seq.n},          {"mem", o->mem.n},         {"batch", o->batch.n},
-                 {"layers", o->layers.n},    {"threads", o->threads.n}, {"clip", o->clips.n},
-                 {"variant", o->variants.n}, {"backend", o->backends.n}};
+    } lists[] = {{"seq", o->seq.n},
+                 {"mem", o->mem.n},
+                 {"batch", o->batch.n},
+                 {"layers", o->layers.n},
+                 {"threads", o->threads.n},
+                 {"clip", o->clips.n},
+                 {"variant", o->variants.n},
+                 {"backend", o->backends.n},
+                 {"gate", max_int(1, o->gates.n)},
+                 {"rnn-cell", max_int(1, o->rnn_cells.n)},
+                 {"halt", max_int(1, o->halts.n)}};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         if (lists[i].n != 1)
             return fail(e, E_USAGE,
                         "train takes one value of --%s, not %d  -> train them one by one",
                         lists[i].name, lists[i].n);
-    if (strcmp(o->variants.v[0], "all") == 0)
+    if (set_of_variants(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* as it is used */
         return fail(e, E_USAGE, "--dropout %g leaves nothing  -> below 1, such as 0.1", o->dropout);
@@ -104,8 +112,9 @@ static enum status check_options(struct options *o, struct err *e)
     if (st != OK)
         return st;
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
-    const struct config c = train_config(chosen[0], o, 2);
-    return config_check(&c, e);
+    struct config c;
+    st = train_config(&c, chosen[0], o, 2, e);
+    return st == OK ? config_check(&c, e) : st;
 }
 
 /* Nothing that exists is overwritten without being asked. */
@@ -242,11 +251,12 @@ static enum status validate(struct session_of_training *s, const struct step_rep
 
 static enum status loop(struct session_of_training *s, struct err *e)
 {
-    struct step_report last = {0};
     enum status st = OK;
 
-    while (st == OK && !finished(s)) {
-        last = trainer_step(&s->t, progress_of(s));
+    /* Asked once a step: what ends the training must also have saved it. */
+    bool end = finished(s);
+    while (st == OK && !end) {
+        const struct step_report last = trainer_step(&s->t, progress_of(s));
         s->loss += last.loss;
         s->norm += last.grad_norm;
         if (!isfinite(last.loss))
@@ -254,15 +264,14 @@ static enum status loop(struct session_of_training *s, struct err *e)
                         "loss is %g at step %d  -> lower --lr; %s is of the last "
                         "validation",
                         last.loss, s->t.adam.step, s->opt->ckpt);
-        if (s->t.adam.step % s->opt->eval_every == 0)
+        end = finished(s);
+        if (end || s->t.adam.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
         else if (s->t.adam.step % REPORT_EVERY == 0) {
             st = report(s, &last, NAN, NAN, e);
             s->report_ns = clock_wall_ns();
         }
     }
-    if (st == OK && s->t.adam.step > s->report_step) /* an end between two validations */
-        st = validate(s, &last, e);
     return st;
 }
 

@@ -7,9 +7,20 @@
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
+/* Of the key columns the last, which files of version 1.0 do not have: which model ran. */
+#define MODEL_COLUMNS(X)                                                                           \
+    X(i64, kv_heads, "", "heads of keys and values, which those of queries share")                 \
+    X(text, ffn, "", "feed-forward network; empty where there is none")                            \
+    X(text, norm_kind, "", "what norms compute: layer, rms, scale or unbiased; empty without any") \
+    X(line, mask, "", "sparse masks as --mask reads them; empty where all keys are seen")          \
+    X(text, mask_heads, "", "which mask each head takes; empty where they take them in turn")      \
+    X(text, rnn_cell, "", "cell of a recurrence in front of attention; empty where there is none") \
+    X(text, halt, "", "when a position stops repeating layers; empty where nothing is repeated")   \
+    X(line, settings, "", "further numbers of the model, as --set reads them")
+
 /* First in latency, memory and perplexity: what ran, where, and the line that repeats it. */
 #define KEY_COLUMNS(X)                                                                             \
-    X(text, schema, "", "table and version, e.g. bench-latency/1.0")                               \
+    X(text, schema, "", "table and version, e.g. bench-latency/1.1")                               \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
     X(text, case_id, "", "hash of `repro`: the same in every run of the same case")                \
@@ -25,7 +36,7 @@
     X(text, dtype, "", "element type")                                                             \
     X(text, workload, "", "what one measured run is: attn, layer, segment, decode or train")       \
     X(text, phase, "", "fwd or fwd_bwd")                                                           \
-    X(text, mem_kind, "", "how the past is reached: hidden, kv or recompute; empty for attn")      \
+    X(text, mem_kind, "", "how the past is reached: hidden, kv, recompute, state; empty for attn") \
     X(i64, seq_tokens, "tokens", "new tokens of one sequence")                                     \
     X(i64, mem_tokens, "tokens", "tokens of past context in front of them")                        \
     X(i64, batch_size, "sequences", "sequences run together")                                      \
@@ -35,7 +46,7 @@
     X(i64, d_head, "", "width of a head")                                                          \
     X(i64, d_inner, "", "width of the feed-forward layer")                                         \
     X(text, gate, "", "residual gate; empty where the variant has none")                           \
-    X(text, norm, "", "place of the norm: post, pre or reorder")                                   \
+    X(text, norm, "", "norms and sums: post, pre, reorder, rezero, macaron_pre or macaron_post")   \
     X(i64, clip, "tokens", "largest distance told apart; empty where it does not apply")           \
     X(i64, clamp_len, "tokens", "distances beyond this share a row, 0 = off")                      \
     X(i64, same_length, "0/1", "every query sees the same number of keys")                         \
@@ -46,7 +57,8 @@
     X(text, membind, "", "memory placement")                                                       \
     X(text, cache_mode, "", "hot or cold")                                                         \
     X(i64, seed, "", "seed of weights, inputs and order")                                          \
-    X(line, repro, "", "options that make exactly this row again")
+    X(line, repro, "", "options that make exactly this row again")                                 \
+    MODEL_COLUMNS(X)
 
 #define LATENCY_COLUMNS(X)                                                                         \
     KEY_COLUMNS(X)                                                                                 \
@@ -190,7 +202,7 @@
     X(i64, threads, "", "threads")                                                                 \
     X(i64, step, "", "optimiser steps taken")                                                      \
     X(i64, tokens, "tokens", "tokens seen so far")                                                 \
-    X(real, loss_nats, "nats", "mean training loss since the row before")                          \
+    X(real, loss_nats, "nats", "mean nll in training since the row before")                        \
     X(real, bits_per_token, "bits", "loss_nats / ln 2")                                            \
     X(real, grad_norm, "", "mean norm of the gradient, before clipping")                           \
     X(real, lr, "", "learning rate of the last step")                                              \

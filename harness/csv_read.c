@@ -152,12 +152,14 @@ static void on_row(int end, void *arg)
     ((struct reader *)arg)->rows_ended++;
 }
 
-/* A file of an older minor version may lack the columns that came later; nothing else may. */
+/* A file of an older minor version may lack the columns that came later; nothing else may. One
+ * without rows does not say its version. */
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
     for (int i = 0; i < t->n; i++)
-        if (!r->present[i] && (i == 0 || r->minor >= our_minor(t) || r->minor < 0))
+        if (!r->present[i] &&
+            (i < t->later || i >= t->later + t->n_later || r->minor >= our_minor(t)))
             return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no %s table of bench",
                         r->path, t->columns[i].name, t->name);
     return OK;

@@ -15,7 +15,11 @@ enum text_key {
     KEY_PHASE,
     KEY_MEM_KIND,
     KEY_GATE,
-    KEY_NORM
+    KEY_NORM,
+    KEY_FFN,
+    KEY_NORM_KIND,
+    KEY_RNN_CELL,
+    KEY_HALT
 };
 
 #define NUMBER(field) offsetof(struct cell, field)
@@ -33,6 +37,10 @@ static const struct {
     {"mem_kind", "mem_kind", 0},
     {"gate", "gate", 0},
     {"norm", "norm", 0},
+    {"ffn", "ffn", 0},
+    {"norm_kind", "norm_kind", 0},
+    {"rnn_cell", "rnn_cell", 0},
+    {"halt", "halt", 0},
     {"seq", "seq_tokens", NUMBER(seq)},
     {"mem", "mem_tokens", NUMBER(mem)},
     {"batch", "batch_size", NUMBER(batch)},
@@ -40,6 +48,7 @@ static const struct {
     {"d_model", "d_model", NUMBER(d_model)},
     {"heads", "heads", NUMBER(heads)},
     {"d_head", "d_head", NUMBER(d_head)},
+    {"kv_heads", "kv_heads", NUMBER(kv_heads)},
     {"d_inner", "d_inner", NUMBER(d_inner)},
     {"clip", "clip", NUMBER(clip)},
     {"clamp_len", "clamp_len", NUMBER(clamp_len)},
@@ -50,7 +59,7 @@ static const struct {
     {"batch_size", "batch_size", NUMBER(batch)},
 };
 
-enum { KEYS = ARRAY_LEN(keys), KEYS_SHOWN = KEYS - 3, WORD_KEYS = KEY_NORM + 1 };
+enum { KEYS = ARRAY_LEN(keys), KEYS_SHOWN = KEYS - 3, WORD_KEYS = KEY_HALT + 1 };
 
 /* The key named text[0..len); "mem-kind" is "mem_kind". -1 with an error where there is none. */
 static int find_key(const char *text, size_t len, struct err *e)
@@ -106,6 +115,17 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
     return OK;
 }
 
+static const char *described_as(const struct cell *c, enum text_key key)
+{
+    struct cell_words words;
+
+    cell_describe(&words, c);
+    return key == KEY_FFN         ? words.ffn
+           : key == KEY_NORM_KIND ? words.norm_kind
+           : key == KEY_RNN_CELL  ? words.rnn_cell
+                                  : words.halt;
+}
+
 static const char *word_of(const struct cell *c, enum text_key key)
 {
     switch (key) {
@@ -122,7 +142,12 @@ static const char *word_of(const struct cell *c, enum text_key key)
     case KEY_GATE:
         return c->gate ? c->gate->name : "";
     case KEY_NORM:
-        return norm_name[c->norm];
+        return wiring_name[c->wiring];
+    case KEY_FFN:
+    case KEY_NORM_KIND:
+    case KEY_RNN_CELL:
+    case KEY_HALT:
+        return described_as(c, key);
     }
     return "";
 }
@@ -159,13 +184,15 @@ bool filter_match(const struct filter *f, const struct cell *c)
 
 bool filter_match_row(const struct filter *f, const struct table *t, const void *row)
 {
-    const struct column *c = t->columns;
     bool match;
+    int i = 0;
 
-    while (strcmp(c->name, keys[f->key].column) != 0)
-        c++; /* every key is a column of the tables that have keys */
-    const char *const field = (const char *)row + c->offset;
-    if (f->key < WORD_KEYS) {
+    while (i < t->n && strcmp(t->columns[i].name, keys[f->key].column) != 0)
+        i++;
+    const char *const field = (const char *)row + (i < t->n ? t->columns[i].offset : 0);
+    if (i == t->n) {
+        match = false; /* a key that the table has no column for */
+    } else if (f->key < WORD_KEYS) {
         match = strcmp(field, f->text) == 0;
     } else {
         const int64_t n = *(const int64_t *)field;

@@ -12,18 +12,20 @@
 
 struct lm_run {
     struct lm m;
+    enum mem_kind kind;
+    struct extent max;
     struct arena arena;
     float *nll;
     int grad_segment; /* whose gradients the file has; -1 = none, or none here */
 };
 
-static enum status bind_lm(struct lm_run *o, const struct engine *g, enum mem_kind kind,
-                           struct extent max, struct err *e)
+static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
 {
-    enum status st = lm_bind(&o->m, g, kind, max, &o->arena, e);
+    struct lm_run *o = arg;
+    const struct extent max = o->max;
+    enum status st = lm_bind(&o->m, g, o->kind, max, &o->arena, e);
 
-    if (st == OK && o->grad_segment >= 0 &&
-        engine_attn_backward(g, o->m.blocks[0].impl, NULL) != OK)
+    if (st == OK && o->grad_segment >= 0 && subs_can_grad(&o->m.subs, g, NULL) != OK)
         o->grad_segment = -1;
     if (st == OK && o->grad_segment >= 0)
         st = lm_bind_grad(&o->m, g, &o->arena, e);
@@ -31,22 +33,66 @@ static enum status bind_lm(struct lm_run *o, const struct engine *g, enum mem_ki
     return st;
 }
 
-/* out.mem.s.l [B,M_s,D] is the memory of layer l after segment s. */
+/* Rows [first, first + rows) of what the l-th sub-layer of its kind remembers after segment s are
+ * out.WORD.s.l [B,rows,D]. */
+static void compare_rows(struct run *r, const struct sub *sub, const char *word, int segment,
+                         int first, int rows)
+{
+    const struct cache *c = &sub->memory;
+    const size_t n = (size_t)rows * (size_t)c->n;
+    float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
+    char name[64];
+
+    CHECK(flat);
+    for (int b = 0; b < c->B; b++)
+        memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
+    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sub->nth);
+    golden_compare(r, name, flat, (size_t)c->B * n);
+    free(flat);
+}
+
+/* Kinds have names of their own for what they remember; its compressed rows come first. */
 static void compare_memory(struct run *r, const struct lm *m, int segment)
 {
-    const size_t D = (size_t)m->c.D;
+    for (int l = 0, at; (at = subs_remembering(&m->subs, l)) >= 0; l++) {
+        const struct sub *sub = &m->subs.at[at];
+        const int compressed = sub->memory.compressed;
+        if (!sub->keeps)
+            continue;
+        compare_rows(r, sub, sub->kind->memory, segment, compressed, sub->memory.M - compressed);
+        compare_rows(r, sub, "cmem", segment, 0, compressed);
+    }
+}
 
-    for (int l = 0; l < m->c.N; l++) {
-        const struct cache *c = &m->blocks[l].hidden;
-        const size_t rows = (size_t)c->M;
-        char name[64];
-        float *flat = malloc((size_t)c->B * rows * D * sizeof(float));
-        CHECK(flat);
-        for (int b = 0; b < c->B; b++)
-            memcpy(flat + (size_t)b * rows * D, cache_rows(c, b), rows * D * sizeof(float));
-        snprintf(name, sizeof(name), "out.mem.%d.%d", segment, l);
-        golden_compare(r, name, flat, (size_t)c->B * rows * D);
-        free(flat);
+/* How many steps each position took, and what that costs. */
+static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
+{
+    const float ponder = (float)m->depth.ponder;
+    char name[64];
+
+    if (!m->depth.halt)
+        return;
+    snprintf(name, sizeof(name), "out.steps.%d", segment);
+    golden_compare_whole(r, name, m->depth.steps, n);
+    snprintf(name, sizeof(name), "out.ponder.%d", segment);
+    golden_compare(r, name, &ponder, 1);
+}
+
+/* out.NAME.s.l, of the l-th sub-layer that carries anything. */
+static void compare_carried(struct run *r, const struct lm *m, int segment)
+{
+    struct carried c;
+    int l = 0;
+
+    for (int i = 0; i < m->subs.n; i++) {
+        const struct sub *const s = &m->subs.at[i];
+        for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
+            char name[64];
+            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, l);
+            if (!c.given && c.n)
+                golden_compare(r, name, c.at, c.n);
+        }
+        l += s->kind->carries != NULL;
     }
 }
 
@@ -79,6 +125,17 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
     snprintf(name, sizeof(name), "out.nll.%d", segment);
     golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    if (m->subs.kept) { /* else layers share the room that it is computed from */
+        const float aux = (float)lm_aux(m, B, L);
+        snprintf(name, sizeof(name), "out.aux.%d", segment);
+        golden_compare(r, name, &aux, 1);
+    }
+    compare_halting(r, m, segment, (size_t)B * (size_t)L);
+    if (m->subs.kept) {
+        const float lost = (float)lm_reconstruction(m, r->g, B, L);
+        snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
+        golden_compare(r, name, &lost, 1);
+    }
     if (segment == o->grad_segment) {
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);
@@ -87,33 +144,33 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     lm_commit(m, L);
     if (m->kind == MEM_HIDDEN)
         compare_memory(r, m, segment);
+    compare_carried(r, m, segment);
     return OK;
 }
 
 static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
 {
     struct config c;
-    struct extent max = {0};
+    struct extent *max = &o->max;
     int segments = 0;
     enum status st = checkpoint_config(r->s, "param.", &c, e);
 
-    if (st != OK || (st = golden_whole(r, "batch", &max.B, e)) != OK ||
+    if (st != OK || (st = golden_whole(r, "batch", &max->B, e)) != OK ||
         (st = golden_whole(r, "n_seg", &segments, e)) != OK)
         return st;
-    if (c.V < 1 || max.B < 1)
+    if (c.V < 1 || max->B < 1)
         return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c.V,
-                    max.B);
+                    max->B);
     if (c.same_length)
         c.window = c.mem_len;
-    max.L = c.max_seq;
-    max.M = c.mem_len;
+    max->L = c.max_seq;
+    max->M = config_memory(&c);
     if ((st = safetensors_int(r->s, "grad_segment", -1, -1, 1 << 16, &o->grad_segment, e)) != OK)
         return st;
-    const enum mem_kind kind = max.M ? MEM_HIDDEN : MEM_NONE;
-    if ((st = lm_init(&o->m, &c, e)) != OK || (st = bind_lm(o, r->g, kind, max, e)) != OK ||
-        (st = arena_place(&o->arena, HUGE_NEVER, NULL, NULL, e)) != OK ||
-        (st = bind_lm(o, r->g, kind, max, e)) != OK ||
-        (st = checkpoint_load(r->s, "param.", &o->m.params, e)) != OK)
+    if ((st = lm_init(&o->m, &c, e)) != OK)
+        return st;
+    o->kind = max->M ? MEM_HIDDEN : subs_carry(&o->m.subs) && c.mixer ? MEM_STATE : MEM_NONE;
+    if ((st = golden_place(r, bind_lm, o, &o->arena, &o->m.params, e)) != OK)
         return st;
     lm_lower(&o->m, r->g);
     for (int s = 0; st == OK && s < segments; s++)

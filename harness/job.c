@@ -1,224 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Binding the workloads. The same bind code runs twice, over a counting and over a placed arena;
- * then weights, inputs and memory are drawn from the seed, by names, so that every cell of a group
- * computes the same thing. */
+ * A job from opening to closing, its run, and what that costs. The same bind code (job_bind.c) runs
+ * twice, over a counting and over a placed arena. */
 #include "job_inner.h"
 
-#include "../variants/base/rng.h"
-
 #include <stdio.h>
-#include <string.h>
-
-void job_draw(const struct job *j, const char *name, float *x, size_t n)
-{
-    rng_normal(x, n, j->cell->opt->seed, rng_stream(name), 0, 1);
-}
-
-static size_t elements(int a, int b, int c) { return (size_t)a * (size_t)b * (size_t)c; }
-
-static void set_output(struct job *j, const float *out, int rows, int width)
-{
-    j->out = out;
-    j->n_out = elements(j->shape.B, rows, width);
-    memcpy(j->out_shape, (const int[]){j->shape.B, rows, width}, sizeof(j->out_shape));
-}
-
-/* ---- attn --------------------------------------------------------------------------------- */
-
-static enum status attn_bind(struct job *j, struct err *e)
-{
-    const struct config *c = &j->config;
-    const struct extent s = j->shape;
-    const int K = s.L + s.M, HD = c->H * c->dh;
-    struct attn_job *t = &j->attn;
-    struct arena *a = &j->arena;
-
-    params_place(&t->params, a);
-    t->attn = attn_of_config(c, s.B, s.L, s.M);
-    if (c->pos->reserve)
-        c->pos->reserve(c, t->params.v, t->params.v + t->at_layer, K, a, &t->attn);
-    if (c->pos->lower)
-        t->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, K));
-    t->attn.q = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
-    t->attn.k = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
-    t->attn.v = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, HD));
-    t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
-    if (j->cell->phase == PHASE_FWD_BWD)
-        t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
-    const enum status st = engine_attn(&j->engine, &t->attn, &t->impl, e);
-    if (st != OK)
-        return st;
-    const struct attn_need need = t->impl->need(&t->attn, j->engine.threads);
-    t->scratch = arena_take(a, PART_SCORES, need.scores_bytes + need.scratch_bytes);
-    a->part[PART_SCORES] -= need.scratch_bytes;
-    a->part[PART_SCRATCH] += need.scratch_bytes;
-    set_output(j, t->attn.o, s.L, HD);
-    j->predicted_bytes = (size_t)attn_bytes(&t->attn);
-    return OK;
-}
-
-static void attn_fill(struct job *j)
-{
-    const struct config *c = &j->config;
-    const struct extent s = j->shape;
-    const size_t HD = (size_t)c->H * (size_t)c->dh;
-    const size_t queries = elements(s.B, s.L, 1) * HD, keys = elements(s.B, s.L + s.M, 1) * HD;
-    struct attn_job *t = &j->attn;
-
-    job_draw(j, "attn.q", (float *)t->attn.q, queries);
-    job_draw(j, "attn.k", (float *)t->attn.k, keys);
-    job_draw(j, "attn.v", (float *)t->attn.v, keys);
-    if (c->pos->lower) {
-        c->pos->codes(c, s.L + s.M, t->codes);
-        c->pos->lower(&j->engine, c, t->params.v + t->at_layer, t->codes, &t->attn);
-    }
-}
-
-static void attn_declare(struct job *j)
-{
-    const struct config *c = &j->config;
-    struct params *p = &j->attn.params;
-
-    if (c->pos->model_params)
-        c->pos->model_params(c, p);
-    j->attn.at_layer = p->n;
-    /* Absolute schemes have nothing to do with the attention core. */
-    if (c->pos->reserve && c->pos->layer_params)
-        c->pos->layer_params(c, "", p);
-}
-
-/* ---- memory of layer and lm ---------------------------------------------------------------- */
-
-/* Past states of one layer: one stream of numbers per (layer, sequence, position), so that neither
- * the memory kind nor the piece size changes them. `x` [B,L,D] is work space. */
-static void fill_memory(struct job *j, struct block *b, struct work *w, int layer, float *x)
-{
-    const struct extent s = j->shape;
-    const int D = j->config.D;
-
-    for (int done = 0; done < s.M; done += s.L) {
-        const int rows = min_int(s.L, s.M - done);
-        for (int seq = 0; seq < s.B; seq++)
-            for (int r = 0; r < rows; r++) {
-                char name[64];
-                snprintf(name, sizeof(name), "memory.%d.%d.%d", layer, seq, done + r);
-                job_draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
-            }
-        block_remember(&j->engine, b, j->kind, w, x, s.B, rows);
-    }
-}
-
-/* Hidden 4 N B M D bytes, projected keys and values 8 N B M H dh. */
-static size_t memory_bytes(const struct job *j)
-{
-    const struct config *c = &j->config;
-    const size_t rows = elements(c->N, j->shape.B, j->shape.M);
-
-    return j->kind == MEM_KV       ? 8 * rows * elements(c->H, c->dh, 1)
-           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D
-                                   : 0;
-}
-
-/* ---- layer -------------------------------------------------------------------------------- */
-
-static enum status layer_bind(struct job *j, struct err *e)
-{
-    struct layer_job *t = &j->layer;
-    const struct extent s = j->shape;
-    const size_t n = elements(s.B, s.L, j->config.D);
-    struct arena *a = &j->arena;
-
-    params_place(&t->params, a);
-    params_place_packed(&t->params, &j->engine, s.B * s.L, a);
-    block_attach(&t->block, &j->config, &t->params, 0, j->attn.at_layer);
-    const enum status st = block_bind(&t->block, &j->engine, j->kind, s, a, e);
-    if (st != OK)
-        return st;
-    work_bind(&t->work, &j->engine, &t->block, j->kind, s, a);
-    if (j->cell->phase == PHASE_FWD)
-        t->x = arena_f32(a, PART_ACTIVATIONS, n);
-    t->z = arena_f32(a, PART_ACTIVATIONS, n);
-    set_output(j, t->z, s.L, j->config.D);
-    j->predicted_bytes = memory_bytes(j);
-    return OK;
-}
-
-static void layer_fill(struct job *j)
-{
-    struct layer_job *t = &j->layer;
-
-    if (j->config.pos->codes)
-        j->config.pos->codes(&j->config, j->shape.L + j->shape.M, t->work.codes);
-    params_pack(&t->params, &j->engine);
-    block_lower(&j->engine, &t->block, &t->work);
-    if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
-        fill_memory(j, &t->block, &t->work, 0, t->x);
-    job_draw(j, "x", t->x, j->n_out);
-}
-
-/* ---- whole models ------------------------------------------------------------------------- */
-
-static enum status lm_job_bind(struct job *j, struct err *e)
-{
-    struct lm_job *t = &j->lm;
-    const struct extent s = j->shape;
-    struct arena *a = &j->arena;
-    const enum status st = lm_bind(&t->lm, &j->engine, j->kind, s, a, e);
-
-    if (st != OK)
-        return st;
-    t->tokens = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
-    t->targets = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
-    t->nll = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, 1));
-    t->n_scored = j->cell->workload == WORK_TRAIN ? s.L : j->cell->seq;
-    if (j->cell->workload == WORK_TRAIN) /* backward uses the logits up */
-        set_output(j, t->nll, t->n_scored, 1);
-    else
-        set_output(j, t->lm.logits, t->n_scored, j->config.V);
-    j->predicted_bytes = memory_bytes(j);
-    return OK;
-}
-
-static void lm_fill(struct job *j)
-{
-    struct lm_job *t = &j->lm;
-    const uint64_t seed = j->cell->opt->seed;
-    const uint32_t V = (uint32_t)j->config.V;
-    const size_t n = elements(j->shape.B, j->shape.L, 1);
-
-    lm_lower(&t->lm, &j->engine);
-    if (j->kind == MEM_HIDDEN || j->kind == MEM_KV)
-        for (int l = 0; l < j->config.N; l++)
-            fill_memory(j, &t->lm.blocks[l], &t->lm.work, l, t->lm.h);
-    for (size_t i = 0; i < n; i++) {
-        t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
-        t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);
-    }
-}
 
 /* ---- the job ------------------------------------------------------------------------------ */
 
-static enum status bind_forward(struct job *j, struct err *e)
-{
-    switch (j->cell->workload) {
-    case WORK_ATTN:
-        return attn_bind(j, e);
-    case WORK_LAYER:
-        return layer_bind(j, e);
-    case WORK_SEGMENT:
-    case WORK_DECODE:
-    case WORK_TRAIN:
-        return lm_job_bind(j, e);
-    case WORK_COUNT:
-        break;
-    }
-    CHECK(!"a workload");
-}
-
 static enum status bind_all(struct job *j, struct err *e)
 {
-    const enum status st = bind_forward(j, e);
+    const enum status st = job_bind_forward(j, e);
 
     return st == OK && j->cell->phase == PHASE_FWD_BWD ? job_bind_grad(j, e) : st;
 }
@@ -230,37 +22,16 @@ static struct params *params_of(struct job *j)
                                              : &j->lm.lm.params;
 }
 
-static enum status declare(struct job *j, struct err *e)
-{
-    struct params *p = &j->layer.params;
-
-    switch (j->cell->workload) {
-    case WORK_ATTN:
-        attn_declare(j);
-        return config_check(&j->config, e);
-    case WORK_LAYER:
-        if (j->config.pos->model_params)
-            j->config.pos->model_params(&j->config, p);
-        j->attn.at_layer = block_params(&j->config, "layers.0.", p);
-        return config_check(&j->config, e);
-    default:
-        return lm_init(&j->lm.lm, &j->config, e);
-    }
-}
-
-static const struct block *first_block(const struct job *j)
-{
-    return j->cell->workload == WORK_LAYER ? &j->layer.block : &j->lm.lm.blocks[0];
-}
-
 static void name_impl(struct job *j)
 {
-    const struct attn_impl *impl =
-        j->cell->workload == WORK_ATTN ? j->attn.impl : first_block(j)->impl;
-    const bool both = j->cell->phase == PHASE_FWD_BWD && impl->backward_by;
+    const char *forward, *backward;
 
-    snprintf(j->impl, sizeof(j->impl), "%s%s%s", impl->name, both ? "/" : "",
-             both ? impl->backward_by : "");
+    if (j->cell->workload == WORK_ATTN)
+        forward = j->attn.impl->name, backward = j->attn.impl->backward_by;
+    else
+        subs_impl(job_subs(j), &forward, &backward);
+    const bool both = j->cell->phase == PHASE_FWD_BWD && backward;
+    snprintf(j->impl, sizeof(j->impl), "%s%s%s", forward, both ? "/" : "", both ? backward : "");
 }
 
 enum status job_open(struct job *j, const struct cell *c, struct err *e)
@@ -274,7 +45,7 @@ enum status job_open(struct job *j, const struct cell *c, struct err *e)
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
     if (st == OK)
-        st = declare(j, e);
+        st = job_declare(j, e);
     if (st == OK)
         st = bind_all(j, e);
     if (st == OK)
@@ -294,12 +65,7 @@ enum status job_place(struct job *j,
     if (st != OK)
         return st;
     params_init(params_of(j), j->cell->opt->seed);
-    if (j->cell->workload == WORK_ATTN)
-        attn_fill(j);
-    else if (j->cell->workload == WORK_LAYER)
-        layer_fill(j);
-    else
-        lm_fill(j);
+    job_fill_forward(j);
     if (j->cell->phase == PHASE_FWD_BWD)
         job_fill_grad(j);
     if (j->engine.backend->makes_kernels)
@@ -316,9 +82,7 @@ void job_run_forward(struct job *j)
         j->attn.impl->forward(&j->engine, &j->attn.attn, j->attn.scratch);
         break;
     case WORK_LAYER:
-        block_forward(&j->engine, &j->layer.block, j->kind,
-                      j->cell->phase == PHASE_FWD ? &j->layer.work : &j->layer.kept, j->layer.z,
-                      j->layer.x, s.B, s.L);
+        subs_forward(&j->layer.subs, &j->engine, j->layer.z, j->layer.x, s.B, s.L);
         break;
     default:
         lm_forward(&j->lm.lm, &j->engine, j->lm.tokens, s.B, s.L, j->lm.n_scored, j->lm.targets,
@@ -339,6 +103,7 @@ void job_close(struct job *j)
     arena_release(&j->arena);
     params_free(&j->attn.params);
     params_free(&j->layer.params);
+    subs_free(&j->layer.subs);
     lm_free(&j->lm.lm);
 }
 
@@ -354,7 +119,7 @@ static double forward_flop(const struct job *j)
     case WORK_ATTN:
         return attn_flop(&j->attn.attn);
     case WORK_LAYER:
-        return block_flop(&j->layer.block, j->kind, s.B, s.L, s.M);
+        return subs_flop(&j->layer.subs, s.B, s.L, s.M);
     default:
         return lm_flop(&j->lm.lm, s.B, s.L, s.M, j->lm.n_scored);
     }

@@ -12,30 +12,29 @@
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
     struct params params;
+    int at_more;  /* those from it on belong to the further scheme */
     int at_layer; /* parameters before it belong to the model, from it on to the layer */
     struct attn attn;
     const struct attn_impl *impl;
     float *codes;
     void *scratch;
     /* With a backward pass. */
+    bool trained; /* the scheme maps gradients of its tables to weights */
     struct attn_grad d;
     float *d_o; /* [B,L,H,dh] */
     void *scratch_grad;
 };
 
-/* One block. */
+/* One layer. */
 struct layer_job {
     struct params params;
-    struct block block;
-    struct work work;
+    struct subs subs;
     float *x, *z; /* [B,L,D] input, which stays, and the stream */
     /* With a backward pass. */
-    struct work kept;
-    struct work_grad d_work;
     float *d_z, *d; /* [B,L,D] gradient of z, and the stream's, which becomes that of x */
 };
 
-/* An N-layer model: segment, decode and train. */
+/* A whole model: segment, decode and train. */
 struct lm_job {
     struct lm lm;
     int32_t *tokens, *targets;

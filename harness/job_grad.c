@@ -7,13 +7,8 @@
  * timed steps are thus the same step, and nothing can drift away or become NaN. */
 #include "job_inner.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Gradients that are not a parameter's; of attention's the first are written, others added to. */
-enum { LAYER_INPUT = 1, ATTN_OPERANDS = 8, ATTN_WRITTEN = 3 };
 static const double CLIP = 0.25, LEARNING_RATE = 0, WEIGHT_DECAY = 0.01;
 
 /* ---- attn --------------------------------------------------------------------------------- */
@@ -26,19 +21,20 @@ static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
     return (size_t)(head ? (a->H - 1) * head + rows : rows);
 }
 
-/* The gradients of one attention call, each with its name and its length; 0 = no such term. */
-struct operand {
-    const char *name;
-    float **at;
-    size_t n;
-};
+/* From the first entry of its dense term to the last. */
+static size_t dense_floats(const struct attn *a)
+{
+    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + a->M + a->L);
+}
 
-static void operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
+void job_operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
 {
     const struct attn *a = &t->attn;
     struct attn_grad *d = &t->d;
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
-    const size_t queries = B * (size_t)a->L * row, keys = B * (size_t)(a->L + a->M) * row;
+    const size_t queries = B * (size_t)a->L * row,
+                 keys = B * (size_t)(a->L + a->M) * (size_t)a->Hkv * (size_t)a->dh;
+    const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[ATTN_OPERANDS] = {
         {"d_q", &d->d_q, queries},
         {"d_k", &d->d_k, keys},
@@ -47,7 +43,13 @@ static void operands(struct operand out[ATTN_OPERANDS], struct attn_job *t)
         {"d_w", &d->d_w, a->w ? row : 0},
         {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
-        {"d_bias", &d->d_bias, a->bias ? table_floats(a, a->bias_head, 1) : 0},
+        {"d_bias", &d->d_bias, a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
+        {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
+        {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
+        {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
+        {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
+        {"d_sink_k", &d->d_sink_k, row * (size_t)a->sinks},
+        {"d_sink_v", &d->d_sink_v, row * (size_t)a->sinks},
     };
 
     memcpy(out, all, sizeof(all));
@@ -62,7 +64,7 @@ static enum status bind_attn(struct job *j, struct err *e)
 
     if (st != OK)
         return st;
-    operands(list, t);
+    job_operands(list, t);
     for (int i = 0; i < ATTN_OPERANDS; i++)
         *list[i].at = list[i].n ? arena_f32(a, PART_GRADIENTS, list[i].n) : NULL;
     t->d_o = arena_f32(a, PART_GRADIENTS, j->n_out);
@@ -75,13 +77,12 @@ static enum status bind_attn(struct job *j, struct err *e)
     return OK;
 }
 
-/* d_q, d_k and d_v are written, terms are added to. */
-static void attn_backward(struct attn_job *t, const struct attn_impl *impl, const struct engine *g,
-                          void *scratch)
+void job_attn_backward(struct attn_job *t, const struct attn_impl *impl, const struct engine *g,
+                       void *scratch)
 {
     struct operand list[ATTN_OPERANDS];
 
-    operands(list, t);
+    job_operands(list, t);
     for (int i = ATTN_WRITTEN; i < ATTN_OPERANDS; i++)
         if (list[i].n)
             memset(*list[i].at, 0, list[i].n * sizeof(float));
@@ -93,27 +94,24 @@ static void attn_backward(struct attn_job *t, const struct attn_impl *impl, cons
 static enum status bind_layer(struct job *j, struct err *e)
 {
     struct layer_job *t = &j->layer;
-    const enum status st =
-        work_grad_bind(&t->d_work, &j->engine, &t->block, j->shape, &j->arena, e);
+    const enum status st = subs_bind_grad(&t->subs, &j->engine, &j->arena, e);
 
     if (st != OK)
         return st;
     params_place_grad(&t->params, &j->arena);
-    work_bind_kept(&t->kept, &t->work, true, &t->block, j->kind, j->shape, &j->arena);
-    t->x = t->kept.x;
+    t->x = subs_input(&t->subs, NULL);
     t->d_z = arena_f32(&j->arena, PART_GRADIENTS, j->n_out);
     t->d = arena_f32(&j->arena, PART_GRADIENTS, j->n_out);
     return OK;
 }
 
-static void layer_backward(struct job *j, struct block *b, struct work_grad *d_w,
-                           const struct engine *g)
+static void layer_backward(struct job *j, const struct engine *g)
 {
     struct layer_job *t = &j->layer;
 
     params_zero_grad(&t->params);
     memcpy(t->d, t->d_z, j->n_out * sizeof(float));
-    block_backward(g, b, j->kind, &t->kept, d_w, t->d, j->shape.B, j->shape.L);
+    subs_backward(&t->subs, g, t->d, j->shape.B, j->shape.L);
 }
 
 /* ---- train -------------------------------------------------------------------------------- */
@@ -178,10 +176,10 @@ void job_backward(struct job *j, const struct engine *g)
 {
     switch (j->cell->workload) {
     case WORK_ATTN:
-        attn_backward(&j->attn, j->attn.impl, g, j->attn.scratch_grad);
+        job_attn_backward(&j->attn, j->attn.impl, g, j->attn.scratch_grad);
         break;
     case WORK_LAYER:
-        layer_backward(j, &j->layer.block, &j->layer.d_work, g);
+        layer_backward(j, g);
         break;
     default:
         train_backward(j, g);
@@ -211,9 +209,10 @@ double job_grad_flop(const struct job *j)
     case WORK_ATTN:
         return attn_grad_flop(&j->attn.attn);
     case WORK_LAYER:
-        return block_grad_flop(&j->layer.block, j->kind, s.B, s.L, s.M) + lowering(j);
+        return subs_grad_flop(&j->layer.subs, s.B, s.L, s.M) + lowering(j);
     default:
-        return lm_grad_flop(&j->lm.lm, s.B, s.L, s.M) + 2 * j->config.N * lowering(j);
+        return lm_grad_flop(&j->lm.lm, s.B, s.L, s.M) +
+               2 * subs_attentions(job_subs(j)) * lowering(j);
     }
 }
 
@@ -223,176 +222,4 @@ double job_grad_bytes(const struct job *j)
     if (j->cell->workload == WORK_ATTN)
         return attn_bytes(&j->attn.attn);
     return (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
-}
-
-/* ---- the judge ---------------------------------------------------------------------------- */
-
-static const struct params *params_of(const struct job *j)
-{
-    return j->cell->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
-}
-
-/* The i-th gradient; false behind the last. */
-static bool gradient(const struct job *j, int i, const char **name, const float **at, size_t *n)
-{
-    struct attn_job attn = j->attn;
-    struct operand list[ATTN_OPERANDS];
-    const struct params *p = params_of(j);
-
-    if (j->cell->workload == WORK_ATTN) {
-        if (i >= ATTN_OPERANDS)
-            return false;
-        operands(list, &attn);
-        *name = list[i].name;
-        *at = *list[i].at;
-        *n = list[i].n;
-        return true;
-    }
-    if (i < p->n) {
-        *name = p->v[i].name;
-        *at = p->v[i].grad;
-        *n = p->v[i].n;
-        return true;
-    }
-    *name = "d_x";
-    *at = j->layer.d;
-    *n = j->n_out;
-    return j->cell->workload == WORK_LAYER && i < p->n + LAYER_INPUT;
-}
-
-static size_t all_gradients(const struct job *j, float *copy)
-{
-    const char *name;
-    const float *at;
-    size_t n, total = 0;
-
-    for (int i = 0; gradient(j, i, &name, &at, &n); i++, total += n)
-        if (copy && n)
-            memcpy(copy + total, at, n * sizeof(float));
-    return total;
-}
-
-/* Backward once by `ref`, with scratch as its attention wants it. */
-static enum status backward_by(struct job *j, const struct engine *ref, struct err *e)
-{
-    const struct block *first = j->cell->workload == WORK_LAYER ? &j->layer.block : j->lm.lm.blocks;
-    const struct attn like = j->cell->workload == WORK_ATTN ? j->attn.attn : first->lowered;
-    const struct attn_impl *impl = NULL;
-    enum status st = engine_attn(ref, &like, &impl, e);
-
-    if (st == OK)
-        st = engine_attn_backward(ref, impl, e);
-    if (st != OK)
-        return st;
-    const struct attn_need need = impl->need_backward(&like, ref->threads);
-    const size_t room = need.scores_bytes + need.scratch_bytes + ARENA_ALIGN;
-    void *scratch = aligned_alloc(ARENA_ALIGN, room / ARENA_ALIGN * ARENA_ALIGN);
-    if (!scratch)
-        return fail(e, E_NOMEM, "no %zu bytes to judge gradients in  -> --no-check", room);
-    if (j->cell->workload == WORK_ATTN) {
-        attn_backward(&j->attn, impl, ref, scratch);
-    } else if (j->cell->workload == WORK_LAYER) {
-        struct block b = j->layer.block;
-        struct work_grad d_w = j->layer.d_work;
-        b.impl = impl;
-        d_w.attn = scratch;
-        layer_backward(j, &b, &d_w, ref);
-    } else {
-        struct lm *m = &j->lm.lm;
-        const struct attn_impl *own = m->blocks[0].impl;
-        void *const own_scratch = m->d_work.attn;
-        m->d_work.attn = scratch;
-        for (int l = 0; l < m->c.N; l++)
-            m->blocks[l].impl = impl;
-        train_backward(j, ref);
-        m->d_work.attn = own_scratch;
-        for (int l = 0; l < m->c.N; l++)
-            m->blocks[l].impl = own;
-    }
-    free(scratch);
-    return OK;
-}
-
-/* NaN for all that a backward pass writes; what it adds to starts from zero in each run. */
-static void spoil(struct job *j)
-{
-    struct operand list[ATTN_OPERANDS];
-
-    if (j->cell->workload == WORK_LAYER)
-        work_grad_spoil(&j->layer.d_work, &j->layer.block, j->shape);
-    if (j->cell->workload == WORK_TRAIN)
-        work_grad_spoil(&j->lm.lm.d_work, j->lm.lm.blocks, j->lm.lm.max);
-    if (j->cell->workload != WORK_ATTN)
-        return;
-    operands(list, &j->attn);
-    for (int i = 0; i < ATTN_WRITTEN; i++)
-        for (size_t n = 0; n < list[i].n; n++)
-            (*list[i].at)[n] = NAN;
-}
-
-enum status job_expect_gradients(struct job *j, float **want, struct err *e)
-{
-    struct engine ref;
-
-    *want = NULL;
-    if (j->cell->phase == PHASE_FWD)
-        return OK;
-    enum status st = engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e);
-    if (st != OK)
-        return st;
-    job_run_forward(j);
-    st = backward_by(j, &ref, e);
-    if (st != OK)
-        return st;
-    *want = malloc(all_gradients(j, NULL) * sizeof(float));
-    if (!*want)
-        return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
-    all_gradients(j, *want);
-    spoil(j); /* the reference wrote where the cell will */
-    return OK;
-}
-
-/* One gradient: its largest error, in units of its own largest entry or of `floor`. */
-static void judge_one(struct agreement *a, const char *name, const float *got, const float *want,
-                      size_t n, double floor)
-{
-    double worst = -1, largest = floor, off = 0, all = 0;
-    size_t at = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const double w = (double)want[i], d = fabs((double)got[i] - w);
-        if (d > worst || (isnan(d) && !isnan(worst))) {
-            worst = d;
-            at = i;
-        }
-        largest = fmax(largest, fabs(w));
-        off += d * d;
-        all += w * w;
-    }
-    all = fmax(all, (double)n * floor * floor);
-    const double rel = worst > 0 || isnan(worst) ? worst / largest : 0;
-    const double nmse = off > 0 || isnan(off) ? off / all : 0;
-    if (!(nmse <= a->nmse) && !isnan(a->nmse)) /* not a number stays */
-        a->nmse = nmse;
-    if (rel <= a->max_rel || isnan(a->max_rel))
-        return;
-    a->max_rel = rel;
-    a->max_abs = worst;
-    snprintf(a->at, sizeof(a->at), "gradient of %s[%zu]", name, at);
-}
-
-void job_judge_gradients(const struct job *j, const float *want, struct agreement *a)
-{
-    enum { NEGLIGIBLE = 100 };
-    const size_t total = all_gradients(j, NULL);
-    const char *name;
-    const float *got;
-    double largest = 0;
-    size_t n;
-
-    *a = (struct agreement){0};
-    for (size_t i = 0; i < total; i++)
-        largest = fmax(largest, fabs((double)want[i]));
-    for (int i = 0; gradient(j, i, &name, &got, &n); want += n, i++)
-        judge_one(a, name, got, want, n, largest / NEGLIGIBLE);
 }

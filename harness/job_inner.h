@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of a job share: job.c binds and runs forward, job_grad.c what a cell with a
- * backward pass has in addition. */
+ * What the files of a job share: job_bind.c builds what runs forward, job.c runs it, job_grad.c has
+ * what a cell with a backward pass has in addition. */
 #ifndef JOB_INNER_H
 #define JOB_INNER_H
 
@@ -9,6 +9,31 @@
 
 /* x[0..n) = N(0,1) from the cell's seed, by name. */
 void job_draw(const struct job *j, const char *name, float *x, size_t n);
+
+/* Declare the parameters; count or place; fill inputs and memory, the weights having their values.
+ */
+enum status job_declare(struct job *j, struct err *e);
+enum status job_bind_forward(struct job *j, struct err *e);
+void job_fill_forward(struct job *j);
+
+/* The sub-layers of a layer or a model. */
+static inline const struct subs *job_subs(const struct job *j)
+{
+    return j->cell->workload == WORK_LAYER ? &j->layer.subs : &j->lm.lm.subs;
+}
+
+/* The gradients of one attention call, each with its name and its length; 0 = no such term. The
+ * first are written, the others added to. */
+enum { ATTN_OPERANDS = 14, ATTN_WRITTEN = 3 };
+struct operand {
+    const char *name;
+    float **at;
+    size_t n;
+};
+void job_operands(struct operand out[ATTN_OPERANDS], struct attn_job *t);
+/* By any implementation; what is added to starts from zero. */
+void job_attn_backward(struct attn_job *t, const struct attn_impl *impl, const struct engine *g,
+                       void *scratch);
 
 /* Count or place, after the forward's bind. */
 enum status job_bind_grad(struct job *j, struct err *e);

@@ -22,6 +22,7 @@ enum column {
     LAYERS,
     D_MODEL,
     HEADS,
+    KV_HEADS,
     D_HEAD,
     D_INNER,
     GATE,
@@ -29,6 +30,13 @@ enum column {
     CLIP,
     CLAMP_LEN,
     SAME_LENGTH,
+    FFN,
+    NORM_KIND,
+    MASK,
+    MASK_OF_HEADS,
+    RNN_CELL,
+    HALT,
+    SETTINGS,
     THREADS,
     REPRO,
     COLUMN_COUNT
@@ -50,6 +58,7 @@ static const struct sheet_column columns[COLUMN_COUNT] = {
     [LAYERS] = {"layers", true, false},
     [D_MODEL] = {"d_model", true, true},
     [HEADS] = {"heads", true, true},
+    [KV_HEADS] = {"kv_heads", true, true},
     [D_HEAD] = {"d_head", true, true},
     [D_INNER] = {"d_inner", true, true},
     [GATE] = {"gate", false, false},
@@ -57,6 +66,13 @@ static const struct sheet_column columns[COLUMN_COUNT] = {
     [CLIP] = {"clip", true, false},
     [CLAMP_LEN] = {"clamp_len", true, true},
     [SAME_LENGTH] = {"same_length", true, true},
+    [FFN] = {"ffn", false, true},
+    [NORM_KIND] = {"norm_kind", false, true},
+    [MASK] = {"mask", false, true},
+    [MASK_OF_HEADS] = {"mask_heads", false, true},
+    [RNN_CELL] = {"rnn_cell", false, true},
+    [HALT] = {"halt", false, true},
+    [SETTINGS] = {"settings", false, true},
     [THREADS] = {"threads", true, false},
     [REPRO] = {"repro", false, true},
 };
@@ -75,6 +91,7 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         {LAYERS, c->layers},
         {D_MODEL, c->d_model},
         {HEADS, c->heads},
+        {KV_HEADS, c->kv_heads},
         {D_HEAD, c->d_head},
         {D_INNER, c->d_inner},
         {CLIP, c->clip},
@@ -83,6 +100,8 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         {THREADS, c->threads},
     };
     char digits[ARRAY_LEN(numbers)][16];
+    struct cell_words words;
+    cell_describe(&words, c);
     const char *text[COLUMN_COUNT] = {
         [CASE_ID] = c->case_id,
         [VARIANT] = c->variant->name,
@@ -91,7 +110,14 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         [PHASE] = phase_name[c->phase],
         [MEM_KIND] = mem_kind_name[c->mem_kind],
         [GATE] = c->gate ? c->gate->name : "",
-        [NORM] = norm_name[c->norm],
+        [NORM] = wiring_name[c->wiring],
+        [FFN] = words.ffn,
+        [NORM_KIND] = words.norm_kind,
+        [MASK] = words.mask,
+        [MASK_OF_HEADS] = words.mask_heads,
+        [RNN_CELL] = words.rnn_cell,
+        [HALT] = words.halt,
+        [SETTINGS] = words.settings,
         [REPRO] = c->repro,
     };
 

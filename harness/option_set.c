@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* What the setters of the kinds need to know. */
-struct setting {
+struct assignment {
     struct options *o;
     const struct option_spec *spec;
     const char *value;
@@ -19,7 +19,7 @@ struct setting {
     bool replace;   /* a list starts anew */
 };
 
-static void *field(const struct setting *s) { return (char *)s->o + s->spec->at; }
+static void *field(const struct assignment *s) { return (char *)s->o + s->spec->at; }
 
 char *options_keep(struct options *o, const char *text, size_t len)
 {
@@ -51,7 +51,7 @@ static int word_index(const char *text, const char *const *words)
     return -1;
 }
 
-static enum status add_name(const struct setting *s, const char *text, size_t len, struct err *e)
+static enum status add_name(const struct assignment *s, const char *text, size_t len, struct err *e)
 {
     struct names *const list = field(s);
     const char *const *const words = s->spec->words;
@@ -73,7 +73,7 @@ static enum status add_name(const struct setting *s, const char *text, size_t le
     return OK;
 }
 
-static enum status set_names(const struct setting *s, struct err *e)
+static enum status set_names(const struct assignment *s, struct err *e)
 {
     if (s->replace)
         ((struct names *)field(s))->n = 0;
@@ -89,7 +89,7 @@ static enum status set_names(const struct setting *s, struct err *e)
     }
 }
 
-static enum status set_filter(const struct setting *s, struct err *e)
+static enum status set_filter(const struct assignment *s, struct err *e)
 {
     struct filter unused;
     const enum status st = filter_parse(&unused, s->value, e);
@@ -101,7 +101,7 @@ static enum status set_filter(const struct setting *s, struct err *e)
     return add_name(s, s->value, strlen(s->value), e);
 }
 
-static enum status set_text(const struct setting *s, struct err *e)
+static enum status set_text(const struct assignment *s, struct err *e)
 {
     const struct option_spec *const spec = s->spec;
     const bool cpus = spec->flags & OR_CPUS && s->value[strspn(s->value, "0123456789,-")] == '\0';
@@ -122,7 +122,7 @@ static enum status set_text(const struct setting *s, struct err *e)
     return OK;
 }
 
-static enum status set_word(const struct setting *s, struct err *e)
+static enum status set_word(const struct assignment *s, struct err *e)
 {
     const int i = word_index(s->value, s->spec->words);
 
@@ -132,7 +132,7 @@ static enum status set_word(const struct setting *s, struct err *e)
     return OK;
 }
 
-static enum status set_seed(const struct setting *s, struct err *e)
+static enum status set_seed(const struct assignment *s, struct err *e)
 {
     char *end;
 
@@ -146,7 +146,7 @@ static enum status set_seed(const struct setting *s, struct err *e)
 }
 
 /* On the command line a flag has no value; in the environment it may be switched off. */
-static enum status truth(const struct setting *s, bool *on, struct err *e)
+static enum status truth(const struct assignment *s, bool *on, struct err *e)
 {
     static const char *const words[] = {"0", "no", "false", "off", "1", "yes", "true", "on", NULL};
     enum { FIRST_TRUE = 4 };
@@ -159,7 +159,7 @@ static enum status truth(const struct setting *s, bool *on, struct err *e)
     return OK;
 }
 
-static enum status set_flag(const struct setting *s, struct err *e)
+static enum status set_flag(const struct assignment *s, struct err *e)
 {
     bool on = false;
     const enum status st = truth(s, &on, e);
@@ -173,7 +173,7 @@ static enum status set_flag(const struct setting *s, struct err *e)
     return OK;
 }
 
-static enum status set_count(const struct setting *s, struct err *e)
+static enum status set_count(const struct assignment *s, struct err *e)
 {
     if (s->value)
         return number_parse(field(s), s->label, s->value, 0, 9, e);
@@ -181,7 +181,7 @@ static enum status set_count(const struct setting *s, struct err *e)
     return OK;
 }
 
-static enum status set_resume(const struct setting *s, struct err *e)
+static enum status set_resume(const struct assignment *s, struct err *e)
 {
     if (s->value && !*s->value)
         return fail(e, E_USAGE, "%s= without a folder  -> --resume=DIR, or --resume for the latest",
@@ -195,7 +195,7 @@ static enum status set_resume(const struct setting *s, struct err *e)
     return OK;
 }
 
-static enum status set_quick(const struct setting *s, enum option_source from, struct err *e)
+static enum status set_quick(const struct assignment *s, enum option_source from, struct err *e)
 {
     static const char *const stands_for[][2] = {
         {"max-time", "0.3"}, {"min-samples", "5"}, {"warmup-ms", "50"}};
@@ -204,7 +204,7 @@ static enum status set_quick(const struct setting *s, enum option_source from, s
 
     for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && on; i++) {
         const int index = option_find(stands_for[i][0]);
-        struct setting one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
+        struct assignment one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
         st = one.spec->kind == KIND_INT
                  ? number_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, e)
                  : decimal_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi,
@@ -214,7 +214,7 @@ static enum status set_quick(const struct setting *s, enum option_source from, s
     return st;
 }
 
-static enum status set_kind(const struct setting *s, enum option_source from, struct err *e)
+static enum status set_kind(const struct assignment *s, enum option_source from, struct err *e)
 {
     const struct option_spec *const spec = s->spec;
 
@@ -259,7 +259,7 @@ enum status option_set(struct options *o, int index, const char *value, enum opt
                        struct err *e)
 {
     const struct option_spec *const spec = &option_specs[index];
-    struct setting s = {o, spec, value, "", o->given[index] < from};
+    struct assignment s = {o, spec, value, "", o->given[index] < from};
 
     snprintf(s.label, sizeof(s.label), "--%s", spec->name);
     o->given[index] = (unsigned char)from;

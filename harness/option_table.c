@@ -4,6 +4,8 @@
 #include "option_table.h"
 #include "range.h"
 
+#include "../variants/variant.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -29,11 +31,13 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                NULL};
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
-static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", NULL};
-static const char *const norm_words[] = {"post", "pre", "reorder", NULL};
+static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
+static const char *const ffn_words[] = {"relu",  "gelu",   "gelu_tanh", "swish", "glu", "reglu",
+                                        "geglu", "swiglu", "bilinear",  "moe",   NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
-static const char *const axis_words[] = {"backend", "variant", "gate",    "clip",  "mem_kind",
-                                         "seq",     "mem",     "threads", "batch", NULL};
+static const char *const axis_words[] = {"backend",  "variant", "gate",     "clip",
+                                         "rnn_cell", "halt",    "mem_kind", "seq",
+                                         "mem",      "threads", "batch",    NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
 enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
@@ -55,8 +59,8 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 
 /* clang-format off */
 const struct option_spec option_specs[] = {
-    {"variant", 'V', "LIST", "all", AXIS, NAMES, .flags = IN_RUN, AT(variants),
-     .doc = "variants of attention, or all"},
+    {"variant", 'V', "LIST", "base", AXIS, NAMES, .flags = IN_RUN, AT(variants),
+     .doc = "variants of attention; base (vanilla, shaw, xl, gtrxl) or all"},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .doc = "what executes them; auto = every one that this CPU and build has"},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
@@ -68,7 +72,7 @@ const struct option_spec option_specs[] = {
     {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
      .doc = "tokens of past context in front of the segment"},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
-     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute"},
+     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute, state"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
      .doc = "sequences run together"},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
@@ -77,12 +81,19 @@ const struct option_spec option_specs[] = {
      .doc = "width of the model"},
     {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
      .doc = "attention heads"},
+    {"kv-heads", 0, "N", NULL, "the variant's own", AXIS, INT, .flags = IN_RUN, AT(kv_heads), 1,
+     WIDTH_MAX, .doc = "heads of keys and values, which those of queries share; divides --heads"},
     {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
      .doc = "width of a head"},
     {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
      .doc = "width of the feed-forward layer"},
     {"gate", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(gates),
      .doc = "residual gates: gru, input, output, highway, sigtanh, residual (gtrxl)"},
+    {"rnn-cell", 0, "LIST", NULL, "gru", AXIS, NAMES, .flags = IN_RUN, AT(rnn_cells),
+     .words = cell_name, .doc = "recurrent cells: rnn, gru, lstm (rtransformer)"},
+    {"halt", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(halts),
+     .words = halt_name, .doc = "when a position of a model that repeats its layers is done: none "
+                                "(after --layers), graves, t2t (universal)"},
     {"clip", 0, "RANGE", "16", AXIS, INTS, .flags = IN_RUN, AT(clips), 0, VALUE_MAX,
      .doc = "largest distance told apart (shaw)"},
     {"clamp-len", 0, "N", "0", AXIS, INT, .flags = IN_RUN, AT(clamp_len), 0, VALUE_MAX,
@@ -90,7 +101,19 @@ const struct option_spec option_specs[] = {
     {"same-length", 0, NULL, AXIS, .kind = KIND_ONE, .flags = IN_RUN, AT(same_length),
      .doc = "every query sees the same number of keys"},
     {"norm", 0, "PLACE", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
-     AT(norm), .words = norm_words, .doc = "place of the norm: post, pre, reorder"},
+     AT(norm), .words = wiring_name,
+     .doc = "norms and sums: post, pre, reorder, rezero, macaron_pre, macaron_post"},
+    {"ffn", 0, "NAME", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(ffn),
+     .words = ffn_words, .doc = "feed-forward: relu, gelu, gelu_tanh, swish, glu, reglu, geglu, swiglu, "
+                                "bilinear, moe; gated ones have three matrices of --d-inner"},
+    {"mask", 0, "MASKS", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(mask),
+     .doc = "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "
+            "global=G, joined by commas; several, behind semicolons, for the heads in turn"},
+    {"mask-heads", 0, "LIST", NULL, "in turn", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(mask_heads), .doc = "which of --mask the heads take, over and over, such as 0,0,1"},
+    {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(settings), .doc = "further numbers, of the models that have them: rnn_window, rnn_carry (0, "
+                          "1), experts, moe_k, features, cmem, c_ratio, persistent, span_max"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),

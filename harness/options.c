@@ -23,6 +23,10 @@ static enum status set_presets(struct options *o, struct err *e)
         .command = "sweep",
         .same_length = -1,
         .norm = "",
+        .ffn = "",
+        .mask = "",
+        .mask_heads = "",
+        .settings = "",
         .check = true,
         .default_threads = 1,
     };

@@ -52,7 +52,7 @@ struct options {
     struct names variants; /* or "all" */
     struct names backends; /* or "auto" */
     struct names workloads, phases, mem_kinds;
-    struct names gates; /* n == 0: the variant's own */
+    struct names gates, rnn_cells, halts; /* n == 0: the variant's own */
     struct ints seq, mem, batch, clips;
     struct ints layers;   /* n == 0: 4 for whole models */
     struct ints threads;  /* n == 0: default_threads */
@@ -60,11 +60,16 @@ struct options {
 
     /* the same for all cells */
     int d_model, heads;
-    int d_head;  /* 0 = d_model / heads */
-    int d_inner; /* 0 = 4 * d_model */
+    int kv_heads; /* 0 = the variant's own */
+    int d_head;   /* 0 = d_model / heads */
+    int d_inner;  /* 0 = 4 * d_model */
     int clamp_len;
     int same_length;            /* 1, or -1: not asked for */
     const char *norm;           /* "" = the variant's own */
+    const char *ffn;            /* likewise */
+    const char *mask;           /* likewise, of those that have masks */
+    const char *mask_heads;     /* "" = heads take masks in turn */
+    const char *settings;       /* "" = as usual: settings_parse */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */

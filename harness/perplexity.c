@@ -8,6 +8,8 @@
 #include "score.h"
 #include "signals.h"
 
+#include "../variants/parts/masks.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,9 +158,23 @@ static void print_row(struct session *s, const struct perplexity_row *row)
     show_flush(&s->show);
 }
 
+/* What a cell says of the model in words, here those of the checkpoint. */
+struct words {
+    char mask[MASK_TEXT], mask_heads[MASK_TEXT], settings[SETTINGS_TEXT];
+};
+
+static void describe(struct words *w, const struct subject *t, int mem)
+{
+    struct config c = t->config;
+
+    c.mem_len = mem;
+    masks_print(w->mask, w->mask_heads, &c.masks);
+    settings_print(w->settings, &c, NULL, false);
+}
+
 /* A cell that stands for the evaluation in the key columns. */
-static struct cell stand_in(const struct subject *t, struct session *s, int seq, int mem,
-                            enum mem_kind kind)
+static struct cell stand_in(const struct subject *t, const struct words *w, struct session *s,
+                            int seq, int mem, enum mem_kind kind)
 {
     const struct config *c = &t->config;
     const unsigned axes = c->variant->axes;
@@ -170,13 +186,21 @@ static struct cell stand_in(const struct subject *t, struct session *s, int seq,
         .seq = seq,
         .mem = mem,
         .batch = 1,
-        .layers = c->N,
+        .layers = c->steps ? c->steps : c->N,
         .d_model = c->D,
         .heads = c->H,
+        .kv_heads = c->kv_heads,
         .d_head = c->dh,
         .d_inner = c->F,
         .gate = c->gate,
-        .norm = c->norm,
+        .wiring = c->wiring,
+        .ffn = c->ffn,
+        .norm_kind = c->norm_kind,
+        .mask = w->mask,
+        .mask_heads = w->mask_heads,
+        .rnn_cell = c->rnn_layers ? (int)c->rnn_cell : -1,
+        .halt = c->steps ? (int)c->halt : -1,
+        .settings = w->settings,
         .clip = axes & AXIS_CLIP ? c->clip : -1,
         .clamp_len = axes & AXIS_CLAMP ? c->clamp_len : -1,
         .same_length = axes & AXIS_SAME_LENGTH ? c->same_length : -1,
@@ -199,7 +223,9 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 
     if (st != OK)
         return st;
-    struct cell cell = stand_in(t, s, seq, mem, kind);
+    struct words words;
+    describe(&words, t, mem);
+    struct cell cell = stand_in(t, &words, s, seq, mem, kind);
     struct result r = {.cell = &cell};
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, cell.case_id))
         goto out;

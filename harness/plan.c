@@ -12,10 +12,7 @@
 const char *const workload_name[WORK_COUNT] = {"attn", "layer", "segment", "decode", "train"};
 const char *const phase_name[PHASE_COUNT] = {"fwd", "fwd_bwd"};
 
-enum {
-    CELLS_MAX = 1000000,
-    BYTES = 256, /* vocabulary of the models: tokens are bytes */
-};
+enum { CELLS_MAX = 1000000 };
 
 /* Everything that plan_make reads while it makes cells. */
 struct maker {
@@ -57,25 +54,23 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     int n = 0;
 
     if (w == WORK_ATTN) {
-        out[n++] = MEM_NONE;
-    } else if (!v->mem->recurrent) {
-        if (any || asks_kind(opt, "recompute"))
-            out[n++] = MEM_RECOMPUTE;
-    } else {
-        if (asks_kind(opt, "hidden") || (any && w != WORK_DECODE))
-            out[n++] = MEM_HIDDEN;
-        if (asks_kind(opt, "kv") || (any && w == WORK_DECODE))
-            out[n++] = MEM_KV;
+        if (!v->mixer) /* what stands in its place has no core of this kind */
+            out[n++] = MEM_NONE;
+        return n;
     }
+    for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
+        if (mem_can(v->mem, k) &&
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == mem_usual(v->mem, w == WORK_DECODE))))
+            out[n++] = k;
     return n;
 }
 
-static enum norm_place norm_of(const struct options *opt, const struct variant *v)
+static enum wiring wiring_of(const struct options *opt, const struct variant *v)
 {
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(opt->norm, norm_name[i]) == 0)
-            return (enum norm_place)i;
-    return v->norm;
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(opt->norm, wiring_name[i]) == 0)
+            return (enum wiring)i;
+    return v->wiring;
 }
 
 static bool passes(const struct maker *m, const struct cell *c)
@@ -115,6 +110,43 @@ static enum status push(struct maker *m, struct cell *c, struct err *e)
     return OK;
 }
 
+/* An axis of words, those of `all`, NULL-terminated. */
+struct word_axis {
+    const struct names *given; /* none: the variant's own */
+    const char *const *all;
+    bool applies;
+};
+
+static int word_count(const struct word_axis *a)
+{
+    return a->applies ? max_int(a->given->n, 1) : 1;
+}
+
+/* Which of `all` the i-th value is, -1 = the axis does not apply. */
+static int word_at(const struct word_axis *a, int i, int own)
+{
+    int k = 0;
+
+    if (!a->applies)
+        return -1;
+    while (a->given->n && strcmp(a->all[k], a->given->v[i]) != 0)
+        k++;
+    return a->given->n ? k : own;
+}
+
+/* What cells of the variant begin with; the texts of its masks and settings are looked at here. */
+static enum status usual_config(struct config *to, const struct cell *c, struct err *e)
+{
+    *to = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
+    to->ffn = c->ffn;
+    to->mem_len = c->mem;
+    config_compress(to, c->mem);
+    enum status st = config_set_masks(to, c->variant, c->mask, c->mask_heads, e);
+    if (st == OK)
+        st = settings_parse(to, c->settings, c->workload == WORK_ATTN, e);
+    return st == OK && c->workload != WORK_ATTN ? settings_fit(to, e) : st;
+}
+
 /* The cells of one variant and one shape; `c` has the shape. */
 static enum status add_variant(struct maker *m, struct cell c, const struct variant *v,
                                struct err *e)
@@ -126,23 +158,43 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
     const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
     const int n_clips = clipped ? opt->clips.n : 1;
-    const int n = n_gates * n_clips * n_kinds * m->n_backends;
+    const struct word_axis rnn = {&opt->rnn_cells, cell_name, !attn && v->axes & AXIS_RNN_CELL};
+    const struct word_axis halt = {&opt->halts, halt_name,
+                                   workload_is_model(c.workload) && v->axes & AXIS_HALT};
+    const int n_rnns = word_count(&rnn), n_halts = word_count(&halt);
+    const int n = n_gates * n_clips * n_rnns * n_halts * n_kinds * m->n_backends;
     enum status st = OK;
 
     c.variant = v;
-    c.norm = attn ? v->norm : norm_of(opt, v);
+    c.wiring = attn ? v->wiring : wiring_of(opt, v);
+    c.ffn = attn || !*opt->ffn ? v->ffn : ffn_find(opt->ffn);
+    variant_sizes(v, c.d_model, c.heads, &c.d_head, &c.d_inner);
+    c.d_head = opt->d_head ? opt->d_head : c.d_head;
+    c.d_inner = opt->d_inner ? opt->d_inner : c.d_inner;
+    c.kv_heads = opt->kv_heads ? opt->kv_heads : variant_kv_heads(v, c.heads);
+    c.mask = v->axes & AXIS_MASK ? opt->mask : "";
+    c.mask_heads = v->axes & AXIS_MASK ? opt->mask_heads : "";
+    c.norm_kind = v->norm_kind;
+    c.settings = opt->settings;
     c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
     c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
         if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
             st = fail(e, E_USAGE,
                       "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
+    struct config usual;
+    if (st == OK)
+        st = usual_config(&usual, &c, e);
     for (int i = 0; i < n && st == OK; i++) { /* backend fastest, gate slowest */
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
         rest /= m->n_backends;
         c.mem_kind = kinds[rest % n_kinds];
         rest /= n_kinds;
+        c.halt = word_at(&halt, rest % n_halts, (int)usual.halt);
+        rest /= n_halts;
+        c.rnn_cell = word_at(&rnn, rest % n_rnns, (int)usual.rnn_cell);
+        rest /= n_rnns;
         c.clip = clipped ? opt->clips.v[rest % n_clips] : -1;
         rest /= n_clips;
         c.gate = attn ? NULL : gated && m->n_gates ? m->gates[rest] : v->gate;
@@ -181,7 +233,8 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         n *= axes[i]->n;
     const double inside = (double)m->n_variants * m->n_backends * max_int(m->n_gates, 1) *
-                          opt->clips.n * opt->mem_kinds.n;
+                          opt->clips.n * opt->mem_kinds.n * max_int(opt->rnn_cells.n, 1) *
+                          max_int(opt->halts.n, 1);
     if (n * inside > CELLS_MAX)
         return fail(e, E_USAGE, "about %.2g %s cells, more than %d  -> use shorter lists",
                     n * inside, workload_name[w], CELLS_MAX);
@@ -232,11 +285,22 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
-/* No cell at all although every axis has values: only --mem-kind can have done it. */
+/* No cell at all although every axis has values: only --mem-kind can have done it, or a core asked
+ * for alone. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (v->mixer && m->opt->workloads.n == 1 &&
+        strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
+        return fail(e, E_UNSUPPORTED,
+                    "--workload attn has no meaning for %s, which has no attention  -> layer",
+                    v->name);
+    if (v->mem->state)
+        return fail(e, E_USAGE,
+                    "--mem-kind %s has no meaning for %s, which carries a state  -> state, "
+                    "recompute or auto",
+                    m->opt->mem_kinds.v[0], v->name);
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
                     "--mem-kind recompute has no meaning for %s, which keeps its memory "
@@ -327,27 +391,4 @@ void plan_free(struct plan *p)
         free(p->cells[i].repro);
     free(p->cells);
     *p = (struct plan){0};
-}
-
-struct config cell_config(const struct cell *c)
-{
-    struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
-                                          c->layers, workload_is_model(c->workload) ? BYTES : 0);
-
-    config.norm = c->norm;
-    if (c->gate)
-        config.gate = c->gate;
-    if (c->clip >= 0) {
-        config.clip = c->clip;
-        config.rel_rows = c->clip + 1; /* causal */
-    }
-    if (c->clamp_len >= 0)
-        config.clamp_len = c->clamp_len;
-    config.mem_len = c->mem;
-    config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
-    if (c->same_length == 1) {
-        config.same_length = true;
-        config.window = c->mem; /* 0 = off: without memory there is nothing to even out */
-    }
-    return config;
 }

@@ -6,7 +6,8 @@
 #ifndef PLAN_H
 #define PLAN_H
 
-#include "../variants/block.h"
+#include "../variants/settings.h"
+#include "../variants/sub.h"
 #include "options.h"
 
 enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WORK_COUNT };
@@ -23,9 +24,15 @@ struct cell {
     enum mem_kind mem_kind; /* resolved: never auto; MEM_NONE for attn */
     int seq, mem, batch, layers, d_model, heads, d_head, d_inner; /* seq = 1 for decode */
     const struct gate *gate; /* NULL where the variant has none */
-    enum norm_place norm;
-    int clip, clamp_len; /* -1: does not apply to the variant */
-    int same_length;     /* 0, 1, -1: does not apply */
+    int kv_heads;
+    enum wiring wiring;
+    const struct ffn *ffn;
+    enum norm_kind norm_kind;
+    const char *mask, *mask_heads; /* "" = the variant's own, or it has none */
+    int rnn_cell, halt;            /* enum cell_kind, enum halt_kind; -1: does not apply */
+    const char *settings;          /* as settings_parse reads them; those that apply count */
+    int clip, clamp_len;           /* -1: does not apply to the variant */
+    int same_length;               /* 0, 1, -1: does not apply */
     int threads;
     /* how it runs, from the options that are not axes */
     const struct options *opt;
@@ -42,16 +49,20 @@ struct plan {
 
 /* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
  * shape (workload, phase, seq, mem, batch, layers, widths, threads), inside them variant, gate,
- * clip, mem_kind, backend. E_USAGE or E_UNSUPPORTED that says what to do. Keeps pointers into
- * `opt`. Zero cells is not an error here. */
+ * clip, rnn_cell, halt, mem_kind, backend. E_USAGE or E_UNSUPPORTED that says what to do. Keeps
+ * pointers into `opt`. Zero cells is not an error here. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
 
 enum { CHOICE_MAX = 64 }; /* registries are shorter */
 
-/* The variants, backends and gates that the options name, each once, in the order given; "all" is
- * every variant, "auto" every backend that this CPU and build can use. E_USAGE for unknown names,
- * E_UNSUPPORTED for a named backend that cannot be used here. No gates: n = 0. */
+/* How many variants, from the first on, a word stands for: "base", "all"; 0 = it is no such word.
+ */
+int set_of_variants(const char *name);
+
+/* The variants, backends and gates that the options name, each once, in the order given; "all" and
+ * "base" are variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown
+ * names, E_UNSUPPORTED for a named backend that cannot be used here. No gates: n = 0. */
 enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e);
 enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
@@ -86,5 +97,16 @@ enum { DEFAULT_LAYERS = 4 };
 
 /* The model that a cell measures (V = 256 for whole models, 0 otherwise). */
 struct config cell_config(const struct cell *c);
+
+/* Its choices as tables have them; "" where one does not apply. */
+struct cell_words {
+    const char *ffn, *norm_kind, *rnn_cell, *halt;
+    char mask[MASK_TEXT], mask_heads[MASK_TEXT], settings[SETTINGS_TEXT];
+};
+void cell_describe(struct cell_words *w, const struct cell *c);
+/* Choose what the variant has by default: the cell's variant, workload and sizes have been set. */
+void cell_usual_choices(struct cell *c);
+/* Of its settings those that are not what they were without; "" where all are. */
+void cell_own_settings(char text[SETTINGS_TEXT], const struct cell *c);
 
 #endif

@@ -5,6 +5,7 @@
 #include "plot.h"
 
 #include "../variants/backends/backend.h"
+#include "fill_in.h"
 #include "filter.h"
 #include "suggest.h"
 
@@ -186,6 +187,7 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
     for (int t = 0; t <= TABLE_ENV; t++)
         if (strcmp(name, tables[t].file) == 0) {
             st = table_read(&d->table[t], &tables[t], path, e);
+            rows_fill_in(&tables[t], &d->table[t]);
             return st == OK ? keep_name(d, name, e) : st;
         }
     if (ends_with(name, tables[TABLE_TRAIN].file)) {

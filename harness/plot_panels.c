@@ -17,8 +17,9 @@ const char *const plot_shape_columns[] = {
     "workload", "phase",   "batch_size", "layers",     "d_model", "heads",
     "d_head",   "d_inner", "threads",    "dtype",      "pin",     "membind",
     "corpus",   "split",   "unit",       "cache_mode", NULL};
-const char *const plot_series_columns[] = {"mem_kind",  "gate",        "norm",       "clip",
-                                           "clamp_len", "same_length", "checkpoint", NULL};
+const char *const plot_series_columns[] = {
+    "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads",   "ffn",
+    "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    "checkpoint", NULL};
 
 /* ---- names and styles --------------------------------------------------------------------- */
 
@@ -150,6 +151,7 @@ void plot_value(char *buf, size_t size, const struct table *t, const void *row, 
         {"clamp_len", "clamp "},
         {"pin", "pin "},
         {"same_length", "same_length "},
+        {"kv_heads", "kv_heads "},
     };
     char num[NUMBER_SIZE];
     const char *name = "", *value = "";

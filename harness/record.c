@@ -43,14 +43,21 @@ static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef ROW
 #undef X
 
+/* Version 1.1 brought the columns of the model. */
 #define TABLE(word, columns, row)                                                                  \
     {                                                                                              \
-        word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row)   \
+        word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row),  \
+            0, 0                                                                                   \
+    }
+#define KEYED_TABLE(word, columns, row)                                                            \
+    {                                                                                              \
+        word, word ".csv", "bench-" word "/1.1", columns, ARRAY_LEN(columns), sizeof(struct row),  \
+            KEY_COUNT - MODEL_COUNT, MODEL_COUNT                                                   \
     }
 const struct table tables[TABLE_COUNT] = {
-    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
-    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
-    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
+    [TABLE_LATENCY] = KEYED_TABLE("latency", latency_columns, latency_row),
+    [TABLE_MEMORY] = KEYED_TABLE("memory", memory_columns, memory_row),
+    [TABLE_PERPLEXITY] = KEYED_TABLE("perplexity", perplexity_columns, perplexity_row),
     [TABLE_ENV] = TABLE("env", env_columns, env_row),
     [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
     [TABLE_TRAIN] = TABLE("train", train_columns, train_row),
@@ -92,14 +99,29 @@ EMPTY_ROW(env_row, env_columns)
 EMPTY_ROW(sample_row, sample_columns)
 EMPTY_ROW(train_row, train_columns)
 
-void row_set_key(const struct table *t, void *row, const struct key_row *key)
+/* Key columns stand at the same places in every row that begins with them. */
+static void check_key(const struct table *t)
 {
     CHECK(t->n >= (int)ARRAY_LEN(key_columns));
-    for (size_t i = 0; i < ARRAY_LEN(key_columns); i++) {
-        const struct column *from = &key_columns[i], *to = &t->columns[i];
-        CHECK(strcmp(from->name, to->name) == 0);
-        memcpy((char *)row + to->offset, (const char *)key + from->offset, from->size);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(key_columns); i++)
+        CHECK(strcmp(key_columns[i].name, t->columns[i].name) == 0 &&
+              key_columns[i].offset == t->columns[i].offset);
+}
+
+void row_set_key(const struct table *t, void *row, const struct key_row *key)
+{
+    const struct column *const last = &key_columns[ARRAY_LEN(key_columns) - 1];
+
+    check_key(t);
+    memcpy(row, key, last->offset + last->size);
+}
+
+void row_get_key(const struct table *t, const void *row, struct key_row *key)
+{
+    const struct column *const last = &key_columns[ARRAY_LEN(key_columns) - 1];
+
+    check_key(t);
+    memcpy(key, row, last->offset + last->size);
 }
 
 const char *row_text(const struct table *t, const void *row, const char *column)

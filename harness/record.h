@@ -49,7 +49,7 @@ struct train_row {
 };
 #undef X
 #define X(type, name, unit, meaning) +1
-enum { KEY_COUNT = 0 KEY_COLUMNS(X) };
+enum { KEY_COUNT = 0 KEY_COLUMNS(X), MODEL_COUNT = 0 MODEL_COLUMNS(X) };
 #undef X
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_REAL };
@@ -63,6 +63,7 @@ struct table {
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
+    int later, n_later; /* columns of later minor versions: so many, from there on */
 };
 enum table_id {
     TABLE_LATENCY,
@@ -101,8 +102,9 @@ struct train_row train_row_empty(void);
 /* Empty the numbers of a row that is all zero bytes. */
 void row_clear(void *row, const struct column *columns, size_t n);
 
-/* Copy the key columns into a latency, memory or perplexity row. */
+/* Copy the key columns into a latency, memory or perplexity row, and from it. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);
+void row_get_key(const struct table *t, const void *row, struct key_row *key);
 
 /* The text in a column that must exist, of any row. */
 const char *row_text(const struct table *t, const void *row, const char *column);

@@ -135,6 +135,8 @@ static const char *const latency_rest[] = {
     "mem_tokens",   "batch_size",   "layers",      "d_model",
     "heads",        "d_head",       "d_inner",     "gate",
     "norm",         "clip",         "clamp_len",   "same_length",
+    "kv_heads",     "ffn",          "norm_kind",   "mask",
+    "mask_heads",   "rnn_cell",     "halt",        "settings",
     "threads",      "dtype",        "cache_mode",  "ci95_low_ns",
     "ci95_high_ns", "tokens_per_s", "gflop_per_s", "peak_flops_pct",
     "peak_bw_pct",  "bound",        "samples",     "samples_disturbed",

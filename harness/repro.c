@@ -17,6 +17,8 @@ static void print_shape(FILE *f, const struct cell *c, const struct options *pre
         fprintf(f, " --d-model %d", c->d_model);
     if (c->heads != preset->heads)
         fprintf(f, " --heads %d", c->heads);
+    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
+        fprintf(f, " --kv-heads %d", c->kv_heads);
     if (c->d_model % c->heads != 0 || c->d_head != c->d_model / c->heads)
         fprintf(f, " --d-head %d", c->d_head);
     if (c->d_inner != 4 * c->d_model)
@@ -25,16 +27,33 @@ static void print_shape(FILE *f, const struct cell *c, const struct options *pre
 
 static void print_choices(FILE *f, const struct cell *c, const struct options *preset)
 {
+    const struct config usual =
+        config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
+    char chosen[SETTINGS_TEXT];
+
     if (c->gate && c->gate != c->variant->gate)
         fprintf(f, " --gate %s", c->gate->name);
+    if (c->rnn_cell >= 0 && c->rnn_cell != (int)usual.rnn_cell)
+        fprintf(f, " --rnn-cell %s", cell_name[c->rnn_cell]);
+    if (c->halt >= 0 && c->halt != (int)usual.halt)
+        fprintf(f, " --halt %s", halt_name[c->halt]);
     if (c->clip >= 0 && c->clip != preset->clips.v[0])
         fprintf(f, " --clip %d", c->clip);
     if (c->clamp_len >= 0 && c->clamp_len != preset->clamp_len)
         fprintf(f, " --clamp-len %d", c->clamp_len);
     if (c->same_length == 1)
         fputs(" --same-length", f);
-    if (c->norm != c->variant->norm)
-        fprintf(f, " --norm %s", norm_name[c->norm]);
+    if (*c->mask)
+        fprintf(f, " --mask '%s'", c->mask);
+    if (*c->mask_heads)
+        fprintf(f, " --mask-heads %s", c->mask_heads);
+    if (c->wiring != c->variant->wiring)
+        fprintf(f, " --norm %s", wiring_name[c->wiring]);
+    if (c->ffn != c->variant->ffn)
+        fprintf(f, " --ffn %s", c->ffn->name);
+    cell_own_settings(chosen, c);
+    if (*chosen)
+        fprintf(f, " --set %s", chosen);
 }
 
 char *cell_repro(const struct cell *c, const struct options *preset)

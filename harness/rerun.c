@@ -95,6 +95,7 @@ int cmd_rerun(struct options *opt)
     again.block_ms = opt->block_ms;
     again.warmup_ms = opt->warmup_ms;
     again.isolate = opt->isolate;
+    again.ckpt = "none"; /* a row again, not what its variant scores */
     again.check = opt->check;
     again.out = opt->out;
     again.format = opt->format;

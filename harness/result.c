@@ -9,11 +9,24 @@
 
 void cell_label(const struct cell *c, char *buf, size_t size)
 {
-    char extra[96] = "";
+    char extra[320] = "", chosen[SETTINGS_TEXT];
     size_t n = 0;
 
     if (c->gate && c->gate != c->variant->gate)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " gate=%s", c->gate->name);
+    if (c->ffn != c->variant->ffn)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " ffn=%s", c->ffn->name);
+    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->kv_heads);
+    if (*c->mask)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " mask=%.40s", c->mask);
+    if (c->rnn_cell >= 0)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " cell=%s", cell_name[c->rnn_cell]);
+    if (c->halt >= 0)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " halt=%s", halt_name[c->halt]);
+    cell_own_settings(chosen, c);
+    if (*chosen)
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", chosen);
     if (c->clip >= 0)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
     if (c->mem_kind != MEM_NONE)
@@ -26,8 +39,12 @@ void cell_label(const struct cell *c, char *buf, size_t size)
 
 bool cell_same_problem(const struct cell *a, const struct cell *b)
 {
-    return a->variant == b->variant && a->gate == b->gate && a->norm == b->norm &&
-           a->clip == b->clip && a->clamp_len == b->clamp_len && a->same_length == b->same_length;
+    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
+           a->ffn == b->ffn && a->norm_kind == b->norm_kind && a->rnn_cell == b->rnn_cell &&
+           a->halt == b->halt && strcmp(a->settings, b->settings) == 0 &&
+           strcmp(a->mask, b->mask) == 0 && strcmp(a->mask_heads, b->mask_heads) == 0 &&
+           a->kv_heads == b->kv_heads && a->clip == b->clip && a->clamp_len == b->clamp_len &&
+           a->same_length == b->same_length;
 }
 
 void result_finish(struct result *r)
@@ -57,10 +74,26 @@ void result_free(struct result *r)
 
 #define PUT(row, column, text) text_put((row)->column, sizeof((row)->column), (text))
 
+void result_model(struct key_row *row, const struct cell *c)
+{
+    struct cell_words w;
+
+    cell_describe(&w, c);
+    row->kv_heads = c->kv_heads;
+    PUT(row, ffn, w.ffn);
+    PUT(row, norm_kind, w.norm_kind);
+    PUT(row, mask, w.mask);
+    PUT(row, mask_heads, w.mask_heads);
+    PUT(row, rnn_cell, w.rnn_cell);
+    PUT(row, halt, w.halt);
+    PUT(row, settings, w.settings);
+}
+
 static void put_choices(struct key_row *row, const struct cell *c)
 {
+    result_model(row, c);
     PUT(row, gate, c->gate ? c->gate->name : "");
-    PUT(row, norm, norm_name[c->norm]);
+    PUT(row, norm, wiring_name[c->wiring]);
     if (c->clip >= 0)
         row->clip = c->clip;
     if (c->clamp_len >= 0)

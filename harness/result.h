@@ -25,7 +25,8 @@ struct result {
 void result_finish(struct result *r);
 void result_free(struct result *r);
 
-/* "xl layer seq=128 mem=512 hidden openblas", with gate and clip where they distinguish cells. */
+/* "xl layer seq=128 mem=512 hidden openblas", with choices that are not the variant's
+ * own. */
 void cell_label(const struct cell *c, char *buf, size_t size);
 
 /* Do two cells of a group compute the same numbers? Backend and memory kind do not matter. */
@@ -38,6 +39,8 @@ struct yardstick {
     double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
 };
 
+/* Of them those that say which model ran: kv_heads, ffn, ... */
+void result_model(struct key_row *row, const struct cell *c);
 /* The columns that latency, memory and perplexity rows share. */
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id);

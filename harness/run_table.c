@@ -2,6 +2,7 @@
  *
  * Reading runs, and finding rows and samples in them. */
 #include "run_table.h"
+#include "fill_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
         st = file_join(path, dir, t->file, e);
         if (st == OK)
             st = table_read(parts[i].rows, t, path, e);
+        rows_fill_in(t, parts[i].rows);
     }
     if (st == OK && r->latency.n > 0)
         st = samples_read(&r->samples, dir, e);
@@ -126,9 +128,10 @@ static const struct {
     const char *word, *column;
     bool inside_group;
 } axes[] = {
-    {"backend", "backend", true}, {"variant", "variant", true},   {"gate", "gate", true},
-    {"clip", "clip", true},       {"mem_kind", "mem_kind", true}, {"seq", "seq_tokens", false},
-    {"mem", "mem_tokens", false}, {"threads", "threads", false},  {"batch", "batch_size", false},
+    {"backend", "backend", true},   {"variant", "variant", true},   {"gate", "gate", true},
+    {"clip", "clip", true},         {"rnn_cell", "rnn_cell", true}, {"halt", "halt", true},
+    {"mem_kind", "mem_kind", true}, {"seq", "seq_tokens", false},   {"mem", "mem_tokens", false},
+    {"threads", "threads", false},  {"batch", "batch_size", false},
 };
 
 static int column_of(const struct table *t, const char *name)
@@ -174,8 +177,9 @@ static const char *const not_key[] = {
     "status",   "status_detail", "impl",    "gemm_from", "rows_from",
     "isa_used", "threads_seen",  "cpus",    "repro",     NULL};
 /* What a variant brings along. */
-static const char *const of_variant[] = {"mem_kind",  "gate",        "norm", "clip",
-                                         "clamp_len", "same_length", NULL};
+static const char *const of_variant[] = {
+    "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads", "ffn",
+    "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    NULL};
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 
@@ -282,10 +286,11 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
     static const struct {
         const char *column, *before, *usual; /* left out where it has the usual value */
     } parts[] = {
-        {"variant", "", ""},        {"workload", "", ""},         {"phase", "", "fwd"},
-        {"seq_tokens", "seq=", ""}, {"mem_tokens", "mem=", ""},   {"mem_kind", "", ""},
-        {"gate", "gate=", ""},      {"clip", "clip=", ""},        {"batch_size", "batch=", "1"},
-        {"layers", "layers=", "1"}, {"threads", "threads=", "1"}, {"backend", "", ""},
+        {"variant", "", ""},          {"workload", "", ""},          {"phase", "", "fwd"},
+        {"seq_tokens", "seq=", ""},   {"mem_tokens", "mem=", ""},    {"mem_kind", "", ""},
+        {"gate", "gate=", ""},        {"clip", "clip=", ""},         {"rnn_cell", "cell=", ""},
+        {"halt", "halt=", ""},        {"batch_size", "batch=", "1"}, {"layers", "layers=", "1"},
+        {"threads", "threads=", "1"}, {"backend", "", ""},
     };
     size_t n = 0;
 

@@ -25,19 +25,21 @@ struct stream {
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
                            struct err *e)
 {
-    const bool recurrent = c->variant->mem->recurrent;
+    const struct mem *const mem = c->variant->mem;
     const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
 
-    *kind = recurrent ? MEM_HIDDEN : MEM_RECOMPUTE;
+    *kind = mem_usual(mem, false);
     if (strcmp(word, "auto") == 0)
         return OK;
     for (int k = 0; k < MEM_KIND_COUNT; k++)
-        if (strcmp(mem_kind_name[k], word) == 0 && (k == MEM_RECOMPUTE) != recurrent) {
+        if (strcmp(mem_kind_name[k], word) == 0 && mem_can(mem, (enum mem_kind)k)) {
             *kind = (enum mem_kind)k;
             return OK;
         }
     return fail(e, E_USAGE, "--mem-kind %s is not for %s  -> %s", word, c->variant->name,
-                recurrent ? "hidden or kv" : "recompute");
+                mem->state       ? "state or recompute"
+                : mem->recurrent ? "hidden or kv"
+                                 : "recompute");
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -57,11 +59,11 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
                     "made for",
                     file->path, c->V, text->name, text->vocab, text->unit);
-    if (c->pos->enter && t->L + t->M > c->max_seq)
+    if (c->pos->positions && t->L + t->M > c->pos->positions(c))
         return fail(e, E_USAGE,
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
-                    file->path, c->max_seq, t->L, t->M, t->L + t->M);
+                    file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
     c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
@@ -74,7 +76,9 @@ static enum status bind_all(struct stream *t, struct err *e)
     const int window = recompute ? t->L + t->M : t->L;
     const struct extent max = {1, window, recompute ? 0 : t->M};
     struct arena *a = &t->arena;
-    const enum status st = lm_bind(&t->lm, &t->s->engine, t->kind, max, a, e);
+    /* A state has no length: it goes on, or with no past asked for it does not. */
+    const enum mem_kind kind = t->kind == MEM_STATE && t->M == 0 ? MEM_NONE : t->kind;
+    const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
     t->tokens = arena_take(a, PART_ACTIVATIONS, (size_t)window * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, (size_t)window * sizeof(int32_t));
@@ -157,7 +161,9 @@ static double source_segment(const struct stream *t, size_t at, int n)
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
-        const size_t reach = source_reach(t->kind == MEM_RECOMPUTE, t->lm.c.N, t->M, t->L, i);
+        const size_t reach = t->lm.kind == MEM_STATE
+                                 ? target
+                                 : source_reach(t->kind == MEM_RECOMPUTE, t->lm.c.N, t->M, t->L, i);
         sum +=
             source_nll(&t->corpus.source, t->corpus.bytes, target, reach < target ? reach : target);
     }
@@ -213,7 +219,8 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         n = calloc(most, sizeof(*n));
         CHECK(sum && n);
         score_all(&t, &s->score, sum, n);
-        s->impl = t.lm.blocks[0].impl->name;
+        const char *backward;
+        subs_impl(&t.lm.subs, &s->impl, &backward);
     }
     free(sum);
     free(n);

@@ -9,8 +9,8 @@
 #include "options.h"
 #include "pin.h"
 
-#include "../variants/block.h"
 #include "../variants/checkpoint.h"
+#include "../variants/sub.h"
 
 struct score {
     double nll;               /* mean, nats per token */

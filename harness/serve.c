@@ -205,7 +205,6 @@ enum status server_place(struct server *s, struct err *e)
     for (int p = 0; p < PART_COUNT; p++)
         r->part_bytes[p] = (double)s->job.arena.part[p];
     r->predicted_bytes = (double)s->job.predicted_bytes;
-    r->flop = job_flop(&s->job);
     r->bytes = job_bytes(&s->job);
     r->tokens = job_tokens(&s->job);
     float *gradients = NULL;
@@ -213,6 +212,7 @@ enum status server_place(struct server *s, struct err *e)
         st = job_expect_gradients(&s->job, &gradients, e);
     if (st == OK)
         st = first_run(s, e);
+    r->flop = job_flop(&s->job); /* behind a run: depth may depend on it */
     if (st == OK)
         st = check(s, e);
     if (st == OK && gradients)

@@ -240,12 +240,21 @@ static void noise_text(const struct result *r, char *buf, size_t size)
 /* "xl:hidden", "gtrxl/highway:kv" */
 static void variant_text(const struct cell *c, char *buf, size_t size)
 {
-    const bool gated = c->gate && c->gate != c->variant->gate;
     const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
+    struct cell usual = *c;
 
-    snprintf(buf, size, "%s%s%s%s%s", c->variant->name, gated ? "/" : "",
-             gated ? c->gate->name : "", remembers ? ":" : "",
-             remembers ? mem_kind_name[c->mem_kind] : "");
+    cell_usual_choices(&usual);
+    const char *const choices[] = {
+        c->gate && c->gate != usual.gate ? c->gate->name : NULL,
+        c->rnn_cell != usual.rnn_cell ? cell_name[c->rnn_cell] : NULL,
+        c->halt != usual.halt ? halt_name[c->halt] : NULL,
+    };
+    int n = snprintf(buf, size, "%s", c->variant->name);
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+        if (choices[i])
+            n += snprintf(buf + n, size - (size_t)n, "/%s", choices[i]);
+    if (remembers)
+        snprintf(buf + n, size - (size_t)n, ":%s", mem_kind_name[c->mem_kind]);
 }
 
 /* A row without numbers: why, behind what the cell is. */

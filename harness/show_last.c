@@ -10,8 +10,7 @@
 /* Same variant, choices and shape: only the backend differs. */
 static bool comparable(const struct cell *a, const struct cell *b)
 {
-    return a->group == b->group && a->variant == b->variant && a->gate == b->gate &&
-           a->clip == b->clip && a->mem_kind == b->mem_kind;
+    return a->group == b->group && cell_same_problem(a, b) && a->mem_kind == b->mem_kind;
 }
 
 /* A geometric mean of ratios and its 95 % interval; NAN without a shape. */

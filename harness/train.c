@@ -3,32 +3,56 @@
  * The training step, and the binding before it. */
 #include "train.h"
 
+#include "../variants/settings.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- model and texts ---------------------------------------------------------------------- */
 
-struct config train_config(const struct variant *v, const struct options *opt, int vocab)
+enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
+                         int vocab, struct err *e)
 {
     const int D = opt->d_model, H = opt->heads;
-    const int dh = opt->d_head ? opt->d_head : D / H, F = opt->d_inner ? opt->d_inner : 4 * D;
-    struct config c = config_default(v, D, H, dh, F, opt->layers.v[0], vocab);
+    int dh, F;
 
-    c.mem_len = v->mem->recurrent ? opt->mem.v[0] : 0;
+    variant_sizes(v, D, H, &dh, &F);
+    struct config c = config_default(v, D, H, opt->d_head ? opt->d_head : dh,
+                                     opt->d_inner ? opt->d_inner : F, opt->layers.v[0], vocab);
+
+    c.mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
+    config_compress(&c, c.mem_len);
     c.max_seq = opt->seq.v[0];
     c.clip = opt->clips.v[0];
     c.rel_rows = c.clip + 1;
     c.clamp_len = opt->clamp_len;
+    if (opt->kv_heads)
+        c.kv_heads = opt->kv_heads;
     c.same_length = opt->same_length == 1;
     c.window = c.same_length ? c.mem_len : 0;
     if (opt->gates.n > 0 && v->gate)
         c.gate = gate_find(opt->gates.v[0]);
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(norm_name[i], opt->norm) == 0)
-            c.norm = (enum norm_place)i;
-    c.final_ln = c.norm != NORM_POST; /* a stream that is never normalised needs it at the end */
-    return c;
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(wiring_name[i], opt->norm) == 0)
+            c.wiring = (enum wiring)i;
+    if (*opt->ffn)
+        c.ffn = ffn_find(opt->ffn);
+    for (int i = 0; i < CELL_KINDS && opt->rnn_cells.n && v->axes & AXIS_RNN_CELL; i++)
+        if (strcmp(cell_name[i], opt->rnn_cells.v[0]) == 0)
+            c.rnn_cell = (enum cell_kind)i;
+    for (int i = 0; i < HALT_KINDS && opt->halts.n && v->axes & AXIS_HALT; i++)
+        if (strcmp(halt_name[i], opt->halts.v[0]) == 0)
+            c.halt = (enum halt_kind)i;
+    /* a stream that is never normalised needs it at the end */
+    c.final_ln = wiring_norms_first(c.wiring) && !v->bare_top;
+    *to = c;
+    enum status st = settings_parse(to, opt->settings, false, e);
+    if (st == OK)
+        st = settings_fit(to, e);
+    if (st == OK && v->axes & AXIS_MASK)
+        st = config_set_masks(to, v, opt->mask, opt->mask_heads, e);
+    return st;
 }
 
 /* A generated text is as long as the run needs it, within reason; then it starts again. */
@@ -115,11 +139,15 @@ static enum status open_engine(struct trainer *t, struct err *e)
 static enum status open_model(struct trainer *t, struct err *e)
 {
     const struct options *o = t->opt;
-    const struct config c = train_config(variant_find(o->variants.v[0]), o, t->corpus.vocab);
-    enum status st = lm_init(&t->lm, &c, e);
+    struct config c;
+    enum status st = train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e);
 
+    if (st == OK)
+        st = lm_init(&t->lm, &c, e);
     t->M = c.mem_len;
-    t->kind = c.variant->mem->recurrent ? MEM_HIDDEN : MEM_NONE;
+    t->kind = c.variant->mem->recurrent           ? MEM_HIDDEN
+              : c.variant->mem->state && t->M > 0 ? MEM_STATE
+                                                  : MEM_NONE;
     t->adam.weight_decay = o->weight_decay;
     if (st == OK)
         st = lm_init(&t->valid_lm, &c, e);
@@ -131,7 +159,7 @@ static enum status open_model(struct trainer *t, struct err *e)
         st = bind_all(t, e);
     if (st != OK)
         return st;
-    params_init(&t->lm.params, o->seed);
+    params_init_training(&t->lm.params, o->seed);
     adam_reset(&t->adam, &t->lm.params);
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
     lm_lower(&t->lm, &t->engine);
@@ -220,7 +248,8 @@ static double source_floor(const struct trainer *t, size_t tokens)
 
     for (size_t at = 0; at < tokens; at++) {
         const int i = (int)(at % (size_t)t->L);
-        const size_t reach = source_reach(false, t->lm.c.N, t->M, t->L, i);
+        const size_t reach =
+            t->kind == MEM_STATE ? at + 1 : source_reach(false, t->lm.c.N, t->M, t->L, i);
         sum += source_nll(&t->valid_corpus.source, t->valid.at, at + 1,
                           reach < at + 1 ? reach : at + 1);
     }

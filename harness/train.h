@@ -43,7 +43,8 @@ struct step_report {
 };
 
 /* The variant's config at the sizes of `opt`, for texts of this vocabulary. */
-struct config train_config(const struct variant *v, const struct options *opt, int vocab);
+enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
+                         int vocab, struct err *e);
 
 /* Open texts, bind model, gradients and optimiser, fill the weights from the seed. `opt` names one
  * variant and one value of every axis. */

@@ -6,6 +6,8 @@
 #include "train.h"
 
 #include "../variants/checkpoint.h"
+#include "../variants/parts/masks.h"
+#include "../variants/settings.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -32,6 +34,15 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
 }
 
+/* The memory of the nth sub-layer that has one; NULL behind the last. */
+static struct cache *memory_of(const struct trainer *t, int nth)
+{
+    const int at = subs_remembering(&t->lm.subs, nth);
+    struct cache *const c = at < 0 ? NULL : &t->lm.subs.at[at].memory;
+
+    return c && c->keep > 0 ? c : NULL;
+}
+
 /* Memory of a layer without its gaps: [B,M,D]. */
 static float *flat_memory(const struct cache *c)
 {
@@ -44,13 +55,58 @@ static float *flat_memory(const struct cache *c)
     return flat;
 }
 
+/* The i-th array that any sub-layer carries; false behind the last. */
+static bool carried(const struct trainer *t, int i, struct carried *out, int *sub)
+{
+    for (int k = 0; k < t->lm.subs.n; k++) {
+        const struct sub *const s = &t->lm.subs.at[k];
+        for (int n = 0; s->kind->carries && s->kind->carries(s, n, out); n++)
+            if (!out->given && out->n && i-- == 0) {
+                *sub = k;
+                return true;
+            }
+    }
+    return false;
+}
+
+static int carried_count(const struct trainer *t)
+{
+    struct carried c;
+    int n = 0, sub;
+
+    while (carried(t, n, &c, &sub))
+        n++;
+    return n;
+}
+
+static void carried_name(char name[TENSOR_NAME], const struct carried *c, int sub)
+{
+    snprintf(name, TENSOR_NAME, "carried.%d.%s", sub, c->name);
+}
+
+static void list_carried(const struct trainer *t, struct tensor *to)
+{
+    struct carried c;
+    int sub;
+
+    for (int i = 0; carried(t, i, &c, &sub); i++) {
+        to[i] = (struct tensor){
+            .dtype = DTYPE_F32, .rank = 1, .shape = {(int)c.n}, .n = c.n, .data = c.at};
+        carried_name(to[i].name, &c, sub);
+    }
+}
+
 static enum status save_state(struct trainer *t, const char *path, double trained_s, struct err *e)
 {
     const struct params *p = &t->lm.params;
-    const int layers = t->M > 0 ? t->lm.c.N : 0, n = 2 * p->n + layers;
+    int layers = 0;
+
+    while (memory_of(t, layers))
+        layers++;
+    const int n = 2 * p->n + layers + carried_count(t);
     struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
     float **memory = calloc((size_t)layers + 1, sizeof(*memory));
-    char step[32], best[32], seconds[32], dropout[32], seed[32];
+    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
 
     CHECK(tensors && memory);
     for (int i = 0; i < p->n; i++) {
@@ -58,7 +114,7 @@ static enum status save_state(struct trainer *t, const char *path, double traine
         tensors[2 * i + 1] = checkpoint_tensor(&p->v[i], "v.", t->adam.v[i]);
     }
     for (int l = 0; l < layers; l++) {
-        const struct cache *c = &t->lm.blocks[l].hidden;
+        const struct cache *c = memory_of(t, l);
         memory[l] = flat_memory(c);
         struct tensor *m = &tensors[2 * p->n + l];
         *m = (struct tensor){.dtype = DTYPE_F32,
@@ -68,14 +124,18 @@ static enum status save_state(struct trainer *t, const char *path, double traine
                              .data = memory[l]};
         snprintf(m->name, sizeof(m->name), "memory.%d", l);
     }
+    list_carried(t, tensors + 2 * p->n + layers);
     snprintf(step, sizeof(step), "%d", t->adam.step);
     snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? 1e300 : t->best_valid);
     snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
     snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
     snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
-    const char *const meta[] = {
-        "format", "bench-optimizer/1", "step",  step,   "best", best, "trained_s",
-        seconds,  "dropout",           dropout, "seed", seed};
+    snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
+    snprintf(compressed, sizeof(compressed), "%d", layers ? memory_of(t, 0)->compressed : 0);
+    const char *const meta[] = {"compressed", compressed, "format",  "bench-optimizer/1",
+                                "step",       step,       "best",    best,
+                                "trained_s",  seconds,    "dropout", dropout,
+                                "seed",       seed,       "seen",    seen};
     const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
@@ -110,15 +170,35 @@ static const struct tensor *state_tensor(const struct safetensors *s, const char
     return t;
 }
 
+static enum status load_carried(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    struct carried c;
+    char name[TENSOR_NAME];
+    int sub;
+
+    for (int i = 0; carried(t, i, &c, &sub); i++) {
+        carried_name(name, &c, sub);
+        const struct tensor *from = state_tensor(s, "", name, c.n, e);
+        if (!from)
+            return E_IO;
+        memcpy(c.at, from->data, c.n * sizeof(float));
+    }
+    return OK;
+}
+
 static enum status load_memory(struct trainer *t, const struct safetensors *s, struct err *e)
 {
+    const char *const seen = safetensors_meta(s, "seen"); /* positions count from there */
+    const char *const compressed = safetensors_meta(s, "compressed");
+    struct cache *c;
+
     lm_forget(&t->lm);
-    for (int l = 0; t->M > 0 && l < t->lm.c.N; l++) {
-        struct cache *c = &t->lm.blocks[l].hidden;
+    for (int l = 0; (c = memory_of(t, l)); l++) {
         char name[32];
         snprintf(name, sizeof(name), "memory.%d", l);
         const struct tensor *m = safetensors_find(s, name);
-        if (!m || m->rank != 3 || m->shape[0] != t->B || m->shape[1] > t->M || m->shape[2] != c->n)
+        if (!m || m->rank != 3 || m->shape[0] != t->B || m->shape[1] > c->keep ||
+            m->shape[2] != c->n)
             return fail(e, E_USAGE, "%s: \"%s\" was made with another --batch, --mem or --d-model",
                         s->path, name);
         const int rows = m->shape[1];
@@ -128,6 +208,10 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
                    (const float *)m->data + (size_t)b * (size_t)rows * (size_t)c->n,
                    sizeof(float) * (size_t)rows * (size_t)c->n);
         cache_commit(c, rows);
+        if (seen)
+            c->seen = strtoll(seen, NULL, 10);
+        if (compressed)
+            c->compressed = clamp_int((int)strtol(compressed, NULL, 10), 0, c->M);
     }
     return OK;
 }
@@ -179,8 +263,23 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
     }
     if (st == OK)
         st = load_memory(t, &s, e);
+    if (st == OK)
+        st = load_carried(t, &s, e);
     safetensors_close(&s);
     return st;
+}
+
+/* Do two models have the same choices, whether or not they change the shape of a tensor? */
+static bool same_choices(const struct config *a, const struct config *b)
+{
+    char text[2][SETTINGS_TEXT];
+
+    settings_print(text[0], a, NULL, false);
+    settings_print(text[1], b, NULL, false);
+    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
+           a->norm_kind == b->norm_kind && a->ffn == b->ffn && strcmp(a->order, b->order) == 0 &&
+           masks_equal(&a->masks, &b->masks) && a->halt == b->halt && a->steps == b->steps &&
+           (a->rnn_layers == 0 || a->rnn_cell == b->rnn_cell) && strcmp(text[0], text[1]) == 0;
 }
 
 static enum status load_weights(struct trainer *t, const char *path, int *step, struct err *e)
@@ -193,11 +292,15 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
     if (st != OK)
         return st;
     st = checkpoint_config(&s, "", &c, e);
-    if (st == OK && (c.variant != want->variant || c.gate != want->gate || c.norm != want->norm ||
-                     c.D != want->D || c.H != want->H || c.N != want->N || c.V != want->V))
+    if (st == OK && (c.variant != want->variant || c.D != want->D || c.N != want->N))
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
+    if (st == OK && (!same_choices(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads ||
+                     c.V != want->V))
+        st = fail(e, E_USAGE,
+                  "cannot resume %s: another model of %s  -> the options that it was begun with",
+                  path, c.variant->name);
     if (st == OK)
         st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
     if (st == OK)

@@ -17,12 +17,12 @@ say() { # each line of stdin is a finding
 }
 
 # Includes point one way: base <- backends <- parts <- variants <- harness <- tests.
-# variant.h holds the types that parts fill in, so it belongs to them.
+# variant.h, part.h and params.h hold the types that parts fill in, so they belong to them.
 level() {
     case $1 in
     variants/base/*) echo 0 ;;
     variants/backends/*) echo 1 ;;
-    variants/parts/* | variants/variant.h) echo 2 ;;
+    variants/parts/* | variants/variant.h | variants/part.h | variants/params.h) echo 2 ;;
     variants/*) echo 3 ;;
     harness/*) echo 4 ;;
     *) echo 5 ;;

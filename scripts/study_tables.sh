@@ -4,54 +4,10 @@
 # files of the folder WORK it writes books.csv, gates.csv, copy.csv and README.md into TABLES. What
 # stands in that README below "What follows from it" is somebody's own words and stays.
 set -eu
+. "$(dirname "$0")/study_common.sh"
 tables=$(realpath -m "$2")
 cd "$1"
 shopt -s nullglob
-
-# Fields of a line of CSV with quotes.
-csv_awk='
-function fields(line, f,   n, i, c, quoted) {
-    split("", f)
-    n = 1
-    for (i = 1; i <= length(line); i++) {
-        c = substr(line, i, 1)
-        if (c == "\"") quoted = !quoted
-        else if (c == "," && !quoted) n++
-        else f[n] = f[n] c
-    }
-    return n
-}
-function header(line, at,   f, i, n) {
-    n = fields(line, f)
-    for (i = 1; i <= n; i++) at[f[i]] = i
-}'
-
-# What a run is beside what it scored, one row a score.
-join_scores() {
-    awk "$csv_awk"'
-    BEGIN {
-        keys = split("task variant gate seed layers d_model d_inner params steps tokens train_s", key, " ")
-        vals = split("seq_tokens mem_tokens mem_kind tokens_scored bits_per_unit ppl ppl_floor", val, " ")
-        for (i = 1; i <= keys; i++) line = line key[i] ","
-        for (i = 1; i <= vals; i++) line = line val[i] (i < vals ? "," : "")
-        print line
-    }
-    FNR == 1 { split("", at); header($0, at); next }
-    FILENAME == "runs.csv" {
-        fields($0, f)
-        line = ""
-        for (i = 1; i <= keys; i++) line = line f[at[key[i]]] ","
-        run[f[at["checkpoint"]]] = line
-        next
-    }
-    {
-        fields($0, f)
-        line = run[f[at["checkpoint"]]]
-        if (line == "" || f[at["status"]] != "ok") next
-        for (i = 1; i <= vals; i++) line = line f[at[val[i]]] (i < vals ? "," : "")
-        print line
-    }' runs.csv perplexity.csv
-}
 
 # Markdown: mean of VALUE over seeds, with (min..max) where there are several, / BESIDE if given.
 pivot() { # FILE TASK ROW COLUMN ONLY=N VALUE [BESIDE]

@@ -36,6 +36,13 @@ struct shape {
     int B, H, Hkv, L, M, dh;
 };
 
+/* The m-th further term with the t-th scheme: all pairs on small shapes, a third of them on each
+ * large one. */
+static inline bool in_turn(const struct shape *s, int t, int m)
+{
+    return s->L * (s->M + s->L) < 2000 || (t + m) % 3 == 0;
+}
+
 /* All operands of one case, random. */
 struct operands {
     struct attn a;

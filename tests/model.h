@@ -11,43 +11,100 @@
 #include <string.h>
 
 /* A variant with one of its residual wirings; plain values, for Criterion. */
-struct wiring {
-    int variant, gate, norm; /* indexes; gate -1 = none */
+struct form {
+    int variant, gate, wiring; /* indexes; gate -1 = none */
 };
-enum { WIRINGS = 64 };
-
-/* Every variant: post and pre without gate, reorder with each gate. `recurrent_only` leaves out
- * those without memory. Returns how many. */
-static inline size_t all_wirings(struct wiring list[WIRINGS], bool recurrent_only)
-{
-    size_t n = 0;
-
-    for (int v = 0; variants[v]; v++) {
-        if (recurrent_only && !variants[v]->mem->recurrent)
-            continue;
-        for (int norm = NORM_POST; norm <= NORM_PRE; norm++)
-            list[n++] = (struct wiring){v, -1, norm};
-        for (int gate = 0; gates[gate]; gate++)
-            list[n++] = (struct wiring){v, gate, NORM_REORDER};
-    }
-    return n;
-}
+enum { WIRINGS = 512 };
 
 /* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
  */
-static inline struct config wired(const struct wiring *w, int turn)
+static inline struct config wired(const struct form *w, int turn)
 {
     struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
 
     c.gate = w->gate < 0 ? NULL : gates[w->gate];
-    c.norm = (enum norm_place)w->norm;
+    c.wiring = (enum wiring)w->wiring;
     c.attn_bias = turn & 1;
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
     c.tied = !(turn >> 2 & 1);
     c.clip = 3;
     c.rel_rows = turn & 1 ? 7 : 4;
     c.final_ln = turn >> 1 & 1;
+    c.max_seq = 64; /* rows of learned tables */
+    c.rope_pairs = turn & 1 ? ROPE_NEIGHBOURS : ROPE_HALVES;
+    c.rope_dim = turn & 2 ? 2 : 4;
+    c.t5_buckets = 4; /* distances 0, 1, 2..3, 4.. */
+    c.t5_max_distance = 6;
+    c.t5_per_layer = turn & 1;
+    c.tupe_bias = c.pos_q_bias = turn & 1;
+    c.p2c_code = turn >> 1 & 1;
+    c.persistent = 5;
+    c.span_ramp = 4;
+    c.span_cost = 0;                      /* it would be in the gradient only */
+    for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
+        struct mask *const m = &c.masks.at[k];
+        m->window = min_int(m->window, 4);
+        m->block = min_int(m->block, 3);
+        m->stride = min_int(m->stride, 4);
+        m->fixed = min_int(m->fixed, 4);
+        m->summary = min_int(m->summary, 1 + (turn & 1));
+        m->global = min_int(m->global, 2);
+    }
     return c;
+}
+
+/* One of the fields of `c`, where the model has a sense for this value; else it stays. */
+static inline void choose_where_it_can(struct config *c, int *field, int value)
+{
+    const int before = *field;
+
+    *field = value;
+    if (config_check(c, NULL) != OK)
+        *field = before;
+}
+
+/* Variants whose sub-layers join the stream by the same code: what happens inside attention, and
+ * what is only their default, aside. */
+static inline bool same_form(const struct form *a, const struct form *b)
+{
+    const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
+
+    return v->mem == w->mem && v->ffn == w->ffn && v->order == w->order && v->mixer == w->mixer &&
+           v->rnn_layers == w->rnn_layers && v->loops == w->loops && a->gate == b->gate &&
+           a->wiring == b->wiring;
+}
+
+static inline bool own_form(const struct form *f)
+{
+    const struct variant *const v = variants[f->variant];
+
+    return v->gate == (f->gate < 0 ? NULL : gates[f->gate]) && v->wiring == (enum wiring)f->wiring;
+}
+
+/* Every variant in its own form, and every form that makes sense (each wiring without a gate,
+ * reorder with each gate) once for all who join the stream alike. `recurrent_only` leaves out those
+ * without memory. Returns how many. */
+static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
+{
+    size_t n = 0;
+
+    for (int v = 0; variants[v]; v++)
+        for (int wiring = 0; wiring < WIRING_COUNT; wiring++)
+            for (int gate = -1; gate < 0 || gates[gate]; gate++) {
+                const struct form form = {v, gate, wiring};
+                const struct config c = wired(&form, 0);
+                struct err e;
+                bool again = false;
+                for (size_t i = 0; i < n; i++)
+                    again = again || same_form(&list[i], &form);
+                if ((recurrent_only && !variants[v]->mem->recurrent) || config_check(&c, &e) != OK)
+                    continue;
+                if (again && !own_form(&form))
+                    continue;
+                cr_assert_lt(n, WIRINGS);
+                list[n++] = form;
+            }
+    return n;
 }
 
 struct model {

@@ -37,7 +37,7 @@ Test(checkpoint, sizes_and_defaults)
     const struct config c = golden_config("lm_gtrxl_gru");
 
     cr_expect(c.variant == variant_find("gtrxl") && c.gate == gate_find("gru"));
-    cr_expect(c.norm == NORM_REORDER && c.pos == c.variant->pos);
+    cr_expect(c.wiring == WIRING_REORDER && c.pos == c.variant->pos);
     cr_expect(c.H == 2 && c.D == 12 && c.dh == 6 && c.F == 24 && c.N == 2 && c.V == 23);
     cr_expect(c.mem_len == 8 && c.max_seq == 6 && c.window == 0 && c.clamp_len == 0);
     cr_expect(c.causal && c.tied && c.out_bias && !c.attn_bias && !c.final_ln && !c.same_length);
@@ -63,7 +63,7 @@ Test(checkpoint, choices_of_the_golden_files)
     const struct config full = golden_config("att_shaw_fulltable");
     cr_expect_eq(full.rel_rows, 2 * full.clip + 1);
     cr_expect(!golden_config("lm_xl_pre_untied").tied);
-    cr_expect_eq(golden_config("lm_xl_pre_untied").norm, NORM_PRE);
+    cr_expect_eq(golden_config("lm_xl_pre_untied").wiring, WIRING_PRE);
     cr_expect_eq(golden_config("lm_vanilla_layerpos").pos, pos_find("learned_layer"));
     cr_expect_eq(golden_config("lm_vanilla_post").pos, pos_find("sinusoid"));
 }
@@ -115,11 +115,15 @@ Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_rem
     static const struct {
         const char *key, *value, *text;
     } cases[] = {
-        {"variant", "performer", ": unknown variant \"performer\"  -> see: bench list variants"},
+        {"variant", "reformer", ": unknown variant \"reformer\"  -> see: bench list variants"},
         {"variant", NULL, ": unknown variant \"none\"  -> see: bench list variants"},
         {"norm", "rms", ": unknown norm \"rms\"  -> is it made for a newer program?"},
         {"gate", "lstm", ": unknown gate \"lstm\"  -> is it made for a newer program?"},
         {"pos", "rotary", ": unknown pos \"rotary\"  -> is it made for a newer program?"},
+        {"scheme", "rotary", ": unknown scheme \"rotary\"  -> is it made for a newer program?"},
+        {"mixer", "hyena", ": unknown mixer \"hyena\"  -> is it made for a newer program?"},
+        {"rope_pairs", "thirds", ": unknown rope_pairs \"thirds\""},
+        {"kv_heads", "3", ": shaw: --kv-heads 3 does not divide --heads 2  -> a divisor"},
         {"sinusoid", "t2t", ": unknown sinusoid \"t2t\"  -> is it made for a newer program?"},
         {"gate", "gru", ": shaw: norm post with a gate  -> gates belong to norm reorder"},
         {"norm", "reorder", ": shaw: norm reorder without a gate"},
@@ -238,7 +242,7 @@ Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
 static void expect_same_config(const struct config *a, const struct config *b)
 {
     cr_expect(a->variant == b->variant && a->pos == b->pos && a->gate == b->gate);
-    cr_expect(a->norm == b->norm && a->ffn == b->ffn && a->sinusoid == b->sinusoid);
+    cr_expect(a->wiring == b->wiring && a->ffn == b->ffn && a->sinusoid == b->sinusoid);
     cr_expect(a->D == b->D && a->H == b->H && a->dh == b->dh && a->F == b->F);
     cr_expect(a->N == b->N && a->V == b->V);
     cr_expect(a->scale == b->scale && a->emb_scale == b->emb_scale && a->ln_eps == b->ln_eps);
@@ -256,7 +260,7 @@ static void expect_same_config(const struct config *a, const struct config *b)
 /* A saved model reads as the same model, with the same logits to the last bit. */
 static void there_and_back(const struct config *c)
 {
-    const struct provenance from = {.unit = "byte", .seq = 6, .mem = 4, .seed = 3};
+    const struct provenance from = {.unit = "byte", .seq = 6, .mem = c->mem_len, .seed = 3};
     const struct extent max = {1, 6, 0};
     char path[FILE_PATH];
     struct model m, n;
@@ -285,20 +289,24 @@ static void there_and_back(const struct config *c)
 Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder_remove,
      .timeout = 60)
 {
-    struct wiring list[WIRINGS];
+    struct form list[WIRINGS];
     const size_t n = all_wirings(list, false);
 
     for (size_t i = 0; i < n; i++)
         for (int turn = 0; turn < 4; turn++) {
             struct config c = wired(&list[i], turn + 4 * (int)(i % 2));
             c.max_seq = 6;
-            c.clamp_len = turn == 1 ? 2 : 0;
-            c.window = turn == 2 ? 3 : 0;
+            c.mem_len = 4;
+            choose_where_it_can(&c, &c.clamp_len, turn == 1 ? 2 : 0);
+            choose_where_it_can(&c, &c.window, turn == 2 ? 3 : 0);
             c.out_bias = turn != 3;
             c.sinusoid = turn == 2 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
             c.scale *= 1 + 0.1f * (float)turn;
-            if (turn == 3 && !c.variant->mem->recurrent)
+            const struct pos *const own = c.pos;
+            if (turn == 3 && !c.variant->mem->recurrent && !c.mixer)
                 c.pos = pos_find("learned_layer");
+            if (config_check(&c, NULL) != OK)
+                c.pos = own;
             there_and_back(&c);
         }
 }

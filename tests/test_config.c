@@ -19,13 +19,14 @@ Test(config, defaults_are_the_variants)
         const struct config c = config_default(v, 48, 3, 20, 90, 2, 256);
         struct err e = {""};
         cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
-        cr_expect(c.variant == v && c.pos == v->pos && c.gate == v->gate && c.norm == v->norm);
-        cr_expect(c.D == 48 && c.H == 3 && c.dh == 20 && c.F == 90 && c.N == 2 && c.V == 256);
-        cr_expect_float_eq(c.scale, 1 / sqrtf(20), 1e-7f);
+        cr_expect(c.variant == v && c.pos == v->pos && c.gate == v->gate && c.wiring == v->wiring);
+        cr_expect(c.D == 48 && c.H == 3 && c.dh == 20 && c.F == 90 && c.V == 256);
+        cr_expect(v->loops ? c.N == 1 && c.steps == 2 : c.N == 2 && c.steps == 0);
+        cr_expect_float_eq(c.scale, 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
         cr_expect_float_eq(c.emb_scale, sqrtf(48), 1e-6f);
-        cr_expect_eq(c.ln_eps, 1e-5f);
-        cr_expect(c.causal && c.tied && c.out_bias && c.rel_k && c.rel_v);
-        cr_expect(!c.attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
+        cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
+        cr_expect(c.causal && c.tied != v->untied && c.out_bias && c.rel_k && c.rel_v);
+        cr_expect(c.attn_bias == v->attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
         cr_expect(c.clip == 16 && c.rel_rows == 17 && c.clamp_len == 0 && c.window == 0);
     }
 }
@@ -71,7 +72,7 @@ Test(config, sinusoids_need_an_even_width)
         c.D = 47;
         snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
                  c.variant->name);
-        if (c.pos->codes)
+        if (c.pos->sinusoids || c.steps)
             expect_refused(&c, text);
         else
             cr_expect_eq(config_check(&c, NULL), OK);
@@ -82,11 +83,11 @@ Test(config, gates_belong_to_the_reordered_block)
 {
     struct config c = of("gtrxl");
 
-    c.norm = NORM_POST;
+    c.wiring = WIRING_POST;
     expect_refused(&c, "gtrxl: norm post with a gate  -> gates belong to norm reorder");
-    c.norm = NORM_PRE, c.gate = NULL;
+    c.wiring = WIRING_PRE, c.gate = NULL;
     cr_expect_eq(config_check(&c, NULL), OK);
-    c.norm = NORM_REORDER;
+    c.wiring = WIRING_REORDER;
     expect_refused(&c, "gtrxl: norm reorder without a gate  -> gates belong to norm reorder");
 }
 

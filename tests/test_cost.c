@@ -36,17 +36,17 @@ Test(cost, visible_pairs)
 {
     struct attn a = core();
 
-    cr_expect_eq(attn_pairs(&a), 18);
+    cr_expect_eq(attn_pairs(&a, 0), 18);
     a.window = 1;
-    cr_expect_eq(attn_pairs(&a), 3);
+    cr_expect_eq(attn_pairs(&a, 0), 3);
     a.window = 6; /* 5 + 6 + 6 */
-    cr_expect_eq(attn_pairs(&a), 17);
+    cr_expect_eq(attn_pairs(&a, 0), 17);
     a.window = 100;
-    cr_expect_eq(attn_pairs(&a), 18);
+    cr_expect_eq(attn_pairs(&a, 0), 18);
     a.window = 0, a.causal = false;
-    cr_expect_eq(attn_pairs(&a), 21);
+    cr_expect_eq(attn_pairs(&a, 0), 21);
     a.window = 2; /* 4, 3, 2: what lies ahead is seen */
-    cr_expect_eq(attn_pairs(&a), 9);
+    cr_expect_eq(attn_pairs(&a, 0), 9);
 }
 
 Test(cost, flop_of_the_core)
@@ -98,6 +98,80 @@ Test(cost, intensity_of_one_token)
     cr_expect_float_eq(attn_flop(&a) / attn_bytes(&a), 0.75, 1e-3);
 }
 
+/* The same shape with one further term each. */
+Test(cost, flop_of_further_terms)
+{
+    static const int windows[] = {1, 6}; /* 3 and 17 pairs */
+    struct attn added = core(), keyed = core(), sunk = core(), mixing = core(), only = core();
+    struct attn spans = core();
+
+    added.add.at = some, added.add.row = 7;
+    keyed.rel_q = some, keyed.R = 7;
+    sunk.sinks = 3;
+    mixing.mix_logits = mixing.mix_probs = some;
+    only.no_content = true;
+    spans.window_of_head = windows;
+    cr_expect_eq(attn_flop(&added), 1440 + 72);   /* B H P */
+    cr_expect_eq(attn_flop(&keyed), 1440 + 720);  /* 2 B H P d */
+    cr_expect_eq(attn_flop(&sunk), 1440 + 720);   /* 4 B H L 3 d */
+    cr_expect_eq(attn_flop(&mixing), 1440 + 576); /* 4 B H H P */
+    cr_expect_eq(attn_flop(&only), 720);          /* 2 B H P d */
+    cr_expect_eq(attn_flop(&spans), 4 * 2 * 20 * 5);
+    keyed.R = 2; /* K rows of 2 products each are cheaper: 2 B H K 2 d and B H P */
+    cr_expect_eq(attn_flop(&keyed), 1440 + 560 + 72);
+    cr_expect_eq(attn_grad_flop(&keyed), 2880 + 2 * (560 + 72) - 72);
+    cr_expect_eq(attn_grad_flop(&sunk), 2 * (1440 + 720));
+    cr_expect_eq(attn_grad_flop(&mixing), 2 * (1440 + 576));
+    cr_expect_eq(attn_grad_flop(&added), 2880);
+    added.scores_out = (float[1]){0};
+    cr_expect_eq(attn_grad_flop(&added), 2880 + 72); /* what arrives is added */
+}
+
+Test(cost, bytes_of_further_terms)
+{
+    struct attn added = core(), sunk = core(), mixing = core(), only = core();
+
+    added.add.at = some, added.add.row = 7, added.add.head = 21;
+    cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18); /* visible pairs, for all sequences */
+    added.add.head = 0, added.add.batch = 21;
+    cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18); /* for all heads */
+    added.scores_out = (float[1]){0};
+    cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18 + 4 * 4 * 18);
+    sunk.sinks = 3;
+    cr_expect_eq(attn_bytes(&sunk), 1600 + 4 * 2 * 2 * 3 * 5);
+    mixing.mix_logits = some;
+    cr_expect_eq(attn_bytes(&mixing), 1600 + 4 * 4);
+    only.no_content = true;
+    cr_expect_eq(attn_bytes(&only), 800);
+}
+
+/* 3 queries of a stream from its token 4 on, memory from token 0: blocks of 3 tokens. */
+Test(cost, pairs_of_a_mask)
+{
+    static const struct mask blocks = {.block = 3}, strided = {.window = 2, .stride = 3};
+    struct attn a = core();
+
+    a.mask = &blocks;
+    cr_expect_eq(attn_pairs(&a, 0), 2 + 3 + 1); /* 3 4, 3 4 5, 6 */
+    a.base = 1;                                 /* one later: 3 4 5, 6, 6 7 */
+    cr_expect_eq(attn_pairs(&a, 0), 3 + 1 + 2);
+    a.mask = &strided, a.base = 0;
+    cr_expect_eq(attn_pairs(&a, 0), 3 + 3 + 4); /* 1 3 4, 2 4 5, 0 3 5 6 */
+    cr_expect_eq(attn_flop(&a), 4 * 2 * 2 * 10 * 5);
+}
+
+/* Key 0 stays where it is in the stream; tables lose the distances that no longer occur. */
+Test(cost, a_shorter_past)
+{
+    struct attn a = core();
+    const float table[7 * 5] = {0};
+
+    a.rel_q = table, a.R = 7, a.base = 11;
+    attn_resize(&a, 2, 3);
+    cr_expect(a.L == 2 && a.M == 3 && a.R == 5 && a.base == 11);
+    cr_expect_eq(a.rel_q, table + 2 * 5);
+}
+
 /* ---- a layer and a model: D 8, F 7 --------------------------------------------------------- */
 
 static double layer_flop(const char *variant, const char *gate, enum mem_kind kind)
@@ -105,7 +179,7 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     struct config c = config_default(variant_find(variant), 8, 2, 5, 7, 1, 0);
     struct params p = {0};
     struct arena a = {0};
-    struct block b;
+    struct subs subs;
     struct engine g;
     const bool all = kind == MEM_RECOMPUTE;
     const struct extent s = {2, all ? 7 : 3, all ? 0 : 4};
@@ -116,11 +190,11 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, NULL), OK);
     if (c.pos->model_params)
         c.pos->model_params(&c, &p);
-    const int first = block_params(&c, "", &p);
+    cr_assert_eq(subs_init(&subs, &c, &p, 0, NULL), OK);
     params_place(&p, &a);
-    block_attach(&b, &c, &p, 0, first);
-    cr_assert_eq(block_bind(&b, &g, kind, s, &a, NULL), OK);
-    const double flop = block_flop(&b, kind, s.B, s.L, s.M);
+    cr_assert_eq(subs_bind(&subs, &g, &p, kind, s, &a, NULL), OK);
+    const double flop = subs_flop(&subs, s.B, s.L, s.M);
+    subs_free(&subs);
     params_free(&p);
     return flop;
 }
@@ -148,6 +222,17 @@ Test(cost, flop_of_gates)
     cr_expect_eq(layer_flop("gtrxl", "highway", MEM_HIDDEN), rest + 4 * 384);
     cr_expect_eq(layer_flop("gtrxl", "sigtanh", MEM_HIDDEN), rest + 8 * 384);
     cr_expect_eq(layer_flop("gtrxl", "gru", MEM_HIDDEN), rest + 24 * 384);
+}
+
+/* Residual weights cost nothing, a second feed-forward what the first does; the order is no matter.
+ */
+Test(cost, flop_of_wirings)
+{
+    const double xl = 2160 + 1920 + 4480 + 1344;
+
+    cr_expect_eq(layer_flop("rezero", NULL, MEM_HIDDEN), xl);
+    cr_expect_eq(layer_flop("sandwich", NULL, MEM_HIDDEN), xl);
+    cr_expect_eq(layer_flop("macaron", NULL, MEM_HIDDEN), xl + 1344);
 }
 
 Test(cost, flop_of_a_model)

@@ -159,7 +159,7 @@ Test(engine, unknown_attention)
 
 Test(engine, refusal_carries_its_reason)
 {
-    const struct engine g = must_open("avx2", NULL);
+    const struct engine g = must_open("avx2", "fused");
     const struct attn_impl *impl;
     const struct attn a = small(257);
     struct err e = {""};

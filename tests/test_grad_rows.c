@@ -80,13 +80,14 @@ static void forward(const struct ops *ops, const struct operands_of *o, float *o
 {
     switch (o->kind) {
     case NORM:
-        ops->norm(&(struct norm){out, o->x, NULL, o->weight, o->bias, o->rows, o->n, 1e-5f, 1});
+        ops->norm(&(struct norm){NORM_LAYER, out, o->x, NULL, o->weight, o->bias, o->rows, o->n,
+                                 1e-5f, 1});
         break;
     case RELU:
-        ops->act(&(struct act){ACT_RELU, out, o->x, NULL, NULL, o->rows, o->n, 1});
+        ops->act(&(struct act){ACT_RELU, out, o->x, NULL, NULL, NULL, o->rows, o->n, 1});
         break;
     case SUM:
-        ops->act(&(struct act){ACT_NONE, out, o->x, o->bias, NULL, o->rows, o->n, 1});
+        ops->act(&(struct act){ACT_NONE, out, o->x, o->bias, NULL, NULL, o->rows, o->n, 1});
         break;
     case SOFTMAX:
         memcpy(out, o->x, o->size * sizeof(*out));
@@ -150,21 +151,20 @@ static void backward(const struct ops *ops, const struct operands_of *o, struct 
     float *stats = guarded(n_stats), *y = guarded(o->size);
     const enum gate_kind k = gate_of(o);
 
-    for (size_t i = 0; i < n_stats; i++)
-        stats[i] = NAN;
+    memset(stats, 0xff, n_stats * sizeof(*stats)); /* NaN */
     switch (o->kind) {
     case NORM:
-        ops->norm_grad(&(struct norm_grad){r->d_x, r->d_weight, r->d_bias, o->d_out, o->x,
-                                           o->weight, stats, o->rows, o->n, 1e-5f, threads});
+        ops->norm_grad(&(struct norm_grad){NORM_LAYER, r->d_x, r->d_weight, r->d_bias, o->d_out,
+                                           o->x, o->weight, stats, o->rows, o->n, 1e-5f, threads});
         break;
     case RELU:
         forward(&backend_ref.ops, o, y);
-        ops->act_grad(
-            &(struct act_grad){ACT_RELU, r->d_x, r->d_bias, o->d_out, y, o->rows, o->n, threads});
+        ops->act_grad(&(struct act_grad){ACT_RELU, r->d_x, r->d_bias, NULL, NULL, o->d_out, y, NULL,
+                                         NULL, o->rows, o->n, threads});
         break;
     case SUM:
-        ops->act_grad(&(struct act_grad){ACT_NONE, r->d_x, r->d_bias, o->d_out, NULL, o->rows, o->n,
-                                         threads});
+        ops->act_grad(&(struct act_grad){ACT_NONE, r->d_x, r->d_bias, NULL, NULL, o->d_out, NULL,
+                                         NULL, NULL, o->rows, o->n, threads});
         break;
     case SOFTMAX:
         softmax_backward(ops, o, r, threads);

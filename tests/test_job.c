@@ -135,6 +135,9 @@ Test(job, memory_by_its_formula)
     expect_parts(SIZES "-w decode -V gtrxl --mem-kind kv", kv, 4 * 3 * 21 * 30);
     expect_parts(SIZES "-w layer -V xl --mem-kind hidden", hidden / 3, rho / 3);
     expect_parts(SIZES "-w segment -V shaw --mem-kind kv", kv, 0);
+    expect_parts(SIZES "-w segment -V macaron --mem-kind hidden", hidden, rho);
+    expect_parts(SIZES "-w segment -V sandwich --mem-kind kv", kv, rho);
+    expect_parts(SIZES "-w layer -V sandwich --mem-kind hidden", hidden / 3, rho / 3);
     expect_parts(SIZES "-w segment -V vanilla --mem-kind recompute", 0, 0);
     expect_parts(SIZES "-w attn -V xl", 0, rho / 3);
     expect_parts(SIZES "-w layer -V xl --clamp-len 7", hidden / 3, 4 * 8 * 30);
@@ -154,6 +157,9 @@ Test(job, weights_by_their_shapes)
         {"xl", model + uv + 2 * (attn + ffn + norms + wr)},
         {"gtrxl", model + uv + 2 * (attn + ffn + norms + wr + 2 * (6 * 24 * 24 + 24))},
         {"gtrxl --gate input", model + uv + 2 * (attn + ffn + norms + wr + 2 * 24 * 24)},
+        {"rezero", model + uv + 2 * (attn + ffn + wr + 1)},
+        {"macaron", model + uv + 2 * (attn + 2 * ffn + 6 * 24 + wr)},
+        {"sandwich", model + uv + 2 * (attn + ffn + norms + wr)},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -30,13 +30,14 @@ Test(options, presets)
     forget_settings();
     must_parse(&o, "");
     cr_expect_str_eq(o.command, "sweep");
-    cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "all") == 0);
+    cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "base") == 0);
     cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "auto") == 0);
     cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "layer") == 0);
     cr_expect(o.seq.n == 4 && o.seq.v[0] == 128 && o.seq.v[3] == 1024);
     cr_expect(o.mem.n == 2 && o.mem.v[0] == 0 && o.mem.v[1] == 512);
     cr_expect(o.batch.n == 1 && o.clips.n == 1 && o.clips.v[0] == 16);
     cr_expect(o.layers.n == 0 && o.threads.n == 0 && o.gates.n == 0);
+    cr_expect(o.rnn_cells.n == 0 && o.halts.n == 0 && *o.settings == '\0');
     cr_expect(o.d_model == 512 && o.heads == 8 && o.d_head == 0 && o.d_inner == 0);
     cr_expect(o.same_length == -1 && o.norm[0] == '\0' && !o.impl && !o.openblas_core);
     cr_expect(o.max_isa == ISA_AVX512 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);

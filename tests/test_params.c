@@ -112,6 +112,25 @@ Test(params, each_rule_has_its_spread)
     params_free(&p);
 }
 
+/* Training begins with factors of 0; the rest is what it is for others. */
+Test(params, what_training_begins_with)
+{
+    struct params p = {0}, q = {0};
+    struct arena a, b;
+
+    for (struct params *each = &p; each; each = each == &p ? &q : NULL) {
+        params_vector(each, INIT_OFF, 0, 3, "", "off");
+        params_matrix(each, 3, 5, "", "linear");
+    }
+    place(&p, &a), place(&q, &b);
+    params_init(&p, 7), params_init_training(&q, 7);
+    for (int i = 0; i < 3; i++)
+        cr_expect(p.v[0].data[i] != 0 && q.v[0].data[i] == 0);
+    cr_expect_arr_eq(p.v[1].data, q.v[1].data, 15 * sizeof(float));
+    arena_release(&a), arena_release(&b);
+    params_free(&p), params_free(&q);
+}
+
 /* Values, gradients and the packed form of three matrices as one; odd widths, a neighbour on each
  * side, and the values that they have on their own. */
 Test(params, a_stack_is_one_matrix)

@@ -11,7 +11,7 @@
 
 TestSuite(phase, .timeout = 120);
 
-#define EACH "-V all -b ref --seq 8 --mem 0,4 "
+#define EACH "-V base -b ref --seq 8 --mem 0,4 "
 
 static int count(const char *line)
 {
@@ -120,7 +120,7 @@ static void expect_row(const struct latency_row *r, const struct memory_row *m)
 
 Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
 {
-#define AXES "-V all -b auto -w attn,layer,train --phase fwd,fwd_bwd --seq 8 --mem 12 --layers 2 "
+#define AXES "-V base -b auto -w attn,layer,train --phase fwd,fwd_bwd --seq 8 --mem 12 --layers 2 "
     struct ran r = run_bench(folder, "-q " AXES TINY);
     char trained[TEXT_SIZE] = "";
 

@@ -20,7 +20,8 @@ static const char key_header[] =
     "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,impl,"
     "gemm_from,rows_from,isa_used,dtype,workload,phase,mem_kind,seq_tokens,mem_tokens,batch_size,"
     "layers,d_model,heads,d_head,d_inner,gate,norm,clip,clamp_len,same_length,threads,threads_seen,"
-    "pin,cpus,membind,cache_mode,seed,repro";
+    "pin,cpus,membind,cache_mode,seed,repro,kv_heads,ffn,norm_kind,mask,mask_heads,rnn_cell,halt,"
+    "settings";
 static const char *const own_header[] = {
     "samples,samples_disturbed,inner_calls,min_ns,median_ns,p90_ns,p99_ns,max_ns,mean_ns,stddev_ns,"
     "mad_ns,ci95_low_ns,ci95_high_ns,cpu_time_median_ns,involuntary_switches,stop_reason,drift_pct,"
@@ -164,7 +165,7 @@ Test(record, empty_rows_stay_empty)
     back = rows.row;
     cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
     cr_expect_eq(back->samples, I64_EMPTY);
-    cr_expect_str_eq(back->schema, "bench-latency/1.0");
+    cr_expect_str_eq(back->schema, "bench-latency/1.1");
     rows_free(&rows);
     free(text.data);
 }

@@ -96,6 +96,8 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads)
 {
     o->step++;
-    for (int i = 0; i < p->n; i++)
+    for (int i = 0; i < p->n; i++) {
         update(o, &p->v[i], o->m[i], o->v[i], lr, scale, threads);
+        param_keep_bounds(&p->v[i]);
+    }
 }

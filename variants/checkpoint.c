@@ -2,6 +2,9 @@
  *
  * Reading models. Every complaint names the file and the key or tensor. */
 #include "checkpoint.h"
+#include "parts/masks.h"
+#include "parts/parts.h"
+#include "sub_list.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -55,38 +58,66 @@ static void complain(struct reader *r, const char *key)
                      r->s->path, key, word(r, key));
 }
 
-static enum norm_place read_norm(struct reader *r)
+static enum wiring read_wiring(struct reader *r)
 {
     const char *name = word(r, "norm");
 
-    for (int i = 0; i < NORM_COUNT; i++)
-        if (strcmp(norm_name[i], name) == 0)
-            return (enum norm_place)i;
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(wiring_name[i], name) == 0)
+            return (enum wiring)i;
     if (strcmp(name, "none") != 0) /* the bare operator has neither norm nor residual */
         complain(r, "norm");
-    return NORM_POST;
+    return WIRING_POST;
 }
 
-/* Positions added to the stream come from `pos`, relative ones from the variant. */
+static void read_order(struct reader *r, char order[ORDER_MOST])
+{
+    const char *const text = word(r, "order");
+
+    *order = '\0';
+    if (strlen(text) >= ORDER_MOST)
+        complain(r, "order");
+    else if (strcmp(text, "none") != 0)
+        strcpy(order, text);
+}
+
+/* Positions added to the stream come from `pos`, those of attention from `scheme`; files older than
+ * that key leave the latter to the variant. */
 static const struct pos *read_pos(struct reader *r, const struct variant *v)
 {
-    const char *name = word(r, "pos");
-    const struct pos *absolute = pos_find(name);
+    const struct pos *absolute = pos_find(word(r, "pos"));
+    const struct pos *relative = pos_find(word(r, "scheme"));
 
     if (!absolute)
         complain(r, "pos");
-    return v->mem->recurrent ? v->pos : absolute;
+    if (!relative)
+        complain(r, "scheme");
+    if (!absolute || !relative || r->st != OK)
+        return NULL;
+    if (!safetensors_meta(r->s, "scheme"))
+        return v->mem->recurrent ? v->pos : absolute;
+    if (relative != pos_find("none") && absolute != pos_find("none"))
+        r->st = fail(r->e, E_IO, "%s: pos \"%s\" and scheme \"%s\"  -> one of them is none",
+                     r->s->path, absolute->name, relative->name);
+    return relative == pos_find("none") ? absolute : relative;
 }
 
-static bool has_tensor(const struct safetensors *s, const char *prefix, const char *name)
+/* Does the bare operator, the first layer, or the first attention of an order of sub-layers have
+ * it? */
+static bool has_tensor(const struct reader *r, const struct config *c, const char *prefix,
+                       const char *name)
 {
+    const int first = (int)strcspn(c->order, "spu");
     char full[TENSOR_NAME];
 
     snprintf(full, sizeof(full), "%s%s", prefix, name);
-    if (safetensors_find(s, full))
+    if (safetensors_find(r->s, full))
+        return true;
+    snprintf(full, sizeof(full), "%ssub.%d.%s", prefix, first, name);
+    if (safetensors_find(r->s, full))
         return true;
     snprintf(full, sizeof(full), "%slayers.0.%s", prefix, name);
-    return safetensors_find(s, full) != NULL;
+    return safetensors_find(r->s, full) != NULL;
 }
 
 /* The longest of "6,6,8". */
@@ -107,27 +138,183 @@ static int longest(struct reader *r, const char *key)
     return most;
 }
 
+/* A single mask is every head's. */
+static void read_masks(struct reader *r, struct config *c)
+{
+    const char *text = word(r, "masks"), *heads = word(r, "mask_head");
+    struct err why;
+
+    if (strcmp(text, "none") == 0)
+        text = "";
+    if (!*text || strcmp(heads, "none") == 0)
+        heads = "";
+    if (masks_parse(&c->masks, text, heads, &why) != OK && r->st == OK)
+        r->st = fail(r->e, E_IO, "%s: masks: %s", r->s->path, why.msg);
+}
+
+static void read_mixer(struct reader *r, struct config *c)
+{
+    const char *const synth = word(r, "synth");
+    const bool other = strcmp(synth, "none") != 0;
+    char synthesizer[32];
+
+    snprintf(synthesizer, sizeof(synthesizer), "synth_%.20s", synth);
+    const char *const name = other ? synthesizer : word(r, "mixer");
+    c->syn_inner = whole(r, "syn_inner", 0, 0, WIDE);
+    c->mixer = mixer_find(name);
+    if (!c->mixer && strcmp(name, "none") != 0)
+        complain(r, other ? "synth" : "mixer");
+    c->features = whole(r, "features", c->features, 1, DEEP);
+    c->lin_eps = (float)real(r, "lin_eps", 0);
+}
+
+static enum carry read_carry(struct reader *r)
+{
+    for (int i = 0; i < CARRY_COUNT; i++)
+        if (strcmp(carry_name[i], word(r, "realformer")) == 0)
+            return (enum carry)i;
+    complain(r, "realformer");
+    return CARRY_NONE;
+}
+
+/* The further scheme: the one whose key is set. */
+static void read_more(struct reader *r, struct config *c)
+{
+    const bool talking = flag(r, "talking");
+    const int ramp = whole(r, "span_ramp", 0, 0, WIDE), n = whole(r, "persistent", 0, 0, WIDE);
+
+    c->carry = read_carry(r);
+    c->more = talking ? &more_talking : ramp ? &more_span : n ? &more_persistent : NULL;
+    if ((talking + (ramp > 0) + (n > 0)) > 1 && r->st == OK)
+        r->st = fail(r->e, E_IO, "%s: talking, span_ramp and persistent  -> one of them at most",
+                     r->s->path);
+    c->persistent = n;
+    c->span_ramp = ramp;
+    c->span_max = whole(r, "span_max", c->span_max, 0, WIDE);
+    c->span_cost = (float)real(r, "span_cost", 0);
+}
+
+static void read_rope(struct reader *r, struct config *c)
+{
+    const char *pairs = word(r, "rope_pairs");
+    const int dim = whole(r, "rope_dim", 0, 0, WIDE);
+
+    if (dim > 0)
+        c->rope_dim = dim;
+    c->rope_base = real(r, "rope_base", c->rope_base);
+    c->rope_pairs = strcmp(pairs, "half") == 0 ? ROPE_HALVES : ROPE_NEIGHBOURS;
+    if (c->rope_pairs == ROPE_NEIGHBOURS && strcmp(pairs, "interleaved") != 0 &&
+        strcmp(pairs, "none") != 0)
+        complain(r, "rope_pairs");
+}
+
+static void read_positions(struct reader *r, struct config *c, const char *prefix)
+{
+    read_rope(r, c);
+    c->max_pos = whole(r, "max_pos", 0, 0, WIDE);
+    c->t5_buckets = whole(r, "t5_buckets", c->t5_buckets, 0, WIDE);
+    c->t5_max_distance = whole(r, "t5_max_distance", c->t5_max_distance, 0, WIDE);
+    c->t5_per_layer = !flag(r, "share_attn_bias");
+    c->tupe_bias = c->pos == pos_find("tupe") && has_tensor(r, c, prefix, "attn.rel_bias");
+    c->p2c_code = strcmp(word(r, "p2c"), "code") == 0;
+    if (!c->p2c_code && strcmp(word(r, "p2c"), "paper") != 0 && strcmp(word(r, "p2c"), "none") != 0)
+        complain(r, "p2c");
+    c->pos_q_bias = flag(r, "pos_q_bias");
+}
+
 static void read_attention(struct reader *r, struct config *c, const char *prefix)
 {
     c->scale = (float)real(r, "scale", (double)c->scale);
     c->causal = whole(r, "causal", 1, 0, 1) != 0;
     c->window = whole(r, "window", 0, 0, INT_MAX);
+    c->kv_heads = whole(r, "kv_heads", c->H, 0, WIDE);
+    if (c->kv_heads == 0)
+        c->kv_heads = c->H;
     c->attn_bias = flag(r, "attn_bias");
     c->clip = whole(r, "clip", 0, 0, WIDE);
     c->rel_rows = whole(r, "rel_rows", c->clip + 1, 0, 2 * WIDE + 1);
     if (c->rel_rows == 0) /* what variants without tables say */
         c->rel_rows = c->clip + 1;
     c->rel_per_head = flag(r, "rel_per_head");
-    c->rel_k = has_tensor(r->s, prefix, "attn.rel_k");
-    c->rel_v = has_tensor(r->s, prefix, "attn.rel_v");
+    c->rel_k = has_tensor(r, c, prefix, "attn.rel_k");
+    c->rel_v = has_tensor(r, c, prefix, "attn.rel_v");
     c->clamp_len = max_int(0, whole(r, "clamp_len", 0, INT_MIN, INT_MAX - 1));
     c->same_length = flag(r, "same_length");
-    c->uv_per_layer = has_tensor(r->s, prefix, "attn.bias_u");
+    c->uv_per_layer = has_tensor(r, c, prefix, "attn.bias_u");
     c->sinusoid =
         strcmp(word(r, "sinusoid"), "interleaved") == 0 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
     if (c->sinusoid == SINUSOID_CONCAT && strcmp(word(r, "sinusoid"), "concat") != 0 &&
         strcmp(word(r, "sinusoid"), "none") != 0)
         complain(r, "sinusoid");
+}
+
+/* Which of `names` the key says; the first where it says nothing. */
+static int choice(struct reader *r, const char *key, const char *const *names, int n)
+{
+    const char *text = safetensors_meta(r->s, key);
+
+    for (int i = 0; i < n; i++)
+        if (!text || strcmp(names[i], text) == 0)
+            return i;
+    complain(r, key);
+    return 0;
+}
+
+static void read_rnn(struct reader *r, struct config *c)
+{
+    c->rnn_layers = whole(r, "rnn_layers", 0, 0, RNN_MOST);
+    c->rnn_window = whole(r, "rnn_window", c->rnn_window, 0, WIDE);
+    c->rnn_carry = flag(r, "rnn_carry");
+    if (safetensors_meta(r->s, "rnn_cell"))
+        c->rnn_cell = (enum cell_kind)choice(r, "rnn_cell", cell_name, CELL_KINDS);
+}
+
+static void read_depth(struct reader *r, struct config *c)
+{
+    c->steps = flag(r, "ut") ? whole(r, "steps", 0, 1, DEEP) : 0;
+    c->step_base = whole(r, "step_base", c->step_base, 0, WIDE);
+    c->halt = (enum halt_kind)choice(r, "act", halt_name, HALT_KINDS);
+    c->halt_eps = (float)real(r, "halt_eps", (double)c->halt_eps);
+    c->ponder_tau = (float)real(r, "ponder_tau", (double)c->ponder_tau);
+}
+
+static enum norm_kind read_norm_kind(struct reader *r)
+{
+    const char *name = word(r, "norm_kind");
+
+    for (int i = 0; i < NORM_KIND_COUNT; i++)
+        if (strcmp(norm_kind_name[i], name) == 0)
+            return (enum norm_kind)i;
+    if (strcmp(name, "none") != 0)
+        complain(r, "norm_kind");
+    return NORM_LAYER;
+}
+
+static void read_ffn(struct reader *r, struct config *c, const char *prefix)
+{
+    const char *name = word(r, "ffn");
+
+    c->norm_kind = read_norm_kind(r);
+    if (ffn_find(name))
+        c->ffn = ffn_find(name);
+    else if (strcmp(name, "none") != 0)
+        complain(r, "ffn");
+    c->ffn_bias = whole(r, "ff_bias", 1, 0, 1) != 0;
+    c->ffn_beta = has_tensor(r, c, prefix, "ff.beta");
+    c->experts = whole(r, "experts", c->experts, 0, DEEP);
+    c->moe_k = whole(r, "moe_k", c->moe_k, 0, DEEP);
+    c->capacity = whole(r, "capacity", 0, 0, WIDE);
+    c->aux_coef = (float)real(r, "aux_coef", (double)c->aux_coef);
+}
+
+enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
+                             struct err *e)
+{
+    struct reader r = {.s = s, .e = e};
+
+    read_ffn(&r, c, prefix);
+    read_rnn(&r, c);
+    return r.st;
 }
 
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
@@ -143,7 +330,8 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     const int dh = whole(&r, "d_head", D / max_int(1, H), 1, WIDE);
     *c = config_default(v, D, H, dh, whole(&r, "d_inner", 4 * D, 0, WIDE),
                         whole(&r, "n_layer", 1, 1, DEEP), whole(&r, "vocab", 0, 0, WIDE));
-    c->norm = read_norm(&r);
+    c->wiring = read_wiring(&r);
+    read_order(&r, c->order);
     c->pos = read_pos(&r, v);
     c->gate = gate_find(word(&r, "gate"));
     if (!c->gate && strcmp(word(&r, "gate"), "none") != 0)
@@ -151,6 +339,15 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
     c->mem_len = whole(&r, "mem", 0, 0, WIDE);
     c->max_seq = longest(&r, "seq");
     read_attention(&r, c, prefix);
+    read_ffn(&r, c, prefix);
+    read_positions(&r, c, prefix);
+    read_mixer(&r, c);
+    read_masks(&r, c);
+    read_more(&r, c);
+    read_rnn(&r, c);
+    read_depth(&r, c);
+    if (r.st == OK)
+        r.st = checkpoint_map(s, c, e);
     c->tied = whole(&r, "tied", 1, 0, 1) != 0;
     c->out_bias = flag(&r, "out_bias");
     c->final_ln = flag(&r, "final_ln");

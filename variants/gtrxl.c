@@ -20,6 +20,6 @@ const struct variant variant_gtrxl = {
     .mem = &mem_segment,
     .gate = &gate_gru,
     .ffn = &ffn_relu,
-    .norm = NORM_REORDER,
+    .wiring = WIRING_REORDER,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH | AXIS_GATE,
 };

@@ -3,12 +3,12 @@
  * The language model:
  *
  *   h^0 = emb_scale * E[tokens]  (+ absolute codes)
- *   h^{l+1} = block_l(h^l, memory^l)
- *   logits = (final_ln ? LN(h^N) : h^N) W_out^T + b_out      W_out = E when tied */
+ *   h^{i+1} = sub-layer_i(h^i, memory^i)
+ *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied */
 #include "lm.h"
+#include "parts/norm.h"
+#include "sub_attention.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- declaration -------------------------------------------------------------------------- */
@@ -17,7 +17,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
 {
     const enum status st = config_check(c, e);
 
-    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1};
+    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1, .at_halt = -1};
     if (st != OK)
         return st;
     struct params *p = &m->params;
@@ -26,26 +26,19 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (c->pos->model_params)
         c->pos->model_params(c, p);
     if (c->final_ln) {
-        m->at_final_ln = params_vector(p, INIT_ONE, 0, c->D, "final_ln.", "weight");
-        params_vector(p, INIT_ZERO, 0, c->D, "final_ln.", "bias");
+        m->at_final_ln = p->n;
+        norm_params(c, "", "final_ln", p);
     }
     if (!c->tied)
         m->at_out = params_matrix(p, c->V, c->D, "out.", "weight");
     if (c->out_bias)
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
+    m->at_halt = depth_params(c, p);
 
-    m->blocks = calloc((size_t)c->N, sizeof(*m->blocks));
-    m->at_block = calloc((size_t)c->N, sizeof(*m->at_block));
-    if (!m->blocks || !m->at_block) {
+    const enum status listed = subs_init(&m->subs, &m->c, p, m->at_model, e);
+    if (listed != OK)
         lm_free(m);
-        return fail(e, E_NOMEM, "no memory for %d layers  -> lower --layers", c->N);
-    }
-    for (int l = 0; l < c->N; l++) {
-        char prefix[32];
-        snprintf(prefix, sizeof(prefix), "layers.%d.", l);
-        m->at_block[l] = block_params(&m->c, prefix, p);
-    }
-    return OK;
+    return listed;
 }
 
 enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
@@ -57,13 +50,11 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     m->max = max;
     params_place(&m->params, a);
     params_place_packed(&m->params, g, max.B * max.L, a);
-    for (int l = 0; l < m->c.N; l++) {
-        block_attach(&m->blocks[l], &m->c, &m->params, m->at_model, m->at_block[l]);
-        const enum status st = block_bind(&m->blocks[l], g, kind, max, a, e);
-        if (st != OK)
-            return st;
-    }
-    work_bind(&m->work, g, &m->blocks[0], kind, max, a);
+    const enum status st = subs_bind(&m->subs, g, &m->params, kind, max, a, e);
+    if (st != OK)
+        return st;
+    if (m->c.steps)
+        depth_bind(&m->depth, &m->c, &m->subs, &m->params, m->at_halt, a);
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
     return OK;
@@ -79,19 +70,18 @@ void lm_lower(struct lm *m, const struct engine *g)
     const struct config *c = &m->c;
 
     if (c->pos->codes)
-        c->pos->codes(c, m->max.M + m->max.L, m->work.codes);
+        c->pos->codes(c, m->max.M + m->max.L, m->subs.codes);
     if (c->pos->lower) /* codes that are added to the embedding are dropped with it */
-        dropout(&m->drop, DROP_POSITIONS, m->work.codes, n_codes(c, m->max), g->threads);
+        dropout(&m->drop, DROP_POSITIONS, m->subs.codes, n_codes(c, m->max), g->threads);
     params_pack(&m->params, g);
-    for (int l = 0; l < c->N; l++)
-        block_lower(g, &m->blocks[l], &m->work);
+    subs_lower(&m->subs, g);
+    if (c->steps)
+        depth_lower(&m->depth);
 }
 
 void lm_free(struct lm *m)
 {
-    free(m->blocks);
-    free(m->at_block);
-    free(m->kept);
+    subs_free(&m->subs);
     params_free(&m->params);
     *m = (struct lm){0};
 }
@@ -109,7 +99,7 @@ static void embed(const struct lm *m, float *h, const int32_t *tokens, int B, in
             h[t * c->D + e] = c->emb_scale * E[(ptrdiff_t)tokens[t] * c->D + e];
     }
     if (c->pos->embed)
-        c->pos->embed(c, m->work.codes, h, B, L);
+        c->pos->embed(c, &m->params.v[m->at_model], m->subs.codes, h, B, L);
 }
 
 /* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */
@@ -125,17 +115,8 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
 
-    if (c->final_ln) {
-        const struct param *ln = &m->params.v[m->at_final_ln];
-        g->ops.norm(&(struct norm){.y = m->h,
-                                   .x = h,
-                                   .weight = ln[0].data,
-                                   .bias = ln[1].data,
-                                   .rows = rows,
-                                   .n = c->D,
-                                   .eps = c->ln_eps,
-                                   .threads = g->threads});
-    }
+    if (c->final_ln)
+        norm_apply(g, c, &m->params.v[m->at_final_ln], m->h, h, NULL, rows);
     dropout(&m->drop, DROP_FINAL, m->h, (size_t)rows * (size_t)c->D, g->threads);
     g->ops.gemm(&(struct gemm){.tb = true,
                                .m = rows,
@@ -158,25 +139,20 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
                                  .threads = g->threads});
 }
 
-/* One stream for all layers, or one for each where they are kept for backward. */
-static float *layer_input(const struct lm *m, int l) { return m->kept ? m->kept[l].x : m->h; }
-
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll)
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     float *last = m->final_in ? m->final_in : m->h;
-    embed(m, layer_input(m, 0), tokens, B, L);
-    dropout(&m->drop, DROP_EMBEDDING, layer_input(m, 0), (size_t)(B * L) * (size_t)m->c.D,
-            g->threads);
-    CHECK(m->drop.p == 0 || (m->kept && n_scored == L));
-    for (int l = 0; m->kept && l < m->c.N; l++) {
-        m->kept[l].drop = m->drop;
-        m->kept[l].drop.layer = l;
-    }
-    for (int l = 0; l < m->c.N; l++)
-        block_forward(g, &m->blocks[l], m->kind, m->kept ? &m->kept[l] : &m->work,
-                      l + 1 < m->c.N ? layer_input(m, l + 1) : last, layer_input(m, l), B, L);
+    float *const first = m->c.steps ? depth_input(&m->depth) : subs_input(&m->subs, last);
+    embed(m, first, tokens, B, L);
+    dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
+    CHECK(m->drop.p == 0 || (m->subs.kept && n_scored == L));
+    m->subs.drop = m->drop;
+    if (m->c.steps)
+        depth_forward(&m->depth, g, last, B, L);
+    else
+        subs_forward(&m->subs, g, last, first, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
@@ -191,33 +167,21 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-void lm_commit(struct lm *m, int L)
-{
-    for (int l = 0; l < m->c.N; l++)
-        block_commit(&m->blocks[l], m->kind, L);
-}
+void lm_commit(struct lm *m, int L) { subs_commit(&m->subs, L); }
 
-void lm_forget(struct lm *m)
-{
-    for (int l = 0; l < m->c.N; l++) {
-        cache_clear(&m->blocks[l].hidden);
-        cache_clear(&m->blocks[l].keys);
-        cache_clear(&m->blocks[l].values);
-    }
-}
+void lm_forget(struct lm *m) { subs_forget(&m->subs); }
 
 int lm_memory(const struct lm *m)
 {
-    const struct block *b = &m->blocks[0];
+    const struct sub *const first = subs_attention(&m->subs, 0);
 
-    return m->kind == MEM_HIDDEN ? b->hidden.M : m->kind == MEM_KV ? b->keys.M : 0;
+    return first ? attention_memory(first) : 0;
 }
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
-    double flop = 2.0 * B * n_scored * m->c.D * m->c.V;
+    const double layers =
+        m->c.steps ? depth_flop(&m->depth, B, L, M) : subs_flop(&m->subs, B, L, M);
 
-    for (int l = 0; l < m->c.N; l++)
-        flop += block_flop(&m->blocks[l], m->kind, B, L, M);
-    return flop;
+    return 2.0 * B * n_scored * m->c.D * m->c.V + layers;
 }

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * A language model of any variant: embedding, N blocks, output, loss, and the recurrence that
+ * A language model of any variant: embedding, sub-layers, output, loss, and the recurrence that
  * carries memory from segment to segment. */
 #ifndef LM_H
 #define LM_H
 
-#include "block.h"
+#include "depth.h"
+#include "sub_list.h"
 
 struct lm {
     struct config c;
     struct params params;
-    int at_embed, at_model, at_final_ln, at_out, at_out_bias; /* -1 = none */
-    struct block *blocks;                                     /* [N] */
-    int *at_block;                                            /* [N] */
-    struct work work;
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt; /* -1 = none */
+    struct subs subs;
+    struct depth depth; /* where the layers are run several times */
     enum mem_kind kind;
     struct extent max;
     float *h;      /* [B,L,D] the stream */
     float *logits; /* [B*L,V] of the last forward */
     int n_scored;  /* positions per sequence that have them */
     /* Training only, else NULL. */
-    struct work *kept; /* [N] what each layer's forward leaves for its backward */
-    struct work_grad d_work;
     float *final_in; /* [B,L,D] input of the final norm */
     float *d_h;      /* [B,L,D] gradient of the stream */
     /* The caller's, for every forward whose backward follows; p = 0 (as bound) is off. With it,
@@ -52,11 +50,22 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
  */
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L);
+/* The sum of the auxiliary losses of a whole segment's forward pass, kept as for lm_backward, which
+ * adds aux_coef times its gradient. */
+double lm_aux(const struct lm *m, int B, int L);
+/* Likewise the sum of what compressing memory loses; lm_backward adds its gradient to the weights
+ * of the compression. */
+double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
 void lm_commit(struct lm *m, int L);
 void lm_forget(struct lm *m);      /* empty memory */
 int lm_memory(const struct lm *m); /* rows remembered now */
 
-/* Useful FLOP of one lm_forward of a bound model with M rows of memory. */
+/* What lm_backward differentiates besides the mean nll of the last forward: the cost of pondering.
+ */
+double lm_extra_loss(const struct lm *m);
+
+/* Useful FLOP of one lm_forward of a bound model with M rows of memory; where positions halt by
+ * themselves, as the last one did. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
 /* Of one lm_backward. */
 double lm_grad_flop(const struct lm *m, int B, int L, int M);

@@ -4,8 +4,9 @@
  * A tied embedding receives both of its uses. */
 #include "lm.h"
 #include "parts/linear.h"
-
-#include <stdlib.h>
+#include "parts/norm.h"
+#include "sub_compress.h"
+#include "sub_inner.h"
 
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
@@ -15,16 +16,12 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
         return fail(e, E_UNSUPPORTED,
                     "training cannot keep memory as keys and values: their weights change  -> "
                     "--mem-kind hidden");
-    const enum status st = work_grad_bind(&m->d_work, g, &m->blocks[0], m->max, a, e);
+    const enum status st = subs_bind_grad(&m->subs, g, a, e);
     if (st != OK)
         return st;
-    if (!m->kept)
-        m->kept = calloc((size_t)m->c.N, sizeof(*m->kept));
-    if (!m->kept)
-        return fail(e, E_NOMEM, "no memory for %d layers  -> lower --layers", m->c.N);
     params_place_grad(&m->params, a);
-    for (int l = 0; l < m->c.N; l++)
-        work_bind_kept(&m->kept[l], &m->work, l == 0, &m->blocks[l], m->kind, m->max, a);
+    if (m->c.steps)
+        depth_bind_grad(&m->depth, a);
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     return OK;
@@ -49,20 +46,9 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     linear_weight_grad(g, W, d_logits, m->h, rows);
     linear_input_grad(g, W, m->d_h, d_logits, rows, 0);
     dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
-    if (c->final_ln) {
-        const struct param *ln = &m->params.v[m->at_final_ln];
-        g->ops.norm_grad(&(struct norm_grad){.d_x = m->d_h,
-                                             .d_weight = ln[0].grad,
-                                             .d_bias = ln[1].grad,
-                                             .d_y = m->d_h,
-                                             .x = m->final_in,
-                                             .weight = ln[0].data,
-                                             .stats = m->d_work.stats,
-                                             .rows = rows,
-                                             .n = c->D,
-                                             .eps = c->ln_eps,
-                                             .threads = g->threads});
-    }
+    if (c->final_ln)
+        norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
+                      m->subs.work[0].stats, rows);
 }
 
 /* dE[token] += emb_scale * d_h, token after token: the order does not depend on threads. */
@@ -79,19 +65,51 @@ static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L)
 {
-    CHECK(m->kept && B <= m->max.B && m->n_scored == L);
+    CHECK(m->subs.kept && B <= m->max.B && m->n_scored == L);
     output_backward(m, g, target, B * L);
-    for (int l = m->c.N - 1; l >= 0; l--)
-        block_backward(g, &m->blocks[l], m->kind, &m->kept[l], &m->d_work, m->d_h, B, L);
+    if (m->c.steps)
+        depth_backward(&m->depth, g, m->d_h, B, L);
+    else
+        subs_backward(&m->subs, g, m->d_h, B, L);
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
+    if (m->c.pos->embed_grad)
+        m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->d_h, B, L);
     embed_backward(m, tokens, B * L);
+}
+
+double lm_extra_loss(const struct lm *m)
+{
+    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
+}
+
+double lm_aux(const struct lm *m, int B, int L)
+{
+    const struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->aux && rows_behind(&s->at[i], L) > 0)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_behind(&s->at[i], L));
+    return sum;
+}
+
+double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        sum += sub_reconstruction(g, &s->at[i], &s->work[i], B, L);
+    return sum;
 }
 
 double lm_grad_flop(const struct lm *m, int B, int L, int M)
 {
-    double flop = 4.0 * B * L * m->c.D * m->c.V; /* dX and dW of the output */
+    const double layers =
+        m->c.steps ? depth_grad_flop(&m->depth, B, L, M) : subs_grad_flop(&m->subs, B, L, M);
 
-    for (int l = 0; l < m->c.N; l++)
-        flop += block_grad_flop(&m->blocks[l], m->kind, B, L, M);
-    return flop;
+    /* dX and dW of the output */
+    return 4.0 * B * L * m->c.D * m->c.V + layers;
 }

@@ -2,8 +2,8 @@
  *
  * The list of a model's named tensors: declared by the parts, placed in the arena, filled from a
  * seed or from a checkpoint. */
+#include "params.h"
 #include "base/rng.h"
-#include "variant.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -44,6 +44,21 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
                   const char *name)
 {
     return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
+}
+
+void params_bound(struct params *p, int i, float least, float most)
+{
+    p->v[i].bounded = true;
+    p->v[i].least = least;
+    p->v[i].most = most;
+}
+
+void param_keep_bounds(struct param *p)
+{
+    for (size_t i = 0; p->bounded && i < p->n; i++)
+        p->data[i] = p->data[i] < p->least  ? p->least
+                     : p->data[i] > p->most ? p->most
+                                            : p->data[i]; /* NaN stays */
 }
 
 const struct param *params_find(const struct params *p, const char *name)
@@ -169,19 +184,41 @@ static void fill(struct param *p, uint64_t seed)
         rng_normal(p->data, p->n, seed, stream, 1, 0.02f);
         break;
     case INIT_ZERO:
+    case INIT_OFF:
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
         break;
     case INIT_CONST:
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = p->init_arg;
         break;
+    case INIT_UNIFORM:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
+        break;
+    case INIT_NORMAL:
+        rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
+        break;
+    case INIT_EYE: /* square, and nearly the identity */
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        for (int i = 0; i < p->shape[0]; i++)
+            p->data[(ptrdiff_t)i * p->shape[0] + i] += 1;
+        break;
     }
+    param_keep_bounds(p);
 }
 
 void params_init(struct params *p, uint64_t seed)
 {
     for (int i = 0; i < p->n; i++)
         fill(&p->v[i], seed);
+}
+
+void params_init_training(struct params *p, uint64_t seed)
+{
+    params_init(p, seed);
+    for (int i = 0; i < p->n; i++)
+        if (p->v[i].init == INIT_OFF)
+            memset(p->v[i].data, 0, p->v[i].n * sizeof(float));
 }
 
 void params_free(struct params *p)

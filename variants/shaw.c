@@ -18,6 +18,6 @@ const struct variant variant_shaw = {
     .pos = &pos_shaw,
     .mem = &mem_segment,
     .ffn = &ffn_relu,
-    .norm = NORM_POST,
+    .wiring = WIRING_POST,
     .axes = AXIS_CLIP | AXIS_SAME_LENGTH,
 };

@@ -18,5 +18,5 @@ const struct variant variant_vanilla = {
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .ffn = &ffn_relu,
-    .norm = NORM_POST,
+    .wiring = WIRING_POST,
 };

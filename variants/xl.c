@@ -16,6 +16,6 @@ const struct variant variant_xl = {
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,
-    .norm = NORM_POST,
+    .wiring = WIRING_POST,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -20,22 +20,23 @@
  * that order at the end. */
 
 #include "attn_grad_sums.inc.c"
-
-#include <string.h>
+#include "attn_sums.h"
 
 struct grad_work {
     struct work x; /* the forward's; x.o gathers G k */
     struct work y; /* swapped: y.qu is dO; y.o gathers G rel_k */
     _Alignas(64) float p[QUERIES][LD], g[QUERIES][LD]; /* of a block of keys, VL floats in */
     _Alignas(64) float lse[QUERIES], delta[QUERIES];   /* as the shifted tables have them */
+    _Alignas(64) float total[QUERIES][VL]; /* of g along each row of keys, in VL partial sums */
 };
 
 /* A call. */
 struct backward {
-    const struct attn *a;
+    const struct attn *a; /* hands out no scores */
     const struct attn_grad *d;
-    struct attn swapped;
+    struct attn again, swapped; /* what `a` points to; keys and values changed places */
     struct fused x, y;
+    bool adjusts;           /* g, by more than p (dA - delta) */
     float *terms;           /* [B, H, terms_floats] */
     float *sums;            /* [threads, sums_floats]: dK and dV of a head */
     struct grad_work *work; /* [threads] */
@@ -53,8 +54,17 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     s.q_at = a->o_at;
     s.k = a->v;
     s.k_at = a->v_at;
-    s.v = a->k;
-    s.v_at = a->k_at;
+    if (!a->no_content) { /* else dQ is not made, and what stands there does not matter */
+        s.v = a->k;
+        s.v_at = a->k_at;
+    }
+    s.no_content = false;
+    s.mask = NULL; /* an item has the other's bits */
+    s.add.at = NULL;
+    s.scores_out = NULL;
+    s.gain = 0;
+    s.sink_k = a->sink_v;
+    s.sink_v = a->sink_k;
     s.rel_k = a->rel_v;
     s.rel_v = a->rel_k;
     s.u = s.w = s.bias = NULL;
@@ -77,6 +87,10 @@ static struct term_sums terms_in(const struct backward *c, float *base, size_t *
         t.rel_v = take(&at, base, table);
     if (c->a->bias)
         t.bias = take(&at, base, (size_t)c->x.n_rel + 2 * VL);
+    if (c->a->sinks) {
+        t.sink_k = take(&at, base, sum_rows(c->a->sinks) * d);
+        t.sink_v = take(&at, base, sum_rows(c->a->sinks) * d);
+    }
     if (floats)
         *floats = at;
     return t;
@@ -94,82 +108,21 @@ static size_t lay_out_backward(struct backward *c, int threads, float *base)
     c->terms = take(&at, base, (size_t)c->a->B * (size_t)c->a->H * c->terms_floats);
     c->sums = take(&at, base, (size_t)threads * c->sums_floats);
     c->work = base ? (struct grad_work *)(void *)(base + at) : NULL;
-    return at * sizeof(float) + (size_t)threads * sizeof(struct grad_work);
+    return at * sizeof(float) +
+           (size_t)threads * (sizeof(struct grad_work) + seen_words(c->a) * sizeof(uint64_t));
+}
+
+static struct backward backward_of(const struct attn *a, const struct attn_grad *d)
+{
+    struct backward c = {.d = d, .again = *a, .swapped = swap_operands(a, d ? d->d_o : NULL)};
+
+    c.again.scores_out = NULL;
+    return c;
 }
 
 /* ---- one item ----------------------------------------------------------------------------- */
 
-/* Queries and dO of group g, and the constants of its rows. A row that sees nothing, or is behind
- * the last query, gets p = 0. */
-static void load_group(const struct item *x, const struct item *y, struct grad_work *w, int g)
-{
-    const struct attn *a = x->f->a;
-    const bool far_k = x->f->far_shared && a->rel_k, far_v = x->f->far_shared && a->rel_v;
-    const ptrdiff_t table = x->h * a->rel_head;
-
-    fetch_queries(x, g);
-    fetch_queries(y, g);
-    for (int i = g; i < g + ROWS; i++) {
-        const bool real = i < x->n;
-        const size_t row = ((size_t)x->b * (size_t)a->H + (size_t)x->h) * (size_t)a->L;
-        const float lse = real ? LOG2E * a->lse[row + (size_t)(x->i0 + i)] : -INFINITY;
-        const float *o = a->o + x->b * a->o_at.batch + (x->i0 + i) * a->o_at.row + x->h * a->dh;
-        vf far = v0(), delta = v0();
-
-        for (int e = 0; e < x->f->d_pad; e += VL) {
-            const int left = a->dh - e;
-            vf seen = real ? vld_upto(o + e, left, v0()) : v0();
-            if (far_v)
-                seen = vsub(seen, vld_upto(a->rel_v + table + e, left, v0()));
-            if (far_k)
-                far = vfma(vld(x->qw.at + i * x->qw.ld + e),
-                           vld_upto(a->rel_k + table + e, left, v0()), far);
-            delta = vfma(vld(w->y.qu[i] + e), seen, delta);
-            vst(w->x.o[i] + e, v0());
-            vst(w->y.o[i] + e, v0());
-        }
-        w->lse[i] = lse == -INFINITY ? INFINITY : lse - x->f->factor * vsum(far);
-        w->delta[i] = y->f->factor * vsum(delta);
-    }
-}
-
-/* p and g of group `at` against the block's keys [j, j+n), and what they add to dQ. */
-static void grad_group(const struct item *x, const struct item *y, struct grad_work *w, int at,
-                       int j, int n)
-{
-    const int vectors = (n + VL - 1) / VL;
-    int from, to, seen[TILES];
-
-    visible(x->f->a, x->i0 + at, min_int(ROWS, x->n - at), &from, &to);
-    from = max_int(j, from / VL * VL);
-    to = min_int(j + n, to);
-    for (int i = at; i < at + ROWS; i++) {
-        fill_outside(w->p[i] + VL, from - j, to - j, vectors + 1, v0());
-        fill_outside(w->g[i] + VL, from - j, to - j, vectors + 1, v0());
-    }
-    if (from >= to)
-        return;
-    group_scores(x, at, from, to - from, v1(-INFINITY), seen);
-    group_scores(y, at, from, to - from, v0(), seen);
-    const int used = (to - from + VL - 1) / VL;
-    for (int m = 0; m < ROWS; m++) {
-        float *p = w->p[at + m] + VL + (from - j), *g = w->g[at + m] + VL + (from - j);
-        const float *s = w->x.s[m] + VL;
-        float *d = w->y.s[m] + VL;
-        const vf lse = v1(w->lse[at + m]), delta = v1(w->delta[at + m]);
-        for (int v = 0; v < used * VL; v += VL) {
-            const vf prob = vexp2(vsub(vld(s + v), lse));
-            const vf grad = vmul(prob, vsub(vld(d + v), delta));
-            vst(p + v, prob);
-            vst(g + v, grad);
-            vst(d + v, grad);
-        }
-        vst(d + used * VL, v0());
-    }
-    value_tiles(false, w->x.o[at], NULL, w->y.s[0] + VL, LD, from, seen, &y->v);
-    if (y->rel_v.at)
-        add_positions(y, at, from, to - from);
-}
+#include "attn_grad_group.inc.c"
 
 /* dQ of the item, and its sums: those of u and w. */
 static void finish_queries(const struct backward *c, const struct item *x,
@@ -178,7 +131,7 @@ static void finish_queries(const struct backward *c, const struct item *x,
     const struct attn *a = c->a;
     const vf factor = v1(c->x.factor);
 
-    for (int i = 0; i < x->n; i++) {
+    for (int i = 0; !a->no_content && i < x->n; i++) {
         float *to = c->d->d_q + x->b * a->q_at.batch + (x->i0 + i) * a->q_at.row + x->h * a->dh;
         for (int e = 0; e < a->dh; e += VL) {
             const vf by_key = vmul(factor, vld(w->x.o[i] + e));
@@ -195,20 +148,29 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
                          float *d_k, float *d_v, struct term_sums t)
 {
     const struct item x = item_of(&c->x, &w->x, b, h, i0, true);
-    const struct item y = item_of(&c->y, &w->y, b, h, i0, true);
-    int lo, hi;
+    struct item y = item_of(&c->y, &w->y, b, h, i0, true);
+    int lo = 0, hi = c->x.K;
 
+    y.seen = x.seen;
     for (int g = 0; g < x.n; g += ROWS)
         load_group(&x, &y, w, g);
-    visible(c->a, i0, x.n, &lo, &hi);
+    if (x.sink_k)
+        grad_sinks(&x, &y, w, t);
+    if (!x.seen)
+        visible(&x, i0, x.n, &lo, &hi);
     for (int j = lo / VL * VL; j < hi; j += KEYS) {
         const int n = min_int(KEYS, hi - j);
+        if (!visits(&x, j, n))
+            continue;
         for (int g = 0; g < x.n; g += ROWS)
-            grad_group(&x, &y, w, g, j, n);
-        add_by_key(&x, d_k, w->g, j, n, x.qu.at);
+            grad_group(c, &x, &y, w, g, j, n);
+        if (!c->a->no_content)
+            add_by_key(&x, d_k, w->g, j, n, x.qu.at);
         add_by_key(&x, d_v, w->p, j, n, y.qu.at);
         add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
     }
+    if (sums_matter(c))
+        add_far_row(&x, w);
     finish_queries(c, &x, w, t);
 }
 
@@ -245,7 +207,8 @@ static void grad_head(const struct backward *c, int worker, int b, int kv)
         for (int i0 = 0; i0 < a->L; i0 += QUERIES)
             grad_queries(c, w, b, h, i0, d_k, d_v, terms_in(c, mine, NULL));
     }
-    store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, c->x.d_pad, c->x.factor);
+    if (!a->no_content)
+        store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, c->x.d_pad, c->x.factor);
     store_sums(a, c->d->d_v, a->v_at, b, kv, d_v, c->x.d_pad, 1.0f);
 }
 
@@ -279,8 +242,9 @@ static void sum_terms(const struct backward *c, float *dst, ptrdiff_t head, cons
 
 static struct attn_need fused_need_backward(const struct attn *a, int threads)
 {
-    struct backward c = {.a = a, .swapped = swap_operands(a, NULL)};
+    struct backward c = backward_of(a, NULL);
 
+    c.a = &c.again;
     return (struct attn_need){.scratch_bytes = lay_out_backward(&c, threads, NULL)};
 }
 
@@ -289,22 +253,32 @@ static void pack_all(const struct fused *f, int threads)
     const struct tasks n = tasks_of(f);
 
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int t = 0; t < n.keys + n.tables + n.biases; t++)
+    for (int t = 0; t < tasks_count(&n); t++)
         pack_task(f, &n, t);
 }
 
 static void fused_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
                            void *scratch)
 {
-    struct backward c = {.a = a, .d = d, .swapped = swap_operands(a, d->d_o)};
-    const int threads = g->threads, rows = a->R + a->Rf;
+    struct backward c = backward_of(a, d);
+    const int threads = g->threads, rows = a->R + a->Rf, parts = attn_parts(a, d, a->Hkv);
 
+    attn_grad_check(a, d);
+    c.a = &c.again;
     lay_out_backward(&c, threads, scratch);
+    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || sums_matter(&c);
+    for (int t = 0; a->mask && t < threads; t++)
+        seen_start(&c.work[t].x.seen, a,
+                   (uint64_t *)(void *)(c.work + threads) + (size_t)t * seen_words(a));
     pack_all(&c.x, threads);
     pack_all(&c.y, threads);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int t = 0; t < a->B * a->Hkv; t++)
-        grad_head(&c, omp_get_thread_num(), t / a->Hkv, t % a->Hkv);
+    for (int t = 0; t < parts; t++) {
+        const struct attn_part p = attn_part_at(a, d, a->Hkv, t);
+        for (int b = p.b0; b < p.b1; b++)
+            for (int kv = p.u0; kv < p.u1; kv++)
+                grad_head(&c, omp_get_thread_num(), b, kv);
+    }
     const struct term_sums t = terms_in(&c, c.terms, NULL);
     const ptrdiff_t ld = c.x.d_pad;
     sum_terms(&c, d->d_rel_k, a->rel_head, t.rel_k, ld, rows, a->dh, c.x.factor, threads);
@@ -312,4 +286,7 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     sum_terms(&c, d->d_bias, a->bias_head, t.bias, 0, 1, rows, LOG2E, threads);
     sum_terms(&c, d->d_u, a->dh, t.u, 0, 1, a->dh, 1.0f, threads);
     sum_terms(&c, d->d_w, a->dh, t.w, 0, 1, a->dh, 1.0f, threads);
+    const ptrdiff_t sinks = (ptrdiff_t)a->sinks * a->dh;
+    sum_terms(&c, d->d_sink_k, sinks, t.sink_k, ld, a->sinks, a->dh, c.x.factor, threads);
+    sum_terms(&c, d->d_sink_v, sinks, t.sink_v, ld, a->sinks, a->dh, 1.0f, threads);
 }

@@ -5,7 +5,7 @@
 
 /* Gradients of the terms from one (sequence, head); rows of tables are whole vectors. */
 struct term_sums {
-    float *u, *w, *rel_k, *rel_v, *bias; /* NULL = none of the last three */
+    float *u, *w, *rel_k, *rel_v, *bias, *sink_k, *sink_v; /* NULL = none, but for u and w */
 };
 
 /* dst [TILE_ROWS, C vectors] += sum over i < n of a[r + i step] q[i]. */
@@ -53,8 +53,10 @@ static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, 
 
     for (int x = 0; x < n; x += TILE_ROWS) {
         const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries that meet it */
-        const int from = a->causal ? clamp_int(own, 0, t->n) : 0;
-        const int to = a->window ? clamp_int(last + a->window, from, t->n) : t->n;
+        int from = a->causal ? clamp_int(own, 0, t->n) : 0;
+        int to = t->window ? clamp_int(last + t->window, from, t->n) : t->n;
+        if (t->seen && !seeing_groups(t->seen, j + x, &from, &to))
+            continue;
         outer(dst + (ptrdiff_t)(j + x) * d, d / VL, s[from] + VL + x, LD, to - from,
               q + (ptrdiff_t)from * HEAD_LD);
     }

@@ -12,10 +12,11 @@ struct fused {
     bool far_shared; /* keys share row 0, which is subtracted from the tables */
     float factor;    /* scale log2 e, in the packed keys and key tables */
     int bias_lo;     /* table row of the extended bias' first element */
-    float *k, *v, *rel_k, *rel_v, *bias;
+    float *k, *v, *rel_k, *rel_v, *bias, *sink_k, *sink_v;
     ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
-    struct work *work;                                           /* [threads] */
-    size_t floats;                                               /* in front of work */
+    ptrdiff_t sink_k_head, sink_v_head;
+    struct work *work; /* [threads] */
+    size_t floats;     /* in front of work */
 };
 
 /* A head's bias continued: a row for every distance of every query, and what whole vectors and
@@ -74,6 +75,12 @@ static struct fused layout(const struct attn *a, float *base)
         f.bias = take(&f.floats, base, (a->bias_head ? (size_t)a->H : 1) * n);
         f.bias_head = a->bias_head ? (ptrdiff_t)n : 0;
     }
+    if (a->sinks) {
+        f.sink_k_head = (ptrdiff_t)round_up((size_t)a->sinks, VL) * a->dh;
+        f.sink_v_head = (ptrdiff_t)a->sinks * d_pad;
+        f.sink_k = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_k_head);
+        f.sink_v = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_v_head);
+    }
     f.work = base ? (struct work *)(void *)(base + f.floats) : NULL;
     return f;
 }
@@ -102,13 +109,13 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
 {
     const struct attn *a = f->a;
     const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
-    const float *k = a->k + b * a->k_at.batch + h * a->dh;
+    const ptrdiff_t k = b * a->k_at.batch + h * a->dh;
     const float *v = a->v + b * a->v_at.batch + h * a->dh;
 
-    for (int x = j; x < j + n; x += VL) {
+    for (int x = j; !a->no_content && x < j + n; x += VL) {
         float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
-        pack_across(panel, VL, k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x), a->dh,
-                    f->factor);
+        pack_across(panel, VL, a->k + k + x * a->k_at.row, a->k_at.row, min_int(VL, j + n - x),
+                    a->dh, f->factor);
     }
     if (!values_in_place(a))
         pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
@@ -142,10 +149,24 @@ static void pack_bias(const struct fused *f, int h)
         f->bias[h * f->bias_head + x] = LOG2E * bias[clamp_int(f->bias_lo + x, 0, f->n_rel - 1)];
 }
 
-/* Packing is shared out in tasks: PACK keys of a sequence, PACK rows of a table, a head's bias. */
+static void pack_sinks(const struct fused *f, int h)
+{
+    const struct attn *a = f->a;
+    const ptrdiff_t at = (ptrdiff_t)h * a->sinks * a->dh;
+
+    for (int x = 0; x < a->sinks; x += VL)
+        pack_across(f->sink_k + h * f->sink_k_head + (ptrdiff_t)x * a->dh, VL,
+                    a->sink_k + at + (ptrdiff_t)x * a->dh, a->dh, min_int(VL, a->sinks - x), a->dh,
+                    f->factor);
+    pack_values(f->sink_v + h * f->sink_v_head, a->sinks, a->sink_v + at, a->dh, a->dh, 0, a->sinks,
+                NULL);
+}
+
+/* Packing is shared out in tasks: PACK keys of a sequence, PACK rows of a table, a head's bias, a
+ * head's sinks. */
 enum { PACK = 64 };
 struct tasks {
-    int key_blocks, keys, table_blocks, tables, biases;
+    int key_blocks, keys, table_blocks, tables, biases, sinks;
 };
 static struct tasks tasks_of(const struct fused *f)
 {
@@ -156,8 +177,11 @@ static struct tasks tasks_of(const struct fused *f)
     n.keys = a->B * a->Hkv * n.key_blocks;
     n.tables = a->rel_k || a->rel_v ? (a->rel_head ? a->H : 1) * n.table_blocks : 0;
     n.biases = a->bias ? (a->bias_head ? a->H : 1) : 0;
+    n.sinks = a->sinks ? a->H : 0;
     return n;
 }
+
+static int tasks_count(const struct tasks *n) { return n->keys + n->tables + n->biases + n->sinks; }
 
 static void pack_task(const struct fused *f, const struct tasks *n, int t)
 {
@@ -167,7 +191,9 @@ static void pack_task(const struct fused *f, const struct tasks *n, int t)
     } else if (t < n->keys + n->tables) {
         const int x = t - n->keys, r = x % n->table_blocks * PACK;
         pack_table(f, x / n->table_blocks, r, min_int(PACK, f->n_rel - r));
-    } else {
+    } else if (t < n->keys + n->tables + n->biases) {
         pack_bias(f, t - n->keys - n->tables);
+    } else {
+        pack_sinks(f, t - n->keys - n->tables - n->biases);
     }
 }

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 enum {
     TILE_ROWS = VEC_REGISTERS / 4,
@@ -31,6 +32,16 @@ enum {
 /* Below every score; its differences do not overflow. Row maxima start here. */
 #define LOWEST (-0x1p126f)
 
+/* Which keys each query of a work item sees, where a mask hides some. Heads that see alike find the
+ * bits of the head before. */
+struct seen {
+    uint64_t *bits; /* [SEEN_ROWS][words]: of each query, then of any in each group */
+    int words;
+    int i0, window; /* of whom they are: first query, -1 = nobody; the head's window and mask */
+    const struct mask *mask;
+};
+enum { SEEN_ROWS = QUERIES + QUERIES / ROWS };
+
 /* A thread's own. Rows of s start VL floats in, those of `band` likewise. */
 struct work {
     _Alignas(64) float qu[QUERIES][HEAD_LD]; /* q + u */
@@ -40,6 +51,7 @@ struct work {
     _Alignas(64) float top[QUERIES + VL];    /* running row maxima */
     _Alignas(64) float s[ROWS][LD];          /* scores, then 2^(s - top) */
     _Alignas(64) float band[ROWS][LD];       /* (q + w) . rel_k + bias by table row */
+    struct seen seen;
 };
 
 /* How many of the next vectors one tile takes: no lone one after a full tile (4 = 2 + 2). */

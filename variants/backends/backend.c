@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of backends, inheritance, and the costs of one attention. */
+ * The list of backends, inheritance, and the choice of an attention. */
 #include "backend.h"
 
 #include <stdio.h>
@@ -138,6 +138,8 @@ enum status engine_attn(const struct engine *g, const struct attn *a, const stru
 {
     char refusals[256] = "", names[128] = "";
 
+    attn_check(a);
+
     for (int i = 0; g->attn[i]; i++) {
         const struct attn_impl *candidate = g->attn[i];
         const char *why = "";
@@ -167,89 +169,4 @@ enum status engine_attn_backward(const struct engine *g, const struct attn_impl 
     return fail(e, E_UNSUPPORTED,
                 "backend %s has no backward pass for its attention %s  -> another backend",
                 g->backend->name, impl->name);
-}
-
-/* ---- attention: cost and size ------------------------------------------------------------- */
-
-double attn_pairs(const struct attn *a)
-{
-    double pairs = 0;
-
-    for (int i = 0; i < a->L; i++) {
-        const int hi = a->causal ? a->M + i + 1 : a->M + a->L;
-        const int lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
-        pairs += hi - lo;
-    }
-    return pairs;
-}
-
-/* A table term costs a product per pair where every pair has its own row (Transformer-XL), a
- * product per table row and an addition per pair where many pairs share one (Shaw): the cheaper. */
-static double table_flop(const struct attn *a, double pairs)
-{
-    const double rows = min_int(a->R, a->M + a->L) + (a->causal ? 0 : min_int(a->Rf, a->L - 1));
-    const double per_pair = 2 * pairs * a->dh;
-    const double per_row = 2.0 * a->L * rows * a->dh + pairs;
-
-    return per_pair < per_row ? per_pair : per_row;
-}
-
-double attn_flop(const struct attn *a)
-{
-    const double pairs = attn_pairs(a);
-    double per_head = 4 * pairs * a->dh; /* q.k and p.v */
-
-    if (a->rel_k)
-        per_head += table_flop(a, pairs);
-    if (a->rel_v)
-        per_head += table_flop(a, pairs);
-    return a->B * a->H * per_head;
-}
-
-/* Each product of a term gives two, to the query and to the table. With products per row the sum of
- * each pair's gradient into its row is added; that of dA reads as one addition per pair. */
-static double table_grad_flop(const struct attn *a, double pairs)
-{
-    return 2 * table_flop(a, pairs) - (table_flop(a, pairs) < 2 * pairs * a->dh ? pairs : 0);
-}
-
-double attn_grad_flop(const struct attn *a)
-{
-    const double pairs = attn_pairs(a);
-    double per_head = 8 * pairs * a->dh; /* dV, dA, dQ, dK */
-
-    if (a->rel_k)
-        per_head += table_grad_flop(a, pairs);
-    if (a->rel_v)
-        per_head += table_grad_flop(a, pairs);
-    return a->B * a->H * per_head;
-}
-
-double attn_bytes(const struct attn *a)
-{
-    const double K = a->M + a->L;
-    const double rows = min_int(a->R, a->M + a->L) + a->Rf;
-    const double tables = (a->rel_head ? a->H : 1) * rows * a->dh;
-    double floats = 2.0 * a->B * a->L * a->H * a->dh   /* q, o */
-                    + 2.0 * a->B * K * a->Hkv * a->dh; /* k, v */
-
-    floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0);
-    if (a->bias)
-        floats += (a->bias_head ? a->H : 1) * rows;
-    return 4 * floats;
-}
-
-void attn_resize(struct attn *a, int L, int M)
-{
-    const int cut = max_int(0, a->R - (L + M)); /* farthest rows: distances that cannot occur */
-
-    a->L = L;
-    a->M = M;
-    a->R -= cut;
-    if (a->rel_k)
-        a->rel_k += (ptrdiff_t)cut * a->dh;
-    if (a->rel_v)
-        a->rel_v += (ptrdiff_t)cut * a->dh;
-    if (a->bias)
-        a->bias += cut;
 }

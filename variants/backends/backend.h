@@ -8,69 +8,11 @@
 
 #include "../base/base.h"
 #include "../base/cpu.h"
+#include "attn.h"
 
 struct engine;
 
-/* ---- attention ------------------------------------------------------------------------------
- *
- *   x[i,j] = (q_i + u) . k_j + (q_i + w) . rel_k[dist]                 dist = M + i - j
- *   s[i,j] = scale * x[i,j] + bias[dist]
- *   o_i    = sum_j p_ij (v_j + rel_v[dist])                            p = softmax over visible j
- *
- * NULL removes a term. Key j is visible to query i if !causal or dist >= 0, and window == 0 or
- * dist < window. Tables have R + Rf rows, farthest past first: distance n >= 0 is row
- * R-1 - min(n, R-1), the future distance -n is row R-1 + min(n, Rf). So Shaw's full table is
- * R = clip+1, Rf = clip; its causal one Rf = 0; Transformer-XL's is R = K, or with clamp_len c
- * R = min(K, c+1). Row index as a function of j: clamp(j + R-1-M-i, 0, R+Rf-1), hence contiguous.
- * u and w are the papers' u and v. */
-struct stride {
-    ptrdiff_t batch, row; /* floats */
-};
-struct attn {
-    int B, H, L, M, dh; /* sequences, heads, queries, remembered keys, head width */
-    int Hkv;            /* heads of k and v; divides H */
-    int window;         /* 0 = off */
-    int R, Rf;
-    bool causal;
-    float scale;
-    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh], K = M+L */
-    struct stride q_at, k_at, v_at, o_at;
-    const float *u, *w;         /* [H,dh] */
-    const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */
-    ptrdiff_t rel_head;         /* floats between heads' tables, 0 = shared */
-    const float *bias;          /* [H, R+Rf] */
-    ptrdiff_t bias_head;        /* floats between heads' biases, 0 = shared */
-    float *o;                   /* [B,L,H,dh] */
-    float *lse;                 /* log-sum-exp of the scores [B,H,L], or NULL */
-};
-
-/* Visible (query, key) pairs of one head of one sequence. */
-double attn_pairs(const struct attn *a);
-
-/* Useful FLOP of one forward call: masked pairs, exp and softmax not counted. */
-double attn_flop(const struct attn *a);
-
-/* Compulsory bytes of one forward call: q, k, v, o and the tables, once each. */
-double attn_bytes(const struct attn *a);
-
-/* The same attention for a shorter past or segment: tables are cut to the distances that exist.
- * Strides and pointers to q, k, v, o stay. */
-void attn_resize(struct attn *a, int L, int M);
-
-/* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at). d_q, d_k, d_v have the strides
- * of q, k, v and are written, heads that share a key summed; those of the terms have the shapes and
- * head distances of their terms and are added to, because layers, sequences and heads may share
- * them: rows that no pair used keep what they had. NULL = not wanted. With
- * g = p (dA - delta), the gradient of s, scale g is what reaches every product. */
-struct attn_grad {
-    const float *d_o;
-    float *d_q, *d_k, *d_v;
-    float *d_u, *d_w, *d_rel_k, *d_rel_v, *d_bias;
-};
-
-/* Useful FLOP of one backward call: two products for each one of forward, masked
- * pairs and the recomputed scores not counted. */
-double attn_grad_flop(const struct attn *a);
+/* ---- attention: who executes it ----------------------------------------------------------- */
 
 /* Bytes an implementation wants besides the operands. */
 struct attn_need {
@@ -129,9 +71,15 @@ struct softmax {
     int threads;
 };
 
-/* y = LN(x + add) (.) weight + bias over the last axis, biased variance, eps inside the root
+/* y = N(x + add) over the last axis, n long; a row is x here, xc = x - mean(x):
+ *   LAYER     weight (.) xc / sqrt(mean(xc^2) + eps) + bias
+ *   RMS       weight (.) x / sqrt(mean(x^2) + eps)                           bias is NULL
+ *   SCALE     weight x / max(|x|, eps)                                       weight is one number
+ *   UNBIASED  weight (.) xc / (sqrt(sum(xc^2) / (n-1)) + eps) + bias         n > 1
  * add may be NULL; y may be x or add. Rows are contiguous. */
+enum norm_kind { NORM_LAYER, NORM_RMS, NORM_SCALE, NORM_UNBIASED, NORM_KIND_COUNT };
 struct norm {
+    enum norm_kind kind;
     float *y;
     const float *x, *add, *weight, *bias;
     int rows, n;
@@ -139,13 +87,38 @@ struct norm {
     int threads;
 };
 
-/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add. ReLU
- * keeps a NaN; only a library's own, in its product, may make 0 of it. */
-enum act_kind { ACT_NONE, ACT_RELU };
+/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add.
+ *   RELU   max(0, x)     SIGMOID  s(x) = 1 / (1 + e^-x)     SWISH      x s(beta x)
+ *   GELU   x Phi(x)      Phi: normal distribution           GELU_TANH  x s(2 c (x + 0.044715 x^3))
+ *   ELU1   x + 1 where x > 0, else e^x
+ * with c = sqrt(2/pi). beta is one number, NULL = 1. ReLU keeps a NaN; only a library's own, in its
+ * product, may make 0 of it. */
+enum act_kind {
+    ACT_NONE,
+    ACT_RELU,
+    ACT_SIGMOID,
+    ACT_SWISH,
+    ACT_GELU,
+    ACT_GELU_TANH,
+    ACT_ELU1,
+    ACT_KINDS
+};
 struct act {
     enum act_kind kind;
     float *y;
-    const float *x, *bias, *add;
+    const float *x, *bias, *add, *beta;
+    int rows, n;
+    int threads;
+};
+
+/* Gated units (Shazeer 2020, arXiv:2002.05202): y = f(a + a_bias) (.) (b + b_bias), f as in struct
+ * act with beta = 1. a and b are columns of one product, ld floats between rows; those of y are
+ * contiguous. Biases [n] may be NULL. */
+struct glu {
+    enum act_kind kind;
+    float *y;
+    const float *a, *b, *a_bias, *b_bias;
+    ptrdiff_t ld;
     int rows, n;
     int threads;
 };
@@ -162,6 +135,26 @@ struct gate_op {
     float *out;
     const float *x, *y, *a, *c, *b;
     ptrdiff_t ld; /* of a and c */
+    int rows, n;
+    int threads;
+};
+
+/* One step of a recurrent cell of n units, element by element behind its two products. x is
+ * W_ih in + b_ih and h = W_hh state, rows of `cell_gates` groups of n; b is b_hh, a the sum of all
+ * three, s the logistic:
+ *   RNN   out = tanh(a)
+ *   GRU   r = s(a_0), z = s(a_1), m = tanh(x_2 + r (h_2 + b_2));  out = (1-z) m + z state
+ *   LSTM  i = s(a_0), f = s(a_1), g = tanh(a_2), o = s(a_3);  c_out = f c + i g, out = o
+ * tanh(c_out) Rows of x are x_row floats apart, 0 repeats one; all others are contiguous. h, state
+ * and c may be NULL for zeros. out may be state, c_out may be c. */
+enum cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
+extern const char *const cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
+int cell_gates(enum cell_kind kind);                /* 1, 3, 4 */
+struct rnn_step {
+    enum cell_kind kind;
+    float *out, *c_out;
+    const float *x, *h, *b, *state, *c;
+    ptrdiff_t x_row;
     int rows, n;
     int threads;
 };
@@ -196,6 +189,7 @@ struct softmax_grad {
 
 /* Of struct norm without add: x is its input. */
 struct norm_grad {
+    enum norm_kind kind;
     float *d_x, *d_weight, *d_bias;
     const float *d_y, *x, *weight;
     float *stats; /* [NORM_STATS * rows] work space */
@@ -203,13 +197,24 @@ struct norm_grad {
     float eps;
     int threads;
 };
-enum { NORM_STATS = 3 };
+enum { NORM_STATS = 4 };
 
-/* Of y = f(x + bias): d_x = d_y f', which for ReLU is told by y. y may be NULL for ACT_NONE. */
+/* Of struct act without add: d_x = d_y f'(x + bias). ReLU's own output will do for its x, and NONE
+ * needs no x. d_beta is one number, added to, for which `sums` [n] is work space. */
 struct act_grad {
     enum act_kind kind;
-    float *d_x, *d_bias;
-    const float *d_y, *y;
+    float *d_x, *d_bias, *d_beta, *sums;
+    const float *d_y, *x, *bias, *beta;
+    int rows, n;
+    int threads;
+};
+
+/* Of struct glu; d_a and d_b have the rows of a and b. */
+struct glu_grad {
+    enum act_kind kind;
+    float *d_a, *d_b, *d_a_bias, *d_b_bias;
+    const float *d_y, *a, *b, *a_bias, *b_bias;
+    ptrdiff_t ld; /* of a, b, d_a, d_b */
     int rows, n;
     int threads;
 };
@@ -222,6 +227,16 @@ struct gate_grad {
     ptrdiff_t ld; /* of a, c, d_a, d_c */
     int rows, n;
     int threads;
+};
+
+/* Of struct rnn_step, whose c_out is read and out is not. d_x and d_h [rows, gates n] are those of
+ * x and h, the same but for GRU's last group: elsewhere they may lie in one place. d_state [rows,n]
+ * is written for GRU only: what does not go through h; it may lie where d_out does. d_c [rows,n],
+ * LSTM only, comes in as the gradient of c_out besides what out brings and leaves as that of c. */
+struct rnn_step_grad {
+    struct rnn_step of;
+    float *d_x, *d_h, *d_state, *d_c;
+    const float *d_out;
 };
 
 /* d_logits = scale (softmax(logits) - onehot(target)). */
@@ -240,12 +255,16 @@ struct nll_grad {
     X(softmax, softmax)                                                                            \
     X(norm, norm)                                                                                  \
     X(act, act)                                                                                    \
+    X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
+    X(cell, rnn_step)                                                                              \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
     X(norm_grad, norm_grad)                                                                        \
     X(act_grad, act_grad)                                                                          \
+    X(glu_grad, glu_grad)                                                                          \
     X(gate_grad, gate_grad)                                                                        \
+    X(cell_grad, rnn_step_grad)                                                                    \
     X(nll_grad, nll_grad)
 
 struct ops {

@@ -58,7 +58,7 @@ static void norm_inherited(const struct norm *o)
  * destination cannot leave the pre-activation behind as well. So there is no gemm_gate. */
 static void gemm_act_onednn(const struct gemm *g, const struct act *after)
 {
-    const bool sayable = after->kind == ACT_NONE || after->kind == ACT_RELU;
+    const bool sayable = after->kind == ACT_NONE || after->kind == ACT_RELU; /* others: inherited */
     const bool plain = g->alpha == 1 && (g->beta == 0 || after->y == g->c);
     struct gemm p = *g;
 
@@ -74,12 +74,15 @@ static void gemm_act_onednn(const struct gemm *g, const struct act *after)
  * rows on, 0.75 to 1.03 at 64, but 1.3 to 8 for a few rows, because a call costs 0.4 us before it
  * begins. It knows no `add`: behind an addition of its own it took 1.0 to 1.3. The other row
  * operations stay whole: the library's softmax took 2.2 to 3.8 times as long and knows no masks;
- * its ReLU alone 0.7 to 0.9 from 64 rows on, but here a bias always comes with it. */
+ * its ReLU alone 0.7 to 0.9 from 64 rows on, but here a bias always comes with it. Norms of other
+ * kinds than LAYER are no primitive of the library. */
 static void norm_onednn(const struct norm *o)
 {
     enum { WORTH = 1 << 14 }; /* floats */
 
-    if (o->add || (ptrdiff_t)o->rows * o->n < WORTH || !product_norm(o))
+    const bool sayable = o->kind == NORM_LAYER && !o->add;
+
+    if (!sayable || (ptrdiff_t)o->rows * o->n < WORTH || !product_norm(o))
         norm_inherited(o);
 }
 

@@ -274,13 +274,7 @@ static dnnl_status_t execute(const struct sdpa *s, const struct attn *a)
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    *why_not = a->rel_k || a->rel_v || a->bias ? "knows no relative terms"
-               : a->u                          ? "knows no vector on the queries"
-               : a->window                     ? "knows no window"
-               : a->Hkv != a->H                ? "knows no shared key heads"
-               : a->lse                        ? "gives no log-sum-exp"
-                                               : NULL;
-    return !*why_not;
+    return attn_knows(a, 0, why_not); /* none of the terms */
 }
 
 static struct attn_need need(const struct attn *a, int threads)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge of all others. Reads like the equations: double accumulators, no blocking, no tricks.
+ * The judge of all others: products and attention (row operations: ref_rows.c). Reads like the
+ * equations: double accumulators, no blocking, no tricks.
  * Threads share out whole rows, or (sequence, head) pairs, so results do not depend on them. */
 #include "ref.h"
 
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 /* ---- dense products ----------------------------------------------------------------------- */
 
@@ -28,190 +30,155 @@ static void gemm_ref(const struct gemm *g)
         }
 }
 
-/* ---- row operations ----------------------------------------------------------------------- */
-
-/* An empty row, or one whose scores are all -inf, has no distribution: zeros, lse = -inf. */
-static void softmax_row(const struct softmax *s, int i)
-{
-    float *row = s->s + i * s->ld;
-    const int lo = clamp_int(s->lo + i * s->lo_slope, 0, s->cols);
-    const int hi = clamp_int(s->hi + i * s->hi_slope, lo, s->cols);
-    double max = -INFINITY, sum = 0;
-
-    for (int j = lo; j < hi; j++) {
-        const int r = s->n_rel ? clamp_int(j + s->shift - i, 0, s->n_rel - 1) : 0;
-        double x = (double)row[j];
-        if (s->rel)
-            x += (double)s->rel[i * s->rel_ld + r];
-        if (s->bias)
-            x += (double)s->bias[r];
-        row[j] = (float)x;
-        if (x > max || isnan(x))
-            max = x;
-    }
-    if (max > -INFINITY || isnan(max))
-        for (int j = lo; j < hi; j++)
-            sum += exp((double)row[j] - max);
-    for (int j = 0; j < s->cols; j++)
-        row[j] = j >= lo && j < hi && sum != 0 ? (float)(exp((double)row[j] - max) / sum) : 0;
-    if (s->lse)
-        s->lse[i] = (float)(max + log(sum));
-}
-
-static void softmax_ref(const struct softmax *s)
-{
-#pragma omp parallel for num_threads(s->threads)
-    for (int i = 0; i < s->rows; i++)
-        softmax_row(s, i);
-}
-
-static void norm_row(const struct norm *o, int i)
-{
-    const float *x = o->x + (ptrdiff_t)i * o->n;
-    const float *add = o->add ? o->add + (ptrdiff_t)i * o->n : NULL;
-    float *y = o->y + (ptrdiff_t)i * o->n;
-    double mean = 0, var = 0;
-
-    for (int e = 0; e < o->n; e++)
-        mean += (double)x[e] + (add ? (double)add[e] : 0);
-    mean /= o->n;
-    for (int e = 0; e < o->n; e++) {
-        const double d = (double)x[e] + (add ? (double)add[e] : 0) - mean;
-        var += d * d;
-    }
-    var /= o->n;
-    for (int e = 0; e < o->n; e++) {
-        const double d = (double)x[e] + (add ? (double)add[e] : 0) - mean;
-        y[e] = (float)(d / sqrt(var + (double)o->eps) * (double)o->weight[e] + (double)o->bias[e]);
-    }
-}
-
-static void norm_ref(const struct norm *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++)
-        norm_row(o, i);
-}
-
-static void act_ref(const struct act *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++)
-        for (int e = 0; e < o->n; e++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            double x = (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
-            if (o->kind == ACT_RELU && x < 0)
-                x = 0;
-            o->y[at] = (float)(x + (o->add ? (double)o->add[at] : 0));
-        }
-}
-
-static double sigma(double x) { return 1 / (1 + exp(-x)); }
-
-static double gate_element(const struct gate_op *o, int i, int e)
-{
-    const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
-    const double x = (double)o->x[at], a = (double)o->a[pre];
-    const double b = o->b ? (double)o->b[e] : 0;
-    double t;
-
-    switch (o->kind) {
-    case GATE_INPUT:
-        return sigma(a) * x + (double)o->y[at];
-    case GATE_OUTPUT:
-        return x + sigma(a - b) * (double)o->y[at];
-    case GATE_HIGHWAY:
-        t = sigma(a + b);
-        return t * x + (1 - t) * (double)o->y[at];
-    case GATE_SIGTANH:
-        return x + sigma(a - b) * tanh((double)o->c[pre]);
-    case GATE_RESET:
-        return sigma(a) * x;
-    case GATE_UPDATE:
-        t = sigma(a - b);
-        return (1 - t) * x + t * tanh((double)o->c[pre]);
-    }
-    CHECK(!"a gate kind");
-}
-
-static void gate_ref(const struct gate_op *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++)
-        for (int e = 0; e < o->n; e++)
-            o->out[(ptrdiff_t)i * o->n + e] = (float)gate_element(o, i, e);
-}
-
-static void nll_ref(const struct nll_op *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++) {
-        const float *x = o->logits + (ptrdiff_t)i * o->n;
-        double max = -INFINITY, sum = 0;
-        for (int e = 0; e < o->n; e++)
-            max = (double)x[e] > max || isnan(x[e]) ? (double)x[e] : max;
-        for (int e = 0; e < o->n; e++)
-            sum += exp((double)x[e] - max);
-        o->nll[i] = (float)(max + log(sum) - (double)x[o->target[i]]);
-    }
-}
-
 /* ---- attention ---------------------------------------------------------------------------- */
 
-void ref_probabilities(const struct attn *a, int b, int h, int i, struct ref_row *row)
+struct ref_row ref_row_at(const struct attn *a, int h, double *at)
 {
-    const int kv = h / (a->H / a->Hkv);
-    const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
-    const float *u = a->u ? a->u + (ptrdiff_t)h * a->dh : NULL;
-    const float *w = a->w ? a->w + (ptrdiff_t)h * a->dh : NULL;
-    double max = -INFINITY, sum = 0, *p = row->p;
+    const ptrdiff_t n = (ptrdiff_t)a->H * ref_ld(a);
 
-    row->lo = a->window ? max_int(0, a->M + i - a->window + 1) : 0;
-    row->hi = a->causal ? a->M + i + 1 : a->M + a->L;
-    for (int j = row->lo; j < row->hi; j++) {
-        const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
-        const int r = ref_table_row(a, i, j);
-        const float *rel = a->rel_k ? a->rel_k + h * a->rel_head + (ptrdiff_t)r * a->dh : NULL;
-        double x = 0;
-        for (int e = 0; e < a->dh; e++)
-            x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)k[e];
-        for (int e = 0; rel && e < a->dh; e++)
-            x += ((double)q[e] + (w ? (double)w[e] : 0)) * (double)rel[e];
-        p[j] = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
-        if (p[j] > max || isnan(p[j]))
-            max = p[j];
-    }
-    for (int j = row->lo; j < row->hi; j++) {
-        p[j] = exp(p[j] - max);
-        sum += p[j];
-    }
-    for (int j = row->lo; j < row->hi; j++)
-        p[j] /= sum;
-    row->lse = max + log(sum);
+    return attn_mixes(a) ? (struct ref_row){h, a->H, at, at + n, at + 2 * n}
+                         : (struct ref_row){h, 1, at, at, at};
 }
 
-/* One query row of backend.h's equation; s [K] is work space. */
-static void attend_row(const struct attn *a, int b, int h, int i, double *s)
+size_t ref_row_doubles(const struct attn *a)
 {
-    const int kv = h / (a->H / a->Hkv);
-    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
-    struct ref_row row = {.p = s};
+    return (attn_mixes(a) ? 3 * (size_t)a->H : 1) * (size_t)ref_ld(a);
+}
 
-    ref_probabilities(a, b, h, i, &row);
-    for (int e = 0; e < a->dh; e++) {
-        double out = 0;
-        for (int j = row.lo; j < row.hi; j++) {
-            const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * a->dh;
-            const ptrdiff_t r = ref_table_row(a, i, j);
-            double value = (double)v[e];
-            if (a->rel_v)
-                value += (double)a->rel_v[h * a->rel_head + r * a->dh + e];
-            out += row.p[j] * value;
-        }
-        o[e] = (float)out;
+bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
+{
+    const int K = a->M + a->L;
+    const bool over = r->from >= K; /* the sinks were the last */
+
+    if (r->to < K && attn_next_keys(a, h, heads, i, r))
+        return true;
+    *r = (struct range){K, K + a->sinks};
+    return !over && a->sinks > 0;
+}
+
+static double score(const struct attn *a, int b, int h, int i, int j)
+{
+    const int kv = h / (a->H / a->Hkv), r = attn_table_row(a, i, j);
+    const ptrdiff_t he = (ptrdiff_t)h * a->dh, table = h * a->rel_head + (ptrdiff_t)r * a->dh;
+    double x = 0;
+
+    if (!a->no_content) {
+        const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + he;
+        const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
+        for (int e = 0; e < a->dh; e++)
+            x += ((double)q[e] + (a->u ? (double)a->u[he + e] : 0)) * (double)k[e];
+        for (int e = 0; a->rel_k && e < a->dh; e++)
+            x += ((double)q[e] + (a->w ? (double)a->w[he + e] : 0)) * (double)a->rel_k[table + e];
+        for (int e = 0; a->rel_q && e < a->dh; e++)
+            x += (double)k[e] * (double)a->rel_q[table + e];
     }
+    x = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
+    return a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
+}
+
+static double sink_score(const struct attn *a, int b, int h, int i, int n)
+{
+    const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
+    const float *u = a->u ? a->u + (ptrdiff_t)h * a->dh : NULL;
+    const float *k = a->sink_k + ((ptrdiff_t)h * a->sinks + n) * a->dh;
+    double x = 0;
+
+    for (int e = 0; e < a->dh; e++)
+        x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)k[e];
+    return (double)a->scale * x;
+}
+
+/* What the softmax of head h is given, in p: gain * scores where it sees, 0 elsewhere, and the
+ * sinks' scores. Returns the largest. */
+static double logits(const struct attn *a, int b, int h, int i, double *p)
+{
+    const int K = a->M + a->L;
+    const ptrdiff_t row = ((ptrdiff_t)b * a->H + h) * a->L + i;
+    double max = -INFINITY;
+    int done = 0;
+
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r); done = r.to) {
+        memset(p + done, 0, sizeof(*p) * (size_t)(r.from - done));
+        for (int j = r.from; j < r.to; j++) {
+            if (j < K && a->scores_out)
+                a->scores_out[row * K + j] = (float)p[j];
+            p[j] = j < K ? (double)attn_gain(a) * p[j] : sink_score(a, b, h, i, j - K);
+            if (p[j] > max || isnan(p[j]))
+                max = p[j];
+        }
+    }
+    memset(p + done, 0, sizeof(*p) * (size_t)(ref_ld(a) - done));
+    return max;
+}
+
+static void soften(const struct attn *a, int b, int h, int i, double *p)
+{
+    const double max = logits(a, b, h, i, p);
+    double sum = 0;
+
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
+        for (int j = r.from; j < r.to; j++) {
+            p[j] = exp(p[j] - max);
+            sum += p[j];
+        }
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
+        for (int j = r.from; j < r.to; j++)
+            p[j] /= sum;
     if (a->lse)
-        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)row.lse;
+        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)(max + log(sum));
+}
+
+/* to[g][j] = sum over h of matrix[g][h] from[h][j]; without a matrix, as they are. */
+static void mix(const struct attn *a, const float *matrix, double *to, const double *from, int i)
+{
+    const ptrdiff_t ld = ref_ld(a);
+
+    for (struct range r = {0}; ref_next(a, 0, a->H, i, &r);)
+        for (int g = 0; g < a->H; g++)
+            for (int j = r.from; j < r.to; j++) {
+                double sum = 0;
+                for (int h = 0; matrix && h < a->H; h++)
+                    sum += (double)matrix[g * a->H + h] * from[h * ld + j];
+                to[g * ld + j] = matrix ? sum : from[g * ld + j];
+            }
+}
+
+void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row *row)
+{
+    const ptrdiff_t ld = ref_ld(a);
+    const int K = a->M + a->L;
+
+    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+        for (int x = 0; x < row->heads; x++)
+            for (int j = r.from; j < r.to; j++)
+                row->s[x * ld + j] = j < K ? score(a, b, row->h + x, i, j) : 0;
+    if (attn_mixes(a))
+        mix(a, a->mix_logits, row->p, row->s, i);
+    for (int x = 0; x < row->heads; x++)
+        soften(a, b, row->h + x, i, row->p + x * ld);
+    if (attn_mixes(a))
+        mix(a, a->mix_probs, row->w, row->p, i);
+}
+
+/* o_i of head row->h + x. */
+static void output(const struct attn *a, int b, int i, const struct ref_row *row, int x)
+{
+    const int h = row->h + x;
+    const double *w = row->w + x * ref_ld(a);
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+
+    for (int e0 = 0; e0 < a->dh; e0 += REF_PART) {
+        const int n = min_int(REF_PART, a->dh - e0);
+        double out[REF_PART] = {0};
+        for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+            for (int j = r.from; j < r.to; j++) {
+                const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
+                for (int e = 0; e < n; e++)
+                    out[e] += w[j] * ((double)v.own[e] + (v.rel ? (double)v.rel[e] : 0));
+            }
+        for (int e = 0; e < n; e++)
+            o[e0 + e] = (float)out[e];
+    }
 }
 
 static bool accepts_all(const struct attn *a, const char **why_not)
@@ -222,21 +189,26 @@ static bool accepts_all(const struct attn *a, const char **why_not)
 
 static struct attn_need need_ref(const struct attn *a, int threads)
 {
-    const size_t row = round_up(sizeof(double) * (size_t)(a->M + a->L), 64);
+    const size_t row = round_up(sizeof(double) * ref_row_doubles(a), 64);
 
     return (struct attn_need){.scores_bytes = (size_t)threads * row};
 }
 
 static void forward_ref(const struct engine *g, const struct attn *a, void *scratch)
 {
-    const size_t row = need_ref(a, 1).scores_bytes;
+    const size_t bytes = need_ref(a, 1).scores_bytes;
+    const int heads = attn_mixes(a) ? a->H : 1;
 
 #pragma omp parallel for num_threads(g->threads) collapse(3)
     for (int b = 0; b < a->B; b++)
-        for (int h = 0; h < a->H; h++)
-            for (int i = 0; i < a->L; i++)
-                attend_row(a, b, h, i,
-                           (double *)((char *)scratch + (size_t)omp_get_thread_num() * row));
+        for (int h = 0; h < a->H; h += heads)
+            for (int i = 0; i < a->L; i++) {
+                char *mine = (char *)scratch + (size_t)omp_get_thread_num() * bytes;
+                const struct ref_row row = ref_row_at(a, h, (double *)(void *)mine);
+                ref_probabilities(a, b, i, &row);
+                for (int x = 0; x < heads; x++)
+                    output(a, b, i, &row, x);
+            }
 }
 
 static const struct attn_impl attn_ref = {
@@ -257,12 +229,16 @@ const struct backend backend_ref = {
             .softmax = softmax_ref,
             .norm = norm_ref,
             .act = act_ref,
+            .glu = glu_ref,
             .gate = gate_ref,
+            .cell = cell_ref,
             .nll = nll_ref,
             .softmax_grad = softmax_grad_ref,
             .norm_grad = norm_grad_ref,
             .act_grad = act_grad_ref,
+            .glu_grad = glu_grad_ref,
             .gate_grad = gate_grad_ref,
+            .cell_grad = cell_grad_ref,
             .nll_grad = nll_grad_ref},
     .attn = attn_list,
 };

@@ -1,335 +1,317 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge's backward half: the equations as they stand, double accumulators. Data gradients are
- * shared out by rows, weight gradients by columns, attention by (sequence, key head); whatever is
- * summed over those is summed afterwards in one order, so results do not depend on threads. */
+ * The judge's attention, backward: the equations as they stand, double accumulators. Shared out by
+ * (sequence, key head), or by sequence where heads mix; whatever is summed over those is summed
+ * afterwards in one order, so results do not depend on threads. */
+#include "attn_sums.h"
 #include "ref.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-/* ---- row operations ----------------------------------------------------------------------- */
-
-void softmax_grad_ref(const struct softmax_grad *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++) {
-        const float *p = o->p + i * o->ld, *rel = o->rel ? o->rel + i * o->rel_ld : NULL;
-        float *d = o->d + i * o->ld;
-        double delta = 0;
-
-        for (int j = 0; j < o->cols; j++) {
-            if (rel)
-                d[j] += rel[clamp_int(j + o->shift - i, 0, o->n_rel - 1)];
-            delta += (double)p[j] * (double)d[j];
-        }
-        for (int j = 0; j < o->cols; j++)
-            d[j] = (float)((double)p[j] * ((double)d[j] - delta));
-    }
-}
-
-/* Mean and 1/sqrt(var + eps) of one row. */
-static void moments(const float *x, int n, double eps, double *mean, double *r)
-{
-    double sum = 0, var = 0;
-
-    for (int e = 0; e < n; e++)
-        sum += (double)x[e];
-    *mean = sum / n;
-    for (int e = 0; e < n; e++)
-        var += ((double)x[e] - *mean) * ((double)x[e] - *mean);
-    *r = 1 / sqrt(var / n + eps);
-}
-
-static void norm_grad_row(const struct norm_grad *o, int i)
-{
-    const float *x = o->x + (ptrdiff_t)i * o->n, *d_y = o->d_y + (ptrdiff_t)i * o->n;
-    float *d_x = o->d_x + (ptrdiff_t)i * o->n;
-    double mean, r, mean_t = 0, mean_tx = 0;
-
-    moments(x, o->n, (double)o->eps, &mean, &r);
-    for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[e];
-        mean_t += t / o->n;
-        mean_tx += t * ((double)x[e] - mean) * r / o->n;
-    }
-    for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[e], xhat = ((double)x[e] - mean) * r;
-        d_x[e] = (float)(r * (t - mean_t - xhat * mean_tx));
-    }
-}
-
-/* The stats of all rows first, because d_x may lie where x or d_y lies. Floats lose too much of
- * a mean, so it is kept as the sum of two. */
-void norm_grad_ref(const struct norm_grad *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++) {
-        float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
-        double mean, r;
-        moments(o->x + (ptrdiff_t)i * o->n, o->n, (double)o->eps, &mean, &r);
-        stats[0] = (float)mean;
-        stats[1] = (float)(mean - (double)stats[0]);
-        stats[2] = (float)r;
-    }
-#pragma omp parallel for num_threads(o->threads)
-    for (int e = 0; e < o->n; e++) {
-        double weight = 0, bias = 0;
-        for (int i = 0; i < o->rows; i++) {
-            const float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const double mean = (double)stats[0] + (double)stats[1];
-            weight += (double)o->d_y[at] * ((double)o->x[at] - mean) * (double)stats[2];
-            bias += (double)o->d_y[at];
-        }
-        if (o->d_weight)
-            o->d_weight[e] = (float)((double)o->d_weight[e] + weight);
-        if (o->d_bias)
-            o->d_bias[e] = (float)((double)o->d_bias[e] + bias);
-    }
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
-        norm_grad_row(o, i);
-}
-
-void act_grad_ref(const struct act_grad *o)
-{
-#pragma omp parallel for num_threads(o->threads)
-    for (int e = 0; e < o->n; e++) {
-        double bias = 0;
-        for (int i = 0; i < o->rows; i++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const float d = o->kind == ACT_NONE || o->y[at] > 0 ? o->d_y[at] : 0;
-            bias += (double)d;
-            if (o->d_x)
-                o->d_x[at] = d;
-        }
-        if (o->d_bias)
-            o->d_bias[e] = (float)((double)o->d_bias[e] + bias);
-    }
-}
-
-/* Gradients of one element of a gate with respect to its operands; b is what d_b receives. */
-struct gate_element {
-    double x, y, a, c, b;
+/* One item: query heads that share a key head, or all heads where they mix. */
+struct item {
+    const struct attn *a;
+    const struct attn_grad *d;
+    struct attn_sums sums;
+    double *all;    /* sums of every (sequence, head) */
+    int b, kv, kvs; /* sequence, first key head, key heads */
+    double *row;    /* ref_row_doubles: of one query */
+    double *d_w;    /* [heads of the row, K + sinks] gradients of what values are weighted with, in
+                       the end of the scores before mixing */
+    double *d_p;    /* [heads of the row, K + sinks] of probabilities, then of the scores behind
+                       mixing; d_w itself where nothing mixes */
+    double *d_k, *d_v; /* [kvs, K, dh] */
 };
 
-static struct gate_element gate_element(const struct gate_grad *o, int i, int e)
+static double *sum_at(const struct item *t, int h, enum attn_sum which)
 {
-    const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
-    const double g = (double)o->d_out[at], a = (double)o->a[pre], x = o->x ? (double)o->x[at] : 0;
-    const double y = o->y ? (double)o->y[at] : 0, b = o->b ? (double)o->b[e] : 0;
-    const double c = o->c ? tanh((double)o->c[pre]) : 0;
-    const double t = 1 / (1 + exp(-(o->kind == GATE_HIGHWAY ? a + b : a - b)));
-    const double slope = g * t * (1 - t); /* dg sigma'(a) */
-
-    switch (o->kind) {
-    case GATE_INPUT:
-        return (struct gate_element){.x = g * t, .y = g, .a = slope * x};
-    case GATE_OUTPUT:
-        return (struct gate_element){.x = g, .y = g * t, .a = slope * y, .b = -slope * y};
-    case GATE_HIGHWAY:
-        return (struct gate_element){
-            .x = g * t, .y = g * (1 - t), .a = slope * (x - y), .b = slope * (x - y)};
-    case GATE_SIGTANH:
-        return (struct gate_element){
-            .x = g, .a = slope * c, .c = g * t * (1 - c * c), .b = -slope * c};
-    case GATE_RESET:
-        return (struct gate_element){.x = g * t, .a = slope * x};
-    case GATE_UPDATE:
-        return (struct gate_element){.x = g * (1 - t),
-                                     .a = slope * (c - x),
-                                     .c = g * t * (1 - c * c),
-                                     .b = -slope * (c - x)};
-    }
-    CHECK(!"a gate kind");
+    return t->all + (size_t)(t->b * t->a->H + h) * t->sums.each + t->sums.at[which];
 }
 
-void gate_grad_ref(const struct gate_grad *o)
+/* ---- work space --------------------------------------------------------------------------- */
+
+static int key_heads(const struct attn *a) { return attn_mixes(a) ? a->Hkv : 1; }
+
+/* Of keys and values of the item's key heads. */
+static size_t kv_doubles(const struct attn *a)
 {
-#pragma omp parallel for num_threads(o->threads)
-    for (int e = 0; e < o->n; e++) {
-        double bias = 0;
-        for (int i = 0; i < o->rows; i++) {
-            const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
-            const struct gate_element d = gate_element(o, i, e);
-            bias += d.b;
-            if (o->d_x)
-                o->d_x[at] = (float)d.x;
-            if (o->d_y)
-                o->d_y[at] = (float)d.y;
-            if (o->d_a)
-                o->d_a[pre] = (float)d.a;
-            if (o->d_c)
-                o->d_c[pre] = (float)d.c;
-        }
-        if (o->d_b)
-            o->d_b[e] = (float)((double)o->d_b[e] + bias);
-    }
+    return (size_t)key_heads(a) * (size_t)(a->M + a->L) * (size_t)a->dh;
 }
 
-void nll_grad_ref(const struct nll_grad *o)
+static size_t row_doubles(const struct attn *a)
 {
-#pragma omp parallel for num_threads(o->threads)
-    for (int i = 0; i < o->rows; i++) {
-        const float *x = o->logits + (ptrdiff_t)i * o->n;
-        float *d = o->d_logits + (ptrdiff_t)i * o->n;
-        double max = -INFINITY, sum = 0;
-
-        for (int e = 0; e < o->n; e++)
-            max = (double)x[e] > max || isnan(x[e]) ? (double)x[e] : max;
-        for (int e = 0; e < o->n; e++)
-            sum += exp((double)x[e] - max);
-        for (int e = 0; e < o->n; e++) {
-            const double p = exp((double)x[e] - max) / sum;
-            d[e] = (float)((double)o->scale * (p - (e == o->target[i])));
-        }
-    }
+    return (attn_mixes(a) ? (size_t)a->H : 1) * (size_t)ref_ld(a);
 }
-
-/* ---- attention ---------------------------------------------------------------------------- */
-
-/* Gradients of the terms from one (sequence, head); laid out one behind the other. */
-struct terms {
-    double *rel_k, *rel_v, *bias, *u, *w; /* [R+Rf,dh] [R+Rf,dh] [R+Rf] [dh] [dh] */
-};
-
-static size_t table_rows(const struct attn *a) { return (size_t)a->R + (size_t)a->Rf; }
-
-static size_t terms_doubles(const struct attn *a)
-{
-    return table_rows(a) * (size_t)(2 * a->dh + 1) + 2 * (size_t)a->dh;
-}
-
-static struct terms terms_at(const struct attn *a, double *at)
-{
-    const size_t rows = table_rows(a), dh = (size_t)a->dh;
-
-    return (struct terms){at, at + rows * dh, at + 2 * rows * dh, at + rows * (2 * dh + 1),
-                          at + rows * (2 * dh + 1) + dh};
-}
-
-/* One thread's space: a row's probabilities and score gradients, and one head's keys and values. */
-struct work {
-    double *p, *g, *d_k, *d_v; /* [K] [K] [K,dh] [K,dh] */
-};
 
 static size_t work_doubles(const struct attn *a)
 {
-    return 2 * (size_t)(a->M + a->L) * (size_t)(1 + a->dh);
+    const size_t gradients = (attn_mixes(a) ? 2 : 1) * row_doubles(a);
+
+    return ref_row_doubles(a) + gradients + 2 * kv_doubles(a);
 }
 
 struct attn_need ref_need_backward(const struct attn *a, int threads)
 {
-    const size_t heads = (size_t)a->B * (size_t)a->H;
+    const size_t heads = (size_t)a->B * (size_t)a->H, sums = attn_sums_of(a).each;
 
-    return (struct attn_need){.scratch_bytes = sizeof(double) * ((size_t)threads * work_doubles(a) +
-                                                                 heads * terms_doubles(a))};
+    return (struct attn_need){.scratch_bytes = sizeof(double) *
+                                               ((size_t)threads * work_doubles(a) + heads * sums)};
 }
 
-/* g_j = p_j (dA_j - delta), the gradient of s_ij; dA_j = dO_i . (v_j + rel_v[dist]). */
-static void score_grad(const struct attn *a, const struct ref_row *row, const float *d_o, int b,
-                       int h, int i, double *g)
+/* Lay out a thread's space. */
+static void lay_out(struct item *t, double *at)
 {
-    const int kv = h / (a->H / a->Hkv);
+    const struct attn *a = t->a;
+
+    t->row = at;
+    t->d_w = t->d_p = at + ref_row_doubles(a);
+    if (attn_mixes(a))
+        t->d_p += row_doubles(a);
+    t->d_k = t->d_p + row_doubles(a);
+    t->d_v = t->d_k + kv_doubles(a);
+}
+
+/* ---- one query, as far as its scores ------------------------------------------------------ */
+
+/* d_w_j = dO_i . (v_j + rel_v[dist]) */
+static void weight_grad(const struct item *t, const struct ref_row *row, int i)
+{
+    const struct attn *a = t->a;
+
+    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+        for (int x = 0; x < row->heads; x++) {
+            const int h = row->h + x;
+            const float *d_o =
+                t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+            for (int j = r.from; j < r.to; j++) {
+                const struct ref_value v = ref_value_at(a, t->b, h, i, j, 0);
+                double sum = 0;
+                for (int e = 0; e < a->dh; e++)
+                    sum += (double)d_o[e] * ((double)v.own[e] + (v.rel ? (double)v.rel[e] : 0));
+                t->d_w[x * ref_ld(a) + j] = sum;
+            }
+        }
+}
+
+/* Back through new[g] = sum over h of matrix[g][h] old[h], from the gradients of the new to those
+ * of the old; without a matrix, as they are. Sinks have no part in the mixing of scores. */
+static void unmix(const struct item *t, const float *matrix, enum attn_sum which, double *d_old,
+                  const double *d_new, const double *old, int i)
+{
+    const struct attn *a = t->a;
+    const int K = a->M + a->L, mixed = matrix ? which == SUM_MIX_PROBS ? K + a->sinks : K : 0;
+    const ptrdiff_t ld = ref_ld(a);
+
+    for (struct range r = {0}; ref_next(a, 0, a->H, i, &r);)
+        for (int h = 0; h < a->H; h++)
+            for (int j = r.from; j < r.to; j++) {
+                double sum = 0;
+                for (int g = 0; j < mixed && g < a->H; g++) {
+                    sum += (double)matrix[g * a->H + h] * d_new[g * ld + j];
+                    sum_at(t, g, which)[h] += d_new[g * ld + j] * old[h * ld + j];
+                }
+                d_old[h * ld + j] = j < mixed ? sum : d_new[h * ld + j];
+            }
+}
+
+/* d_p of head h from dA to G = gain p (dA - delta) + what arrives; 0 where it does not see. */
+static void score_grad(const struct item *t, int h, int i, const double *p, double *d_p)
+{
+    const struct attn *a = t->a;
+    const int K = a->M + a->L;
+    const float *arriving = t->d->d_scores_out;
     double delta = 0;
+    int done = 0;
 
-    for (int j = row->lo; j < row->hi; j++) {
-        const float *v = a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * a->dh;
-        const ptrdiff_t r = (ptrdiff_t)ref_table_row(a, i, j) * a->dh;
-        g[j] = 0;
-        for (int e = 0; e < a->dh; e++) {
-            const double rel = a->rel_v ? (double)a->rel_v[h * a->rel_head + r + e] : 0;
-            g[j] += (double)d_o[e] * ((double)v[e] + rel);
+    if (arriving)
+        arriving += (((ptrdiff_t)t->b * a->H + h) * a->L + i) * K;
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
+        for (int j = r.from; j < r.to; j++)
+            delta += p[j] * d_p[j];
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r); done = r.to) {
+        memset(d_p + done, 0, sizeof(*d_p) * (size_t)(r.from - done));
+        for (int j = r.from; j < r.to; j++) {
+            d_p[j] = p[j] * (d_p[j] - delta);
+            if (j < K)
+                d_p[j] = (double)attn_gain(a) * d_p[j] + (arriving ? (double)arriving[j] : 0);
         }
-        delta += row->p[j] * g[j];
     }
-    for (int j = row->lo; j < row->hi; j++)
-        g[j] = row->p[j] * (g[j] - delta);
+    memset(d_p + done, 0, sizeof(*d_p) * (size_t)(ref_ld(a) - done));
 }
 
-/* Element e of everything that query i touches. */
-static void element_grad(const struct attn *a, const struct attn_grad *d, const struct ref_row *row,
-                         const struct work *w, const struct terms *t, int b, int h, int i, int e)
+/* ---- one query, what its scores are made of ----------------------------------------------- */
+
+/* Terms that are added pair by pair: g is the gradient of the scores. */
+static void pair_grad(const struct item *t, const struct ref_row *row, int h, int i,
+                      const double *g)
 {
+    const struct attn *a = t->a;
+    const ptrdiff_t at = attn_dense_at(&a->add, t->b, h, i);
+    float *add = t->d->d_add && a->add.at ? t->d->d_add + at : NULL;
+    const double own = t->d->d_add == t->d->d_scores_out ? 0 : 1; /* else it is in g already */
+
+    for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
+        for (int j = r.from; j < r.to; j++) {
+            if (a->bias)
+                sum_at(t, h, SUM_BIAS)[attn_table_row(a, i, j)] += g[j];
+            if (add)
+                add[j] = (float)(own * (double)add[j] + g[j]);
+        }
+}
+
+/* What an element of query i receives by its contents and by its positions. */
+struct received {
+    double content[REF_PART], position[REF_PART];
+};
+
+/* Elements [e0, e0+n) of everything that query i and key j touch; x = scale g. */
+static void key_grad(const struct item *t, int h, int i, int j, double w, double x, int e0, int n,
+                     struct received *to)
+{
+    const struct attn *a = t->a;
     const int kv = h / (a->H / a->Hkv);
-    const ptrdiff_t he = (ptrdiff_t)h * a->dh + e, o_at = b * a->o_at.batch + i * a->o_at.row + he;
-    const ptrdiff_t q_at = b * a->q_at.batch + i * a->q_at.row + he;
-    const double q = (double)a->q[q_at], d_o = (double)d->d_o[o_at];
-    const double qu = q + (a->u ? (double)a->u[he] : 0), qw = q + (a->w ? (double)a->w[he] : 0);
-    double content = 0, position = 0;
+    const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0;
+    const ptrdiff_t table = (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e0;
+    const ptrdiff_t key = ((ptrdiff_t)(kv - t->kv) * (a->M + a->L) + j) * a->dh + e0;
+    const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + he;
+    double *d_k = t->d_k + key, *d_v = t->d_v + key, *rel_v = sum_at(t, h, SUM_REL_V) + table;
+    double *rel_k = sum_at(t, h, SUM_REL_K) + table, *rel_q = sum_at(t, h, SUM_REL_Q) + table;
 
-    for (int j = row->lo; j < row->hi; j++) {
-        const ptrdiff_t kv_e = (ptrdiff_t)kv * a->dh + e;
-        const ptrdiff_t r = (ptrdiff_t)ref_table_row(a, i, j) * a->dh + e;
-        const double x = (double)a->scale * w->g[j];
-
-        w->d_v[(ptrdiff_t)j * a->dh + e] += row->p[j] * d_o;
-        w->d_k[(ptrdiff_t)j * a->dh + e] += x * qu;
-        content += x * (double)a->k[b * a->k_at.batch + j * a->k_at.row + kv_e];
+    for (int e = 0; e < n; e++) {
+        d_v[e] += w * (double)d_o[e];
         if (a->rel_v)
-            t->rel_v[r] += row->p[j] * d_o;
+            rel_v[e] += w * (double)d_o[e];
+    }
+    if (a->no_content)
+        return;
+    const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
+    const float *k = a->k + t->b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh + e0;
+    for (int e = 0; e < n; e++) {
+        d_k[e] += x * ((double)q[e] + (a->u ? (double)a->u[he + e] : 0));
+        to->content[e] += x * (double)k[e];
         if (a->rel_k) {
-            t->rel_k[r] += x * qw;
-            position += x * (double)a->rel_k[h * a->rel_head + r];
+            rel_k[e] += x * ((double)q[e] + (a->w ? (double)a->w[he + e] : 0));
+            to->position[e] += x * (double)a->rel_k[h * a->rel_head + table + e];
+        }
+        if (a->rel_q) {
+            rel_q[e] += x * (double)k[e];
+            d_k[e] += x * (double)a->rel_q[h * a->rel_head + table + e];
         }
     }
-    d->d_q[q_at] = (float)(content + position);
-    t->u[e] += content;
-    t->w[e] += position;
 }
 
-static void head_grad(const struct attn *a, const struct attn_grad *d, int b, int h,
-                      const struct work *w, const struct terms *t)
+/* Likewise of sink s. */
+static void sink_grad(const struct item *t, int h, int i, int s, double w, double x, int e0, int n,
+                      struct received *to)
 {
-    for (int i = 0; i < a->L; i++) {
-        const float *d_o = d->d_o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
-        struct ref_row row = {.p = w->p};
+    const struct attn *a = t->a;
+    const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0, own = (ptrdiff_t)s * a->dh + e0;
+    const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + he;
+    const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
+    const float *k = a->sink_k + (ptrdiff_t)h * a->sinks * a->dh + own;
 
-        ref_probabilities(a, b, h, i, &row);
-        score_grad(a, &row, d_o, b, h, i, w->g);
-        for (int e = 0; e < a->dh; e++)
-            element_grad(a, d, &row, w, t, b, h, i, e);
-        for (int j = row.lo; a->bias && j < row.hi; j++)
-            t->bias[ref_table_row(a, i, j)] += w->g[j];
+    for (int e = 0; e < n; e++) {
+        sum_at(t, h, SUM_SINK_V)[own + e] += w * (double)d_o[e];
+        sum_at(t, h, SUM_SINK_K)[own + e] += x * ((double)q[e] + (a->u ? (double)a->u[he + e] : 0));
+        to->content[e] += x * (double)k[e];
     }
 }
 
-/* One key head of one sequence, and the query heads that share it. */
-static void item_grad(const struct attn *a, const struct attn_grad *d, int b, int kv,
-                      const struct work *w, double *all_terms)
+static void operand_grad(const struct item *t, const struct ref_row *row, int x, int i)
 {
-    const int group = a->H / a->Hkv, K = a->M + a->L;
+    const struct attn *a = t->a;
+    const int h = row->h + x, K = a->M + a->L;
+    const double *w = row->w + x * ref_ld(a), *g = t->d_w + x * ref_ld(a);
 
-    memset(w->d_k, 0, 2 * sizeof(double) * (size_t)K * (size_t)a->dh);
-    for (int h = kv * group; h < (kv + 1) * group; h++) {
-        const struct terms t = terms_at(a, all_terms + (size_t)(b * a->H + h) * terms_doubles(a));
-        memset(t.rel_k, 0, sizeof(double) * terms_doubles(a));
-        head_grad(a, d, b, h, w, &t);
-    }
-    for (int j = 0; j < K; j++)
-        for (int e = 0; e < a->dh; e++) {
-            const ptrdiff_t at = (ptrdiff_t)kv * a->dh + e, from = (ptrdiff_t)j * a->dh + e;
-            d->d_k[b * a->k_at.batch + j * a->k_at.row + at] = (float)w->d_k[from];
-            d->d_v[b * a->v_at.batch + j * a->v_at.row + at] = (float)w->d_v[from];
+    for (int e0 = 0; e0 < a->dh; e0 += REF_PART) {
+        const int n = min_int(REF_PART, a->dh - e0);
+        struct received to = {0};
+        for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+            for (int j = r.from; j < r.to; j++) {
+                const double dx = (double)a->scale * g[j];
+                if (j < K)
+                    key_grad(t, h, i, j, w[j], dx, e0, n, &to);
+                else
+                    sink_grad(t, h, i, j - K, w[j], dx, e0, n, &to);
+            }
+        for (int e = 0; e < n && !a->no_content; e++) {
+            const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0 + e;
+            t->d->d_q[t->b * a->q_at.batch + i * a->q_at.row + he] =
+                (float)(to.content[e] + to.position[e]);
+            sum_at(t, h, SUM_U)[e0 + e] += to.content[e];
+            sum_at(t, h, SUM_W)[e0 + e] += to.position[e];
         }
+    }
 }
 
-/* dst [H or 1, n] (heads `head` floats apart) += the terms at `offset` of every sequence and head.
- */
-static void sum_terms(const struct attn *a, float *dst, ptrdiff_t head, const double *all,
-                      size_t offset, size_t n)
+static void query_grad(const struct item *t, const struct ref_row *row, int i)
 {
-    const size_t each = terms_doubles(a);
+    const struct attn *a = t->a;
+    const ptrdiff_t ld = ref_ld(a);
+
+    ref_probabilities(a, t->b, i, row);
+    weight_grad(t, row, i);
+    if (attn_mixes(a))
+        unmix(t, a->mix_probs, SUM_MIX_PROBS, t->d_p, t->d_w, row->p, i);
+    for (int x = 0; x < row->heads; x++)
+        score_grad(t, row->h + x, i, row->p + x * ld, t->d_p + x * ld);
+    if (attn_mixes(a))
+        unmix(t, a->mix_logits, SUM_MIX_LOGITS, t->d_w, t->d_p, row->s, i);
+    for (int x = 0; x < row->heads; x++) {
+        pair_grad(t, row, row->h + x, i, t->d_w + x * ld);
+        operand_grad(t, row, x, i);
+    }
+}
+
+/* ---- one item, then all ------------------------------------------------------------------- */
+
+static void store_keys(const struct item *t)
+{
+    const struct attn *a = t->a;
+
+    for (int x = 0; x < t->kvs; x++)
+        for (int j = 0; j < a->M + a->L; j++)
+            for (int e = 0; e < a->dh; e++) {
+                const ptrdiff_t at = (ptrdiff_t)(t->kv + x) * a->dh + e;
+                const ptrdiff_t from = ((ptrdiff_t)x * (a->M + a->L) + j) * a->dh + e;
+                if (!a->no_content)
+                    t->d->d_k[t->b * a->k_at.batch + j * a->k_at.row + at] = (float)t->d_k[from];
+                t->d->d_v[t->b * a->v_at.batch + j * a->v_at.row + at] = (float)t->d_v[from];
+            }
+}
+
+static void item_grad(const struct item *t)
+{
+    const struct attn *a = t->a;
+    const int group = a->H / a->Hkv, heads = attn_mixes(a) ? a->H : 1;
+
+    memset(t->d_k, 0, 2 * sizeof(double) * kv_doubles(a));
+    memset(sum_at(t, t->kv * group, SUM_U), 0,
+           sizeof(double) * t->sums.each * (size_t)(t->kvs * group));
+    for (int h = t->kv * group; h < (t->kv + t->kvs) * group; h += heads)
+        for (int i = 0; i < a->L; i++) {
+            const struct ref_row row = ref_row_at(a, h, t->row);
+            query_grad(t, &row, i);
+        }
+    store_keys(t);
+}
+
+/* The gradients of a term += the sums of every sequence and head. */
+static void add_sums(const struct attn *a, const struct attn_grad *d, const struct attn_sums *s,
+                     const double *all, enum attn_sum which)
+{
+    float *dst = attn_sum_target(d, which);
+    const ptrdiff_t head = s->head[which];
     const int owners = head ? a->H : 1, sharing = head ? 1 : a->H;
 
     for (int h = 0; dst && h < owners; h++)
-        for (size_t e = 0; e < n; e++) {
+        for (size_t e = 0; e < s->n[which]; e++) {
             double sum = 0;
             for (int b = 0; b < a->B; b++)
-                for (int s = 0; s < sharing; s++)
-                    sum += all[(size_t)(b * a->H + h + s) * each + offset + e];
+                for (int x = 0; x < sharing; x++)
+                    sum += all[(size_t)(b * a->H + h + x) * s->each + s->at[which] + e];
             float *at = dst + h * head + (ptrdiff_t)e;
             *at = (float)((double)*at + sum);
         }
@@ -338,19 +320,29 @@ static void sum_terms(const struct attn *a, float *dst, ptrdiff_t head, const do
 void ref_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
                   void *scratch)
 {
-    const size_t K = (size_t)a->M + (size_t)a->L, rows = table_rows(a), dh = (size_t)a->dh;
+    const struct attn_sums sums = attn_sums_of(a);
+    const int kvs = key_heads(a), units = a->Hkv / kvs, parts = attn_parts(a, d, units);
+    struct attn again = *a; /* computed, but not stored again */
     double *works = scratch, *all = works + (size_t)g->threads * work_doubles(a);
 
+    attn_grad_check(a, d);
+    again.lse = again.scores_out = NULL;
 #pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1)
-    for (int item = 0; item < a->B * a->Hkv; item++) {
-        double *at = works + (size_t)omp_get_thread_num() * work_doubles(a);
-        const struct work w = {at, at + K, at + 2 * K, at + 2 * K + K * dh};
-        item_grad(a, d, item / a->Hkv, item % a->Hkv, &w, all);
+    for (int part = 0; part < parts; part++) {
+        const struct attn_part p = attn_part_at(a, d, units, part);
+        for (int b = p.b0; b < p.b1; b++)
+            for (int u = p.u0; u < p.u1; u++) {
+                struct item t = {.a = &again,
+                                 .d = d,
+                                 .sums = sums,
+                                 .all = all,
+                                 .b = b,
+                                 .kv = u * kvs,
+                                 .kvs = kvs};
+                lay_out(&t, works + (size_t)omp_get_thread_num() * work_doubles(a));
+                item_grad(&t);
+            }
     }
-    const struct terms t = terms_at(a, all);
-    sum_terms(a, d->d_rel_k, a->rel_head, all, (size_t)(t.rel_k - all), rows * dh);
-    sum_terms(a, d->d_rel_v, a->rel_head, all, (size_t)(t.rel_v - all), rows * dh);
-    sum_terms(a, d->d_bias, a->bias_head, all, (size_t)(t.bias - all), rows);
-    sum_terms(a, d->d_u, a->dh, all, (size_t)(t.u - all), dh);
-    sum_terms(a, d->d_w, a->dh, all, (size_t)(t.w - all), dh);
+    for (int which = 0; which < SUM_COUNT; which++)
+        add_sums(a, d, &sums, all, which);
 }

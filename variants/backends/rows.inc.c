@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Row operations over the words of vec.h: softmax, norm, act, gate, nll. Included once per
+ * Row operations over the words of vec.h: softmax, norm, act, glu, gate, nll. Included once per
  * instruction set by rows_avx2.c and rows_avx512.c, which export the functions under their names.
  * Rows are independent; they are dealt to threads in chunks when there is enough work. */
 #include "lanes.h"
@@ -97,27 +97,73 @@ static void deviations(const float *y, int n, float mean, float *sum, float *squ
 
 /* Two passes, and the second corrects the first: what the rounded mean left over, `rest`, leaves
  * the variance and is subtracted on its own, so a large common offset costs no accuracy. */
+static void centred_row(const struct norm *o, ptrdiff_t at)
+{
+    const int n = o->n;
+    float *y = o->y + at;
+    float rest, squares;
+    const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n) / (float)n;
+
+    deviations(y, n, mean, &rest, &squares);
+    rest /= (float)n;
+    const float r = centred_factor(o->kind, squares / (float)n - rest * rest, n, o->eps);
+    for (int j = 0; j < n; j += VL) {
+        const int left = n - j;
+        const vf d = vsub(vsub(vld_upto(y + j, left, v0()), v1(mean)), v1(rest));
+        const vf w = vld_upto(o->weight + j, left, v0());
+        const vf b = vld_upto(o->bias + j, left, v0());
+        vst_upto(y + j, left, vfma(vmul(d, v1(r)), w, b));
+    }
+}
+
+/* y = x + add; returns the sum of the squares. */
+static float squares_row(float *y, const float *x, const float *add, int n)
+{
+    vf sum = v0();
+
+    for (int j = 0; j < n; j += VL) {
+        vf t = vld_upto(x + j, n - j, v0());
+        if (add)
+            t = vadd(t, vld_upto(add + j, n - j, v0()));
+        vst_upto(y + j, n - j, t);
+        sum = vfma(t, t, sum);
+    }
+    return vsum(sum);
+}
+
+static void rms_row(const struct norm *o, ptrdiff_t at)
+{
+    const int n = o->n;
+    float *y = o->y + at;
+    const float squares = squares_row(y, o->x + at, o->add ? o->add + at : NULL, n);
+    const vf r = v1(length_factor(o->kind, squares, n, o->eps));
+
+    for (int j = 0; j < n; j += VL) {
+        const int left = n - j;
+        const vf w = vld_upto(o->weight + j, left, v0());
+        vst_upto(y + j, left, vmul(vmul(vld_upto(y + j, left, v0()), r), w));
+    }
+}
+
+static void scaled_row(const struct norm *o, ptrdiff_t at)
+{
+    const float squares = squares_row(o->y + at, o->x + at, o->add ? o->add + at : NULL, o->n);
+
+    scale_row(o->y + at, o->n, *o->weight * length_factor(o->kind, squares, o->n, o->eps));
+}
+
 static void norm_rows(const void *arg, int first, int last)
 {
     const struct norm *o = arg;
-    const int n = o->n;
 
     for (int i = first; i < last; i++) {
-        const ptrdiff_t at = (ptrdiff_t)i * n;
-        float *y = o->y + at;
-        float rest, squares;
-        const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n) / (float)n;
-
-        deviations(y, n, mean, &rest, &squares);
-        rest /= (float)n;
-        const float r = 1.0f / sqrtf(squares / (float)n - rest * rest + o->eps);
-        for (int j = 0; j < n; j += VL) {
-            const int left = n - j;
-            const vf d = vsub(vsub(vld_upto(y + j, left, v0()), v1(mean)), v1(rest));
-            const vf w = vld_upto(o->weight + j, left, v0());
-            const vf b = vld_upto(o->bias + j, left, v0());
-            vst_upto(y + j, left, vfma(vmul(d, v1(r)), w, b));
-        }
+        const ptrdiff_t at = (ptrdiff_t)i * o->n;
+        if (o->kind == NORM_RMS)
+            rms_row(o, at);
+        else if (o->kind == NORM_SCALE)
+            scaled_row(o, at);
+        else
+            centred_row(o, at);
     }
 }
 
@@ -133,6 +179,43 @@ static void act_rows(const void *arg, int first, int last)
 }
 
 static void act(const struct act *o) { each_row(act_rows, o, o->rows, o->n, o->threads); }
+
+/* ---- glu ---------------------------------------------------------------------------------- */
+
+VEC_INLINE void glu_rows_as(enum act_kind kind, const struct glu *o, int first, int last)
+{
+    const vf beta = v1(1.0f);
+
+    for (int i = first; i < last; i++)
+        for (int j = 0; j < o->n; j += VL) {
+            const int left = o->n - j;
+            const ptrdiff_t at = i * o->ld + j;
+            vf a = vld_upto(o->a + at, left, v0()), b = vld_upto(o->b + at, left, v0());
+            if (o->a_bias)
+                a = vadd(a, vld_upto(o->a_bias + j, left, v0()));
+            if (o->b_bias)
+                b = vadd(b, vld_upto(o->b_bias + j, left, v0()));
+            vst_upto(o->y + (ptrdiff_t)i * o->n + j, left, vmul(act_value(kind, a, beta), b));
+        }
+}
+
+static void glu_rows(const void *arg, int first, int last)
+{
+    const struct glu *o = arg;
+
+#define KIND(kind)                                                                                 \
+    case kind:                                                                                     \
+        glu_rows_as(kind, o, first, last);                                                         \
+        break;
+    switch (o->kind) {
+        ACT_KIND_LIST(KIND)
+    case ACT_KINDS:
+        CHECK(!"a kind of activation");
+    }
+#undef KIND
+}
+
+static void glu(const struct glu *o) { each_row(glu_rows, o, o->rows, o->n, o->threads); }
 
 /* ---- gate --------------------------------------------------------------------------------- */
 

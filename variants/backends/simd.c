@@ -5,8 +5,10 @@
  * any machine. */
 #include "simd.h"
 
-static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, NULL};
-static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, NULL};
+#include "composed.h"
+
+static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
+static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
 
 const struct backend backend_avx2 = {
     .name = "avx2",
@@ -21,12 +23,16 @@ const struct backend backend_avx2 = {
             .softmax = softmax_avx2,
             .norm = norm_avx2,
             .act = act_avx2,
+            .glu = glu_avx2,
             .gate = gate_avx2,
+            .cell = cell_avx2,
             .nll = nll_avx2,
             .softmax_grad = softmax_grad_avx2,
             .norm_grad = norm_grad_avx2,
             .act_grad = act_grad_avx2,
+            .glu_grad = glu_grad_avx2,
             .gate_grad = gate_grad_avx2,
+            .cell_grad = cell_grad_avx2,
             .nll_grad = nll_grad_avx2},
     .attn = attn_avx2,
 };
@@ -44,12 +50,16 @@ const struct backend backend_avx512 = {
             .softmax = softmax_avx512,
             .norm = norm_avx512,
             .act = act_avx512,
+            .glu = glu_avx512,
             .gate = gate_avx512,
+            .cell = cell_avx512,
             .nll = nll_avx512,
             .softmax_grad = softmax_grad_avx512,
             .norm_grad = norm_grad_avx512,
             .act_grad = act_grad_avx512,
+            .glu_grad = glu_grad_avx512,
             .gate_grad = gate_grad_avx512,
+            .cell_grad = cell_grad_avx512,
             .nll_grad = nll_grad_avx512},
     .attn = attn_avx512,
 };

@@ -21,6 +21,8 @@ void cache_bind(struct cache *c, int B, int L, int keep, int n, struct arena *a)
 
 ptrdiff_t cache_stride(const struct cache *c) { return (ptrdiff_t)c->cap * c->n; }
 
+int64_t cache_base(const struct cache *c) { return c->seen - c->M; }
+
 float *cache_rows(const struct cache *c, int b)
 {
     return c->at + b * cache_stride(c) + (ptrdiff_t)c->start * c->n;
@@ -45,6 +47,11 @@ void cache_commit(struct cache *c, int L)
 
     c->start += have - keep;
     c->M = keep;
+    c->seen += L;
 }
 
-void cache_clear(struct cache *c) { c->start = c->M = 0; }
+void cache_clear(struct cache *c)
+{
+    c->start = c->M = c->compressed = 0;
+    c->seen = 0;
+}

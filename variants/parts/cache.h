@@ -9,10 +9,12 @@
 #include "../base/arena.h"
 
 struct cache {
-    float *at;     /* [B, cap, n] */
-    int B, cap, n; /* sequences, rows, row width */
-    int keep;      /* most rows remembered */
-    int start, M;  /* rows [start, start+M) are memory */
+    float *at;      /* [B, cap, n] */
+    int B, cap, n;  /* sequences, rows, row width */
+    int keep;       /* most rows remembered */
+    int start, M;   /* rows [start, start+M) are memory */
+    int compressed; /* the first of them, each several rows of the past */
+    int64_t seen;   /* rows that became memory since it was empty */
 };
 
 /* Room for `keep` remembered rows, L new ones and slack. The memory itself (keep rows) is counted
@@ -25,6 +27,8 @@ void cache_reserve(struct cache *c, int L);
 /* First remembered row of sequence b; the new rows follow the M remembered ones. */
 float *cache_rows(const struct cache *c, int b);
 ptrdiff_t cache_stride(const struct cache *c); /* floats between sequences */
+/* Position in the stream of the first row, remembered or new. */
+int64_t cache_base(const struct cache *c);
 
 /* The L rows behind the memory become memory; the oldest beyond `keep` are forgotten
  * (the last keep rows of [m; h]). */

@@ -19,6 +19,7 @@ enum drop_place {
     DROP_HIDDEN,    /* inside the FFN, after the activation */
     DROP_FFN,       /* its output */
     DROP_FINAL,     /* what the output layer reads */
+    DROP_RNN,       /* a LocalRNN's output */
 };
 
 struct dropout {

@@ -1,59 +1,126 @@
 /* SPDX-License-Identifier: MIT
  *
- * Position-wise feed-forward networks. */
+ * Position-wise feed-forward networks with one product in front of the activation:
+ *
+ *   FFN(x) = W_2 f(W_1 x + b_1) + b_2
+ *
+ * What backward reads is f's argument without the bias; ReLU's output tells as much, so only that
+ * one is fused into the product in training too. */
 #include "dropout.h"
 #include "linear.h"
 #include "parts.h"
 
-enum { W1, B1, W2, B2 };
+struct plain {
+    const struct param *w1, *b1, *w2, *b2, *beta; /* biases and beta may be NULL */
+};
 
-static void relu_params(const struct config *c, const char *prefix, struct params *p)
+static bool has_beta(const struct config *c) { return c->ffn_beta && c->ffn->act == ACT_SWISH; }
+
+static void plain_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_matrix(p, c->F, c->D, prefix, "ff.1.weight");
-    params_vector(p, INIT_ZERO, 0, c->F, prefix, "ff.1.bias");
-    params_matrix(p, c->D, c->F, prefix, "ff.2.weight");
-    params_vector(p, INIT_ZERO, 0, c->D, prefix, "ff.2.bias");
+    params_matrix(p, c->F, c->D, prefix, "1.weight");
+    if (c->ffn_bias)
+        params_vector(p, INIT_ZERO, 0, c->F, prefix, "1.bias");
+    params_matrix(p, c->D, c->F, prefix, "2.weight");
+    if (c->ffn_bias)
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, "2.bias");
+    if (has_beta(c))
+        params_vector(p, INIT_ONE, 0, 1, prefix, "beta");
 }
 
-static double relu_flop(const struct config *c, int rows)
+static struct plain plain_of(const struct config *c, const struct param *w)
+{
+    struct plain f = {.w1 = w++};
+
+    f.b1 = c->ffn_bias ? w++ : NULL;
+    f.w2 = w++;
+    f.b2 = c->ffn_bias ? w++ : NULL;
+    f.beta = has_beta(c) ? w : NULL;
+    return f;
+}
+
+static double plain_flop(const struct config *c, int rows)
 {
     return 4.0 * rows * c->D * c->F; /* two products */
 }
 
-/* FFN(x) = W_2 relu(W_1 x + b_1) + b_2 */
-static void relu_forward(const struct engine *g, const struct config *c, const struct param *w,
-                         float *y, const float *x, int rows, float *hidden, struct act leave,
-                         const struct dropout *drop)
+static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
+
+/* Hidden units; and, kept for backward, their pre-activations. */
+static size_t plain_work(const struct config *c, int rows, bool keep)
 {
-    linear_forward(g, &w[W1], &w[B1], hidden, x, rows, (struct act){.kind = ACT_RELU, .y = hidden});
-    dropout(drop, DROP_HIDDEN, hidden, (size_t)rows * (size_t)c->F, g->threads);
-    linear_forward(g, &w[W2], &w[B2], y, hidden, rows, leave);
+    return (keep && c->ffn->act != ACT_RELU ? 2 : 1) * units(c, rows);
 }
 
-static void relu_backward(const struct engine *g, const struct config *c, const struct param *w,
-                          float *d_x, const float *d_y, const float *x, int rows,
-                          const float *hidden, float *d_hidden, const struct dropout *drop)
+/* The gradient of the hidden units, and the column sums of that of beta. */
+static size_t plain_work_grad(const struct config *c, int rows)
 {
-    linear_weight_grad(g, &w[W2], d_y, hidden, rows);
-    linear_bias_grad(g, &w[B2], d_y, rows);
-    linear_input_grad(g, &w[W2], d_hidden, d_y, rows, 0);
-    dropout(drop, DROP_HIDDEN, d_hidden, (size_t)rows * (size_t)c->F, g->threads);
-    g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
+    return units(c, rows) + (has_beta(c) ? (size_t)c->F : 0);
+}
+
+static void plain_forward(const struct engine *g, const struct config *c, const struct param *w,
+                          float *y, const float *x, int rows, float *work, bool keep,
+                          struct act leave, const struct dropout *drop)
+{
+    const struct plain f = plain_of(c, w);
+    const float *beta = f.beta ? f.beta->data : NULL;
+    float *hidden = work;
+
+    if (keep && c->ffn->act != ACT_RELU) {
+        float *pre = work + units(c, rows);
+        const struct gemm product = linear_product(g, f.w1, pre, x, rows);
+        g->ops.gemm(&product);
+        g->ops.act(&(struct act){.kind = c->ffn->act,
+                                 .y = hidden,
+                                 .x = pre,
+                                 .bias = f.b1 ? f.b1->data : NULL,
+                                 .beta = beta,
+                                 .rows = rows,
+                                 .n = c->F,
+                                 .threads = g->threads});
+    } else {
+        linear_forward(g, f.w1, f.b1, hidden, x, rows,
+                       (struct act){.kind = c->ffn->act, .y = hidden, .beta = beta});
+    }
+    dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
+    linear_forward(g, f.w2, f.b2, y, hidden, rows, leave);
+}
+
+static void plain_backward(const struct engine *g, const struct config *c, const struct param *w,
+                           float *d_x, const float *d_y, const float *x, int rows,
+                           const float *work, float *more, const struct dropout *drop)
+{
+    const struct plain f = plain_of(c, w);
+    const bool relu = c->ffn->act == ACT_RELU;
+    const float *hidden = work;
+    float *d_hidden = more;
+
+    linear_weight_grad(g, f.w2, d_y, hidden, rows);
+    if (f.b2)
+        linear_bias_grad(g, f.b2, d_y, rows);
+    linear_input_grad(g, f.w2, d_hidden, d_y, rows, 0);
+    dropout(drop, DROP_HIDDEN, d_hidden, units(c, rows), g->threads);
+    g->ops.act_grad(&(struct act_grad){.kind = c->ffn->act,
                                        .d_x = d_hidden,
-                                       .d_bias = w[B1].grad,
+                                       .d_bias = f.b1 ? f.b1->grad : NULL,
+                                       .d_beta = f.beta ? f.beta->grad : NULL,
+                                       .sums = more + units(c, rows),
                                        .d_y = d_hidden,
-                                       .y = hidden,
+                                       .x = relu ? hidden : work + units(c, rows),
+                                       .bias = f.b1 && !relu ? f.b1->data : NULL,
+                                       .beta = f.beta ? f.beta->data : NULL,
                                        .rows = rows,
                                        .n = c->F,
                                        .threads = g->threads});
-    linear_weight_grad(g, &w[W1], d_hidden, x, rows);
-    linear_input_grad(g, &w[W1], d_x, d_hidden, rows, 0);
+    linear_weight_grad(g, f.w1, d_hidden, x, rows);
+    linear_input_grad(g, f.w1, d_x, d_hidden, rows, 0);
 }
 
-const struct ffn ffn_relu = {
-    .name = "relu",
-    .params = relu_params,
-    .flop = relu_flop,
-    .forward = relu_forward,
-    .backward = relu_backward,
-};
+#define PLAIN(kind)                                                                                \
+    .act = (kind), .params = plain_params, .flop = plain_flop, .work = plain_work,                 \
+    .work_grad = plain_work_grad, .forward = plain_forward, .backward = plain_backward
+
+const struct ffn ffn_relu = {.name = "relu", PLAIN(ACT_RELU)};
+const struct ffn ffn_gelu = {.name = "gelu", PLAIN(ACT_GELU)};
+const struct ffn ffn_gelu_tanh = {.name = "gelu_tanh", PLAIN(ACT_GELU_TANH)};
+const struct ffn ffn_swish = {.name = "swish", PLAIN(ACT_SWISH)};

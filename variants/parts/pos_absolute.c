@@ -32,8 +32,10 @@ static void sinusoid_codes(const struct config *c, int K, float *codes)
         sinusoid_row(codes + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
 }
 
-static void sinusoid_embed(const struct config *c, const float *codes, float *h, int B, int L)
+static void sinusoid_embed(const struct config *c, const struct param *model, const float *codes,
+                           float *h, int B, int L)
 {
+    (void)model;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
             h[(ptrdiff_t)b * L * c->D + e] += codes[e];
@@ -41,12 +43,15 @@ static void sinusoid_embed(const struct config *c, const float *codes, float *h,
 
 const struct pos pos_sinusoid = {
     .name = "sinusoid",
+    .sinusoids = true,
     .n_codes = sinusoid_n_codes,
     .codes = sinusoid_codes,
     .embed = sinusoid_embed,
 };
 
 /* ---- learned_layer: every layer adds its own table to its input --------------------------- */
+
+static int learned_positions(const struct config *c) { return c->max_seq; }
 
 static void learned_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -71,6 +76,7 @@ static void learned_enter_grad(const struct config *c, const struct param *layer
 
 const struct pos pos_learned_layer = {
     .name = "learned_layer",
+    .positions = learned_positions,
     .layer_params = learned_params,
     .enter = learned_enter,
     .enter_grad = learned_enter_grad,

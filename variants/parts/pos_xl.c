@@ -66,9 +66,10 @@ static void xl_codes(const struct config *c, int K, float *codes)
         sinusoid_row(codes + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }
 
-static void xl_lower(const struct engine *g, const struct config *c, const struct param *layer,
-                     const float *codes, struct attn *a)
+static void xl_lower(const struct engine *g, const struct config *c, const struct param *model,
+                     const struct param *layer, const float *codes, struct attn *a)
 {
+    (void)model;
     for (int h = 0; h < c->H; h++)
         g->ops.gemm(&(struct gemm){.tb = true,
                                    .m = a->R,
@@ -110,11 +111,13 @@ static void xl_terms_grad(const struct config *c, const struct param *model,
 }
 
 /* dW_r of head h [dh,D] += drho_h^T R, over the distances that `a` has. */
-static void xl_lower_grad(const struct engine *g, const struct config *c, const struct param *layer,
-                          const float *codes, const struct attn *a, const struct attn_grad *d)
+static void xl_lower_grad(const struct engine *g, const struct config *c, const struct param *model,
+                          const struct param *layer, const float *codes, const struct attn *a,
+                          const struct attn_grad *d)
 {
     const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
 
+    (void)model;
     for (int h = 0; h < c->H; h++)
         g->ops.gemm(&(struct gemm){.ta = true,
                                    .m = c->dh,
@@ -133,6 +136,7 @@ static void xl_lower_grad(const struct engine *g, const struct config *c, const 
 
 const struct pos pos_xl = {
     .name = "xl",
+    .sinusoids = true,
     .model_params = xl_model_params,
     .layer_params = xl_layer_params,
     .reserve = xl_reserve,

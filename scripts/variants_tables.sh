@@ -1,0 +1,419 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# variants_tables.sh WORK TABLES: the last part of variants.sh. From the tables of the folder WORK it
+# writes models.csv, books.csv, copy.csv, speed.csv, machine.csv and figures into TABLES/variants, and
+# TABLES/variants.md from these. What stands in that page below "What follows from it" is somebody's
+# own words and stays. FIGURE names the variants of the figure of decoding.
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+. "$top/scripts/study_common.sh"
+page=$(realpath -m "$2/variants.md")
+tables=$(realpath -m "$2/variants")
+cd "$1"
+shopt -s nullglob
+decoded=${FIGURE:-vanilla xl rope gqa mqa window strided compressive talking linear aan}
+
+# ---- tables ----------------------------------------------------------------------------------
+
+# Of each variant: its sizes on either task, and what was not equal or could not be done.
+models_csv() {
+    local file
+    for file in */*.why; do
+        [ ! -s "$file" ] || echo "$file,\"not trained: $(tr -d '"' <"$file")\""
+    done >whys.csv
+    awk "$csv_awk"'
+    function note(v, text) {
+        gsub("\"", "", text)
+        if (text != "" && !((v, text) in noted)) {
+            noted[v, text] = 1
+            notes[v] = notes[v] (notes[v] != "" ? "; " : "") text
+        }
+    }
+    FILENAME == "whys.csv" {
+        fields($0, f)
+        v = f[1]
+        sub(".*/", "", v)
+        sub("[.]seed.*", "", v)
+        note(v, f[2])
+        next
+    }
+    FNR == 1 { split("", at); header($0, at); next }
+    { fields($0, f) }
+    FILENAME == "list.csv" { order[++n] = f[at["variant"]]; memory[order[n]] = f[at["memory"]]; next }
+    FILENAME ~ /sizes.csv$/ { note(f[1], f[2]); next }
+    FILENAME == "runs.csv" {
+        k = f[at["variant"]] SUBSEP f[at["task"]]
+        size[k] = f[at["params"]] "," f[at["d_inner"]] "," f[at["steps"]] "," f[at["tokens"]]
+        trained[f[at["variant"]]] = 1
+        next
+    }
+    f[at["status"]] != "ok" { # one word about it is enough
+        v = f[at["variant"]]
+        k = v SUBSEP FILENAME
+        sub("  -> .*", "", f[at["status_detail"]])
+        if (!said[k]++)
+            note(v, f[at["workload"]] " M=" f[at["mem_tokens"]] ": " f[at["status_detail"]])
+    }
+    END {
+        print "variant,memory,params,d_inner,steps,tokens," \
+            "copy_params,copy_d_inner,copy_steps,copy_tokens,remarks"
+        for (i = 1; i <= n; i++) {
+            v = order[i]
+            if (!(v in trained) && notes[v] == "") note(v, "not run yet")
+            line = v "," memory[v]
+            for (j = 1; j <= 2; j++) {
+                k = v SUBSEP (j == 1 ? "books" : "copy")
+                line = line "," (k in size ? size[k] : ",,,")
+            }
+            print line ",\"" notes[v] "\""
+        }
+    }' whys.csv list.csv ./*.sizes.csv runs.csv perplexity.csv latency.csv
+    rm whys.csv
+}
+
+# Time of a token, median and range of the rounds, beside bytes, which do not change from round to
+# round.
+speed_csv() {
+    awk "$csv_awk"'
+    function key() {
+        return f[at["variant"]] "," f[at["backend"]] "," f[at["workload"]] "," \
+            f[at["mem_kind"]] "," f[at["seq_tokens"]] "," f[at["mem_tokens"]]
+    }
+    FNR == 1 { split("", at); header($0, at); next }
+    { fields($0, f) }
+    f[at["status"]] != "ok" { next }
+    FILENAME == "memory.csv" {
+        bytes[key()] = f[at["weights_bytes"]] "," f[at["memory_state_bytes"]] "," \
+            f[at["arena_peak_bytes"]]
+        next
+    }
+    {
+        k = key()
+        if (!count[k]++) order[++n] = k
+        ns = f[at["median_ns"]] / (f[at["seq_tokens"]] * f[at["batch_size"]])
+        for (i = count[k]; i > 1 && time[k, i - 1] > ns; i--) time[k, i] = time[k, i - 1]
+        time[k, i] = ns
+    }
+    END {
+        print "variant,backend,workload,mem_kind,seq_tokens,mem_tokens,rounds,ns_per_token," \
+            "low_ns_per_token,high_ns_per_token,weights_bytes,memory_state_bytes,arena_peak_bytes"
+        for (j = 1; j <= n; j++) {
+            k = order[j]
+            m = count[k]
+            middle = (time[k, int((m + 1) / 2)] + time[k, int((m + 2) / 2)]) / 2
+            printf "%s,%d,%.1f,%.1f,%.1f,%s\n", k, m, middle, time[k, 1], time[k, m], bytes[k]
+        }
+    }' memory.csv latency.csv
+}
+
+# What the times depend on, of the sweep that was the last.
+machine_csv() {
+    awk "$csv_awk"'
+    NR == 1 { header($0, at); next }
+    { fields($0, f) }
+    END {
+        n = split("cpu_model isa hypervisor cores l1d_bytes l2_bytes l3_bytes compiler" \
+            " compiler_flags openmp bench_version git_commit git_dirty", name, " ")
+        for (i = 1; i <= n; i++) {
+            names = names (i > 1 ? "," : "") name[i]
+            gsub("\"", "", f[at[name[i]]])
+            values = values (i > 1 ? "," : "") "\"" f[at[name[i]]] "\""
+        }
+        print names "\n" values
+    }' env.csv
+}
+
+# ---- figures ---------------------------------------------------------------------------------
+
+# Tables of plots/style.gp. `bench plot` puts models of other widths into panels of their own; here
+# equal parameters are what makes models comparable, so that they share one.
+cost_points() {
+    awk "$csv_awk"'
+    FNR == 1 { split("", at); header($0, at); next }
+    { fields($0, f); v = f[at["variant"]] }
+    FILENAME ~ /models.csv$/ { style[v] = places++; next }
+    FILENAME ~ /speed.csv$/ {
+        if (f[at["workload"]] == "segment" && f[at["mem_tokens"]] == 128)
+            x[v] = f[at["ns_per_token"]] / 1000
+        next
+    }
+    f[at["mem_tokens"]] == 128 {
+        if (!scored[v]++) order[++n] = v
+        log_y[v] += log(f[at["ppl"]])
+    }
+    END {
+        print "row,column,panel,index,series,style,dash,kind,x,y,low,high,z,label"
+        for (i = 1; i <= n; i++) y[order[i]] = exp(log_y[order[i]] / scored[order[i]])
+        for (i = 1; i <= n; i++) {
+            v = order[i]
+            if (!(v in x)) continue
+            best = 1
+            for (j = 1; j <= n; j++) {
+                w = order[j]
+                if (w in x && x[w] <= x[v] && y[w] <= y[v] && (x[w] < x[v] || y[w] < y[v])) best = 0
+            }
+            for (kind = 0; kind <= best; kind++)
+                printf "0,0,books; segments of 128 behind 128 tokens,%d,%s,%d,0,%d,%.6g,%.6g,,,,%s\n",
+                    m, v, style[v], kind, x[v], y[v], v
+            m++
+        }
+    }' "$tables/models.csv" "$tables/speed.csv" "$tables/books.csv"
+}
+
+decode_points() {
+    awk -v wanted=" $decoded " "$csv_awk"'
+    BEGIN { print "row,column,panel,index,series,style,dash,kind,x,y,low,high,z,label" }
+    FNR == 1 { split("", at); header($0, at); next }
+    { fields($0, f); v = f[at["variant"]] }
+    FILENAME ~ /models.csv$/ { style[v] = places++; next }
+    f[at["workload"]] == "decode" && index(wanted, " " v " ") {
+        if (!(v in series)) series[v] = n++
+        printf "0,0,one token at a time,%d,%s,%d,0,0,%s,%s,%s,%s,,\n", series[v], v, style[v],
+            f[at["mem_tokens"]], f[at["ns_per_token"]], f[at["low_ns_per_token"]],
+            f[at["high_ns_per_token"]]
+    }' "$tables/models.csv" "$tables/speed.csv"
+}
+
+figure() { # NAME SCRIPT TITLE WIDTH HEIGHT, the points on standard input
+    cat >points.csv
+    rm -f "$tables/$1.svg"
+    if [ "$(wc -l <points.csv)" -gt 1 ] && command -v gnuplot >/dev/null; then
+        gnuplot -d -e "data='points.csv'; out='$tables/$1.svg'; here='$top/plots/'; title='$3';
+            panel_w=$4; panel_h=$5" "$top/plots/$2.gp" 2>gnuplot.said ||
+            die 1 "$1.svg: $(tail -n 1 gnuplot.said)"
+        rm -f gnuplot.said # where no intervals are to be drawn it remarks on that
+    else
+        echo "left out: $1.svg: no points, or no gnuplot" >&2
+    fi
+    rm points.csv
+}
+
+# ---- the page --------------------------------------------------------------------------------
+
+# What the page's tables say of a variant, for awk: quality[task, mem, v], us[workload, mem, v] and
+# kib[mem, v] as text, "" where there is none.
+# shellcheck disable=SC2016
+cells_awk="$csv_awk"'
+function about(task, mem, v,   k) {
+    k = task SUBSEP mem SUBSEP v
+    if (!n_seeds[k]) return ""
+    if (n_seeds[k] == 1) return sprintf("%.3f", sum[k])
+    return sprintf("%.3f (%.3f..%.3f)", sum[k] / n_seeds[k], low[k], high[k])
+}
+function digits(x) { return sprintf(x == 0 ? "%d" : x < 10 ? "%.2f" : x < 100 ? "%.1f" : "%.0f", x) }
+FNR == 1 { split("", at); header($0, at); next }
+{ fields($0, f); v = f[at["variant"]] }
+FILENAME ~ /models.csv$/ {
+    names[++n_names] = v
+    params[v] = f[at["params"]]
+    remarks[v] = f[at["remarks"]]
+    next
+}
+FILENAME ~ /speed.csv$/ {
+    us[f[at["workload"]], f[at["mem_tokens"]], v] = digits(f[at["ns_per_token"]] / 1000)
+    if (f[at["workload"]] == "decode") {
+        kib[f[at["mem_tokens"]], v] = digits(f[at["memory_state_bytes"]] / 1024)
+        kind[v] = f[at["mem_kind"]]
+    }
+    next
+}
+FILENAME ~ /(books|copy).csv$/ {
+    k = f[at["task"]] SUBSEP f[at["mem_tokens"]] SUBSEP v
+    y = f[at[f[at["task"]] == "books" ? "bits_per_unit" : "ppl"]] + 0
+    if (!n_seeds[k]++ || y < low[k]) low[k] = y
+    if (n_seeds[k] == 1 || y > high[k]) high[k] = y
+    sum[k] += y
+}'
+small=(models speed books copy)
+
+main_table() {
+    echo "| variant | parameters | books, bits per byte, M=0 | M=128 | M=512 | copy, ppl, M=0 | M=128 | \
+segment, us per token, M=128 | M=512 | M=2048 | decode, us per token, M=128 | M=512 | M=2048 | \
+state, KiB, M=128 | M=2048 | past |"
+    echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    awk "$cells_awk"'
+    END {
+        for (i = 1; i <= n_names; i++) {
+            v = names[i]
+            line = "| " v " | " params[v]
+            for (m = 0; m <= 512; m += m ? 384 : 128) line = line " | " about("books", m, v)
+            for (m = 0; m <= 128; m += 128) line = line " | " about("copy", m, v)
+            for (m = 128; m <= 2048; m *= 4) line = line " | " us["segment", m, v]
+            for (m = 128; m <= 2048; m *= 4) line = line " | " us["decode", m, v]
+            print line " | " kib[128, v] " | " kib[2048, v] " | " kind[v] " |"
+        }
+        for (i = 1; i <= n_names; i++) {
+            text = remarks[names[i]]
+            if (text == "") continue
+            if (!(text in said)) order[++n] = text
+            said[text] = said[text] (said[text] != "" ? ", " : "") names[i]
+        }
+        for (i = 1; i <= n; i++) print (i == 1 ? "\n" : "") "* " said[order[i]] ": " order[i]
+    }' "${small[@]/%/.csv}"
+}
+
+# What was published of a variant beside what it changes: VARIANT|BESIDE|CLAIM.
+claims() {
+    cat <<'END'
+shaw|vanilla|distances instead of positions predict better
+xl|vanilla|a memory of segments predicts better, and far faster than a window that is run anew
+gtrxl|xl|gates instead of residual sums predict better
+rezero|xl|one weight a layer replaces norms
+macaron|xl|half a feed-forward on either side of attention predicts better
+sandwich|xl|attention below, feed-forward above: better for nothing
+learned|vanilla|a learned table of positions does as well as sinusoids
+rope|vanilla|rotations predict better than positions at the input
+alibi|vanilla|a slope over distance goes on to pasts longer than it was trained on
+t5|vanilla|one bias for a range of distances is enough
+kerple|alibi|a logarithm of the distance goes on better than a line
+gqa|rope|few heads of keys and values lose little and decode faster
+mqa|rope|one head of keys and values loses little more and decodes fastest
+rtransformer|vanilla|a recurrent cell in front of attention makes positions needless
+universal|vanilla|one layer, run several times, predicts better
+window|rope|a short window loses little
+dilated|window|looking further, with gaps, is better than a window
+block|window|blocks do as well as a window
+strided|rope|a window and every n-th key lose nothing
+fixed|strided|summaries at fixed places are better for text
+longformer|window|a few tokens that all see are better than a window alone
+bigbird|window|random blocks are better than a window alone
+llama|rope|other norms, gated units and few heads together predict better
+scalenorm|xl|a norm of one number does as well
+switch|alibi|experts of which each token takes one predict better for the same arithmetic
+delight|alibi|narrow attention behind deep, cheap transforms does as well for less arithmetic
+compressive|xl|a compressed past is worth more than none
+realformer|xl|scores handed from layer to layer predict better
+talking|xl|heads that talk to each other predict better
+span|xl|short learned spans lose nothing and are cheap
+all-attention|xl|learned keys and values replace the feed-forward
+tupe|vanilla|positions apart from words predict better
+deberta|shaw|words that look at distances, and distances at words, predict better
+linear|vanilla|a state of fixed size loses little and decodes in constant time
+performer|linear|random features come nearer to softmax
+aan|vanilla|an average does nearly as well and decodes in constant time
+synthesizer|vanilla|scores need no keys
+funnel|vanilla|layers on means of two tokens do as well for less arithmetic
+synthesizer-random|synthesizer|they need not even look at the tokens
+END
+}
+
+claims_table() {
+    echo "| published | variant beside | bits per byte, M=128 | M=512 | copy, ppl, M=128 | \
+segment, us, M=512 | decode, us, M=2048 | state, KiB, M=2048 |"
+    echo "|---|---|---|---|---|---|---|---|"
+    claims | awk "$cells_awk"'
+    END {
+        while ((getline line <"-") > 0) {
+            split(line, c, "|")
+            if (!(c[1] in params) || !(c[2] in params)) continue
+            text = "| " c[3] " | " c[1] " / " c[2] " | "
+            text = text about("books", 128, c[1]) " / " about("books", 128, c[2]) " | "
+            text = text about("books", 512, c[1]) " / " about("books", 512, c[2]) " | "
+            text = text about("copy", 128, c[1]) " / " about("copy", 128, c[2]) " | "
+            text = text us["segment", 512, c[1]] " / " us["segment", 512, c[2]] " | "
+            text = text us["decode", 2048, c[1]] " / " us["decode", 2048, c[2]] " | "
+            print text kib[2048, c[1]] " / " kib[2048, c[2]] " |"
+        }
+    }' "${small[@]/%/.csv}"
+}
+
+value() { # FILE COLUMN: the last that is there
+    awk -v name="$2" "$csv_awk"'NR == 1 { header($0, at); next } { fields($0, f) }
+        f[at[name]] != "" { x = f[at[name]] }
+        END { print x }' "$1"
+}
+
+# The widest range of the rounds, as a share of the median, that all but a tenth of the rows keep.
+rounds_spread() {
+    awk "$csv_awk"'NR == 1 { header($0, at); next }
+        { fields($0, f)
+          print (f[at["high_ns_per_token"]] - f[at["low_ns_per_token"]]) / f[at["ns_per_token"]] }' \
+        speed.csv | sort -g | awk '{ x[NR] = $1 } END { printf "%.0f %%", 100 * x[int(0.9 * NR + 0.5)] }'
+}
+
+floor() { # MEM: least perplexity of the copied text
+    awk -v mem="$1" "$csv_awk"'NR == 1 { header($0, at); next }
+        { fields($0, f); if (f[at["mem_tokens"]] == mem) x = f[at["ppl_floor"]] }
+        END { printf "%.3f", x }' copy.csv
+}
+
+intro() {
+    cat <<END
+# What every variant costs and what it buys
+
+Written by \`scripts/variants.sh tables\` from the tables in [variants](variants); only what stands below
+the heading "What follows from it" is written by hand and kept.
+
+**Equal.** Two layers of width 64, 4 heads. Every model has the same number of parameters within 1 %
+(the feed-forward layer makes up for what all else takes), unless a remark says otherwise, and has seen
+the same tokens in the same order: $(value models.csv tokens) bytes of novels ($(value models.csv steps) \
+steps of 16 segments of 128, with a memory
+of 128 where the variant has one), or $(value models.csv copy_tokens) symbols of which each repeats the one \
+96 back with
+probability 0.9. AdamW without decay, gradients clipped to 0.25, a short linear warm-up to 0.001, a
+cosine to a tenth; no dropout. The last state is scored.
+
+**Columns.** M is how many tokens of past are in front of a segment of 128. Bits per byte are on a novel
+by an author who is not in the training text; the copied text has a floor of perplexity \
+$(floor 0) with M=0 and
+$(floor 128) with M=128. Where there are several seeds, the mean (least..most). Times are those of
+one token of the model that learned the books, on one thread, backend $(value speed.csv backend): in \
+segments of 128, and token by
+token; the median of $(value speed.csv rounds) rounds over all variants, whose range is below \
+$(rounds_spread) for nine rows in ten. State is
+what is kept of the past when tokens come one by one; a window that is run anew keeps nothing but the
+tokens. "past" says how they are reached then.
+
+Machine: $(value machine.csv cpu_model), $(value machine.csv isa), $(value machine.csv compiler). Program: bench \
+$(value machine.csv bench_version) ($(value machine.csv git_commit)).
+
+**Careful.** Small models, little text, one learning rate, one run of most: a difference smaller than the
+ranges of those with several seeds says nothing, and none of it says who wins at a larger scale.
+Variants with a memory carry it while they train; where the past is recomputed, training never looks
+beyond its segment. Equal parameters are not equal arithmetic: what shares weights or has few gets a
+wider feed-forward layer. Tables of positions are as long as the segments that they were trained on.
+END
+}
+
+picture() { # NAME WORDS
+    [ ! -f "$1.svg" ] || echo "
+![$2](variants/$1.svg)"
+}
+
+write_page() {
+    intro
+    echo "
+## All of them
+"
+    main_table
+    picture cost "perplexity per byte against time per token; ringed: nothing else is better in both"
+    picture decode "time of one more token against the length of the past"
+    echo "
+## What was published, and these numbers
+
+Each row sets a variant beside one that lacks its idea.
+"
+    claims_table
+    echo
+    if [ -f "$page" ]; then
+        sed -n '/^## What follows from it/,$p' "$page"
+    else
+        echo "## What follows from it"
+    fi
+}
+
+mkdir -p "$tables"
+models_csv >"$tables/models.csv"
+join_scores >new.csv
+for task in books copy; do
+    awk -F, -v task="$task" 'NR == 1 || $1 == task' new.csv >"$tables/$task.csv"
+done
+rm new.csv
+speed_csv >"$tables/speed.csv"
+machine_csv >"$tables/machine.csv"
+cost_points | figure cost perplexity-time "Perplexity per byte against time per token" 900 560
+decode_points | figure decode latency-mem "Time of one more token" 620 400
+cd "$tables"
+write_page >new.md
+mv new.md "$page"
+echo "wrote $page and $tables/{models,books,copy,speed,machine}.csv"

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of whole models backward: a model bound for training with memory from an earlier
+ * segment where there is one, its loss, and weights that keep it off corners. Whatever is not a
+ * weight starts as NaN. */
+#ifndef TRAINED_H
+#define TRAINED_H
+
+#include "finite.h"
+#include "model.h"
+
+enum { B = 2, L = 5, MEM = 4, FIRST = 3 }; /* FIRST tokens become memory before the segment */
+
+struct trained {
+    struct model m;
+    int32_t tokens[B * L], targets[B * L];
+    float nll[B * L];
+    enum mem_kind kind;
+};
+
+/* Bound for longer segments and more memory than are run, so that tables have rows to spare. */
+static const struct extent bound = {B, L + 2, MEM + 1};
+
+static inline enum status bind_both(struct model *m, enum mem_kind kind, struct err *e)
+{
+    const enum status st = lm_bind(&m->lm, &m->g, kind, bound, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static inline void open_trained(struct trained *t, const struct config *config, const char *backend,
+                                int threads)
+{
+    struct model *m = &t->m;
+    struct config c = *config;
+    struct err e = {""};
+
+    *t = (struct trained){.kind = c.variant->mem->recurrent ? MEM_HIDDEN : MEM_NONE};
+    c.max_seq = bound.L;
+    if (engine_open(&m->g, backend, threads, NULL, &e) != OK)
+        cr_skip_test("%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, &c, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(bind_both(m, t->kind, &e), OK, "%s", e.msg);
+    params_init(&m->lm.params, SEED);
+    for (int i = 0; i < B * L; i++) {
+        t->tokens[i] = token_of(m, i / L, FIRST + i % L);
+        t->targets[i] = token_of(m, i / L, FIRST + i % L + 1);
+    }
+}
+
+static inline void close_trained(struct trained *t)
+{
+    lm_free(&t->m.lm);
+    arena_release(&t->m.arena);
+}
+
+/* The tables follow the weights; memory, from the weights as they were, stays. */
+static inline double loss(void *ctx)
+{
+    struct trained *t = ctx;
+    double sum = 0;
+
+    lm_lower(&t->m.lm, &t->m.g);
+    lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->nll);
+    for (int i = 0; i < B * L; i++)
+        sum += (double)t->nll[i];
+    return sum / (B * L) + lm_extra_loss(&t->m.lm) +
+           (double)t->m.lm.c.aux_coef * lm_aux(&t->m.lm, B, L);
+}
+
+static inline void remember(struct trained *t)
+{
+    int32_t tokens[B * FIRST];
+
+    if (t->kind != MEM_HIDDEN)
+        return;
+    for (int i = 0; i < B * FIRST; i++)
+        tokens[i] = token_of(&t->m, i / FIRST, i % FIRST);
+    lm_lower(&t->m.lm, &t->m.g);
+    lm_forward(&t->m.lm, &t->m.g, tokens, B, FIRST, FIRST, NULL, NULL);
+    lm_commit(&t->m.lm, FIRST);
+}
+
+static inline void run_backward(struct trained *t)
+{
+    params_zero_grad(&t->m.lm.params);
+    loss(t);
+    lm_backward(&t->m.lm, &t->m.g, t->tokens, t->targets, B, L);
+}
+
+static inline bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* Small maps with biases of +1 and -1 in front of every ReLU: half of it is off, and no step comes
+ * near its corner. */
+static inline void avoid_corners(struct params *p)
+{
+    static const char *const maps[] = {"ff.1.weight",  "ff.2.weight",   "ff0.1.weight",
+                                       "ff0.2.weight", "attn.o.weight", "halt.weight",
+                                       "w_ih",         "w_hh",          "e.1.weight",
+                                       "e.2.weight",   "syn.1.weight"};
+    static const char *const biases[] = {"ff.1.bias",  "ff.2.bias",   "ff0.1.bias",
+                                         "ff0.2.bias", "attn.o.bias", "b_ih",
+                                         "e.1.bias",   "e.2.bias",    "syn.1.bias"};
+
+    /* sinusoids at every step make a long stream */
+    const float small = params_find(p, "halt.weight") ? 0.0625f : 0.25f;
+
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        if (ends_in(w->name, ".alpha")) /* begins near 0, where little of f would be seen */
+            *w->data = 0.25f;
+        if (ends_in(w->name, "aan.gate.bias")) /* nearly all of the average, which has a bias */
+            for (size_t e = 0; e < w->n; e++)
+                w->data[e] = e < w->n / 2 ? -4 : 4;
+        for (size_t k = 0; k < ARRAY_LEN(maps); k++)
+            for (size_t e = 0; e < w->n; e++) {
+                if (ends_in(w->name, maps[k]))
+                    w->data[e] *= small;
+                if (k < ARRAY_LEN(biases) && ends_in(w->name, biases[k]))
+                    w->data[e] = e % 2 ? -1 : 1;
+            }
+        quantise(w->data, w->n);
+    }
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of depth: a layer run several times, small. */
+#ifndef UNIVERSAL_CASE_H
+#define UNIVERSAL_CASE_H
+
+#include "model.h"
+
+enum { T = 9, STEPS = 4, D = 12 }; /* text, most steps, width */
+
+static inline struct config depth_of(enum halt_kind halt, int steps)
+{
+    struct config c = config_default(variant_find("universal"), D, 3, 5, 17, steps, 11);
+
+    c.halt = halt;
+    c.halt_eps = 0.1f;
+    c.ponder_tau = 0.05f;
+    return c;
+}
+
+#endif

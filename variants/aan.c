@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Average attention: Zhang et al. 2018, "Accelerating Neural Transformer via an Average Attention
+ * Network".
+ *
+ *   g_t = FFN((x_0 + .. + x_t) / (t + 1)),  [i; f] = sigma(W [x_t; g_t] + b),  y = i x_t + f g_t
+ *
+ * The average of all positions so far stands for attention's weights: a token costs the same after
+ * any past, of which the sum is all that is kept. */
+#include "parts/parts.h"
+#include "sub.h"
+#include "variants.h"
+
+const struct mixer mixer_aan = {.name = "aan", .kind = &sub_aan};
+
+const struct variant variant_aan = {
+    .name = "aan",
+    .paper = "Zhang et al. 2018, arXiv:1805.00631",
+    .about = "a gated average of all positions so far",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_relu,
+    .mixer = &mixer_aan,
+    .wiring = WIRING_POST,
+};

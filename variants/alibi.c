@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ALiBi: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables Input
+ * Length Extrapolation".
+ *
+ *   s_ij = q_i . k_j / sqrt(dh) - slope_h dist
+ *
+ * The slopes are a geometric sequence over the heads. Nothing is trained, and distances never seen
+ * in training simply count less. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_alibi = {
+    .name = "alibi",
+    .paper = "Press et al. 2022, arXiv:2108.12409",
+    .about = "scores fall linearly with the distance, one slope per head",
+    .pos = &pos_alibi,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .axes = AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All-attention: Sukhbaatar et al. 2019, "Augmenting Self-attention with Persistent Memory".
+ *
+ *   o_i = sum_j p_ij v_j + sum_n p_in pers_v[n]          p = softmax over s_ij and
+ *                                                            (q_i + u) . pers_k[n] / sqrt(dh)
+ *
+ * Keys and values that are parameters, as many as a feed-forward network would have hidden units,
+ * stand in every softmax in its place: the layers are attention alone. Positions and memory are
+ * Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+#include <string.h>
+
+static void all_attention_order(char order[ORDER_MOST], int N)
+{
+    if (N > (ORDER_MOST - 1) / 2)
+        N = 0;
+    memset(order, 's', (size_t)N);
+    order[N] = '\0';
+}
+
+const struct variant variant_all_attention = {
+    .name = "all-attention",
+    .alias = "all_attention",
+    .paper = "Sukhbaatar et al. 2019, arXiv:1907.01470",
+    .about = "as xl; learned keys and values instead of feed-forward",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .order = all_attention_order,
+    .more = &more_persistent,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

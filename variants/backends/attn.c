@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one attention sees, which of its terms are there, and what it costs. */
+#include "attn.h"
+
+#include <limits.h>
+
+/* ---- what is seen ------------------------------------------------------------------------- */
+
+struct sight attn_sight(const struct attn *a, int h)
+{
+    const bool steps = a->q_step != 0;
+
+    return (struct sight){
+        .L = a->L,
+        .K = a->M + a->L,
+        .query = a->base + (steps ? a->q_first : a->M),
+        .key = a->base,
+        .query_step = steps ? a->q_step : 1,
+        .key_step = steps ? a->k_step : 1,
+        .causal = a->causal,
+        .window = attn_window(a, h),
+        .mask = a->mask ? a->mask + (a->mask_of_head ? a->mask_of_head[h] : 0) : NULL,
+    };
+}
+
+/* Heads [h, returned) have to be asked for what heads [h, h+n) see. */
+static int last_to_ask(const struct attn *a, int h, int n)
+{
+    return a->mask_of_head || a->window_of_head ? h + n : h + 1;
+}
+
+bool attn_next_keys(const struct attn *a, int h, int n, int i, struct range *r)
+{
+    const int end = last_to_ask(a, h, n), from = r->to;
+    struct range seen = {INT_MAX, INT_MAX};
+
+    for (int x = h; x < end; x++) {
+        const struct sight sight = attn_sight(a, x);
+        struct range own = {from, from};
+        if (sight_next(&sight, i, 1, &own) && own.from < seen.from)
+            seen = own;
+    }
+    for (int since = end - h == 1, x = h; since < end - h; since++) {
+        x = x + 1 < end ? x + 1 : h;
+        const struct sight sight = attn_sight(a, x);
+        struct range own = {seen.to, seen.to};
+        if (sight_next(&sight, i, 1, &own) && own.from == seen.to) {
+            seen.to = own.to;
+            since = 0;
+        }
+    }
+    *r = seen;
+    return seen.from < seen.to;
+}
+
+struct range attn_hull(const struct attn *a, int h, int n, int i, int rows)
+{
+    struct range hull = {INT_MAX, 0};
+
+    for (int x = h; x < last_to_ask(a, h, n); x++) {
+        const struct sight sight = attn_sight(a, x);
+        const struct range own = sight_hull(&sight, i, rows);
+        if (own.from == own.to)
+            continue;
+        hull.from = min_int(hull.from, own.from);
+        hull.to = max_int(hull.to, own.to);
+    }
+    return hull.from < hull.to ? hull : (struct range){0};
+}
+
+/* ---- which terms there are ---------------------------------------------------------------- */
+
+unsigned attn_terms(const struct attn *a)
+{
+    unsigned terms = 0;
+
+#define X(name, there, refusal) terms |= (there) ? (unsigned)TERM_##name : 0;
+    ATTN_TERMS(X)
+#undef X
+    return terms;
+}
+
+bool attn_knows(const struct attn *a, unsigned known, const char **why_not)
+{
+    static const char *const refusals[TERM_COUNT] = {
+#define X(name, there, refusal) refusal,
+        ATTN_TERMS(X)
+#undef X
+    };
+    const unsigned unknown = attn_terms(a) & ~known;
+
+    for (int t = 0; t < TERM_COUNT; t++)
+        if (unknown & 1u << t) {
+            *why_not = refusals[t];
+            return false;
+        }
+    return true;
+}
+
+void attn_check(const struct attn *a)
+{
+    CHECK(a->H % a->Hkv == 0 && a->M >= 0);
+    CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
+    CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
+    CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
+    CHECK(!a->mask || !a->q_step || a->q_first >= 0);
+    for (int h = 0; a->mask && h < a->H; h++) {
+        const struct sight s = attn_sight(a, h);
+        const int64_t last = s.query + (int64_t)(a->L - 1) * s.query_step;
+        const struct mask *m = s.mask;
+        CHECK(!m->block || !m->n_random ||
+              (s.query / m->block >= m->random_from &&
+               last / m->block - m->random_from < m->random_blocks));
+    }
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double attn_pairs(const struct attn *a, int h)
+{
+    const struct sight sight = attn_sight(a, h);
+
+    return sight_pairs(&sight);
+}
+
+/* Of all heads of one sequence. */
+static double all_pairs(const struct attn *a)
+{
+    double pairs = 0;
+
+    if (!a->mask_of_head && !a->window_of_head)
+        return a->H * attn_pairs(a, 0);
+    for (int h = 0; h < a->H; h++)
+        pairs += attn_pairs(a, h);
+    return pairs;
+}
+
+/* Rows of the tables for distances that can occur. */
+static int rows_of_past(const struct attn *a)
+{
+    return clamp_int(attn_dist(a, a->L - 1, 0) + 1, 0, a->R);
+}
+
+static int rows_of_future(const struct attn *a)
+{
+    return a->causal ? 0 : clamp_int(-attn_dist(a, 0, a->M + a->L - 1), 0, a->Rf);
+}
+
+/* A table term costs a product per pair where every pair has its own row (Transformer-XL), a
+ * product per table row and an addition per pair where many pairs share one (Shaw): the cheaper.
+ * Of one sequence; `n` vectors of a head meet the table. */
+struct table_cost {
+    double flop, grad; /* forward, backward */
+};
+
+static struct table_cost table_cost(const struct attn *a, int n, double pairs)
+{
+    const double rows = rows_of_past(a) + rows_of_future(a);
+    const double per_pair = 2 * pairs * a->dh;
+    const double per_row = 2.0 * a->H * n * rows * a->dh + pairs;
+
+    /* Each product gives two, to the vector and to the table. With products per row the sum of each
+     * pair's gradient into its row is added; that of dA reads as one addition per pair. */
+    return per_pair <= per_row ? (struct table_cost){per_pair, 2 * per_pair}
+                               : (struct table_cost){per_row, 2 * per_row - pairs};
+}
+
+static struct table_cost tables_cost(const struct attn *a, double pairs)
+{
+    const struct table_cost by_query = table_cost(a, a->L, pairs);
+    const struct table_cost by_key = table_cost(a, a->M + a->L, pairs);
+    const int queries = (a->rel_k != NULL) + (a->rel_v != NULL), keys = a->rel_q != NULL;
+
+    return (struct table_cost){queries * by_query.flop + keys * by_key.flop,
+                               queries * by_query.grad + keys * by_key.grad};
+}
+
+/* Products of forward that are there whatever the tables: q.k and p.v, sinks, mixing of heads. */
+static double products(const struct attn *a, double pairs)
+{
+    const int mixings = (a->mix_logits != NULL) + (a->mix_probs != NULL);
+    const double by_pair = (a->no_content ? 2 : 4) * (double)a->dh + 2.0 * mixings * a->H;
+
+    return pairs * by_pair + 4.0 * a->H * a->L * a->sinks * a->dh;
+}
+
+double attn_flop(const struct attn *a)
+{
+    const double pairs = all_pairs(a), added = a->add.at ? pairs : 0;
+
+    return a->B * (products(a, pairs) + tables_cost(a, pairs).flop + added);
+}
+
+double attn_grad_flop(const struct attn *a)
+{
+    const double pairs = all_pairs(a), arriving = a->scores_out ? pairs : 0;
+
+    return a->B * (2 * products(a, pairs) + tables_cost(a, pairs).grad + arriving);
+}
+
+/* Floats of `add` that visible pairs read. */
+static double added_floats(const struct attn *a)
+{
+    const double per_head = a->add.row ? all_pairs(a) / a->H : a->M + a->L;
+
+    return (a->add.batch ? a->B : 1) * (a->add.head ? a->H : 1) * per_head;
+}
+
+double attn_bytes(const struct attn *a)
+{
+    const double K = a->M + a->L, H = a->H, dh = a->dh;
+    const double past = a->q_step ? rows_of_past(a) : min_int(a->R, a->M + a->L);
+    const double rows = past + a->Rf, tables = (a->rel_head ? H : 1) * rows * dh;
+    double floats = a->B * (a->L * H * dh + K * a->Hkv * dh); /* o, v */
+
+    if (!a->no_content)
+        floats *= 2; /* q, k */
+    floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0) + (a->rel_q ? tables : 0);
+    floats += a->bias ? (a->bias_head ? H : 1) * rows : 0;
+    floats += (a->add.at ? added_floats(a) : 0) + (a->scores_out ? a->B * all_pairs(a) : 0);
+    floats += (a->mix_logits ? H * H : 0) + (a->mix_probs ? H * H : 0) + 2 * H * a->sinks * dh;
+    return 4 * floats;
+}
+
+void attn_resize(struct attn *a, int L, int M)
+{
+    const int cut = max_int(0, a->R - (L + M)); /* farthest rows: distances that cannot occur */
+
+    CHECK(!a->add.at || M == a->M);
+    CHECK(!a->q_step || (L == a->L && M == a->M));
+    a->L = L;
+    a->M = M;
+    if (a->q_step)
+        return;
+    a->R -= cut;
+    if (a->rel_k)
+        a->rel_k += (ptrdiff_t)cut * a->dh;
+    if (a->rel_v)
+        a->rel_v += (ptrdiff_t)cut * a->dh;
+    if (a->rel_q)
+        a->rel_q += (ptrdiff_t)cut * a->dh;
+    if (a->bias)
+        a->bias += cut;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fused attention's rarer terms: what is done to the scores of a group between the products and the
+ * softmax, and the sinks, which a group meets before any key. None of it is in a tile's loops.
+ *
+ * Where far keys share row 0 of a key table, all scores of a row are lower by the same number
+ * (attn.inc.c): it comes back where scores are handed out, and sinks are lowered as well. */
+
+/* q_i . rel_k[0] in base 2: what the scores of the item's query i are lower by. */
+static float far_score(const struct item *t, int i)
+{
+    const struct attn *a = t->f->a;
+    float far = 0.0f;
+
+    if (!t->f->far_shared || !a->rel_k)
+        return 0.0f;
+    const float *far_k = a->rel_k + t->h * a->rel_head;
+    for (int e = 0; e < a->dh; e++)
+        far += t->qw.at[i * t->qw.ld + e] * far_k[e];
+    return far * t->f->factor;
+}
+
+/* One query's scores against keys [j, j+n): s += add, hand out, s *= gain. */
+static void adjust_scores(const struct item *t, int i, float *s, int j, int n)
+{
+    const struct attn *a = t->f->a;
+    const int query = t->i0 + i;
+
+    if (a->add.at)
+        add_dense(s, a->add.at + attn_dense_at(&a->add, t->b, t->h, query) + j, n);
+    if (a->scores_out)
+        hand_out(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
+                 t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);
+    if (a->gain != 0)
+        scale_row(s, a->gain, n);
+}
+
+/* w->s = the scores of group g against sinks [j, j+n), n <= KEYS, j a multiple of VL; what fills
+ * the last vector is `hidden`. */
+static void sink_scores(const struct item *t, int g, int j, int n, const int seen[TILES], vf hidden)
+{
+    const struct attn *a = t->f->a;
+    const int vectors = (n + VL - 1) / VL;
+    float(*s)[LD] = t->w->s;
+
+    scores(s[0] + VL, group_of(t->qu, g), a->dh, t->sink_k + (ptrdiff_t)j * a->dh, vectors, seen,
+           NULL, 0);
+    for (int m = 0; m < ROWS; m++) {
+        const vf far = v1(attn_gain(a) * far_score(t, g + m));
+        for (int x = 0; x < n; x += VL)
+            vst(s[m] + VL + x, vsub(vld(s[m] + VL + x), far));
+        fill_outside(s[m] + VL, 0, n, vectors, hidden);
+    }
+}
+
+/* The rows of group g as they are before any key: they have met nothing but sinks. */
+static void begin_rows(const struct item *t, int g)
+{
+    struct work *w = t->w;
+    float alpha[VL];
+
+    for (int m = g; m < g + ROWS; m++) {
+        w->top[m] = LOWEST;
+        vst(w->sum[m], v0());
+        for (int e = 0; e < t->f->d_pad; e += VL)
+            vst(w->o[m] + e, v0());
+    }
+    for (int j = 0; j < t->f->a->sinks; j += KEYS) {
+        const int n = min_int(KEYS, t->f->a->sinks - j);
+        int seen[TILES];
+        for (int x = 0; x < TILES; x++)
+            seen[x] = n;
+        sink_scores(t, g, j, n, seen, v1(-INFINITY));
+        soften(w, g, (n + VL - 1) / VL, false, alpha);
+        add_values(false, w->o[g], alpha, w->s[0] + VL, j, seen, &t->sink_v);
+    }
+}

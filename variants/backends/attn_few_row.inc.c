@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One query of one head in attention of a few queries (attn_few.inc.c): its products with a row of
+ * keys or values, what positions and other terms add, and its softmax, begun, brought up to date
+ * and finished. */
+
+enum {
+    FEW = 4,        /* queries, at most: above, packing pays */
+    FEW_KEYS = 256, /* of a block: long, for its end stops the stream; their scores stay in L1 */
+    FEW_PART = 128, /* keys, at least, that make a thread's own part */
+};
+
+/* One query of one head. */
+struct few_row {
+    _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 behind dh */
+    float o[HEAD];
+    float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
+    float top, sum;
+    ptrdiff_t kv;   /* floats in front of its head in a row of keys or values */
+    uint64_t *seen; /* bits of the keys that it sees; there where a mask hides some */
+};
+
+/* q . k; q is 0 behind d. */
+VEC_INLINE float few_dot(const float *q, const float *k, int d)
+{
+    vf acc = v0();
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        acc = vfma(vld(q + e), vld(k + e), acc);
+    if (e < d)
+        acc = vfma(vld(q + e), vld_n(k + e, d - e), acc);
+    return vsum(acc);
+}
+
+/* o += p v; o is padded to whole vectors. */
+VEC_INLINE void few_add(float *o, float p, const float *v, int d)
+{
+    int e = 0;
+
+    UNROLL4
+    for (; e + VL <= d; e += VL)
+        vst(o + e, vfma(v1(p), vld(v + e), vld(o + e)));
+    if (e < d)
+        vst(o + e, vfma(v1(p), vld_n(v + e, d - e), vld(o + e)));
+}
+
+/* s[x] += q . k of n queries for row x of a block's keys. */
+static void few_key(struct few_row *w, int n, int x, const float *k, int d)
+{
+    for (int t = 0; t < n; t++)
+        w[t].s[x] += few_dot(w[t].qu, k + w[t].kv, d);
+}
+
+/* o += s[x] v of n queries for row x of its values. */
+static void few_value(struct few_row *w, int n, int x, const float *v, int d)
+{
+    for (int t = 0; t < n; t++)
+        few_add(w[t].o, w[t].s[x], v + w[t].kv, d);
+}
+
+/* The same for the keys or values [j, j+n) that a row sees, by mask; j is whole words of bits. Rows
+ * that do not see one leave it out. */
+typedef void few_row_op(struct few_row *w, int n, int x, const float *row, int d);
+VEC_INLINE void few_each_seen(struct few_row *w, int rows, int j, int n, const float *at,
+                              ptrdiff_t step, int d, few_row_op *op)
+{
+    for (int word = 0; word * 64 < n; word++) {
+        uint64_t any = 0;
+        for (int t = 0; t < rows; t++)
+            any |= w[t].seen[j / 64 + word];
+        for (; any; any &= any - 1) {
+            const int bit = __builtin_ctzll(any), x = word * 64 + bit;
+            if (x >= n)
+                break;
+            for (int t = 0; t < rows; t++)
+                if (w[t].seen[j / 64 + word] >> bit & 1)
+                    op(&w[t], 1, x, at + x * step, d);
+        }
+    }
+}
+
+/* Does any of the rows see one of the keys [j, j+n)? */
+static bool few_any_sees(const struct few_row *w, int rows, int j, int n)
+{
+    uint64_t any = 0;
+
+    for (int t = 0; t < rows; t++)
+        for (int x = 0; x < n; x += 64)
+            any |= w[t].seen[(j + x) / 64];
+    return any;
+}
+
+/* Keys [j, j+n) of a block as query i's tables see them: far ones, before `near`, share row 0, and
+ * from `future` on they share the last; between, key j + x has row r + x. */
+struct few_span {
+    int r, last, near, future;
+};
+
+static struct few_span few_span_of(const struct attn *a, int i, int j, int n)
+{
+    const int n_rel = a->R + a->Rf, r = j + a->R - 1 - a->M - i;
+    const int near = clamp_int(-r, 0, n);
+
+    return (struct few_span){r, n_rel - 1, near, clamp_int(n_rel - r, near, n)};
+}
+
+/* s = what positions add to the scores of query i of head h and keys [j, j+n). */
+static void few_relative_scores(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
+{
+    const struct few_span t = few_span_of(a, i, j, n);
+    const int d = a->dh;
+    float *s = w->s, far = 0.0f, future = 0.0f;
+
+    if (a->rel_k) {
+        const float *rel = a->rel_k + h * a->rel_head;
+        if (t.near > 0)
+            far = few_dot(w->qw, rel, d);
+        for (int x = t.near; x < t.future; x++)
+            s[x] = few_dot(w->qw, rel + (ptrdiff_t)(t.r + x) * d, d);
+        if (t.future < n)
+            future = few_dot(w->qw, rel + (ptrdiff_t)t.last * d, d);
+    } else {
+        for (int x = t.near; x < t.future; x++)
+            s[x] = 0.0f;
+    }
+    for (int x = 0; x < t.near; x++)
+        s[x] = far;
+    for (int x = t.future; x < n; x++)
+        s[x] = future;
+    for (int x = 0; a->bias && x < n; x++)
+        s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(t.r + x, 0, t.last)];
+}
+
+/* o += p . rel_v likewise; a shared row gets the sum of its keys' p. */
+static void few_relative_values(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
+{
+    const struct few_span t = few_span_of(a, i, j, n);
+    const float *rel = a->rel_v + h * a->rel_head;
+    const int d = a->dh;
+    float far = 0.0f, future = 0.0f;
+
+    for (int x = 0; x < t.near; x++)
+        far += w->s[x];
+    for (int x = t.future; x < n; x++)
+        future += w->s[x];
+    few_add(w->o, far, rel, d);
+    for (int x = t.near; x < t.future; x++)
+        few_add(w->o, w->s[x], rel + (ptrdiff_t)(t.r + x) * d, d);
+    few_add(w->o, future, rel + (ptrdiff_t)t.last * d, d);
+}
+
+/* The scores of query i of head h against keys [j, j+n), ready for the softmax. */
+static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, int i, int j, int n)
+{
+    const int window = attn_window(a, h), own = a->M + i, vectors = (n + VL - 1) / VL;
+    const uint64_t *bits = a->mask ? w->seen : NULL;
+    float *s = w->s;
+
+    if (a->add.at)
+        add_dense(s, a->add.at + attn_dense_at(&a->add, b, h, i) + j, n);
+    if (a->scores_out)
+        hand_out(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j, n);
+    if (a->gain != 0)
+        scale_row(s, a->gain, n);
+    fill_outside(s, window ? clamp_int(own - window + 1 - j, 0, n) : 0,
+                 a->causal ? min_int(own + 1 - j, n) : n, vectors, v1(-INFINITY));
+    for (int x = 0; bits && x < n; x += VL)
+        vst_m(s + x, vlanes(~visible_lanes(a, window, bits, i, j + x)), v1(-INFINITY));
+}
+
+/* s = 2^(s - top) for the n scores of a block and what fills their last vector; top, sum and o are
+ * brought up to date. */
+static void few_soften(const struct attn *a, struct few_row *w, int n)
+{
+    float *s = w->s;
+    vf block_top = vld(s), sum = v0();
+    for (int x = VL; x < n; x += VL)
+        block_top = vmax(block_top, vld(s + x));
+    const vf top = vmax(v1(w->top), v1(vmax_lanes(block_top)));
+    const vf alpha = vexp2(vsub(v1(w->top), top));
+    for (int x = 0; x < n; x += VL) {
+        const vf e = vexp2(vsub(vld(s + x), top));
+        vst(s + x, e);
+        sum = vadd(sum, e);
+    }
+    vst_n(&w->top, 1, top);
+    vst_n(&w->sum, 1, vfma(v1(w->sum), alpha, v1(vsum(sum))));
+    for (int e = 0; e < a->dh; e += VL)
+        vst(w->o + e, vmul(vld(w->o + e), alpha));
+}
+
+static void few_start(const struct attn *a, struct few_row *w, int b, int h, int i)
+{
+    const ptrdiff_t q = b * a->q_at.batch + i * a->q_at.row + h * a->dh;
+    const vf factor = v1(a->scale * LOG2E);
+
+    for (int e = 0; e < a->dh; e += VL) {
+        const int left = a->dh - e;
+        const vf x = a->no_content ? v0() : vld_upto(a->q + q + e, left, v0());
+        const vf u = a->u ? vld_upto(a->u + h * a->dh + e, left, v0()) : v0();
+        const vf y = a->w ? vld_upto(a->w + h * a->dh + e, left, v0()) : v0();
+        vst(w->qu + e, vmul(vadd(x, u), factor));
+        vst(w->qw + e, vmul(vadd(x, y), factor));
+        vst(w->o + e, v0());
+    }
+    w->top = LOWEST;
+    w->sum = 0.0f;
+    w->kv = h / (a->H / a->Hkv) * a->dh;
+    if (a->mask) {
+        const struct sight sight = attn_sight(a, h);
+        sight_bits(&sight, i, w->seen);
+    }
+}
+
+/* The sinks of head h, before any key. */
+static void few_sinks(const struct attn *a, struct few_row *w, int h)
+{
+    for (int j = 0; j < a->sinks; j += FEW_KEYS) {
+        const int n = min_int(FEW_KEYS, a->sinks - j), d = a->dh;
+        const ptrdiff_t at = ((ptrdiff_t)h * a->sinks + j) * d;
+
+        for (int x = 0; x < n; x++)
+            w->s[x] = few_dot(w->qu, a->sink_k + at + (ptrdiff_t)x * d, d);
+        fill_outside(w->s, 0, n, (n + VL - 1) / VL, v1(-INFINITY));
+        few_soften(a, w, n);
+        for (int x = 0; x < n; x++)
+            few_add(w->o, w->s[x], a->sink_v + at + (ptrdiff_t)x * d, d);
+    }
+}
+
+static void few_finish(const struct attn *a, const struct few_row *w, int b, int h, int i)
+{
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + h * a->dh;
+    const vf share = v1(w->sum == 0.0f ? 0.0f : 1.0f / w->sum);
+
+    for (int e = 0; e < a->dh; e += VL)
+        vst_upto(o + e, a->dh - e, vmul(vld(w->o + e), share));
+    if (a->lse)
+        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] =
+            w->sum == 0.0f ? -INFINITY : LN2 * w->top + logf(w->sum);
+}

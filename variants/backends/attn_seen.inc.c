@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fused attention where a mask hides pairs: a row of bits for each query, from which the keys that
+ * a group of rows visits are read, in whole vectors, and those that a row does not see among them
+ * are hidden. Where every vector of keys is seen by some row of a group, as with strides no longer
+ * than it is high, all of them are visited. */
+
+static uint64_t *seen_row(const struct seen *s, int row)
+{
+    return s->bits + (ptrdiff_t)row * s->words;
+}
+
+static const uint64_t *seen_by_group(const struct seen *s, int g)
+{
+    return seen_row(s, QUERIES + g / ROWS);
+}
+
+/* Words of a thread's bits. */
+static size_t seen_words(const struct attn *a)
+{
+    return a->mask ? (size_t)SEEN_ROWS * (size_t)bits_words(a->M + a->L) : 0;
+}
+
+/* Give a thread its room before a call. */
+static void seen_start(struct seen *s, const struct attn *a, uint64_t *room)
+{
+    *s = (struct seen){.bits = room, .words = bits_words(a->M + a->L), .i0 = -1};
+}
+
+static void add_bits(uint64_t *to, const uint64_t *from, int words)
+{
+    for (int w = 0; w < words; w++)
+        to[w] |= from[w];
+}
+
+/* The bits of queries [i0, i0+n) of head h. */
+static void find_seen(struct seen *s, const struct attn *a, int h, int i0, int n)
+{
+    const struct sight sight = attn_sight(a, h);
+    const size_t row = (size_t)s->words * sizeof(*s->bits);
+
+    if (s->i0 == i0 && s->mask == sight.mask && s->window == sight.window)
+        return;
+    s->i0 = i0;
+    s->mask = sight.mask;
+    s->window = sight.window;
+    memset(seen_row(s, QUERIES), 0, (SEEN_ROWS - QUERIES) * row);
+    for (int i = 0; i < QUERIES; i++) {
+        if (i >= n) {
+            memset(seen_row(s, i), 0, row);
+            continue;
+        }
+        sight_bits(&sight, i0 + i, seen_row(s, i));
+        add_bits(seen_row(s, QUERIES + i / ROWS), seen_row(s, i), s->words);
+    }
+}
+
+/* Go on to the next keys in front of `end` that group g visits. */
+static bool next_visited(const struct seen *s, int g, int end, struct range *r)
+{
+    return bits_next(seen_by_group(s, g), VL, end, r);
+}
+
+/* Narrow the queries [*from, *to) to those of the groups between the first and the last that sees
+ * one of the keys [j, j+TILE_ROWS); false where none does. */
+static bool seeing_groups(const struct seen *s, int j, int *from, int *to)
+{
+    const uint64_t keys = (~(uint64_t)0 >> (64 - TILE_ROWS)) << j % 64;
+    int first = QUERIES, end = 0;
+
+    for (int g = *from / ROWS * ROWS; g < *to; g += ROWS)
+        if (seen_by_group(s, g)[j / 64] & keys) {
+            first = min_int(first, g);
+            end = g + ROWS;
+        }
+    *from = max_int(*from, first);
+    *to = min_int(*to, end);
+    return *from < *to;
+}
+
+/* Lanes [lo, hi) of a vector, wherever those are. */
+static uint64_t lanes_between(int lo, int hi)
+{
+    const int from = clamp_int(lo, 0, VL), to = clamp_int(hi, from, VL);
+
+    return (((uint64_t)1 << to) - 1) & ~(((uint64_t)1 << from) - 1);
+}
+
+/* Which of the keys [j, j+VL) query i of a head sees; `bits` are its keys where there is a mask. */
+static uint64_t visible_lanes(const struct attn *a, int window, const uint64_t *bits, int i, int j)
+{
+    const int own = a->M + i; /* the query's own key */
+
+    if (bits)
+        return bits[j / 64] >> j % 64;
+    return lanes_between(window ? own - window + 1 - j : 0, a->causal ? own + 1 - j : VL);
+}
+
+/* Hand out the visible ones of a query's scores against keys [j, j+n), `far` added to each. */
+static void hand_out(const struct attn *a, float *out, const float *s, float far, int window,
+                     const uint64_t *bits, int i, int j, int n)
+{
+    for (int x = 0; x < n; x += VL) {
+        const uint64_t lanes = visible_lanes(a, window, bits, i, j + x) & lanes_between(0, n - x);
+        vst_m(out + j + x, vlanes(lanes), vmul(v1(LN2), vadd(vld(s + x), v1(far))));
+    }
+}
+
+/* s += add, by key from `add` on. */
+static void add_dense(float *s, const float *add, int n)
+{
+    for (int x = 0; x < n; x += VL)
+        vst(s + x, vfma(v1(LOG2E), vld_upto(add + x, n - x, v0()), vld(s + x)));
+}
+
+static void scale_row(float *s, float by, int n)
+{
+    for (int x = 0; x < n; x += VL)
+        vst(s + x, vmul(v1(by), vld(s + x)));
+}
+
+/* Scores of group g against whole vectors of keys from j on become x where they are not seen. */
+static void hide_unseen(const struct seen *seen, int g, float (*s)[LD], int j, int vectors, vf x)
+{
+    const uint64_t all = ~(uint64_t)0 >> (64 - VL);
+
+    for (int m = 0; m < ROWS; m++)
+        for (int v = 0; v < vectors; v++) {
+            const int at = j + v * VL;
+            const uint64_t hidden = ~(seen_row(seen, g + m)[at / 64] >> at % 64) & all;
+            if (hidden)
+                vst_m(s[m] + VL + v * VL, vlanes(hidden), x);
+        }
+}

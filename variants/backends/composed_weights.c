@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Composed attention's probabilities where there is more than a table and a range of keys: the
+ * scores of a block are brought together term by term, hidden pairs are made -infinity, sinks are
+ * further columns, and heads that mix are computed side by side. */
+#include "composed.h"
+
+#include <math.h>
+#include <string.h>
+
+bool composed_plain(const struct attn *a) { return !(attn_terms(a) & ~(unsigned)TERMS_PLAIN); }
+
+/* ---- scores ------------------------------------------------------------------------------- */
+
+void composed_add_by_row(const struct block_at *at, int i, float *s, const float *table)
+{
+    if (at->q_step != 1 || at->k_step != 1) {
+        for (int j = 0; j < at->cols; j++)
+            s[j] += table[composed_table_row(at, i, j)];
+        return;
+    }
+    const int shift = at->shift - i;                                    /* row = j + shift */
+    const int first = clamp_int(1 - shift, 0, at->cols);                /* row 1 */
+    const int last = clamp_int(at->n_rel - 1 - shift, first, at->cols); /* row n_rel-1 */
+    for (int j = 0; j < first; j++)
+        s[j] += table[0];
+    for (int j = first; j < last; j++)
+        s[j] += table[j + shift];
+    for (int j = last; j < at->cols; j++)
+        s[j] += table[at->n_rel - 1];
+}
+
+static void add_relative_keys(const struct engine *g, const struct attn *a,
+                              const struct block_at *at, const struct space *sp, float *s)
+{
+    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
+    const float *table = a->rel_k + at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
+
+    composed_scores(g, a, at, a->w, table, a->dh, at->n_rel, sp->g, g_ld, sp->q);
+    for (int i = 0; i < at->n; i++)
+        composed_add_by_row(at, i, s + i * ld, sp->g + i * g_ld);
+}
+
+/* s += scale k_j . rel_q[dist]: the products of as many keys as there are rows at a time, so that
+ * they only meet the table rows near them. */
+static void add_relative_queries(const struct engine *g, const struct attn *a,
+                                 const struct block_at *at, const struct space *sp, float *s)
+{
+    const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
+    const int keys = composed_rows(a);
+
+    for (int j = 0; j < at->cols; j += keys) {
+        const struct block_at part = composed_part(a, at, j, min_int(keys, at->cols - j));
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = part.cols,
+                                   .n = part.n_rel,
+                                   .k = a->dh,
+                                   .alpha = a->scale,
+                                   .a = a->k + at->b * a->k_at.batch + part.j0 * a->k_at.row +
+                                        (ptrdiff_t)at->kv * a->dh,
+                                   .lda = a->k_at.row,
+                                   .b = a->rel_q + at->h * a->rel_head + (ptrdiff_t)part.r0 * a->dh,
+                                   .ldb = a->dh,
+                                   .c = sp->g,
+                                   .ldc = g_ld,
+                                   .threads = 1});
+        for (int i = 0; i < part.n; i++)
+            for (int x = 0; x < part.cols; x++)
+                s[i * ld + j + x] += sp->g[x * g_ld + composed_table_row(&part, i, x)];
+    }
+}
+
+/* The scores of one head, hidden pairs as they come. */
+static void head_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
+                        const struct space *sp, float *s)
+{
+    const ptrdiff_t ld = composed_score_ld(a);
+    const float *k =
+        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+
+    if (!a->no_content)
+        composed_scores(g, a, at, a->u, k, a->k_at.row, at->cols, s, ld, sp->q);
+    for (int i = 0; a->no_content && i < at->n; i++)
+        memset(s + i * ld, 0, sizeof(*s) * (size_t)at->cols);
+    if (a->rel_k)
+        add_relative_keys(g, a, at, sp, s);
+    if (a->rel_q)
+        add_relative_queries(g, a, at, sp, s);
+    for (int i = 0; i < at->n; i++) {
+        if (a->bias)
+            composed_add_by_row(at, i, s + i * ld, a->bias + at->h * a->bias_head + at->r0);
+        if (a->add.at) {
+            const float *add = a->add.at + attn_dense_at(&a->add, at->b, at->h, at->i0 + i);
+            for (int j = 0; j < at->cols; j++)
+                s[i * ld + j] += add[at->j0 + j];
+        }
+    }
+}
+
+/* ---- from scores to probabilities --------------------------------------------------------- */
+
+static void fill(float *x, int n, float value)
+{
+    for (int j = 0; j < n; j++)
+        x[j] = value;
+}
+
+/* One row: hand out the scores of visible pairs, hide the others. */
+static void hide(const struct attn *a, const struct block_at *at, int i, float *s)
+{
+    const struct sight sight = attn_sight(a, at->h);
+    const ptrdiff_t row = ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 + i;
+    const float gain = attn_gain(a);
+    int done = at->j0;
+
+    for (struct range r = {0}; sight_next(&sight, at->i0 + i, 1, &r); done = r.to) {
+        float *seen = s + (r.from - at->j0);
+        fill(s + (done - at->j0), r.from - done, -INFINITY);
+        if (a->scores_out)
+            memcpy(a->scores_out + row * (a->M + a->L) + r.from, seen,
+                   sizeof(*s) * (size_t)(r.to - r.from));
+        for (int j = 0; a->gain != 0 && j < r.to - r.from; j++)
+            seen[j] *= gain;
+    }
+    fill(s + (done - at->j0), at->cols - (done - at->j0), -INFINITY);
+}
+
+/* p of one head from its scores. */
+static void soften(const struct engine *g, const struct attn *a, const struct block_at *at,
+                   const struct space *sp, float *p)
+{
+    const ptrdiff_t ld = composed_score_ld(a), sinks = (ptrdiff_t)a->sinks * a->dh;
+
+    for (int i = 0; i < at->n; i++)
+        hide(a, at, i, p + i * ld);
+    if (a->sinks)
+        composed_scores(g, a, at, a->u, a->sink_k + at->h * sinks, a->dh, a->sinks, p + at->cols,
+                        ld, sp->q);
+    g->ops.softmax(&(struct softmax){
+        .s = p,
+        .ld = ld,
+        .rows = at->n,
+        .cols = at->cols + a->sinks,
+        .hi = at->cols + a->sinks,
+        .lse = a->lse ? a->lse + ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 : NULL,
+        .threads = 1,
+    });
+}
+
+void composed_mix(const struct attn *a, const struct block_at *at, const float *matrix,
+                  bool transposed, float *to, const float *from, int cols)
+{
+    const ptrdiff_t ld = composed_score_ld(a), square = composed_square(a);
+
+    for (int x = 0; x < a->H * at->n; x++) {
+        const int g = x / at->n, i = x % at->n;
+        float *dst = to + g * square + i * ld;
+        if (!matrix) {
+            memcpy(dst, from + g * square + i * ld, sizeof(*dst) * (size_t)cols);
+            continue;
+        }
+        memset(dst, 0, sizeof(*dst) * (size_t)cols);
+        for (int h = 0; h < a->H; h++) {
+            const float m = matrix[transposed ? h * a->H + g : g * a->H + h];
+            const float *src = from + h * square + i * ld;
+            for (int j = 0; j < cols; j++)
+                dst[j] += m * src[j];
+        }
+    }
+}
+
+void composed_all_weights(const struct engine *g, const struct attn *a, const struct block_at *at,
+                          const struct space *sp)
+{
+    const int team = composed_team(a);
+    const ptrdiff_t square = composed_square(a);
+
+    for (int x = 0; x < team; x++) {
+        const struct block_at own = composed_of_head(a, at, at->h + x);
+        head_scores(g, a, &own, sp, sp->s + x * square);
+    }
+    if (attn_mixes(a))
+        composed_mix(a, at, a->mix_logits, false, sp->p, sp->s, at->cols);
+    for (int x = 0; x < team; x++) {
+        const struct block_at own = composed_of_head(a, at, at->h + x);
+        soften(g, a, &own, sp, sp->p + x * square);
+    }
+    if (attn_mixes(a))
+        composed_mix(a, at, a->mix_probs, false, sp->w, sp->p, at->cols + a->sinks);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The judge's row operations, backward: the equations as they stand, in double. Data gradients are
+ * shared out by rows, weights' gradients by columns, so results do not depend on threads. */
+#include "ref.h"
+
+#include <math.h>
+
+/* ---- softmax ------------------------------------------------------------------------------ */
+
+void softmax_grad_ref(const struct softmax_grad *o)
+{
+#pragma omp parallel for num_threads(o->threads)
+    for (int i = 0; i < o->rows; i++) {
+        const float *p = o->p + i * o->ld, *rel = o->rel ? o->rel + i * o->rel_ld : NULL;
+        float *d = o->d + i * o->ld;
+        double delta = 0;
+
+        for (int j = 0; j < o->cols; j++) {
+            if (rel)
+                d[j] += rel[clamp_int(j + o->shift - i, 0, o->n_rel - 1)];
+            delta += (double)p[j] * (double)d[j];
+        }
+        for (int j = 0; j < o->cols; j++)
+            d[j] = (float)((double)p[j] * ((double)d[j] - delta));
+    }
+}
+
+/* ---- norm --------------------------------------------------------------------------------- */
+
+/* One row's normalisation: xhat = (x - mean) / root, and `pull`, how much of xhat (t . xhat) goes
+ * back into the row, because d root / d x = pull xhat. */
+struct normal {
+    double mean, root, pull;
+};
+
+static struct normal normal_of(const struct norm_grad *o, int i)
+{
+    const float *x = o->x + (ptrdiff_t)i * o->n;
+    const int n = o->n;
+    const double eps = (double)o->eps;
+    struct normal s = {0};
+    double squares = 0;
+
+    for (int e = 0; ref_norm_centred(o->kind) && e < n; e++)
+        s.mean += (double)x[e];
+    s.mean /= n;
+    for (int e = 0; e < n; e++)
+        squares += ((double)x[e] - s.mean) * ((double)x[e] - s.mean);
+    s.root = ref_norm_root(o->kind, squares, n, eps);
+    switch (o->kind) {
+    case NORM_LAYER:
+    case NORM_RMS:
+        s.pull = 1.0 / n;
+        break;
+    case NORM_SCALE:
+        s.pull = sqrt(squares) > eps ? 1 : 0;
+        break;
+    case NORM_UNBIASED: /* the deviation alone depends on the row, eps stands outside */
+        s.pull = squares > 0 ? s.root / (sqrt(squares / (n - 1)) * (n - 1)) : 0;
+        break;
+    case NORM_KIND_COUNT:
+        CHECK(!"a kind of norm");
+    }
+    return s;
+}
+
+/* dx = (t - mean(t) - pull xhat (t . xhat)) / root, t = dy weight; mean(t) where x is centred */
+static void norm_grad_row(const struct norm_grad *o, int i)
+{
+    const float *x = o->x + (ptrdiff_t)i * o->n, *d_y = o->d_y + (ptrdiff_t)i * o->n;
+    float *d_x = o->d_x + (ptrdiff_t)i * o->n;
+    const struct normal s = normal_of(o, i);
+    double mean_t = 0, tx = 0;
+
+    for (int e = 0; e < o->n; e++) {
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        mean_t += ref_norm_centred(o->kind) ? t / o->n : 0;
+        tx += t * ((double)x[e] - s.mean) / s.root;
+    }
+    for (int e = 0; e < o->n; e++) {
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        const double xhat = ((double)x[e] - s.mean) / s.root;
+        d_x[e] = (float)((t - mean_t - s.pull * xhat * tx) / s.root);
+    }
+}
+
+/* The column sums of d_y xhat and of d_y, for columns [e0, e1) together. Floats lose too much of a
+ * mean, so `stats` has it as the sum of two. */
+static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
+{
+    double weight = 0, bias = 0;
+
+    for (int i = 0; i < o->rows; i++)
+        for (int e = e0; e < e1; e++) {
+            const float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
+            const double mean = (double)stats[0] + (double)stats[1];
+            weight += (double)o->d_y[at] * ((double)o->x[at] - mean) * (double)stats[2];
+            bias += (double)o->d_y[at];
+        }
+    if (o->d_weight)
+        o->d_weight[e0] = (float)((double)o->d_weight[e0] + weight);
+    if (o->d_bias)
+        o->d_bias[e0] = (float)((double)o->d_bias[e0] + bias);
+}
+
+/* The stats of all rows first, because d_x may lie where x or d_y lies. */
+void norm_grad_ref(const struct norm_grad *o)
+{
+    const int step = o->kind == NORM_SCALE ? o->n : 1; /* columns that share a weight */
+
+#pragma omp parallel for num_threads(o->threads)
+    for (int i = 0; i < o->rows; i++) {
+        float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
+        const struct normal s = normal_of(o, i);
+        stats[0] = (float)s.mean;
+        stats[1] = (float)(s.mean - (double)stats[0]);
+        stats[2] = (float)(1 / s.root);
+    }
+#pragma omp parallel for num_threads(o->threads)
+    for (int e = 0; e < o->n; e += step)
+        norm_weight_grad(o, e, e + step);
+#pragma omp parallel for num_threads(o->threads)
+    for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
+        norm_grad_row(o, i);
+}
+
+/* ---- act, glu ----------------------------------------------------------------------------- */
+
+static double sigma(double x) { return 1 / (1 + exp(-x)); }
+
+/* f'(x). 1 - s is the logistic of the other sign, which does not cancel. */
+static double slope_of(enum act_kind kind, double x, double beta)
+{
+    const double c = 2 * sqrt(2 / REF_PI);
+    double s, z;
+
+    switch (kind) {
+    case ACT_NONE:
+        return 1;
+    case ACT_RELU:
+        return x > 0;
+    case ACT_SIGMOID:
+        s = sigma(x);
+        return s * sigma(-x);
+    case ACT_SWISH:
+        s = sigma(beta * x);
+        return s + beta * x * s * sigma(-beta * x);
+    case ACT_GELU: /* Phi + x phi */
+        return erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * REF_PI);
+    case ACT_GELU_TANH:
+        z = c * (x + 0.044715 * x * x * x);
+        s = sigma(z);
+        return s + x * s * sigma(-z) * c * (1 + 3 * 0.044715 * x * x);
+    case ACT_ELU1:
+        return x > 0 ? 1 : exp(x);
+    case ACT_KINDS:
+        break;
+    }
+    CHECK(!"a kind of activation");
+}
+
+/* A unit that is off passes nothing back, whatever arrives. */
+static double times_slope(double d, double slope) { return slope == 0 ? 0 : d * slope; }
+
+/* d f / d beta = x^2 s (1 - s) */
+static void beta_grad(const struct act_grad *o)
+{
+    double sum = 0;
+
+    for (ptrdiff_t at = 0; at < (ptrdiff_t)o->rows * o->n; at++) {
+        const double x = (double)o->x[at] + (o->bias ? (double)o->bias[at % o->n] : 0);
+        const double z = (o->beta ? (double)*o->beta : 1) * x;
+        sum += (double)o->d_y[at] * x * x * sigma(z) * sigma(-z);
+    }
+    *o->d_beta = (float)((double)*o->d_beta + sum);
+}
+
+void act_grad_ref(const struct act_grad *o)
+{
+    const double beta = o->beta ? (double)*o->beta : 1;
+
+    if (o->d_beta)
+        beta_grad(o);
+#pragma omp parallel for num_threads(o->threads)
+    for (int e = 0; e < o->n; e++) {
+        double bias = 0;
+        for (int i = 0; i < o->rows; i++) {
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
+            const double x =
+                o->kind == ACT_NONE ? 0 : (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
+            const double d = times_slope((double)o->d_y[at], slope_of(o->kind, x, beta));
+            bias += d;
+            if (o->d_x)
+                o->d_x[at] = (float)d;
+        }
+        if (o->d_bias)
+            o->d_bias[e] = (float)((double)o->d_bias[e] + bias);
+    }
+}
+
+void glu_grad_ref(const struct glu_grad *o)
+{
+#pragma omp parallel for num_threads(o->threads)
+    for (int e = 0; e < o->n; e++) {
+        double a_bias = 0, b_bias = 0;
+        for (int i = 0; i < o->rows; i++) {
+            const ptrdiff_t at = i * o->ld + e;
+            const double d_y = (double)o->d_y[(ptrdiff_t)i * o->n + e];
+            const double a = (double)o->a[at] + (o->a_bias ? (double)o->a_bias[e] : 0);
+            const double b = (double)o->b[at] + (o->b_bias ? (double)o->b_bias[e] : 0);
+            const double d_a = times_slope(d_y * b, slope_of(o->kind, a, 1));
+            const double d_b = d_y * ref_act(o->kind, a, 1);
+            a_bias += d_a;
+            b_bias += d_b;
+            o->d_a[at] = (float)d_a;
+            o->d_b[at] = (float)d_b;
+        }
+        if (o->d_a_bias)
+            o->d_a_bias[e] = (float)((double)o->d_a_bias[e] + a_bias);
+        if (o->d_b_bias)
+            o->d_b_bias[e] = (float)((double)o->d_b_bias[e] + b_bias);
+    }
+}
+
+/* ---- gate --------------------------------------------------------------------------------- */
+
+/* Gradients of one element of a gate with respect to its operands; b is what d_b receives. */
+struct gate_element {
+    double x, y, a, c, b;
+};
+
+static struct gate_element gate_element(const struct gate_grad *o, int i, int e)
+{
+    const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
+    const double g = (double)o->d_out[at], a = (double)o->a[pre], x = o->x ? (double)o->x[at] : 0;
+    const double y = o->y ? (double)o->y[at] : 0, b = o->b ? (double)o->b[e] : 0;
+    const double c = o->c ? tanh((double)o->c[pre]) : 0;
+    const double t = 1 / (1 + exp(-(o->kind == GATE_HIGHWAY ? a + b : a - b)));
+    const double slope = g * t * (1 - t); /* dg sigma'(a) */
+
+    switch (o->kind) {
+    case GATE_INPUT:
+        return (struct gate_element){.x = g * t, .y = g, .a = slope * x};
+    case GATE_OUTPUT:
+        return (struct gate_element){.x = g, .y = g * t, .a = slope * y, .b = -slope * y};
+    case GATE_HIGHWAY:
+        return (struct gate_element){
+            .x = g * t, .y = g * (1 - t), .a = slope * (x - y), .b = slope * (x - y)};
+    case GATE_SIGTANH:
+        return (struct gate_element){
+            .x = g, .a = slope * c, .c = g * t * (1 - c * c), .b = -slope * c};
+    case GATE_RESET:
+        return (struct gate_element){.x = g * t, .a = slope * x};
+    case GATE_UPDATE:
+        return (struct gate_element){.x = g * (1 - t),
+                                     .a = slope * (c - x),
+                                     .c = g * t * (1 - c * c),
+                                     .b = -slope * (c - x)};
+    }
+    CHECK(!"a gate kind");
+}
+
+void gate_grad_ref(const struct gate_grad *o)
+{
+#pragma omp parallel for num_threads(o->threads)
+    for (int e = 0; e < o->n; e++) {
+        double bias = 0;
+        for (int i = 0; i < o->rows; i++) {
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + e, pre = i * o->ld + e;
+            const struct gate_element d = gate_element(o, i, e);
+            bias += d.b;
+            if (o->d_x)
+                o->d_x[at] = (float)d.x;
+            if (o->d_y)
+                o->d_y[at] = (float)d.y;
+            if (o->d_a)
+                o->d_a[pre] = (float)d.a;
+            if (o->d_c)
+                o->d_c[pre] = (float)d.c;
+        }
+        if (o->d_b)
+            o->d_b[e] = (float)((double)o->d_b[e] + bias);
+    }
+}
+
+/* ---- nll ---------------------------------------------------------------------------------- */
+
+void nll_grad_ref(const struct nll_grad *o)
+{
+#pragma omp parallel for num_threads(o->threads)
+    for (int i = 0; i < o->rows; i++) {
+        const float *x = o->logits + (ptrdiff_t)i * o->n;
+        float *d = o->d_logits + (ptrdiff_t)i * o->n;
+        double max = -INFINITY, sum = 0;
+
+        for (int e = 0; e < o->n; e++)
+            max = (double)x[e] > max || isnan(x[e]) ? (double)x[e] : max;
+        for (int e = 0; e < o->n; e++)
+            sum += exp((double)x[e] - max);
+        for (int e = 0; e < o->n; e++) {
+            const double p = exp((double)x[e] - max) / sum;
+            d[e] = (float)((double)o->scale * (p - (e == o->target[i])));
+        }
+    }
+}

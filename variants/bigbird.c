@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * BigBird, causal: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences".
+ *
+ *   key j is visible to query i if its block of b is i's own, the one before, the first of the
+ *   stream, or one of r drawn once for each block of queries from those before
+ *
+ * so far as memory holds them. Positions are rotary. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_bigbird = {
+    .name = "bigbird",
+    .paper = "Zaheer et al. 2020, arXiv:2007.14062",
+    .about = "two blocks of 16, the first of the stream and two drawn at random",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "block=16,back=1,global=16,random=2",
+    .axes = AXIS_MASK,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DeBERTa's disentangled attention: He et al. 2021, "DeBERTa: Decoding-enhanced BERT with
+ * Disentangled Attention", section 3.1, for a decoder.
+ *
+ *   s_ij = (q_i . k_j + q_i . W_pk E[d(dist)] + k_j . W_pq E[d(-dist)]) / sqrt(3 dh)
+ *   d(n) = clip(n + c, 0, 2c - 1)
+ *
+ * Content looks at positions and positions at content. E is a table of 2c embeddings, one per
+ * layer; both maps are the layer's. The authors' program reads E[d(dist)] in the last term too. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_deberta = {
+    .name = "deberta",
+    .paper = "He et al. 2021, arXiv:2006.03654",
+    .about = "content and relative position look at each other",
+    .pos = &pos_deberta,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .products = 3,
+    .axes = AXIS_CLIP | AXIS_SAME_LENGTH,
+};

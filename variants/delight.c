@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DeLighT: Mehta et al. 2020, "DeLighT: Deep and Light-weight Transformer".
+ *
+ *   e = dextra([m; x])      y = norm(x + attn(e))      z = norm(y + ffn(y)), F = D/4
+ *
+ * DExTra widens the D numbers of a row and narrows them to D/2 by group linear transforms, whose
+ * outputs are shuffled and joined by the row itself: deep, with few parameters. It is deeper and
+ * wider towards the output. What lies behind is as narrow as its rows, and needs little of a
+ * feed-forward network. The paper has one head (--heads 1) and adds sinusoids; positions are
+ * ALiBi's here, which memory needs. */
+#include "parts/parts.h"
+#include "variants.h"
+
+static void delight_sizes(int D, int H, int *dh, int *F)
+{
+    *dh = max_int(1, D / 2 / H);
+    *F = max_int(1, D / 4);
+}
+
+const struct variant variant_delight = {
+    .name = "delight",
+    .paper = "Mehta et al. 2020, arXiv:2008.00623",
+    .about = "narrow attention behind deep group linear transforms, a small feed-forward",
+    .pos = &pos_alibi,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .before_qkv = &before_dextra,
+    .sizes = delight_sizes,
+    .wiring = WIRING_POST,
+    .axes = AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A dilated window: Beltagy et al. 2020, "Longformer: The Long-Document Transformer", section 3.1.
+ *
+ *   key j is visible to query i if dist < w r and dist mod r = 0
+ *
+ * w keys reach w r tokens back. As the authors advise, only half of the heads are dilated, so that
+ * near keys are not lost. Positions are rotary. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_dilated = {
+    .name = "dilated",
+    .paper = "Beltagy et al. 2020, arXiv:2004.05150",
+    .about = "half of the heads see a window of 32 keys, half every fourth key of 128",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "window=32;window=32,dilation=4",
+    .axes = AXIS_MASK,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The fixed Sparse Transformer: Child et al. 2019, "Generating Long Sequences with Sparse
+ * Transformers", section 4.2.
+ *
+ *   every second head: floor(j / l) = floor(i / l)          the others: j mod l >= l - c
+ *
+ * in positions of the stream: the last c of every l tokens sum up what is before them for all that
+ * follows. Positions are rotary. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_fixed = {
+    .name = "fixed",
+    .paper = "Child et al. 2019, arXiv:1904.10509",
+    .about = "half of the heads see their block of 32, half the last 4 keys of every block",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "block=32;fixed=32,summary=4",
+    .axes = AXIS_MASK,
+};

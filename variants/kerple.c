@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * KERPLE, the logarithmic form: Chi et al. 2022, "KERPLE: Kernelized Relative Positional Embedding
+ * for Length Extrapolation".
+ *
+ *   s_ij = q_i . k_j / sqrt(dh) - a_h log(1 + b_h dist)
+ *
+ * a and b are trained, positive, one pair per layer and head. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_kerple = {
+    .name = "kerple",
+    .paper = "Chi et al. 2022, arXiv:2205.09921",
+    .about = "scores fall with the logarithm of the distance, at a learned rate",
+    .pos = &pos_kerple,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .axes = AXIS_SAME_LENGTH,
+};

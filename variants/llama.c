@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LLaMA: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models", with the
+ * grouped heads of its successors.
+ *
+ *   y = x + attn(rms(x); rms([m; x]))      z = y + W_2 (swish(W_g rms(y)) (.) W_1 rms(y))
+ *
+ * Nothing in it is new: rotary positions, root-mean-square norms in front, a gated feed-forward
+ * network without biases (at 2/3 of the plain width it costs the same), few heads of keys and
+ * values, logits by a matrix of their own. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_llama = {
+    .name = "llama",
+    .paper = "Touvron et al. 2023, arXiv:2302.13971",
+    .about = "rotary positions, rms norms, swiglu without biases, few heads of keys and values",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_swiglu,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .kv_heads = 2,
+    .untied = true,
+    .bare_ffn = true,
+    .axes = AXIS_SAME_LENGTH,
+};

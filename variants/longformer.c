@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Longformer: Beltagy et al. 2020, "Longformer: The Long-Document Transformer".
+ *
+ *   key j is visible to query i if dist < w or j < g
+ *
+ * A sliding window, and the first g tokens of the stream for everybody, as long as memory holds
+ * them. Global tokens share the projections of the others, which the published ones do not.
+ * Positions are rotary. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_longformer = {
+    .name = "longformer",
+    .paper = "Beltagy et al. 2020, arXiv:2004.05150",
+    .about = "the newest 64 keys and the first 4 of the stream",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "window=64,global=4",
+    .axes = AXIS_MASK,
+};

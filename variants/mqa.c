@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Multi-query attention: Shazeer 2019, "Fast Transformer Decoding: One Write-Head is All You Need".
+ *
+ *   s_ij = q_i,h . k_j / sqrt(dh)
+ *
+ * One head of keys and values serves all heads of queries, so that generating a token reads H times
+ * less memory. Positions are rotary, as for gqa. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_mqa = {
+    .name = "mqa",
+    .paper = "Shazeer 2019, arXiv:1911.02150",
+    .about = "one head of keys and values for all heads of queries",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .kv_heads = 1,
+    .axes = AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DExTra, forward and backward. A group linear transform is one product per group and operand: the
+ * parts of [x, y] are never brought together, the matrix is read in two pieces of columns. Behind
+ * it come the bias, the shuffle (element q of group p moves to q * groups + p), the norm of each
+ * new group, the activation. Which stages there are: dextra_stages.c. */
+#include "dextra.h"
+#include "linear.h"
+#include "parts.h"
+
+#include <string.h>
+
+static int dextra_width(const struct config *c) { return c->H * c->dh; }
+
+static void dextra_params(const struct config *c, int nth, const char *prefix, struct params *p)
+{
+    const struct stages s = dextra_stages(c, nth);
+
+    for (int i = 0; i < s.n; i++) {
+        const struct stage *t = &s.at[i];
+        const int g = t->groups, in = t->a + t->b, n = t->out / g;
+        const bool glt = strncmp(t->name, "glt", 3) == 0;
+        const int shape[] = {g, n, in / g}; /* the maps on either side are plain matrices */
+        params_add(p, INIT_LINEAR, 0, glt ? 3 : 2, glt ? shape : shape + 1, "%sdextra.%s.weight",
+                   prefix, t->name);
+        params_add(p, INIT_ZERO, 0, 1, &t->out, "%sdextra.%s.bias", prefix, t->name);
+        if (!t->norm)
+            continue;
+        params_add(p, INIT_ONE, 0, 1, &n, "%sdextra.%s.ln.weight", prefix, t->name);
+        params_add(p, INIT_ZERO, 0, 1, &n, "%sdextra.%s.ln.bias", prefix, t->name);
+    }
+}
+
+static double dextra_flop(const struct config *c, int nth, int rows)
+{
+    const struct stages s = dextra_stages(c, nth);
+    double flop = 0;
+
+    for (int i = 0; i < s.n; i++)
+        flop += 2.0 * rows * (s.at[i].a + s.at[i].b) * s.at[i].out / s.at[i].groups;
+    return flop;
+}
+
+/* ---- work space ---------------------------------------------------------------------------- */
+
+/* What a stage leaves: the sum behind its shuffle, the norm of that, the activation of that, all
+ * [rows,out]. Where there is no such step it is where the one before it is. */
+struct left {
+    float *sum, *normed, *y;
+};
+
+static float *take(float **at, size_t n)
+{
+    float *const from = *at;
+
+    *at += n;
+    return from;
+}
+
+/* Lay out `work`; returns what lies behind it. The last y is its beginning. */
+static float *lay_out(const struct stages *s, int rows, float *work, struct left left[])
+{
+    float *at = work + (size_t)rows * (size_t)s->at[s->n - 1].out;
+
+    for (int i = 0; i < s->n; i++) {
+        const struct stage *t = &s->at[i];
+        const size_t n = (size_t)rows * (size_t)t->out;
+        left[i].y = i == s->n - 1 ? work : take(&at, n);
+        left[i].normed = t->act ? take(&at, n) : left[i].y;
+        left[i].sum = t->norm ? take(&at, n) : left[i].normed;
+    }
+    return at;
+}
+
+static size_t widest(const struct stages *s)
+{
+    int most = 0;
+
+    for (int i = 0; i < s->n; i++)
+        most = max_int(most, max_int(s->at[i].out, s->at[i].b));
+    return (size_t)most;
+}
+
+static size_t dextra_work(const struct config *c, int nth, int rows)
+{
+    const struct stages s = dextra_stages(c, nth);
+    size_t n = (size_t)s.at[s.n - 1].out;
+
+    for (int i = 0; i < s.n; i++) {
+        const struct stage *t = &s.at[i];
+        n += (size_t)t->out * ((i < s.n - 1) + (size_t)t->act + (size_t)t->norm);
+    }
+    return (size_t)rows * (n + widest(&s)); /* the latter before a shuffle */
+}
+
+/* Two gradients in turn, one before a shuffle, that of the first stage, statistics of norms. */
+static size_t dextra_work_grad(const struct config *c, int nth, int rows)
+{
+    const struct stages s = dextra_stages(c, nth);
+    int groups = 1;
+
+    for (int i = 0; i < s.n; i++)
+        groups = max_int(groups, s.at[i].groups);
+    return (size_t)rows * (3 * widest(&s) + (size_t)s.at[0].out + NORM_STATS * (size_t)groups);
+}
+
+/* ---- one stage ----------------------------------------------------------------------------- */
+
+/* Element q of group p of every row goes to q * groups + p, or back. */
+static void shuffle(float *y, const float *x, int rows, int n, int groups, bool back, int threads)
+{
+    const int each = n / groups;
+
+#pragma omp parallel for num_threads((size_t)rows *(size_t)n > 16384 ? threads : 1)
+    for (int row = 0; row < rows; row++) {
+        const float *from = x + (size_t)row * (size_t)n;
+        float *to = y + (size_t)row * (size_t)n;
+        for (int p = 0; p < groups; p++)
+            for (int q = 0; q < each; q++)
+                if (back)
+                    to[p * each + q] = from[q * groups + p];
+                else
+                    to[q * groups + p] = from[p * each + q];
+    }
+}
+
+/* An operand of a stage: its rows x [rows,width] and where its columns of the matrix begin. */
+struct operand {
+    const float *x;
+    float *d_x;
+    int width, column;
+    float beta; /* what d_x held counts */
+};
+
+/* z [rows,out] = (z +) the product of each group's part of one operand with its columns. */
+static void product(const struct engine *g, const struct stage *t, const struct param *w, float *z,
+                    struct operand in, int rows)
+{
+    const int groups = t->groups, n = t->out / groups, k = in.width / groups;
+    const ptrdiff_t ld = (t->a + t->b) / groups;
+
+    for (int p = 0; p < groups; p++)
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = rows,
+                                   .n = n,
+                                   .k = k,
+                                   .alpha = 1,
+                                   .beta = in.column ? 1 : 0,
+                                   .a = in.x + p * k,
+                                   .lda = in.width,
+                                   .b = w->data + p * n * ld + in.column,
+                                   .ldb = ld,
+                                   .c = z + p * n,
+                                   .ldc = t->out,
+                                   .threads = g->threads});
+}
+
+/* From d_z [rows,out] to the matrix's gradient, which is added to, and to in.d_x. */
+static void product_backward(const struct engine *g, const struct stage *t, const struct param *w,
+                             const float *d_z, struct operand in, int rows)
+{
+    const int groups = t->groups, n = t->out / groups, k = in.width / groups;
+    const ptrdiff_t ld = (t->a + t->b) / groups;
+
+    for (int p = 0; p < groups; p++) {
+        const ptrdiff_t at = p * n * ld + in.column;
+        g->ops.gemm(&(struct gemm){.ta = true,
+                                   .m = n,
+                                   .n = k,
+                                   .k = rows,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = d_z + p * n,
+                                   .lda = t->out,
+                                   .b = in.x + p * k,
+                                   .ldb = in.width,
+                                   .c = w->grad + at,
+                                   .ldc = ld,
+                                   .threads = g->threads});
+        g->ops.gemm(&(struct gemm){.m = rows,
+                                   .n = k,
+                                   .k = n,
+                                   .alpha = 1,
+                                   .beta = in.beta,
+                                   .a = d_z + p * n,
+                                   .lda = t->out,
+                                   .b = w->data + at,
+                                   .ldb = ld,
+                                   .c = in.d_x + p * k,
+                                   .ldc = in.width,
+                                   .threads = g->threads});
+    }
+}
+
+/* What follows the product z, which may lie where left.sum does. */
+static void finish(const struct engine *g, const struct config *c, const struct stage *t,
+                   const struct param *w, float *z, struct left left, int rows)
+{
+    g->ops.act(&(struct act){
+        .y = z, .x = z, .bias = w[1].data, .rows = rows, .n = t->out, .threads = g->threads});
+    if (t->shuffle)
+        shuffle(left.sum, z, rows, t->out, t->groups, false, g->threads);
+    if (t->norm)
+        g->ops.norm(&(struct norm){.kind = NORM_LAYER,
+                                   .y = left.normed,
+                                   .x = left.sum,
+                                   .weight = w[2].data,
+                                   .bias = w[3].data,
+                                   .rows = rows * t->groups,
+                                   .n = t->out / t->groups,
+                                   .eps = c->ln_eps,
+                                   .threads = g->threads});
+    if (t->act)
+        g->ops.act(&(struct act){.kind = c->glt_act,
+                                 .y = left.y,
+                                 .x = left.normed,
+                                 .rows = rows,
+                                 .n = t->out,
+                                 .threads = g->threads});
+}
+
+/* From d_y, in place, to the gradient of the product: d_y or, behind a shuffle, d_z. */
+static float *finish_backward(const struct engine *g, const struct config *c, const struct stage *t,
+                              const struct param *w, float *d_y, float *d_z, struct left left,
+                              float *stats, int rows)
+{
+    if (t->act)
+        g->ops.act_grad(&(struct act_grad){.kind = c->glt_act,
+                                           .d_x = d_y,
+                                           .d_y = d_y,
+                                           .x = left.normed,
+                                           .rows = rows,
+                                           .n = t->out,
+                                           .threads = g->threads});
+    if (t->norm)
+        g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
+                                             .d_x = d_y,
+                                             .d_weight = w[2].grad,
+                                             .d_bias = w[3].grad,
+                                             .d_y = d_y,
+                                             .x = left.sum,
+                                             .weight = w[2].data,
+                                             .stats = stats,
+                                             .rows = rows * t->groups,
+                                             .n = t->out / t->groups,
+                                             .eps = c->ln_eps,
+                                             .threads = g->threads});
+    if (t->shuffle)
+        shuffle(d_z, d_y, rows, t->out, t->groups, true, g->threads);
+    else
+        d_z = d_y;
+    linear_bias_grad(g, &w[1], d_z, rows);
+    return d_z;
+}
+
+/* ---- the map ------------------------------------------------------------------------------- */
+
+static void dextra_forward(const struct engine *g, const struct config *c, int nth,
+                           const struct param *w, const float *x, int rows, float *work)
+{
+    const struct stages s = dextra_stages(c, nth);
+    struct left left[ARRAY_LEN(s.at)];
+    float *const unshuffled = lay_out(&s, rows, work, left);
+
+    for (int i = 0; i < s.n; i++) {
+        const struct stage *t = &s.at[i];
+        const struct param *own = w + t->param;
+        float *const z = t->shuffle ? unshuffled : left[i].sum;
+        product(g, t, own, z, (struct operand){.x = t->reads_x ? x : left[0].y, .width = t->a},
+                rows);
+        if (t->b)
+            product(g, t, own, z,
+                    (struct operand){.x = left[i - 1].y, .width = t->b, .column = t->a / t->groups},
+                    rows);
+        finish(g, c, t, own, z, left[i], rows);
+    }
+}
+
+static void dextra_backward(const struct engine *g, const struct config *c, int nth,
+                            const struct param *w, float *d_x, float *d_y, const float *x, int rows,
+                            const float *work, float *more)
+{
+    const struct stages s = dextra_stages(c, nth);
+    struct left left[ARRAY_LEN(s.at)];
+    const size_t n = (size_t)rows * widest(&s), n_first = (size_t)rows * (size_t)s.at[0].out;
+    float *const turn[2] = {more, more + n}, *const d_unshuffled = more + 2 * n;
+    float *const d_first = more + 3 * n, *const stats = d_first + n_first;
+
+    lay_out(&s, rows, (float *)work, left);
+    memset(d_x, 0, sizeof(float) * (size_t)rows * (size_t)c->D);
+    memset(d_first, 0, sizeof(float) * n_first);
+    for (int i = s.n - 1; i >= 0; i--) {
+        const struct stage *t = &s.at[i];
+        const struct param *own = w + t->param;
+        const float *d_z = finish_backward(g, c, t, own, d_y, d_unshuffled, left[i], stats, rows);
+        const struct operand a = {.x = t->reads_x ? x : left[0].y,
+                                  .d_x = t->reads_x ? d_x : d_first,
+                                  .width = t->a,
+                                  .beta = 1};
+        product_backward(g, t, own, d_z, a, rows);
+        if (t->b) {
+            const struct operand b = {
+                .x = left[i - 1].y, .d_x = turn[i % 2], .width = t->b, .column = t->a / t->groups};
+            product_backward(g, t, own, d_z, b, rows);
+        }
+        d_y = t->b ? turn[i % 2] : d_first; /* without b, the stage in front is the first */
+    }
+}
+
+const struct before_qkv before_dextra = {
+    .name = "dextra",
+    .width = dextra_width,
+    .params = dextra_params,
+    .flop = dextra_flop,
+    .work = dextra_work,
+    .work_grad = dextra_work_grad,
+    .forward = dextra_forward,
+    .backward = dextra_backward,
+};

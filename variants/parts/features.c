@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Features of queries and keys. The exponentials of random ones have arguments of 0 or less, where
+ * they are ELU's: the row operation that does the one does the other. */
+#include "features.h"
+#include "../base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORTH_A_TEAM = 16384 }; /* elements from which a pass over them is worth one */
+
+static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
+static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
+
+int features_count(const struct config *c)
+{
+    return !is_random(c) ? c->dh : both_signs(c) ? 2 * c->features : c->features;
+}
+
+size_t features_floats(const struct config *c)
+{
+    return is_random(c) ? (size_t)c->features * (size_t)c->dh : 0;
+}
+
+/* ---- directions ------------------------------------------------------------------------------ */
+
+static double dot(const float *x, const float *y, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* w of length `length`, at right angles to the n rows before it; twice, because once leaves what
+ * rounding made of them. */
+static void straighten(float *w, int n, int dh, double length)
+{
+    for (int again = 0; again < 2; again++)
+        for (int k = 1; k <= n; k++) {
+            const float *other = w - (ptrdiff_t)k * dh;
+            const double share = dot(w, other, dh) / dot(other, other, dh);
+            for (int e = 0; e < dh; e++)
+                w[e] = (float)((double)w[e] - share * (double)other[e]);
+        }
+    const double factor = length / sqrt(dot(w, w, dh));
+    for (int e = 0; e < dh; e++)
+        w[e] = (float)((double)w[e] * factor);
+}
+
+void features_draw(const struct config *c, struct directions *of)
+{
+    enum { SEED = 1 };
+    const int dh = c->dh;
+
+    rng_normal(of->w, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
+    for (int r = 0; r < c->features; r++) {
+        float *const w = of->w + (ptrdiff_t)r * dh;
+        double square = 0; /* of the length of another Gaussian vector */
+        for (int e = 0; e < dh; e++) {
+            float x;
+            const uint64_t stream = rng_stream("features.lengths") + (uint64_t)r * (uint64_t)dh;
+            rng_normal(&x, 1, SEED, stream + (uint64_t)e, 0, 1);
+            square += (double)x * (double)x;
+        }
+        straighten(w, r % dh, dh, sqrt(square));
+    }
+    features_settle(c, of);
+}
+
+/* w . x' - |x'|^2 / 2 = |w|^2 / 2 - |w - x'|^2 / 2 */
+void features_settle(const struct config *c, struct directions *of)
+{
+    of->top = 0;
+    for (int r = 0; of->w && r < c->features; r++) {
+        const float *const w = of->w + (ptrdiff_t)r * c->dh;
+        of->top = fmaxf(of->top, (float)(dot(w, w, c->dh) / 2));
+    }
+}
+
+/* ---- forward ----------------------------------------------------------------------------------
+ */
+
+static float shrink(const struct config *c) { return (float)pow(c->dh, -0.25); } /* x' = this x */
+
+/* f (+)= sign x' w^T, or another product of such a half with the directions. */
+static struct gemm product(const struct engine *g, const struct config *c,
+                           const struct directions *of, float *f, const float *x, int rows,
+                           int half)
+{
+    return (struct gemm){.tb = true,
+                         .m = rows,
+                         .n = c->features,
+                         .k = c->dh,
+                         .alpha = half ? -shrink(c) : shrink(c),
+                         .beta = 1,
+                         .a = x,
+                         .lda = c->dh,
+                         .b = of->w,
+                         .ldb = c->dh,
+                         .c = f + (ptrdiff_t)half * c->features,
+                         .ldc = features_count(c),
+                         .threads = g->threads};
+}
+
+/* Rows of f begin at -|x'|^2 / 2 - top. */
+static void begin(const struct engine *g, const struct config *c, const struct directions *of,
+                  float *f, const float *x, int rows)
+{
+    const int m = features_count(c);
+    const float half = shrink(c) * shrink(c) / 2;
+
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const float *x_i = x + (ptrdiff_t)i * c->dh;
+        float square = 0;
+        for (int e = 0; e < c->dh; e++)
+            square += x_i[e] * x_i[e];
+        for (int r = 0; r < m; r++)
+            f[(ptrdiff_t)i * m + r] = -half * square - of->top;
+    }
+}
+
+/* The largest of each row becomes 0. */
+static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
+{
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        float *f_i = f + (ptrdiff_t)i * m, most = f_i[0];
+        for (int r = 1; r < m; r++)
+            most = f_i[r] > most ? f_i[r] : most;
+        for (int r = 0; r < m; r++)
+            f_i[r] -= most;
+    }
+}
+
+static void scale(const struct engine *g, float *f, float factor, size_t n)
+{
+#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? g->threads : 1)
+    for (size_t i = 0; i < n; i++)
+        f[i] *= factor;
+}
+
+void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
+                      float *f, const float *x, int rows, bool query)
+{
+    const float most = 40; /* e^40 is far from the largest float, also in a product with keys */
+    const int m = features_count(c);
+    const struct act exponential = {.kind = ACT_ELU1,
+                                    .y = f,
+                                    .x = is_random(c) ? f : x,
+                                    .rows = rows,
+                                    .n = m,
+                                    .threads = g->threads};
+
+    if (is_random(c)) {
+        begin(g, c, of, f, x, rows);
+        for (int half = 0; half <= both_signs(c); half++) {
+            const struct gemm p = product(g, c, of, f, x, rows, half);
+            g->ops.gemm(&p);
+        }
+        if (query)
+            lower_to_zero(g, f, rows, m);
+    }
+    g->ops.act(&exponential);
+    if (is_random(c) && !query)
+        scale(g, f, expf(fminf(of->top, most)) / sqrtf((float)m), (size_t)rows * (size_t)m);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------
+ *
+ * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x' */
+
+/* d_f becomes t, d_x what it is without the directions. */
+static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,
+                        const float *f, const float *x, int rows)
+{
+    const int m = features_count(c);
+    const float square = shrink(c) * shrink(c);
+
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const ptrdiff_t at = (ptrdiff_t)i * m, from = (ptrdiff_t)i * c->dh;
+        float sum = 0;
+        for (int r = 0; r < m; r++) {
+            d_f[at + r] *= f[at + r];
+            sum += d_f[at + r];
+        }
+        for (int e = 0; e < c->dh; e++)
+            d_x[from + e] = -square * sum * x[from + e];
+    }
+}
+
+void features_backward(const struct engine *g, const struct config *c, const struct directions *of,
+                       float *d_x, float *d_f, const float *f, const float *x, int rows)
+{
+    if (!is_random(c)) {
+        g->ops.act_grad(&(struct act_grad){.kind = ACT_ELU1,
+                                           .d_x = d_x,
+                                           .d_y = d_f,
+                                           .x = x,
+                                           .rows = rows,
+                                           .n = c->dh,
+                                           .threads = g->threads});
+        return;
+    }
+    through_exp(g, c, d_x, d_f, f, x, rows);
+    for (int half = 0; half <= both_signs(c); half++)
+        g->ops.gemm(&(struct gemm){.m = rows,
+                                   .n = c->dh,
+                                   .k = c->features,
+                                   .alpha = half ? -shrink(c) : shrink(c),
+                                   .beta = 1,
+                                   .a = d_f + (ptrdiff_t)half * c->features,
+                                   .lda = features_count(c),
+                                   .b = of->w,
+                                   .ldb = c->dh,
+                                   .c = d_x,
+                                   .ldc = c->dh,
+                                   .threads = g->threads});
+}
+
+double features_flop(const struct config *c, double rows)
+{
+    return is_random(c) ? 2 * rows * features_count(c) * c->dh : 0;
+}

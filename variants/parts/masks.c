@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sparse masks of a model: text, sense, and their place in an attention. */
+#include "masks.h"
+#include "../base/rng.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+static const struct field {
+    const char *name;
+    size_t at;
+} fields[] = {
+    {"window", offsetof(struct mask, window)},   {"dilation", offsetof(struct mask, dilation)},
+    {"block", offsetof(struct mask, block)},     {"back", offsetof(struct mask, back)},
+    {"stride", offsetof(struct mask, stride)},   {"fixed", offsetof(struct mask, fixed)},
+    {"summary", offsetof(struct mask, summary)}, {"global", offsetof(struct mask, global)},
+    {"random", offsetof(struct mask, n_random)},
+};
+
+static int *field_of(struct mask *m, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return (int *)((char *)m + fields[i].at);
+    return NULL;
+}
+
+static enum status parse_heads(struct masks *m, const char *text, struct err *e)
+{
+    const char *at = text;
+
+    for (bool more = true; more; at++) {
+        int which = 0, end = 0;
+        if (m->n_heads == MASK_HEADS || sscanf(at, "%4d%n", &which, &end) != 1 || which < 0 ||
+            which >= m->n || (at[end] && at[end] != ','))
+            return fail(e, E_USAGE,
+                        "--mask-heads \"%.80s\": not up to %d numbers of masks below %d  -> such "
+                        "as 0,0,1",
+                        text, MASK_HEADS, m->n);
+        m->head[m->n_heads++] = (uint8_t)which;
+        at += end;
+        more = *at == ',';
+    }
+    return OK;
+}
+
+static enum status parse_masks(struct masks *m, const char *text, struct err *e)
+{
+    const char *at = text;
+
+    m->n = 1;
+    for (bool more = true; more; at++) {
+        char name[16] = "";
+        int value = 0, end = 0;
+        const bool read = sscanf(at, "%15[a-z]=%9d%n", name, &value, &end) == 2;
+        int *const field = field_of(&m->at[m->n - 1], name);
+        if (!read || !field || value < 0 || (at[end] && !strchr(",;", at[end])))
+            return fail(e, E_USAGE,
+                        "--mask \"%.80s\": cannot read \"%.20s\"  -> window, dilation, block, "
+                        "back, stride, fixed, summary, global, random, such as window=64,global=4",
+                        text, at);
+        *field = value;
+        at += end;
+        more = *at != '\0';
+        if (*at == ';' && m->n == MASK_MOST)
+            return fail(e, E_USAGE, "--mask \"%.80s\": more than %d masks  -> fewer", text,
+                        MASK_MOST);
+        m->n += *at == ';';
+    }
+    return OK;
+}
+
+enum status masks_parse(struct masks *m, const char *text, const char *heads, struct err *e)
+{
+    enum status st = OK;
+
+    *m = (struct masks){0};
+    if (strlen(text) >= MASK_TEXT)
+        return fail(e, E_USAGE, "--mask has more than %d letters  -> fewer masks", MASK_TEXT - 1);
+    if (*text)
+        st = parse_masks(m, text, e);
+    for (int k = 0; st == OK && !*heads && k < m->n; k++)
+        m->head[m->n_heads++] = (uint8_t)k;
+    return st == OK && *heads ? parse_heads(m, heads, e) : st;
+}
+
+void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks *m)
+{
+    size_t n = 0, n_heads = 0;
+
+    *text = *heads = '\0';
+    for (int k = 0; k < m->n; k++) {
+        struct mask one = m->at[k];
+        const char *between = k ? ";" : "";
+        for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+            const int value = *field_of(&one, fields[i].name);
+            if (value == 0)
+                continue;
+            n += (size_t)snprintf(text + n, MASK_TEXT - n, "%s%s=%d", between, fields[i].name,
+                                  value);
+            CHECK(n < MASK_TEXT);
+            between = ",";
+        }
+    }
+    for (int k = 0; k < m->n_heads; k++) {
+        n_heads += (size_t)snprintf(heads + n_heads, MASK_TEXT - n_heads, "%s%d", k ? "," : "",
+                                    m->head[k]);
+        CHECK(n_heads < MASK_TEXT);
+    }
+}
+
+bool masks_equal(const struct masks *a, const struct masks *b)
+{
+    char text[2][MASK_TEXT], heads[2][MASK_TEXT];
+
+    masks_print(text[0], heads[0], a);
+    masks_print(text[1], heads[1], b);
+    return strcmp(text[0], text[1]) == 0 && strcmp(heads[0], heads[1]) == 0;
+}
+
+/* ---- sense -------------------------------------------------------------------------------- */
+
+static const char *nonsense(const struct mask *m)
+{
+    if (m->window + m->block + m->stride + m->fixed + m->global == 0)
+        return "it hides nothing  -> a window, block, stride, fixed or global";
+    if (m->dilation && !m->window)
+        return "dilation of no window  -> give one";
+    if ((m->back || m->n_random) && !m->block)
+        return "back and random count blocks  -> give block";
+    if (m->fixed ? m->summary < 1 || m->summary > m->fixed : m->summary)
+        return "summary columns of fixed  -> give both, summary from 1 to fixed";
+    return NULL;
+}
+
+enum status masks_check(const struct masks *m, const char *who, struct err *e)
+{
+    for (int k = 0; k < m->n; k++)
+        if (nonsense(&m->at[k]))
+            return fail(e, E_USAGE, "%s: mask %d: %s", who, k, nonsense(&m->at[k]));
+    return OK;
+}
+
+/* ---- in an attention ---------------------------------------------------------------------- */
+
+/* Its keys lie side by side up to the query. */
+static bool plain_window(const struct mask *m)
+{
+    return m->window && m->dilation <= 1 && !(m->block || m->stride || m->fixed || m->global);
+}
+
+/* Blocks that L queries can touch. */
+static int blocks_of(const struct mask *m, int L) { return (L - 1) / m->block + 2; }
+
+void masks_reserve(const struct masks *m, int L, struct arena *arena, struct attn *a)
+{
+    if (m->n == 0)
+        return;
+    if (a->causal && m->n == 1 && plain_window(m->at)) {
+        a->window = a->window ? min_int(a->window, m->at->window) : m->at->window;
+        return;
+    }
+    struct mask *const at = arena_take(arena, PART_SCRATCH, (size_t)m->n * sizeof(*at));
+    uint8_t *const of_head = arena_take(arena, PART_SCRATCH, (size_t)a->H);
+    for (int k = 0; k < m->n; k++) {
+        int32_t *random = NULL;
+        if (m->at[k].n_random && !m->at[k].random)
+            random =
+                arena_take(arena, PART_SCRATCH,
+                           (size_t)(blocks_of(&m->at[k], L) * m->at[k].n_random) * sizeof(*random));
+        if (!arena->base)
+            continue;
+        at[k] = m->at[k];
+        if (random)
+            at[k].random = random;
+    }
+    for (int h = 0; arena->base && h < a->H; h++)
+        of_head[h] = m->head[h % m->n_heads];
+    a->mask = at;
+    a->mask_of_head = of_head;
+}
+
+struct attn masks_asked(const struct attn *a)
+{
+    static const struct mask some;
+    struct attn asked = *a;
+
+    asked.mask = a->mask ? &some : NULL;
+    asked.mask_of_head = NULL;
+    return asked;
+}
+
+int32_t masks_random_block(int nth, int64_t query_block, int n_random, int x)
+{
+    static const uint64_t SEED = 1;
+
+    return query_block == 0
+               ? -1
+               : (int32_t)(rng_u32(SEED, (uint64_t)nth, (uint64_t)(query_block * n_random + x)) %
+                           (uint64_t)query_block);
+}
+
+void masks_draw(const struct masks *m, int nth, struct attn *a)
+{
+    for (int k = 0; a->mask && k < m->n; k++) {
+        struct mask *const to = (struct mask *)a->mask + k;
+        if (to->n_random == 0 || m->at[k].random)
+            continue;
+        to->random_from = (a->base + a->M) / to->block;
+        to->random_blocks = blocks_of(to, a->L);
+        for (int q = 0; q < to->random_blocks; q++)
+            for (int x = 0; x < to->n_random; x++)
+                ((int32_t *)to->random)[q * to->n_random + x] =
+                    masks_random_block(nth, to->random_from + q, to->n_random, x);
+    }
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mixture of experts (Shazeer et al. 2017, arXiv:1701.06538; one expert: Fedus et al. 2021, "Switch
+ * Transformers", arXiv:2101.03961; two: Lepikhin et al. 2020, "GShard", arXiv:2006.16668 without
+ * its random choice). Each row is sent to the k experts that the router prefers:
+ *
+ *   p = softmax(W_r x)     y = sum over the k largest: g_e (W_2e relu(W_1e x + b_1e) + b_2e)
+ *   g = p for k = 1, p / (sum of the k) otherwise
+ *   aux = E sum_e f_e mean(p_e),  f_e the share of rows whose first choice is e: a constant
+ *
+ * An expert takes at most `capacity` rows, where that is not 0: first choices of all rows in their
+ * order, then the second ones; a choice that finds its expert full counts nothing, and the other
+ * gate stays as it is. Rows of one expert are gathered, so that its maps are ordinary products. */
+#include "moe.h"
+
+#include "dropout.h"
+#include "linear.h"
+#include "parts.h"
+
+#include <string.h>
+
+enum { ROUTER, W1 }; /* then b1, w2, b2: all experts in one tensor each */
+
+static void moe_params(const struct config *c, const char *prefix, struct params *p)
+{
+    const int E = c->experts;
+
+    params_matrix(p, E, c->D, prefix, "router.weight");
+    params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix);
+    if (c->ffn_bias)
+        params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->F}, "%se.1.bias", prefix);
+    params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F}, "%se.2.weight", prefix);
+    if (c->ffn_bias)
+        params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
+}
+
+/* One expert's share of a tensor whose first axis counts experts. */
+static struct param share(const struct param *all, int e)
+{
+    struct param one = {.rank = all->rank - 1, .n = all->n / (size_t)all->shape[0], .stack = 1};
+
+    memcpy(one.shape, all->shape + 1, sizeof(int) * (size_t)one.rank);
+    one.data = all->data + (size_t)e * one.n;
+    one.grad = all->grad ? all->grad + (size_t)e * one.n : NULL;
+    return one;
+}
+
+/* One expert: its maps, biases where the model has them, and its n places from `at` on. */
+struct expert {
+    struct param w1, b1, w2, b2;
+    ptrdiff_t at;
+    int n;
+};
+
+static struct expert expert_of(const struct config *c, const struct param *w,
+                               const struct moe_work *work, int e)
+{
+    const int bias = c->ffn_bias, w2 = W1 + 1 + bias;
+    struct expert x = {.w1 = share(&w[W1], e), .w2 = share(&w[w2], e), .at = work->first[e]};
+
+    x.n = (int)(work->first[e + 1] - x.at);
+
+    if (bias) {
+        x.b1 = share(&w[W1 + 1], e);
+        x.b2 = share(&w[w2 + 1], e);
+    }
+    return x;
+}
+
+static double moe_flop(const struct config *c, int rows)
+{
+    return 2.0 * rows * c->D * c->experts + 4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
+}
+
+static void route(const struct engine *g, const struct config *c, const struct param *router,
+                  const float *x, int rows, const struct moe_work *w)
+{
+    const int E = c->experts;
+
+    linear_forward(g, router, NULL, w->p, x, rows, (struct act){.y = w->p});
+    g->ops.softmax(&(struct softmax){
+        .s = w->p, .ld = E, .rows = rows, .cols = E, .hi = E, .threads = g->threads});
+    moe_assign(c, w, rows);
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static int team(const struct engine *g, const struct config *c, int rows)
+{
+    enum { WORTH_A_TEAM = 1 << 15 }; /* elements */
+
+    return (ptrdiff_t)rows * c->D > WORTH_A_TEAM ? g->threads : 1;
+}
+
+/* Each served choice's copy of its row, times its gate where one is given. */
+static void gather(const struct engine *g, const struct config *c, const struct moe_work *w,
+                   float *to, const float *x, int rows, bool gated)
+{
+    const int D = c->D;
+
+#pragma omp parallel for num_threads(team(g, c, rows))
+    for (int t = 0; t < rows; t++)
+        for (int k = 0; k < c->moe_k; k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * c->moe_k + k, place = w->place[at];
+            const float by = gated ? w->gate[at] : 1;
+            for (int e = 0; place >= 0 && e < D; e++)
+                to[place * D + e] = by * x[(ptrdiff_t)t * D + e];
+        }
+}
+
+/* y += the rows of `from` that belong to it, times their gates where asked. */
+static void scatter(const struct engine *g, const struct config *c, const struct moe_work *w,
+                    float *y, const float *from, int rows, bool gated)
+{
+    const int D = c->D;
+
+#pragma omp parallel for num_threads(team(g, c, rows))
+    for (int t = 0; t < rows; t++)
+        for (int k = 0; k < c->moe_k; k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * c->moe_k + k, place = w->place[at];
+            const float by = gated ? w->gate[at] : 1;
+            for (int e = 0; place >= 0 && e < D; e++)
+                y[(ptrdiff_t)t * D + e] += by * from[place * D + e];
+        }
+}
+
+static const struct param *bias_of(const struct config *c, const struct param *bias)
+{
+    return c->ffn_bias ? bias : NULL;
+}
+
+static void moe_forward(const struct engine *g, const struct config *c, const struct param *param,
+                        float *y, const float *x, int rows, float *work, bool keep,
+                        struct act leave, const struct dropout *drop)
+{
+    const struct moe_work w = moe_work_of(c, rows, work);
+    const ptrdiff_t D = c->D, F = c->F;
+
+    (void)keep;
+    route(g, c, &param[ROUTER], x, rows, &w);
+    gather(g, c, &w, w.in, x, rows, false);
+    for (int e = 0; e < c->experts; e++) {
+        const struct expert x_e = expert_of(c, param, &w, e);
+        float *hidden = w.hidden + x_e.at * F;
+        if (x_e.n)
+            linear_forward(g, &x_e.w1, bias_of(c, &x_e.b1), hidden, w.in + x_e.at * D, x_e.n,
+                           (struct act){.kind = c->ffn->act, .y = hidden});
+    }
+    dropout(drop, DROP_HIDDEN, w.hidden, (size_t)(w.first[c->experts] * F), g->threads);
+    for (int e = 0; e < c->experts; e++) {
+        const struct expert x_e = expert_of(c, param, &w, e);
+        float *out = w.out + x_e.at * D;
+        if (x_e.n)
+            linear_forward(g, &x_e.w2, bias_of(c, &x_e.b2), out, w.hidden + x_e.at * F, x_e.n,
+                           (struct act){.y = out});
+    }
+    memset(y, 0, sizeof(float) * (size_t)(rows * D));
+    scatter(g, c, &w, y, w.out, rows, true);
+    leave.x = y;
+    leave.rows = rows;
+    leave.n = c->D;
+    leave.threads = g->threads;
+    g->ops.act(&leave);
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* d_p [rows,E] of the router's probabilities, from those of the gates, d_gate_k = dy . FFN_k(x),
+ * and of the auxiliary loss. A choice that was not served has no part in y, but where gates are
+ * normalised its p is in their sum. */
+static void router_grad(const struct config *c, const struct moe_work *w, float *d_p, float *d_gate,
+                        const float *d_y, int rows)
+{
+    const int E = c->experts, K = c->moe_k;
+    const ptrdiff_t D = c->D;
+
+    for (int e = 0; e < E; e++) {
+        const double d = (double)c->aux_coef * E * moe_share(c, w, rows, e) / rows;
+        for (int t = 0; t < rows; t++)
+            d_p[(ptrdiff_t)t * E + e] = (float)d;
+    }
+    for (int t = 0; t < rows; t++) {
+        const ptrdiff_t at = (ptrdiff_t)t * K;
+        double sum = 0, mean = 0;
+        for (int k = 0; k < K; k++) {
+            const ptrdiff_t place = w->place[at + k];
+            double d = 0;
+            for (int e = 0; place >= 0 && e < D; e++)
+                d += (double)d_y[t * D + e] * (double)w->out[place * D + e];
+            d_gate[at + k] = (float)d;
+            sum += (double)w->p[(ptrdiff_t)t * E + w->choice[at + k]];
+            mean += d * (double)w->gate[at + k];
+        }
+        for (int k = 0; k < K; k++) {
+            const double d = (double)d_gate[at + k];
+            d_p[(ptrdiff_t)t * E + w->choice[at + k]] += (float)(K == 1 ? d : (d - mean) / sum);
+        }
+    }
+}
+
+/* Of an expert's rows: d_hidden from d_out, then d_out becomes the gradient of what went in. */
+static void expert_backward(const struct engine *g, const struct config *c, const struct expert *x,
+                            const struct moe_work *w, float *d_hidden, float *d_out)
+{
+    const float *in = w->in + x->at * c->D, *hidden = w->hidden + x->at * c->F;
+    const int n = x->n;
+
+    if (c->ffn_bias)
+        linear_bias_grad(g, &x->b2, d_out, n);
+    linear_weight_grad(g, &x->w2, d_out, hidden, n);
+    g->ops.act_grad(&(struct act_grad){.kind = c->ffn->act,
+                                       .d_x = d_hidden,
+                                       .d_bias = c->ffn_bias ? x->b1.grad : NULL,
+                                       .d_y = d_hidden,
+                                       .x = hidden,
+                                       .rows = n,
+                                       .n = c->F,
+                                       .threads = g->threads});
+    linear_weight_grad(g, &x->w1, d_hidden, in, n);
+    linear_input_grad(g, &x->w1, d_out, d_hidden, n, 0);
+}
+
+static size_t moe_work(const struct config *c, int rows, bool keep)
+{
+    (void)keep;
+    return moe_work_floats(c, rows);
+}
+
+static size_t moe_work_grad(const struct config *c, int rows)
+{
+    return (size_t)rows * (size_t)(c->experts + c->moe_k) +
+           moe_most_places(c, rows) * (size_t)(c->D + c->F);
+}
+
+static void moe_backward(const struct engine *g, const struct config *c, const struct param *param,
+                         float *d_x, const float *d_y, const float *x, int rows, const float *work,
+                         float *more, const struct dropout *drop)
+{
+    const struct moe_work w = moe_work_of(c, rows, work);
+    const int E = c->experts;
+    const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
+    float *d_p = more, *d_gate = d_p + (ptrdiff_t)rows * E;
+    float *d_hidden = d_gate + (ptrdiff_t)rows * c->moe_k, *d_out = d_hidden + places * F;
+
+    router_grad(c, &w, d_p, d_gate, d_y, rows);
+    gather(g, c, &w, d_out, d_y, rows, true);
+    for (int e = 0; e < E; e++) {
+        const struct expert x_e = expert_of(c, param, &w, e);
+        if (x_e.n)
+            linear_input_grad(g, &x_e.w2, d_hidden + x_e.at * F, d_out + x_e.at * D, x_e.n, 0);
+    }
+    dropout(drop, DROP_HIDDEN, d_hidden, (size_t)(places * F), g->threads);
+    for (int e = 0; e < E; e++) {
+        const struct expert x_e = expert_of(c, param, &w, e);
+        if (x_e.n)
+            expert_backward(g, c, &x_e, &w, d_hidden + x_e.at * F, d_out + x_e.at * D);
+    }
+    g->ops.softmax_grad(&(struct softmax_grad){
+        .d = d_p, .p = w.p, .ld = E, .rows = rows, .cols = E, .threads = g->threads});
+    linear_weight_grad(g, &param[ROUTER], d_p, x, rows);
+    linear_input_grad(g, &param[ROUTER], d_x, d_p, rows, 0);
+    scatter(g, c, &w, d_x, d_out, rows, false);
+}
+
+const struct ffn ffn_moe = {
+    .name = "moe",
+    .act = ACT_RELU, /* its output is all that backward needs */
+    .params = moe_params,
+    .flop = moe_flop,
+    .work = moe_work,
+    .work_grad = moe_work_grad,
+    .forward = moe_forward,
+    .backward = moe_backward,
+    .aux = moe_aux,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Persistent vectors (Sukhbaatar et al. 2019): keys and values [H,n,dh] that are parameters and
+ * that every query sees, whatever its position. They begin with the spread of projected ones. */
+#include "parts.h"
+
+enum { KEYS, VALUES };
+
+static enum status persistent_check(const struct config *c, struct err *e)
+{
+    if (c->persistent < 1)
+        return fail(e, E_USAGE, "%s: %d persistent vectors  -> --d-inner 1 or more",
+                    c->variant->name, c->persistent);
+    return OK;
+}
+
+static void persistent_params(const struct config *c, const char *prefix, struct params *p)
+{
+    static const char *const names[] = {[KEYS] = "pers_k", [VALUES] = "pers_v"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        params_add(p, INIT_NORMAL, 1, 3, (const int[]){c->H, c->persistent, c->dh}, "%sattn.%s",
+                   prefix, names[i]);
+}
+
+static void persistent_reserve(const struct config *c, const struct param *model,
+                               const struct param *own, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)K, (void)arena;
+    a->sinks = c->persistent;
+    a->sink_k = own[KEYS].data;
+    a->sink_v = own[VALUES].data;
+}
+
+static void persistent_terms_grad(const struct config *c, const struct param *model,
+                                  const struct param *own, const struct attn *a, float *tables,
+                                  struct attn_grad *d)
+{
+    (void)c, (void)model, (void)a, (void)tables;
+    d->d_sink_k = own[KEYS].grad;
+    d->d_sink_v = own[VALUES].grad;
+}
+
+const struct pos more_persistent = {
+    .name = "persistent",
+    .check = persistent_check,
+    .layer_params = persistent_params,
+    .reserve = persistent_reserve,
+    .terms_grad = persistent_terms_grad,
+};

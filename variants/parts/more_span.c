@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adaptive span (Sukhbaatar et al. 2019): with m_h(n) = clip((R + z_h - n) / R, 0, 1) a key at
+ * distance n counts m times, that is, log m is added to its score; where m = 0 a window ends. */
+#include "parts.h"
+#include "pos_bias.h"
+
+#include <math.h>
+
+/* m before it is clipped. */
+static double fade(const struct config *c, const struct param *z, int h, int n)
+{
+    return (c->span_ramp + (double)z->data[h] - n) / c->span_ramp;
+}
+
+static enum status span_check(const struct config *c, struct err *e)
+{
+    const char *name = c->variant->name;
+
+    if (c->span_ramp < 1 || c->span_max < 0)
+        return fail(e, E_USAGE, "%s: span_ramp %d, span_max %d  -> at least 1 and 0", name,
+                    c->span_ramp, c->span_max);
+    if (!c->causal || c->clamp_len)
+        return fail(e, E_USAGE,
+                    "%s: a span is of the past and tells all distances apart  -> "
+                    "causal, without --clamp-len",
+                    name);
+    if (c->masks.n)
+        return fail(e, E_USAGE, "%s: a span is a window of its own  -> no masks", name);
+    return OK;
+}
+
+static void span_params(const struct config *c, const char *prefix, struct params *p)
+{
+    params_bound(p, params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.span"), 0,
+                 (float)c->span_max);
+}
+
+/* Beside tables of positions the bias has their rows. */
+static void span_reserve(const struct config *c, const struct param *model, const struct param *own,
+                         int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)own;
+    CHECK(!a->bias && (!a->rel_k || (a->R == K && a->Rf == 0)));
+    bias_reserve(c, K, arena, a);
+    a->window_of_head = arena_take(arena, PART_REL_POS, (size_t)c->H * sizeof(int));
+}
+
+static void span_lower(const struct engine *g, const struct config *c, const struct param *model,
+                       const struct param *own, const float *codes, struct attn *a)
+{
+    (void)g, (void)model, (void)codes;
+    for (int h = 0; h < c->H; h++) {
+        const int ends = (int)ceil(c->span_ramp + (double)own->data[h]);
+        ((int *)a->window_of_head)[h] = a->window ? min_int(a->window, ends) : ends;
+        for (int n = 0; n < a->R; n++)
+            bias_of(a, h)[-n] = n < ends ? (float)log(fmin(1, fade(c, own, h, n))) : 0;
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+static size_t span_n_tables_grad(const struct config *c, int K) { return (size_t)c->H * (size_t)K; }
+
+static void span_terms_grad(const struct config *c, const struct param *model,
+                            const struct param *own, const struct attn *a, float *tables,
+                            struct attn_grad *d)
+{
+    (void)c, (void)model, (void)own;
+    bias_grad_clear(a, tables, d);
+}
+
+/* dz = sum of d_bias / (R m) over the distances where m fades, and of the cost of the mean span. */
+static void span_lower_grad(const struct engine *g, const struct config *c,
+                            const struct param *model, const struct param *own, const float *codes,
+                            const struct attn *a, const struct attn_grad *d)
+{
+    (void)g, (void)model, (void)codes;
+    for (int h = 0; h < c->H; h++) {
+        double d_z = (double)c->span_cost / c->H;
+        for (int n = 0; n < a->R; n++) {
+            const double m = fade(c, own, h, n);
+            if (m > 0 && m < 1)
+                d_z += (double)bias_grad_of(a, d, h)[-n] / (c->span_ramp * m);
+        }
+        own->grad[h] += (float)d_z;
+    }
+}
+
+const struct pos more_span = {
+    .name = "span",
+    .past_only = true,
+    .check = span_check,
+    .layer_params = span_params,
+    .reserve = span_reserve,
+    .lower = span_lower,
+    .n_tables_grad = span_n_tables_grad,
+    .terms_grad = span_terms_grad,
+    .lower_grad = span_lower_grad,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ALiBi (Press et al. 2022): head h subtracts slope_h * distance from its scores. Nothing is
+ * trained. */
+#include "parts.h"
+#include "pos_bias.h"
+
+#include <math.h>
+
+/* 2^(-8(h+1)/H) for a power of two. Otherwise those of the power P below, then every second one of
+ * the 2P heads that lie between them, beginning with the steepest. */
+double alibi_slope(int h, int H)
+{
+    int P = 1;
+
+    while (2 * P <= H)
+        P *= 2;
+    return h < P ? exp2(-8.0 * (h + 1) / P) : exp2(-8.0 * (2 * (h - P) + 1) / (2.0 * P));
+}
+
+static void alibi_reserve(const struct config *c, const struct param *model,
+                          const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)layer;
+    bias_reserve(c, K, arena, a);
+}
+
+static void alibi_lower(const struct engine *g, const struct config *c, const struct param *model,
+                        const struct param *layer, const float *codes, struct attn *a)
+{
+    (void)g, (void)model, (void)layer, (void)codes;
+    for (int h = 0; h < c->H; h++) {
+        const double slope = alibi_slope(h, c->H);
+        for (int n = 0; n < a->R; n++)
+            bias_of(a, h)[-n] = (float)(-slope * n);
+    }
+}
+
+const struct pos pos_alibi = {
+    .name = "alibi",
+    .past_only = true,
+    .reserve = alibi_reserve,
+    .lower = alibi_lower,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the schemes share that add a number per head and distance to the scores: a table [H,R] in
+ * `struct attn`, its gradient, and one way to say "distance n". */
+#ifndef POS_BIAS_H
+#define POS_BIAS_H
+
+#include "../variant.h"
+
+/* Take a table for distances 0..R-1, the last standing for all beyond, and point `a` at it. */
+void bias_reserve(const struct config *c, int R, struct arena *arena, struct attn *a);
+
+/* Head h's entry for distance 0; the one for distance n < a->R is n entries before it. */
+float *bias_of(const struct attn *a, int h);
+
+/* Zero the gradient's table, which has the shape of the bias, and point `d` at it. */
+void bias_grad_clear(const struct attn *a, float *tables, struct attn_grad *d);
+
+/* As bias_of, for the gradient. */
+const float *bias_grad_of(const struct attn *a, const struct attn_grad *d, int h);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DeBERTa's disentangled positions (He et al. 2021): two tables of keys and of queries for
+ * distances 0..c, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that
+ * share an embedding are repeated, so that one R = c + 1 serves both. */
+#include "parts.h"
+
+#include <string.h>
+
+enum { EMBED, POS_K, POS_Q, POS_Q_BIAS };
+
+static int reach(const struct config *c) { return max_int(1, c->clip); }
+
+static int distances(const struct config *c, int K) { return min_int(K, reach(c) + 1); }
+
+/* The embedding that distance n has in the term of `which`. */
+static int row_of(const struct config *c, int which, int n)
+{
+    const int at = which == POS_Q && !c->p2c_code ? -n : n;
+
+    return clamp_int(at + reach(c), 0, 2 * reach(c) - 1);
+}
+
+static void deberta_params(const struct config *c, const char *prefix, struct params *p)
+{
+    params_add(p, INIT_TABLE, 0, 2, (const int[]){2 * reach(c), c->D}, "%sattn.rel_embed.weight",
+               prefix);
+    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_k.weight");
+    params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_q.weight");
+    if (c->pos_q_bias)
+        params_vector(p, INIT_ZERO, 0, c->H * c->dh, prefix, "attn.pos_q.bias");
+}
+
+static size_t table_floats(const struct config *c, int R)
+{
+    return (size_t)c->H * (size_t)R * (size_t)c->dh;
+}
+
+/* Behind the tables: the embeddings of their rows, [R,D]. */
+static void deberta_reserve(const struct config *c, const struct param *model,
+                            const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)layer;
+    a->R = distances(c, K);
+    a->Rf = 0;
+    a->rel_head = (ptrdiff_t)a->R * c->dh;
+    const size_t n = table_floats(c, a->R);
+    float *const at = arena_f32(arena, PART_REL_POS, 2 * n + (size_t)a->R * (size_t)c->D);
+    a->rel_k = at;
+    a->rel_q = at + n;
+}
+
+/* x [R,D]: the embeddings of distances R-1 .. 0. */
+static void gather(const struct config *c, const struct param *layer, int which, int R, float *x)
+{
+    for (int n = 0; n < R; n++)
+        memcpy(x + (ptrdiff_t)(R - 1 - n) * c->D,
+               layer[EMBED].data + (ptrdiff_t)row_of(c, which, n) * c->D,
+               sizeof(float) * (size_t)c->D);
+}
+
+/* The rows of W that make head h's row of a table. */
+static const float *head_of(const struct config *c, const float *W, int h)
+{
+    return W + (ptrdiff_t)h * c->dh * c->D;
+}
+
+static void lower_table(const struct engine *g, const struct config *c, const struct param *layer,
+                        int which, int R, float *table, float *x)
+{
+    gather(c, layer, which, R, x);
+    for (int h = 0; h < c->H; h++) {
+        float *const to = table + (ptrdiff_t)h * R * c->dh;
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = R,
+                                   .n = c->dh,
+                                   .k = c->D,
+                                   .alpha = 1,
+                                   .a = x,
+                                   .lda = c->D,
+                                   .b = head_of(c, layer[which].data, h),
+                                   .ldb = c->D,
+                                   .c = to,
+                                   .ldc = c->dh,
+                                   .threads = g->threads});
+        for (int i = 0; which == POS_Q && c->pos_q_bias && i < R * c->dh; i++)
+            to[i] += layer[POS_Q_BIAS].data[h * c->dh + i % c->dh];
+    }
+}
+
+static void deberta_lower(const struct engine *g, const struct config *c, const struct param *model,
+                          const struct param *layer, const float *codes, struct attn *a)
+{
+    float *const at = (float *)a->rel_k;
+    const size_t n = table_floats(c, a->R);
+
+    (void)model, (void)codes;
+    lower_table(g, c, layer, POS_K, a->R, at, at + 2 * n);
+    lower_table(g, c, layer, POS_Q, a->R, at + n, at + 2 * n);
+}
+
+static double deberta_lower_flop(const struct config *c, int K)
+{
+    return 4.0 * distances(c, K) * c->D * c->H * c->dh;
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* Gradients of the tables; behind them, embeddings of their rows and their gradient. */
+static size_t deberta_n_tables_grad(const struct config *c, int K)
+{
+    const int R = distances(c, K);
+
+    return 2 * table_floats(c, R) + 2 * (size_t)R * (size_t)c->D;
+}
+
+static void deberta_terms_grad(const struct config *c, const struct param *model,
+                               const struct param *layer, const struct attn *a, float *tables,
+                               struct attn_grad *d)
+{
+    const size_t n = (size_t)c->H * (size_t)a->rel_head;
+
+    (void)model, (void)layer;
+    memset(tables, 0, sizeof(float) * 2 * n);
+    d->d_rel_k = tables;
+    d->d_rel_q = tables + n;
+}
+
+/* Through one map: d_table holds R rows per head, `step` floats from head to head. */
+static void map_grad(const struct engine *g, const struct config *c, const struct param *layer,
+                     int which, int R, const float *d_table, ptrdiff_t step, float *x)
+{
+    float *const d_x = x + (ptrdiff_t)R * c->D;
+
+    gather(c, layer, which, R, x);
+    for (int h = 0; h < c->H; h++) {
+        const float *const d = d_table + h * step;
+        g->ops.gemm(&(struct gemm){.ta = true,
+                                   .m = c->dh,
+                                   .n = c->D,
+                                   .k = R,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = d,
+                                   .lda = c->dh,
+                                   .b = x,
+                                   .ldb = c->D,
+                                   .c = (float *)head_of(c, layer[which].grad, h),
+                                   .ldc = c->D,
+                                   .threads = g->threads});
+        g->ops.gemm(&(struct gemm){.m = R,
+                                   .n = c->D,
+                                   .k = c->dh,
+                                   .alpha = 1,
+                                   .beta = h ? 1 : 0,
+                                   .a = d,
+                                   .lda = c->dh,
+                                   .b = head_of(c, layer[which].data, h),
+                                   .ldb = c->D,
+                                   .c = d_x,
+                                   .ldc = c->D,
+                                   .threads = g->threads});
+        for (int i = 0; which == POS_Q && c->pos_q_bias && i < R * c->dh; i++)
+            layer[POS_Q_BIAS].grad[h * c->dh + i % c->dh] += d[i];
+    }
+    for (int n = 0; n < R; n++)
+        for (int e = 0; e < c->D; e++)
+            layer[EMBED].grad[(ptrdiff_t)row_of(c, which, n) * c->D + e] +=
+                d_x[(ptrdiff_t)(R - 1 - n) * c->D + e];
+}
+
+static void deberta_lower_grad(const struct engine *g, const struct config *c,
+                               const struct param *model, const struct param *layer,
+                               const float *codes, const struct attn *a, const struct attn_grad *d)
+{
+    float *const x = d->d_rel_k + 2 * (ptrdiff_t)c->H * a->rel_head;
+
+    (void)model, (void)codes;
+    map_grad(g, c, layer, POS_K, a->R, d->d_rel_k, a->rel_head, x);
+    map_grad(g, c, layer, POS_Q, a->R, d->d_rel_q, a->rel_head, x);
+}
+
+const struct pos pos_deberta = {
+    .name = "deberta",
+    .past_only = true,
+    .layer_params = deberta_params,
+    .reserve = deberta_reserve,
+    .lower = deberta_lower,
+    .lower_flop = deberta_lower_flop,
+    .n_tables_grad = deberta_n_tables_grad,
+    .terms_grad = deberta_terms_grad,
+    .lower_grad = deberta_lower_grad,
+};

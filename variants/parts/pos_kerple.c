@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * KERPLE, the logarithmic form (Chi et al. 2022): bias_h[n] = -a_h log(1 + b_h n), a and b trained
+ * and positive. */
+#include "parts.h"
+#include "pos_bias.h"
+
+#include <math.h>
+
+enum { KERPLE_A, KERPLE_B };
+static const float LEAST = 1e-2f, INIT_BELOW = 2;
+
+static void kerple_params(const struct config *c, const char *prefix, struct params *p)
+{
+    static const char *const names[] = {"attn.kerple_a", "attn.kerple_b"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        params_bound(p, params_vector(p, INIT_UNIFORM, INIT_BELOW, c->H, prefix, names[i]), LEAST,
+                     INFINITY);
+}
+
+static void kerple_reserve(const struct config *c, const struct param *model,
+                           const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)layer;
+    bias_reserve(c, K, arena, a);
+}
+
+static void kerple_lower(const struct engine *g, const struct config *c, const struct param *model,
+                         const struct param *layer, const float *codes, struct attn *a)
+{
+    (void)g, (void)model, (void)codes;
+    for (int h = 0; h < c->H; h++) {
+        const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
+        for (int n = 0; n < a->R; n++)
+            bias_of(a, h)[-n] = (float)(-A * log1p(B * n));
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+static size_t kerple_n_tables_grad(const struct config *c, int K)
+{
+    return (size_t)c->H * (size_t)K;
+}
+
+static void kerple_terms_grad(const struct config *c, const struct param *model,
+                              const struct param *layer, const struct attn *a, float *tables,
+                              struct attn_grad *d)
+{
+    (void)c, (void)model, (void)layer;
+    bias_grad_clear(a, tables, d);
+}
+
+/* da = -sum_n d_bias[n] log(1 + b n);  db = -sum_n d_bias[n] a n / (1 + b n). */
+static void kerple_lower_grad(const struct engine *g, const struct config *c,
+                              const struct param *model, const struct param *layer,
+                              const float *codes, const struct attn *a, const struct attn_grad *d)
+{
+    (void)g, (void)model, (void)codes;
+    for (int h = 0; h < c->H; h++) {
+        const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
+        double d_A = 0, d_B = 0;
+        for (int n = 0; n < a->R; n++) {
+            const double d_bias = (double)bias_grad_of(a, d, h)[-n];
+            d_A -= d_bias * log1p(B * n);
+            d_B -= d_bias * A * n / (1 + B * n);
+        }
+        layer[KERPLE_A].grad[h] += (float)d_A;
+        layer[KERPLE_B].grad[h] += (float)d_B;
+    }
+}
+
+const struct pos pos_kerple = {
+    .name = "kerple",
+    .past_only = true,
+    .layer_params = kerple_params,
+    .reserve = kerple_reserve,
+    .lower = kerple_lower,
+    .n_tables_grad = kerple_n_tables_grad,
+    .terms_grad = kerple_terms_grad,
+    .lower_grad = kerple_lower_grad,
+};

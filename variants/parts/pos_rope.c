@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rotary positions (Su et al. 2021, "RoFormer", section 3.2): the first rope_dim coordinates of a
+ * query or key are rotated pairwise by position * rope_base^(-2f/rope_dim). A product of two rows
+ * then depends on the difference of their positions only. Pairs are neighbours, as in the paper, or
+ * coordinate f of the first half with f of the second. */
+#include "parts.h"
+
+#include <math.h>
+
+enum {
+    PAIRS = 64,    /* rotated together: their cosines and sines stay in the nearest cache */
+    STRETCH = 128, /* positions of the table; the angles of others are sums of two */
+    WORTH_A_TEAM = 16384,
+};
+
+static int pairs_of(const struct config *c) { return c->rope_dim / 2; }
+
+static enum status rope_check(const struct config *c, struct err *e)
+{
+    if (c->dh < 2)
+        return fail(e, E_USAGE, "rope: a head of width %d has no pair to rotate  -> 2 or more",
+                    c->dh);
+    if (c->rope_dim < 2 || c->rope_dim > c->dh || c->rope_dim % 2)
+        return fail(e, E_USAGE,
+                    "rope: %d coordinates to rotate  -> an even number from 2 to the %d of a head",
+                    c->rope_dim, c->dh);
+    if (!(c->rope_base > 1))
+        return fail(e, E_USAGE, "rope: base %g  -> more than 1", c->rope_base);
+    return OK;
+}
+
+/* Radians per position of pair f. Angles stay in double: a float one is off by 2e-4 at position
+ * 4000. The cosine of a double reduces it exactly, however many turns it has. */
+static double frequency(const struct config *c, int f)
+{
+    return pow(c->rope_base, -2.0 * f / c->rope_dim);
+}
+
+/* Row t: cosines, then sines, of position t. However long the window, the table is the same: what
+ * a position's angles are rounded to depends on nothing else. */
+static size_t rope_n_codes(const struct config *c, int K)
+{
+    (void)K;
+    return (size_t)STRETCH * (size_t)c->rope_dim;
+}
+
+static void rope_codes(const struct config *c, int K, float *codes)
+{
+    const int n = pairs_of(c);
+
+    (void)K;
+    for (int f = 0; f < n; f++) {
+        const double w = frequency(c, f);
+        for (int t = 0; t < STRETCH; t++) {
+            codes[(ptrdiff_t)t * c->rope_dim + f] = (float)cos(t * w);
+            codes[(ptrdiff_t)t * c->rope_dim + n + f] = (float)sin(t * w);
+        }
+    }
+}
+
+/* Cosine and sine of up to PAIRS angles. */
+struct phases {
+    float c[PAIRS], s[PAIRS];
+};
+
+/* The angles of pairs f0.. at the position where a stretch begins. */
+static void first_phases(struct phases *p, const struct config *c, int64_t position, int f0, int n)
+{
+    const double ratio = frequency(c, 1);
+    double w = frequency(c, f0);
+
+    for (int f = 0; f < n; f++, w *= ratio) {
+        p->c[f] = (float)cos((double)position * w);
+        p->s[f] = (float)sin((double)position * w);
+    }
+}
+
+/* The angles of a row: those of its stretch plus the table's; the other way round when turning
+ * back. */
+static void row_phases(struct phases *p, const struct phases *first, const float *c, const float *s,
+                       int n, bool back)
+{
+    const float sign = back ? -1 : 1;
+
+#pragma omp simd
+    for (int f = 0; f < n; f++) {
+        p->c[f] = first->c[f] * c[f] - first->s[f] * s[f];
+        p->s[f] = sign * (first->s[f] * c[f] + first->c[f] * s[f]);
+    }
+}
+
+/* (a, b) -> (a cos - b sin, a sin + b cos) */
+static void turn_halves(float *a, float *b, const struct phases *p, int n)
+{
+#pragma omp simd
+    for (int f = 0; f < n; f++) {
+        const float x = a[f], y = b[f];
+        a[f] = x * p->c[f] - y * p->s[f];
+        b[f] = x * p->s[f] + y * p->c[f];
+    }
+}
+
+static void turn_neighbours(float *a, const struct phases *p, int n)
+{
+#pragma omp simd
+    for (int f = 0; f < n; f++) {
+        const float x = a[2 * f], y = a[2 * f + 1];
+        a[2 * f] = x * p->c[f] - y * p->s[f];
+        a[2 * f + 1] = x * p->s[f] + y * p->c[f];
+    }
+}
+
+/* Pairs f0 .. f0+n-1 of rows row0 .. of every sequence, whose positions are in one stretch, from
+ * its position t0 on. */
+static void rotate_pairs(const struct engine *g, const struct config *c, const float *codes,
+                         const struct rotation *t, int row0, int rows, int t0, int f0, int n)
+{
+    const ptrdiff_t all = (ptrdiff_t)t->B * rows, width = (ptrdiff_t)t->heads * c->dh;
+    const int half = pairs_of(c);
+    struct phases first;
+
+    first_phases(&first, c, t->position + row0 - t0, f0, n);
+#pragma omp parallel for num_threads(all *width > WORTH_A_TEAM ? g->threads : 1)
+    for (ptrdiff_t i = 0; i < all; i++) {
+        const ptrdiff_t row = i % rows;
+        const float *code = codes + (t0 + row) * c->rope_dim + f0;
+        float *x = t->x + i / rows * t->stride + (row0 + row) * width;
+        struct phases p;
+        row_phases(&p, &first, code, code + half, n, t->back);
+        for (int h = 0; h < t->heads; h++, x += c->dh) {
+            if (c->rope_pairs == ROPE_HALVES)
+                turn_halves(x + f0, x + half + f0, &p, n);
+            else
+                turn_neighbours(x + 2 * f0, &p, n);
+        }
+    }
+}
+
+static void rope_rotate(const struct engine *g, const struct config *c, const float *codes,
+                        const struct rotation *t)
+{
+    const int n = pairs_of(c);
+
+    for (int row = 0, rows; row < t->rows; row += rows) {
+        const int t0 = (int)((t->position + row) % STRETCH);
+        rows = min_int(STRETCH - t0, t->rows - row);
+        for (int f0 = 0; f0 < n; f0 += PAIRS)
+            rotate_pairs(g, c, codes, t, row, rows, t0, f0, min_int(PAIRS, n - f0));
+    }
+}
+
+const struct pos pos_rope = {
+    .name = "rope",
+    .check = rope_check,
+    .n_codes = rope_n_codes,
+    .codes = rope_codes,
+    .rotate = rope_rotate,
+};

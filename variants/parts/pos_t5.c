@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * T5's relative bias (Raffel et al. 2020, section 2.1): distances fall into buckets, the near ones
+ * one each, the far ones in logarithmic steps, and every head learns a number per bucket. One table
+ * serves all layers, as published, or each layer has its own. */
+#include "parts.h"
+#include "pos_bias.h"
+
+#include <math.h>
+
+/* The first half of the buckets holds one distance each; the others grow geometrically up to
+ * max_distance, the last takes whatever is farther. Exact real arithmetic is meant: 1e-9 is far
+ * above what log loses in double and far below the distance to the next integer. */
+int t5_bucket(int n, int buckets, int max_distance)
+{
+    const int exact = buckets / 2;
+
+    if (n < exact)
+        return n;
+    const double steps = log((double)n / exact) / log((double)max_distance / exact);
+    return min_int(buckets - 1, exact + (int)floor(steps * (buckets - exact) + 1e-9));
+}
+
+/* Distances told apart: from the first of the last bucket on they share an entry. */
+static int distances(const struct config *c, int K)
+{
+    int n = 0;
+
+    while (n < K - 1 && t5_bucket(n, c->t5_buckets, c->t5_max_distance) < c->t5_buckets - 1)
+        n++;
+    return n + 1;
+}
+
+static enum status t5_check(const struct config *c, struct err *e)
+{
+    if (c->t5_buckets < 2)
+        return fail(e, E_USAGE, "t5: %d buckets  -> at least 2", c->t5_buckets);
+    if (c->t5_max_distance <= c->t5_buckets / 2)
+        return fail(e, E_USAGE,
+                    "t5: the largest distance told apart is %d, the %d buckets tell %d apart one "
+                    "by one  -> give a larger one",
+                    c->t5_max_distance, c->t5_buckets, c->t5_buckets / 2);
+    return OK;
+}
+
+static void t5_model_params(const struct config *c, struct params *p)
+{
+    if (!c->t5_per_layer)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->t5_buckets, c->H}, "rel_bias");
+}
+
+static void t5_layer_params(const struct config *c, const char *prefix, struct params *p)
+{
+    if (c->t5_per_layer)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->t5_buckets, c->H}, "%sattn.rel_bias",
+                   prefix);
+}
+
+static void t5_reserve(const struct config *c, const struct param *model, const struct param *layer,
+                       int K, struct arena *arena, struct attn *a)
+{
+    (void)model, (void)layer;
+    bias_reserve(c, distances(c, K), arena, a);
+}
+
+static void t5_lower(const struct engine *g, const struct config *c, const struct param *model,
+                     const struct param *layer, const float *codes, struct attn *a)
+{
+    const float *rel_bias = (c->t5_per_layer ? layer : model)->data; /* [buckets,H] */
+
+    (void)g, (void)codes;
+    for (int n = 0; n < a->R; n++) {
+        const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
+        for (int h = 0; h < c->H; h++)
+            bias_of(a, h)[-n] = rel_bias[(ptrdiff_t)bucket * c->H + h];
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+static size_t t5_n_tables_grad(const struct config *c, int K)
+{
+    return (size_t)c->H * (size_t)distances(c, K);
+}
+
+static void t5_terms_grad(const struct config *c, const struct param *model,
+                          const struct param *layer, const struct attn *a, float *tables,
+                          struct attn_grad *d)
+{
+    (void)c, (void)model, (void)layer;
+    bias_grad_clear(a, tables, d);
+}
+
+static void t5_lower_grad(const struct engine *g, const struct config *c, const struct param *model,
+                          const struct param *layer, const float *codes, const struct attn *a,
+                          const struct attn_grad *d)
+{
+    float *grad = (c->t5_per_layer ? layer : model)->grad;
+
+    (void)g, (void)codes;
+    for (int n = 0; n < a->R; n++) {
+        const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
+        for (int h = 0; h < c->H; h++)
+            grad[(ptrdiff_t)bucket * c->H + h] += bias_grad_of(a, d, h)[-n];
+    }
+}
+
+const struct pos pos_t5 = {
+    .name = "t5",
+    .past_only = true,
+    .check = t5_check,
+    .model_params = t5_model_params,
+    .layer_params = t5_layer_params,
+    .reserve = t5_reserve,
+    .lower = t5_lower,
+    .n_tables_grad = t5_n_tables_grad,
+    .terms_grad = t5_terms_grad,
+    .lower_grad = t5_lower_grad,
+};

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TUPE's positions (Ke et al. 2021): the scores of position i against position j, a matrix [K,K]
+ * per head, are made of the weights alone when these change, and added to every sequence's. On
+ * request there is T5's bias as well (TUPE-R). */
+#include "parts.h"
+
+#include <string.h>
+
+enum { POS, LN_WEIGHT, LN_BIAS, UQ, UK, REL_BIAS };
+
+static int tupe_positions(const struct config *c)
+{
+    return c->max_pos ? c->max_pos : c->max_seq + c->mem_len;
+}
+
+static enum status tupe_check(const struct config *c, struct err *e)
+{
+    if (tupe_positions(c) < c->max_seq)
+        return fail(e, E_USAGE,
+                    "tupe: a table of %d positions, windows of up to %d  -> shorter ones",
+                    tupe_positions(c), c->max_seq);
+    return c->tupe_bias ? pos_t5.check(c, e) : OK;
+}
+
+static void tupe_params(const struct config *c, const char *prefix, struct params *p)
+{
+    const int HD = c->H * c->dh;
+
+    params_add(p, INIT_TABLE, 0, 2, (const int[]){max_int(1, tupe_positions(c)), c->D},
+               "%sattn.tupe.pos.weight", prefix);
+    params_vector(p, INIT_ONE, 0, c->D, prefix, "attn.tupe.ln.weight");
+    params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.tupe.ln.bias");
+    params_matrix(p, HD, c->D, prefix, "attn.tupe.q.weight");
+    params_matrix(p, HD, c->D, prefix, "attn.tupe.k.weight");
+    if (c->tupe_bias)
+        pos_t5.layer_params(c, prefix, p);
+}
+
+/* What lower leaves for its backward: T [H,K,K] the scores, p [K,D], and both maps of it [K,H*dh].
+ */
+struct table {
+    int K, HD;
+    float *T, *p, *q, *k;
+};
+
+static size_t table_floats(const struct config *c, int K)
+{
+    const size_t k = (size_t)K, HD = (size_t)c->H * (size_t)c->dh;
+
+    return (size_t)c->H * k * k + k * (size_t)c->D + 2 * k * HD;
+}
+
+static struct table table_at(const struct config *c, float *at, int K)
+{
+    const ptrdiff_t k = K, HD = (ptrdiff_t)c->H * c->dh;
+    float *const p = at + c->H * k * k;
+
+    return (struct table){K, (int)HD, at, p, p + k * c->D, p + k * c->D + k * HD};
+}
+
+/* The window's queries are the last of its positions. */
+static struct table table_of(const struct config *c, const struct attn *a)
+{
+    return table_at(c, (float *)a->add.at - a->M * a->add.row, (int)a->add.row);
+}
+
+static void tupe_reserve(const struct config *c, const struct param *model,
+                         const struct param *layer, int K, struct arena *arena, struct attn *a)
+{
+    const int window = a->M + a->L; /* places, however far memory could reach */
+    float *const at = arena_f32(arena, PART_REL_POS, table_floats(c, window));
+
+    CHECK(window <= layer[POS].shape[0]);
+    a->add = (struct dense){at + (ptrdiff_t)a->M * window, 0, (ptrdiff_t)window * window, window};
+    if (c->tupe_bias)
+        pos_t5.reserve(c, model, layer + REL_BIAS, K, arena, a);
+}
+
+/* y [K,H*dh] = p W^T */
+static void map(const struct engine *g, const struct config *c, const struct table *t,
+                const struct param *W, float *y)
+{
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = t->K,
+                               .n = t->HD,
+                               .k = c->D,
+                               .alpha = 1,
+                               .a = t->p,
+                               .lda = c->D,
+                               .b = W->data,
+                               .ldb = c->D,
+                               .c = y,
+                               .ldc = t->HD,
+                               .threads = g->threads});
+}
+
+static void tupe_lower(const struct engine *g, const struct config *c, const struct param *model,
+                       const struct param *layer, const float *codes, struct attn *a)
+{
+    const struct table t = table_of(c, a);
+
+    g->ops.norm(&(struct norm){.kind = NORM_LAYER,
+                               .y = t.p,
+                               .x = layer[POS].data,
+                               .weight = layer[LN_WEIGHT].data,
+                               .bias = layer[LN_BIAS].data,
+                               .rows = t.K,
+                               .n = c->D,
+                               .eps = c->ln_eps,
+                               .threads = g->threads});
+    map(g, c, &t, &layer[UQ], t.q);
+    map(g, c, &t, &layer[UK], t.k);
+    for (int h = 0; h < c->H; h++)
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = t.K,
+                                   .n = t.K,
+                                   .k = c->dh,
+                                   .alpha = c->scale,
+                                   .a = t.q + (ptrdiff_t)h * c->dh,
+                                   .lda = t.HD,
+                                   .b = t.k + (ptrdiff_t)h * c->dh,
+                                   .ldb = t.HD,
+                                   .c = t.T + h * a->add.head,
+                                   .ldc = t.K,
+                                   .threads = g->threads});
+    if (c->tupe_bias)
+        pos_t5.lower(g, c, model, layer + REL_BIAS, codes, a);
+}
+
+static double tupe_lower_flop(const struct config *c, int K)
+{
+    return 2.0 * K * c->H * c->dh * (2.0 * c->D + K);
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* Gradients of a table's parts, then the norm's work space, then T5's. */
+static size_t own_grad_floats(const struct config *c, int K)
+{
+    return table_floats(c, K) + (size_t)NORM_STATS * (size_t)K;
+}
+
+static size_t tupe_n_tables_grad(const struct config *c, int K)
+{
+    return own_grad_floats(c, K) + (c->tupe_bias ? pos_t5.n_tables_grad(c, K) : 0);
+}
+
+static void tupe_terms_grad(const struct config *c, const struct param *model,
+                            const struct param *layer, const struct attn *a, float *tables,
+                            struct attn_grad *d)
+{
+    const int K = (int)a->add.row;
+
+    memset(tables, 0, sizeof(float) * (size_t)c->H * (size_t)a->add.head);
+    d->d_add = tables + a->M * a->add.row;
+    if (c->tupe_bias)
+        pos_t5.terms_grad(c, model, layer + REL_BIAS, a, tables + own_grad_floats(c, K), d);
+}
+
+/* From the scores' gradient to that of both maps' results: dq = scale dT k, dk = scale dT^T q. */
+static void scores_grad(const struct engine *g, const struct config *c, const struct table *t,
+                        const struct table *d)
+{
+    for (int h = 0; h < c->H; h++)
+        for (int key = 0; key < 2; key++)
+            g->ops.gemm(&(struct gemm){.ta = key,
+                                       .m = t->K,
+                                       .n = c->dh,
+                                       .k = t->K,
+                                       .alpha = c->scale,
+                                       .a = d->T + (ptrdiff_t)h * t->K * t->K,
+                                       .lda = t->K,
+                                       .b = (key ? t->q : t->k) + (ptrdiff_t)h * c->dh,
+                                       .ldb = t->HD,
+                                       .c = (key ? d->k : d->q) + (ptrdiff_t)h * c->dh,
+                                       .ldc = t->HD,
+                                       .threads = g->threads});
+}
+
+/* dW += dy^T p;  dp = dy W, or added to it. */
+static void map_grad(const struct engine *g, const struct config *c, const struct table *t,
+                     const struct table *d, const struct param *W, const float *d_y, bool add)
+{
+    g->ops.gemm(&(struct gemm){.ta = true,
+                               .m = t->HD,
+                               .n = c->D,
+                               .k = t->K,
+                               .alpha = 1,
+                               .beta = 1,
+                               .a = d_y,
+                               .lda = t->HD,
+                               .b = t->p,
+                               .ldb = c->D,
+                               .c = W->grad,
+                               .ldc = c->D,
+                               .threads = g->threads});
+    g->ops.gemm(&(struct gemm){.m = t->K,
+                               .n = c->D,
+                               .k = t->HD,
+                               .alpha = 1,
+                               .beta = add,
+                               .a = d_y,
+                               .lda = t->HD,
+                               .b = W->data,
+                               .ldb = c->D,
+                               .c = d->p,
+                               .ldc = c->D,
+                               .threads = g->threads});
+}
+
+static void tupe_lower_grad(const struct engine *g, const struct config *c,
+                            const struct param *model, const struct param *layer,
+                            const float *codes, const struct attn *a, const struct attn_grad *d)
+{
+    const struct table t = table_of(c, a);
+    const struct table of = table_at(c, d->d_add - a->M * a->add.row, t.K);
+
+    scores_grad(g, c, &t, &of);
+    map_grad(g, c, &t, &of, &layer[UQ], of.q, false);
+    map_grad(g, c, &t, &of, &layer[UK], of.k, true);
+    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
+                                         .d_x = of.p,
+                                         .d_weight = layer[LN_WEIGHT].grad,
+                                         .d_bias = layer[LN_BIAS].grad,
+                                         .d_y = of.p,
+                                         .x = layer[POS].data,
+                                         .weight = layer[LN_WEIGHT].data,
+                                         .stats = of.T + table_floats(c, t.K),
+                                         .rows = t.K,
+                                         .n = c->D,
+                                         .eps = c->ln_eps,
+                                         .threads = g->threads});
+    for (ptrdiff_t e = 0; e < (ptrdiff_t)t.K * c->D; e++)
+        layer[POS].grad[e] += of.p[e];
+    if (c->tupe_bias)
+        pos_t5.lower_grad(g, c, model, layer + REL_BIAS, codes, a, d);
+}
+
+const struct pos pos_tupe = {
+    .name = "tupe",
+    .past_only = true,
+    .check = tupe_check,
+    .positions = tupe_positions,
+    .layer_params = tupe_params,
+    .reserve = tupe_reserve,
+    .lower = tupe_lower,
+    .lower_flop = tupe_lower_flop,
+    .n_tables_grad = tupe_n_tables_grad,
+    .terms_grad = tupe_terms_grad,
+    .lower_grad = tupe_lower_grad,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Performer: Choromanski et al. 2021, "Rethinking Attention with Performers".
+ *
+ *   o_i = sum_{j <= i} (phi(q_i) . phi(k_j)) v_j / sum_{j <= i} phi(q_i) . phi(k_j)
+ *   phi_r(x) = exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x / dh^(1/4)
+ *
+ * With w_r drawn from a normal distribution phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
+ * (equation 5); directions at right angles to each other make the spread smaller. favor_hyp takes
+ * each direction with both signs. The rest is linear attention's. */
+#include "parts/parts.h"
+#include "sub.h"
+#include "variants.h"
+
+const struct mixer mixer_favor = {.name = "favor", .kind = &sub_linear, .features = FEATURES_EXP};
+
+const struct mixer mixer_favor_hyp = {
+    .name = "favor_hyp", .kind = &sub_linear, .features = FEATURES_COSH};
+
+const struct variant variant_performer = {
+    .name = "performer",
+    .paper = "Choromanski et al. 2021, arXiv:2009.14794",
+    .about = "linear attention whose random features stand for the exponential",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_relu,
+    .mixer = &mixer_favor,
+    .wiring = WIRING_POST,
+};

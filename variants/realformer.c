@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * RealFormer: He et al. 2020, "RealFormer: Transformer Likes Residual Attention".
+ *
+ *   S^l = X^l / sqrt(dh) + S^(l-1)          A^l = softmax(S^l)
+ *
+ * X^l are the scores of layer l, here Transformer-XL's with their position terms: what one layer
+ * attended to, the next one is told. For deep models the authors take the mean of the scores so far
+ * instead: A^l = softmax(S^l / (l+1)), while the sum is handed on. Nothing crosses segments. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_realformer = {
+    .name = "realformer",
+    .paper = "He et al. 2020, arXiv:2012.11747",
+    .about = "as xl; scores are added to the next layer's",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .carry = CARRY_SUM,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};
+
+const struct variant variant_realformer_mean = {
+    .name = "realformer-mean",
+    .paper = "He et al. 2020, arXiv:2012.11747",
+    .about = "as realformer; softmax sees the mean of the scores of all layers so far",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .carry = CARRY_MEAN,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ReZero: Bachlechner et al. 2020, "ReZero is All You Need: Fast Convergence at Large Depth".
+ *
+ *   y = x + alpha attn(x; [m; x])
+ *   z = y + alpha ffn(y)
+ *
+ * One trained number alpha per layer for both sub-layers, near 0 at first, stands for all norms.
+ * Attention, positions and memory are Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_rezero = {
+    .name = "rezero",
+    .paper = "Bachlechner et al. 2020, arXiv:2003.04887",
+    .about = "Transformer-XL with one residual weight per layer for norms",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_REZERO,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

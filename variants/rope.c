@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rotary positions: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position
+ * Embedding".
+ *
+ *   s_ij = Rot(i) q_i . Rot(j) k_j / sqrt(dh)
+ *
+ * Rot(t) turns pairs of coordinates by t * 10000^(-2f/dh), so the score depends on i - j only: keys
+ * are remembered as they were rotated, and stay right however far the segment moves on. Pairs are
+ * coordinate f of the first half of a head with f of the second, which is the paper's pairing of
+ * neighbours with the rows of W_q and W_k in another order. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_rope = {
+    .name = "rope",
+    .alias = "roformer",
+    .paper = "Su et al. 2021, arXiv:2104.09864",
+    .about = "queries and keys rotated by their positions",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .axes = AXIS_SAME_LENGTH,
+};

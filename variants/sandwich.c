@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sandwich: Press, Smith and Levy 2020, "Improving Transformer Models by Reordering their
+ * Sublayers".
+ *
+ *   s^k (s f)^(N-k) f^k
+ *
+ * N attention and N feed-forward sub-layers, the first k of the one at the bottom and the last k of
+ * the other on top; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory
+ * are Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+#include <string.h>
+
+static void sandwich_order(char order[ORDER_MOST], int N)
+{
+    const int k = 3 * N / 8;
+
+    *order = '\0';
+    if (2 * N >= ORDER_MOST)
+        return; /* config_check says so */
+    for (int i = 0; i < k; i++)
+        strcat(order, "s");
+    for (int i = 0; i < N - k; i++)
+        strcat(order, "sf");
+    for (int i = 0; i < k; i++)
+        strcat(order, "f");
+}
+
+const struct variant variant_sandwich = {
+    .name = "sandwich",
+    .paper = "Press et al. 2020, arXiv:1911.03864",
+    .about = "Transformer-XL with attention at the bottom and feed-forward on top",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .order = sandwich_order,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

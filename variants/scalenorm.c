@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * ScaleNorm: Nguyen and Salazar 2019, "Transformers without Tears: Improving the Normalization of
+ * Self-Attention".
+ *
+ *   N(x) = g x / |x|
+ *
+ * One trained number g per norm, sqrt(D) at first, where a layer norm has 2 D. Norms come first, as
+ * in the paper; attention, positions and memory are Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_scalenorm = {
+    .name = "scalenorm",
+    .paper = "Nguyen and Salazar 2019, arXiv:1910.05895",
+    .about = "Transformer-XL with rows scaled to one length for norms",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_SCALE,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adaptive span: Sukhbaatar et al. 2019, "Adaptive Attention Span in Transformers".
+ *
+ *   m_h(n) = clip((R + z_h - n) / R, 0, 1)          p_ij = m(dist) e^s_ij / sum_j m(dist) e^s_ij
+ *
+ * Every head learns how far it looks: z_h tokens, and R more in which keys fade. Keys behind that
+ * are not computed, so spans that stay short are time saved. Training adds a small cost of the mean
+ * span to the loss. Positions and memory are Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_span = {
+    .name = "span",
+    .alias = "adaptive_span",
+    .paper = "Sukhbaatar et al. 2019, arXiv:1905.07799",
+    .about = "as xl; every head learns how far back it looks",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .more = &more_span,
+    .axes = AXIS_SAME_LENGTH,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synthesizer: Tay et al. 2021, "Synthesizer: Rethinking Self-Attention in Transformer Models".
+ *
+ *   dense   s_hij = W2_h[j] . relu(W1_h x_i + b1_h) + b2_h[j]
+ *   random  s_hij = table_h[i, j]
+ *
+ * Scores without queries and keys: a query says from itself alone which places it looks at, or
+ * nobody says and the places are learned. Places count from the window's start, so a window is
+ * computed anew, and none is longer than the table. */
+#include "parts/parts.h"
+#include "sub.h"
+#include "variants.h"
+
+const struct mixer mixer_synth_dense = {.name = "synth_dense", .kind = &sub_synthesizer};
+const struct mixer mixer_synth_random = {.name = "synth_random", .kind = &sub_synthesizer};
+
+const struct variant variant_synthesizer = {
+    .name = "synthesizer",
+    .paper = "Tay et al. 2021, arXiv:2005.00743",
+    .about = "each token's scores of all places from itself alone, without keys",
+    .pos = &pos_sinusoid,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .mixer = &mixer_synth_dense,
+};
+
+const struct variant variant_synthesizer_random = {
+    .name = "synthesizer-random",
+    .paper = "Tay et al. 2021, arXiv:2005.00743",
+    .about = "scores are a learned table of places",
+    .pos = &pos_sinusoid,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .mixer = &mixer_synth_random,
+};

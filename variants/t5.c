@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * T5's relative bias: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+ * Text-to-Text Transformer", section 2.1.
+ *
+ *   s_ij = q_i . k_j / sqrt(dh) + rel_bias[bucket(dist)][h]
+ *
+ * 32 buckets up to distance 128, a table that all layers share, root-mean-square norms first. T5
+ * leaves the factor 1/sqrt(dh) to the initial values of W_q; it is written out here, as for every
+ * variant. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_t5 = {
+    .name = "t5",
+    .paper = "Raffel et al. 2020, arXiv:1910.10683",
+    .about = "a learned bias per head and bucket of distances",
+    .pos = &pos_t5,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .axes = AXIS_SAME_LENGTH,
+};

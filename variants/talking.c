@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Talking heads: Shazeer et al. 2020, "Talking-Heads Attention".
+ *
+ *   s_g = sum_h mix_logits[g,h] s_h          p_g = sum_h mix_probs[g,h] softmax(s_h)
+ *
+ * Heads are mixed before and after the softmax by two matrices, which begin near the identity.
+ * Positions and memory are Transformer-XL's. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_talking = {
+    .name = "talking",
+    .alias = "talking_heads",
+    .paper = "Shazeer et al. 2020, arXiv:2003.02436",
+    .about = "as xl; heads are mixed around the softmax",
+    .pos = &pos_xl,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .more = &more_talking,
+    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
+};

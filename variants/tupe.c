@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TUPE, untied positions: Ke et al. 2021, "Rethinking Positional Encoding in Language
+ * Pre-training".
+ *
+ *   s_ij = (q_i . k_j + (U_q p_i) . (U_k p_j)) / sqrt(2 dh)          p = norm(pos.weight)
+ *
+ * Positions meet positions and content content, by maps of their own; what the former give is one
+ * matrix per layer and head, whatever the text. Positions count from the window's start, so a
+ * window is computed anew. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_tupe = {
+    .name = "tupe",
+    .paper = "Ke et al. 2021, arXiv:2006.15595",
+    .about = "q.k + a learned product of absolute positions",
+    .pos = &pos_tupe,
+    .mem = &mem_none,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_POST,
+    .products = 2,
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A sliding window, as the local attention of Child et al. 2019 and Beltagy et al. 2020: a query
+ * sees the w newest keys, itself included, in every layer. What is farther reaches it through
+ * layers: N (w - 1) tokens back. Positions are rotary. --mask gives other patterns to this and the
+ * other sparse variants. */
+#include "parts/parts.h"
+#include "variants.h"
+
+const struct variant variant_window = {
+    .name = "window",
+    .alias = "sparse",
+    .paper = "Beltagy et al. 2020, arXiv:2004.05150",
+    .about = "the newest 64 keys; --mask for other sparse patterns",
+    .pos = &pos_rope,
+    .mem = &mem_segment,
+    .ffn = &ffn_relu,
+    .wiring = WIRING_PRE,
+    .mask = "window=64",
+    .axes = AXIS_MASK,
+};
