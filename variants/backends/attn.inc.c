@@ -42,8 +42,9 @@ static void add_positions(const struct item *t, int g, int j, int n)
         add_future_values(t, g, r, n);
 }
 
-/* One group of rows against keys [j, j+n); fresh: its first. */
-static void step(const struct item *t, int g, bool fresh, int j, int n)
+/* One group of rows against keys [j, j+n); fresh: its first. In line with what it calls, although
+ * there are two callers: as functions they cost 2 % at 64 queries. */
+VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
 {
     struct work *w = t->w;
     float alpha[VL];

@@ -107,7 +107,7 @@ static int table_row(const struct item *t, int i, int j) { return j + t->f->row0
 
 /* w->s = the scores of one group against keys [j, j+n), n <= KEYS, j a multiple of VL, `hidden`
  * where a query does not see a key. seen[x]: keys that tile x sees, at most. */
-static void group_scores(const struct item *t, int g, int j, int n, vf hidden, int seen[TILES])
+VEC_INLINE void group_scores(const struct item *t, int g, int j, int n, vf hidden, int seen[TILES])
 {
     const struct attn *a = t->f->a;
     const int vectors = (n + VL - 1) / VL, r = table_row(t, g, j);

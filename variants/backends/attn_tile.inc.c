@@ -247,8 +247,8 @@ VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const floa
 }
 
 /* By key: p is a group's block of probabilities, its first key is row x of the values. */
-static void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int x,
-                       const int n[TILES], const struct values *v)
+VEC_INLINE void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int x,
+                           const int n[TILES], const struct values *v)
 {
     value_tiles(fresh, o, alpha, p, LD, x, n, v);
 }
