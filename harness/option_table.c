@@ -60,7 +60,7 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 /* clang-format off */
 const struct option_spec option_specs[] = {
     {"variant", 'V', "LIST", "base", AXIS, NAMES, .flags = IN_RUN, AT(variants),
-     .doc = "variants of attention; base (vanilla, shaw, xl, gtrxl) or all"},
+     .doc = "variants of attention; base (the classic four) or all"},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .doc = "what executes them; auto = every one that this CPU and build has"},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
