@@ -3,6 +3,7 @@
  * Average attention: its sub-layer against the equations in double, with a sum in front and behind,
  * on every backend; gradients against finite differences; counts beyond what a float can hold.
  * Streaming, forgetting and cost are those of all states: test_linear_attn.c. */
+#include "every_backend.h"
 #include "finite.h"
 #include "model.h"
 
@@ -138,18 +139,6 @@ static double error_of(const struct bound *t, const float *sum, double count)
     const double error = cell_error(t->y, want, B * L * D);
     release(want);
     return error;
-}
-
-static struct criterion_test_params every_backend(void)
-{
-    static int which[16];
-    size_t n = 0;
-
-    while (backends[n] && n < ARRAY_LEN(which)) {
-        which[n] = (int)n;
-        n++;
-    }
-    return cr_make_param_array(int, which, n);
 }
 
 ParameterizedTestParameters(aan, is_its_equations) { return every_backend(); }

@@ -6,6 +6,7 @@
 #include "../harness/golden.h"
 #include "attn_case.h"
 #include "edited_file.h"
+#include "every_backend.h"
 #include "tmp_folder.h"
 
 #include <criterion/parameterized.h>
@@ -83,16 +84,6 @@ static void caught(const char *file, struct edit d)
     edited_file(path, from, &d);
     cr_assert_eq(golden_run(&g, path, &t, look, &s, &e), OK, "%s", e.msg);
     cr_expect_gt(s.failed, 0, "%s: it makes no difference", file);
-}
-
-static struct criterion_test_params every_backend(void)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        which[n++] = i;
-    return cr_make_param_array(int, which, n);
 }
 
 ParameterizedTestParameters(golden_parts, every_file_on_every_backend) { return every_backend(); }

@@ -4,6 +4,7 @@
  * the borders of chunks, with memory and a state in front and behind; gradients of the reference
  * against finite differences, those of the others against its. Models of it: test_state.c. */
 #include "../variants/backends/linear_attn.h"
+#include "every_backend.h"
 #include "finite.h"
 
 #include <criterion/parameterized.h>
@@ -117,18 +118,6 @@ static struct engine engine_of(int backend, int threads)
     if (engine_open(&g, backends[backend]->name, threads, NULL, &e) != OK)
         cr_skip_test("%s", e.msg);
     return g;
-}
-
-static struct criterion_test_params every_backend(void)
-{
-    static int which[16];
-    size_t n = 0;
-
-    while (backends[n] && n < ARRAY_LEN(which)) {
-        which[n] = (int)n;
-        n++;
-    }
-    return cr_make_param_array(int, which, n);
 }
 
 /* ---- forward ------------------------------------------------------------------------------------

@@ -3,21 +3,10 @@
  * Models that carry a state, whatever stands in attention's place: the state is all of the past in
  * segments of any length, it can be told and forgotten, and neither it nor the work of a token
  * grows. */
+#include "every_backend.h"
 #include "model.h"
 
 #include <criterion/parameterized.h>
-
-static struct criterion_test_params every_backend(void)
-{
-    static int which[16];
-    size_t n = 0;
-
-    while (backends[n] && n < ARRAY_LEN(which)) {
-        which[n] = (int)n;
-        n++;
-    }
-    return cr_make_param_array(int, which, n);
-}
 
 enum { TEXT = 75, V = 11 };
 
