@@ -159,6 +159,19 @@ struct rnn_step {
     int threads;
 };
 
+/* One key into the state of one head of attention without a softmax (struct linear_attn), and what
+ * the queries that share it read behind it, on the calling thread:
+ *   s = s0 + k v^T   z = z0 + k   den_t = q_t . z + eps   o_t = s^T q_t / den_t */
+struct linear_step {
+    float *s, *z;         /* [m,d] [m] */
+    const float *s0, *z0; /* may be s and z */
+    const float *k, *v;   /* [m] [d] */
+    const float *q;       /* [queries,m]; NULL where there are none */
+    float *o, *den;       /* [queries,d] [queries] */
+    float eps;
+    int queries, m, d;
+};
+
 /* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats. */
 struct nll_op {
     float *nll;
@@ -258,6 +271,7 @@ struct nll_grad {
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
     X(cell, rnn_step)                                                                              \
+    X(linear_step, linear_step)                                                                    \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
     X(norm_grad, norm_grad)                                                                        \

@@ -7,14 +7,14 @@
  *   [num den] = tril(fq fk^T) v' + fq S'          S' += fk^T v'
  *
  * are products of the same kind. A few rows go by the recurrence instead, which reads the state
- * once and writes it once. One parallel region per call; items are (sequence, head of keys). */
+ * once and writes it once for each. One parallel region per call; items are (sequence, head of
+ * keys). */
 #include "linear_chunks.h"
 
 #include <omp.h>
 #include <string.h>
 
-/* ---- work space --------------------------------------------------------------------------------
- */
+/* ---- work space ----------------------------------------------------------------------------- */
 
 enum { PAD = 16 }; /* floats: rows begin at whole vectors */
 
@@ -60,8 +60,7 @@ struct linear_space linear_space_of(const struct linear_attn *a, void *scratch, 
     return sp;
 }
 
-/* ---- one item ----------------------------------------------------------------------------------
- */
+/* ---- one item -------------------------------------------------------------------------------- */
 
 struct linear_item linear_item_of(const struct linear_attn *a, int item)
 {
@@ -225,81 +224,50 @@ static void run_chunks(const struct engine *g, const struct linear_attn *a,
     store_state(a, t, sp->S);
 }
 
-/* ---- a few rows: the recurrence
- * ------------------------------------------------------------------
- *
- * One pass over the state: row x of it takes in the new key, is written, and goes into the sums of
- * every head that shares it, num in sp->o. */
+/* ---- a few rows: the recurrence ------------------------------------------------------------- */
 
-/* to = from + k v, of which num takes q times. */
-static void read_and_add(float *to, const float *from, float k, const float *v, float *num, float q,
-                         int d)
+/* The first row's state is the given one, the last row's the wanted one; between them it is kept in
+ * sp->S, which has room for S and z one behind the other. */
+static void run_rows(const struct engine *g, const struct linear_attn *a,
+                     const struct linear_item *t, const struct linear_space *sp)
 {
-#pragma omp simd
-    for (int e = 0; e < d; e++) {
-        to[e] = from[e] + k * v[e];
-        num[e] += q * to[e];
+    const int team = a->H / a->Hkv, K = a->M + a->L;
+    const ptrdiff_t z_at = t->state * a->m, s_at = z_at * a->d, floats = (ptrdiff_t)a->m * a->d;
+    struct linear_step p = {.s = sp->S, .z = sp->S + floats, .eps = a->eps, .m = a->m, .d = a->d};
+
+    if (!a->s0)
+        memset(sp->S, 0, sizeof(float) * (size_t)(floats + a->m));
+    p.s0 = a->s0 ? a->s0 + s_at : p.s;
+    p.z0 = a->s0 ? a->z0 + z_at : p.z;
+    for (int j = 0; j < K; j++) {
+        if (j == K - 1 && a->s1) {
+            p.s = a->s1 + s_at;
+            p.z = a->z1 + z_at;
+        }
+        p.k = a->fk + t->k + (ptrdiff_t)j * a->Hkv * a->m;
+        p.v = a->v + t->v + (ptrdiff_t)j * a->Hkv * a->d;
+        if (j >= a->M) {
+            const ptrdiff_t at = linear_query(a, t->b, j - a->M, t->kv * team);
+            p.queries = team;
+            p.q = a->fq + at * a->m;
+            p.o = a->o + at * a->d;
+            p.den = a->den ? a->den + at : sp->o;
+        }
+        g->ops.linear_step(&p);
+        p.s0 = p.s;
+        p.z0 = p.z;
     }
 }
 
-static void add_times(float *num, const float *s, float q, int d)
-{
-#pragma omp simd
-    for (int e = 0; e < d; e++)
-        num[e] += q * s[e];
-}
+/* ---- the implementation ---------------------------------------------------------------------- */
 
-/* Key j, whose state before it is in `from`, goes into S'; the heads' sums are begun. */
-static void step(const struct linear_attn *a, const struct linear_item *t,
-                 const struct linear_space *sp, const float *s, const float *z, ptrdiff_t s_ld,
-                 ptrdiff_t z_ld, int j)
-{
-    const ptrdiff_t ld = linear_ld(a);
-    const int team = a->H / a->Hkv, i = j - a->M;
-    const float *k = a->fk + t->k + (ptrdiff_t)j * a->Hkv * a->m;
-    const float *v = a->v + t->v + (ptrdiff_t)j * a->Hkv * a->d;
-    const float *q = a->fq + (i < 0 ? 0 : linear_query(a, t->b, i, t->kv * team) * a->m);
-
-    for (int h = 0; h < team; h++)
-        memset(sp->o + h * ld, 0, sizeof(float) * (size_t)ld);
-    for (int x = 0; x < a->m; x++) {
-        float *const to = sp->S + x * ld;
-        read_and_add(to, s + x * s_ld, k[x], v, sp->o, i < 0 ? 0 : q[x], a->d);
-        to[a->d] = z[x * z_ld] + k[x];
-        sp->o[a->d] += (i < 0 ? 0 : q[x]) * to[a->d];
-        for (int h = 1; i >= 0 && h < team; h++)
-            add_times(sp->o + h * ld, to, q[(ptrdiff_t)h * a->m + x], a->d + 1);
-    }
-    for (int h = 0; i >= 0 && h < team; h++)
-        divide(a, t, sp->o + h * ld, t->kv * team + h, i, 1);
-}
-
-static void run_rows(const struct linear_attn *a, const struct linear_item *t,
-                     const struct linear_space *sp)
-{
-    const ptrdiff_t ld = linear_ld(a);
-    const bool given = a->s0 != NULL;
-
-    if (!given)
-        linear_load_state(a, t, sp->S);
-    for (int j = 0; j < a->M + a->L; j++)
-        if (given && j == 0)
-            step(a, t, sp, a->s0 + t->state * a->m * a->d, a->z0 + t->state * a->m, a->d, 1, j);
-        else
-            step(a, t, sp, sp->S, sp->S + a->d, ld, ld, j);
-    store_state(a, t, sp->S);
-}
-
-/* ---- the implementation
- * --------------------------------------------------------------------------- */
-
-/* Up to so many rows reading the state again for each costs less than products of them. The sums
- * of all heads of a team must have room where a chunk's would be. */
+/* Up to so many rows reading the state again for each costs less than products of them. The
+ * divisors of a team must have room where a chunk's sums would be. */
 static bool by_rows(const struct linear_attn *a)
 {
     enum { FEW = 4 };
 
-    return a->M + a->L <= FEW && a->H / a->Hkv <= linear_rows(a);
+    return a->M + a->L > 0 && a->M + a->L <= FEW && a->H / a->Hkv <= linear_rows(a);
 }
 
 static int team(const struct engine *g, const struct linear_attn *a)
@@ -316,7 +284,7 @@ static void forward(const struct engine *g, const struct linear_attn *a, void *s
         const struct linear_item t = linear_item_of(a, item);
         const struct linear_space sp = linear_space_of(a, scratch, false);
         if (by_rows(a))
-            run_rows(a, &t, &sp);
+            run_rows(g, a, &t, &sp);
         else
             run_chunks(g, a, &t, &sp);
     }
