@@ -16,7 +16,7 @@
 #
 # Settings: BENCH (./bench), VARIANTS_DIR (build/variants: models, logs, tables), TABLES_DIR
 # (results/reference: variants.md and variants/), BENCH_SHARED (../shared: corpora/books.*), MODELS
-# (those that `bench list variants` names), STEPS (700), STEPS_COPY (700), EVAL_BYTES (262144; 0 =
+# (those that `bench list variants` names), STEPS (1000), STEPS_COPY (700), EVAL_BYTES (262144; 0 =
 # the whole text), SEEDS (3) trainings of those in SEEDED and one of the others, JOBS (one for each
 # CPU) trainings side by side, each on a CPU of its own, BACKEND (the widest of the hand-written
 # ones) and ROUNDS (3) of the timings, SWEEP (how long a cell is timed).
@@ -41,7 +41,7 @@ describe() { # TASK
     shape=(--layers "$layers" --d-model "$width" --heads "$heads")
     case $1 in
     books)
-        steps=${STEPS:-700}
+        steps=${STEPS:-1000}
         text=(--corpus text/books.train.txt --valid text/books.valid.txt) ;;
     copy)
         steps=${STEPS_COPY:-700}
