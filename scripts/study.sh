@@ -17,8 +17,9 @@
 #
 # Settings: BENCH (./bench), STUDY_DIR (build/study: models, logs, scores), TABLES_DIR
 # (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (4500), STEPS_COPY
-# (3000), STEPS_LONG (15000), EVAL_BYTES (0 = the whole test text), MODELS and GATES (what is
-# compared), SEEDS (3) runs of those in SEEDED and one of the others, LAGS (32 128 512).
+# (3000), STEPS_LONG (15000), EVAL_BYTES (262144; 0 = the whole test text) and EVAL_BYTES_LONG (0) of
+# what is scored, MODELS and GATES (what is compared), SEEDS (3) runs of those in SEEDED and one of
+# the others, LAGS (32 128 512).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -28,7 +29,7 @@ bench=$(realpath "${BENCH:-./bench}")
 work=${STUDY_DIR:-build/study}
 tables=$(realpath -m "${TABLES_DIR:-results/reference/study}")
 texts=$(realpath -m "${BENCH_SHARED:-../shared}")/corpora
-eval_bytes=${EVAL_BYTES:-0} threads=()
+eval_bytes=${EVAL_BYTES:-262144} threads=()
 read -ra models <<<"${MODELS:-vanilla shaw xl gtrxl}"
 read -ra gates <<<"${GATES:-gru input output highway sigtanh residual}"
 read -ra lags <<<"${LAGS:-32 128 512}"
@@ -116,6 +117,7 @@ part_copy() {
 }
 
 part_long() {
+    local eval_bytes=${EVAL_BYTES_LONG:-0}
     need_texts
     describe long
     d_inner=()

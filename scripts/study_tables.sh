@@ -70,6 +70,12 @@ commands() { # TASK...
     echo '```'
 }
 
+scored() { # FILE TASK: how many bytes or symbols, the most of its rows
+    awk -F, -v task="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["task"] == task && $at["tokens_scored"] + 0 > n { n = $at["tokens_scored"] }
+        END { print n + 0 }' "$tables/$1"
+}
+
 trained() { grep -q "^$1," runs.csv; }
 
 # How it was done, and what to be careful about. Kept apart from the tables on purpose.
@@ -106,7 +112,8 @@ books_section() {
 
 ## Books
 
-Ten novels to train on, one for validation, one to score. Bits per byte, mean over runs (least..most).
+Ten novels to train on, one for validation, one to score: its first $(scored books.csv books) bytes. Bits per byte,
+mean over runs (least..most).
 
 $(models_table books)
 
@@ -168,8 +175,9 @@ long_section() {
 
 ## A larger model
 
-Bits per byte of the same books, by tokens of past (segments of 128) and by segment length (256
-tokens of past). Its learning rate is its own: it is not to be compared run by run with those above.
+Bits per byte of the same novel, $(scored books.csv long) bytes of it, by tokens of past (segments of 128) and by segment
+length (256 tokens of past). Its learning rate is its own: it is not to be compared run by run with
+those above.
 
 $(models_table long)
 
