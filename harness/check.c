@@ -166,29 +166,33 @@ static void check_cell(struct check *c, const struct cell *cell)
     job_close(&want);
 }
 
-static void check_shapes(struct check *c, const struct backend *b, int threads)
+/* Shape `line` with the variants that were chosen. */
+static void check_shape(struct check *c, const struct backend *b, int threads, const char *line)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct options o = {0};
-        struct plan plan = {0};
-        struct err e;
-        enum status st = options_parse_line(&o, shapes[i], &e);
-        if (st == OK) {
-            o.variants = c->opt->variants;
-            o.backends = (struct names){(const char *[]){b->name}, 1};
-            o.default_threads = threads;
-            o.seed = c->opt->seed;
-            o.impl = c->opt->impl;
-            st = plan_make(&plan, &o, &e);
-        }
-        if (st == E_UNSUPPORTED) /* these variants have nothing of this kind */
-            continue;
+    struct options o = {0};
+    struct plan plan = {0};
+    struct err e;
+    enum status st = options_parse_line(&o, line, &e);
+    const struct names own_variants = o.variants, own_backends = o.backends;
+
+    if (st == OK) {
+        o.variants = c->opt->variants;
+        o.backends = (struct names){(const char *[]){b->name}, 1};
+        o.default_threads = threads;
+        o.seed = c->opt->seed;
+        o.impl = c->opt->impl;
+        st = plan_make(&plan, &o, &e);
+    }
+    if (st != E_UNSUPPORTED) { /* else these variants have nothing of this kind */
         CHECK(st == OK || !e.msg[0] || printf("FAILED   %s: %s\n", b->name, e.msg) > 0);
         c->p->tally.failed += st != OK;
         for (int k = 0; k < plan.n; k++)
             check_cell(c, &plan.cells[k]);
-        plan_free(&plan);
     }
+    plan_free(&plan);
+    o.variants = own_variants; /* what is its own to free */
+    o.backends = own_backends;
+    options_free(&o);
 }
 
 /* ---- one backend -------------------------------------------------------------------------- */
@@ -205,7 +209,8 @@ static void check_backend(struct check *c, const struct backend *b)
     } else if (c->files) {
         check_golden(c, &g);
     } else {
-        check_shapes(c, b, THREADS);
+        for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+            check_shape(c, b, THREADS, shapes[i]);
     }
     /* In checkasm's spirit: nothing is timed once something failed. */
     if (c->opt->bench && c->p->tally.failed == 0)
