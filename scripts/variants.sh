@@ -37,7 +37,7 @@ read -ra sweep <<<"${SWEEP:---max-time 0.5 --min-samples 5 --warmup-ms 50}"
 
 # A task's text, sizes and schedule.
 describe() { # TASK
-    layers=2 width=64 heads=4 memory=128 rate=(--lr 1e-3 --lr-warmup 100)
+    layers=2 width=64 heads=4 memory=128 rate=(--lr 3e-3 --lr-warmup 100)
     shape=(--layers "$layers" --d-model "$width" --heads "$heads")
     case $1 in
     books)

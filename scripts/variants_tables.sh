@@ -350,7 +350,7 @@ the same tokens in the same order: $(value models.csv tokens) bytes of novels ($
 steps of 16 segments of 128, with a memory
 of 128 where the variant has one), or $(value models.csv copy_tokens) symbols of which each repeats the one \
 96 back with
-probability 0.9. AdamW without decay, gradients clipped to 0.25, a short linear warm-up to 0.001, a
+probability 0.9. AdamW without decay, gradients clipped to 0.25, a short linear warm-up to 0.003, a
 cosine to a tenth; no dropout. The last state is scored.
 
 **Columns.** M is how many tokens of past are in front of a segment of 128. Bits per byte are on a novel
