@@ -19,7 +19,7 @@
 # (those that `bench list variants` names), STEPS (1000), STEPS_COPY (700), EVAL_BYTES (262144; 0 =
 # the whole text), SEEDS (3) trainings of those in SEEDED and one of the others, JOBS (one for each
 # CPU) trainings side by side, each on a CPU of its own, BACKEND (the widest of the hand-written
-# ones) and ROUNDS (3) of the timings, SWEEP (how long a cell is timed).
+# ones) and ROUNDS (6) of the timings, SWEEP (how long a cell is timed).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -160,7 +160,7 @@ time_model() { # MODEL ROUND
 part_speed() {
     local m round
     size_models books
-    for ((round = 1; round <= ${ROUNDS:-3}; round++)); do
+    for ((round = 1; round <= ${ROUNDS:-6}; round++)); do
         for m in "${models[@]}"; do time_model "$m" "$round"; done
     done
 }
