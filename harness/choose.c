@@ -173,17 +173,14 @@ enum status choose_impl(const struct options *opt, struct err *e)
     return unknown_word(e, "implementation", opt->impl, names, NULL);
 }
 
-const struct backend *choose_fastest(void)
+const struct backend *choose_fastest(const struct backend *const *list)
 {
-    const struct backend *best = &backend_ref;
+    const struct backend *best = list[0];
     struct err ignored;
 
     /* The best SIMD level; else the last library of the list. */
-    for (int i = 0; backends[i]; i++)
-        if (backends[i]->needs >= best->needs && backend_usable(backends[i], &ignored) == OK)
-            best = backends[i];
-    for (int i = 0; best == &backend_ref && backends[i]; i++)
-        if (backend_usable(backends[i], &ignored) == OK)
-            best = backends[i];
+    for (int i = 1; list[i]; i++)
+        if (list[i]->needs >= best->needs && backend_usable(list[i], &ignored) == OK)
+            best = list[i];
     return best;
 }

@@ -63,7 +63,7 @@ static enum status training_defaults(struct options *o, int threads, struct err 
     if (st == OK)
         st = options_default(o, "threads", number, e);
     if (st == OK)
-        st = options_default(o, "backend", choose_fastest()->name, e);
+        st = options_default(o, "backend", choose_fastest(backends)->name, e);
     return st;
 }
 

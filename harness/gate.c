@@ -206,7 +206,8 @@ static enum status score_all(struct trial *g, struct err *e)
     if (!o->ckpt)
         return OK;
     st = choose_backends(chosen, &n, o, e);
-    const struct backend *b = options_given(o, "backend") && n > 0 ? chosen[0] : choose_fastest();
+    const struct backend *b =
+        options_given(o, "backend") && n > 0 ? chosen[0] : choose_fastest(backends);
     for (int i = 0; i < o->seq.n && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++)
             st = score(g, o->seq.v[i], o->mem.v[k], b->name, e);

@@ -266,16 +266,16 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
     return st;
 }
 
-/* One backend: the one that was named, or the fastest here. */
+/* One backend: the fastest of those that were named, or of all. */
 static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
 {
-    const struct backend *chosen[CHOICE_MAX];
+    const struct backend *chosen[CHOICE_MAX + 1] = {0};
     int n = 0;
     const enum status st = choose_backends(chosen, &n, o, e);
 
     if (st != OK)
         return st;
-    t->backend = options_given(o, "backend") ? chosen[0] : choose_fastest();
+    t->backend = choose_fastest(options_given(o, "backend") ? chosen : backends);
     t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
     return OK;
 }

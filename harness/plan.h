@@ -78,9 +78,9 @@ enum status choose_impl(const struct options *opt, struct err *e);
 /* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
 const char *optional_backend(int i, const char **mend);
 
-/* The backend to use where only one is wanted: the best SIMD level that is usable, else a library.
- */
-const struct backend *choose_fastest(void);
+/* The backend to use where only one is wanted, of a list that ends with NULL: the best SIMD level
+ * that is usable, else a library. */
+const struct backend *choose_fastest(const struct backend *const *list);
 
 /* The malloc'ed option line that makes exactly this cell; `preset` are options without any given.
  * NULL when there is no memory. */

@@ -300,3 +300,22 @@ Test(plan, config_of_a_cell)
     cr_expect(c.window == 0 && c.same_length && c.V == 0 && c.N == 1 && c.wiring == WIRING_PRE);
     drop_plan(&p, &o);
 }
+
+/* The judge wins only where nobody else is there; a list's order does not matter to a SIMD level.
+ */
+Test(plan, the_fastest_of_a_list)
+{
+    const struct backend *const alone[] = {&backend_ref, NULL};
+    const struct backend *const two[] = {&backend_ref, &backend_avx2, NULL};
+    const struct backend *const turned[] = {&backend_avx2, &backend_ref, NULL};
+    const bool avx2 = backend_usable(&backend_avx2, NULL) == OK;
+    const struct backend *const of_all = choose_fastest(backends);
+
+    cr_expect_eq(choose_fastest(alone), &backend_ref);
+    cr_expect_eq(choose_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
+    if (avx2) /* the first is who could be chosen */
+        cr_expect_eq(choose_fastest(turned), &backend_avx2);
+    cr_expect(backend_usable(of_all, NULL) == OK);
+    for (int i = 0; backends[i]; i++)
+        cr_expect(of_all->needs >= backends[i]->needs || backend_usable(backends[i], NULL) != OK);
+}
