@@ -256,58 +256,14 @@ state, KiB, M=128 | M=2048 | past |"
     }' "${small[@]/%/.csv}"
 }
 
-# What was published of a variant beside what it changes: VARIANT|BESIDE|CLAIM.
-claims() {
-    cat <<'END'
-shaw|vanilla|distances instead of positions predict better
-xl|vanilla|a memory of segments predicts better, and far faster than a window that is run anew
-gtrxl|xl|gates instead of residual sums predict better
-rezero|xl|one weight a layer replaces norms
-macaron|xl|half a feed-forward on either side of attention predicts better
-sandwich|xl|attention below, feed-forward above: better for nothing
-learned|vanilla|a learned table of positions does as well as sinusoids
-rope|vanilla|rotations predict better than positions at the input
-alibi|vanilla|a slope over distance goes on to pasts longer than it was trained on
-t5|vanilla|one bias for a range of distances is enough
-kerple|alibi|a logarithm of the distance goes on better than a line
-gqa|rope|few heads of keys and values lose little and decode faster
-mqa|rope|one head of keys and values loses little more and decodes fastest
-rtransformer|vanilla|a recurrent cell in front of attention makes positions needless
-universal|vanilla|one layer, run several times, predicts better
-window|rope|a short window loses little
-dilated|window|looking further, with gaps, is better than a window
-block|window|blocks do as well as a window
-strided|rope|a window and every n-th key lose nothing
-fixed|strided|summaries at fixed places are better for text
-longformer|window|a few tokens that all see are better than a window alone
-bigbird|window|random blocks are better than a window alone
-llama|rope|other norms, gated units and few heads together predict better
-scalenorm|xl|a norm of one number does as well
-switch|alibi|experts of which each token takes one predict better for the same arithmetic
-delight|alibi|narrow attention behind deep, cheap transforms does as well for less arithmetic
-compressive|xl|a compressed past is worth more than none
-realformer|xl|scores handed from layer to layer predict better
-talking|xl|heads that talk to each other predict better
-span|xl|short learned spans lose nothing and are cheap
-all-attention|xl|learned keys and values replace the feed-forward
-tupe|vanilla|positions apart from words predict better
-deberta|shaw|words that look at distances, and distances at words, predict better
-linear|vanilla|a state of fixed size loses little and decodes in constant time
-performer|linear|random features come nearer to softmax
-aan|vanilla|an average does nearly as well and decodes in constant time
-synthesizer|vanilla|scores need no keys
-funnel|vanilla|layers on means of two tokens do as well for less arithmetic
-synthesizer-random|synthesizer|they need not even look at the tokens
-END
-}
-
+# Of variants_claims.txt, VARIANT|BESIDE|CLAIM: what was published of a variant beside what it changes.
 claims_table() {
     echo "| published | variant / beside | bits per byte, M=0 | M=128 | M=512 | copy, ppl, M=128 | \
 segment, us, M=512 | decode, us, M=2048 | state, KiB, M=2048 |"
     echo "|---|---|---|---|---|---|---|---|---|"
-    claims | awk "$cells_awk"'
+    awk "$cells_awk"'
     END {
-        while ((getline line <"-") > 0) {
+        while ((getline line <claims) > 0) {
             split(line, c, "|")
             if (!(c[1] in params) || !(c[2] in params)) continue
             text = "| " c[3] " | " c[1] " / " c[2] " | "
@@ -318,7 +274,7 @@ segment, us, M=512 | decode, us, M=2048 | state, KiB, M=2048 |"
             text = text us["decode", 2048, c[1]] " / " us["decode", 2048, c[2]] " | "
             print text kib[2048, c[1]] " / " kib[2048, c[2]] " |"
         }
-    }' "${small[@]/%/.csv}"
+    }' claims="$top/scripts/variants_claims.txt" "${small[@]/%/.csv}"
 }
 
 value() { # FILE COLUMN: the last that is there
