@@ -16,10 +16,10 @@
 # made by another command than today's is an error and not taken for it. One line a run.
 #
 # Settings: BENCH (./bench), STUDY_DIR (build/study: models, logs, scores), TABLES_DIR
-# (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (4500), STEPS_COPY
-# (3000), STEPS_LONG (15000), EVAL_BYTES (262144; 0 = the whole test text) and EVAL_BYTES_LONG (0) of
-# what is scored, MODELS and GATES (what is compared), SEEDS (3) runs of those in SEEDED and one of
-# the others, LAGS (32 128 512).
+# (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (2500), STEPS_GATES
+# (1500), STEPS_COPY (2000), STEPS_LONG (12000), EVAL_BYTES (262144; 0 = the whole test text) and
+# EVAL_BYTES_LONG (0) of what is scored, MODELS and GATES (what is compared), SEEDS (3) runs of those
+# in SEEDED and one of the others, LAGS (32 128 512).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -40,17 +40,17 @@ gated=gtrxl large=xl # the variant with a choice of gates, the variant of `long`
 
 # A task's text, sizes and schedule. Only `long` has a learning rate of its own.
 describe() { # TASK
-    layers=4 width=128 heads=4 memory=128 steps=${STEPS:-4500}
+    layers=4 width=128 heads=4 memory=128 steps=${STEPS:-2500}
     text=(--corpus text/books.train.txt --valid text/books.valid.txt)
-    rate=(--lr 1e-3 --lr-warmup 100)
+    rate=(--lr 2e-3 --lr-warmup 100)
     case $1 in
-    gates) layers=2 width=64 ;;
+    gates) layers=2 width=64 steps=${STEPS_GATES:-1500} ;;
     copy*)
-        layers=2 width=64 memory=${1#copy} steps=${STEPS_COPY:-3000}
+        layers=2 width=64 memory=${1#copy} steps=${STEPS_COPY:-2000}
         text=(--corpus "copy:lag=$memory,p=0.9,alphabet=16") ;;
     long)
-        width=256 heads=8 steps=${STEPS_LONG:-15000}
-        rate=(--lr 8e-4 --lr-warmup 400) ;;
+        width=192 heads=6 steps=${STEPS_LONG:-12000}
+        rate=(--lr 1.5e-3 --lr-warmup 200) ;;
     esac
     shape=(--layers "$layers" --d-model "$width" --heads "$heads")
 }
