@@ -8,7 +8,7 @@
 #   eval    scores of all of these over memory and segment lengths
 #   copy    every variant on generated texts that repeat at a known distance, with scores
 #   long    one larger model for longer, with scores
-#   tables  books.csv, gates.csv, copy.csv and README.md from what is there
+#   tables  tables, figures and README.md from what is there
 #   all     books, eval, copy, long, tables
 #
 # What is done is skipped and what was begun goes on, so that an interrupted study is just started
@@ -17,7 +17,7 @@
 #
 # Settings: BENCH (./bench), STUDY_DIR (build/study: models, logs, scores), TABLES_DIR
 # (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (2500), STEPS_GATES
-# (1500), STEPS_COPY (2000), STEPS_LONG (12000), EVAL_BYTES (262144; 0 = the whole test text) and
+# (1000), STEPS_COPY (1200), STEPS_LONG (12000), EVAL_BYTES (262144; 0 = the whole test text) and
 # EVAL_BYTES_LONG (0) of what is scored, MODELS and GATES (what is compared), SEEDS (3) runs of those
 # in SEEDED and one of the others, LAGS (32 128 512).
 set -eu
@@ -38,15 +38,18 @@ gated=gtrxl large=xl # the variant with a choice of gates, the variant of `long`
 
 # ---- tasks ----------------------------------------------------------------------------------
 
-# A task's text, sizes and schedule. Only `long` has a learning rate of its own.
+# A task's text, sizes and schedule. The wider the models of a task, the lower its learning rate.
 describe() { # TASK
     layers=4 width=128 heads=4 memory=128 steps=${STEPS:-2500}
     text=(--corpus text/books.train.txt --valid text/books.valid.txt)
     rate=(--lr 2e-3 --lr-warmup 100)
     case $1 in
-    gates) layers=2 width=64 steps=${STEPS_GATES:-1500} ;;
+    gates)
+        layers=2 width=64 steps=${STEPS_GATES:-1000}
+        rate=(--lr 3e-3 --lr-warmup 100) ;;
     copy*)
-        layers=2 width=64 memory=${1#copy} steps=${STEPS_COPY:-2000}
+        layers=2 width=64 memory=${1#copy} steps=${STEPS_COPY:-1200}
+        rate=(--lr 3e-3 --lr-warmup 100)
         text=(--corpus "copy:lag=$memory,p=0.9,alphabet=16") ;;
     long)
         width=192 heads=6 steps=${STEPS_LONG:-12000}
@@ -146,7 +149,7 @@ for part in "$@"; do
     long) part_long ;;
     tables)
         collect
-        "$top/scripts/study_tables.sh" . "$tables" ;;
+        "$top/scripts/study_tables.sh" "$bench" . "$tables" ;;
     esac
 done
 exit "$failed"

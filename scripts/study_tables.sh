@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# study_tables.sh WORK TABLES: the last part of study.sh. From runs.csv, perplexity.csv and the .cmd
-# files of the folder WORK it writes books.csv, gates.csv, copy.csv and README.md into TABLES. What
-# stands in that README below "What follows from it" is somebody's own words and stays.
+# study_tables.sh BENCH WORK TABLES: the last part of study.sh. From runs.csv, perplexity.csv, the
+# curves and the .cmd files of the folder WORK it writes books.csv, gates.csv, copy.csv, curves.csv,
+# a figure of each task's curves and README.md into TABLES. What stands in that README below "What
+# follows from it" is somebody's own words and stays.
 set -eu
 . "$(dirname "$0")/study_common.sh"
-tables=$(realpath -m "$2")
-cd "$1"
+bench=$1
+tables=$(realpath -m "$3")
+cd "$2"
 shopt -s nullglob
 
 # Markdown: mean of VALUE over seeds, with (min..max) where there are several, / BESIDE if given.
@@ -76,6 +78,39 @@ scored() { # FILE TASK: how many bytes or symbols, the most of its rows
         END { print n + 0 }' "$tables/$1"
 }
 
+# How trainings went: the rows in which they were validated.
+join_curves() {
+    local files=(*/*.safetensors.train.csv)
+    awk -F, 'BEGIN { print "checkpoint,step,tokens,train_nats,valid_nats" }
+        FNR == 1 {
+            for (i = 1; i <= NF; i++) at[$i] = i
+            checkpoint = FILENAME
+            sub(/[.]train[.]csv$/, "", checkpoint)
+            next
+        }
+        $at["valid_nats"] != "" {
+            print checkpoint "," $at["step"] "," $at["tokens"] "," $at["loss_nats"] "," $at["valid_nats"]
+        }' "${files[@]}"
+}
+
+draw_curves() {
+    local task
+    if ! command -v gnuplot >/dev/null; then
+        echo "left out: curves as figures: no gnuplot" >&2
+        return
+    fi
+    while read -r task; do
+        "$bench" plot "$task" --figure training </dev/null >/dev/null
+        mv "$task/plots/training.svg" "$tables/$task.svg"
+        rmdir "$task/plots"
+    done < <(tail -n +2 runs.csv | cut -d, -f1 | sort -u)
+}
+
+curve_figure() { # TASK
+    [ ! -f "$tables/$1.svg" ] || echo "
+![training curves]($1.svg)"
+}
+
 trained() { grep -q "^$1," runs.csv; }
 
 # How it was done, and what to be careful about. Kept apart from the tables on purpose.
@@ -124,6 +159,7 @@ $(pivot "$tables/books.csv" books variant mem_tokens seq_tokens=128 bits_per_uni
 By segment length at evaluation, with 256 tokens of past:
 
 $(pivot "$tables/books.csv" books variant seq_tokens mem_tokens=256 bits_per_unit)
+$(curve_figure books)
 
 $(commands books)
 END
@@ -139,6 +175,7 @@ The residual gates of one variant, on the same books. Bits per byte by tokens of
 $(models_table gates)
 
 $(pivot "$tables/gates.csv" gates gate mem_tokens seq_tokens=128 bits_per_unit)
+$(curve_figure gates)
 
 $(commands gates)
 END
@@ -152,6 +189,7 @@ copy_section() { # LAG
 $(models_table "copy$1")
 
 $(pivot "$tables/copy.csv" "copy$1" variant mem_tokens seq_tokens=128 ppl ppl_floor)
+$(curve_figure "copy$1")
 
 $(commands "copy$1")
 END
@@ -184,6 +222,7 @@ $(models_table long)
 $(pivot "$tables/books.csv" long variant mem_tokens seq_tokens=128 bits_per_unit)
 
 $(pivot "$tables/books.csv" long variant seq_tokens mem_tokens=256 bits_per_unit)
+$(curve_figure long)
 
 $(commands long)
 END
@@ -212,7 +251,9 @@ awk -F, 'NR == 1 || $1 == "books" || $1 == "long"' new.csv >"$tables/books.csv"
 awk -F, 'NR == 1 || $1 == "gates"' new.csv >"$tables/gates.csv"
 awk -F, 'NR == 1 || $1 ~ /^copy/' new.csv >"$tables/copy.csv"
 rm new.csv
+join_curves >"$tables/curves.csv"
+draw_curves
 readme >new.md
 mv new.md "$tables/README.md"
-echo "wrote $tables/{books,gates,copy}.csv and README.md"
+echo "wrote $tables/{books,gates,copy,curves}.csv, figures and README.md"
 
