@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of backends: an engine, and one attention with random operands that have gaps between
+ * For tests of backends: one attention with random operands that have gaps between
  * their rows and sequences, guard words around the results, scratch that starts as NaN, and the
  * bound on what rounding to float may cost. */
 #ifndef ATTN_CASE_H
@@ -8,24 +8,12 @@
 
 #include "../variants/backends/backend.h"
 #include "guarded.h"
+#include "open_engine.h"
 
 #include <string.h>
 
 enum { HAS_U = 1, HAS_W = 2, REL_K = 4, REL_V = 8, BIAS = 16, PER_HEAD = 32, LSE = 64, FULL = 128 };
 enum { ALL_KEYS = 100000 };
-
-/* `name` opened, or the test skipped where it cannot run here. */
-static inline struct engine open_engine(const char *name, int threads)
-{
-    struct engine g;
-    struct err e;
-    const enum status st = engine_open(&g, name, threads, NULL, &e);
-
-    if (st == E_UNSUPPORTED)
-        cr_skip_test("%s", e.msg);
-    cr_assert_eq(st, OK, "%s", e.msg);
-    return g;
-}
 
 /* Optional terms; R = ALL_KEYS stands for a row for every distance. */
 struct scheme {

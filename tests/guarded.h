@@ -46,6 +46,16 @@ static inline float *normal(size_t n, const char *name, float mean, float sd)
     return p;
 }
 
+/* Away from zero, as what is summed in a divisor has to be. */
+static inline float *positive(size_t n, const char *name)
+{
+    float *p = normal(n, name, 0, 1);
+
+    for (size_t i = 0; i < n; i++)
+        p[i] = fabsf(p[i]) + 0.125f;
+    return p;
+}
+
 /* |got - want| in units of the bound; a NaN must be met by a NaN, infinities exactly. */
 static inline double in_bounds(double got, double want, double bound)
 {

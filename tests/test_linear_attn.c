@@ -6,6 +6,7 @@
 #include "../variants/backends/linear_attn.h"
 #include "every_backend.h"
 #include "finite.h"
+#include "open_engine.h"
 
 #include <criterion/parameterized.h>
 
@@ -38,12 +39,10 @@ struct problem {
 };
 
 /* Features are positive. */
-static float *positive(size_t n, const char *name)
+static float *features(size_t n, const char *name)
 {
-    float *x = normal(n, name, 0, 1);
+    float *x = positive(n, name);
 
-    for (size_t i = 0; i < n; i++)
-        x[i] = fabsf(x[i]) + 0.125f;
     quantise(x, n);
     return x;
 }
@@ -55,10 +54,10 @@ static void make(struct problem *t, const struct shape *p)
     t->queries = (size_t)(p->B * p->L * p->H);
     t->keys = (size_t)(p->B * t->K * p->Hkv);
     t->states = (size_t)(p->B * p->Hkv);
-    t->fq = positive(t->queries * m, "fq"), t->fk = positive(t->keys * m, "fk");
+    t->fq = features(t->queries * m, "fq"), t->fk = features(t->keys * m, "fk");
     t->v = normal(t->keys * d, "v", 0, 1), t->d_o = normal(t->queries * d, "d_o", 0, 1);
     quantise(t->v, t->keys * d);
-    t->s0 = normal(t->states * m * d, "s0", 0, 3), t->z0 = positive(t->states * m, "z0");
+    t->s0 = normal(t->states * m * d, "s0", 0, 3), t->z0 = features(t->states * m, "z0");
     t->o = guarded(t->queries * d), t->den = guarded(t->queries);
     t->s1 = guarded(t->states * m * d), t->z1 = guarded(t->states * m);
     t->d_fq = guarded(t->queries * m), t->d_fk = guarded(t->keys * m);
@@ -109,16 +108,6 @@ static void run(const struct engine *g, const struct linear_attn *a, const struc
     else
         impl->forward(g, a, scratch);
     free(scratch);
-}
-
-static struct engine engine_of(int backend, int threads)
-{
-    struct engine g;
-    struct err e;
-
-    if (engine_open(&g, backends[backend]->name, threads, NULL, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    return g;
 }
 
 /* ---- forward ------------------------------------------------------------------------------------
@@ -203,7 +192,7 @@ ParameterizedTest(int *b, linear_attn, is_its_equation, .timeout = 60)
 {
     for (int threads = 1; threads <= 2; threads++)
         for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-            const struct engine g = engine_of(*b, threads);
+            const struct engine g = open_engine(backends[*b]->name, threads);
             struct problem t;
             make(&t, &shapes[i]);
             const struct linear_attn a = attn_of(&t);
@@ -225,7 +214,7 @@ ParameterizedTestParameters(linear_attn, segments_are_one_pass) { return every_b
 ParameterizedTest(int *b, linear_attn, segments_are_one_pass, .timeout = 60)
 {
     static const int pieces[][4] = {{1, 1, 1, 1}, {5, 1, 70, 64}, {64, 3, 1, 130}};
-    const struct engine g = engine_of(*b, 1);
+    const struct engine g = open_engine(backends[*b]->name, 1);
 
     for (size_t k = 0; k < ARRAY_LEN(pieces); k++) {
         const struct shape p = {1, 2, 1, 140, 0, 12, 10, true, 0};
@@ -322,7 +311,7 @@ ParameterizedTest(int *b, linear_attn, gradients_are_the_references, .timeout = 
 {
     for (int threads = 1; threads <= 2; threads++)
         for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-            const struct engine g = engine_of(*b, threads);
+            const struct engine g = open_engine(backends[*b]->name, threads);
             struct engine ref;
             struct problem t, want;
             cr_assert_eq(engine_open(&ref, backend_ref.name, 1, NULL, NULL), OK);

@@ -4,25 +4,7 @@
  * equations in double; in place, as a state may be. */
 #include "every_backend.h"
 #include "guarded.h"
-
-static float *positive(size_t n, const char *name)
-{
-    float *x = normal(n, name, 0, 1);
-
-    for (size_t i = 0; i < n; i++)
-        x[i] = fabsf(x[i]) + 0.125f;
-    return x;
-}
-
-static struct engine engine_of(int backend)
-{
-    struct engine g;
-    struct err e;
-
-    if (engine_open(&g, backends[backend]->name, 1, NULL, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    return g;
-}
+#include "open_engine.h"
 
 /* Both sums of a key are exact but for their rounding. */
 static double state_error(const struct linear_step *p, const float *s0, const float *z0)
@@ -93,7 +75,7 @@ ParameterizedTestParameters(linear_step, is_its_equations) { return every_backen
 ParameterizedTest(int *b, linear_step, is_its_equations)
 {
     static const int widths[] = {1, 7, 8, 16, 17, 31, 48, 64, 65, 151};
-    const struct engine g = engine_of(*b);
+    const struct engine g = open_engine(backends[*b]->name, 1);
 
     for (int queries = 0; queries <= 3; queries++)
         for (size_t i = 0; i < ARRAY_LEN(widths); i++)
