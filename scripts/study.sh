@@ -17,9 +17,9 @@
 #
 # Settings: BENCH (./bench), STUDY_DIR (build/study: models, logs, scores), TABLES_DIR
 # (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (2500), STEPS_GATES
-# (1000), STEPS_COPY (1200), STEPS_LONG (12000), EVAL_BYTES (262144; 0 = the whole test text) and
-# EVAL_BYTES_LONG (0) of what is scored, MODELS and GATES (what is compared), SEEDS (3) runs of those
-# in SEEDED and one of the others, LAGS (32 128 512).
+# (1000), STEPS_COPY (1200), STEPS_LONG (12000), EVAL_BYTES (262144; 0 = the whole test text), MODELS
+# and GATES (what is compared), SEEDS (3) runs of those in SEEDED and one of the others, LAGS (32 128
+# 512).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -120,12 +120,14 @@ part_copy() {
 }
 
 part_long() {
-    local eval_bytes=${EVAL_BYTES_LONG:-0}
+    local f=long/$large.seed1.safetensors
     need_texts
     describe long
     d_inner=()
     train long "$large" 1
-    score_books "long/$large.seed1.safetensors"
+    score_books "$f"
+    local eval_bytes=0
+    score "$f" whole --corpus text/books.test.txt --seq 128 --mem 512
     collect
 }
 

@@ -196,7 +196,7 @@ one_header() {
 
 # All rows of runs and of scores, each in one table. Only checkpoints that are there count.
 collect() {
-    local runs=(*/*.run.csv) scores=(*/*.safetensors.mem.csv */*.safetensors.seq.csv)
+    local runs=(*/*.run.csv) scores=(*/*.safetensors.{mem,seq,whole}.csv)
     if [ ${#runs[@]} -eq 0 ] || [ ${#scores[@]} -eq 0 ]; then
         die 77 "nothing is trained and scored in $work  -> run the parts in front of it"
     fi

@@ -67,7 +67,7 @@ commands() { # TASK...
     local task
     echo '```'
     for task in "$@"; do
-        cat "$task"/*.safetensors.cmd "$task"/*.safetensors.{mem,seq}.csv.cmd
+        cat "$task"/*.safetensors.cmd "$task"/*.safetensors.{mem,seq,whole}.csv.cmd
     done
     echo '```'
 }
@@ -213,15 +213,15 @@ long_section() {
 
 ## A larger model
 
-Bits per byte of the same novel, $(scored books.csv long) bytes of it, by tokens of past (segments of 128) and by segment
-length (256 tokens of past). Its learning rate is its own: it is not to be compared run by run with
-those above.
+Bits per byte of the same novel, of its first bytes and of all, by tokens of past (segments of 128)
+and by segment length (256 tokens of past). Its learning rate is its own: it is not to be compared
+run by run with those above.
 
 $(models_table long)
 
-$(pivot "$tables/books.csv" long variant mem_tokens seq_tokens=128 bits_per_unit)
+$(pivot "$tables/books.csv" long tokens_scored mem_tokens seq_tokens=128 bits_per_unit)
 
-$(pivot "$tables/books.csv" long variant seq_tokens mem_tokens=256 bits_per_unit)
+$(pivot "$tables/books.csv" long tokens_scored seq_tokens mem_tokens=256 bits_per_unit)
 $(curve_figure long)
 
 $(commands long)
