@@ -7,7 +7,7 @@
 #   gates   every residual gate, in smaller models, on the same novels
 #   eval    scores of all of these over memory and segment lengths
 #   copy    every variant on generated texts that repeat at a known distance, with scores
-#   long    one larger model for longer, with scores
+#   long    one larger model for longer, and then for a third of that again, with scores
 #   tables  tables, figures and README.md from what is there
 #   all     books, eval, copy, long, tables
 #
@@ -35,6 +35,7 @@ read -ra gates <<<"${GATES:-gru input output highway sigtanh residual}"
 read -ra lags <<<"${LAGS:-32 128 512}"
 seeded=" ${SEEDED:-vanilla xl} "
 gated=gtrxl large=xl # the variant with a choice of gates, the variant of `long`
+long=${STEPS_LONG:-12000}
 
 # ---- tasks ----------------------------------------------------------------------------------
 
@@ -52,8 +53,11 @@ describe() { # TASK
         rate=(--lr 3e-3 --lr-warmup 100)
         text=(--corpus "copy:lag=$memory,p=0.9,alphabet=16") ;;
     long)
-        width=192 heads=6 steps=${STEPS_LONG:-12000}
+        width=192 heads=6 steps=$long
         rate=(--lr 1.5e-3 --lr-warmup 200) ;;
+    longer) # goes on from `long`
+        width=192 heads=6 steps=$((long + long / 3))
+        rate=(--lr 1e-3 --lr-warmup 100) ;;
     esac
     shape=(--layers "$layers" --d-model "$width" --heads "$heads")
 }
@@ -120,11 +124,14 @@ part_copy() {
 }
 
 part_long() {
-    local f=long/$large.seed1.safetensors
+    local f=$large.seed1.safetensors
     need_texts
-    describe long
     d_inner=()
+    describe long
     train long "$large" 1
+    describe longer
+    train longer "$large" 1 "long/$f"
+    f=longer/$f
     score_books "$f"
     local eval_bytes=0
     score "$f" whole --corpus text/books.test.txt --seq 128 --mem 512

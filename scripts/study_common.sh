@@ -141,8 +141,8 @@ $(parameters "$f"),$(meta "$f" step),${curve%%,*},$(meta "$f.opt" trained_s),$ba
 \"$version\",$f,\"$(cat "$f.cmd")\""
 }
 
-train() { # TASK MODEL SEED
-    local f="$1/${2/:/-}.seed$3.safetensors" took='already there' resume=() code
+train() { # TASK MODEL SEED [FROM]: goes on from the checkpoint FROM where it was not begun
+    local f="$1/${2/:/-}.seed$3.safetensors" took='already there' resume=() code end
     of_model "$2"
     local words=(train "${model[@]}" "${shape[@]}" ${d_inner[$2]:+--d-inner "${d_inner[$2]}"}
         "${text[@]}" --seq 128 --mem "$memory" --batch 16 --steps "$steps" "${rate[@]}"
@@ -151,6 +151,9 @@ train() { # TASK MODEL SEED
     if [ -f "$f" ]; then
         [ "bench ${words[*]}" = "$(cat "$f.cmd")" ] ||
             die 1 "$work/$f: its $f.cmd is another command  -> remove it, or another folder"
+        resume=(--resume)
+    elif [ $# -gt 3 ]; then
+        for end in .best .opt .train.csv ''; do cp "$4$end" "$f$end"; done # what tells that it was, last
         resume=(--resume)
     fi
     echo "bench ${words[*]}" >"$f.cmd"
