@@ -73,6 +73,8 @@ score_books() { # F
     score "$1" mem --corpus text/books.test.txt --seq 128 --mem 0,64,128,256,512,1024
     # 128 tokens in front of 256 are in the rows above.
     score "$1" seq --corpus text/books.test.txt --seq 32,64,256 --mem 256
+    # No more than a segment of the training in all, which is what a window can make good use of.
+    score "$1" window --corpus text/books.test.txt --seq 32 --mem 96
 }
 
 # ---- parts -----------------------------------------------------------------------------------

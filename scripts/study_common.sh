@@ -199,7 +199,7 @@ one_header() {
 
 # All rows of runs and of scores, each in one table. Only checkpoints that are there count.
 collect() {
-    local runs=(*/*.run.csv) scores=(*/*.safetensors.{mem,seq,whole}.csv)
+    local runs=(*/*.run.csv) scores=(*/*.safetensors.{mem,seq,window,whole}.csv)
     if [ ${#runs[@]} -eq 0 ] || [ ${#scores[@]} -eq 0 ]; then
         die 77 "nothing is trained and scored in $work  -> run the parts in front of it"
     fi

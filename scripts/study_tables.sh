@@ -67,7 +67,7 @@ commands() { # TASK...
     local task
     echo '```'
     for task in "$@"; do
-        cat "$task"/*.safetensors.cmd "$task"/*.safetensors.{mem,seq,whole}.csv.cmd
+        cat "$task"/*.safetensors.cmd "$task"/*.safetensors.{mem,seq,window,whole}.csv.cmd
     done
     echo '```'
 }
@@ -159,6 +159,11 @@ $(pivot "$tables/books.csv" books variant mem_tokens seq_tokens=128 bits_per_uni
 By segment length at evaluation, with 256 tokens of past:
 
 $(pivot "$tables/books.csv" books variant seq_tokens mem_tokens=256 bits_per_unit)
+
+In segments of 32 by tokens of past: 96 and a segment are 128, as many as a model that is run anew for
+every segment has seen at once while it learned. Beyond that its positions mean nothing to it.
+
+$(pivot "$tables/books.csv" books variant mem_tokens seq_tokens=32 bits_per_unit)
 $(curve_figure books)
 
 $(commands books)
