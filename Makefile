@@ -35,7 +35,7 @@ found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
 REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
 MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
 HAVE_OPENBLAS := $(if $(wildcard $(OPENBLAS_INC)/cblas.h),1,0)
-HAVE_ONEDNN := $(if $(call found,dnnl.h),$(if $(wildcard variants/backends/onednn.c),1,0),0)
+HAVE_ONEDNN := $(if $(call found,dnnl.h),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
@@ -49,8 +49,8 @@ endif
 ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
-SKIP += variants/backends/onednn% variants/backends/onednn_%.c
-LEFT_OUT += $(if $(wildcard variants/backends/onednn.c),onednn:libdnnl-dev)
+SKIP += variants/backends/onednn/%
+LEFT_OUT += onednn:libdnnl-dev
 endif
 ifeq ($(HAVE_ZSTD),1)
 LIBS += -lzstd
@@ -64,17 +64,17 @@ LIBS += -lm
 # their speed (the scalar ones by up to 16 %).
 CFLAGS ?= $(CFLAGS_$(MODE))
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-FLAGS := -std=c11 -D_GNU_SOURCE $(CFLAGS) -ffp-contract=off -fno-math-errno \
+FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
     -falign-functions=64 -fopenmp $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 
-SRC := $(sort $(wildcard variants/*.c variants/*/*.c harness/*.c))
-SRC := $(filter-out $(SKIP) %.inc.c,$(SRC))
+sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
+SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-FUZZ := $(patsubst tests/%.c,%,$(sort $(wildcard tests/fuzz_*.c)))
-TEST_SRC := $(filter-out tests/fuzz_%,$(sort $(wildcard tests/*.c)))
+FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
+TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -91,14 +91,14 @@ $(BUILD)/bench: $(OBJ)
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
-$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz_%.o $(filter-out %/main.o,$(OBJ))
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 $(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
 $(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
-$(BUILD)/harness/build.o $(BUILD)/harness/build.tidy: private INCLUDE := -I$(BUILD)
-$(BUILD)/harness/build.o: $(BUILD)/build_info.h
-$(BUILD)/harness/serve.o: private ISA := $(SLOWED)
+$(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
+$(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
+$(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
 $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes # Criterion's macros
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
@@ -160,7 +160,6 @@ corpus: ## fetch texts into corpora/: CORPUS='enwik8 text8 wikitext103' or all
 	@scripts/corpus.sh $(or $(CORPUS),enwik8)
 golden: all ## every golden file through every backend
 	./bench check --golden tests/golden
-	./bench check --golden tests/golden2
 check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
 	@$(MAKE) lint
 	@$(MAKE) test
@@ -177,7 +176,7 @@ lint: ## format, includes, names, sizes, clang-tidy
 	@scripts/lint.sh; ok=$$?; $(MAKE) -k tidy && exit $$ok
 tidy: $(OBJ:.o=.tidy)
 format: ## clang-format in place
-	clang-format -i $(sort $(wildcard variants/*.[ch] variants/*/*.[ch] harness/*.[ch] tests/*.[ch]))
+	clang-format -i $(sort $(shell find variants harness tests -name '*.[ch]'))
 clean: ## remove what was built
 	rm -rf build bench
 help: ## this list

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads the command line and hands over to the command. */
-#include "commands.h"
-#include "fileio.h"
-#include "plan.h"
-#include "suggest.h"
-#include "version.h"
+#include "harness/cli/version.h"
+#include "harness/command/commands.h"
+#include "harness/plan/plan.h"
+#include "harness/util/fileio.h"
+#include "harness/util/suggest.h"
 
 #include <limits.h>
 #include <locale.h>

@@ -22,7 +22,7 @@ level() {
     case $1 in
     variants/base/*) echo 0 ;;
     variants/backends/*) echo 1 ;;
-    variants/parts/* | variants/variant.h | variants/part.h | variants/params.h) echo 2 ;;
+    variants/parts/* | variants/variant.h | variants/parts/part.h | variants/parts/params.h) echo 2 ;;
     variants/*) echo 3 ;;
     harness/*) echo 4 ;;
     *) echo 5 ;;

@@ -7,9 +7,9 @@
  *
  * The average of all positions so far stands for attention's weights: a token costs the same after
  * any past, of which the sum is all that is kept. */
-#include "parts/parts.h"
-#include "sub.h"
 #include "variants.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
 
 const struct mixer mixer_aan = {.name = "aan", .kind = &sub_aan};
 

@@ -7,8 +7,8 @@
  *
  * The slopes are a geometric sequence over the heads. Nothing is trained, and distances never seen
  * in training simply count less. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_alibi = {
     .name = "alibi",

@@ -8,8 +8,8 @@
  * Keys and values that are parameters, as many as a feed-forward network would have hidden units,
  * stand in every softmax in its place: the layers are attention alone. Positions and memory are
  * Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 

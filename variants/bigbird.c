@@ -6,8 +6,8 @@
  *   stream, or one of r drawn once for each block of queries from those before
  *
  * so far as memory holds them. Positions are rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_bigbird = {
     .name = "bigbird",

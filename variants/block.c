@@ -6,8 +6,8 @@
  *   key j is visible to query i if floor(j / b) >= floor(i / b) - 1
  *
  * in positions of the stream: its own block of b and the one before. Positions are rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_block = {
     .name = "block",

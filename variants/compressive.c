@@ -8,8 +8,8 @@
  * Rows too old for the memory m are not forgotten: four become one of the compressed memory cm, by
  * a convolution that is trained to leave attention what it read (nothing else trains it). Half of
  * the memory is compressed; distances count rows. Attention and positions are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_compressive = {
     .name = "compressive",

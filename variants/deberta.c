@@ -8,8 +8,8 @@
  *
  * Content looks at positions and positions at content. E is a table of 2c embeddings, one per
  * layer; both maps are the layer's. The authors' program reads E[d(dist)] in the last term too. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_deberta = {
     .name = "deberta",

@@ -9,8 +9,8 @@
  * wider towards the output. What lies behind is as narrow as its rows, and needs little of a
  * feed-forward network. The paper has one head (--heads 1) and adds sinusoids; positions are
  * ALiBi's here, which memory needs. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 static void delight_sizes(int D, int H, int *dh, int *F)
 {

@@ -6,8 +6,8 @@
  *
  * w keys reach w r tokens back. As the authors advise, only half of the heads are dilated, so that
  * near keys are not lost. Positions are rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_dilated = {
     .name = "dilated",

@@ -7,8 +7,8 @@
  *
  * in positions of the stream: the last c of every l tokens sum up what is before them for all that
  * follows. Positions are rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_fixed = {
     .name = "fixed",

@@ -8,8 +8,8 @@
  * Hkv heads of keys and values serve H heads of queries: the memory of keys and values shrinks by
  * H / Hkv, the arithmetic of the core does not. The paper leaves positions to the model around it;
  * here they are rotary, which memory needs. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_gqa = {
     .name = "gqa",

@@ -9,8 +9,8 @@
  * Attention, positions and memory are Transformer-XL's. What is new is the gate in place of the
  * residual sum: by default a GRU cell whose update bias starts at 2, so that a fresh layer is
  * nearly the identity; and the ReLU that keeps two linear maps from meeting. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_gtrxl = {
     .name = "gtrxl",

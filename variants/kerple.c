@@ -6,8 +6,8 @@
  *   s_ij = q_i . k_j / sqrt(dh) - a_h log(1 + b_h dist)
  *
  * a and b are trained, positive, one pair per layer and head. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_kerple = {
     .name = "kerple",

@@ -8,8 +8,8 @@
  * Nothing in it is new: rotary positions, root-mean-square norms in front, a gated feed-forward
  * network without biases (at 2/3 of the plain width it costs the same), few heads of keys and
  * values, logits by a matrix of their own. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_llama = {
     .name = "llama",

@@ -7,8 +7,8 @@
  * A sliding window, and the first g tokens of the stream for everybody, as long as memory holds
  * them. Global tokens share the projections of the others, which the published ones do not.
  * Positions are rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_longformer = {
     .name = "longformer",

@@ -9,8 +9,8 @@
  *
  * The memory m holds what enters attention. --norm macaron_post normalises the sums instead.
  * Attention, positions and memory are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_macaron = {
     .name = "macaron",

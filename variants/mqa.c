@@ -6,8 +6,8 @@
  *
  * One head of keys and values serves all heads of queries, so that generating a token reads H times
  * less memory. Positions are rotary, as for gqa. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_mqa = {
     .name = "mqa",

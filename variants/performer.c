@@ -8,9 +8,9 @@
  * With w_r drawn from a normal distribution phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
  * (equation 5); directions at right angles to each other make the spread smaller. favor_hyp takes
  * each direction with both signs. The rest is linear attention's. */
-#include "parts/parts.h"
-#include "sub.h"
 #include "variants.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
 
 const struct mixer mixer_favor = {.name = "favor", .kind = &sub_linear, .features = FEATURES_EXP};
 

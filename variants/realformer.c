@@ -7,8 +7,8 @@
  * X^l are the scores of layer l, here Transformer-XL's with their position terms: what one layer
  * attended to, the next one is told. For deep models the authors take the mean of the scores so far
  * instead: A^l = softmax(S^l / (l+1)), while the sum is handed on. Nothing crosses segments. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_realformer = {
     .name = "realformer",

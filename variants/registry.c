@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The explicit lists. Adding a variant is one file and one line here. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  *
  * One trained number alpha per layer for both sub-layers, near 0 at first, stands for all norms.
  * Attention, positions and memory are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_rezero = {
     .name = "rezero",

@@ -9,8 +9,8 @@
  * are remembered as they were rotated, and stay right however far the segment moves on. Pairs are
  * coordinate f of the first half of a head with f of the second, which is the paper's pairing of
  * neighbours with the rows of W_q and W_k in another order. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_rope = {
     .name = "rope",

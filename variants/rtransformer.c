@@ -10,8 +10,8 @@
  * No codes of positions: the windows tell what comes after what. norm divides by the unbiased
  * deviation, and there is none behind the last layer. Windows reach into the segment before, which
  * the published program does not do: so a text may be cut into segments anywhere. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_rtransformer = {
     .name = "rtransformer",

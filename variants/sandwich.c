@@ -8,8 +8,8 @@
  * N attention and N feed-forward sub-layers, the first k of the one at the bottom and the last k of
  * the other on top; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory
  * are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  *
  * One trained number g per norm, sqrt(D) at first, where a layer norm has 2 D. Norms come first, as
  * in the paper; attention, positions and memory are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_scalenorm = {
     .name = "scalenorm",

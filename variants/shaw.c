@@ -7,8 +7,8 @@
  *
  * Learned vectors per clipped distance, for keys and values. Distances span memory, so segments can
  * be joined: everything further back than `clip` shares one vector. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_shaw = {
     .name = "shaw",

@@ -7,8 +7,8 @@
  * Every head learns how far it looks: z_h tokens, and R more in which keys fade. Keys behind that
  * are not computed, so spans that stay short are time saved. Training adds a small cost of the mean
  * span to the loss. Positions and memory are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_span = {
     .name = "span",

@@ -7,8 +7,8 @@
  *
  * Two steps reach every past token; with l near sqrt(K) a query costs 2 sqrt(K). Positions are
  * rotary. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_strided = {
     .name = "strided",

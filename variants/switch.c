@@ -8,8 +8,8 @@
  * Each row takes the one expert that the router likes best: the parameters of E feed-forward
  * networks, the arithmetic of one. An auxiliary loss keeps the experts equally busy. The paper
  * leaves positions to T5; here they are ALiBi's, which memory needs. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_switch = {
     .name = "switch",

@@ -8,9 +8,9 @@
  * Scores without queries and keys: a query says from itself alone which places it looks at, or
  * nobody says and the places are learned. Places count from the window's start, so a window is
  * computed anew, and none is longer than the table. */
-#include "parts/parts.h"
-#include "sub.h"
 #include "variants.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
 
 const struct mixer mixer_synth_dense = {.name = "synth_dense", .kind = &sub_synthesizer};
 const struct mixer mixer_synth_random = {.name = "synth_random", .kind = &sub_synthesizer};

@@ -8,8 +8,8 @@
  * 32 buckets up to distance 128, a table that all layers share, root-mean-square norms first. T5
  * leaves the factor 1/sqrt(dh) to the initial values of W_q; it is written out here, as for every
  * variant. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_t5 = {
     .name = "t5",

@@ -6,8 +6,8 @@
  *
  * Heads are mixed before and after the softmax by two matrices, which begin near the identity.
  * Positions and memory are Transformer-XL's. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_talking = {
     .name = "talking",

@@ -8,8 +8,8 @@
  * Positions meet positions and content content, by maps of their own; what the former give is one
  * matrix per layer and head, whatever the text. Positions count from the window's start, so a
  * window is computed anew. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_tupe = {
     .name = "tupe",

@@ -6,10 +6,10 @@
 #ifndef VARIANT_H
 #define VARIANT_H
 
-#include "part.h"
+#include "variants/parts/part.h"
 
-/* How a sub-layer's f joins the stream: equations in sub.c. The wiring decides what a layer is:
- * attention and feed-forward, for Macaron attention between two halves of a feed-forward. */
+/* How a sub-layer's f joins the stream: equations in sublayer.c. The wiring decides what a layer
+ * is: attention and feed-forward, for Macaron attention between two halves of a feed-forward. */
 enum wiring {
     WIRING_POST,
     WIRING_PRE,
@@ -76,8 +76,8 @@ struct variant {
     const struct mixer *mixer;           /* NULL = attention */
     enum wiring wiring;                  /* default */
     enum norm_kind norm_kind;            /* default */
-    /* The order of a model's sub-layers, one letter each (sub_list.h), where it is not layer after
-     * layer; NULL = it is. */
+    /* The order of a model's sub-layers, one letter each (sublayer_list.h), where it is not layer
+     * after layer; NULL = it is. */
     void (*order)(char order[ORDER_MOST], int N);
     /* Head width and width of the feed-forward network for D and H, where nobody says otherwise;
      * NULL = D / H and 4 D. */
@@ -173,7 +173,7 @@ struct config {
     bool ffn_beta;                /* swish has a trained beta; else it is 1 */
     int experts, moe_k, capacity; /* moe: experts, those of a row, rows of one (0 = any number) */
     float aux_coef;               /* moe: what its auxiliary loss counts */
-    /* LocalRNN (sub_rnn.c); carry: windows reach into the segment before */
+    /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
     int rnn_layers, rnn_window;
     enum cell_kind rnn_cell;
     bool rnn_carry;

@@ -4,8 +4,8 @@
  * sees the w newest keys, itself included, in every layer. What is farther reaches it through
  * layers: N (w - 1) tokens back. Positions are rotary. --mask gives other patterns to this and the
  * other sparse variants. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_window = {
     .name = "window",

@@ -6,8 +6,8 @@
  *
  * R[n] is the sinusoid code of distance n. Keys and values come from [memory; segment], the memory
  * being the layer's own inputs for earlier tokens. */
-#include "parts/parts.h"
 #include "variants.h"
+#include "variants/parts/parts.h"
 
 const struct variant variant_xl = {
     .name = "xl",

@@ -6,9 +6,9 @@
 #ifndef BACKEND_H
 #define BACKEND_H
 
-#include "../base/base.h"
-#include "../base/cpu.h"
 #include "attn.h"
+#include "variants/base/base.h"
+#include "variants/base/cpu.h"
 
 struct engine;
 

@@ -6,7 +6,7 @@
 #ifndef MASK_H
 #define MASK_H
 
-#include "../base/base.h"
+#include "variants/base/base.h"
 
 /* With the query at position a, the key at c and n = a - c, the key is visible if n = 0 or one of
  * these holds, of those whose first field is not 0; a mask of zeros hides nothing:

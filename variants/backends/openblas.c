@@ -3,7 +3,7 @@
  * OpenBLAS: matrix products by cblas_sgemm, everything else from the best SIMD level. Only the
  * OpenMP build will do: it shares libgomp (or libomp) with our own regions, so the pool is one and
  * pinned once; the pthread build keeps threads of its own that nobody can pin. */
-#include "composed.h"
+#include "variants/backends/composed/composed.h"
 
 #include <cblas.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef CACHE_H
 #define CACHE_H
 
-#include "../base/arena.h"
+#include "variants/base/arena.h"
 
 struct cache {
     float *at;      /* [B, cap, n] */

@@ -4,7 +4,7 @@
 #ifndef DEXTRA_H
 #define DEXTRA_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 enum { DEXTRA_MOST = 30 }; /* group linear transforms of one layer */
 

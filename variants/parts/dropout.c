@@ -3,8 +3,8 @@
  * Masks from counter-based random numbers. */
 #include "dropout.h"
 
-#include "../base/base.h"
-#include "../base/rng.h"
+#include "variants/base/base.h"
+#include "variants/base/rng.h"
 
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads)
 {

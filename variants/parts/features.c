@@ -3,7 +3,7 @@
  * Features of queries and keys. The exponentials of random ones have arguments of 0 or less, where
  * they are ELU's: the row operation that does the one does the other. */
 #include "features.h"
-#include "../base/rng.h"
+#include "variants/base/rng.h"
 
 #include <math.h>
 #include <string.h>

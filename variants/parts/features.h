@@ -13,7 +13,7 @@
 #ifndef FEATURES_H
 #define FEATURES_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* Directions of a model. */
 struct directions {

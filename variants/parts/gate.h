@@ -2,8 +2,8 @@
  *
  * What the forward and backward halves of the gates share: the order of their parameters, and how
  * forward leaves its work space. */
-#ifndef GATE_H
-#define GATE_H
+#ifndef RESIDUAL_GATE_H
+#define RESIDUAL_GATE_H
 
 #include "parts.h"
 

@@ -7,7 +7,7 @@
 #ifndef LINEAR_H
 #define LINEAR_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* y [rows,out] = x W^T */
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,

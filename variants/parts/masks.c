@@ -2,7 +2,7 @@
  *
  * Sparse masks of a model: text, sense, and their place in an attention. */
 #include "masks.h"
-#include "../base/rng.h"
+#include "variants/base/rng.h"
 
 #include <stddef.h>
 #include <stdio.h>

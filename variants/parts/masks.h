@@ -5,7 +5,7 @@
 #ifndef MASKS_H
 #define MASKS_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* "window=4,stride=4": the fields of one mask; several, behind semicolons, go to the heads in turn,
  * or as `heads` says, "0,0,1". `random` is how many blocks are drawn for each block of queries.

@@ -5,7 +5,7 @@
 #ifndef MOE_H
 #define MOE_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* Places are the served choices, sorted by expert; k is moe_k, E experts. */
 struct moe_work {

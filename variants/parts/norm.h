@@ -5,7 +5,7 @@
 #ifndef NORM_H
 #define NORM_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* Append the parameters of one norm: "layers.0." and "ln1" make "layers.0.ln1.weight". */
 void norm_params(const struct config *c, const char *prefix, const char *name, struct params *p);

@@ -4,7 +4,7 @@
 #ifndef PARTS_H
 #define PARTS_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 extern const struct pos pos_none, pos_sinusoid, pos_learned, pos_learned_layer, pos_shaw, pos_xl,
     pos_alibi, pos_t5, pos_kerple, pos_rope;

@@ -5,7 +5,7 @@
 #ifndef POS_BIAS_H
 #define POS_BIAS_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* Take a table for distances 0..R-1, the last standing for all beyond, and point `a` at it. */
 void bias_reserve(const struct config *c, int R, struct arena *arena, struct attn *a);

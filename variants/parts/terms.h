@@ -5,7 +5,7 @@
 #ifndef TERMS_H
 #define TERMS_H
 
-#include "../variant.h"
+#include "variants/variant.h"
 
 /* The first parameters of each. */
 struct term_params {

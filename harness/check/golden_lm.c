@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files of whole language models (kind = lm), segment after segment with their memory. */
+#include "golden_inner.h"
+
+#include "variants/model/checkpoint.h"
+#include "variants/model/lm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lm_run {
+    struct lm m;
+    enum mem_kind kind;
+    struct extent max;
+    struct arena arena;
+    float *nll;
+    int grad_segment; /* whose gradients the file has; -1 = none, or none here */
+};
+
+static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
+{
+    struct lm_run *o = arg;
+    const struct extent max = o->max;
+    enum status st = lm_bind(&o->m, g, o->kind, max, &o->arena, e);
+
+    if (st == OK && o->grad_segment >= 0 && subs_can_grad(&o->m.subs, g, NULL) != OK)
+        o->grad_segment = -1;
+    if (st == OK && o->grad_segment >= 0)
+        st = lm_bind_grad(&o->m, g, &o->arena, e);
+    o->nll = arena_f32(&o->arena, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L);
+    return st;
+}
+
+/* Rows [first, first + rows) of what the l-th sub-layer of its kind remembers after segment s are
+ * out.WORD.s.l [B,rows,D]. */
+static void compare_rows(struct run *r, const struct sub *sub, const char *word, int segment,
+                         int first, int rows)
+{
+    const struct cache *c = &sub->memory;
+    const size_t n = (size_t)rows * (size_t)c->n;
+    float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
+    char name[64];
+
+    CHECK(flat);
+    for (int b = 0; b < c->B; b++)
+        memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
+    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sub->nth);
+    golden_compare(r, name, flat, (size_t)c->B * n);
+    free(flat);
+}
+
+/* Kinds have names of their own for what they remember; its compressed rows come first. */
+static void compare_memory(struct run *r, const struct lm *m, int segment)
+{
+    for (int l = 0, at; (at = subs_remembering(&m->subs, l)) >= 0; l++) {
+        const struct sub *sub = &m->subs.at[at];
+        const int compressed = sub->memory.compressed;
+        if (!sub->keeps)
+            continue;
+        compare_rows(r, sub, sub->kind->memory, segment, compressed, sub->memory.M - compressed);
+        compare_rows(r, sub, "cmem", segment, 0, compressed);
+    }
+}
+
+/* How many steps each position took, and what that costs. */
+static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
+{
+    const float ponder = (float)m->depth.ponder;
+    char name[64];
+
+    if (!m->depth.halt)
+        return;
+    snprintf(name, sizeof(name), "out.steps.%d", segment);
+    golden_compare_whole(r, name, m->depth.steps, n);
+    snprintf(name, sizeof(name), "out.ponder.%d", segment);
+    golden_compare(r, name, &ponder, 1);
+}
+
+/* out.NAME.s.l, of the l-th sub-layer that carries anything. */
+static void compare_carried(struct run *r, const struct lm *m, int segment)
+{
+    struct carried c;
+    int l = 0;
+
+    for (int i = 0; i < m->subs.n; i++) {
+        const struct sub *const s = &m->subs.at[i];
+        for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
+            char name[64];
+            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, l);
+            if (!c.given && c.n)
+                golden_compare(r, name, c.at, c.n);
+        }
+        l += s->kind->carries != NULL;
+    }
+}
+
+static enum status run_segment(struct run *r, struct lm_run *o, int segment, struct err *e)
+{
+    struct lm *m = &o->m;
+    const int B = m->max.B;
+    char name[64];
+    enum status st = OK;
+
+    snprintf(name, sizeof(name), "in.tokens.%d", segment);
+    const struct tensor *tokens = safetensors_find(r->s, name);
+    const int L = tokens && tokens->rank == 2 ? tokens->shape[1] : 0;
+    tokens = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, &st, e);
+    snprintf(name, sizeof(name), "in.targets.%d", segment);
+    const struct tensor *targets = golden_need(r, name, DTYPE_I32, (size_t)B * (size_t)L, &st, e);
+    if (st != OK)
+        return st;
+    if (L < 1 || L > m->max.L)
+        return fail(e, E_IO, "%s: segment %d has %d tokens, its metadata says at most %d",
+                    r->s->path, segment, L, m->max.L);
+    const int32_t *token = tokens->data, *target = targets->data;
+    for (int t = 0; t < B * L; t++)
+        if (token[t] < 0 || token[t] >= m->c.V || target[t] < 0 || target[t] >= m->c.V)
+            return fail(e, E_IO, "%s: segment %d has a token outside the vocabulary of %d",
+                        r->s->path, segment, m->c.V);
+
+    lm_forward(m, r->g, token, B, L, L, target, o->nll);
+    snprintf(name, sizeof(name), "out.logits.%d", segment);
+    golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
+    snprintf(name, sizeof(name), "out.nll.%d", segment);
+    golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
+    if (m->subs.kept) { /* else layers share the room that it is computed from */
+        const float aux = (float)lm_aux(m, B, L);
+        snprintf(name, sizeof(name), "out.aux.%d", segment);
+        golden_compare(r, name, &aux, 1);
+    }
+    compare_halting(r, m, segment, (size_t)B * (size_t)L);
+    if (m->subs.kept) {
+        const float lost = (float)lm_reconstruction(m, r->g, B, L);
+        snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
+        golden_compare(r, name, &lost, 1);
+    }
+    if (segment == o->grad_segment) {
+        params_zero_grad(&m->params);
+        lm_backward(m, r->g, token, target, B, L);
+        golden_compare_grad(r, &m->params);
+    }
+    lm_commit(m, L);
+    if (m->kind == MEM_HIDDEN)
+        compare_memory(r, m, segment);
+    compare_carried(r, m, segment);
+    return OK;
+}
+
+static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
+{
+    struct config c;
+    struct extent *max = &o->max;
+    int segments = 0;
+    enum status st = checkpoint_config(r->s, "param.", &c, e);
+
+    if (st != OK || (st = golden_whole(r, "batch", &max->B, e)) != OK ||
+        (st = golden_whole(r, "n_seg", &segments, e)) != OK)
+        return st;
+    if (c.V < 1 || max->B < 1)
+        return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c.V,
+                    max->B);
+    if (c.same_length)
+        c.window = c.mem_len;
+    max->L = c.max_seq;
+    max->M = config_memory(&c);
+    if ((st = safetensors_int(r->s, "grad_segment", -1, -1, 1 << 16, &o->grad_segment, e)) != OK)
+        return st;
+    if ((st = lm_init(&o->m, &c, e)) != OK)
+        return st;
+    o->kind = max->M ? MEM_HIDDEN : subs_carry(&o->m.subs) && c.mixer ? MEM_STATE : MEM_NONE;
+    if ((st = golden_place(r, bind_lm, o, &o->arena, &o->m.params, e)) != OK)
+        return st;
+    lm_lower(&o->m, r->g);
+    for (int s = 0; st == OK && s < segments; s++)
+        st = run_segment(r, o, s, e);
+    if (st == OK && o->grad_segment < 0)
+        golden_skip_grad(r, "no backward pass");
+    return st;
+}
+
+enum status golden_lm(struct run *r, struct err *e)
+{
+    struct lm_run o = {0};
+    const enum status st = run_lm(r, &o, e);
+
+    lm_free(&o.m);
+    arena_release(&o.arena);
+    return st;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One function for each kind of value. */
+#include "option_set.h"
+#include "harness/plan/filter.h"
+#include "harness/util/range.h"
+#include "harness/util/suggest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the setters of the kinds need to know. */
+struct assignment {
+    struct options *o;
+    const struct option_spec *spec;
+    const char *value;
+    char label[40]; /* "--seq" */
+    bool replace;   /* a list starts anew */
+};
+
+static void *field(const struct assignment *s) { return (char *)s->o + s->spec->at; }
+
+char *options_keep(struct options *o, const char *text, size_t len)
+{
+    char *const copy = malloc(len + 1);
+
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    /* Room doubles at powers of two. */
+    if ((o->n_owned & (o->n_owned - 1)) == 0) {
+        const size_t room = (size_t)max_int(1, 2 * o->n_owned);
+        char **const owned = realloc(o->owned, room * sizeof(*owned));
+        if (!owned) {
+            free(copy);
+            return NULL;
+        }
+        o->owned = owned;
+    }
+    o->owned[o->n_owned++] = copy;
+    return copy;
+}
+
+static int word_index(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static enum status add_name(const struct assignment *s, const char *text, size_t len, struct err *e)
+{
+    struct names *const list = field(s);
+    const char *const *const words = s->spec->words;
+    const char *const name = options_keep(s->o, text, len);
+    const char **v;
+
+    if (!name)
+        return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
+    if (words && word_index(name, words) < 0)
+        return unknown_word(e, s->spec->name, name, words, NULL);
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->v[i], name) == 0)
+            return OK;
+    v = realloc(list->v, (size_t)(list->n + 1) * sizeof(*v));
+    if (!v)
+        return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
+    list->v = v;
+    v[list->n++] = name;
+    return OK;
+}
+
+static enum status set_names(const struct assignment *s, struct err *e)
+{
+    if (s->replace)
+        ((struct names *)field(s))->n = 0;
+    for (const char *at = s->value;;) {
+        const size_t len = strcspn(at, ",");
+        if (len == 0)
+            return fail(e, E_USAGE, "%s \"%.60s\": empty item  -> write a,b without spaces",
+                        s->label, s->value);
+        const enum status st = add_name(s, at, len, e);
+        if (st != OK || !at[len])
+            return st;
+        at += len + 1;
+    }
+}
+
+static enum status set_filter(const struct assignment *s, struct err *e)
+{
+    struct filter unused;
+    const enum status st = filter_parse(&unused, s->value, e);
+
+    if (st != OK)
+        return st;
+    if (s->replace)
+        ((struct names *)field(s))->n = 0;
+    return add_name(s, s->value, strlen(s->value), e);
+}
+
+static enum status set_text(const struct assignment *s, struct err *e)
+{
+    const struct option_spec *const spec = s->spec;
+    const bool cpus = spec->flags & OR_CPUS && s->value[strspn(s->value, "0123456789,-")] == '\0';
+    const char *text;
+
+    if (!*s->value)
+        return fail(e, E_USAGE, "%s has an empty value  -> write %s %s", s->label, s->label,
+                    spec->metavar);
+    if (spec->words && !cpus && word_index(s->value, spec->words) < 0)
+        return unknown_word(e, spec->name, s->value, spec->words, NULL);
+    if (spec->kind == KIND_TEXT && strpbrk(s->value, " \t\r\n\"'"))
+        return fail(e, E_USAGE, "%s \"%.60s\": blanks and quotes have no place here  -> one word",
+                    s->label, s->value);
+    text = options_keep(s->o, s->value, strlen(s->value));
+    if (!text)
+        return fail(e, E_NOMEM, "%s: no memory for its value", s->label);
+    *(const char **)field(s) = text;
+    return OK;
+}
+
+static enum status set_word(const struct assignment *s, struct err *e)
+{
+    const int i = word_index(s->value, s->spec->words);
+
+    if (i < 0)
+        return unknown_word(e, s->spec->name, s->value, s->spec->words, NULL);
+    *(int *)field(s) = i;
+    return OK;
+}
+
+static enum status set_seed(const struct assignment *s, struct err *e)
+{
+    char *end;
+
+    errno = 0;
+    const unsigned long long n = strtoull(s->value, &end, 10);
+    if (*s->value < '0' || *s->value > '9' || *end || errno)
+        return fail(e, E_USAGE, "%s \"%.60s\": not a seed  -> a whole number from 0 to 2^64 - 1",
+                    s->label, s->value);
+    *(uint64_t *)field(s) = n;
+    return OK;
+}
+
+/* On the command line a flag has no value; in the environment it may be switched off. */
+static enum status truth(const struct assignment *s, bool *on, struct err *e)
+{
+    static const char *const words[] = {"0", "no", "false", "off", "1", "yes", "true", "on", NULL};
+    enum { FIRST_TRUE = 4 };
+    const int i = s->value ? word_index(s->value, words) : FIRST_TRUE;
+
+    if (i < 0)
+        return fail(e, E_USAGE, "%s \"%.60s\" is neither on nor off  -> 1 or 0", s->label,
+                    s->value);
+    *on = i >= FIRST_TRUE;
+    return OK;
+}
+
+static enum status set_flag(const struct assignment *s, struct err *e)
+{
+    bool on = false;
+    const enum status st = truth(s, &on, e);
+
+    if (st != OK)
+        return st;
+    if (s->spec->kind == KIND_ONE)
+        *(int *)field(s) = on ? 1 : -1;
+    else
+        *(bool *)field(s) = on == (s->spec->kind == KIND_FLAG);
+    return OK;
+}
+
+static enum status set_count(const struct assignment *s, struct err *e)
+{
+    if (s->value)
+        return number_parse(field(s), s->label, s->value, 0, 9, e);
+    ++*(int *)field(s);
+    return OK;
+}
+
+static enum status set_resume(const struct assignment *s, struct err *e)
+{
+    if (s->value && !*s->value)
+        return fail(e, E_USAGE, "%s= without a folder  -> --resume=DIR, or --resume for the latest",
+                    s->label);
+    if (s->value) {
+        s->o->resume_dir = options_keep(s->o, s->value, strlen(s->value));
+        if (!s->o->resume_dir)
+            return fail(e, E_NOMEM, "%s: no memory for its value", s->label);
+    }
+    s->o->resume = true;
+    return OK;
+}
+
+static enum status set_quick(const struct assignment *s, enum option_source from, struct err *e)
+{
+    static const char *const stands_for[][2] = {
+        {"max-time", "0.3"}, {"min-samples", "5"}, {"warmup-ms", "50"}};
+    bool on = false;
+    enum status st = truth(s, &on, e);
+
+    for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && on; i++) {
+        const int index = option_find(stands_for[i][0]);
+        struct assignment one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
+        st = one.spec->kind == KIND_INT
+                 ? number_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, e)
+                 : decimal_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi,
+                                 false, e);
+        s->o->given[index] = (unsigned char)from;
+    }
+    return st;
+}
+
+static enum status set_kind(const struct assignment *s, enum option_source from, struct err *e)
+{
+    const struct option_spec *const spec = s->spec;
+
+    switch (spec->kind) {
+    case KIND_FLAG:
+    case KIND_ONE:
+    case KIND_OFF:
+        return set_flag(s, e);
+    case KIND_COUNT:
+        return set_count(s, e);
+    case KIND_INT:
+        return number_parse(field(s), s->label, s->value, spec->lo, spec->hi, e);
+    case KIND_SEED:
+        return set_seed(s, e);
+    case KIND_DECIMAL:
+        return decimal_parse(field(s), s->label, s->value, spec->lo, spec->hi, spec->flags & ABOVE,
+                             e);
+    case KIND_WORD:
+        return set_word(s, e);
+    case KIND_TEXT:
+    case KIND_PATH:
+        return set_text(s, e);
+    case KIND_INTS:
+        if (s->replace)
+            ((struct ints *)field(s))->n = 0;
+        return range_parse(field(s), s->label, s->value, spec->lo, spec->hi, e);
+    case KIND_NAMES:
+        return set_names(s, e);
+    case KIND_FILTER:
+        return set_filter(s, e);
+    case KIND_RESUME:
+        return set_resume(s, e);
+    case KIND_QUICK:
+        return set_quick(s, from, e);
+    case KIND_LATER:
+        return fail(e, E_UNSUPPORTED, "%s is not built in yet  -> leave it out", s->label);
+    }
+    return OK;
+}
+
+enum status option_set(struct options *o, int index, const char *value, enum option_source from,
+                       struct err *e)
+{
+    const struct option_spec *const spec = &option_specs[index];
+    struct assignment s = {o, spec, value, "", o->given[index] < from};
+
+    snprintf(s.label, sizeof(s.label), "--%s", spec->name);
+    o->given[index] = (unsigned char)from;
+    return set_kind(&s, from, e);
+}

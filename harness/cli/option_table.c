@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every option of the program. Adding one is a field in struct options and a row here. */
+#include "option_table.h"
+#include "harness/util/range.h"
+
+#include "variants/variant.h"
+
+#include <limits.h>
+#include <string.h>
+
+const char *const order_name[] = {"interleave", "given", NULL};
+const char *const cache_name[] = {"hot", "cold", NULL};
+const char *const isolate_name[] = {"exec", "fork", "none", NULL};
+const char *const huge_pages_name[] = {"never", "madvise", NULL};
+const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", "svg", "png", NULL};
+static const char *const raw_name[] = {"none", "csv", "zst", NULL};
+static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
+static const char *const schedule_name[] = {"cosine", "constant", NULL};
+static const char *const color_name[] = {"auto", "always", "never", NULL};
+static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
+/* Without the levels that only one version of the library knows. */
+static const char *const onednn_isa_words[] = {"sse41",
+                                               "avx",
+                                               "avx2",
+                                               "avx2_vnni",
+                                               "avx512_core",
+                                               "avx512_core_vnni",
+                                               "avx512_core_bf16",
+                                               "avx512_core_amx",
+                                               NULL};
+static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
+static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
+static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
+static const char *const ffn_words[] = {"relu",  "gelu",   "gelu_tanh", "swish", "glu", "reglu",
+                                        "geglu", "swiglu", "bilinear",  "moe",   NULL};
+static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
+static const char *const axis_words[] = {"backend",  "variant", "gate",     "clip",
+                                         "rnn_cell", "halt",    "mem_kind", "seq",
+                                         "mem",      "threads", "batch",    NULL};
+static const char *const membind_words[] = {"local", "interleave", NULL};
+
+enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
+
+#define AT(field) .at = offsetof(struct options, field)
+#define AXIS .group = GROUP_AXES
+#define MEASURE .group = GROUP_MEASURE
+#define PLACE .group = GROUP_PLACE
+#define OUTPUT .group = GROUP_OUTPUT
+#define OTHER .group = GROUP_OTHER
+#define NAMES .kind = KIND_NAMES
+#define INTS .kind = KIND_INTS
+#define INT .kind = KIND_INT
+#define DECIMAL .kind = KIND_DECIMAL
+#define WORD .kind = KIND_WORD
+#define FLAG .kind = KIND_FLAG
+#define LATER .kind = KIND_LATER
+#define TRAIN " train "
+
+/* clang-format off */
+const struct option_spec option_specs[] = {
+    {"variant", 'V', "LIST", "base", AXIS, NAMES, .flags = IN_RUN, AT(variants),
+     .doc = "variants of attention; base (the classic four) or all"},
+    {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
+     .doc = "what executes them; auto = every one that this CPU and build has"},
+    {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
+     .words = workload_words, .doc = "attn, layer, segment, decode, train"},
+    {"phase", 0, "LIST", "fwd", AXIS, NAMES, .flags = IN_RUN, AT(phases), .words = phase_words,
+     .doc = "fwd, fwd_bwd: attn and layer also with their backward pass"},
+    {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
+     .doc = "tokens per segment"},
+    {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
+     .doc = "tokens of past context in front of the segment"},
+    {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
+     .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute, state"},
+    {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
+     .doc = "sequences run together"},
+    {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
+     .doc = "layers of a model: segment, decode, train; attn and layer have one"},
+    {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, WIDTH_MAX,
+     .doc = "width of the model"},
+    {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
+     .doc = "attention heads"},
+    {"kv-heads", 0, "N", NULL, "the variant's own", AXIS, INT, .flags = IN_RUN, AT(kv_heads), 1,
+     WIDTH_MAX, .doc = "heads of keys and values, which those of queries share; divides --heads"},
+    {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
+     .doc = "width of a head"},
+    {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
+     .doc = "width of the feed-forward layer"},
+    {"gate", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(gates),
+     .doc = "residual gates: gru, input, output, highway, sigtanh, residual (gtrxl)"},
+    {"rnn-cell", 0, "LIST", NULL, "gru", AXIS, NAMES, .flags = IN_RUN, AT(rnn_cells),
+     .words = cell_name, .doc = "recurrent cells: rnn, gru, lstm (rtransformer)"},
+    {"halt", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(halts),
+     .words = halt_name, .doc = "when a position of a model that repeats its layers is done: none "
+                                "(after --layers), graves, t2t (universal)"},
+    {"clip", 0, "RANGE", "16", AXIS, INTS, .flags = IN_RUN, AT(clips), 0, VALUE_MAX,
+     .doc = "largest distance told apart (shaw)"},
+    {"clamp-len", 0, "N", "0", AXIS, INT, .flags = IN_RUN, AT(clamp_len), 0, VALUE_MAX,
+     .doc = "distances beyond N share a row, 0 = off (xl, gtrxl)"},
+    {"same-length", 0, NULL, AXIS, .kind = KIND_ONE, .flags = IN_RUN, AT(same_length),
+     .doc = "every query sees the same number of keys"},
+    {"norm", 0, "PLACE", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(norm), .words = wiring_name,
+     .doc = "norms and sums: post, pre, reorder, rezero, macaron_pre, macaron_post"},
+    {"ffn", 0, "NAME", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(ffn),
+     .words = ffn_words, .doc = "feed-forward: relu, gelu, gelu_tanh, swish, glu, reglu, geglu, swiglu, "
+                                "bilinear, moe; gated ones have three matrices of --d-inner"},
+    {"mask", 0, "MASKS", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(mask),
+     .doc = "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "
+            "global=G, joined by commas; several, behind semicolons, for the heads in turn"},
+    {"mask-heads", 0, "LIST", NULL, "in turn", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(mask_heads), .doc = "which of --mask the heads take, over and over, such as 0,0,1"},
+    {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
+     AT(settings), .doc = "further numbers, of the models that have them: rnn_window, rnn_carry (0, "
+                          "1), experts, moe_k, features, cmem, c_ratio, persistent, span_max"},
+    {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
+     AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
+    {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
+     .doc = "only cells (plot: only rows) with key:value, !key:value, key<=N; all must hold"},
+    {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl),
+     .doc = "only this implementation of attention"},
+    {"max-isa", 0, "ISA", "avx512", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
+     .words = max_isa_name, .doc = "use no instructions beyond ref, avx2 or avx512"},
+    {"openblas-core", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(openblas_core),
+     .doc = "the kernels that OpenBLAS uses, e.g. Haswell"},
+    {"onednn-max-isa", 0, "ISA", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(onednn_max_isa),
+     .words = onednn_isa_words,
+     .doc = "the instructions that oneDNN uses at most: sse41, avx2, avx512_core ..."},
+
+    {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK,
+     .doc = "short for --max-time 0.3 --min-samples 5 --warmup-ms 50"},
+    {"min-samples", 0, "N", "15", MEASURE, INT, .flags = IN_RUN, AT(min_samples), 1, 1000000,
+     .doc = "samples before the interval may end a cell"},
+    {"max-time", 0, "S", "3", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE, AT(max_time_s), 0, 86400,
+     .doc = "seconds per cell"},
+    {"target-ci", 0, "PCT", "1", MEASURE, DECIMAL, .flags = IN_RUN, AT(target_ci_pct), 0, 100,
+     .doc = "stop when the 95 % interval is within PCT % of the median"},
+    {"block-ms", 0, "MS", "5", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE, AT(block_ms), 0, 60000,
+     .doc = "length of a timed block"},
+    {"warmup-ms", 0, "MS", "300", MEASURE, DECIMAL, .flags = IN_RUN, AT(warmup_ms), 0, 600000,
+     .doc = "warm-up of a cell"},
+    {"order", 0, "ORDER", "interleave", MEASURE, WORD, .flags = IN_RUN, AT(order),
+     .words = order_name, .doc = "interleave or given"},
+    {"cache", 0, "MODE", "hot", MEASURE, WORD, .flags = IN_CASE, AT(cache), .words = cache_name,
+     .doc = "hot or cold"},
+    {"seed", 0, "N", "1", MEASURE, .kind = KIND_SEED, .flags = IN_CASE, AT(seed),
+     .doc = "seed of weights, inputs and order"},
+    {"no-check", 0, NULL, MEASURE, .kind = KIND_OFF, .flags = IN_RUN, AT(check),
+     .doc = "do not compare with the reference; rows say unchecked"},
+    {"isolate", 0, "HOW", "exec", MEASURE, WORD, .flags = IN_RUN, AT(isolate),
+     .words = isolate_name, .doc = "what a cell runs in: exec, fork, or none (in process)"},
+
+    {"pin", 0, "POLICY", "compact", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS, AT(pin),
+     .words = pin_words,
+     .doc = "compact, scatter, none or a list of CPUs"},
+    {"membind", 0, "WHERE", "local", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS,
+     AT(membind), .words = membind_words,
+     .doc = "local, interleave or a NUMA node"},
+    {"huge-pages", 0, "HOW", "madvise", PLACE, WORD, .flags = IN_CASE, AT(huge_pages),
+     .words = huge_pages_name, .doc = "never or madvise"},
+
+    {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
+     .doc = "folder in which the run makes its own; plot: folder of figures; report: the file"},
+    {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
+     .doc = "of standard output: table, csv, jsonl, md; auto = table on a terminal, else csv; "
+            "plot: svg (auto), png, or csv: what the scripts read"},
+    {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .doc = "columns of standard output"},
+    {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
+     .doc = "samples file: none, csv, zst"},
+    {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
+     .doc = "go on with an interrupted run (the latest, or --resume=DIR)"},
+    {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
+     .doc = "auto, bar, plain, none"},
+    {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name,
+     .doc = "auto, always, never"},
+    {"quiet", 'q', NULL, OUTPUT, FLAG, AT(quiet), .doc = "only results and errors"},
+    {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .doc = "say more"},
+    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .doc = "warnings become exit code 4"},
+    {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .doc = "stop at the first cell that fails"},
+    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .doc = "print the planned cells only"},
+    {"save-baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(save_baseline), .only = " sweep ",
+     .doc = "sweep: keep the tables under this name, for this machine"},
+    {"baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(baseline), .only = " sweep ",
+     .doc = "sweep: compare with the tables kept under this name"},
+    {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard),
+     .only = " sweep list ", .doc = "sweep: only every N-th group, from the I-th on; see: merge"},
+    {"force", 0, NULL, OUTPUT, FLAG, AT(force),
+     .doc = "overwrite what exists: a baseline, a checkpoint, a figure, a report"},
+
+    {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = " check ",
+     .doc = "check: golden files to run through every backend"},
+    {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
+     .only = " eval sweep list train gate ",
+     .doc = "weights of a model; none: the sweep scores no shipped one; train: where to write them"},
+    {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
+     .only = " eval sweep list train gate ",
+     .doc = "text to score or train on: a file, or copy:lag=192,p=0.9,alphabet=16"},
+    {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX,
+     .only = " eval sweep list gate ", .doc = "eval, sweep, gate: of text to score, 0 = all of it"},
+    {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
+     .doc = "check: then time each operation beside its parent backend's"},
+    {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .words = axis_words,
+     .only = " compare ",
+     .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
+    {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare plot report ",
+     .doc = "compare: the value of --axis that the others are compared with; plot, report: the "
+            "backend"},
+    {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = " compare gate ",
+     .doc = "compare, gate: old=PATH and new=PATH, two programs measured in turns"},
+    {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
+     AT(threshold_pct), 0, 1000, .only = " compare gate sweep ",
+     .doc = "differences up to PCT % count as the same"},
+    {"instructions", 0, NULL, OTHER, FLAG, AT(instructions), .only = " gate ",
+     .doc = "gate: count instructions too (valgrind; ref and avx2, one thread)"},
+    {"summary", 0, "FILE", OTHER, .kind = KIND_PATH, AT(summary), .only = " gate ",
+     .doc = "gate: append the result to FILE as Markdown"},
+    {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = " plot report ",
+     .doc = "plot, report: only these figures"},
+    {"term", 0, NULL, OTHER, FLAG, AT(term), .only = " plot ", .doc = "plot: draw in the terminal"},
+    {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
+     .doc = "topo: measure peak GFLOP/s and GB/s"},
+    {"steps", 0, "N", "1000", OTHER, INT, AT(steps), 1, INT_MAX, .only = TRAIN,
+     .doc = "train: optimiser steps in all"},
+    {"minutes", 0, "MIN", "0", OTHER, DECIMAL, AT(minutes), 0, 100000, .only = TRAIN,
+     .doc = "train: stop after so long; the schedule follows the clock (0 = by steps)"},
+    {"stop-at", 0, "N", "0", OTHER, INT, AT(stop_at), 0, INT_MAX, .only = TRAIN,
+     .doc = "train: save and stop at this step; --resume goes on (0 = at the end)"},
+    {"lr", 0, "RATE", "0.001", OTHER, DECIMAL, .flags = ABOVE, AT(lr), 0, 10, .only = TRAIN,
+     .doc = "train: highest learning rate"},
+    {"lr-warmup", 0, "N", "100", OTHER, INT, AT(lr_warmup), 0, INT_MAX, .only = TRAIN,
+     .doc = "train: steps of linear warm-up"},
+    {"schedule", 0, "NAME", "cosine", OTHER, WORD, AT(schedule), .words = schedule_name,
+     .only = TRAIN, .doc = "train: cosine (to a tenth of --lr) or constant"},
+    {"grad-clip", 0, "NORM", "0.25", OTHER, DECIMAL, AT(grad_clip), 0, 1000000, .only = TRAIN,
+     .doc = "train: longest gradient, 0 = any"},
+    {"weight-decay", 0, "W", "0", OTHER, DECIMAL, AT(weight_decay), 0, 10, .only = TRAIN,
+     .doc = "train: AdamW's decay of matrices"},
+    {"dropout", 0, "P", "0", OTHER, DECIMAL, AT(dropout), 0, 1, .only = TRAIN,
+     .doc = "train: share of the activations that each step drops, below 1"},
+    {"eval-every", 0, "N", "250", OTHER, INT, AT(eval_every), 1, INT_MAX, .only = TRAIN,
+     .doc = "train: steps between validations"},
+    {"valid", 0, "FILE", OTHER, .kind = KIND_PATH, AT(valid), .only = TRAIN,
+     .doc = "train: text for validation (default: the last twentieth of --corpus)"},
+    {"help", 'h', NULL, OTHER, FLAG, .flags = NO_ENV, AT(help), .doc = "this text"},
+    {"usage", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(usage), .doc = "a short usage line"},
+    {"version", 0, NULL, OTHER, FLAG, .flags = NO_ENV, AT(version),
+     .doc = "build, compiler, libraries"},
+};
+/* clang-format on */
+const int option_count = (int)ARRAY_LEN(option_specs);
+
+_Static_assert(ARRAY_LEN(option_specs) <= OPTION_MAX, "options.given has a place for each");
+
+int option_find(const char *name)
+{
+    for (int i = 0; i < option_count; i++)
+        if (strcmp(option_specs[i].name, name) == 0)
+            return i;
+    return -1;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From presets, environment and command line to struct options. getopt_long walks the words, so
+ * that an unknown one can be answered in the program's own form; help is argp's (option_print.c).
+ */
+#include "options.h"
+#include "harness/util/suggest.h"
+#include "option_set.h"
+#include "option_words.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONG_BASE = 256 }; /* getopt's value of option i is LONG_BASE + i */
+
+static enum status set_presets(struct options *o, struct err *e)
+{
+    enum status st = OK;
+
+    *o = (struct options){
+        .command = "sweep",
+        .same_length = -1,
+        .norm = "",
+        .ffn = "",
+        .mask = "",
+        .mask_heads = "",
+        .settings = "",
+        .check = true,
+        .default_threads = 1,
+    };
+    for (int i = 0; i < option_count && st == OK; i++)
+        if (option_specs[i].preset)
+            st = option_set(o, i, option_specs[i].preset, FROM_PRESET, e);
+    return st;
+}
+
+/* BENCH_MAX_TIME for --max-time. Empty is as good as unset. */
+static enum status read_environment(struct options *o, struct err *e)
+{
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        char name[48];
+        snprintf(name, sizeof(name), "BENCH_%s", s->name);
+        for (char *c = name; *c; c++)
+            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+
+        const char *const value = getenv(name);
+        if (!value || !*value || s->flags & NO_ENV)
+            continue;
+        const enum status st = option_set(o, i, value, FROM_ENVIRONMENT, e);
+        if (st != OK) {
+            const struct err inner = *e;
+            return fail(e, st, "%s: %.560s", name, inner.msg);
+        }
+    }
+    return OK;
+}
+
+/* What the user's other programs obey. */
+static void respect_conventions(struct options *o)
+{
+    const char *const term = getenv("TERM"), *const ci = getenv("CI");
+    const char *const no_color = getenv("NO_COLOR");
+    const bool dumb = term && strcmp(term, "dumb") == 0;
+
+    if (!options_given(o, "color") && (dumb || (no_color && *no_color)))
+        o->color = COLOR_NEVER;
+    if (!options_given(o, "progress") && (dumb || (ci && strcmp(ci, "true") == 0)))
+        o->progress = PROGRESS_PLAIN;
+}
+
+static int index_of_key(int key)
+{
+    if (key >= LONG_BASE)
+        return key - LONG_BASE;
+    for (int i = 0; i < option_count; i++)
+        if (option_specs[i].key == key)
+            return i;
+    return -1;
+}
+
+static bool takes_value(const struct option_spec *s)
+{
+    return s->metavar && s->kind != KIND_RESUME;
+}
+
+/* getopt's view of the table: '-' hands out words without a dash in their place, ':' tells a
+ * missing value from an unknown option. */
+static void fill_getopt(struct option *table, char *letters)
+{
+    *letters++ = '-';
+    *letters++ = ':';
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        table[i] = (struct option){
+            .name = s->name,
+            .has_arg = takes_value(s)           ? required_argument
+                       : s->kind == KIND_RESUME ? optional_argument
+                                                : no_argument,
+            .val = LONG_BASE + i,
+        };
+        if (s->key)
+            *letters++ = (char)s->key;
+        if (s->key && takes_value(s))
+            *letters++ = ':';
+    }
+    table[option_count] = (struct option){0};
+    *letters = '\0';
+}
+
+/* The error for a word that starts with dashes and is no option. */
+static enum status unknown_option(const char *word, struct err *e)
+{
+    const char *names[OPTION_MAX + 1] = {0};
+    char name[64], list[160] = "";
+    size_t used = 0;
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    for (int i = 0; i < option_count; i++) {
+        names[i] = option_specs[i].name;
+        if (strncmp(names[i], name, strlen(name)) == 0 && used < sizeof(list))
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s--%s", used ? ", " : "",
+                                     names[i]);
+    }
+    if (used)
+        return fail(e, E_USAGE, "option --%s is ambiguous  -> one of %s", name, list);
+    const char *const guess = nearest(name, names);
+    if (guess)
+        return fail(e, E_USAGE, "unknown option --%s  -> did you mean --%s?  (see: bench --help)",
+                    name, guess);
+    return fail(e, E_USAGE, "unknown option --%s  -> see: bench --help", name);
+}
+
+/* What getopt refuses: `got` is its answer, `opt` its optopt, `word` what it was looking at. */
+static enum status refuse(int got, int opt, const char *word, struct err *e)
+{
+    const int index = index_of_key(opt);
+
+    if (opt && index < 0)
+        return fail(e, E_USAGE, "unknown option -%c  -> see: bench --help", opt);
+    if (!opt)
+        return unknown_option(word, e);
+    const struct option_spec *const s = &option_specs[index];
+    if (got == ':')
+        return fail(e, E_USAGE, "--%s needs a value  -> write --%s %s", s->name, s->name,
+                    s->preset ? s->preset : s->metavar);
+    return fail(e, E_USAGE, "--%s takes no value  -> write --%s alone", s->name, s->name);
+}
+
+static enum status add_word(struct options *o, const char *word, bool first, struct err *e)
+{
+    const char **v;
+
+    if (first) {
+        o->command = word;
+        return OK;
+    }
+    v = realloc(o->words.v, (size_t)(o->words.n + 1) * sizeof(*v));
+    if (!v)
+        return fail(e, E_NOMEM, "no memory for options");
+    o->words.v = v;
+    v[o->words.n++] = word;
+    return OK;
+}
+
+/* `argv` is w behind a program name: argv[i] is w->v[i - 1]. */
+static enum status walk(struct options *o, const struct words *w, char **argv, struct err *e)
+{
+    struct option table[OPTION_MAX + 1];
+    char letters[2 * OPTION_MAX + 3];
+    enum status st = OK;
+
+    fill_getopt(table, letters);
+    optind = 0; /* glibc: start anew */
+    opterr = 0;
+    while (st == OK) {
+        const int at = max_int(optind, 1); /* the word that getopt looks at */
+        const int got = getopt_long(w->n + 1, argv, letters, table, NULL);
+        if (got == -1)
+            break;
+        if (got == 1)
+            st = add_word(o, optarg, at == 1, e);
+        else if (got == '?' || got == ':')
+            st = refuse(got, optopt, argv[at], e);
+        else
+            st = option_set(o, index_of_key(got), optarg, FROM_USER, e);
+        if (st != OK)
+            words_locate(&w->v[at - 1], e);
+    }
+    for (int i = optind; i <= w->n && st == OK; i++)
+        st = add_word(o, argv[i], false, e); /* behind "--" */
+    return st;
+}
+
+static enum status read_words(struct options *o, struct words *w, struct err *e)
+{
+    enum status st = words_expand(w, o, e);
+    char **argv;
+
+    if (st != OK)
+        return st;
+    argv = calloc((size_t)w->n + 2, sizeof(*argv));
+    if (!argv)
+        return fail(e, E_NOMEM, "no memory for options");
+    argv[0] = (char[]){"bench"};
+    for (int i = 0; i < w->n; i++)
+        argv[i + 1] = w->v[i].text;
+    st = walk(o, w, argv, e);
+    free(argv);
+    return st;
+}
+
+/* Heads that divide D, below and above what was asked for. */
+static enum status check_heads(const struct options *o, struct err *e)
+{
+    const int D = o->d_model, H = o->heads;
+    int below = min_int(H, D), above = H;
+
+    if (o->d_head || D % H == 0)
+        return OK;
+    while (D % below)
+        below--;
+    while (above < D && D % above)
+        above++;
+    if (above >= D)
+        return fail(e, E_USAGE, "--heads %d does not divide --d-model %d  -> %d, or give --d-head",
+                    H, D, below);
+    return fail(e, E_USAGE,
+                "--heads %d does not divide --d-model %d  -> %d or %d, or give --d-head", H, D,
+                below, above);
+}
+
+/* plot and report read tables: what chooses cells chooses nothing there, but plot's rows. */
+static bool is_idle(const struct option_spec *s, const char *command)
+{
+    const bool plot = strcmp(command, "plot") == 0;
+
+    return s->group == GROUP_AXES && (plot || strcmp(command, "report") == 0) &&
+           !(plot && s->kind == KIND_FILTER);
+}
+
+/* What one option cannot know alone. */
+static enum status check_together(const struct options *o, struct err *e)
+{
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        char command[32];
+        snprintf(command, sizeof(command), " %.28s ", o->command);
+        if (s->only && o->given[i] == FROM_USER && !strstr(s->only, command))
+            return fail(e, E_USAGE, "--%s has no meaning for %s  -> it belongs to%.*s", s->name,
+                        o->command, (int)strlen(s->only) - 1, s->only);
+        if (o->given[i] == FROM_USER && is_idle(s, o->command))
+            return fail(e, E_USAGE,
+                        "--%s has no meaning for %s  -> plot --filter KEY:VALUE chooses rows",
+                        s->name, o->command);
+    }
+    return check_heads(o, e);
+}
+
+static enum status copy_arguments(struct options *o, int argc, char **argv, struct err *e)
+{
+    o->argv = calloc((size_t)argc + 1, sizeof(*o->argv));
+    if (!o->argv)
+        return fail(e, E_NOMEM, "no memory for options");
+    for (; o->argc < argc; o->argc++) {
+        o->argv[o->argc] = options_keep(o, argv[o->argc], strlen(argv[o->argc]));
+        if (!o->argv[o->argc])
+            return fail(e, E_NOMEM, "no memory for options");
+    }
+    return OK;
+}
+
+enum status options_parse(struct options *o, int argc, char **argv, struct err *e)
+{
+    struct words w = {0};
+    const bool child = argc > 1 && (strcmp(argv[1], "cell") == 0 || strcmp(argv[1], "peak") == 0);
+    enum status st = set_presets(o, e);
+
+    if (st == OK)
+        st = copy_arguments(o, argc, argv, e);
+    if (st == OK && !child)
+        st = read_environment(o, e);
+    for (int i = 1; i < argc && st == OK; i++)
+        st = words_add(&w, o, argv[i], e);
+    if (st == OK)
+        st = read_words(o, &w, e);
+    if (st == OK && !(o->help || o->usage || o->version))
+        st = check_together(o, e);
+    if (st == OK)
+        respect_conventions(o);
+    /* "none" is for the sweep, which would else score what is shipped. */
+    if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && strcmp(o->command, "sweep") != 0)
+        o->ckpt = NULL;
+    words_free(&w);
+    return st;
+}
+
+enum status options_parse_line(struct options *o, const char *line, struct err *e)
+{
+    struct words w = {0};
+    enum status st = set_presets(o, e);
+
+    if (st == OK)
+        st = words_split(&w, o, line, NULL, 0, e);
+    if (st == OK)
+        st = read_words(o, &w, e);
+    if (st == OK)
+        st = check_together(o, e);
+    words_free(&w);
+    return st;
+}
+
+enum status options_default(struct options *o, const char *name, const char *value, struct err *e)
+{
+    const int index = option_find(name);
+
+    CHECK(index >= 0);
+    if (o->given[index] != FROM_PRESET)
+        return OK;
+    char *const at = (char *)o + option_specs[index].at;
+    if (option_specs[index].kind == KIND_INTS)
+        ((struct ints *)at)->n = 0;
+    if (option_specs[index].kind == KIND_NAMES)
+        ((struct names *)at)->n = 0;
+    return option_set(o, index, value, FROM_PRESET, e);
+}
+
+bool options_given(const struct options *o, const char *name)
+{
+    const int index = option_find(name);
+
+    CHECK(index >= 0);
+    return o->given[index] != FROM_PRESET;
+}
+
+void options_free(struct options *o)
+{
+    for (int i = 0; i < option_count; i++) {
+        const enum option_kind kind = option_specs[i].kind;
+        char *const at = (char *)o + option_specs[i].at;
+        if (kind == KIND_INTS)
+            free(((struct ints *)at)->v);
+        else if (kind == KIND_NAMES || kind == KIND_FILTER)
+            free(((struct names *)at)->v);
+    }
+    for (int i = 0; i < o->n_owned; i++)
+        free(o->owned[i]);
+    free(o->owned);
+    free(o->words.v);
+    free(o->argv);
+    *o = (struct options){0};
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the user asked for. One table (option_table.c) is the home of every option: its name, its
+ * default, its help, the environment variable BENCH_NAME, the field here that it fills, and whether
+ * it belongs to the repro line and to the comparison that --resume makes. Names of variants,
+ * backends and gates are kept as words; plan.c knows what they mean. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include "variants/base/arena.h" /* enum huge_pages */
+#include "variants/base/base.h"
+#include "variants/base/cpu.h"
+
+#include <stdio.h>
+
+struct names {
+    const char **v;
+    int n;
+};
+struct ints {
+    int *v;
+    int n;
+};
+
+/* The values of options that take one word; stored as int, in the order of the words. */
+enum order { ORDER_INTERLEAVE, ORDER_GIVEN };
+enum cache_mode { CACHE_HOT, CACHE_COLD };
+enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
+enum format {
+    FORMAT_AUTO,
+    FORMAT_TABLE,
+    FORMAT_CSV,
+    FORMAT_JSONL,
+    FORMAT_MD,
+    FORMAT_SVG, /* from here on: of figures */
+    FORMAT_PNG
+};
+enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
+enum lr_schedule { LR_COSINE, LR_CONSTANT };
+enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
+extern const char *const huge_pages_name[], *const format_name[];
+
+enum { OPTION_MAX = 96 }; /* room for this many rows of the table */
+
+struct options {
+    const char *command; /* "sweep" where none was written */
+    struct names words;  /* the other words without a dash: a case id, a list's subject */
+
+    /* axes */
+    struct names variants; /* or "all" */
+    struct names backends; /* or "auto" */
+    struct names workloads, phases, mem_kinds;
+    struct names gates, rnn_cells, halts; /* n == 0: the variant's own */
+    struct ints seq, mem, batch, clips;
+    struct ints layers;   /* n == 0: 4 for whole models */
+    struct ints threads;  /* n == 0: default_threads */
+    struct names filters; /* each a well-formed expression */
+
+    /* the same for all cells */
+    int d_model, heads;
+    int kv_heads; /* 0 = the variant's own */
+    int d_head;   /* 0 = d_model / heads */
+    int d_inner;  /* 0 = 4 * d_model */
+    int clamp_len;
+    int same_length;            /* 1, or -1: not asked for */
+    const char *norm;           /* "" = the variant's own */
+    const char *ffn;            /* likewise */
+    const char *mask;           /* likewise, of those that have masks */
+    const char *mask_heads;     /* "" = heads take masks in turn */
+    const char *settings;       /* "" = as usual: settings_parse */
+    const char *impl;           /* NULL = the first that accepts */
+    int max_isa;                /* enum isa */
+    const char *openblas_core;  /* NULL = the library's choice */
+    const char *onednn_max_isa; /* likewise */
+    const char *pin, *membind;
+    int huge_pages; /* enum huge_pages */
+    int cache;      /* enum cache_mode */
+    uint64_t seed;
+    int default_threads; /* physical cores allowed; the caller's knowledge, 1 after parsing */
+
+    /* measuring */
+    int min_samples;
+    double max_time_s, target_ci_pct, block_ms, warmup_ms;
+    int order, isolate; /* enum order, enum isolate */
+    bool check;
+
+    /* output */
+    const char *out;
+    int format, raw, progress, color; /* the enums above */
+    struct names columns;             /* n == 0: all */
+    bool resume;
+    const char *resume_dir; /* NULL: the latest run under `out` */
+    bool quiet, strict, fail_fast, dry_run;
+    const char *save_baseline, *baseline; /* NULL = none */
+    const char *shard;                    /* "I/N"; NULL = all */
+    bool force;
+    int verbose; /* how many -v */
+
+    /* check, eval, topo */
+    const char *golden;
+    const char *ckpt, *corpus;
+    int bytes; /* of text to score, 0 = all of the split */
+    bool roofline;
+    bool bench; /* check: time the operations too */
+
+    /* train */
+    int steps, stop_at; /* stop_at 0 = at the end */
+    int lr_warmup, eval_every;
+    int schedule;   /* enum lr_schedule */
+    double minutes; /* 0 = by steps */
+    double lr, grad_clip, weight_decay;
+    double dropout;    /* in [0,1) */
+    const char *valid; /* NULL = the end of the corpus */
+
+    /* compare, gate */
+    const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
+    struct names exec;       /* "old=PATH", "new=PATH" */
+    double threshold_pct;    /* 0 = the command's own */
+    bool instructions;
+    const char *summary;
+
+    /* plot, report */
+    struct names figures; /* n == 0: all */
+    bool term;
+
+    bool help, usage, version;
+
+    int argc; /* as the program was called */
+    char **argv;
+
+    /* private */
+    unsigned char given[OPTION_MAX]; /* where each option's value comes from: enum option_source */
+    char **owned;
+    int n_owned;
+};
+
+/* Read defaults, the environment (not for the hidden commands cell and peak, which obey their
+ * parent only), and the command line with its @files; the later wins. Lists that are repeated grow.
+ * E_USAGE, E_UNSUPPORTED (an option that is not built in yet) or E_IO (an @file), each with what to
+ * do about it. `o` must be freed in any case. */
+enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
+
+/* The same for one line of options, such as a repro column. Defaults apply, the environment does
+ * not. */
+enum status options_parse_line(struct options *o, const char *line, struct err *e);
+
+void options_free(struct options *o);
+
+/* Another default for one command: set the option unless the user did. */
+enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
+
+/* Was the option (name without dashes) set by environment, @file or command line? */
+bool options_given(const struct options *o, const char *name);
+
+/* A malloc'ed text of "name=value" lines: everything that influences cells or measuring. */
+char *options_canonical(const struct options *o);
+
+/* Compare a stored canonical text with these options. E_USAGE: "cannot resume DIR: made with
+ * --d-model 512, now 256". */
+enum status options_resumable(const struct options *o, const char *stored, const char *dir,
+                              struct err *e);
+
+/* A malloc'ed " --name value ..." of the options that belong to every repro line and differ from
+ * their defaults. */
+char *options_repro(const struct options *o);
+
+/* Print help, or the usage line alone. `commands` is the text that lists the commands. */
+void options_help(FILE *f, bool usage_only, const char *commands);
+
+/* Where a path of the repository really is: as written if that exists, else from the folder of the
+ * executable and up to three folders above it. False where there is none; `out` is then `path`. */
+bool options_locate(char *out, size_t size, const char *path);
+
+/* The same for files that are part of the program, such as scripts that are executed: never from
+ * the current folder, which may be anybody's. */
+bool options_locate_own(char *out, size_t size, const char *path);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench --version: the build and the libraries that the program runs with, asked at run time where
+ * the library can answer. */
+#include "version.h"
+#include "build.h"
+
+#include "variants/backends/backend.h"
+
+#include <csv.h>
+#include <hwloc.h>
+#include <jansson.h>
+#include <xxhash.h>
+
+#if HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+/* Libraries behind backends name themselves. */
+static void print_of_backends(FILE *f)
+{
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->config)
+            fprintf(f, ", %s", backends[i]->config());
+}
+
+void version_libraries(FILE *f)
+{
+    const unsigned hwloc = hwloc_get_api_version();
+    const unsigned hash = XXH_versionNumber();
+
+    fprintf(f, "hwloc %u.%u, jansson %s, libcsv %d.%d.%d, xxHash %u.%u.%u", hwloc >> 16,
+            hwloc >> 8 & 255, jansson_version_str(), CSV_MAJOR, CSV_MINOR, CSV_RELEASE,
+            hash / 10000, hash / 100 % 100, hash % 100);
+#if HAVE_ZSTD
+    fprintf(f, ", zstd %s", ZSTD_versionString());
+#endif
+    print_of_backends(f);
+    fputc('\n', f);
+}
+
+void version_print(FILE *f)
+{
+    fprintf(f, "bench %s (%s%s)\n", build_version, build_commit, build_dirty ? ", modified" : "");
+    fprintf(f, "compiler: %s\nflags: %s\nlibraries: ", build_compiler, build_flags);
+    version_libraries(f);
+}

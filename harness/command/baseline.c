@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench baseline, and the hooks of a sweep. */
+#include "harness/compare/baseline_store.h"
+
+#include "commands.h"
+#include "harness/table/record.h"
+#include "harness/table/rundir.h"
+#include "harness/util/suggest.h"
+#include "harness/util/text_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The machine that measured a run, and whether its rows may be kept at all. */
+static int examine(const char *run, char host_id[TEXT_SIZE])
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    struct err e;
+    enum status st = file_join(path, run, t->file, &e);
+    int code = EXIT_FINE;
+
+    if (st == OK)
+        st = table_read(&rows, t, path, &e);
+    if (st == OK && rows.n == 0)
+        st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", path);
+    const struct latency_row *row = rows.row;
+    for (size_t i = 0; i < rows.n && st == OK && code == EXIT_FINE; i++) {
+        if (strcmp(row[i].host_id, row[0].host_id) != 0)
+            st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", path);
+        else if (strstr(row[i].status_detail, "unchecked")) {
+            fprintf(stderr,
+                    "bench: %s has unchecked rows  -> not kept; run again without "
+                    "--no-check\n",
+                    path);
+            code = EXIT_NOT_TRUSTWORTHY;
+        }
+    }
+    if (st == OK)
+        text_put(host_id, TEXT_SIZE, row[0].host_id);
+    rows_free(&rows);
+    return st == OK ? code : report_error(st, &e);
+}
+
+static int save(const struct options *o, const char *name, const char *run)
+{
+    char host_id[TEXT_SIZE] = "";
+    struct err e;
+    const int code = examine(run, host_id);
+
+    if (code != EXIT_FINE)
+        return code;
+    enum status st = baseline_may_write(o, name, host_id, &e);
+    if (st == OK)
+        st = baseline_copy(o, name, host_id, run, &e);
+    if (st != OK)
+        return report_error(st, &e);
+    if (!o->quiet)
+        fprintf(stderr, "kept as baseline \"%s\" of machine %s\n", name, host_id);
+    return EXIT_FINE;
+}
+
+/* ---- sweeps ------------------------------------------------------------------------------- */
+
+int baseline_ready(const struct options *o, const char *host_id)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    if (o->save_baseline) {
+        const enum status st = baseline_may_write(o, o->save_baseline, host_id, &e);
+        if (st != OK)
+            return report_error(st, &e);
+        if (!o->check)
+            return report_error(fail(&e, E_USAGE,
+                                     "--no-check and --save-baseline  -> unchecked "
+                                     "rows are not kept"),
+                                &e);
+    }
+    if (!o->baseline || baseline_find(path, o, o->baseline, host_id, &e))
+        return EXIT_FINE;
+    report_error(E_USAGE, &e);
+    return EXIT_NOT_TRUSTWORTHY;
+}
+
+int baseline_finish(const struct options *o, const char *run)
+{
+    char path[FILE_PATH], host_id[17];
+    struct err e;
+    int code = EXIT_FINE;
+    /* Standard output is the latency rows only, unless a person reads it. */
+    const bool table = o->format == FORMAT_TABLE || (o->format == FORMAT_AUTO && isatty(1));
+
+    if (o->baseline) {
+        const enum status st = baseline_host(host_id, &e);
+        if (st != OK)
+            return report_error(st, &e);
+        if (!baseline_find(path, o, o->baseline, host_id, &e)) {
+            report_error(E_USAGE, &e);
+            return EXIT_NOT_TRUSTWORTHY;
+        }
+        code = compare_two(o, path, run, table ? stdout : stderr, FORMAT_TABLE);
+    }
+    const int saved = o->save_baseline ? save(o, o->save_baseline, run) : EXIT_FINE;
+    return saved == EXIT_FINE ? code : saved;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+struct listing {
+    struct sheet sheet;
+    const char *host_id;
+    enum status st;
+    struct err e;
+};
+
+static bool list_one(void *arg, const char *host_id, const char *name, const char *path)
+{
+    struct listing *l = arg;
+    char file[FILE_PATH], rows_text[NUMBER_SIZE] = "", cpu[128];
+    struct rows rows = {0};
+    struct latency_row first = latency_row_empty();
+
+    baseline_cpu(path, cpu, sizeof(cpu));
+    l->st = file_join(file, path, tables[TABLE_LATENCY].file, &l->e);
+    if (l->st == OK)
+        l->st = table_read(&rows, &tables[TABLE_LATENCY], file, &l->e);
+    if (l->st == OK && rows.n > 0)
+        first = *(const struct latency_row *)rows.row;
+    snprintf(rows_text, sizeof(rows_text), "%zu", rows.n);
+    const char *text[] = {name,         strcmp(host_id, l->host_id) == 0 ? "yes" : "no",
+                          host_id,      cpu,
+                          first.run_id, rows_text,
+                          path};
+    if (l->st == OK)
+        l->st = sheet_add(&l->sheet, text, &l->e);
+    rows_free(&rows);
+    return l->st != OK;
+}
+
+int baseline_list(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "baseline"},  {.name = "here"},   {.name = "host_id"},
+        {.name = "cpu_model"}, {.name = "run_id"}, {.name = "rows", .number = true},
+        {.name = "path"},
+    };
+    char host_id[17];
+    struct listing l = {.sheet = {.column = columns, .columns = ARRAY_LEN(columns)},
+                        .host_id = host_id};
+
+    l.st = baseline_host(host_id, &l.e);
+    if (l.st == OK)
+        baseline_each(o, NULL, list_one, &l);
+    if (l.st == OK)
+        l.st = sheet_select(&l.sheet, &o->columns, &l.e);
+    if (l.st == OK)
+        sheet_print(stdout, &l.sheet, (enum format)o->format);
+    sheet_free(&l.sheet);
+    return l.st == OK ? EXIT_FINE : report_error(l.st, &l.e);
+}
+
+static int show(const struct options *o, const char *path)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    static const char *const some[] = {"case_id",   "variant",     "backend",     "workload",
+                                       "mem_kind",  "seq_tokens",  "mem_tokens",  "threads",
+                                       "median_ns", "ci95_low_ns", "ci95_high_ns"};
+    struct sheet_column columns[ARRAY_LEN(some)] = {{0}};
+    struct selection at;
+    char file[FILE_PATH];
+    struct rows rows = {0};
+    struct err e;
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(some)};
+    enum status st = columns_select(&at, t, some, ARRAY_LEN(some), &e);
+
+    if (st == OK)
+        st = file_join(file, path, t->file, &e);
+    if (st == OK)
+        st = table_read(&rows, t, file, &e);
+    for (int i = 0; i < at.n && st == OK; i++) {
+        columns[i].name = some[i];
+        columns[i].number = t->columns[at.at[i]].type != COLUMN_TEXT;
+    }
+    for (size_t i = 0; i < rows.n && st == OK; i++) {
+        char num[ARRAY_LEN(some)][NUMBER_SIZE];
+        const char *text[ARRAY_LEN(some)];
+        for (int k = 0; k < at.n; k++)
+            text[k] = row_field(t, at.at[k], (const struct latency_row *)rows.row + i, num[k]);
+        st = sheet_add(&s, text, &e);
+    }
+    if (st == OK)
+        st = sheet_select(&s, &o->columns, &e);
+    if (st == OK)
+        sheet_print(stdout, &s, (enum format)o->format);
+    sheet_free(&s);
+    rows_free(&rows);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
+int cmd_baseline(struct options *opt)
+{
+    static const char *const verbs[] = {"save", "list", "show", "rm", NULL};
+    const char *verb = opt->words.n > 0 ? opt->words.v[0] : "", *name;
+    char path[FILE_PATH], host_id[17];
+    struct err e;
+
+    if (strcmp(verb, "list") == 0)
+        return baseline_list(opt);
+    if (!*verb)
+        return report_error(fail(&e, E_USAGE,
+                                 "baseline needs to know what  -> save NAME [RUN], "
+                                 "list, show NAME or rm NAME"),
+                            &e);
+    if (strcmp(verb, "save") != 0 && strcmp(verb, "show") != 0 && strcmp(verb, "rm") != 0)
+        return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
+    if (opt->words.n < 2)
+        return report_error(
+            fail(&e, E_USAGE, "baseline %s needs a name  -> bench baseline %s NAME", verb, verb),
+            &e);
+    name = opt->words.v[1];
+    enum status st = baseline_name(name, &e);
+    if (st == OK && strcmp(verb, "save") == 0) {
+        st = rundir_find(path, opt->out, opt->words.n > 2 ? opt->words.v[2] : NULL, &e);
+        return st == OK ? save(opt, name, path) : report_error(st, &e);
+    }
+    if (st == OK)
+        st = baseline_host(host_id, &e);
+    if (st != OK)
+        return report_error(st, &e);
+    if (!baseline_find(path, opt, name, host_id, &e)) {
+        report_error(E_USAGE, &e);
+        return EXIT_NOT_TRUSTWORTHY;
+    }
+    if (strcmp(verb, "show") == 0)
+        return show(opt, path);
+    st = baseline_remove(path, &e);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

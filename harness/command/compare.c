@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench compare: two runs on disk, one axis inside a run, or two programs, live. */
+#include "commands.h"
+#include "harness/compare/ab_run.h"
+#include "harness/compare/baseline.h"
+#include "harness/compare/compare_show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double COMPARE_THRESHOLD = 0.02; /* fraction */
+
+static double threshold_of(const struct options *o)
+{
+    return o->threshold_pct > 0 ? o->threshold_pct / 100 : COMPARE_THRESHOLD;
+}
+
+/* Rows that nobody compared with the reference are not compared with each other either. */
+static bool refuse_unchecked(const struct run *r)
+{
+    if (r->unchecked > 0)
+        fprintf(stderr,
+                "bench: %s has %d unchecked rows  -> nothing compared; run again without "
+                "--no-check\n",
+                r->dir, r->unchecked);
+    return r->unchecked > 0;
+}
+
+static void note_builds(const struct run *run[SIDES])
+{
+    const struct env_row *env[SIDES] = {run[BEFORE]->env.row, run[AFTER]->env.row};
+
+    for (int s = 0; s < SIDES; s++)
+        if (run[s]->env.n == 0)
+            return;
+    if (strcmp(env[BEFORE]->git_commit, env[AFTER]->git_commit) != 0)
+        fprintf(stderr, "note: old is commit %s%s, new is commit %s%s\n", env[BEFORE]->git_commit,
+                env[BEFORE]->git_dirty > 0 ? " (modified)" : "", env[AFTER]->git_commit,
+                env[AFTER]->git_dirty > 0 ? " (modified)" : "");
+    if (strcmp(env[BEFORE]->compiler, env[AFTER]->compiler) != 0)
+        fprintf(stderr, "note: old was built by %s, new by %s\n", env[BEFORE]->compiler,
+                env[AFTER]->compiler);
+}
+
+static const char *machine_of(const struct run *r)
+{
+    return r->env.n > 0 ? ((const struct env_row *)r->env.row)->cpu_model : "unknown";
+}
+
+/* What became of it, on stderr; the exit code. */
+static int conclude(const struct comparisons *c, const struct options *o)
+{
+    int unclear = comparisons_count(c, VERDICT_UNCLEAR);
+
+    if (c->lonely[BEFORE] + c->lonely[AFTER] > 0 && !o->quiet)
+        fprintf(stderr, "note: %d rows without a partner (%d old, %d new)\n",
+                c->lonely[BEFORE] + c->lonely[AFTER], c->lonely[BEFORE], c->lonely[AFTER]);
+    if (c->n == 0) {
+        fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
+                        "options\n");
+        return EXIT_NOTHING_TO_DO;
+    }
+    if (c->other_machine > 0)
+        return EXIT_NOT_TRUSTWORTHY;
+    for (int i = 0; i < c->n; i++) /* a side that failed */
+        unclear += !c->v[i].exact && c->v[i].change.n == 0;
+    return o->strict && unclear > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+}
+
+static enum status print(FILE *f, const struct comparisons *c, const struct options *o,
+                         enum format format, struct err *e)
+{
+    static const struct names all = {0};
+    const enum status st =
+        c->n > 0 ? comparisons_print(f, c, format, f == stdout ? &o->columns : &all, e) : OK;
+
+    if (st == OK && !o->quiet)
+        comparisons_print_means(stderr, c);
+    return st;
+}
+
+int compare_two(const struct options *o, const char *before, const char *after, FILE *f,
+                enum format format)
+{
+    struct run old, new = {0};
+    struct comparisons c = {0};
+    struct err e;
+    int code = EXIT_NOT_TRUSTWORTHY;
+    enum status st = run_read(&old, before, &e);
+
+    if (st == OK)
+        st = run_read(&new, after, &e);
+    if (st == OK && (refuse_unchecked(&old) || refuse_unchecked(&new)))
+        goto out;
+    if (st == OK)
+        st = compare_runs(&c, &old, &new, threshold_of(o), o->seed, &e);
+    if (st == OK && c.other_machine > 0)
+        fprintf(stderr,
+                "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
+                "both here\n",
+                before, machine_of(&old), after, machine_of(&new));
+    if (st == OK && !o->quiet) {
+        note_builds((const struct run *[]){&old, &new});
+        fprintf(stderr, "note: two moments, unpaired: what else changed on the machine in between "
+                        "is part of every difference  (--exec measures two programs in turns)\n");
+    }
+    if (st == OK)
+        st = print(f, &c, o, format, &e);
+    code = st == OK ? conclude(&c, o) : report_error(st, &e);
+out:
+    comparisons_free(&c);
+    run_free(&old);
+    run_free(&new);
+    return code;
+}
+
+static int compare_inside(const struct options *o, const char *dir)
+{
+    struct run run;
+    struct comparisons c = {0};
+    struct err e;
+    int code = EXIT_NOT_TRUSTWORTHY;
+    enum status st = run_read(&run, dir, &e);
+
+    if (st == OK && refuse_unchecked(&run))
+        goto out;
+    if (st == OK)
+        st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
+    if (st == OK)
+        st = print(stdout, &c, o, (enum format)o->format, &e);
+    code = st == OK ? conclude(&c, o) : report_error(st, &e);
+out:
+    comparisons_free(&c);
+    run_free(&run);
+    return code;
+}
+
+static int compare_live(struct options *o)
+{
+    struct comparisons c = {0};
+    struct live live;
+    struct err e;
+    enum status st = live_open(&live, o, 0, &e);
+
+    if (st == OK)
+        st = live_compare(&live, &c, threshold_of(o), &e);
+    struct err print_e;
+    const enum status printed =
+        live.plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
+    int code = live_exit_code(&live, st);
+    if (st != OK && st != E_INTERRUPTED)
+        code = report_error(st, &e);
+    else if (printed != OK)
+        code = report_error(printed, &print_e);
+    else if (code == EXIT_FINE)
+        code = conclude(&c, o);
+    live_close(&live);
+    comparisons_free(&c);
+    return code;
+}
+
+int cmd_compare(struct options *opt)
+{
+    char dir[2][FILE_PATH];
+    struct err e;
+
+    if (opt->exec.n > 0 && (opt->words.n > 0 || opt->axis))
+        return report_error(fail(&e, E_USAGE,
+                                 "--exec measures two programs, it reads no runs  -> "
+                                 "leave out the rest"),
+                            &e);
+    if (opt->base && !opt->axis)
+        return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
+    if (opt->exec.n > 0)
+        return compare_live(opt);
+    if (opt->words.n != (opt->axis ? 1 : 2))
+        return report_error(
+            fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",
+                 opt->axis ? "one run" : "two runs, an axis of one, or two programs",
+                 opt->axis ? "--axis backend RUN"
+                           : "OLD NEW, --axis backend RUN, or --exec old=PATH --exec new=PATH"),
+            &e);
+    for (int i = 0; i < opt->words.n; i++) {
+        const enum status st = baseline_or_run(dir[i], opt, opt->words.v[i], &e);
+        if (st != OK)
+            return report_error(st, &e);
+    }
+    return opt->axis ? compare_inside(opt, dir[0])
+                     : compare_two(opt, dir[0], dir[1], stdout, (enum format)opt->format);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench doctor: is this machine fit to measure on? Each finding has a severity, a reason and the
+ * command that mends it. Settings are only read, never changed. The last finding is measured: the
+ * same cell against itself, interleaved, which is the smallest difference a sweep can show here. */
+#include "commands.h"
+#include "harness/machine/pin.h"
+#include "harness/measure/session.h"
+#include "harness/util/lock.h"
+#include "harness/util/text_table.h"
+#include "harness/util/units.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum severity { FINE, NOTE, WARN, BAD };
+static const char *const severity_name[] = {"ok", "note", "warning", "bad"};
+
+struct doctor {
+    struct session s;
+    struct sheet sheet;
+    int worst; /* enum severity */
+};
+
+/* One line of the report; `mend` may be "". */
+static void say(struct doctor *d, enum severity severity, const char *what, const char *mend,
+                const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+static void say(struct doctor *d, enum severity severity, const char *what, const char *mend,
+                const char *fmt, ...)
+{
+    char reason[512];
+    struct err e;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof(reason), fmt, ap);
+    va_end(ap);
+    const char *const row[] = {severity_name[severity], what, reason, mend};
+    CHECK(sheet_add(&d->sheet, row, &e) == OK);
+    d->worst = max_int(d->worst, severity);
+}
+
+/* The first word of a small file, or "". */
+static void read_word(const char *path, char *buf, size_t size)
+{
+    FILE *f = fopen(path, "re");
+
+    buf[0] = '\0';
+    if (f && fgets(buf, (int)size, f))
+        buf[strcspn(buf, " \n")] = '\0';
+    if (f)
+        fclose(f);
+}
+
+/* ---- the machine -------------------------------------------------------------------------- */
+
+static void look_at_cpu(struct doctor *d)
+{
+    const struct env_facts *f = &d->s.facts;
+    const struct topo_facts *t = &f->topo;
+
+    say(d, strcmp(f->isa, isa_name[ISA_BASE]) == 0 ? WARN : FINE, "instructions",
+        strcmp(f->isa, isa_name[ISA_BASE]) == 0 ? "only ref and openblas run here" : "", "%s: %s",
+        f->cpu_model, f->isa);
+    say(d, t->smt ? NOTE : FINE, "hardware threads", "",
+        t->smt ? "%d cores with several threads each; pinning uses one per core"
+               : "%d cores, one thread each",
+        t->cores);
+    if (t->allowed_cpus < t->cpus)
+        say(d, NOTE, "cpuset", "", "%d of %d CPUs allowed (%s)", t->allowed_cpus, t->cpus,
+            t->cpuset);
+    if (f->hypervisor[0])
+        say(d, NOTE, "virtual machine", "",
+            "%s: neighbours share the machine; trust ratios of one run", f->hypervisor);
+    if (strcmp(f->governor, "none") == 0)
+        say(d, f->hypervisor[0] ? FINE : NOTE, "frequency governor", "",
+            "the kernel shows none: the clock is out of our hands");
+    else
+        say(d, strcmp(f->governor, "performance") == 0 ? FINE : WARN, "frequency governor",
+            strcmp(f->governor, "performance") == 0 ? "" : "cpupower frequency-set -g performance",
+            "%s", f->governor);
+    if (strcmp(f->boost, "on") == 0)
+        say(d, NOTE, "turbo", "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
+            "on: the clock depends on the neighbours' load");
+}
+
+static void look_at_load(struct doctor *d)
+{
+    const struct env_facts *f = &d->s.facts;
+    const struct env_ticks before = env_ticks();
+
+    clock_sleep_ms(500);
+    const struct env_ticks after = env_ticks();
+    const double steal = env_steal_pct(&before, &after);
+    const bool busy = f->load_1min > 0.3 * f->topo.allowed_cpus;
+    say(d, busy ? WARN : FINE, "load", busy ? "stop other jobs (top)" : "",
+        "%.2f on %d CPUs over the last minute", f->load_1min, f->topo.allowed_cpus);
+    say(d, steal > 1 ? WARN : FINE, "stolen time", steal > 1 ? "another hour, or another host" : "",
+        "%s of the CPU went to other virtual machines in half a second",
+        human_pct(isnan(steal) ? 0 : steal).s);
+    say(d, lock_machine() ? FINE : WARN, "other benches", "", "one measuring bench at a time");
+}
+
+static void look_at_memory(struct doctor *d)
+{
+    const struct env_facts *f = &d->s.facts;
+    const bool never = strcmp(f->huge_pages, "never") == 0;
+
+    say(d, FINE, "memory", "", "%s free of %s", human_bytes((double)f->memory_free_bytes).s,
+        human_bytes((double)f->memory_bytes).s);
+    say(d, never ? WARN : FINE, "huge pages",
+        never ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled" : "", "%s",
+        f->huge_pages[0] ? f->huge_pages : "not in this kernel");
+}
+
+static void look_at_clock(struct doctor *d)
+{
+    const struct clock_facts *c = &d->s.facts.clock;
+    char source[32];
+
+    read_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+              sizeof(source));
+    say(d, c->overhead_ns > 200 ? WARN : FINE, "clock",
+        c->overhead_ns > 200 ? "choose tsc or kvm-clock as clocksource" : "",
+        "%s: %.0f ns a reading, steps of %.0f ns", source[0] ? source : "unknown source",
+        c->overhead_ns, c->resolution_ns);
+}
+
+/* ---- libraries ---------------------------------------------------------------------------- */
+
+static void look_at_backends(struct doctor *d)
+{
+    struct err e;
+
+    for (int i = 0; backends[i]; i++) {
+        struct engine g;
+        const enum status st = engine_open(&g, backends[i]->name, 1, NULL, &e);
+        char name[64];
+        snprintf(name, sizeof(name), "backend %s", backends[i]->name);
+        if (st != OK)
+            say(d, NOTE, name, "", "%s", e.msg);
+        else
+            say(d, FINE, name, "", "%s%s%s", backends[i]->core ? backends[i]->core() : "ready",
+                backends[i]->config ? ": " : "", backends[i]->config ? backends[i]->config() : "");
+    }
+    if (d->s.facts.overrides[0])
+        say(d, NOTE, "environment", "unset them, or use --openblas-core",
+            "measuring children run without %s", d->s.facts.overrides);
+}
+
+static void look_at_pinning(struct doctor *d)
+{
+    const int n = d->s.opt->threads.n > 0 ? d->s.opt->threads.v[0] : d->s.opt->default_threads;
+    struct team team;
+    struct err e;
+    const enum status st = pin_team(&team, d->s.topo, d->s.opt->pin, n, &e);
+
+    if (st == OK)
+        say(d, FINE, "pinning", "", "%d threads run on CPUs %s, as planned", n, team.cpus);
+    else
+        say(d, BAD, "pinning", "--pin none", "%s", e.msg);
+}
+
+/* ---- the same against itself -------------------------------------------------------------- */
+
+static enum status nothing(void *arg, const struct result *r, const struct sample *s, struct err *e)
+{
+    (void)arg, (void)r, (void)s, (void)e;
+    return OK;
+}
+
+static void no_warning(void *arg, const char *text) { (void)arg, (void)text; }
+
+/* Log ratios of the two cells' blocks, paired by round. */
+static struct interval paired(const struct result *a, const struct result *b, int *pairs)
+{
+    const int n = min_int(a->n, b->n);
+    double *room = calloc((size_t)max_int(1, n) * 4, sizeof(*room));
+    CHECK(room);
+    double *x = room, *y = room + n, *work = room + 2 * (ptrdiff_t)n;
+
+    for (int i = 0; i < n; i++) {
+        x[i] = a->samples[i].wall_ns / a->samples[i].calls;
+        y[i] = b->samples[i].wall_ns / b->samples[i].calls;
+    }
+    const struct interval r = stats_log_ratio(x, y, n, 1, work);
+    *pairs = n;
+    free(room);
+    return r;
+}
+
+static enum status run_twins(struct doctor *d, struct result twins[2], struct err *e)
+{
+    const struct group_hooks hooks = {nothing, no_warning, d};
+    struct options o = {0};
+    struct plan plan = {0};
+    char line[256];
+
+    snprintf(line, sizeof(line),
+             "--variant %s --backend %s --workload attn --seq 128 --mem 0 --threads 1 "
+             "--max-time 2 --min-samples 60 --target-ci 0",
+             variants[0]->name, choose_fastest(backends)->name);
+    enum status st = options_parse_line(&o, line, e);
+    if (st == OK)
+        st = plan_make(&plan, &o, e);
+    if (st == OK) {
+        const struct cell *const cells[] = {&plan.cells[0], &plan.cells[0]};
+        d->s.setup.memory_bytes = (double)d->s.facts.memory_free_bytes;
+        st = group_measure(cells, 2, &d->s.setup, &hooks, twins, e);
+    }
+    if (st == OK && twins[0].status != ROW_OK)
+        st = fail(e, E_CHILD, "%s", twins[0].detail);
+    plan_free(&plan);
+    options_free(&o);
+    return st;
+}
+
+static void look_at_noise(struct doctor *d)
+{
+    enum { ENOUGH = 10 };
+    struct result twins[2] = {{0}, {0}};
+    struct err e;
+    int pairs = 0;
+    const enum status st = run_twins(d, twins, &e);
+
+    if (st != OK) {
+        say(d, BAD, "A/A test", "", "%s", e.msg);
+    } else {
+        const struct interval r = paired(&twins[0], &twins[1], &pairs);
+        const double noise = 100 * (r.high - r.low) / 2;
+        const double disturbed = 100.0 * twins[0].sum.disturbed / max_int(1, twins[0].n);
+        say(d, pairs < ENOUGH || noise > 3 ? WARN : FINE, "A/A test",
+            noise > 3 ? "stop other jobs, or raise --max-time" : "",
+            "the same cell twice, %d pairs: %+.2f %% [%+.2f %+.2f]; differences under %.1f %% are "
+            "noise here; %.0f %% of blocks were interrupted",
+            pairs, 100 * r.mid, 100 * r.low, 100 * r.high, fmax(3 * noise, 0.1), disturbed);
+    }
+    result_free(&twins[0]);
+    result_free(&twins[1]);
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+int cmd_doctor(struct options *opt)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "mend"}};
+    struct doctor d = {.sheet = {.column = columns, .columns = ARRAY_LEN(columns)}};
+    struct err e;
+    enum status st = session_open(&d.s, opt, &e);
+
+    if (st == OK) {
+        look_at_noise(&d); /* first: the parent has no threads yet */
+        look_at_cpu(&d);
+        look_at_load(&d);
+        look_at_memory(&d);
+        look_at_clock(&d);
+        look_at_backends(&d);
+        look_at_pinning(&d);
+        st = sheet_select(&d.sheet, &opt->columns, &e);
+    }
+    if (st == OK)
+        sheet_print(stdout, &d.sheet, (enum format)opt->format);
+    sheet_free(&d.sheet);
+    session_close(&d.s);
+    if (st != OK)
+        return report_error(st, &e);
+    return d.worst >= BAD || (opt->strict && d.worst >= WARN) ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench gate: two programs, live, and an exit code that a CI job can trust. Each case first meets
+ * itself (A/A), which gives the threshold; then old meets new; what looks slower or faster is
+ * measured once more at the end, with fresh processes, and counts only if it repeats. */
+#include "harness/compare/gate.h"
+
+#include "commands.h"
+#include "harness/compare/callgrind.h"
+#include "harness/compare/compare_show.h"
+#include "harness/util/signals.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double GATE_THRESHOLD = 0.05; /* fraction */
+
+/* ---- times -------------------------------------------------------------------------------- */
+
+enum { FIRST_AA, SECOND_AA, FIRST_ROUND, SECOND_ROUND }; /* salts of the duels of a cell */
+
+/* One duel of a case: `after` against `before`. A fault of the cell is in d->status. */
+static enum status meet(struct trial *g, const struct gate_case *k, struct change *out, int before,
+                        int after, int reference, uint64_t salt, struct duel *d, struct err *e)
+{
+    const enum status st = duel_run(d, &g->live, k->cell, &g->live.program[before],
+                                    &g->live.program[after], reference, k->pairs, salt, e);
+
+    if (st == OK && d->status == ROW_OK) {
+        double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
+        CHECK(work);
+        *out = change_of_pairs(d->pair, d->n, k->cell->threads, k->threshold,
+                               g->live.session.opt->seed, work);
+        free(work);
+    }
+    duel_free(d);
+    return st;
+}
+
+/* A/A, once more with twice the pairs where the machine is noisy; sets the threshold. */
+static enum status meet_itself(struct trial *g, struct gate_case *k, int reference, struct duel *d,
+                               struct err *e)
+{
+    k->pairs = g->live.session.opt->min_samples;
+    k->threshold = g->threshold;
+    enum status st = meet(g, k, &k->identical, BEFORE, BEFORE, reference, FIRST_AA, d, e);
+    if (st == OK && d->status == ROW_OK && gate_too_noisy(&k->identical, g->threshold)) {
+        k->pairs *= 2;
+        st = meet(g, k, &k->identical, BEFORE, BEFORE, reference, SECOND_AA, d, e);
+    }
+    if (st == OK && d->status == ROW_OK)
+        k->threshold = gate_threshold(&k->identical, g->threshold);
+    return st;
+}
+
+static enum status open_reference(const struct trial *g, const struct gate_case *k, int *reference,
+                                  struct duel *d, struct err *e)
+{
+    struct err why;
+
+    if (live_reference(&g->live, k->cell, reference, &why) == OK)
+        return OK;
+    if (*g->live.session.setup.stop)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    d->status = ROW_FAILED;
+    text_put(d->detail, sizeof(d->detail), why.msg);
+    return OK;
+}
+
+static enum status first_round(struct trial *g, struct gate_case *k, struct comparison *c,
+                               struct err *e)
+{
+    struct duel d = {.arena_bytes = {NAN, NAN}};
+    int reference = -1;
+    enum status st = open_reference(g, k, &reference, &d, e);
+
+    if (st == OK && d.status == ROW_OK)
+        st = meet_itself(g, k, reference, &d, e);
+    if (st == OK && d.status == ROW_OK)
+        st = meet(g, k, &k->first, BEFORE, AFTER, reference, FIRST_ROUND, &d, e);
+    if (reference >= 0)
+        close(reference);
+    if (st != OK)
+        return st;
+    live_account(&g->live, c, &d);
+    c->threshold = k->threshold;
+    c->before_pct = 100 * change_noise(&k->identical);
+    if (d.status == ROW_OK)
+        c->change = k->first;
+    return OK;
+}
+
+static enum status second_round(struct trial *g, struct gate_case *k, struct err *e)
+{
+    struct duel d = {.status = ROW_OK};
+    int reference = -1;
+    enum status st = open_reference(g, k, &reference, &d, e);
+
+    if (st == OK && d.status == ROW_OK)
+        st = meet(g, k, &k->second, BEFORE, AFTER, reference, SECOND_ROUND, &d, e);
+    if (reference >= 0)
+        close(reference);
+    k->repeated = st == OK && d.status == ROW_OK;
+    return st;
+}
+
+/* ---- exact numbers ------------------------------------------------------------------------ */
+
+static void note(struct comparison *c, const char *text)
+{
+    const size_t n = strlen(c->note);
+
+    if (*text)
+        snprintf(c->note + n, sizeof(c->note) - n, "%s%s", n ? "; " : "", text);
+}
+
+static enum status count_case(struct trial *g, const struct cell *cell, struct comparison *c,
+                              struct err *e)
+{
+    char text[160];
+
+    if (!count_applies(cell))
+        return OK;
+    for (int s = 0; s < SIDES; s++) {
+        struct err why;
+        const enum status st = count_instructions(
+            &c->instructions[s], cell, g->live.program[s].path, &g->live.session.setup, &why);
+        if (*g->live.session.setup.stop)
+            return fail(e, E_INTERRUPTED, "interrupted");
+        if (st != OK) {
+            snprintf(text, sizeof(text), "instructions of %s not counted: %.100s",
+                     g->live.program[s].name, why.msg);
+            note(c, text);
+            session_warn(&g->live.session, text);
+            return OK;
+        }
+    }
+    if (gate_more_instructions(c->instructions[BEFORE], c->instructions[AFTER])) {
+        snprintf(text, sizeof(text), "instructions %+.2f %%",
+                 100 * (c->instructions[AFTER] / c->instructions[BEFORE] - 1));
+        note(c, text);
+        c->changed = true;
+    }
+    return OK;
+}
+
+/* Append an entry to both lists. */
+static struct comparison *add_case(struct trial *g, const struct cell *cell)
+{
+    struct comparison *c =
+        cell ? live_comparison(&g->live, &g->all, cell, g->threshold) : comparisons_add(&g->all);
+
+    CHECK(c);
+    g->cases = realloc(g->cases, (size_t)g->all.cap * sizeof(*g->cases));
+    CHECK(g->cases);
+    g->cases[g->all.n - 1] = (struct gate_case){.cell = cell};
+    return c;
+}
+
+/* One text under one checkpoint by both programs. */
+static enum status score(struct trial *g, int seq, int mem, const char *backend, struct err *e)
+{
+    const struct options *o = g->live.session.opt;
+    struct comparison *c = add_case(g, NULL);
+    char line[TALK_LINE / 2];
+
+    c->exact = true;
+    snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%d %s", seq, mem, backend);
+    snprintf(line, sizeof(line),
+             "--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d --threads %d",
+             o->ckpt, o->corpus, o->bytes, backend, seq, mem,
+             o->threads.n ? o->threads.v[0] : o->default_threads);
+    for (int s = 0; s < SIDES; s++) {
+        const char *const words[] = {g->live.program[s].path, NULL};
+        struct child_setup setup = g->live.session.setup;
+        struct child child;
+        struct err why;
+        text_put(c->name[s], TEXT_SIZE, g->live.program[s].name);
+        setup.launch = words;
+        const enum status st = child_score(&child, line, &setup, &why);
+        c->nll[s] = st == OK ? child.report.nll : NAN;
+        child_close(&child);
+        if (*setup.stop)
+            return fail(e, E_INTERRUPTED, "interrupted");
+        if (st == OK)
+            continue;
+        g->live.failed++;
+        snprintf(c->note, sizeof(c->note), "%s %.900s", g->live.program[s].name, why.msg);
+        session_warn(&g->live.session, c->note);
+        return OK;
+    }
+    comparison_exact(c);
+    return OK;
+}
+
+static enum status score_all(struct trial *g, struct err *e)
+{
+    const struct options *o = g->live.session.opt;
+    const struct backend *chosen[CHOICE_MAX];
+    int n = 0;
+    enum status st = OK;
+
+    if (!o->ckpt)
+        return OK;
+    st = choose_backends(chosen, &n, o, e);
+    const struct backend *b =
+        options_given(o, "backend") && n > 0 ? chosen[0] : choose_fastest(backends);
+    for (int i = 0; i < o->seq.n && st == OK; i++)
+        for (int k = 0; k < o->mem.n && st == OK; k++)
+            st = score(g, o->seq.v[i], o->mem.v[k], b->name, e);
+    return st;
+}
+
+/* ---- the gate ----------------------------------------------------------------------------- */
+
+static void tell(struct trial *g, int i, int n, const struct comparison *c, const char *when)
+{
+    if (!g->live.session.opt->quiet)
+        show_note(&g->live.session.show, "[%d/%d] %s  %s%s  (threshold %.1f %%)", i + 1, n,
+                  c->label, verdict_name[c->change.verdict], when, 100 * c->threshold);
+}
+
+static enum status confirm(struct trial *g, struct err *e)
+{
+    const int n = g->all.n;
+    enum status st = OK;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        struct gate_case *k = &g->cases[i];
+        struct comparison *c = &g->all.v[i];
+        char why[160];
+        if (!k->cell || c->change.n == 0)
+            continue;
+        if (gate_flagged(k))
+            st = second_round(g, k, e);
+        if (st != OK)
+            break;
+        c->change.verdict = gate_verdict(k, why, sizeof(why));
+        note(c, why);
+        if (gate_flagged(k))
+            tell(g, i, n, c, " in the second round");
+    }
+    return st;
+}
+
+static enum status run(struct trial *g, struct err *e)
+{
+    const int n = g->live.plan.n;
+    enum status st = OK;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        const struct cell *cell = &g->live.plan.cells[i];
+        struct comparison *c = add_case(g, cell);
+        st = *g->live.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
+                                         : first_round(g, &g->cases[i], c, e);
+        if (st == OK && g->live.session.opt->instructions && c->change.n > 0)
+            st = count_case(g, cell, c, e);
+        if (st != OK) {
+            g->all.n--; /* no half results */
+            break;
+        }
+        comparison_exact(c);
+        tell(g, i, n, c, "");
+    }
+    if (st == OK)
+        st = confirm(g, e);
+    return st == OK ? score_all(g, e) : st;
+}
+
+/* Precedence: interruption, files, wrong, slower, failed, not trustworthy. */
+static int exit_code(const struct trial *g, enum status st)
+{
+    const int code = live_exit_code(&g->live, st);
+    bool changed = false;
+
+    for (int i = 0; i < g->all.n; i++)
+        changed = changed || g->all.v[i].changed;
+    if (st != OK || code == EXIT_WRONG_NUMBERS)
+        return code;
+    if (comparisons_count(&g->all, VERDICT_SLOWER) > 0 || changed)
+        return EXIT_REGRESSION;
+    if (code != EXIT_FINE)
+        return code;
+    if (g->all.n == g->live.skipped)
+        return EXIT_NOTHING_TO_DO;
+    const int warnings = comparisons_count(&g->all, VERDICT_UNCLEAR) + g->live.session.warnings;
+    return warnings > 0 && g->live.session.opt->strict ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+}
+
+/* Appended, never overwritten: CI systems hand out a file that several steps write to. */
+static enum status write_summary(const struct trial *g, int code, struct err *e)
+{
+    const char *path = g->live.session.opt->summary;
+
+    if (!path)
+        return OK;
+    FILE *f = fopen(path, "a");
+    if (!f)
+        return file_fail(e, "write", path, errno);
+    gate_markdown(f, g, code);
+    enum status st = file_flush(f, path, e);
+    if (fclose(f) != 0 && st == OK)
+        st = file_fail(e, "write", path, errno);
+    return st;
+}
+
+/* Skipped, failed, or numbers that have none. */
+static int without_times(const struct trial *g)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->all.n; i++)
+        n += g->all.v[i].change.n == 0;
+    return n;
+}
+
+static void say(const struct trial *g)
+{
+    const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
+
+    fprintf(stderr, "gate: %d cases, %d slower, %d faster, %d same, %d unclear, %d without times\n",
+            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
+            unclear, without_times(g));
+    if (unclear > 0)
+        fprintf(stderr,
+                "warning: %d cases are unclear  -> a quieter machine, or more "
+                "--min-samples; --strict makes this exit code 4\n",
+                unclear);
+}
+
+static enum status check(const struct options *o, struct err *e)
+{
+    if (o->words.n > 0 || o->exec.n == 0)
+        return fail(e, E_USAGE,
+                    "gate measures two programs, never stored times  -> bench gate "
+                    "--exec old=PATH --exec new=PATH");
+    if ((o->ckpt != NULL) != (o->corpus != NULL))
+        return fail(e, E_USAGE, "%s without the other  -> --ckpt FILE --corpus FILE",
+                    o->ckpt ? "--ckpt" : "--corpus");
+    return o->instructions ? count_ready(e) : OK;
+}
+
+int cmd_gate(struct options *opt)
+{
+    struct trial g = {.threshold =
+                          opt->threshold_pct > 0 ? opt->threshold_pct / 100 : GATE_THRESHOLD};
+    struct err e, io;
+    enum status st = check(opt, &e);
+
+    if (st != OK)
+        return report_error(st, &e);
+    st = live_open(&g.live, opt, 1, &e);
+    if (st == OK && g.live.plan.n > 0)
+        st = run(&g, &e);
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, &e);
+    int code = exit_code(&g, st);
+    enum status written = OK;
+    if (g.all.n > 0) {
+        written = comparisons_print(stdout, &g.all, (enum format)opt->format, &opt->columns, &io);
+        if (written == OK)
+            written = write_summary(&g, code, &io);
+        if (!opt->quiet)
+            comparisons_print_means(stderr, &g.all);
+        say(&g);
+    } else if (st == OK) {
+        fprintf(stderr, "bench: no cells to measure  -> see: bench list cells\n");
+    }
+    if (written != OK && st != E_INTERRUPTED)
+        code = report_error(written, &io);
+    live_close(&g.live);
+    comparisons_free(&g.all);
+    free(g.cases);
+    return code;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench list: what is built in, and what of it is usable here. */
+#include "commands.h"
+#include "harness/compare/baseline.h"
+#include "harness/plan/plan.h"
+#include "harness/table/record.h"
+#include "harness/util/suggest.h"
+#include "harness/util/text_table.h"
+#include "list_cells.h"
+#include "variants/model/sublayer_attention.h"
+
+#include <string.h>
+
+/* Print and free. */
+static int finish(struct sheet *s, const struct options *o, enum status st, struct err *e)
+{
+    if (st == OK)
+        st = sheet_select(s, &o->columns, e);
+    if (st == OK)
+        sheet_print(stdout, s, (enum format)o->format);
+    sheet_free(s);
+    return st == OK ? EXIT_FINE : report_error(st, e);
+}
+
+/* What no fused kernel knows of it, so that its attention is composed of products. */
+static const char *why_composed(const struct variant *v)
+{
+    struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+    struct engine g;
+    const char *why = NULL;
+
+    c.max_seq = 8;
+    if (engine_open(&g, backend_ref.name, 1, NULL, NULL) == OK)
+        why = attention_refusal(&g, &c);
+    return why ? why : "";
+}
+
+/* Options that mean something for it, and the numbers that --set knows of it. */
+static void print_axes(char *list, size_t size, const struct variant *v)
+{
+    static const struct {
+        enum axis axis;
+        const char *option;
+    } axes[] = {
+        {AXIS_CLIP, "--clip"}, {AXIS_CLAMP, "--clamp-len"},
+        {AXIS_GATE, "--gate"}, {AXIS_SAME_LENGTH, "--same-length"},
+        {AXIS_MASK, "--mask"}, {AXIS_RNN_CELL, "--rnn-cell"},
+        {AXIS_HALT, "--halt"},
+    };
+    struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
+    const char *between = "--set ";
+    size_t n = 0;
+
+    c.mem_len = 8;
+    config_compress(&c, c.mem_len);
+    *list = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
+        if (v->axes & axes[i].axis)
+            n += (size_t)snprintf(list + n, size - n, "%s%s", n ? " " : "", axes[i].option);
+    for (const struct setting *s = settings; s->name; s++)
+        if (s->applies(&c)) {
+            n += (size_t)snprintf(list + n, size - n, "%s%s%s", n && *between == '-' ? " " : "",
+                                  between, s->name);
+            between = ",";
+        }
+    CHECK(n < size);
+}
+
+static int list_variants(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
+        {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
+        {.name = "about"},   {.name = "composed"}, {.name = "paper"},
+    };
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = OK;
+
+    for (int i = 0; variants[i] && st == OK; i++) {
+        const struct variant *const v = variants[i];
+        char list[160];
+        print_axes(list, sizeof(list), v);
+        const char *const text[] = {
+            v->name,
+            v->alias,
+            v->mem->recurrent ? "cached"
+            : v->mem->state   ? "state"
+                              : "recomputed",
+            wiring_name[v->wiring],
+            v->gate ? v->gate->name : "",
+            list,
+            v->about,
+            why_composed(v),
+            v->paper,
+        };
+        st = sheet_add(&s, text, &e);
+    }
+    return finish(&s, o, st, &e);
+}
+
+static int list_backends(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "backend"},
+        {.name = "usable"},
+        {.name = "needs"},
+        {.name = "about"},
+    };
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    const char *name, *mend;
+    struct err e;
+    enum status st = OK;
+
+    for (int i = 0; backends[i] && st == OK; i++) {
+        const struct backend *const b = backends[i];
+        struct err why;
+        const bool usable = backend_usable(b, &why) == OK;
+        const char *const text[] = {b->name, usable ? "yes" : "no", isa_needs[b->needs],
+                                    usable ? b->about : why.msg};
+        st = sheet_add(&s, text, &e);
+    }
+    for (int i = 0; st == OK && (name = optional_backend(i, &mend)); i++) {
+        char note[160];
+        const char *const text[] = {name, "no", "", note};
+        if (backend_find(name))
+            continue;
+        snprintf(note, sizeof(note), "was not built in  -> %s", mend);
+        st = sheet_add(&s, text, &e);
+    }
+    return finish(&s, o, st, &e);
+}
+
+static int list_columns(const struct options *o)
+{
+    static const struct sheet_column columns[] = {
+        {.name = "table"}, {.name = "column"},  {.name = "type"},
+        {.name = "unit"},  {.name = "meaning"},
+    };
+    static const char *const type[] = {
+        [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
+    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct err e;
+    enum status st = OK;
+
+    if (o->format == FORMAT_MD) { /* the whole of results/README.md */
+        columns_markdown(stdout);
+        return EXIT_FINE;
+    }
+    for (int t = 0; t < TABLE_COUNT; t++) {
+        for (int i = 0; i < tables[t].n && st == OK; i++) {
+            const struct column *const c = &tables[t].columns[i];
+            const char *const text[] = {tables[t].name, c->name, type[c->type], c->unit,
+                                        c->meaning};
+            st = sheet_add(&s, text, &e);
+        }
+    }
+    return finish(&s, o, st, &e);
+}
+
+int cmd_list(struct options *opt)
+{
+    static const char *const lists[] = {"variants", "backends",  "cells",
+                                        "columns",  "baselines", NULL};
+    const char *const what = opt->words.n ? opt->words.v[0] : "";
+    struct err e;
+
+    if (strcmp(what, "variants") == 0)
+        return list_variants(opt);
+    if (strcmp(what, "backends") == 0)
+        return list_backends(opt);
+    if (strcmp(what, "cells") == 0)
+        return list_cells(opt);
+    if (strcmp(what, "columns") == 0)
+        return list_columns(opt);
+    if (strcmp(what, "baselines") == 0)
+        return baseline_list(opt);
+    if (!*what)
+        fail(&e, E_USAGE,
+             "list needs to know what  -> variants, backends, cells, columns or baselines");
+    else
+        unknown_word(&e, "list", what, lists, NULL);
+    return report_error(E_USAGE, &e);
+}

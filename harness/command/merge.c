@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench merge: the shards of one sweep become one run. They must have been made with the same
+ * options, be all there, and have no case in common. Rows stand in the order of the unsharded
+ * sweep: a shard has every n-th group, so the groups are dealt back in turn. */
+#include "commands.h"
+#include "harness/table/fill_in.h"
+#include "harness/table/rundir.h"
+#include "harness/table/runjson.h"
+
+#include "harness/cli/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct shard {
+    char path[FILE_PATH];
+    char *options; /* without the line of the shard */
+    int i, n;
+    struct rows rows[TABLE_COUNT];
+    size_t at; /* next latency row */
+};
+
+struct merge {
+    struct shard *shard; /* [n], by number after check_shards */
+    int n;
+    struct rundir out;
+    int rows[ROW_STATUS_COUNT];
+};
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* Take the line "shard=I/N" out of the options. False where there is none. */
+static bool take_shard(struct shard *s)
+{
+    static const char name[] = "shard=";
+    char *line = s->options;
+
+    while (line && strncmp(line, name, sizeof(name) - 1) != 0) {
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    if (!line || sscanf(line + sizeof(name) - 1, "%d/%d", &s->i, &s->n) != 2)
+        return false;
+    char *end = strchr(line, '\n');
+    memmove(line, end ? end + 1 : "", strlen(end ? end + 1 : "") + 1);
+    return true;
+}
+
+static enum status read_shard(struct shard *s, const char *word, struct err *e)
+{
+    char started[TEXT_SIZE], path[FILE_PATH];
+    enum status st = rundir_find(s->path, ".", word, e);
+
+    if (st == OK)
+        st = runjson_read(s->path, &s->options, started, e);
+    if (st == OK && !take_shard(s))
+        st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged",
+                  s->path);
+    for (int t = 0; t < TABLE_SAMPLES && st == OK; t++) {
+        st = file_join(path, s->path, tables[t].file, e);
+        if (st == OK)
+            st = table_read(&s->rows[t], &tables[t], path, e);
+        rows_fill_in(&tables[t], &s->rows[t]);
+    }
+    return st == OK ? samples_read(&s->rows[TABLE_SAMPLES], s->path, e) : st;
+}
+
+/* ---- checking ----------------------------------------------------------------------------- */
+
+static int shard_order(const void *a, const void *b)
+{
+    return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
+}
+
+/* Where two option texts differ first, for the message. */
+static void first_difference(const char *a, const char *b, char *buf, size_t size)
+{
+    while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") &&
+           memcmp(a, b, strcspn(a, "\n")) == 0) {
+        a += strcspn(a, "\n") + 1;
+        b += strcspn(b, "\n") + 1;
+    }
+    snprintf(buf, size, "%.*s, %.*s", min_int(100, (int)strcspn(a, "\n")), a,
+             min_int(100, (int)strcspn(b, "\n")), b);
+}
+
+static enum status check_shards(struct merge *m, struct err *e)
+{
+    qsort(m->shard, (size_t)m->n, sizeof(*m->shard), shard_order);
+    for (int i = 0; i < m->n; i++) {
+        const struct shard *s = &m->shard[i], *first = &m->shard[0];
+        char where[256];
+        if (strcmp(s->options, first->options) != 0) {
+            first_difference(first->options, s->options, where, sizeof(where));
+            return fail(e, E_USAGE,
+                        "%s and %s have other options: %s  -> merge shards of one sweep",
+                        first->path, s->path, where);
+        }
+        if (s->n != first->n)
+            return fail(e, E_USAGE,
+                        "%s is 1 of %d shards, %s 1 of %d  -> merge shards of one sweep",
+                        first->path, first->n, s->path, s->n);
+        if (s->i < i + 1)
+            return fail(e, E_USAGE, "shard %d/%d twice: %s  -> give it once", s->i, s->n, s->path);
+        if (s->i > i + 1)
+            return fail(e, E_USAGE, "shard %d/%d is missing  -> run it, or give its folder", i + 1,
+                        s->n);
+    }
+    if (m->n < m->shard[0].n)
+        return fail(e, E_USAGE, "shard %d/%d is missing  -> run it, or give its folder", m->n + 1,
+                    m->shard[0].n);
+    return OK;
+}
+
+struct claim {
+    const char *id;
+    const struct shard *by;
+};
+
+static int claim_order(const void *a, const void *b)
+{
+    return strcmp(((const struct claim *)a)->id, ((const struct claim *)b)->id);
+}
+
+/* No case may come from two shards, or twice from one. */
+static enum status check_disjoint(const struct merge *m, enum table_id t, struct err *e)
+{
+    size_t n = 0, total = 0;
+    enum status st = OK;
+
+    for (int i = 0; i < m->n; i++)
+        total += m->shard[i].rows[t].n;
+    struct claim *claim = calloc(total + 1, sizeof(*claim));
+    if (!claim)
+        return fail(e, E_NOMEM, "no memory for %zu rows", total);
+    for (int i = 0; i < m->n; i++)
+        for (size_t k = 0; k < m->shard[i].rows[t].n; k++) {
+            const char *row = (const char *)m->shard[i].rows[t].row + k * tables[t].row_size;
+            claim[n++] = (struct claim){row_text(&tables[t], row, "case_id"), &m->shard[i]};
+        }
+    qsort(claim, n, sizeof(*claim), claim_order);
+    for (size_t i = 1; i < n && st == OK; i++)
+        if (strcmp(claim[i].id, claim[i - 1].id) == 0)
+            st = fail(e, E_USAGE, "case %s is in %s and in %s  -> these are no shards of one sweep",
+                      claim[i].id, claim[i - 1].by->path, claim[i].by->path);
+    free(claim);
+    return st;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* The rows now belong to the merged run. */
+static void rename_run(const struct merge *m, enum table_id t, void *row)
+{
+    text_put((char *)row_text(&tables[t], row, "run_id"), TEXT_SIZE, m->out.run_id);
+}
+
+static bool same_group(const struct latency_row *a, const struct latency_row *b)
+{
+    return strcmp(a->workload, b->workload) == 0 && strcmp(a->phase, b->phase) == 0 &&
+           a->seq_tokens == b->seq_tokens && a->mem_tokens == b->mem_tokens &&
+           a->batch_size == b->batch_size && a->layers == b->layers && a->d_model == b->d_model &&
+           a->heads == b->heads && a->d_head == b->d_head && a->d_inner == b->d_inner &&
+           a->threads == b->threads;
+}
+
+static enum status write_case(struct merge *m, struct shard *s, struct err *e)
+{
+    struct latency_row *row = (struct latency_row *)s->rows[TABLE_LATENCY].row + s->at++;
+    struct memory_row *memory = s->rows[TABLE_MEMORY].row;
+    enum status st = OK;
+
+    for (size_t i = 0; i < s->rows[TABLE_MEMORY].n && st == OK; i++)
+        if (strcmp(memory[i].case_id, row->case_id) == 0) {
+            rename_run(m, TABLE_MEMORY, &memory[i]);
+            st = rundir_write(&m->out, TABLE_MEMORY, &memory[i], e);
+        }
+    for (int k = 0; k < ROW_STATUS_COUNT; k++)
+        m->rows[k] += strcmp(row->status, row_status_name[k]) == 0;
+    rename_run(m, TABLE_LATENCY, row);
+    return st == OK ? rundir_write(&m->out, TABLE_LATENCY, row, e) : st;
+}
+
+/* One group of each shard in turn, until all are used up. */
+static enum status write_groups(struct merge *m, struct err *e)
+{
+    enum status st = OK;
+
+    for (bool more = true; more && st == OK;) {
+        more = false;
+        for (int i = 0; i < m->n && st == OK; i++) {
+            struct shard *s = &m->shard[i];
+            const struct latency_row *rows = s->rows[TABLE_LATENCY].row;
+            const size_t first = s->at;
+            while (st == OK && s->at < s->rows[TABLE_LATENCY].n &&
+                   same_group(&rows[first], &rows[s->at]))
+                st = write_case(m, s, e);
+            more = more || s->at > first;
+        }
+    }
+    return st;
+}
+
+static enum status write_rest(struct merge *m, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < m->n && st == OK; i++) {
+        const struct rows *ppl = &m->shard[i].rows[TABLE_PERPLEXITY];
+        const struct rows *samples = &m->shard[i].rows[TABLE_SAMPLES];
+        for (size_t k = 0; k < ppl->n && st == OK; k++) {
+            void *row = (struct perplexity_row *)ppl->row + k;
+            rename_run(m, TABLE_PERPLEXITY, row);
+            st = rundir_write(&m->out, TABLE_PERPLEXITY, row, e);
+        }
+        for (size_t k = 0; k < samples->n && st == OK; k++) {
+            struct sample_row *row = (struct sample_row *)samples->row + k;
+            rename_run(m, TABLE_SAMPLES, row);
+            st = samples_write(&m->out.samples, row, e);
+        }
+    }
+    return st;
+}
+
+/* One row per machine: the first that each shard has. */
+static enum status write_env(struct merge *m, struct err *e)
+{
+    struct env_row *rows = calloc((size_t)m->n, sizeof(*rows));
+    char path[FILE_PATH];
+    size_t n = 0;
+
+    if (!rows)
+        return fail(e, E_NOMEM, "no memory for env.csv");
+    for (int i = 0; i < m->n; i++) {
+        const struct rows *env = &m->shard[i].rows[TABLE_ENV];
+        bool known = env->n == 0;
+        for (size_t k = 0; k < n && !known; k++)
+            known = strcmp(rows[k].host_id, ((const struct env_row *)env->row)->host_id) == 0;
+        if (known)
+            continue;
+        rows[n] = *(const struct env_row *)env->row;
+        rename_run(m, TABLE_ENV, &rows[n++]);
+    }
+    enum status st = file_join(path, m->out.path, tables[TABLE_ENV].file, e);
+    if (st == OK)
+        st = table_replace(&tables[TABLE_ENV], path, rows, n, e);
+    free(rows);
+    return st;
+}
+
+static enum status create(struct merge *m, struct options *o, struct err *e)
+{
+    const time_t now = time(NULL);
+    enum raw raw = (enum raw)o->raw;
+    char started[TEXT_SIZE];
+    const char *note = NULL;
+    enum status st = raw_choose(&raw, &note, raw, options_given(o, "raw"), e);
+
+    utc_text(started, now);
+    if (st == OK)
+        st = rundir_create(&m->out, o->out, build_commit, now, raw, e);
+    if (st != OK)
+        return st;
+    const struct env_row *env = m->shard[0].rows[TABLE_ENV].row;
+    const struct runjson json = {.run_id = m->out.run_id,
+                                 .host_id = m->shard[0].rows[TABLE_ENV].n ? env->host_id : "",
+                                 .started_at_utc = started,
+                                 .argc = o->argc,
+                                 .argv = o->argv,
+                                 .options = m->shard[0].options};
+    st = runjson_create(m->out.path, &json, e);
+    if (st == OK)
+        st = write_groups(m, e);
+    if (st == OK)
+        st = write_rest(m, e);
+    if (st == OK)
+        st = write_env(m, e);
+    const enum status closed = rundir_close(&m->out, st == OK ? e : &(struct err){""});
+    if (st == OK)
+        st = closed;
+    utc_text(started, time(NULL));
+    return st == OK ? runjson_finish(m->out.path, started, EXIT_FINE, m->rows, e) : st;
+}
+
+int cmd_merge(struct options *opt)
+{
+    struct merge m = {.n = opt->words.n};
+    struct err e;
+    enum status st = OK;
+
+    if (m.n == 0)
+        return report_error(
+            fail(&e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR..."), &e);
+    m.shard = calloc((size_t)m.n, sizeof(*m.shard));
+    CHECK(m.shard);
+    for (int i = 0; i < m.n && st == OK; i++)
+        st = read_shard(&m.shard[i], opt->words.v[i], &e);
+    if (st == OK)
+        st = check_shards(&m, &e);
+    if (st == OK)
+        st = check_disjoint(&m, TABLE_LATENCY, &e);
+    if (st == OK)
+        st = check_disjoint(&m, TABLE_PERPLEXITY, &e);
+    if (st == OK)
+        st = create(&m, opt, &e);
+    for (int i = 0; i < m.n; i++) {
+        for (int t = 0; t < TABLE_COUNT; t++)
+            rows_free(&m.shard[i].rows[t]);
+        free(m.shard[i].options);
+    }
+    free(m.shard);
+    if (st == OK && !opt->quiet)
+        fprintf(stderr, "wrote %s\n", m.out.path);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench plot: the figures of runs, as files or in the terminal. stdout lists what was written;
+ * stderr says what was left out and why. */
+#include "harness/figure/plot.h"
+#include "commands.h"
+#include "harness/cli/option_set.h"
+#include "harness/util/signals.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum what { AS_SVG, AS_PNG, AS_CSV, ON_TERMINAL };
+static const char *const ending[] = {"svg", "png", "csv"};
+
+struct drawing {
+    const struct options *opt;
+    enum what what;
+    int width;                /* of the terminal */
+    bool ours;                /* the folder is the run's own plots/: files there are replaced */
+    const volatile int *stop; /* raised by Ctrl-C: the next figure is not begun */
+    int drawn;
+    struct err e;
+};
+
+static int terminal_width(void)
+{
+    struct winsize w;
+    const char *const columns = getenv("COLUMNS");
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
+        return clamp_int(w.ws_col, 40, 400);
+    return columns ? clamp_int(atoi(columns), 40, 400) : 80;
+}
+
+static bool wanted(const struct options *o, const struct figure *f)
+{
+    for (int i = 0; i < o->figures.n; i++)
+        if (strcmp(o->figures.v[i], f->name) == 0)
+            return true;
+    return o->figures.n == 0;
+}
+
+static enum status keep(struct drawing *g, const char *dir, const char *name,
+                        const struct bytes *bytes)
+{
+    char file[96], path[FILE_PATH];
+
+    snprintf(file, sizeof(file), "%s.%s", name, ending[g->what]);
+    enum status st = file_join(path, dir, file, &g->e);
+    if (st == OK && mkdir(dir, 0777) != 0 && errno != EEXIST)
+        st = file_fail(&g->e, "create", dir, errno);
+    if (st == OK && !g->ours && !g->opt->force && access(path, F_OK) == 0)
+        st =
+            fail(&g->e, E_IO, "%s exists  -> --force overwrites it, -o DIR writes elsewhere", path);
+    if (st == OK)
+        st = file_replace(path, bytes->data, bytes->n, &g->e);
+    if (st == OK)
+        printf("%s\n", path);
+    return st;
+}
+
+static enum status as_csv(struct bytes *out, const struct plot *p, struct err *e)
+{
+    FILE *const f = open_memstream(&out->data, &out->n);
+
+    if (!f)
+        return fail(e, E_NOMEM, "no memory for a table  -> free some");
+    plot_print_csv(f, p);
+    return fclose(f) == 0 ? OK : fail(e, E_NOMEM, "no memory for a table  -> free some");
+}
+
+static enum status draw_figure(struct drawing *g, const struct plot_data *d, const char *dir,
+                               const struct figure *f)
+{
+    struct plot p;
+    struct bytes bytes = {0};
+    enum status st = plot_make(&p, f, d, &g->e);
+
+    if (st != OK)
+        return st;
+    if (p.why[0] && (!g->opt->quiet || p.n == 0))
+        fprintf(stderr, "%s %s: %s\n", p.n == 0 ? "left out" : "note:", f->name, p.why);
+    if (p.n == 0)
+        goto out;
+    st = g->what == AS_CSV ? as_csv(&bytes, &p, &g->e)
+                           : plot_draw(&bytes, &p,
+                                       g->what == ON_TERMINAL ? PLOT_TERMINAL
+                                       : g->what == AS_PNG    ? PLOT_PNG
+                                                              : PLOT_SVG,
+                                       g->width, &g->e);
+    if (st == OK && g->what == ON_TERMINAL)
+        fputs(bytes.data + strspn(bytes.data, "\f"), stdout); /* a page of its own is no help */
+    else if (st == OK)
+        st = keep(g, dir, f->name, &bytes);
+    g->drawn += st == OK;
+out:
+    free(bytes.data);
+    plot_free(&p);
+    return st;
+}
+
+/* RUN/plots, or -o DIR, or DIR/name of the run where there are several. */
+static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char *run, int runs)
+{
+    const bool given = g->opt->given[option_find("out")] == FROM_USER;
+    char *const real = realpath(run, NULL);
+    enum status st;
+
+    g->ours = !given;
+    if (!real)
+        return file_fail(&g->e, "read", run, errno);
+    if (!given) {
+        st = file_join(dir, run, "plots", &g->e);
+    } else if (runs == 1) {
+        st = snprintf(dir, FILE_PATH, "%s", g->opt->out) < FILE_PATH
+                 ? OK
+                 : file_fail(&g->e, "write", g->opt->out, ENAMETOOLONG);
+    } else {
+        if (mkdir(g->opt->out, 0777) != 0 && errno != EEXIST) {
+            free(real);
+            return file_fail(&g->e, "create", g->opt->out, errno);
+        }
+        st = file_join(dir, g->opt->out, basename(real), &g->e);
+    }
+    free(real);
+    return st;
+}
+
+static enum status draw_run(struct drawing *g, const char *run, int runs)
+{
+    struct plot_data d;
+    char dir[FILE_PATH];
+    enum status st = plot_read(&d, run, &g->e);
+
+    if (st != OK)
+        return st;
+    st = plot_filter(&d, &g->opt->filters, &g->e);
+    if (st == OK)
+        st = plot_set_base(&d, g->opt->base, &g->e);
+    if (st == OK)
+        st = folder_of(dir, g, run, runs);
+    for (int i = 0; i < figure_count && st == OK; i++) {
+        if (wanted(g->opt, &figures[i]))
+            st = draw_figure(g, &d, dir, &figures[i]);
+        if (*g->stop) /* gnuplot had the signal too: what it says of its end is no news */
+            st = fail(&g->e, E_INTERRUPTED, "interrupted");
+    }
+    plot_data_free(&d);
+    return st;
+}
+
+/* Under one -o DIR each run has a folder of its last name: two of one name would overwrite each
+ * other, or stop half way. */
+static enum status check_folders(struct drawing *g)
+{
+    const struct names *const runs = &g->opt->words;
+    const bool given = g->opt->given[option_find("out")] == FROM_USER;
+    char **const real = calloc((size_t)runs->n + 1, sizeof(*real));
+    enum status st = OK;
+
+    if (!real)
+        return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
+    for (int i = 0; i < runs->n && given && g->what != ON_TERMINAL && st == OK; i++) {
+        real[i] = realpath(runs->v[i], NULL);
+        if (!real[i])
+            st = file_fail(&g->e, "read", runs->v[i], errno);
+        for (int k = 0; k < i && st == OK; k++)
+            if (strcmp(basename(real[k]), basename(real[i])) == 0)
+                st =
+                    fail(&g->e, E_USAGE,
+                         "%.200s and %.200s would both write to %.100s/%.100s  -> draw them one by "
+                         "one, each with its own -o",
+                         runs->v[k], runs->v[i], g->opt->out, basename(real[i]));
+    }
+    for (int i = 0; i < runs->n; i++)
+        free(real[i]);
+    free(real);
+    return st;
+}
+
+static enum status choose_what(struct drawing *g)
+{
+    const struct options *const o = g->opt;
+
+    g->what = o->term                    ? ON_TERMINAL
+              : o->format == FORMAT_AUTO ? AS_SVG
+              : o->format == FORMAT_SVG  ? AS_SVG
+              : o->format == FORMAT_PNG  ? AS_PNG
+                                         : AS_CSV;
+    if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
+        return fail(&g->e, E_USAGE, "bench plot has no --format %s  -> svg, png or csv",
+                    format_name[o->format]);
+    if (o->term && o->format != FORMAT_AUTO)
+        return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");
+    return OK;
+}
+
+int cmd_plot(struct options *opt)
+{
+    struct drawing g = {.opt = opt, .width = terminal_width(), .stop = signals_watch()};
+    const bool given = opt->given[option_find("out")] == FROM_USER;
+    char latest[FILE_PATH];
+    enum status st = choose_what(&g);
+
+    if (st == OK)
+        st = plot_check_names(&opt->figures, &g.e);
+    if (st == OK)
+        st = check_folders(&g);
+    if (st == OK && opt->words.n == 0) {
+        st = file_join(latest, given ? "results" : opt->out, "latest", &g.e);
+        if (st == OK && access(latest, F_OK) != 0)
+            st = fail(&g.e, E_IO, "there is no run %s  -> bench plot RUN", latest);
+        if (st == OK)
+            st = draw_run(&g, latest, 1);
+    }
+    for (int i = 0; i < opt->words.n && st == OK; i++)
+        st = draw_run(&g, opt->words.v[i], opt->words.n);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    if (st != OK)
+        return report_error(st, &g.e);
+    return g.drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench report: runs as one page that opens without a network. */
+#include "harness/figure/report.h"
+#include "commands.h"
+#include "harness/cli/option_set.h"
+#include "harness/util/signals.h"
+#include "harness/util/suggest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum status write_page(struct report *r, const char *path, struct err *e)
+{
+    struct bytes page = {0};
+    FILE *const f = open_memstream(&page.data, &page.n);
+
+    if (!f)
+        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+    enum status st = report_write(f, r, e);
+    const bool whole = fclose(f) == 0;
+    if (st == OK && !whole)
+        st = fail(e, E_NOMEM, "no memory for a page  -> free some");
+    if (st == OK)
+        st = file_replace(path, page.data, page.n, e);
+    free(page.data);
+    return st;
+}
+
+static enum status check(const struct options *o, struct err *e)
+{
+    const bool given = o->given[option_find("out")] == FROM_USER;
+
+    if (o->words.n == 0)
+        return fail(e, E_USAGE, "report needs a run  -> bench report %s/latest -o report.html",
+                    given ? "results" : o->out);
+    if (!given)
+        return fail(e, E_USAGE, "report needs a file  -> bench report %s -o report.html",
+                    o->words.v[0]);
+    if (o->format != FORMAT_AUTO)
+        return fail(e, E_USAGE, "a report is HTML  -> leave out --format");
+    if (access(o->out, F_OK) == 0 && !o->force)
+        return fail(e, E_IO, "%s exists  -> --force overwrites it", o->out);
+    return plot_check_names(&o->figures, e);
+}
+
+int cmd_report(struct options *opt)
+{
+    struct plot_data *const runs = calloc((size_t)opt->words.n + 1, sizeof(*runs));
+    struct report r = {
+        .run = runs,
+        .figure = opt->figures.v,
+        .figures = opt->figures.n,
+        .stop = signals_watch(),
+    };
+    struct err e;
+    enum status st = runs ? check(opt, &e) : fail(&e, E_NOMEM, "no memory for runs  -> free some");
+
+    for (int i = 0; runs && i < opt->words.n && st == OK; i++) {
+        st = plot_read(&runs[i], opt->words.v[i], &e);
+        if (st == OK) {
+            r.runs++;
+            st = plot_set_base(&runs[i], opt->base, &e);
+        }
+    }
+    if (st == OK)
+        st = write_page(&r, opt->out, &e);
+    for (int i = 0; i < r.runs; i++)
+        plot_data_free(&runs[i]);
+    free(runs);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    if (st != OK)
+        return report_error(st, &e);
+    if (r.warnings > 0)
+        fprintf(stderr,
+                "warning: %d figures are missing: gnuplot is not installed  -> install "
+                "gnuplot-nox and write the report again\n",
+                r.warnings);
+    printf("%s\n", opt->out);
+    return opt->strict && r.warnings > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+}

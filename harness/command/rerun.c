@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench rerun CASE_ID: one row again, from its repro line in the latest run that has it
+ * (or --resume=DIR's). */
+#include "commands.h"
+#include "harness/table/rundir.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct search {
+    const char *id; /* or its beginning */
+    struct latency_row row;
+    int found;
+};
+
+static enum status look(const char *dir, struct search *s, struct err *e)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    enum status st = file_join(path, dir, t->file, e);
+
+    s->found = 0;
+    if (st == OK)
+        st = table_read(&rows, t, path, e);
+    for (size_t i = 0; st == OK && i < rows.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)rows.row + i;
+        if (strncmp(row->case_id, s->id, strlen(s->id)) != 0)
+            continue;
+        s->found += s->found == 0 || strcmp(s->row.case_id, row->case_id) != 0;
+        s->row = *row;
+    }
+    rows_free(&rows);
+    if (st == OK && s->found != 1)
+        st = fail(e, E_USAGE, "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv",
+                  s->found ? "more than one" : "no", s->id, path);
+    return st;
+}
+
+/* The latest run that has the case: a rerun makes a run of its own, which must not hide the one
+ * that it came from. */
+static enum status look_further(const char *out_dir, struct search *s)
+{
+    char dir[FILE_PATH];
+    struct dirent **entries = NULL;
+    const int n = scandir(out_dir, &entries, NULL, alphasort);
+    enum status st = E_IO;
+
+    for (int i = n - 1; i >= 0; i--) { /* folders are named by their time */
+        if (st != OK && entries[i]->d_name[0] != '.' &&
+            file_join(dir, out_dir, entries[i]->d_name, NULL) == OK)
+            st = look(dir, s, NULL);
+        free(entries[i]);
+    }
+    free(entries);
+    return st;
+}
+
+static enum status find_case(struct search *s, const struct options *opt, struct err *e)
+{
+    char dir[FILE_PATH];
+    enum status st = rundir_find(dir, opt->out, opt->resume_dir, e);
+
+    if (st == OK)
+        st = look(dir, s, e);
+    if (st == E_USAGE && s->found == 0 && !opt->resume_dir)
+        st = look_further(opt->out, s) == OK ? OK : E_USAGE;
+    return st;
+}
+
+int cmd_rerun(struct options *opt)
+{
+    struct options again = {0};
+    struct err e;
+
+    if (opt->words.n != 1)
+        return report_error(fail(&e, E_USAGE, "rerun needs a case  -> bench rerun CASE_ID"), &e);
+    struct search s = {.id = opt->words.v[0]};
+    enum status st = find_case(&s, opt, &e);
+    if (st == OK)
+        st = options_parse_line(&again, s.row.repro, &e);
+    if (st != OK) {
+        options_free(&again);
+        return report_error(st, &e);
+    }
+    /* How it is measured and shown is this command line's. */
+    again.command = opt->command;
+    again.argc = opt->argc;
+    again.argv = opt->argv;
+    again.min_samples = opt->min_samples;
+    again.max_time_s = opt->max_time_s;
+    again.target_ci_pct = opt->target_ci_pct;
+    again.block_ms = opt->block_ms;
+    again.warmup_ms = opt->warmup_ms;
+    again.isolate = opt->isolate;
+    again.ckpt = "none"; /* a row again, not what its variant scores */
+    again.check = opt->check;
+    again.out = opt->out;
+    again.format = opt->format;
+    again.raw = opt->raw;
+    again.columns = opt->columns;
+    again.progress = opt->progress;
+    again.quiet = opt->quiet;
+    again.verbose = opt->verbose;
+    again.strict = opt->strict;
+    cpu_limit((enum isa)again.max_isa);
+    const int code = cmd_sweep(&again);
+    again.columns = (struct names){0}; /* these two are still opt's */
+    again.argv = NULL;
+    options_free(&again);
+    return code;
+}

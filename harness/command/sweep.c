@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench sweep: from the plan to the tables. The parent plans, starts children, and writes; it opens
+ * no OpenMP region, no BLAS, and computes nothing that is measured. */
+#include "commands.h"
+#include "harness/compare/baseline.h"
+#include "harness/learn/perplexity.h"
+#include "harness/measure/session.h"
+#include "harness/util/units.h"
+#include "list_cells.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sweep {
+    struct session s;
+    struct plan plan;
+    struct peaks *peaks; /* one per distinct number of threads */
+    int n_peaks;
+    struct seen *seen; /* [plan.n] */
+    int n_seen;
+    int samples, disturbed;
+};
+
+/* What cells may take of the memory that is free; the rest is for page cache and surprises. */
+static const double MEMORY_SHARE = 0.9;
+
+/* ---- before the first cell ---------------------------------------------------------------- */
+
+/* Every number of threads must have its places before anything is measured. */
+static enum status check_places(struct sweep *w, struct err *e)
+{
+    for (int i = 0; i < w->plan.n; i++) {
+        const int n = w->plan.cells[i].threads;
+        int *cpus = calloc((size_t)n, sizeof(*cpus));
+        CHECK(cpus);
+        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
+        if (st == OK) /* of nothing: is there such a node? */
+            st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
+        free(cpus);
+        if (st != OK)
+            return st;
+    }
+    return OK;
+}
+
+static const struct peaks *peaks_for(const struct sweep *w, int threads)
+{
+    for (int i = 0; i < w->n_peaks; i++)
+        if (w->peaks[i].threads == threads)
+            return &w->peaks[i];
+    return NULL;
+}
+
+/* Peaks belong to a number of threads; a failure costs columns, not the run. */
+static void measure_peaks(struct sweep *w)
+{
+    for (int i = 0; i < w->plan.n; i++) {
+        const int n = w->plan.cells[i].threads;
+        struct err why;
+        if (peaks_for(w, n))
+            continue;
+        int *cpus = calloc((size_t)n, sizeof(*cpus));
+        CHECK(cpus);
+        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
+        if (st == OK)
+            st = peaks_measure(NULL, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
+        free(cpus);
+        if (st == OK)
+            w->n_peaks++;
+        else
+            session_warn(&w->s, why.msg);
+    }
+}
+
+/* ---- hooks of a group --------------------------------------------------------------------- */
+
+static enum status on_sample(void *arg, const struct result *res, const struct sample *s,
+                             struct err *e)
+{
+    struct sweep *w = arg;
+    struct sample_row row = sample_row_empty();
+
+    text_put(row.run_id, sizeof(row.run_id), w->s.dir.run_id);
+    text_put(row.case_id, sizeof(row.case_id), res->cell->case_id);
+    row.sample = res->n - 1;
+    row.round = s->round;
+    row.wall_ns = s->wall_ns;
+    row.cpu_ns = s->cpu_ns;
+    row.calls = s->calls;
+    row.involuntary_switches = s->involuntary_switches;
+    row.disturbed = s->disturbed;
+    show_progress(&w->s.show, res);
+    return samples_write(&w->s.dir.samples, &row, e);
+}
+
+static void on_warning(void *arg, const char *text)
+{
+    struct sweep *w = arg;
+
+    session_warn(&w->s, text);
+}
+
+/* ---- rows of a group ---------------------------------------------------------------------- */
+
+static double ref_median(const struct result *results, int n, const struct result *of)
+{
+    for (int i = 0; i < n; i++)
+        if (results[i].cell->backend == &backend_ref && results[i].n > 0 &&
+            results[i].cell->mem_kind == of->cell->mem_kind &&
+            cell_same_problem(results[i].cell, of->cell))
+            return results[i].sum.median;
+    return NAN;
+}
+
+/* Noise that the goal is far from, said once per row. */
+static void remark(struct sweep *w, const struct result *res)
+{
+    const struct summary *s = &res->sum;
+    const double half = 50 * (s->ci_high - s->ci_low) / s->median; /* percent */
+    char label[160], text[400];
+
+    if (res->status != ROW_OK || !(s->noisy || half > 5 * w->s.opt->target_ci_pct))
+        return;
+    cell_label(res->cell, label, sizeof(label));
+    snprintf(text, sizeof(text),
+             "%s: noise %s (goal %s), %.0f %% of samples interrupted  -> row kept, marked; stop "
+             "other jobs or raise --max-time",
+             label, human_pct(half).s, human_pct(w->s.opt->target_ci_pct).s,
+             100.0 * s->disturbed / max_int(1, s->samples));
+    session_warn(&w->s, text);
+}
+
+static void complain_if_wrong(struct sweep *w, const struct result *res)
+{
+    char label[160];
+
+    if (res->status != ROW_WRONG)
+        return;
+    cell_label(res->cell, label, sizeof(label));
+    show_note(&w->s.show,
+              "bench: results differ from reference: %s %s  -> no time recorded; bench rerun %s -v",
+              label, res->detail, res->cell->case_id);
+}
+
+static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
+                              struct err *e)
+{
+    const struct yardstick y = {peaks_for(w, res->cell->threads), &w->s.facts.topo, ref_ns};
+    struct key_row key;
+    struct memory_row memory;
+    struct latency_row latency;
+
+    result_key(&key, res, w->s.dir.run_id, w->s.facts.host_id);
+    result_memory(&memory, res, &key);
+    result_latency(&latency, res, &key, &y);
+    enum status st = rundir_write(&w->s.dir, TABLE_MEMORY, &memory, e);
+    if (st == OK) /* last: a case without its latency row is not done */
+        st = rundir_write(&w->s.dir, TABLE_LATENCY, &latency, e);
+    if (st != OK)
+        return st;
+    show_row(&w->s.show, res, &latency);
+    complain_if_wrong(w, res);
+    remark(w, res);
+    w->s.rows[res->status]++;
+    w->samples += res->sum.samples;
+    w->disturbed += res->sum.disturbed;
+    if (res->status == ROW_OK)
+        w->seen[w->n_seen++] =
+            (struct seen){res->cell, res->sum.median, res->sum.ci_low, res->sum.ci_high};
+    env_row_library(&w->s.env, res->report.core, res->report.config);
+    return OK;
+}
+
+static enum status run_group(struct sweep *w, const struct cell *const *cells, int n, struct err *e)
+{
+    const struct group_hooks hooks = {on_sample, on_warning, w};
+    struct result *results = calloc((size_t)n, sizeof(*results));
+    struct err why;
+
+    CHECK(results);
+    env_gather(w->s.topo, &w->s.facts);
+    w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
+    enum status st = group_measure(cells, n, &w->s.setup, &hooks, results, e);
+    enum status io = samples_flush(&w->s.dir.samples, &why);
+    for (int i = 0; i < n && io == OK; i++)
+        io = write_rows(w, &results[i], ref_median(results, n, &results[i]), &why);
+    for (int i = 0; i < n; i++)
+        result_free(&results[i]);
+    free(results);
+    if (io == OK)
+        return st;
+    if (st != E_INTERRUPTED) { /* a disk that cannot be written outranks everything else */
+        *e = why;
+        return io;
+    }
+    show_note(&w->s.show, "bench: %s", why.msg);
+    return st;
+}
+
+/* Every group of the plan, without the cells that a resumed run has already. */
+static enum status run_all(struct sweep *w, struct err *e)
+{
+    const struct cell **cells = calloc((size_t)w->plan.n, sizeof(const struct cell *));
+    enum status st = OK;
+
+    CHECK(cells);
+    for (int i = 0; i < w->plan.n && st == OK;) {
+        const int group = w->plan.cells[i].group;
+        int n = 0;
+        for (; i < w->plan.n && w->plan.cells[i].group == group; i++)
+            if (rundir_done(&w->s.dir, TABLE_LATENCY, w->plan.cells[i].case_id))
+                w->s.show.cells--;
+            else
+                cells[n++] = &w->plan.cells[i];
+        if (n > 0)
+            st = run_group(w, cells, n, e);
+        if (st == OK && w->s.opt->fail_fast && w->s.rows[ROW_FAILED] + w->s.rows[ROW_WRONG] > 0)
+            break;
+    }
+    free(cells);
+    return st;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static void say_goodbye(struct sweep *w, int code)
+{
+    show_fastest(&w->s.show, w->seen, w->n_seen);
+    if (w->disturbed > 0 && !w->s.opt->quiet)
+        show_note(&w->s.show,
+                  "%d of %d samples were interrupted by other processes (kept in the samples file)",
+                  w->disturbed, w->samples);
+    if (code >= EXIT_SIGINT) {
+        session_say_how_to_resume(&w->s);
+    } else if (!w->s.opt->quiet) {
+        show_note(&w->s.show, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
+    }
+}
+
+static enum status prepare(struct sweep *w, struct err *e)
+{
+    const struct options *o = w->s.opt;
+    enum status st = plan_make(&w->plan, o, e);
+
+    if (st == OK && w->plan.n > 0)
+        st = check_places(w, e);
+    if (st == OK && w->plan.n > 0)
+        st = sweep_perplexity_check(o, &w->plan, e);
+    if (st == OK)
+        st = show_open(&w->s.show, o, &tables[TABLE_LATENCY], w->plan.n, e);
+    w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
+    w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
+    CHECK(w->seen && w->peaks);
+    return st;
+}
+
+/* Perplexities belong to no group: the first shard has them. */
+static enum status score_models(struct sweep *w, struct err *e)
+{
+    const char *shard = w->s.opt->shard;
+
+    return !shard || strncmp(shard, "1/", 2) == 0 ? sweep_perplexity(&w->s, &w->plan, e) : OK;
+}
+
+static enum status measure_all(struct sweep *w, struct err *e)
+{
+    enum status st = session_begin(&w->s, e);
+
+    if (st != OK)
+        return st;
+    if (!w->s.opt->quiet)
+        show_note(&w->s.show, "%d cells in %d groups, at most %.3g s each", w->plan.n,
+                  w->plan.groups, w->s.opt->max_time_s);
+    measure_peaks(w);
+    if (w->n_peaks > 0)
+        env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
+    st = rundir_env(&w->s.dir, &w->s.env, e);
+    if (st == OK)
+        st = run_all(w, e);
+    if (st == OK)
+        st = score_models(w, e);
+    st = session_end(&w->s, st, e);
+    say_goodbye(w, session_exit_code(&w->s, st));
+    return st;
+}
+
+/* Measure, unless the baselines that were named make it pointless. */
+static int sweep_all(struct sweep *w, enum status st, struct err *e)
+{
+    struct options *o = w->s.opt;
+    const int ready = st == OK ? baseline_ready(o, w->s.facts.host_id) : EXIT_FINE;
+
+    if (ready != EXIT_FINE)
+        return ready;
+    if (st == OK)
+        st = measure_all(w, e);
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, e);
+    const int code = w->s.started ? session_exit_code(&w->s, st) : exit_of(st);
+    return code == EXIT_FINE ? baseline_finish(o, w->s.dir.path) : code;
+}
+
+int cmd_sweep(struct options *opt)
+{
+    struct sweep w = {0};
+    struct err e;
+    int code = EXIT_NOTHING_TO_DO;
+
+    if (opt->dry_run)
+        return list_cells(opt);
+    enum status st = session_open(&w.s, opt, &e);
+    if (st == OK)
+        st = prepare(&w, &e);
+    if (st == OK && w.plan.n == 0) {
+        fprintf(stderr, "bench: no cells to measure  -> see: bench list cells\n");
+    } else {
+        code = sweep_all(&w, st, &e);
+    }
+    plan_free(&w.plan);
+    session_close(&w.s);
+    free(w.peaks);
+    free(w.seen);
+    return code;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `bench topo`: the machine as this program sees it, where threads would go, and with --roofline
+ * what they can reach there at best. As a table for people, or as rows key,value,unit, in which
+ * "plan.2" is where two threads go and "peak_flop_per_s_avx2.2" their measured peak. */
+#include "commands.h"
+
+#include "harness/figure/plot.h"
+#include "harness/machine/env.h"
+#include "harness/machine/env_row.h"
+#include "harness/machine/peak.h"
+#include "harness/util/fileio.h"
+#include "harness/util/terminal.h"
+#include "harness/util/units.h"
+
+#include <csv.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is known for one number of threads. */
+struct team {
+    int threads;
+    int *cpus;
+    struct peaks peaks; /* zeros unless --roofline */
+};
+
+struct report {
+    const struct options *opt;
+    struct topo *topo;
+    struct env_facts env;
+    struct team *teams;
+    int n_teams;
+};
+
+/* ---- gathering ---------------------------------------------------------------------------- */
+
+static enum status plan_team(const struct report *r, struct team *m, int threads, struct err *e)
+{
+    m->threads = threads;
+    m->cpus = malloc((size_t)threads * sizeof(*m->cpus));
+    if (!m->cpus)
+        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    return topo_plan(r->topo, r->opt->pin, threads, m->cpus, e);
+}
+
+/* The thread counts asked for, else one and one per allowed core. */
+static enum status plan_teams(struct report *r, struct err *e)
+{
+    const struct ints *const asked = &r->opt->threads;
+    const int cores = r->env.topo.allowed_cores;
+    const int usual[] = {1, cores};
+    const int *const counts = asked->n > 0 ? asked->v : usual;
+    const int n = asked->n > 0 ? asked->n : 1 + (cores > 1);
+    enum status st = OK;
+
+    r->teams = calloc((size_t)n, sizeof(*r->teams));
+    if (!r->teams)
+        return fail(e, E_NOMEM, "no memory for %d pin plans  -> free some", n);
+    for (int i = 0; i < n && st == OK; i++) {
+        r->n_teams = i + 1;
+        st = plan_team(r, &r->teams[i], counts[i], e);
+    }
+    return st;
+}
+
+static enum status measure_teams(struct report *r, struct err *e)
+{
+    const enum isa most = (enum isa)r->opt->max_isa;
+    enum status st = OK;
+
+    for (int i = 0; i < r->n_teams && st == OK; i++) {
+        struct team *const m = &r->teams[i];
+        if (r->opt->isolate == ISOLATE_EXEC)
+            st = peaks_measure(NULL, m->threads, m->cpus, most, &m->peaks, e);
+        else
+            st = peak_run_in_process(r->topo, m->threads, m->cpus, &m->peaks, e);
+    }
+    return st;
+}
+
+/* "0,2,4": thread i runs on the i-th; "any" where threads are not pinned. */
+static char *cpus_text(const struct team *m)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&text, &size);
+
+    if (!f)
+        return NULL;
+    for (int i = 0; i < m->threads && m->cpus[0] >= 0; i++)
+        fprintf(f, "%s%d", i ? "," : "", m->cpus[i]);
+    if (m->cpus[0] < 0)
+        fputs("any", f);
+    fclose(f);
+    return text;
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void row(const char *key, const char *unit,
+                                                      const char *fmt, ...)
+{
+    char *value;
+    va_list ap;
+
+    va_start(ap, fmt);
+    const int n = vasprintf(&value, fmt, ap);
+    va_end(ap);
+    CHECK(n >= 0);
+    printf("%s,", key);
+    if (strpbrk(value, ",\"\r\n"))
+        csv_fwrite(stdout, value, (size_t)n);
+    else
+        fputs(value, stdout);
+    printf(",%s\n", unit);
+    free(value);
+}
+
+static void peak_row(const char *what, int threads, const char *unit, double value)
+{
+    char key[96];
+
+    snprintf(key, sizeof(key), "%s.%d", what, threads);
+    if (value > 0)
+        row(key, unit, "%.0f", value);
+    else
+        row(key, unit, "%s", ""); /* not measured */
+}
+
+static void print_team_rows(const struct report *r, const struct team *m)
+{
+    char key[64], *const cpus = cpus_text(m);
+
+    CHECK(cpus != NULL);
+    snprintf(key, sizeof(key), "plan.%d", m->threads);
+    row(key, "", "%s", cpus);
+    free(cpus);
+    if (!r->opt->roofline)
+        return;
+    for (enum isa isa = 0; isa < ISA_COUNT; isa++) {
+        snprintf(key, sizeof(key), "peak_flop_per_s_%s", isa_name[isa]);
+        peak_row(key, m->threads, "flop/s", m->peaks.flops[isa]);
+    }
+    peak_row("read_byte_per_s_l1", m->threads, "bytes/s", m->peaks.l1);
+    peak_row("read_byte_per_s_l2", m->threads, "bytes/s", m->peaks.l2);
+    peak_row("read_byte_per_s_l3", m->threads, "bytes/s", m->peaks.l3);
+    peak_row("read_byte_per_s_dram", m->threads, "bytes/s", m->peaks.dram);
+}
+
+/* The keys are column names of env.csv. */
+static void print_rows(const struct report *r)
+{
+    const struct env_facts *const f = &r->env;
+    const struct topo_facts *const t = &f->topo;
+
+    puts("key,value,unit");
+    row("host_id", "", "%s", f->host_id);
+    row("cpu_model", "", "%s", f->cpu_model);
+    row("isa", "", "%s", f->isa);
+    row("max_isa", "", "%s", f->max_isa);
+    row("hypervisor", "", "%s", f->hypervisor);
+    row("packages", "", "%d", t->packages);
+    row("numa_nodes", "", "%d", t->numa_nodes);
+    row("cores", "", "%d", t->cores);
+    row("cpus", "", "%d", t->cpus);
+    row("smt", "0/1", "%d", t->smt);
+    row("allowed_cores", "", "%d", t->allowed_cores);
+    row("allowed_cpus", "", "%d", t->allowed_cpus);
+    row("cpuset", "", "%s", t->cpuset);
+    row("l1d_bytes", "bytes", "%zu", t->l1d_bytes);
+    row("l2_bytes", "bytes", "%zu", t->l2_bytes);
+    row("l3_bytes", "bytes", "%zu", t->l3_bytes);
+    row("l3_count", "", "%d", t->l3_count);
+    row("memory_bytes", "bytes", "%" PRId64, f->memory_bytes);
+    row("memory_free_bytes", "bytes", "%" PRId64, f->memory_free_bytes);
+    row("huge_pages", "", "%s", f->huge_pages);
+    row("governor", "", "%s", f->governor);
+    row("boost", "", "%s", f->boost);
+    row("hwloc_version", "", "%s", f->hwloc);
+    row("env_overrides", "", "%s", f->overrides);
+    row("clock_resolution_ns", "ns", "%.3g", f->clock.resolution_ns);
+    row("clock_overhead_ns", "ns", "%.3g", f->clock.overhead_ns);
+    row("pin", "", "%s", r->opt->pin);
+    for (int i = 0; i < r->n_teams; i++)
+        print_team_rows(r, &r->teams[i]);
+}
+
+/* ---- table -------------------------------------------------------------------------------- */
+
+static void print_machine(const struct report *r)
+{
+    const struct topo_facts *const t = &r->env.topo;
+    char line[256];
+
+    env_summary(&r->env, line, sizeof(line));
+    printf("%s\n\n", line);
+    printf("packages    %d\n", t->packages);
+    for (int i = 0; i < t->numa_nodes; i++) {
+        int number;
+        char cpus[256];
+        topo_node(r->topo, i, &number, cpus, sizeof(cpus));
+        printf("NUMA node   %d: CPUs %s\n", number, cpus[0] ? cpus : "none allowed");
+    }
+    printf("cores       %d, %d allowed\n", t->cores, t->allowed_cores);
+    printf("CPUs        %d, %d allowed (cpuset %s)\n", t->cpus, t->allowed_cpus, t->cpuset);
+    printf("SMT         %s\n", t->smt ? "yes: threads go to cores first, then to siblings" : "no");
+    const struct {
+        const char *name;
+        size_t bytes;
+    } caches[] = {{"L1d", t->l1d_bytes}, {"L2", t->l2_bytes}, {"L3", t->l3_bytes}};
+    for (size_t i = 0; i < ARRAY_LEN(caches); i++)
+        printf("%-11s %s\n", caches[i].name,
+               caches[i].bytes ? human_bytes((double)caches[i].bytes).s : "none seen");
+    if (t->l3_count > 1)
+        printf("L3 caches   %d\n", t->l3_count);
+    printf("memory      %s, %s free\n", human_bytes((double)r->env.memory_bytes).s,
+           human_bytes((double)r->env.memory_free_bytes).s);
+    printf("huge pages  %s\n", r->env.huge_pages[0] ? r->env.huge_pages : "not in this kernel");
+    printf("governor    %s\n", r->env.governor);
+    if (r->env.overrides[0])
+        printf("overrides   %s\n", r->env.overrides);
+}
+
+static const char *giga(double x, char buf[32])
+{
+    if (x > 0)
+        snprintf(buf, 32, "%.1f", x * 1e-9);
+    else
+        snprintf(buf, 32, "-");
+    return buf;
+}
+
+static void print_table(const struct report *r)
+{
+    char b[7][32];
+
+    print_machine(r);
+    printf("\n%7s  CPUs (--pin %s)\n", "threads", r->opt->pin);
+    for (int i = 0; i < r->n_teams; i++) {
+        char *const cpus = cpus_text(&r->teams[i]);
+        CHECK(cpus != NULL);
+        printf("%7d  %s\n", r->teams[i].threads, cpus);
+        free(cpus);
+    }
+    if (!r->opt->roofline)
+        return;
+    printf("\n%7s  %26s  %35s\n", "", "GFLOP/s, fp32", "GB/s read");
+    printf("%7s  %8s %8s %8s  %8s %8s %8s %8s\n", "threads", isa_name[0], isa_name[1], isa_name[2],
+           "L1", "L2", "L3", "DRAM");
+    for (int i = 0; i < r->n_teams; i++) {
+        const struct peaks *const p = &r->teams[i].peaks;
+        printf("%7d  %8s %8s %8s  %8s %8s %8s %8s\n", p->threads, giga(p->flops[0], b[0]),
+               giga(p->flops[1], b[1]), giga(p->flops[2], b[2]), giga(p->l1, b[3]),
+               giga(p->l2, b[4]), giga(p->l3, b[5]), giga(p->dram, b[6]));
+    }
+}
+
+/* The largest team's peaks as a figure; without gnuplot a line says so: the table has them all. */
+static enum status draw_roofline(const struct report *r, struct err *e)
+{
+    enum { NARROWEST = 40, WIDEST = 120 };
+    struct env_row row = env_row_empty();
+    struct plot_data d = {0};
+    struct bytes drawn = {0};
+    struct plot p;
+    const int threads = r->teams[r->n_teams - 1].threads;
+
+    env_row_peaks(&row, &r->teams[r->n_teams - 1].peaks);
+    d.table[TABLE_ENV] = (struct rows){.row = &row, .n = 1};
+    enum status st = plot_make(&p, plot_figure("roofline"), &d, e);
+    if (st != OK)
+        return st;
+    st = plot_draw(&drawn, &p, PLOT_TERMINAL,
+                   clamp_int(screen_width(STDOUT_FILENO), NARROWEST, WIDEST), e);
+    if (st == OK)
+        printf("\n%d thread%s\n%s", threads, threads == 1 ? "" : "s",
+               drawn.data + strspn(drawn.data, "\f"));
+    else if (st == E_UNSUPPORTED)
+        fprintf(stderr, "note: no drawing: %s\n", e->msg);
+    free(drawn.data);
+    plot_free(&p);
+    return st == E_UNSUPPORTED ? OK : st;
+}
+
+/* ---- command ------------------------------------------------------------------------------ */
+
+static enum status run(struct report *r, struct err *e)
+{
+    enum status st = topo_open(&r->topo, NULL, e);
+    int format = r->opt->format;
+
+    if (st != OK)
+        return st;
+    if (format == FORMAT_AUTO)
+        format = isatty(STDOUT_FILENO) ? FORMAT_TABLE : FORMAT_CSV;
+    if (format != FORMAT_TABLE && format != FORMAT_CSV)
+        return fail(e, E_USAGE, "bench topo has no --format %s  -> table or csv",
+                    format_name[format]);
+    env_gather(r->topo, &r->env);
+    st = plan_teams(r, e);
+    if (st == OK && r->opt->roofline)
+        st = measure_teams(r, e);
+    if (st != OK)
+        return st;
+    if (format == FORMAT_CSV)
+        print_rows(r);
+    else
+        print_table(r);
+    if (format == FORMAT_TABLE && r->opt->roofline)
+        st = draw_roofline(r, e);
+    return st != OK ? st : file_flush(stdout, "the standard output", e);
+}
+
+int cmd_topo(struct options *opt)
+{
+    struct report r = {.opt = opt};
+    struct err e;
+
+    cpu_limit((enum isa)opt->max_isa);
+    const enum status st = run(&r, &e);
+    for (int i = 0; i < r.n_teams; i++)
+        free(r.teams[i].cpus);
+    free(r.teams);
+    topo_close(r.topo);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench train: the loop around trainer_step, its table, its progress line, and when it saves. The
+ * work happens in a child with the controlled environment of measuring children; Ctrl-C saves. */
+#include "harness/learn/train.h"
+#include "commands.h"
+#include "harness/machine/clock.h"
+#include "harness/machine/env.h"
+#include "harness/plan/plan.h"
+#include "harness/table/record.h"
+#include "harness/util/signals.h"
+#include "harness/util/terminal.h"
+#include "harness/util/units.h"
+#include "harness/worker/child.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Marks the child; not an option. */
+#define CHILD_MARK "BENCH_TRAIN_CHILD"
+enum { PATH = 4200, REPORT_EVERY = 50 /* steps */ };
+
+struct session_of_training {
+    const struct options *opt;
+    struct trainer t;
+    struct table_file table;
+    const volatile int *stop;
+    char best[PATH];
+    int64_t start_ns, report_ns;
+    int report_step;
+    double loss, norm; /* sums since the last report */
+    struct screen_line line;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+/* What trains where the user says nothing: a small model that learns the default source. */
+static enum status training_defaults(struct options *o, int threads, struct err *e)
+{
+    const struct {
+        const char *name, *value;
+    } defaults[] = {
+        {"seq", "128"},
+        {"mem", "256"},
+        {"batch", "16"},
+        {"layers", "2"},
+        {"d-model", "64"},
+        {"heads", "4"},
+        {"corpus", SOURCE_DEFAULT},
+    };
+    char number[16];
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(defaults); i++)
+        st = options_default(o, defaults[i].name, defaults[i].value, e);
+    snprintf(number, sizeof(number), "%d", threads);
+    if (st == OK)
+        st = options_default(o, "threads", number, e);
+    if (st == OK)
+        st = options_default(o, "backend", choose_fastest(backends)->name, e);
+    return st;
+}
+
+static enum status one_of_each(const struct options *o, struct err *e)
+{
+    const struct {
+        const char *name;
+        int n;
+    } lists[] = {{"seq", o->seq.n},
+                 {"mem", o->mem.n},
+                 {"batch", o->batch.n},
+                 {"layers", o->layers.n},
+                 {"threads", o->threads.n},
+                 {"clip", o->clips.n},
+                 {"variant", o->variants.n},
+                 {"backend", o->backends.n},
+                 {"gate", max_int(1, o->gates.n)},
+                 {"rnn-cell", max_int(1, o->rnn_cells.n)},
+                 {"halt", max_int(1, o->halts.n)}};
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        if (lists[i].n != 1)
+            return fail(e, E_USAGE,
+                        "train takes one value of --%s, not %d  -> train them one by one",
+                        lists[i].name, lists[i].n);
+    if (set_of_variants(o->variants.v[0]))
+        return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
+    if ((float)o->dropout >= 1) /* as it is used */
+        return fail(e, E_USAGE, "--dropout %g leaves nothing  -> below 1, such as 0.1", o->dropout);
+    if (!o->ckpt)
+        return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
+    return OK;
+}
+
+static enum status check_options(struct options *o, struct err *e)
+{
+    const struct variant *chosen[CHOICE_MAX];
+    const struct backend *backend[CHOICE_MAX];
+    int n = 0;
+    enum status st = one_of_each(o, e);
+
+    if (st == OK)
+        st = choose_variants(chosen, &n, o, e);
+    if (st == OK)
+        st = choose_backends(backend, &n, o, e);
+    if (st != OK)
+        return st;
+    o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
+    struct config c;
+    st = train_config(&c, chosen[0], o, 2, e);
+    return st == OK ? config_check(&c, e) : st;
+}
+
+/* Nothing that exists is overwritten without being asked. */
+static enum status check_files(const struct options *o, struct err *e)
+{
+    const bool exists = access(o->ckpt, F_OK) == 0;
+
+    if (exists && !o->resume && !o->force)
+        return fail(e, E_IO, "checkpoint %s exists  -> --resume to go on, --force to overwrite",
+                    o->ckpt);
+    if (!exists && o->resume)
+        return fail(e, E_IO, "checkpoint %s does not exist  -> train without --resume", o->ckpt);
+    return OK;
+}
+
+/* ---- the table and the screen ------------------------------------------------------------- */
+
+/* Rows behind the step that is continued from belong to a life that did not happen. */
+static bool behind(void *arg, const struct table *t, const void *row)
+{
+    (void)t;
+    return ((const struct train_row *)row)->step > *(const int *)arg;
+}
+
+static enum status open_table(struct session_of_training *s, struct err *e)
+{
+    const struct table *t = &tables[TABLE_TRAIN];
+    char path[PATH];
+    size_t dropped;
+    enum status st;
+
+    snprintf(path, sizeof(path), "%s.%s", s->opt->ckpt, t->file);
+    if (s->opt->resume && access(path, F_OK) == 0)
+        st = table_rewrite_without(t, path, behind, &s->t.adam.step, &dropped, e);
+    else
+        st = table_replace(t, path, NULL, 0, e);
+    s->table = (struct table_file){.table = t, .out = {.fd = -1}};
+    return st == OK ? append_open(&s->table.out, path, false, e) : st;
+}
+
+static double seconds_since(int64_t ns) { return (double)(clock_wall_ns() - ns) * 1e-9; }
+
+/* Time of the whole run, earlier sessions included. */
+static double trained_s(const struct session_of_training *s)
+{
+    return s->t.trained_s + seconds_since(s->start_ns);
+}
+
+static double progress_of(const struct session_of_training *s)
+{
+    const struct options *o = s->opt;
+
+    return o->minutes > 0 ? trained_s(s) / (60 * o->minutes)
+                          : (double)s->t.adam.step / (double)o->steps;
+}
+
+/* A validation stays on the screen, the steps between two of them share a line. */
+static void print_progress(struct session_of_training *s, const struct train_row *row)
+{
+    const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
+    const enum progress how = screen_progress(s->opt);
+    char valid[64] = "", line[256];
+
+    if (how == PROGRESS_NONE)
+        return;
+    if (!isnan(row->valid_nats))
+        snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
+    snprintf(line, sizeof(line),
+             "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left",
+             (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
+             human_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
+    if (how == PROGRESS_BAR && !*valid) {
+        screen_line_put(&s->line, line);
+        return;
+    }
+    screen_line_clear(&s->line);
+    if (how == PROGRESS_BAR)
+        screen_cut(line, screen_width(STDERR_FILENO));
+    fprintf(stderr, "%s\n", line);
+}
+
+static enum status report(struct session_of_training *s, const struct step_report *last,
+                          double valid, double floor, struct err *e)
+{
+    const struct trainer *t = &s->t;
+    const int steps = t->adam.step - s->report_step;
+    struct train_row row = train_row_empty();
+
+    text_put(row.variant, sizeof(row.variant), t->lm.c.variant->name);
+    text_put(row.backend, sizeof(row.backend), t->engine.backend->name);
+    row.threads = t->engine.threads;
+    row.step = t->adam.step;
+    row.tokens = (int64_t)t->adam.step * t->B * t->L;
+    row.loss_nats = s->loss / steps;
+    row.bits_per_token = row.loss_nats / log(2);
+    row.grad_norm = s->norm / steps;
+    row.lr = last->lr;
+    row.tokens_per_s = (double)steps * t->B * t->L / seconds_since(s->report_ns);
+    row.valid_nats = valid;
+    row.valid_floor_nats = floor;
+    print_progress(s, &row);
+    s->loss = s->norm = 0;
+    s->report_step = t->adam.step;
+    return table_write(&s->table, &row, e);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+static bool finished(const struct session_of_training *s)
+{
+    const struct options *o = s->opt;
+    const int step = s->t.adam.step;
+
+    return *s->stop || (o->stop_at && step >= o->stop_at) ||
+           (o->minutes > 0 ? trained_s(s) >= 60 * o->minutes : step >= o->steps);
+}
+
+static enum status validate(struct session_of_training *s, const struct step_report *last,
+                            struct err *e)
+{
+    double floor;
+    const double valid = trainer_validate(&s->t, &floor);
+    enum status st = report(s, last, valid, floor, e);
+
+    if (st == OK && valid < s->t.best_valid) {
+        s->t.best_valid = valid;
+        st = trainer_save_weights(&s->t, s->best, e);
+    }
+    if (st == OK)
+        st = trainer_save(&s->t, s->opt->ckpt, trained_s(s), e);
+    s->report_ns = clock_wall_ns();
+    return st;
+}
+
+static enum status loop(struct session_of_training *s, struct err *e)
+{
+    enum status st = OK;
+
+    /* Asked once a step: what ends the training must also have saved it. */
+    bool end = finished(s);
+    while (st == OK && !end) {
+        const struct step_report last = trainer_step(&s->t, progress_of(s));
+        s->loss += last.loss;
+        s->norm += last.grad_norm;
+        if (!isfinite(last.loss))
+            return fail(e, E_WRONG,
+                        "loss is %g at step %d  -> lower --lr; %s is of the last "
+                        "validation",
+                        last.loss, s->t.adam.step, s->opt->ckpt);
+        end = finished(s);
+        if (end || s->t.adam.step % s->opt->eval_every == 0)
+            st = validate(s, &last, e);
+        else if (s->t.adam.step % REPORT_EVERY == 0) {
+            st = report(s, &last, NAN, NAN, e);
+            s->report_ns = clock_wall_ns();
+        }
+    }
+    return st;
+}
+
+static enum status train(struct session_of_training *s, struct err *e)
+{
+    const struct options *o = s->opt;
+    enum status st = trainer_open(&s->t, o, e);
+
+    if (st == OK && o->resume)
+        st = trainer_load(&s->t, o->ckpt, e);
+    if (st == OK)
+        st = open_table(s, e);
+    if (st != OK)
+        return st;
+    if (!o->quiet)
+        fprintf(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads\n",
+                s->t.lm.c.variant->name, s->t.corpus.name,
+                human_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
+                s->t.L, s->t.engine.backend->name, s->t.engine.threads);
+    s->start_ns = s->report_ns = clock_wall_ns();
+    s->report_step = s->t.adam.step;
+    st = loop(s, e);
+    screen_line_clear(&s->line);
+    const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
+    return st == OK ? closed : st;
+}
+
+static int run_here(struct options *o)
+{
+    struct session_of_training s = {.opt = o, .stop = signals_watch()};
+    struct err e;
+
+    snprintf(s.best, sizeof(s.best), "%s.best", o->ckpt);
+    const enum status st = train(&s, &e);
+    const int step = s.t.adam.step;
+    const bool interrupted = *s.stop;
+    trainer_close(&s.t);
+    if (st != OK)
+        return report_error(st, &e);
+    if (!o->quiet)
+        fprintf(stderr, "wrote %s (step %d), %s (best), %s.opt, %s.train.csv\n", o->ckpt, step,
+                s.best, o->ckpt, o->ckpt);
+    return interrupted ? signals_exit_code() : EXIT_FINE;
+}
+
+/* ---- the parent --------------------------------------------------------------------------- */
+
+/* Wait for the child; a SIGTERM to us is passed on, Ctrl-C reaches it by itself. */
+static int wait_for(pid_t pid, const volatile int *stop)
+{
+    int how = 0, passed = 0;
+
+    while (waitpid(pid, &how, 0) < 0) {
+        if (errno != EINTR)
+            return EXIT_SOME_FAILED;
+        for (; passed < *stop; passed++)
+            if (signals_exit_code() == EXIT_SIGTERM)
+                kill(pid, SIGTERM);
+    }
+    if (WIFEXITED(how))
+        return WEXITSTATUS(how);
+    fprintf(stderr, "bench: training was killed by SIG%s  -> go on with --resume\n",
+            sigabbrev_np(WTERMSIG(how)));
+    return EXIT_SOME_FAILED;
+}
+
+static int run_child(const struct options *o)
+{
+    char **environment = NULL;
+    struct err e;
+    pid_t pid;
+    const volatile int *stop = signals_watch();
+
+    setenv(CHILD_MARK, "1", 1);
+    enum status st =
+        env_child_environment(environ, o->openblas_core, o->onednn_max_isa, &environment, &e);
+    if (st == OK)
+        st = child_exec(NULL, o->argv, environment, NULL, 0, &pid, &e);
+    env_free(environment);
+    return st == OK ? wait_for(pid, stop) : report_error(st, &e);
+}
+
+int cmd_train(struct options *opt)
+{
+    struct topo *topo = NULL;
+    struct topo_facts facts = {0};
+    struct err e;
+    enum status st = topo_open(&topo, NULL, &e);
+
+    if (st == OK)
+        topo_facts(topo, &facts);
+    topo_close(topo);
+    if (st == OK)
+        st = training_defaults(opt, max_int(1, facts.allowed_cores), &e);
+    if (st == OK)
+        st = check_options(opt, &e);
+    if (st == OK && !getenv(CHILD_MARK))
+        st = check_files(opt, &e);
+    if (st != OK)
+        return report_error(st, &e);
+    return getenv(CHILD_MARK) ? run_here(opt) : run_child(opt);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The programs, the plan, and the round over its cells. */
+#include "ab_run.h"
+
+#include "harness/command/commands.h"
+#include "harness/util/lock.h"
+#include "harness/util/signals.h"
+#include "harness/worker/reference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const double MEMORY_SHARE = 0.9; /* of what is free */
+
+/* ---- programs ----------------------------------------------------------------------------- */
+
+static enum status use_program(struct contender *p, const char *path, struct err *e)
+{
+    char *real = realpath(path, NULL);
+    const bool runs = real && access(real, X_OK) == 0 && strlen(real) < FILE_PATH;
+
+    if (runs)
+        strcpy(p->path, real);
+    free(real);
+    return runs ? OK
+                : fail(e, E_IO, "--exec %s=%.400s is no program  -> build it, then give its path",
+                       p->name, path);
+}
+
+static enum status read_programs(struct live *l, const struct options *o, struct err *e)
+{
+    static const char *const names[SIDES] = {"old", "new"};
+    enum status st = OK;
+
+    for (int s = 0; s < SIDES; s++)
+        l->program[s].name = names[s];
+    for (int i = 0; i < o->exec.n && st == OK; i++) {
+        const char *word = o->exec.v[i], *path = strchr(word, '=');
+        int side = 0;
+        while (path && side < SIDES &&
+               (strncmp(word, names[side], (size_t)(path - word)) != 0 ||
+                names[side][path - word] != '\0'))
+            side++;
+        if (!path || side == SIDES || !path[1])
+            st = fail(e, E_USAGE, "--exec \"%.200s\"  -> write old=PATH or new=PATH", word);
+        else if (*l->program[side].path)
+            st = fail(e, E_USAGE, "--exec %s twice  -> one path a side", names[side]);
+        else
+            st = use_program(&l->program[side], path + 1, e);
+    }
+    if (st == OK && !*l->program[BEFORE].path)
+        st = fail(e, E_USAGE, "no old program  -> --exec old=PATH (new is this program)");
+    if (st == OK && !*l->program[AFTER].path)
+        st = use_program(&l->program[AFTER], "/proc/self/exe", e);
+    return st;
+}
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+static enum status check_options(const struct options *o, struct err *e)
+{
+    if (o->isolate != ISOLATE_EXEC)
+        return fail(e, E_USAGE, "--isolate %s cannot run another program  -> --isolate exec",
+                    isolate_name[o->isolate]);
+    if (!o->check)
+        return fail(e, E_USAGE, "--no-check: unchecked numbers are not compared  -> leave it out");
+    return OK;
+}
+
+enum status live_open(struct live *l, struct options *opt, int threads, struct err *e)
+{
+    *l = (struct live){0};
+    enum status st = session_open(&l->session, opt, e);
+    if (st == OK)
+        st = check_options(opt, e);
+    if (st == OK)
+        st = read_programs(l, opt, e);
+    if (st == OK && threads > 0)
+        opt->default_threads = threads;
+    if (st == OK)
+        st = plan_make(&l->plan, opt, e);
+    if (st != OK)
+        return st;
+    l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.memory_free_bytes;
+    if (!lock_machine())
+        session_warn(&l->session, "another bench is measuring on this machine  -> wait for it, or "
+                                  "expect noise");
+    return OK;
+}
+
+void live_close(struct live *l)
+{
+    plan_free(&l->plan);
+    session_close(&l->session);
+}
+
+int live_exit_code(const struct live *l, enum status st)
+{
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    if (st != OK)
+        return exit_of(st);
+    return l->wrong > 0 ? EXIT_WRONG_NUMBERS : l->failed > 0 ? EXIT_SOME_FAILED : EXIT_FINE;
+}
+
+/* ---- cells -------------------------------------------------------------------------------- */
+
+enum status live_reference(const struct live *l, const struct cell *c, int *reference,
+                           struct err *e)
+{
+    struct cell ref;
+    struct options opt;
+    struct child child;
+    enum status st = cell_as_ref(&ref, &opt, c, e);
+
+    *reference = -1;
+    if (st != OK)
+        return st;
+    *reference = memfd_create("reference", MFD_CLOEXEC);
+    if (*reference < 0)
+        st = fail(e, E_NOMEM, "no memory file for a reference output");
+    if (st == OK) {
+        st = child_open(&child, &ref, &l->session.setup, ROLE_MAKE, *reference, e);
+        if (st == OK)
+            st = child_place(&child, e);
+        child_close(&child);
+    }
+    free(ref.repro);
+    return st;
+}
+
+struct comparison *live_comparison(struct live *l, struct comparisons *c, const struct cell *cell,
+                                   double threshold)
+{
+    struct comparison *one = comparisons_add(c);
+
+    CHECK(one);
+    cell_label(cell, one->label, sizeof(one->label));
+    for (int s = 0; s < SIDES; s++) {
+        text_put(one->name[s], TEXT_SIZE, l->program[s].name);
+        text_put(one->case_id[s], TEXT_SIZE, cell->case_id);
+    }
+    one->threshold = threshold;
+    return one;
+}
+
+void live_account(struct live *l, struct comparison *c, const struct duel *d)
+{
+    for (int s = 0; s < SIDES; s++)
+        c->arena_bytes[s] = d->arena_bytes[s];
+    if (d->status == ROW_OK)
+        return;
+    l->wrong += d->status == ROW_WRONG;
+    l->skipped += d->status == ROW_SKIPPED;
+    l->failed += d->status == ROW_FAILED || d->status == ROW_TIMEOUT;
+    snprintf(c->note, sizeof(c->note), "%s: %.900s", row_status_name[d->status], d->detail);
+    session_warn(&l->session, c->note);
+}
+
+static enum status compare_cell(struct live *l, struct comparison *c, const struct cell *cell,
+                                struct err *e)
+{
+    const struct options *o = l->session.opt;
+    struct duel d = {.status = ROW_FAILED};
+    int reference;
+    struct err why;
+    enum status st = OK;
+
+    if (live_reference(l, cell, &reference, &why) == OK)
+        st = duel_run(&d, l, cell, &l->program[BEFORE], &l->program[AFTER], reference,
+                      o->min_samples, 0, e);
+    else
+        text_put(d.detail, sizeof(d.detail), why.msg);
+    if (st == OK && *l->session.setup.stop)
+        st = fail(e, E_INTERRUPTED, "interrupted");
+    if (reference >= 0)
+        close(reference);
+    if (st == OK && d.status == ROW_OK) {
+        double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
+        CHECK(work);
+        c->change = change_of_pairs(d.pair, d.n, cell->threads, c->threshold, o->seed, work);
+        free(work);
+    }
+    if (st == OK)
+        live_account(l, c, &d);
+    comparison_exact(c);
+    duel_free(&d);
+    return st;
+}
+
+enum status live_compare(struct live *l, struct comparisons *c, double threshold, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < l->plan.n && st == OK; i++) {
+        const struct cell *cell = &l->plan.cells[i];
+        struct comparison *one = live_comparison(l, c, cell, threshold);
+        if (*l->session.setup.stop)
+            st = fail(e, E_INTERRUPTED, "interrupted");
+        if (st == OK)
+            st = compare_cell(l, one, cell, e);
+        if (st != OK)
+            c->n--; /* no half results */
+        else if (!l->session.opt->quiet)
+            show_note(&l->session.show, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
+                      verdict_name[one->change.verdict]);
+    }
+    return st;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs kept by name, per machine: OUT/baselines/<host_id>/NAME/ holds copies of a run's files. Wall
+ * time is compared with a baseline of the same machine only. */
+#ifndef BASELINE_H
+#define BASELINE_H
+
+#include "harness/cli/options.h"
+#include "harness/util/fileio.h"
+
+/* What a word of `compare` means: a run's folder, or the name of a baseline, of this machine if it
+ * has one. */
+enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const char *word,
+                            struct err *e);
+
+/* For sweeps, before anything is measured: can --baseline be compared with and --save-baseline be
+ * written on this machine? Prints why not; returns the exit code. */
+int baseline_ready(const struct options *o, const char *host_id);
+
+/* And afterwards, with the run's folder: save and compare as the options say. Returns the exit
+ * code. */
+int baseline_finish(const struct options *o, const char *run);
+
+/* Every baseline, of this and other machines, on standard output. Returns the exit code. */
+int baseline_list(const struct options *o);
+
+#endif

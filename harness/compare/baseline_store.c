@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Baselines as folders: OUT/baselines/<host_id>/NAME/. */
+#include "baseline_store.h"
+
+#include "harness/machine/env.h"
+#include "harness/table/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES = TABLE_SAMPLES + 3, NAME_MAX_LENGTH = 48 };
+
+/* What a run's folder may hold. */
+static const char *file_name(int i)
+{
+    return i < TABLE_SAMPLES        ? tables[i].file
+           : i == TABLE_SAMPLES     ? raw_file[RAW_CSV]
+           : i == TABLE_SAMPLES + 1 ? raw_file[RAW_ZST]
+                                    : "run.json";
+}
+
+/* ---- names and places --------------------------------------------------------------------- */
+
+enum status baseline_name(const char *name, struct err *e)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    if (!*name || *name == '.' || name[strspn(name, letters)] || strlen(name) > NAME_MAX_LENGTH)
+        return fail(e, E_USAGE,
+                    "\"%.60s\" is no name for a baseline  -> letters, digits, - _ . (at most %d)",
+                    name, NAME_MAX_LENGTH);
+    return OK;
+}
+
+static enum status place(char path[FILE_PATH], const struct options *o, const char *host_id,
+                         const char *name, struct err *e)
+{
+    char all[FILE_PATH], host[FILE_PATH];
+    enum status st = file_join(all, o->out, "baselines", e);
+
+    if (st == OK)
+        st = file_join(*name ? host : path, all, host_id, e);
+    return st == OK && *name ? file_join(path, host, name, e) : st;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+enum status baseline_host(char host_id[17], struct err *e)
+{
+    struct topo *topo;
+    struct env_facts facts;
+    const enum status st = topo_open(&topo, NULL, e);
+
+    if (st != OK)
+        return st;
+    env_gather(topo, &facts);
+    topo_close(topo);
+    snprintf(host_id, 17, "%s", facts.host_id);
+    return OK;
+}
+
+/* The CPU of a run, for people. */
+void baseline_cpu(const char *run, char *buf, size_t size)
+{
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    struct err ignored;
+
+    snprintf(buf, size, "unknown CPU");
+    if (file_join(path, run, tables[TABLE_ENV].file, &ignored) == OK &&
+        table_read(&rows, &tables[TABLE_ENV], path, &ignored) == OK && rows.n > 0)
+        snprintf(buf, size, "%.100s", ((const struct env_row *)rows.row)->cpu_model);
+    rows_free(&rows);
+}
+
+void baseline_each(const struct options *o, const char *wanted, each_fn *each, void *arg)
+{
+    struct dirent **hosts = NULL, **names = NULL;
+    char all[FILE_PATH], host[FILE_PATH], path[FILE_PATH];
+    bool done = false;
+    const int n =
+        file_join(all, o->out, "baselines", NULL) == OK ? scandir(all, &hosts, NULL, alphasort) : 0;
+
+    for (int i = 0; i < n; i++) {
+        const char *id = hosts[i]->d_name;
+        const int m = !done && id[0] != '.' && place(host, o, id, "", NULL) == OK
+                          ? scandir(host, &names, NULL, alphasort)
+                          : 0;
+        for (int k = 0; k < m; k++) {
+            const char *name = names[k]->d_name;
+            if (!done && name[0] != '.' && (!wanted || strcmp(name, wanted) == 0) &&
+                place(path, o, id, name, NULL) == OK && is_folder(path))
+                done = each(arg, id, name, path);
+            free(names[k]);
+        }
+        if (m >= 0)
+            free(names);
+        names = NULL;
+        free(hosts[i]);
+    }
+    free(hosts);
+}
+
+struct found {
+    char path[FILE_PATH];
+    bool there;
+};
+
+static bool keep_first(void *arg, const char *host_id, const char *name, const char *path)
+{
+    struct found *f = arg;
+    (void)host_id;
+    (void)name;
+
+    f->there = true;
+    memcpy(f->path, path, strlen(path) + 1);
+    return true;
+}
+
+/* The baseline of this machine; else false, and the message says whether another machine has it. */
+bool baseline_find(char path[FILE_PATH], const struct options *o, const char *name,
+                   const char *host_id, struct err *e)
+{
+    struct found other = {.there = false};
+    char theirs[128], ours[128];
+
+    if (baseline_name(name, e) != OK || place(path, o, host_id, name, e) != OK)
+        return false;
+    if (is_folder(path))
+        return true;
+    baseline_each(o, name, keep_first, &other);
+    if (!other.there) {
+        fail(e, E_USAGE, "no baseline \"%s\" in %.200s  -> bench baseline save %s", name, o->out,
+             name);
+        return false;
+    }
+    baseline_cpu(other.path, theirs, sizeof(theirs));
+    struct topo *topo;
+    struct env_facts facts = {0};
+    if (topo_open(&topo, NULL, NULL) == OK) {
+        env_gather(topo, &facts);
+        topo_close(topo);
+    }
+    snprintf(ours, sizeof(ours), "%s", facts.cpu_model);
+    fail(e, E_USAGE,
+         "baseline \"%s\" is from another machine (%s, here %s)  -> times not compared; save it "
+         "again here",
+         name, theirs, ours);
+    return false;
+}
+
+enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const char *word,
+                            struct err *e)
+{
+    struct found any = {.there = false};
+    char host_id[17];
+
+    if (strlen(word) >= FILE_PATH)
+        return file_fail(e, "open", word, ENAMETOOLONG);
+    if (is_folder(word) || baseline_name(word, NULL) != OK) {
+        memcpy(path, word, strlen(word) + 1);
+        return is_folder(word) ? OK : file_fail(e, "open", word, errno);
+    }
+    enum status st = baseline_host(host_id, e);
+    if (st == OK)
+        st = place(path, o, host_id, word, e);
+    if (st != OK || is_folder(path))
+        return st;
+    baseline_each(o, word, keep_first, &any);
+    memcpy(path, any.path, sizeof(any.path));
+    return any.there ? OK
+                     : fail(e, E_IO,
+                            "\"%.200s\" is neither a run's folder nor a baseline  -> "
+                            "bench baseline list",
+                            word);
+}
+
+/* ---- saving and removing ------------------------------------------------------------------- */
+
+static enum status copy_file(const char *to, const char *from, const char *name, struct err *e)
+{
+    char source[FILE_PATH], target[FILE_PATH];
+    struct bytes data = {0};
+    enum status st = file_join(source, from, name, e);
+
+    if (st == OK && access(source, F_OK) != 0)
+        return OK; /* samples come in one form only */
+    if (st == OK)
+        st = file_join(target, to, name, e);
+    if (st == OK)
+        st = file_read(&data, source, e);
+    if (st == OK)
+        st = file_replace(target, data.data, data.n, e);
+    free(data.data);
+    return st;
+}
+
+enum status baseline_remove(const char *dir, struct err *e)
+{
+    char path[FILE_PATH];
+
+    for (int i = 0; i < FILES; i++)
+        if (file_join(path, dir, file_name(i), e) == OK)
+            unlink(path);
+    return rmdir(dir) == 0 ? OK : file_fail(e, "remove", dir, errno);
+}
+
+static enum status make_folders(char path[FILE_PATH], const struct options *o, const char *host_id,
+                                struct err *e)
+{
+    char all[FILE_PATH];
+    enum status st = file_join(all, o->out, "baselines", e);
+
+    if (st == OK)
+        st = place(path, o, host_id, "", e);
+    if (st == OK && mkdir(all, 0777) != 0 && errno != EEXIST)
+        st = file_fail(e, "create", all, errno);
+    if (st == OK && mkdir(path, 0777) != 0 && errno != EEXIST)
+        st = file_fail(e, "create", path, errno);
+    return st;
+}
+
+/* Copied beside, then renamed: a name holds a whole run or nothing. */
+enum status baseline_copy(const struct options *o, const char *name, const char *host_id,
+                          const char *run, struct err *e)
+{
+    char host[FILE_PATH], path[FILE_PATH], tmp[FILE_PATH], tmp_name[NAME_MAX_LENGTH + 32];
+    enum status st = make_folders(host, o, host_id, e);
+
+    snprintf(tmp_name, sizeof(tmp_name), ".%s.%ld", name, (long)getpid());
+    if (st == OK)
+        st = file_join(path, host, name, e);
+    if (st == OK)
+        st = file_join(tmp, host, tmp_name, e);
+    if (st == OK && mkdir(tmp, 0777) != 0)
+        st = file_fail(e, "create", tmp, errno);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < FILES && st == OK; i++)
+        st = copy_file(tmp, run, file_name(i), e);
+    if (st == OK && is_folder(path))
+        st = baseline_remove(path, e); /* only with --force */
+    if (st == OK && rename(tmp, path) != 0)
+        st = file_fail(e, "create", path, errno);
+    if (st != OK)
+        baseline_remove(tmp, NULL);
+    return st == OK ? file_sync_dir(host, e) : st;
+}
+
+enum status baseline_may_write(const struct options *o, const char *name, const char *host_id,
+                               struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st = baseline_name(name, e);
+
+    if (st == OK)
+        st = place(path, o, host_id, name, e);
+    if (st == OK && is_folder(path) && !o->force)
+        st = fail(e, E_USAGE, "baseline \"%s\" exists  -> --force replaces it", name);
+    return st;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running a measuring child under callgrind. */
+#include "callgrind.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CALLS = 2 }; /* besides the one that binding makes */
+
+static const char VALGRIND[] = "valgrind";
+
+enum status count_ready(struct err *e)
+{
+    const char *path = getenv("PATH");
+    char *copy = strdup(path ? path : ""), *rest = NULL;
+    bool found = false;
+
+    CHECK(copy);
+    for (char *dir = strtok_r(copy, ":", &rest); dir && !found; dir = strtok_r(NULL, ":", &rest)) {
+        char file[4096];
+        const int n = snprintf(file, sizeof(file), "%s/%s", dir, VALGRIND);
+        found = n < (int)sizeof(file) && access(file, X_OK) == 0;
+    }
+    free(copy);
+    return found ? OK
+                 : fail(e, E_UNSUPPORTED,
+                        "--instructions needs valgrind  -> apt install valgrind, or leave it out");
+}
+
+bool count_applies(const struct cell *c)
+{
+    static const char *const counted[] = {"ref", "avx2"};
+
+    for (size_t i = 0; i < ARRAY_LEN(counted); i++)
+        if (strcmp(c->backend->name, counted[i]) == 0)
+            return c->threads == 1;
+    return false;
+}
+
+/* callgrind's last line that says "totals: N". */
+static enum status read_totals(double *n, const char *path, struct err *e)
+{
+    char line[256];
+    FILE *f = fopen(path, "r");
+
+    *n = -1;
+    if (!f)
+        return fail(e, E_IO, "cannot read %s: %s  -> is valgrind whole?", path, strerror(errno));
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "totals: %lf", n) == 1 || sscanf(line, "summary: %lf", n) == 1)
+            continue;
+    fclose(f);
+    return *n > 0 ? OK : fail(e, E_CHILD, "callgrind counted nothing");
+}
+
+/* hwloc reads what the kernel says: it would complain that it cannot ask the CPU itself. */
+static char **quiet_environment(char *const *from)
+{
+    static char no_x86[] = "HWLOC_COMPONENTS=-x86";
+    int n = 0;
+
+    while (from[n])
+        n++;
+    char **copy = calloc((size_t)n + 2, sizeof(*copy));
+    CHECK(copy);
+    memcpy(copy, from, (size_t)n * sizeof(*copy));
+    copy[n] = no_x86;
+    return copy;
+}
+
+enum status count_instructions(double *n, const struct cell *c, const char *program,
+                               const struct child_setup *shared, struct err *e)
+{
+    char path[] = "/tmp/bench-callgrind-XXXXXX", out[64];
+    const int fd = mkstemp(path);
+
+    if (fd < 0)
+        return fail(e, E_IO, "cannot create %s: %s  -> make room in /tmp", path, strerror(errno));
+    close(fd);
+    snprintf(out, sizeof(out), "--callgrind-out-file=%s", path);
+    const char *const words[] = {VALGRIND,
+                                 "--tool=callgrind",
+                                 "--quiet",
+                                 "--log-file=/dev/null",
+                                 "--toggle-collect=job_run",
+                                 out,
+                                 program,
+                                 NULL};
+    struct child_setup setup = *shared;
+    struct child child;
+    struct sample x;
+    setup.launch = words;
+    setup.environment = quiet_environment(shared->environment);
+    enum status st = child_open(&child, c, &setup, ROLE_NONE, -1, e);
+    if (st == OK)
+        st = child_place(&child, e);
+    if (st == OK)
+        st = child_block(&child, CALLS, false, &x, e);
+    child_close(&child);
+    free(setup.environment);
+    if (st == OK)
+        st = read_totals(n, path, e);
+    unlink(path);
+    return st;
+}

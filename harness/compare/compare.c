@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Matching rows and pairing samples.
+ *
+ * Which samples are pairs is read from their order in the file: the harness writes them as they
+ * come, so blocks of one round that stand together were run together. A cell that was measured
+ * alone (--order given) or later (--resume) has its rounds elsewhere in the file, and no pairs. */
+#include "compare.h"
+
+#include "harness/util/units.h"
+#include "run_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct comparison *comparisons_add(struct comparisons *c)
+{
+    if (c->n == c->cap) {
+        const int cap = c->cap ? 2 * c->cap : 64;
+        struct comparison *const v = realloc(c->v, (size_t)cap * sizeof(*v));
+        if (!v)
+            return NULL;
+        c->v = v;
+        c->cap = cap;
+    }
+    struct comparison *const one = &c->v[c->n++];
+    *one = (struct comparison){.line = c->n, .before_pct = NAN};
+    one->change.log = (struct interval){NAN, NAN, NAN};
+    one->change.verdict = VERDICT_UNCLEAR;
+    for (int s = 0; s < SIDES; s++)
+        one->change.median[s] = one->arena_bytes[s] = one->instructions[s] = one->nll[s] = NAN;
+    return one;
+}
+
+void comparisons_free(struct comparisons *c)
+{
+    free(c->v);
+    *c = (struct comparisons){0};
+}
+
+static void add_note(struct comparison *c, const char *text)
+{
+    const size_t n = strlen(c->note);
+
+    snprintf(c->note + n, sizeof(c->note) - n, "%s%s", n ? "; " : "", text);
+}
+
+void comparison_exact(struct comparison *c)
+{
+    char text[160];
+
+    if (isfinite(c->arena_bytes[BEFORE]) && isfinite(c->arena_bytes[AFTER]) &&
+        c->arena_bytes[BEFORE] != c->arena_bytes[AFTER]) {
+        const double more = c->arena_bytes[AFTER] - c->arena_bytes[BEFORE];
+        snprintf(text, sizeof(text), "arena %s -> %s (%+.0f bytes)",
+                 human_bytes(c->arena_bytes[BEFORE]).s, human_bytes(c->arena_bytes[AFTER]).s, more);
+        add_note(c, text);
+        c->changed = true;
+    }
+    /* Written so that a NaN on one side is a change. */
+    if ((isfinite(c->nll[BEFORE]) || isfinite(c->nll[AFTER])) &&
+        !(fabs(c->nll[AFTER] - c->nll[BEFORE]) <= NLL_TOLERANCE)) {
+        snprintf(text, sizeof(text), "NLL %.6f -> %.6f nats", c->nll[BEFORE], c->nll[AFTER]);
+        add_note(c, text);
+        c->changed = true;
+    }
+}
+
+/* ---- times -------------------------------------------------------------------------------- */
+
+/* Room for the samples of two rows and for statistics over them. */
+struct bench {
+    struct sample *sample[SIDES];
+    struct pair *pair;
+    double *work;
+};
+
+static enum status bench_open(struct bench *b, const struct run *before, const struct run *after,
+                              struct err *e)
+{
+    const size_t n[SIDES] = {before->samples.n, after->samples.n};
+
+    *b = (struct bench){0};
+    for (int s = 0; s < SIDES; s++)
+        b->sample[s] = calloc(n[s] + 1, sizeof(*b->sample[s]));
+    b->pair = calloc(n[BEFORE] + 1, sizeof(*b->pair));
+    b->work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER] + 1), sizeof(*b->work));
+    return b->sample[BEFORE] && b->sample[AFTER] && b->pair && b->work
+               ? OK
+               : fail(e, E_NOMEM, "no memory for %zu samples", n[BEFORE] + n[AFTER]);
+}
+
+static void bench_close(struct bench *b)
+{
+    free(b->sample[BEFORE]);
+    free(b->sample[AFTER]);
+    free(b->pair);
+    free(b->work);
+}
+
+/* Blocks of one turn, in time. */
+static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
+{
+    int n = 0;
+
+    for (int i = 0, k = 0; i < a->n && k < b->n;) {
+        const struct sample_ref *x = &a->ref[i], *y = &b->ref[k];
+        if (x->turn < y->turn) {
+            i++;
+        } else if (x->turn > y->turn) {
+            k++;
+        } else {
+            const struct sample_row *s[SIDES] = {x->row, y->row};
+            out[n] = (struct pair){0};
+            for (int side = 0; side < SIDES; side++) {
+                out[n].wall[side] = s[side]->wall_ns / (double)s[side]->calls;
+                out[n].cpu[side] = s[side]->cpu_ns / (double)s[side]->calls;
+                out[n].disturbed = out[n].disturbed || s[side]->disturbed > 0;
+            }
+            n++;
+            i++;
+            k++;
+        }
+    }
+    return n;
+}
+
+static void collect_samples(struct sample *out, const struct series *s)
+{
+    for (int i = 0; i < s->n; i++)
+        out[i] = (struct sample){.wall_ns = s->ref[i].row->wall_ns,
+                                 .cpu_ns = s->ref[i].row->cpu_ns,
+                                 .calls = (uint32_t)s->ref[i].row->calls,
+                                 .disturbed = s->ref[i].row->disturbed > 0};
+}
+
+static void compare_times(struct comparison *c, const struct bench *b, const struct series *before,
+                          const struct series *after, bool paired, int threads, uint64_t seed)
+{
+    enum { LEAST_PAIRS = 3 };
+    const int pairs = paired ? collect_pairs(b->pair, before, after) : 0;
+
+    if (pairs >= LEAST_PAIRS) {
+        c->change = change_of_pairs(b->pair, pairs, threads, c->threshold, seed, b->work);
+    } else {
+        collect_samples(b->sample[BEFORE], before);
+        collect_samples(b->sample[AFTER], after);
+        c->change = change_of_samples(b->sample[BEFORE], before->n, b->sample[AFTER], after->n,
+                                      c->threshold, seed, b->work);
+        if (paired)
+            add_note(c, "not measured together");
+    }
+    if (c->change.verdict == VERDICT_UNCLEAR && c->change.disturbed > 0) {
+        char text[64];
+        snprintf(text, sizeof(text), "%.0f %% of samples interrupted",
+                 100.0 * c->change.disturbed / max_int(1, c->change.n));
+        add_note(c, text);
+    }
+}
+
+/* Everything that two rows say, but for what only both runs' owner knows. */
+static void compare_rows(struct comparisons *all, struct comparison *c, const struct bench *b,
+                         const struct run *run[SIDES], const struct latency_row *row[SIDES],
+                         bool paired, uint64_t seed)
+{
+    struct series series[SIDES];
+
+    for (int s = 0; s < SIDES; s++) {
+        text_put(c->case_id[s], TEXT_SIZE, row[s]->case_id);
+        c->arena_bytes[s] = run_arena_bytes(run[s], row[s]->case_id);
+        series[s] = run_series(run[s], row[s]->case_id);
+        if (strcmp(row[s]->status, row_status_name[ROW_OK]) != 0) {
+            char text[LINE_SIZE];
+            snprintf(text, sizeof(text), "%.60s: %.60s (%.600s)", c->name[s], row[s]->status,
+                     row[s]->status_detail);
+            add_note(c, text);
+            return;
+        }
+    }
+    c->before_pct =
+        50 * (row[BEFORE]->ci95_high_ns - row[BEFORE]->ci95_low_ns) / row[BEFORE]->median_ns;
+    if (strcmp(row[BEFORE]->host_id, row[AFTER]->host_id) != 0) {
+        all->other_machine++;
+        add_note(c, "other machine");
+        return;
+    }
+    compare_times(c, b, &series[BEFORE], &series[AFTER], paired, (int)row[AFTER]->threads, seed);
+}
+
+/* ---- two runs ----------------------------------------------------------------------------- */
+
+static enum status compare_latency(struct comparisons *c, const struct run *run[SIDES],
+                                   double threshold, uint64_t seed, struct err *e)
+{
+    const struct latency_row *rows[SIDES] = {run[BEFORE]->latency.row, run[AFTER]->latency.row};
+    struct keys keys[SIDES] = {{0}};
+    struct bench b;
+    enum status st = bench_open(&b, run[BEFORE], run[AFTER], e);
+
+    for (int s = 0; s < SIDES && st == OK; s++)
+        st = keys_make(&keys[s], TABLE_LATENCY, &run[s]->latency, NULL, e);
+    for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
+        const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
+        if (k < 0) {
+            c->lonely[AFTER]++;
+            continue;
+        }
+        struct comparison *one = comparisons_add(c);
+        if (!one) {
+            st = fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+            break;
+        }
+        const struct latency_row *row[SIDES] = {&rows[BEFORE][k], &rows[AFTER][i]};
+        one->threshold = threshold;
+        text_put(one->name[BEFORE], TEXT_SIZE, "old");
+        text_put(one->name[AFTER], TEXT_SIZE, "new");
+        row_label(row[AFTER], NULL, one->label, sizeof(one->label));
+        compare_rows(c, one, &b, run, row, false, seed);
+        comparison_exact(one);
+    }
+    c->lonely[BEFORE] += keys_unused(&keys[BEFORE]);
+    keys_free(&keys[BEFORE]);
+    keys_free(&keys[AFTER]);
+    bench_close(&b);
+    return st;
+}
+
+static enum status compare_perplexity(struct comparisons *c, const struct run *run[SIDES],
+                                      struct err *e)
+{
+    struct keys keys[SIDES] = {{0}};
+    enum status st = OK;
+
+    for (int s = 0; s < SIDES && st == OK; s++)
+        st = keys_make(&keys[s], TABLE_PERPLEXITY, &run[s]->perplexity, NULL, e);
+    for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
+        const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
+        struct comparison *one = k < 0 ? NULL : comparisons_add(c);
+        if (k < 0) {
+            c->lonely[AFTER]++;
+            continue;
+        }
+        if (!one) {
+            st = fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+            break;
+        }
+        const struct perplexity_row *row[SIDES] = {
+            (const struct perplexity_row *)run[BEFORE]->perplexity.row + k,
+            (const struct perplexity_row *)run[AFTER]->perplexity.row + i};
+        one->exact = true;
+        for (int s = 0; s < SIDES; s++) {
+            text_put(one->name[s], TEXT_SIZE, s == BEFORE ? "old" : "new");
+            text_put(one->case_id[s], TEXT_SIZE, row[s]->case_id);
+            one->nll[s] = row[s]->nll_nats_per_token;
+        }
+        snprintf(one->label, sizeof(one->label), "perplexity %.60s seq=%lld mem=%lld",
+                 row[AFTER]->variant, (long long)row[AFTER]->seq_tokens,
+                 (long long)row[AFTER]->mem_tokens);
+        comparison_exact(one);
+    }
+    c->lonely[BEFORE] += keys_unused(&keys[BEFORE]);
+    keys_free(&keys[BEFORE]);
+    keys_free(&keys[AFTER]);
+    return st;
+}
+
+enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
+                         double threshold, uint64_t seed, struct err *e)
+{
+    const struct run *run[SIDES] = {before, after};
+    const enum status st = compare_latency(c, run, threshold, seed, e);
+
+    return st == OK ? compare_perplexity(c, run, e) : st;
+}
+
+/* ---- one axis ----------------------------------------------------------------------------- */
+
+static bool has_value(const struct latency_row *row, const struct axis *a, const char *value)
+{
+    char num[NUMBER_SIZE];
+
+    return strcmp(row_field(&tables[TABLE_LATENCY], a->column, row, num), value) == 0;
+}
+
+/* The base row of the same problem as row i; -1 where there is none, -2 where there are two. */
+static int find_base(const struct keys *keys, const struct latency_row *rows, const struct axis *a,
+                     const char *base, int i)
+{
+    int found = -1;
+
+    for (int k = 0; k < keys->n; k++)
+        if (has_value(&rows[k], a, base) && strcmp(keys->key[k], keys->key[i]) == 0)
+            found = found == -1 ? k : -2;
+    return found;
+}
+
+static enum status ambiguous(const struct latency_row *row, const struct axis *a, struct err *e)
+{
+    char label[256];
+
+    row_label(row, a, label, sizeof(label));
+    return fail(e, E_USAGE,
+                "%s: more than one row has these columns and the same %s  -> sweep fewer axes at "
+                "once",
+                label, a->word);
+}
+
+static enum status compare_one(struct comparisons *c, const struct run *run, const struct bench *b,
+                               const struct axis *a, int base, int i, double threshold,
+                               uint64_t seed, struct err *e)
+{
+    const struct latency_row *rows = run->latency.row;
+    const struct latency_row *row[SIDES] = {&rows[base], &rows[i]};
+    const struct run *runs[SIDES] = {run, run};
+    struct comparison *one = comparisons_add(c);
+    char num[NUMBER_SIZE];
+
+    if (!one)
+        return fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+    one->threshold = threshold;
+    one->line = base;
+    row_label(row[BEFORE], a, one->label, sizeof(one->label));
+    for (int s = 0; s < SIDES; s++)
+        text_put(one->name[s], TEXT_SIZE,
+                 row_field(&tables[TABLE_LATENCY], a->column, row[s], num));
+    compare_rows(c, one, b, runs, row, a->inside_group, seed);
+    return OK;
+}
+
+enum status compare_axis(struct comparisons *c, const struct run *run, const char *axis,
+                         const char *base, double threshold, uint64_t seed, struct err *e)
+{
+    const struct latency_row *rows = run->latency.row;
+    struct keys keys = {0};
+    struct bench b = {0};
+    struct axis a;
+    char num[NUMBER_SIZE];
+    enum status st = axis_find(&a, axis, e);
+
+    if (st == OK)
+        st = keys_make(&keys, TABLE_LATENCY, &run->latency, &a, e);
+    if (st == OK)
+        st = bench_open(&b, run, run, e);
+    if (st == OK && keys.n > 0 && !base)
+        base = row_field(&tables[TABLE_LATENCY], a.column, &rows[0], num);
+    bool there = false;
+    for (int i = 0; i < keys.n && st == OK; i++)
+        there = there || has_value(&rows[i], &a, base);
+    if (st == OK && keys.n > 0 && !there)
+        st = axis_no_value(&a, base, &run->latency, run->dir, e);
+    for (int i = 0; i < keys.n && st == OK; i++) {
+        const int at = find_base(&keys, rows, &a, base, i);
+        if (at == -2)
+            st = ambiguous(&rows[i], &a, e);
+        else if (at == -1)
+            c->lonely[AFTER]++;
+        else if (at != i)
+            st = compare_one(c, run, &b, &a, at, i, threshold, seed, e);
+    }
+    keys_free(&keys);
+    bench_close(&b);
+    return st;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Comparing what is on disk: two runs case by case, or the values of one axis inside a run. Knows
+ * tables and samples; what a difference means is verdict.h's, how it is shown compare_show.h's. */
+#ifndef COMPARE_H
+#define COMPARE_H
+
+#include "harness/measure/verdict.h"
+#include "harness/table/samples.h"
+
+/* The tables of a run's folder, and its samples by case. */
+struct run {
+    char dir[FILE_PATH];
+    struct rows latency, memory, perplexity, env, samples;
+    struct sample_ref *ref; /* [samples.n], by case and time */
+    int unchecked;          /* rows whose results nobody compared with the reference */
+};
+
+/* Read a run, strictly: E_IO names file and line of whatever is not right. */
+enum status run_read(struct run *r, const char *dir, struct err *e);
+void run_free(struct run *r);
+
+/* Two rows that differ only in what is compared, or two programs on one cell. */
+struct comparison {
+    char case_id[SIDES][TEXT_SIZE];
+    char label[LINE_SIZE / 4]; /* what both have in common */
+    char name[SIDES][TEXT_SIZE];
+    int line;             /* comparisons of one line have the same base */
+    struct change change; /* n == 0: times were not compared */
+    double before_pct;    /* half-width of the base's own interval, in percent of its median */
+    double threshold;     /* fraction */
+    double arena_bytes[SIDES], instructions[SIDES], nll[SIDES]; /* NAN = not known */
+    bool exact;   /* no times: only numbers that must be equal */
+    bool changed; /* such a number is not */
+    char note[LINE_SIZE];
+};
+
+struct comparisons {
+    struct comparison *v;
+    int n, cap;
+    int lonely[SIDES]; /* rows that only one side has */
+    int other_machine; /* comparisons whose times come from two machines */
+};
+
+/* A new comparison at the end, all numbers unknown. NULL without memory. */
+struct comparison *comparisons_add(struct comparisons *c);
+void comparisons_free(struct comparisons *c);
+
+/* NLL per token may differ by so much and is still the same. */
+#define NLL_TOLERANCE 1e-4
+
+/* Fill `changed` and the note from arena bytes and NLL. */
+void comparison_exact(struct comparison *c);
+
+/* Cases of two runs: matched by case_id, else by their key columns. The times are of two moments,
+ * no pairs. */
+enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
+                         double threshold, uint64_t seed, struct err *e);
+
+/* Rows of a run that differ only in `axis` (a word of --axis), each with the one of value `base`
+ * (NULL: the first of the run). Blocks of one round are pairs where the axis varies inside groups.
+ * E_USAGE where a value is not there or two rows cannot be told apart. */
+enum status compare_axis(struct comparisons *c, const struct run *run, const char *axis,
+                         const char *base, double threshold, uint64_t seed, struct err *e);
+
+#endif

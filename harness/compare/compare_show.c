@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Comparisons as text. */
+#include "compare_show.h"
+
+#include "harness/util/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
+
+const char *comparison_word(const struct comparison *c)
+{
+    if (c->changed && c->change.verdict != VERDICT_SLOWER)
+        return "changed";
+    return c->exact ? verdict_name[VERDICT_SAME] : verdict_name[c->change.verdict];
+}
+
+int comparisons_count(const struct comparisons *c, enum verdict v)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->n; i++)
+        n += !c->v[i].exact && c->v[i].change.n > 0 && c->v[i].change.verdict == v;
+    return n;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+/* "-36.8 % [-37.4 -36.1]" */
+static void change_text(const struct interval *log, char *buf, size_t size)
+{
+    snprintf(buf, size, "%+.1f %% [%+.1f %+.1f]", change_pct(log->mid), change_pct(log->low),
+             change_pct(log->high));
+}
+
+static void after_text(const struct comparison *c, char *buf, size_t size)
+{
+    char change[64];
+
+    if (c->exact) {
+        snprintf(buf, size, "%.6f  %s", c->nll[AFTER], comparison_word(c));
+        return;
+    }
+    if (c->change.n == 0) {
+        snprintf(buf, size, "%s", c->note);
+        return;
+    }
+    change_text(&c->change.log, change, sizeof(change));
+    if (c->change.verdict == VERDICT_SAME)
+        snprintf(change, sizeof(change), "~ [%+.1f %+.1f]", change_pct(c->change.log.low),
+                 change_pct(c->change.log.high));
+    const bool word = c->change.verdict != VERDICT_SAME || c->changed;
+    snprintf(buf, size, "%s  %s%s%s%s%s%s", human_ns(c->change.median[AFTER]).s, change,
+             word ? " " : "", word ? comparison_word(c) : "",
+             c->change.basis == BASIS_CPU ? " by CPU time" : "", *c->note ? ": " : "", c->note);
+}
+
+static void before_text(const struct comparison *c, char *buf, size_t size)
+{
+    if (c->exact)
+        snprintf(buf, size, "%.6f", c->nll[BEFORE]);
+    else if (c->change.n == 0)
+        snprintf(buf, size, "-");
+    else if (isfinite(c->before_pct))
+        snprintf(buf, size, "%s ±%s", human_ns(c->change.median[BEFORE]).s,
+                 human_pct(c->before_pct).s);
+    else
+        snprintf(buf, size, "%s", human_ns(c->change.median[BEFORE]).s);
+}
+
+/* Place of the comparison's name among the distinct ones; *n grows. */
+static int name_index(const char **names, int *n, int max, const char *name)
+{
+    for (int i = 0; i < *n; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    if (*n < max)
+        names[(*n)++] = name;
+    return *n - 1;
+}
+
+/* One line per base, the names abreast, in the order in which bases come first. */
+static enum status fill_abreast(struct sheet *s, const struct comparisons *c, const char **names,
+                                int n, struct err *e)
+{
+    char text[NAMES_ABREAST + 1][TEXT];
+    bool *done = calloc((size_t)c->n + 1, sizeof(*done));
+    enum status st = OK;
+
+    if (!done)
+        return fail(e, E_NOMEM, "no memory for %d rows", c->n);
+    for (int i = 0; i < c->n && st == OK; i++) {
+        const char *row[NAMES_ABREAST + 2] = {c->v[i].label, text[0]};
+        if (done[i])
+            continue;
+        before_text(&c->v[i], text[0], TEXT);
+        for (int j = i; j < c->n; j++) {
+            if (c->v[j].line != c->v[i].line)
+                continue;
+            const int k = name_index(names, &n, n, c->v[j].name[AFTER]);
+            after_text(&c->v[j], text[k + 1], TEXT);
+            row[k + 2] = text[k + 1];
+            done[j] = true;
+        }
+        st = sheet_add(s, row, e);
+    }
+    free(done);
+    return st;
+}
+
+static enum status fill_below(struct sheet *s, const struct comparisons *c, struct err *e)
+{
+    char before[TEXT], after[TEXT];
+    enum status st = OK;
+
+    for (int i = 0; i < c->n && st == OK; i++) {
+        const char *row[] = {c->v[i].label, c->v[i].name[AFTER], before, after};
+        before_text(&c->v[i], before, TEXT);
+        after_text(&c->v[i], after, TEXT);
+        st = sheet_add(s, row, e);
+    }
+    return st;
+}
+
+static enum status print_table(FILE *f, const struct comparisons *c, struct err *e)
+{
+    const char *names[NAMES_ABREAST + 1];
+    int n = 0;
+    enum status st;
+
+    for (int i = 0; i < c->n; i++)
+        name_index(names, &n, NAMES_ABREAST + 1, c->v[i].name[AFTER]);
+    const char *base = c->n ? c->v[0].name[BEFORE] : "";
+    if (n <= NAMES_ABREAST) {
+        struct sheet_column column[NAMES_ABREAST + 2] = {{.name = ""}, {.name = base}};
+        for (int i = 0; i < n; i++)
+            column[i + 2].name = names[i];
+        struct sheet s = {.column = column, .columns = n + 2};
+        st = fill_abreast(&s, c, names, n, e);
+        if (st == OK)
+            sheet_print(f, &s, FORMAT_TABLE);
+        sheet_free(&s);
+        return st;
+    }
+    const struct sheet_column column[] = {{.name = ""}, {.name = ""}, {.name = base}, {.name = ""}};
+    struct sheet s = {.column = column, .columns = ARRAY_LEN(column)};
+    st = fill_below(&s, c, e);
+    if (st == OK)
+        sheet_print(f, &s, FORMAT_TABLE);
+    sheet_free(&s);
+    return st;
+}
+
+/* ---- the long form ------------------------------------------------------------------------ */
+
+enum long_column {
+    CASE,
+    NAME_BEFORE,
+    NAME_AFTER,
+    NS_BEFORE,
+    NS_AFTER,
+    CHANGE,
+    LOW,
+    HIGH,
+    VERDICT,
+    THRESHOLD,
+    BASIS,
+    SAMPLES,
+    DISTURBED,
+    ARENA_BEFORE,
+    ARENA_AFTER,
+    INSTRUCTIONS_BEFORE,
+    INSTRUCTIONS_AFTER,
+    NLL_BEFORE,
+    NLL_AFTER,
+    NOTE,
+    ID_BEFORE,
+    ID_AFTER,
+    COLUMN_COUNT
+};
+
+static const struct sheet_column columns_long[COLUMN_COUNT] = {
+    [CASE] = {.name = "case"},
+    [NAME_BEFORE] = {.name = "before"},
+    [NAME_AFTER] = {.name = "after"},
+    [NS_BEFORE] = {.name = "before_median_ns", .number = true},
+    [NS_AFTER] = {.name = "after_median_ns", .number = true},
+    [CHANGE] = {.name = "change_pct", .number = true},
+    [LOW] = {.name = "ci95_low_pct", .number = true},
+    [HIGH] = {.name = "ci95_high_pct", .number = true},
+    [VERDICT] = {.name = "verdict"},
+    [THRESHOLD] = {.name = "threshold_pct", .number = true},
+    [BASIS] = {.name = "basis"},
+    [SAMPLES] = {.name = "samples", .number = true},
+    [DISTURBED] = {.name = "samples_disturbed", .number = true},
+    [ARENA_BEFORE] = {.name = "before_arena_bytes", .number = true},
+    [ARENA_AFTER] = {.name = "after_arena_bytes", .number = true},
+    [INSTRUCTIONS_BEFORE] = {.name = "before_instructions", .number = true},
+    [INSTRUCTIONS_AFTER] = {.name = "after_instructions", .number = true},
+    [NLL_BEFORE] = {.name = "before_nll_nats_per_token", .number = true},
+    [NLL_AFTER] = {.name = "after_nll_nats_per_token", .number = true},
+    [NOTE] = {.name = "note"},
+    [ID_BEFORE] = {.name = "before_case_id"},
+    [ID_AFTER] = {.name = "after_case_id"},
+};
+
+static enum status add_long(struct sheet *s, const struct comparison *c, struct err *e)
+{
+    const struct change *d = &c->change;
+    const struct {
+        enum long_column column;
+        double x;
+        const char *format;
+    } numbers[] = {
+        {NS_BEFORE, d->median[BEFORE], "%.6g"},
+        {NS_AFTER, d->median[AFTER], "%.6g"},
+        {CHANGE, change_pct(d->log.mid), "%.3f"},
+        {LOW, change_pct(d->log.low), "%.3f"},
+        {HIGH, change_pct(d->log.high), "%.3f"},
+        {THRESHOLD, c->exact ? NAN : 100 * c->threshold, "%.3g"},
+        {SAMPLES, d->n > 0 ? d->n : NAN, "%.0f"},
+        {DISTURBED, d->n > 0 ? d->disturbed : NAN, "%.0f"},
+        {ARENA_BEFORE, c->arena_bytes[BEFORE], "%.0f"},
+        {ARENA_AFTER, c->arena_bytes[AFTER], "%.0f"},
+        {INSTRUCTIONS_BEFORE, c->instructions[BEFORE], "%.0f"},
+        {INSTRUCTIONS_AFTER, c->instructions[AFTER], "%.0f"},
+        {NLL_BEFORE, c->nll[BEFORE], "%.9g"},
+        {NLL_AFTER, c->nll[AFTER], "%.9g"},
+    };
+    char text[COLUMN_COUNT][NUMBER_SIZE];
+    const char *row[COLUMN_COUNT] = {
+        [CASE] = c->label,
+        [NAME_BEFORE] = c->name[BEFORE],
+        [NAME_AFTER] = c->name[AFTER],
+        [VERDICT] = comparison_word(c),
+        [BASIS] = d->n > 0 ? basis_name[d->basis] : "",
+        [NOTE] = c->note,
+        [ID_BEFORE] = c->case_id[BEFORE],
+        [ID_AFTER] = c->case_id[AFTER],
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        if (!isfinite(numbers[i].x))
+            continue;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(text[numbers[i].column], NUMBER_SIZE, numbers[i].format, numbers[i].x);
+#pragma GCC diagnostic pop
+        row[numbers[i].column] = text[numbers[i].column];
+    }
+    return sheet_add(s, row, e);
+}
+
+enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
+                              const struct names *columns, struct err *e)
+{
+    struct sheet s = {.column = columns_long, .columns = COLUMN_COUNT};
+    const bool table = format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
+    enum status st = sheet_select(&s, columns, e);
+
+    if (st == OK && table && columns->n == 0)
+        return print_table(f, c, e);
+    for (int i = 0; i < c->n && st == OK; i++)
+        st = add_long(&s, &c->v[i], e);
+    if (st == OK)
+        sheet_print(f, &s, format);
+    sheet_free(&s);
+    return st;
+}
+
+void comparisons_print_means(FILE *f, const struct comparisons *c)
+{
+    struct change *changes = calloc((size_t)c->n + 1, sizeof(*changes));
+    const char *names[NAMES_ABREAST];
+    int n = 0;
+
+    CHECK(changes);
+    for (int i = 0; i < c->n; i++)
+        if (!c->v[i].exact)
+            name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);
+    for (int k = 0; k < n; k++) {
+        char text[64];
+        int m = 0;
+        for (int i = 0; i < c->n; i++)
+            if (strcmp(c->v[i].name[AFTER], names[k]) == 0 && isfinite(c->v[i].change.log.low))
+                changes[m++] = c->v[i].change;
+        const struct interval mean = change_mean(changes, m);
+        change_text(&mean, text, sizeof(text));
+        if (m > 1)
+            fprintf(f, "geometric mean of %d: %s %s\n", m, names[k], text);
+    }
+    free(changes);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The gate's rules, apart from how its numbers are measured. */
+#ifndef GATE_H
+#define GATE_H
+
+#include "ab_run.h"
+
+/* One case: what identical programs differ by here, and what the two programs do. */
+struct gate_case {
+    const struct cell *cell; /* NULL: numbers without times, such as a perplexity */
+    struct change identical; /* old against old */
+    double threshold;        /* fraction: the user's, or three times the noise */
+    int pairs;               /* that were wanted */
+    struct change first, second;
+    bool repeated; /* there was a second round */
+};
+
+/* Is the machine too noisy for the user's threshold? Then A/A is repeated with twice the pairs. */
+bool gate_too_noisy(const struct change *identical, double threshold);
+
+/* max(user's, 3 x noise). */
+double gate_threshold(const struct change *identical, double threshold);
+
+/* Does the first round ask for a second? */
+bool gate_flagged(const struct gate_case *g);
+
+/* The verdict over both rounds; `note` says why it is less than a round said. */
+enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size);
+
+/* More instructions than the old program by more than 0.5 %. */
+bool gate_more_instructions(double before, double after);
+
+struct trial {
+    struct live live;
+    struct comparisons all;  /* what is reported; entry i belongs to cases[i] */
+    struct gate_case *cases; /* [all.cap] */
+    double threshold;
+};
+
+/* The result as Markdown: verdict, table, and the command that repeats it. */
+void gate_markdown(FILE *f, const struct trial *g, int code);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Decisions of the gate as pure functions, and its Markdown. */
+#include "gate.h"
+
+#include "compare_show.h"
+#include "harness/cli/build.h"
+#include "harness/command/commands.h"
+#include "harness/util/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double NOISE_FACTOR = 3;
+static const double MORE_INSTRUCTIONS = 0.005;
+
+bool gate_too_noisy(const struct change *identical, double threshold)
+{
+    return !(NOISE_FACTOR * change_noise(identical) <= threshold); /* also for NaN */
+}
+
+double gate_threshold(const struct change *identical, double threshold)
+{
+    return fmax(threshold, NOISE_FACTOR * change_noise(identical));
+}
+
+bool gate_flagged(const struct gate_case *g)
+{
+    return g->first.verdict == VERDICT_SLOWER || g->first.verdict == VERDICT_FASTER;
+}
+
+enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size)
+{
+    const enum verdict alike = verdict_of(g->identical.log, g->threshold);
+
+    note[0] = '\0';
+    if (!isfinite(change_noise(&g->identical))) {
+        snprintf(note, size, "A/A gave no interval");
+        return VERDICT_UNCLEAR;
+    }
+    if (!gate_flagged(g))
+        return g->first.verdict;
+    if (alike == VERDICT_SLOWER || alike == VERDICT_FASTER) {
+        snprintf(note, size, "identical programs differ by %+.1f %%",
+                 change_pct(g->identical.log.mid));
+        return VERDICT_UNCLEAR;
+    }
+    if (g->repeated && g->second.verdict == g->first.verdict)
+        return g->first.verdict;
+    snprintf(note, size, g->repeated ? "not confirmed: %+.1f %% in the second round" : "one round",
+             change_pct(g->second.log.mid));
+    return VERDICT_UNCLEAR;
+}
+
+bool gate_more_instructions(double before, double after)
+{
+    return after > before * (1 + MORE_INSTRUCTIONS);
+}
+
+/* ---- Markdown ----------------------------------------------------------------------------- */
+
+/* As a shell would read it. */
+static void print_word(FILE *f, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%_+=:,./-";
+
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, f);
+        return;
+    }
+    fputc('\'', f);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, f);
+    fputc('\'', f);
+}
+
+static void print_case(FILE *f, const struct comparison *c)
+{
+    const struct interval *d = &c->change.log;
+
+    fprintf(f, "| %s | ", c->label);
+    if (c->exact)
+        fprintf(f, "%.6f | %.6f | | | ", c->nll[BEFORE], c->nll[AFTER]);
+    else if (c->change.n == 0)
+        fprintf(f, "| | | | ");
+    else
+        fprintf(f, "%s | %s | %+.1f %% [%+.1f %+.1f] | %.1f %% | ",
+                human_ns(c->change.median[BEFORE]).s, human_ns(c->change.median[AFTER]).s,
+                change_pct(d->mid), change_pct(d->low), change_pct(d->high), 100 * c->threshold);
+    fprintf(f, "%s | ", comparison_word(c));
+    for (const char *note = c->note; *note; note++)
+        fputs(*note == '|' ? "\\|" : (char[]){*note, '\0'}, f);
+    fputs(" |\n", f);
+}
+
+void gate_markdown(FILE *f, const struct trial *g, int code)
+{
+    const struct options *o = g->live.session.opt;
+    char machine[256];
+    int changed = 0;
+
+    for (int i = 0; i < g->all.n; i++)
+        changed += g->all.v[i].changed;
+    env_summary(&g->live.session.facts, machine, sizeof(machine));
+    fprintf(f, "## bench gate: %s\n\n",
+            code == EXIT_REGRESSION        ? "regression"
+            : code == EXIT_FINE            ? "no regression"
+            : code == EXIT_NOT_TRUSTWORTHY ? "not trustworthy"
+                                           : "failed");
+    fprintf(f,
+            "%d cases: %d slower, %d faster, %d same, %d unclear; %d changed in bytes, "
+            "instructions or perplexity.\n\n",
+            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
+            comparisons_count(&g->all, VERDICT_UNCLEAR), changed);
+    fprintf(f,
+            "old `%s`, new `%s`; %s; pairs of %.3g ms blocks, two launches a side, threshold "
+            "the larger of %.3g %% and three times the A/A noise.\n\n",
+            g->live.program[BEFORE].path, g->live.program[AFTER].path, machine, o->block_ms,
+            100 * g->threshold);
+    fputs("| case | old | new | change [95 %] | threshold | verdict | note |\n"
+          "|---|---:|---:|---:|---:|---|---|\n",
+          f);
+    for (int i = 0; i < g->all.n; i++)
+        print_case(f, &g->all.v[i]);
+    fputs("\nRepeat it:\n\n    ", f);
+    for (int i = 0; i < o->argc; i++) {
+        fputs(i ? " " : "", f);
+        print_word(f, o->argv[i]);
+    }
+    fputs("\n\n", f);
+}

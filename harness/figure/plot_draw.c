@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running gnuplot: the table goes into a temporary folder, the script comes from plots/, the
+ * picture comes back as bytes. */
+#include "plot.h"
+
+#include "harness/cli/options.h"
+#include "harness/util/suggest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { COMMAND = 3 * FILE_PATH };
+
+static const char *const file_name[] = {"table.csv", "figure.svg", "figure.png", "figure.txt",
+                                        "messages"};
+enum { F_TABLE, F_SVG, F_PNG, F_TEXT, F_MESSAGES, F_COUNT };
+
+/* A gnuplot string: in single quotes, a quote in it doubled. */
+static size_t quote(char *buf, size_t size, const char *name, const char *value)
+{
+    size_t n = (size_t)snprintf(buf, size, "%s='", name);
+
+    for (; *value && n + 4 < size; value++) {
+        if (*value == '\'')
+            buf[n++] = '\'';
+        buf[n++] = *value;
+    }
+    return n + (size_t)snprintf(buf + n, size - n, "';");
+}
+
+static enum status write_table(const struct plot *p, const char *path, struct err *e)
+{
+    FILE *const f = fopen(path, "we");
+
+    if (!f)
+        return file_fail(e, "write", path, errno);
+    plot_print_csv(f, p);
+    const enum status st = file_flush(f, path, e);
+    fclose(f);
+    return st;
+}
+
+/* Start and wait; stdout and stderr go to files of the folder. -d: no start-up file of the user's
+ * or the system's. */
+static enum status run(const char *command, const char *script, const char *out,
+                       const char *messages, int *code, struct err *e)
+{
+    char *const argv[] = {"gnuplot", "-d", "-e", (char *)command, (char *)script, NULL};
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status;
+
+    CHECK(posix_spawn_file_actions_init(&actions) == 0);
+    CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
+    CHECK(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
+    CHECK(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
+    const int error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error == ENOENT)
+        return fail(e, E_UNSUPPORTED, "gnuplot is not installed  -> install gnuplot-nox");
+    if (error)
+        return fail(e, E_CHILD, "cannot start gnuplot: %s  -> install gnuplot-nox",
+                    strerror(error));
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return fail(e, E_CHILD, "gnuplot is lost: %s  -> try again", strerror(errno));
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return OK;
+}
+
+/* gnuplot's own words, on one line. */
+static enum status failed(const struct plot *p, int code, const char *messages, struct err *e)
+{
+    struct bytes said;
+    char line[300];
+
+    if (file_read(&said, messages, NULL) != OK)
+        said = (struct bytes){0};
+    const char *const from =
+        said.data && said.n > sizeof(line) ? said.data + said.n - sizeof(line) + 1 : said.data;
+    text_put(line, sizeof(line), from ? from : "");
+    free(said.data);
+    return fail(e, E_CHILD,
+                "gnuplot could not draw %s (exit code %d): %s  -> report it with the run",
+                p->figure->name, code, line);
+}
+
+static enum status draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
+                        char path[F_COUNT][FILE_PATH], const char *script, struct err *e)
+{
+    char command[COMMAND], here[FILE_PATH];
+    const int picture = form == PLOT_SVG ? F_SVG : form == PLOT_PNG ? F_PNG : F_TEXT;
+    size_t n = quote(command, sizeof(command), "data", path[F_TABLE]);
+    int code = 0;
+
+    snprintf(here, sizeof(here), "%.*s", (int)(strrchr(script, '/') - script) + 1, script);
+    n += quote(command + n, sizeof(command) - n, "here", here);
+    n += quote(command + n, sizeof(command) - n, "out", form == PLOT_TERMINAL ? "" : path[picture]);
+    n += quote(command + n, sizeof(command) - n, "title", p->figure->title);
+    snprintf(command + n, sizeof(command) - n, "term_width=%d", width);
+
+    enum status st = write_table(p, path[F_TABLE], e);
+    if (st == OK)
+        st = run(command, script, path[F_TEXT], path[F_MESSAGES], &code, e);
+    if (st == OK && code != 0)
+        st = failed(p, code, path[F_MESSAGES], e);
+    return st == OK ? file_read(out, path[picture], e) : st;
+}
+
+enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
+                      struct err *e)
+{
+    const char *const tmp = getenv("TMPDIR");
+    char folder[FILE_PATH], name[96], script[FILE_PATH], path[F_COUNT][FILE_PATH] = {{0}};
+    enum status st = OK;
+
+    *out = (struct bytes){0};
+    snprintf(name, sizeof(name), "plots/%s.gp", p->figure->name);
+    if (!options_locate_own(script, sizeof(script), name))
+        return fail(e, E_IO, "cannot find %s above the program  -> run bench from its repository",
+                    name);
+    if (snprintf(folder, FILE_PATH, "%s/bench_plot_XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+            FILE_PATH ||
+        !mkdtemp(folder))
+        return file_fail(e, "create", folder, errno);
+    for (int i = 0; i < F_COUNT && st == OK; i++)
+        st = file_join(path[i], folder, file_name[i], e);
+    if (st == OK)
+        st = draw(out, p, form, width, path, script, e);
+    for (int i = 0; i < F_COUNT; i++)
+        if (path[i][0])
+            unlink(path[i]);
+    rmdir(folder);
+    return st;
+}
+
+enum status plot_check_names(const struct names *wanted, struct err *e)
+{
+    const char **const names = calloc((size_t)figure_count + 1, sizeof(*names));
+    enum status st = OK;
+
+    if (!names)
+        return fail(e, E_NOMEM, "no memory for names of figures  -> free some");
+    for (int i = 0; i < figure_count; i++)
+        names[i] = figures[i].name;
+    for (int k = 0; k < wanted->n && st == OK; k++) {
+        bool known = false;
+        for (int i = 0; i < figure_count; i++)
+            known = known || strcmp(names[i], wanted->v[k]) == 0;
+        if (!known)
+            st = unknown_word(e, "figure", wanted->v[k], names, "bench plot --help");
+    }
+    free(names);
+    return st;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A text to train or score on: a file as raw bytes (vocabulary 256), or a generated source. */
+#ifndef CORPUS_H
+#define CORPUS_H
+
+#include "synthetic.h"
+
+struct corpus {
+    char *name;           /* the file's name without its folder, or the source's text */
+    const uint8_t *bytes; /* [n] */
+    size_t n;
+    char xxh3[17];    /* 16 hex digits: XXH3 of these n bytes */
+    int vocab;        /* 256, or the source's alphabet */
+    const char *unit; /* "byte" or "symbol" */
+    struct source source;
+    bool generated; /* `source` is what it is made of */
+};
+
+/* Symbols of a generated text; 32768 are scored: so many that the first few hundred, in front of
+ * which a model that counts on its memory finds none, cost it about 1 %. */
+enum { SOURCE_TOKENS = 32769 };
+
+/* Map the first `max_bytes` of a file, 0 = all of it; or generate that many symbols of a source's
+ * split, 0 = SOURCE_TOKENS. E_IO for what is no file of two bytes or more: the first byte predicts
+ * the second. E_USAGE where max_bytes is 1. */
+enum status corpus_open(struct corpus *c, const char *path, enum split split, size_t max_bytes,
+                        struct err *e);
+void corpus_close(struct corpus *c);
+
+#endif

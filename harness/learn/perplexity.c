@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity rows, for bench eval and for sweeps. */
+#include "perplexity.h"
+
+#include "harness/command/commands.h"
+#include "harness/util/signals.h"
+#include "harness/util/units.h"
+#include "score.h"
+
+#include "variants/parts/masks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* One checkpoint on one text. */
+struct subject {
+    const char *ckpt, *corpus;
+    struct config config;
+    char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
+    char made_of[256]; /* the generated source that it was trained on, or "" */
+    int64_t step;      /* I64_EMPTY = not said */
+    const struct backend *backend;
+    int threads;
+};
+
+/* ---- what is scored ----------------------------------------------------------------------- */
+
+static enum status examine_checkpoint(struct subject *t, struct err *e)
+{
+    struct safetensors file;
+    enum status st = safetensors_open(&file, t->ckpt, e);
+
+    if (st != OK)
+        return st;
+    const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
+    int step = -1;
+    st = checkpoint_config(&file, "", &t->config, e);
+    if (st == OK)
+        st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
+    t->step = step < 0 ? I64_EMPTY : step;
+    snprintf(t->unit, sizeof(t->unit), "%s", unit ? unit : "byte");
+    snprintf(t->made_of, sizeof(t->made_of), "%s", text && source_named(text) ? text : "");
+    snprintf(t->ckpt_xxh3, sizeof(t->ckpt_xxh3), "%016llx",
+             (unsigned long long)XXH3_64bits(file.map, file.size));
+    safetensors_close(&file);
+    return st;
+}
+
+static enum status examine(struct subject *t, const struct options *opt, struct err *e)
+{
+    struct corpus corpus;
+    enum status st = examine_checkpoint(t, e);
+
+    if (st == OK && !t->corpus && !t->made_of[0])
+        st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
+    if (!t->corpus) /* a model of a generated source brings its text along */
+        t->corpus = t->made_of;
+    if (st == OK)
+        st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
+    if (st != OK)
+        return st;
+    snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
+    corpus_close(&corpus);
+    return OK;
+}
+
+/* The line that repeats the row; what follows the command's name is the child's order. */
+static const char EVAL[] = "eval ";
+
+static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
+                     enum mem_kind kind)
+{
+    char *rest = options_repro(opt), *line = NULL;
+
+    CHECK(asprintf(&line,
+                   "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
+                   "--mem-kind %s --threads %d%s",
+                   EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
+                   mem_kind_name[kind], t->threads, rest) > 0);
+    free(rest);
+    return line;
+}
+
+/* ---- one row ------------------------------------------------------------------------------ */
+
+#define PUT(column, text) text_put(row.column, sizeof(row.column), (text))
+
+static struct perplexity_row make_row(const struct subject *t, const struct session *s,
+                                      const struct result *r)
+{
+    const struct report *p = &r->report;
+    struct perplexity_row row = perplexity_row_empty();
+    struct key_row key;
+
+    result_key(&key, r, s->dir.run_id, s->facts.host_id);
+    row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
+    PUT(checkpoint, t->ckpt);
+    PUT(checkpoint_xxh3, t->ckpt_xxh3);
+    row.train_step = t->step;
+    PUT(corpus, t->corpus);
+    PUT(corpus_xxh3, t->corpus_xxh3);
+    PUT(unit, t->unit);
+    if (r->status != ROW_OK)
+        return row;
+    row.tokens_scored = (int64_t)p->tokens_scored;
+    row.segments = (int64_t)p->segments;
+    row.nll_nats_per_token = p->nll;
+    row.ppl = exp(p->nll);
+    row.bits_per_unit = p->nll / log(2);
+    row.ppl_ci95_low = exp(p->nll_low);
+    row.ppl_ci95_high = exp(p->nll_high);
+    row.ppl_floor = exp(p->nll_floor);
+    row.eval_ns = p->eval_ns;
+    row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
+    return row;
+}
+
+static void print_row(struct session *s, const struct perplexity_row *row)
+{
+    const bool first = !s->show.started;
+    const struct table *t = &tables[TABLE_PERPLEXITY];
+    const struct selection *columns = &s->show.columns;
+
+    switch (s->show.format) {
+    case FORMAT_CSV:
+        if (first)
+            print_csv_header(stdout, t, columns);
+        print_csv_row(stdout, t, columns, row);
+        break;
+    case FORMAT_JSONL:
+        print_jsonl_row(stdout, t, columns, row);
+        break;
+    case FORMAT_MD:
+        if (first)
+            print_md_header(stdout, t, columns);
+        print_md_row(stdout, t, columns, row);
+        break;
+    default:
+        if (first)
+            printf("%-10s %-9s %6s %6s  %-26s %11s %14s %10s\n", "variant", "backend", "seq", "mem",
+                   "ppl/token [95 % CI]", "bits/token", "tokens scored", "tokens/s");
+        if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
+            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend, (int)row->seq_tokens,
+                   (int)row->mem_tokens, row->status, row->status_detail);
+        else
+            printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
+                   row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
+                   row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
+                   human_count((double)row->tokens_scored).s, human_rate(row->tokens_per_s).s);
+    }
+    s->show.started = true;
+    show_flush(&s->show);
+}
+
+/* What a cell says of the model in words, here those of the checkpoint. */
+struct words {
+    char mask[MASK_TEXT], mask_heads[MASK_TEXT], settings[SETTINGS_TEXT];
+};
+
+static void describe(struct words *w, const struct subject *t, int mem)
+{
+    struct config c = t->config;
+
+    c.mem_len = mem;
+    masks_print(w->mask, w->mask_heads, &c.masks);
+    settings_print(w->settings, &c, NULL, false);
+}
+
+/* A cell that stands for the evaluation in the key columns. */
+static struct cell stand_in(const struct subject *t, const struct words *w, struct session *s,
+                            int seq, int mem, enum mem_kind kind)
+{
+    const struct config *c = &t->config;
+    const unsigned axes = c->variant->axes;
+    struct cell cell = {
+        .variant = c->variant,
+        .backend = t->backend,
+        .workload = WORK_SEGMENT,
+        .mem_kind = kind,
+        .seq = seq,
+        .mem = mem,
+        .batch = 1,
+        .layers = c->steps ? c->steps : c->N,
+        .d_model = c->D,
+        .heads = c->H,
+        .kv_heads = c->kv_heads,
+        .d_head = c->dh,
+        .d_inner = c->F,
+        .gate = c->gate,
+        .wiring = c->wiring,
+        .ffn = c->ffn,
+        .norm_kind = c->norm_kind,
+        .mask = w->mask,
+        .mask_heads = w->mask_heads,
+        .rnn_cell = c->rnn_layers ? (int)c->rnn_cell : -1,
+        .halt = c->steps ? (int)c->halt : -1,
+        .settings = w->settings,
+        .clip = axes & AXIS_CLIP ? c->clip : -1,
+        .clamp_len = axes & AXIS_CLAMP ? c->clamp_len : -1,
+        .same_length = axes & AXIS_SAME_LENGTH ? c->same_length : -1,
+        .threads = t->threads,
+        .opt = s->opt,
+    };
+    cell.repro = line_of(t, s->opt, seq, mem, kind);
+    snprintf(cell.case_id, sizeof(cell.case_id), "%016llx",
+             (unsigned long long)XXH3_64bits(cell.repro, strlen(cell.repro)));
+    return cell;
+}
+
+static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
+                             bool print, struct err *e)
+{
+    struct child child;
+    struct err why;
+    enum mem_kind kind;
+    enum status st = score_mem_kind(&kind, &t->config, s->opt, e);
+
+    if (st != OK)
+        return st;
+    struct words words;
+    describe(&words, t, mem);
+    struct cell cell = stand_in(t, &words, s, seq, mem, kind);
+    struct result r = {.cell = &cell};
+    if (rundir_done(&s->dir, TABLE_PERPLEXITY, cell.case_id))
+        goto out;
+    utc_text(r.started_at_utc, time(NULL));
+    const enum status scored = child_score(&child, cell.repro + strlen(EVAL), &s->setup, &why);
+    r.report = child.report;
+    child_close(&child);
+    if (scored != OK && *s->setup.stop) {
+        st = fail(e, E_INTERRUPTED, "interrupted");
+        goto out;
+    }
+    s->bad_file = s->bad_file || scored == E_IO;
+    if (scored != OK) {
+        r.status = ROW_FAILED;
+        text_put(r.detail, sizeof(r.detail), why.msg);
+    }
+    const struct perplexity_row row = make_row(t, s, &r);
+    st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
+    s->rows[r.status]++;
+    if (scored != OK)
+        show_note(&s->show, "bench: %s", why.msg);
+    if (print)
+        print_row(s, &row);
+out:
+    free(cell.repro);
+    return st;
+}
+
+static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
+{
+    const struct options *o = s->opt;
+    enum status st = OK;
+
+    for (int i = 0; i < o->seq.n && st == OK; i++)
+        for (int k = 0; k < o->mem.n && st == OK; k++)
+            st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
+                                : score_one(s, t, o->seq.v[i], o->mem.v[k], print, e);
+    return st;
+}
+
+/* One backend: the fastest of those that were named, or of all. */
+static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
+{
+    const struct backend *chosen[CHOICE_MAX + 1] = {0};
+    int n = 0;
+    const enum status st = choose_backends(chosen, &n, o, e);
+
+    if (st != OK)
+        return st;
+    t->backend = choose_fastest(options_given(o, "backend") ? chosen : backends);
+    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
+    return OK;
+}
+
+/* ---- sweep -------------------------------------------------------------------------------- */
+
+static bool scores_nothing(const struct options *o)
+{
+    return o->ckpt && strcmp(o->ckpt, "none") == 0;
+}
+
+/* The weights of a variant: the file given, if it is of this variant, else the shipped one where
+ * there is a text for it. One that cannot be read is left to complain about later. */
+static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
+{
+    struct subject t = {.ckpt = path};
+    struct err ignored;
+    char name[128];
+
+    if (o->ckpt) {
+        snprintf(path, FILE_PATH, "%s", o->ckpt);
+        return examine_checkpoint(&t, &ignored) != OK || t.config.variant == v;
+    }
+    snprintf(name, sizeof(name), "results/models/%s.safetensors", v->name);
+    return options_locate(path, FILE_PATH, name) &&
+           (o->corpus || examine_checkpoint(&t, &ignored) != OK || t.made_of[0]);
+}
+
+enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e)
+{
+    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+
+    if (!o->ckpt || scores_nothing(o))
+        return OK;
+    const enum status st = examine(&t, o, e);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < plan->n; i++)
+        if (plan->cells[i].variant == t.config.variant)
+            return OK;
+    return fail(e, E_USAGE,
+                "checkpoint %s is of variant %s, which this sweep leaves out  -> "
+                "--variant %s",
+                o->ckpt, t.config.variant->name, t.config.variant->name);
+}
+
+enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+{
+    enum status st = OK;
+
+    for (int v = 0; variants[v] && st == OK && !scores_nothing(s->opt); v++) {
+        char path[FILE_PATH];
+        bool planned = false;
+        for (int i = 0; i < plan->n; i++)
+            planned = planned || plan->cells[i].variant == variants[v];
+        if (!planned || !weights_of(variants[v], s->opt, path))
+            continue;
+        struct subject t = {.ckpt = path, .corpus = s->opt->corpus};
+        st = choose_one(&t, s->opt, e);
+        if (st == OK)
+            st = examine(&t, s->opt, e);
+        if (st == OK)
+            st = score_all(s, &t, false, e);
+    }
+    return st;
+}
+
+/* ---- eval --------------------------------------------------------------------------------- */
+
+static enum status evaluate(struct session *s, struct err *e)
+{
+    const struct options *o = s->opt;
+    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+    enum mem_kind kind;
+    enum status st = OK;
+
+    if (!o->ckpt)
+        return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
+    if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
+        (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
+        (st = show_open(&s->show, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) != OK ||
+        (st = session_begin(s, e)) != OK)
+        return st;
+    st = score_all(s, &t, true, e);
+    st = session_end(s, st, e);
+    if (st == E_INTERRUPTED)
+        session_say_how_to_resume(s);
+    else if (!o->quiet)
+        show_note(&s->show, "wrote %s/perplexity.csv", s->dir.path);
+    return st;
+}
+
+int cmd_eval(struct options *opt)
+{
+    struct session s;
+    struct err e;
+    enum status st = session_open(&s, opt, &e);
+
+    if (st == OK)
+        st = evaluate(&s, &e);
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, &e);
+    const int code = s.started ? session_exit_code(&s, st) : exit_of(st);
+    session_close(&s);
+    return code;
+}

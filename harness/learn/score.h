@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The negative log-likelihood of a text under a checkpoint: segments in order, token t predicting
+ * token t+1, memory carried from segment to segment. Runs in a measuring child. */
+#ifndef SCORE_H
+#define SCORE_H
+
+#include "corpus.h"
+#include "harness/cli/options.h"
+#include "harness/machine/pin.h"
+
+#include "variants/model/checkpoint.h"
+#include "variants/model/sublayer.h"
+
+struct score {
+    double nll;               /* mean, nats per token */
+    double floor;             /* of the true source on these tokens; NAN for a file */
+    double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
+    double tokens, segments;
+    double eval_ns;
+};
+
+/* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
+ * --ckpt,
+ * --corpus, --bytes. */
+struct scorer {
+    const struct options *opt;
+    const struct topo *topo;
+    struct team team;
+    struct engine engine;
+    const char *impl; /* the attention implementation that ran */
+    struct score score;
+};
+enum status score_run(struct scorer *s, enum split split, struct err *e);
+
+/* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE where it cannot. */
+enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
+                           struct err *e);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The training step, and the binding before it. */
+#include "train.h"
+
+#include "variants/model/settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- model and texts ---------------------------------------------------------------------- */
+
+enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
+                         int vocab, struct err *e)
+{
+    const int D = opt->d_model, H = opt->heads;
+    int dh, F;
+
+    variant_sizes(v, D, H, &dh, &F);
+    struct config c = config_default(v, D, H, opt->d_head ? opt->d_head : dh,
+                                     opt->d_inner ? opt->d_inner : F, opt->layers.v[0], vocab);
+
+    c.mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
+    config_compress(&c, c.mem_len);
+    c.max_seq = opt->seq.v[0];
+    c.clip = opt->clips.v[0];
+    c.rel_rows = c.clip + 1;
+    c.clamp_len = opt->clamp_len;
+    if (opt->kv_heads)
+        c.kv_heads = opt->kv_heads;
+    c.same_length = opt->same_length == 1;
+    c.window = c.same_length ? c.mem_len : 0;
+    if (opt->gates.n > 0 && v->gate)
+        c.gate = gate_find(opt->gates.v[0]);
+    for (int i = 0; i < WIRING_COUNT; i++)
+        if (strcmp(wiring_name[i], opt->norm) == 0)
+            c.wiring = (enum wiring)i;
+    if (*opt->ffn)
+        c.ffn = ffn_find(opt->ffn);
+    for (int i = 0; i < CELL_KINDS && opt->rnn_cells.n && v->axes & AXIS_RNN_CELL; i++)
+        if (strcmp(cell_name[i], opt->rnn_cells.v[0]) == 0)
+            c.rnn_cell = (enum cell_kind)i;
+    for (int i = 0; i < HALT_KINDS && opt->halts.n && v->axes & AXIS_HALT; i++)
+        if (strcmp(halt_name[i], opt->halts.v[0]) == 0)
+            c.halt = (enum halt_kind)i;
+    /* a stream that is never normalised needs it at the end */
+    c.final_ln = wiring_norms_first(c.wiring) && !v->bare_top;
+    *to = c;
+    enum status st = settings_parse(to, opt->settings, false, e);
+    if (st == OK)
+        st = settings_fit(to, e);
+    if (st == OK && v->axes & AXIS_MASK)
+        st = config_set_masks(to, v, opt->mask, opt->mask_heads, e);
+    return st;
+}
+
+/* A generated text is as long as the run needs it, within reason; then it starts again. */
+static size_t symbols_needed(const struct options *o)
+{
+    enum { LONGEST = 1 << 26, SHORTEST = 1 << 16 };
+    const double need = (double)o->steps * o->batch.v[0] * o->seq.v[0] + 1;
+
+    return o->minutes > 0 || need > LONGEST ? LONGEST : need < SHORTEST ? SHORTEST : (size_t)need;
+}
+
+static enum status open_texts(struct trainer *t, struct err *e)
+{
+    enum { VALID_SHARE = 20, VALID_MOST = 32768 };
+    const struct options *o = t->opt;
+    const bool generated = source_named(o->corpus);
+    enum status st = corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
+                                 o->bytes    ? (size_t)o->bytes
+                                 : generated ? symbols_needed(o)
+                                             : 0,
+                                 e);
+
+    if (st != OK)
+        return st;
+    t->text = (struct text_part){t->corpus.bytes, t->corpus.n};
+    if (generated || o->valid) {
+        st = corpus_open(&t->valid_corpus, o->valid ? o->valid : o->corpus, SPLIT_VALID, 0, e);
+        t->valid = (struct text_part){t->valid_corpus.bytes, t->valid_corpus.n};
+    } else {
+        const size_t n = t->corpus.n / VALID_SHARE;
+        t->text.n -= n;
+        t->valid = (struct text_part){t->corpus.bytes + t->text.n, n};
+    }
+    if (st == OK && t->valid.n > VALID_MOST)
+        t->valid.n = VALID_MOST;
+    if (st == OK && (t->text.n / (size_t)t->B <= (size_t)t->L || t->valid.n < 2))
+        st = fail(e, E_USAGE,
+                  "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
+                  t->corpus.name, t->corpus.n, t->B, t->L);
+    return st;
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+static enum status bind_all(struct trainer *t, struct err *e)
+{
+    const struct extent max = {t->B, t->L, t->M}, one = {1, t->L, t->M};
+    const size_t rows = (size_t)t->B * (size_t)t->L;
+    struct arena *a = &t->arena;
+    enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
+
+    if (st == OK)
+        st = lm_bind_grad(&t->lm, &t->engine, a, e);
+    if (st != OK)
+        return st;
+    adam_bind(&t->adam, &t->lm.params, a);
+    params_borrow(&t->valid_lm.params, &t->lm.params);
+    st = lm_bind(&t->valid_lm, &t->engine, t->kind, one, a, e);
+    t->tokens = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
+    t->targets = arena_take(a, PART_ACTIVATIONS, rows * sizeof(int32_t));
+    t->nll = arena_f32(a, PART_ACTIVATIONS, rows);
+    return st;
+}
+
+static enum status place(void *arg, void *base, size_t size, struct err *e)
+{
+    const struct trainer *t = arg;
+
+    return topo_membind(t->topo, t->opt->membind, t->team.first_cpu, base, size, e);
+}
+
+static enum status open_engine(struct trainer *t, struct err *e)
+{
+    const struct options *o = t->opt;
+    enum status st = topo_open(&t->topo, NULL, e);
+
+    if (st == OK)
+        st = pin_team(&t->team, t->topo, o->pin, o->threads.v[0], e);
+    if (st == OK)
+        st = engine_open(&t->engine, o->backends.v[0], o->threads.v[0], o->impl, e);
+    return st;
+}
+
+static enum status open_model(struct trainer *t, struct err *e)
+{
+    const struct options *o = t->opt;
+    struct config c;
+    enum status st = train_config(&c, variant_find(o->variants.v[0]), o, t->corpus.vocab, e);
+
+    if (st == OK)
+        st = lm_init(&t->lm, &c, e);
+    t->M = c.mem_len;
+    t->kind = c.variant->mem->recurrent           ? MEM_HIDDEN
+              : c.variant->mem->state && t->M > 0 ? MEM_STATE
+                                                  : MEM_NONE;
+    t->adam.weight_decay = o->weight_decay;
+    if (st == OK)
+        st = lm_init(&t->valid_lm, &c, e);
+    if (st == OK)
+        st = bind_all(t, e);
+    if (st == OK)
+        st = arena_place(&t->arena, (enum huge_pages)o->huge_pages, place, t, e);
+    if (st == OK)
+        st = bind_all(t, e);
+    if (st != OK)
+        return st;
+    params_init_training(&t->lm.params, o->seed);
+    adam_reset(&t->adam, &t->lm.params);
+    t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
+    lm_lower(&t->lm, &t->engine);
+    return OK;
+}
+
+enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e)
+{
+    *t = (struct trainer){
+        .opt = opt, .B = opt->batch.v[0], .L = opt->seq.v[0], .best_valid = INFINITY};
+    enum status st = open_engine(t, e);
+    if (st == OK)
+        st = open_texts(t, e);
+    return st == OK ? open_model(t, e) : st;
+}
+
+void trainer_close(struct trainer *t)
+{
+    adam_free(&t->adam);
+    lm_free(&t->lm);
+    lm_free(&t->valid_lm);
+    arena_release(&t->arena);
+    corpus_close(&t->corpus);
+    corpus_close(&t->valid_corpus);
+    topo_close(t->topo);
+}
+
+/* ---- one step ----------------------------------------------------------------------------- */
+
+double train_lr(const struct options *opt, int step, double progress)
+{
+    const double floor = 0.1, pi = 3.14159265358979;
+    const double warm = step < opt->lr_warmup ? (double)step / opt->lr_warmup : 1;
+
+    if (opt->schedule == LR_CONSTANT)
+        return opt->lr * warm;
+    return opt->lr * warm * (floor + (1 - floor) * 0.5 * (1 + cos(pi * fmin(1, progress))));
+}
+
+/* Sequence b reads its own contiguous part of the text, one segment a step; at the end of the parts
+ * all of them start again with empty memory. */
+static void next_batch(struct trainer *t)
+{
+    const size_t part = (t->text.n - 1) / (size_t)t->B, segments = part / (size_t)t->L;
+    const size_t segment = (size_t)t->adam.step % segments;
+
+    if (segment == 0)
+        lm_forget(&t->lm);
+    for (int b = 0; b < t->B; b++) {
+        const uint8_t *from = t->text.at + (size_t)b * part + segment * (size_t)t->L;
+        for (int i = 0; i < t->L; i++) {
+            t->tokens[b * t->L + i] = from[i];
+            t->targets[b * t->L + i] = from[i + 1];
+        }
+    }
+}
+
+struct step_report trainer_step(struct trainer *t, double progress)
+{
+    const struct options *o = t->opt;
+    const int n = t->B * t->L;
+    struct step_report r = {.lr = train_lr(o, t->adam.step + 1, progress)};
+
+    next_batch(t);
+    lm_forward(&t->lm, &t->engine, t->tokens, t->B, t->L, t->L, t->targets, t->nll);
+    for (int i = 0; i < n; i++)
+        r.loss += (double)t->nll[i] / n;
+    params_zero_grad(&t->lm.params);
+    lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, t->L);
+    lm_commit(&t->lm, t->L);
+    r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
+    const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
+    adam_step(&t->adam, &t->lm.params, r.lr, clip ? o->grad_clip / r.grad_norm : 1,
+              t->engine.threads);
+    t->lm.drop.step = (uint64_t)t->adam.step;
+    lm_lower(&t->lm, &t->engine);
+    return r;
+}
+
+/* ---- validation --------------------------------------------------------------------------- */
+
+/* Mean nats that the true source pays for the validation text. */
+static double source_floor(const struct trainer *t, size_t tokens)
+{
+    double sum = 0;
+
+    for (size_t at = 0; at < tokens; at++) {
+        const int i = (int)(at % (size_t)t->L);
+        const size_t reach =
+            t->kind == MEM_STATE ? at + 1 : source_reach(false, t->lm.c.N, t->M, t->L, i);
+        sum += source_nll(&t->valid_corpus.source, t->valid.at, at + 1,
+                          reach < at + 1 ? reach : at + 1);
+    }
+    return sum / (double)tokens;
+}
+
+double trainer_validate(struct trainer *t, double *floor)
+{
+    const size_t tokens = t->valid.n - 1;
+    double sum = 0;
+
+    lm_lower(&t->valid_lm, &t->engine);
+    lm_forget(&t->valid_lm);
+    for (size_t at = 0; at < tokens; at += (size_t)t->L) {
+        const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
+        for (int i = 0; i < n; i++) {
+            t->tokens[i] = t->valid.at[at + (size_t)i];
+            t->targets[i] = t->valid.at[at + (size_t)i + 1];
+        }
+        lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, n, n, t->targets, t->nll);
+        lm_commit(&t->valid_lm, n);
+        for (int i = 0; i < n; i++)
+            sum += (double)t->nll[i];
+    }
+    if (floor)
+        *floor = t->valid_corpus.generated ? source_floor(t, tokens) : NAN;
+    return sum / (double)tokens;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Training a model of one variant: batches of contiguous streams, memory carried from segment to
+ * segment, AdamW, validation, and files that continue to the same numbers. Runs in a measuring
+ * child; what is printed is its caller's affair. */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "corpus.h"
+#include "harness/cli/options.h"
+#include "harness/machine/pin.h"
+
+#include "variants/model/adam.h"
+#include "variants/model/lm.h"
+
+struct text_part { /* symbols of a corpus */
+    const uint8_t *at;
+    size_t n;
+};
+
+struct trainer {
+    const struct options *opt;
+    struct topo *topo;
+    struct team team;
+    struct engine engine;
+    struct arena arena;
+    struct lm lm;
+    struct lm valid_lm; /* the same weights, one sequence, a memory of its own */
+    struct adam adam;
+    struct corpus corpus, valid_corpus;
+    struct text_part text, valid;
+    int B, L, M;
+    enum mem_kind kind;
+    int32_t *tokens, *targets; /* [B,L] */
+    float *nll;                /* [B,L] */
+    double best_valid;         /* nats; INFINITY before the first */
+    double trained_s;          /* in earlier sessions of the run */
+};
+
+/* What one step says. */
+struct step_report {
+    double loss, grad_norm, lr; /* mean nats per token, norm before clipping */
+};
+
+/* The variant's config at the sizes of `opt`, for texts of this vocabulary. */
+enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
+                         int vocab, struct err *e);
+
+/* Open texts, bind model, gradients and optimiser, fill the weights from the seed. `opt` names one
+ * variant and one value of every axis. */
+enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
+void trainer_close(struct trainer *t);
+
+/* One optimiser step; `progress` in [0,1] is the place in the learning rate's schedule. */
+struct step_report trainer_step(struct trainer *t, double progress);
+
+/* Learning rate of step (from 1) at this place of the schedule. */
+double train_lr(const struct options *opt, int step, double progress);
+
+/* Mean nats per token on the validation text, from empty memory; *floor is the true source's on the
+ * same tokens (NAN for a file), NULL if not wanted. */
+double trainer_validate(struct trainer *t, double *floor);
+
+/* `path` are the weights (checkpoint_save), path.opt the optimiser, the memory and the place in the
+ * text, written first. */
+enum status trainer_save(struct trainer *t, const char *path, double trained_s, struct err *e);
+enum status trainer_save_weights(struct trainer *t, const char *path, struct err *e);
+
+/* Continue from both files. E_IO where they do not belong together, naming both; E_USAGE where the
+ * model is another one than `opt` asks for. */
+enum status trainer_load(struct trainer *t, const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Facts about the machine, from cpuid, /proc, /sys and hwloc. */
+#include "env.h"
+
+#include "variants/base/cpu.h"
+
+#include <cpuid.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* ---- small files -------------------------------------------------------------------------- */
+
+/* The first line that starts with `key` (after it and blanks or ':'), or plainly the first line
+ * for "". False, and "", where there is none. */
+static bool read_key(const char *path, const char *key, char *buf, size_t size)
+{
+    char line[1024];
+    bool found = false;
+    FILE *const f = fopen(path, "re");
+
+    buf[0] = '\0';
+    if (!f)
+        return false;
+    while (!found && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, key, strlen(key)) != 0)
+            continue;
+        const char *const at = line + strlen(key);
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(buf, size, "%s", at + strspn(at, " \t:="));
+        found = true;
+    }
+    fclose(f);
+    return found;
+}
+
+/* "MemTotal: 8388608 kB" of /proc/meminfo in bytes. */
+static int64_t memory(const char *key)
+{
+    char text[64];
+
+    return read_key("/proc/meminfo", key, text, sizeof(text)) ? strtoll(text, NULL, 10) * 1024 : 0;
+}
+
+/* ---- one fact each ------------------------------------------------------------------------ */
+
+/* PRETTY_NAME="..." and the release. */
+static void kernel_name(char *buf, size_t size)
+{
+    char name[128];
+    struct utsname u;
+
+    if (!read_key("/etc/os-release", "PRETTY_NAME", name, sizeof(name)))
+        snprintf(name, sizeof(name), "unknown system");
+    const char *const start = name + (name[0] == '"');
+    const size_t n = strcspn(start, "\"");
+    if (uname(&u) == 0)
+        snprintf(buf, size, "%.*s, %s %s", (int)n, start, u.sysname, u.release);
+    else
+        snprintf(buf, size, "%.*s", (int)n, start);
+}
+
+/* The monitor's signature is in leaf 0x40000000, behind the hypervisor bit. */
+static void hypervisor_name(char *buf, size_t size)
+{
+    static const struct {
+        const char *signature, *name;
+    } known[] = {
+        {"KVMKVMKVM", "KVM"},      {"Microsoft Hv", "Hyper-V"}, {"VMwareVMware", "VMware"},
+        {"XenVMMXenVMM", "Xen"},   {"TCGTCGTCGTCG", "QEMU"},    {"VBoxVBoxVBox", "VirtualBox"},
+        {"bhyve bhyve ", "bhyve"}, {"ACRNACRNACRN", "ACRN"},    {" lrpepyh  vr", "Parallels"},
+    };
+    unsigned a, b, c, d;
+    char signature[13] = "";
+
+    buf[0] = '\0';
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 31)) {
+        char type[32]; /* paravirtual guests have no bit */
+        if (read_key("/sys/hypervisor/type", "", type, sizeof(type)))
+            snprintf(buf, size, "%s", type);
+        return;
+    }
+    __cpuid(0x40000000u, a, b, c, d);
+    memcpy(signature, &b, 4);
+    memcpy(signature + 4, &c, 4);
+    memcpy(signature + 8, &d, 4);
+    snprintf(buf, size, "unknown");
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(signature, known[i].signature) == 0)
+            snprintf(buf, size, "%s", known[i].name);
+}
+
+/* The word in brackets of "always [madvise] never". */
+static void huge_page_mode(char *buf, size_t size)
+{
+    char line[128];
+
+    buf[0] = '\0';
+    if (!read_key("/sys/kernel/mm/transparent_hugepage/enabled", "", line, sizeof(line)))
+        return;
+    const char *const open = strchr(line, '[');
+    if (open)
+        snprintf(buf, size, "%.*s", (int)strcspn(open + 1, "]"), open + 1);
+}
+
+static void governor_of(const struct topo *t, char *buf, size_t size)
+{
+    char path[96];
+    int n;
+    const struct topo_cpu *const cpus = topo_cpus(t, &n);
+
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_governor",
+             n > 0 ? cpus[0].cpu : 0);
+    if (!read_key(path, "", buf, size))
+        snprintf(buf, size, "none");
+}
+
+static void boost_state(char *buf, size_t size)
+{
+    char text[8];
+
+    buf[0] = '\0';
+    if (read_key("/sys/devices/system/cpu/cpufreq/boost", "", text, sizeof(text)))
+        snprintf(buf, size, "%s", text[0] == '1' ? "on" : "off");
+    else if (read_key("/sys/devices/system/cpu/intel_pstate/no_turbo", "", text, sizeof(text)))
+        snprintf(buf, size, "%s", text[0] == '0' ? "on" : "off");
+}
+
+struct text {
+    char *buf;
+    size_t size, used;
+};
+
+/* Two runtimes in one process would be two thread pools: all are listed. */
+static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
+{
+    struct text *const t = arg;
+    const char *const slash = strrchr(info->dlpi_name, '/');
+    const char *const name = slash ? slash + 1 : info->dlpi_name;
+
+    (void)info_size;
+    if ((strncmp(name, "libgomp", 7) == 0 || strncmp(name, "libomp", 6) == 0 ||
+         strncmp(name, "libiomp", 7) == 0) &&
+        t->used < t->size)
+        t->used +=
+            (size_t)snprintf(t->buf + t->used, t->size - t->used, "%s%s", t->used ? " " : "", name);
+    return 0;
+}
+
+/* What does not change from run to run; the CPUs that exist, not those allowed today. */
+static void host_hash(const struct env_facts *f, char *buf, size_t size)
+{
+    const int64_t gib = (int64_t)1 << 30;
+    char text[512];
+    const int n =
+        snprintf(text, sizeof(text), "%s|%s|%d %d %d %d %d|%zu %zu %zu %d|%lld|%s", f->cpu_model,
+                 f->isa, f->topo.packages, f->topo.numa_nodes, f->topo.cores, f->topo.cpus,
+                 f->topo.smt, f->topo.l1d_bytes, f->topo.l2_bytes, f->topo.l3_bytes,
+                 f->topo.l3_count, (long long)((f->memory_bytes + gib / 2) / gib), f->hypervisor);
+
+    CHECK(n > 0 && (size_t)n < sizeof(text));
+    snprintf(buf, size, "%016llx", (unsigned long long)XXH3_64bits(text, (size_t)n));
+}
+
+/* ---- public ------------------------------------------------------------------------------- */
+
+void env_gather(const struct topo *t, struct env_facts *f)
+{
+    struct text openmp = {f->openmp, sizeof(f->openmp), 0};
+
+    *f = (struct env_facts){.clock = clock_facts(),
+                            .memory_bytes = memory("MemTotal"),
+                            .memory_free_bytes = memory("MemAvailable")};
+    topo_facts(t, &f->topo);
+    snprintf(f->hwloc, sizeof(f->hwloc), "%s", topo_library);
+    if (gethostname(f->hostname, sizeof(f->hostname) - 1) != 0)
+        f->hostname[0] = '\0';
+    kernel_name(f->kernel, sizeof(f->kernel));
+    cpu_name(f->cpu_model, sizeof(f->cpu_model));
+    read_key("/proc/cpuinfo", "microcode", f->microcode, sizeof(f->microcode));
+    snprintf(f->isa, sizeof(f->isa), "%s", isa_name[cpu_isa_unmasked()]);
+    snprintf(f->max_isa, sizeof(f->max_isa), "%s", isa_name[cpu_isa()]);
+    hypervisor_name(f->hypervisor, sizeof(f->hypervisor));
+    huge_page_mode(f->huge_pages, sizeof(f->huge_pages));
+    governor_of(t, f->governor, sizeof(f->governor));
+    boost_state(f->boost, sizeof(f->boost));
+    dl_iterate_phdr(note_openmp, &openmp);
+    env_overrides(environ, f->overrides, sizeof(f->overrides));
+    if (getloadavg(&f->load_1min, 1) != 1)
+        f->load_1min = 0;
+    host_hash(f, f->host_id, sizeof(f->host_id));
+}
+
+/* "1 MiB", "48 KiB": cache sizes are whole numbers of something. */
+static void cache_size(size_t bytes, char *buf, size_t size)
+{
+    const size_t mib = (size_t)1 << 20;
+
+    if (bytes % mib == 0)
+        snprintf(buf, size, "%zu MiB", bytes / mib);
+    else
+        snprintf(buf, size, "%zu KiB", bytes / 1024);
+}
+
+void env_summary(const struct env_facts *f, char *buf, size_t size)
+{
+    const struct topo_facts *const t = &f->topo;
+    char cpus[96], l2[24], l3[24];
+
+    if (f->hypervisor[0])
+        snprintf(cpus, sizeof(cpus), "%d vCPU (%s)", t->allowed_cpus, f->hypervisor);
+    else if (t->smt)
+        snprintf(cpus, sizeof(cpus), "%d core%s, %d threads", t->allowed_cores,
+                 t->allowed_cores == 1 ? "" : "s", t->allowed_cpus);
+    else
+        snprintf(cpus, sizeof(cpus), "%d core%s", t->allowed_cores,
+                 t->allowed_cores == 1 ? "" : "s");
+    cache_size(t->l2_bytes, l2, sizeof(l2));
+    cache_size(t->l3_bytes, l3, sizeof(l3));
+    snprintf(buf, size, "%s, %s, %d NUMA node%s%s%s%s%s, %s", f->cpu_model, cpus, t->numa_nodes,
+             t->numa_nodes == 1 ? "" : "s", t->l2_bytes ? ", L2 " : "", t->l2_bytes ? l2 : "",
+             t->l3_bytes ? ", L3 " : "", t->l3_bytes ? l3 : "", f->isa);
+}
+
+struct env_ticks env_ticks(void)
+{
+    char line[256];
+    struct env_ticks t = {0};
+
+    if (!read_key("/proc/stat", "cpu ", line, sizeof(line)))
+        return t;
+    /* user nice system idle iowait irq softirq steal; guest time is in user already */
+    const char *at = line;
+    for (int i = 0; i < 8; i++) {
+        char *end;
+        t.steal = strtoull(at, &end, 10);
+        if (end == at)
+            return (struct env_ticks){0};
+        t.total += t.steal;
+        at = end;
+    }
+    return t;
+}
+
+double env_steal_pct(const struct env_ticks *before, const struct env_ticks *after)
+{
+    if (after->total <= before->total || after->steal < before->steal)
+        return 0;
+    return 100.0 * (double)(after->steal - before->steal) / (double)(after->total - before->total);
+}

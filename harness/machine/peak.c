@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Drives the peak loops: sizes buffers by the caches, runs all threads at once, and keeps the best
+ * of several short blocks, because a neighbour can only make a block slower. */
+#include "peak.h"
+
+#include "clock.h"
+#include "variants/base/arena.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK_S 2e-3 /* seconds that one timed block should take */
+
+static const struct peak_loops *const loops_of[ISA_COUNT] = {
+    [ISA_BASE] = &peak_loops_base,
+    [ISA_AVX2] = &peak_loops_avx2,
+    [ISA_AVX512] = &peak_loops_avx512,
+};
+
+/* ---- sizes -------------------------------------------------------------------------------- */
+
+/* Bytes that each thread reads to measure a level; 0 = there is no such level. */
+struct slices {
+    size_t l1, l2, l3, dram;
+    size_t stride; /* bytes of memory per thread: the largest of them */
+};
+
+/* How closely the threads sit together. */
+struct crowd {
+    int per_core, per_l3; /* the most threads on one of them */
+    int l3_used;
+};
+
+static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
+{
+    struct crowd c = {1, 0, 0};
+    int n, on_l3;
+    const struct topo_cpu *const all = topo_cpus(t, &n);
+    struct topo_facts f;
+
+    topo_facts(t, &f);
+    if (cpus[0] < 0) { /* not pinned: as far apart as they can be */
+        const int apart = max_int(min_int(f.l3_count, threads), 1);
+        return (struct crowd){1 + (threads > f.allowed_cores), (threads + apart - 1) / apart,
+                              apart};
+    }
+    for (int l3 = 0; l3 < max_int(f.l3_count, 1); l3++) {
+        on_l3 = 0;
+        for (int k = 0; k < n; k++)
+            for (int i = 0; i < threads; i++) {
+                if (all[k].cpu != cpus[i] || all[k].l3 != l3)
+                    continue;
+                on_l3++;
+                c.per_core = max_int(c.per_core, all[k].sibling + 1);
+            }
+        c.per_l3 = max_int(c.per_l3, on_l3);
+        c.l3_used += on_l3 > 0;
+    }
+    return c;
+}
+
+/* Bytes of all threads that the L3s in use, `l3s` bytes together, cannot hold: four times as much,
+ * or twice where that alone takes long; an eighth of the machine's memory at most. */
+static size_t far_bytes(size_t l3s)
+{
+    const size_t least = (size_t)64 << 20, long_enough = (size_t)256 << 20;
+    const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t n = 4 * l3s;
+
+    if (n > long_enough)
+        n = 2 * l3s > long_enough ? 2 * l3s : long_enough;
+    if (n < least)
+        n = least;
+    return n < memory / 8 ? n : memory / 8;
+}
+
+/* Half of each cache that a thread has to itself, so that strangers' lines fit too. An L3 slice is
+ * at least 1.5 L2, so that the L2 cannot hold it. */
+static struct slices slices_of(const struct topo *t, int threads, const int *cpus)
+{
+    enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+    const struct crowd c = crowd_of(t, threads, cpus);
+    struct topo_facts f;
+    struct slices s;
+
+    topo_facts(t, &f);
+    s.l1 = f.l1d_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
+    s.l2 = f.l2_bytes / (size_t)(2 * c.per_core) / PAGE * PAGE;
+    s.l3 = f.l3_bytes / (size_t)(2 * max_int(c.per_l3, 1)) / PAGE * PAGE;
+    if (s.l3 > 0 && s.l3 < f.l2_bytes * 3 / 2)
+        s.l3 = round_up(f.l2_bytes * 3 / 2, PAGE);
+
+    const size_t l3s = f.l3_bytes * (size_t)max_int(c.l3_used, 1), far = far_bytes(l3s);
+    s.dram = round_up(far / (size_t)threads, HUGE_PAGE);
+    s.stride = s.dram > s.l3 ? s.dram : round_up(s.l3, HUGE_PAGE);
+    if (far < l3s * 3 / 2)
+        s.dram = 0; /* too little memory to tell it from the cache */
+    return s;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+struct crew {
+    const struct topo *topo;
+    int threads;
+    const int *cpus;
+    unsigned char *buf; /* one slice of `stride` bytes per thread */
+    size_t stride;
+};
+
+/* A loop to time: multiply-adds, or reading `bytes` per thread and pass. */
+struct load {
+    const struct peak_loops *loops;
+    size_t bytes;    /* 0 = multiply-adds */
+    double work;     /* flop or bytes of one count and thread */
+    uint64_t counts; /* of a block */
+    double *best;    /* work per second of all threads */
+};
+
+/* Pin the threads and let each touch its own slice first, so that it is local and really there. */
+static enum status crew_settle(const struct crew *c, struct err *e)
+{
+    enum status st = OK;
+    int started = 0;
+
+#pragma omp parallel num_threads(c->threads) reduction(+ : started)
+    {
+        const int i = omp_get_thread_num();
+        struct err mine;
+        const enum status pinned = topo_pin(c->topo, c->cpus[i], &mine);
+
+        started++;
+        if (pinned == OK) {
+            memset(c->buf + (size_t)i * c->stride, 1 + i % 255, c->stride);
+        } else {
+#pragma omp critical(peak_error)
+            st = fail(e, pinned, "%s", mine.msg);
+        }
+    }
+    if (st == OK && started != c->threads)
+        st = fail(e, E_UNSUPPORTED,
+                  "%d threads wanted, OpenMP started %d  -> unset OMP_THREAD_LIMIT and OMP_DYNAMIC",
+                  c->threads, started);
+    return st;
+}
+
+/* Seconds from the first thread's start to the last one's end. Adds to *wrong for each thread
+ * whose result shows that it did not do its work. */
+static double run_block(const struct crew *c, const struct load *l, int *wrong)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    int bad = 0;
+
+#pragma omp parallel num_threads(c->threads) reduction(min : first) reduction(max : last)          \
+    reduction(+ : bad)
+    {
+        const int i = omp_get_thread_num();
+        const unsigned char *const mine = c->buf + (size_t)i * c->stride;
+        double fma = 1;
+        /* What the other loads left in the caches must not count. */
+        uint64_t bits = l->bytes ? l->loops->read(mine, l->bytes, 1) : 0;
+
+#pragma omp barrier
+        first = clock_wall_ns();
+        if (l->bytes)
+            bits |= l->loops->read(mine, l->bytes, l->counts);
+        else
+            fma = l->loops->fma(l->counts);
+        last = clock_wall_ns();
+        bad += l->bytes ? (bits & 0xff) != (uint64_t)(1 + i % 255) : !(fabs(fma - 1) < 1e-3);
+    }
+    *wrong += bad;
+    return (double)(last - first) * 1e-9;
+}
+
+/* Counts for a block of 2 ms: shorter than a scheduler's slice, so that on a busy machine some stay
+ * whole. Doubling also wakes the CPU. */
+static void calibrate(const struct crew *c, struct load *l, int *wrong)
+{
+    double s;
+
+    /* The multiply-adds need some sixty iterations to reach their fixed point. */
+    for (l->counts = l->bytes ? 1 : 1000; (s = run_block(c, l, wrong)) < BLOCK_S / 4;)
+        l->counts *= 2;
+    l->counts = (uint64_t)fmax(1, ceil((double)l->counts * BLOCK_S / s));
+}
+
+/* Round-robin, so that a slow moment does not hit all blocks of one load. */
+static enum status run_loads(const struct crew *c, struct load *l, int n, struct err *e)
+{
+    enum { ROUNDS_MIN = 5, ROUNDS_MAX = 20 };
+    const int64_t until = clock_wall_ns() + 400000000;
+    int wrong = 0;
+
+    for (int i = 0; i < n; i++)
+        calibrate(c, &l[i], &wrong);
+    for (int r = 0; r < ROUNDS_MIN || (r < ROUNDS_MAX && clock_wall_ns() < until); r++)
+        for (int i = 0; i < n; i++) {
+            const double work = l[i].work * (double)l[i].counts * c->threads;
+            const double s = run_block(c, &l[i], &wrong);
+            *l[i].best = fmax(*l[i].best, work / s);
+            if (s < BLOCK_S / 2) /* calibration was disturbed */
+                l[i].counts *= 2;
+        }
+    if (wrong)
+        return fail(e, E_WRONG, "a peak loop computed something else  -> please report it");
+    return OK;
+}
+
+static int list_loads(const struct slices *s, struct peaks *out, struct load *l)
+{
+    const enum isa most = cpu_isa();
+    const struct {
+        size_t bytes;
+        double *best;
+    } levels[] = {{s->l1, &out->l1}, {s->l2, &out->l2}, {s->l3, &out->l3}, {s->dram, &out->dram}};
+    int n = 0;
+
+    for (enum isa isa = ISA_BASE; isa < ISA_COUNT && isa <= most; isa++)
+        l[n++] = (struct load){
+            .loops = loops_of[isa], .work = loops_of[isa]->flop, .best = &out->flops[isa]};
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (levels[i].bytes)
+            l[n++] = (struct load){.loops = loops_of[most],
+                                   .bytes = levels[i].bytes,
+                                   .work = (double)levels[i].bytes,
+                                   .best = levels[i].best};
+    return n;
+}
+
+enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
+                                struct peaks *out, struct err *e)
+{
+    const struct slices s = slices_of(t, threads, cpus);
+    const size_t bytes = (size_t)threads * s.stride;
+    struct arena a = {0};
+    struct crew c = {.topo = t, .threads = threads, .cpus = cpus, .stride = s.stride};
+    struct load loads[ISA_COUNT + 4];
+    enum status st;
+
+    *out = (struct peaks){.threads = threads};
+    arena_take(&a, PART_SCRATCH, bytes);
+    st = arena_place(&a, HUGE_MADVISE, NULL, NULL, e);
+    if (st != OK)
+        return fail(e, st, "cannot map %zu bytes to measure memory bandwidth  -> free some memory",
+                    bytes);
+    c.buf = arena_take(&a, PART_SCRATCH, bytes);
+    st = crew_settle(&c, e);
+    if (st == OK)
+        st = run_loads(&c, loads, list_loads(&s, out, loads), e);
+    arena_release(&a);
+    return st;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads in their places. */
+#include "pin.h"
+
+#include "variants/base/cpu.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What one thread finds after it was pinned. */
+struct place {
+    int want, is; /* CPU numbers */
+    enum status st;
+    struct err err;
+};
+
+static void take_places(const struct topo *topo, struct place *p, int n)
+{
+    omp_set_dynamic(0);
+#pragma omp parallel num_threads(n)
+    {
+        struct place *mine = &p[omp_get_thread_num()];
+        cpu_flush_denormals();
+        mine->st = topo_pin(topo, mine->want, &mine->err);
+#pragma omp barrier
+        mine->is = topo_where(topo);
+    }
+}
+
+static enum status judge(const struct place *p, int n, struct err *e)
+{
+    for (int t = 0; t < n; t++) {
+        if (p[t].is == -2)
+            return fail(e, E_UNSUPPORTED, "%d threads wanted, OpenMP gave %d  -> lower --threads",
+                        n, t);
+        if (p[t].st != OK) {
+            *e = p[t].err;
+            return p[t].st;
+        }
+        if (p[t].want >= 0 && p[t].is != p[t].want)
+            return fail(e, E_CHILD, "thread %d was put on CPU %d and runs on %d  -> --pin none", t,
+                        p[t].want, p[t].is);
+    }
+    return OK;
+}
+
+enum status pin_team(struct team *t, const struct topo *topo, const char *policy, int threads,
+                     struct err *e)
+{
+    struct place *p = calloc((size_t)threads, sizeof(*p));
+    int *cpus = calloc((size_t)threads, sizeof(*cpus));
+    enum status st;
+
+    CHECK(p && cpus);
+    st = topo_plan(topo, policy, threads, cpus, e);
+    for (int i = 0; i < threads; i++)
+        p[i] = (struct place){.want = cpus[i], .is = -2};
+    if (st == OK) {
+        take_places(topo, p, threads);
+        st = judge(p, threads, e);
+    }
+    *t = (struct team){.first_cpu = cpus[0]};
+    for (int i = 0; i < threads; i++) {
+        t->seen += p[i].is != -2;
+        cpus[i] = p[i].is;
+    }
+    topo_format_cpus(cpus, threads, t->cpus, sizeof(t->cpus));
+    free(p);
+    free(cpus);
+    return st;
+}
+
+double vm_hwm_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    double kib = NAN;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmHWM: %lf kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+void vm_hwm_restart(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+
+    if (!f)
+        return;
+    fputc('5', f);
+    fclose(f);
+}

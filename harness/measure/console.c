@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The screen while a sweep runs; console_last.c has its last lines. */
+#include "console.h"
+
+#include "harness/machine/clock.h"
+#include "harness/util/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
+
+void show_flush(struct show *s)
+{
+    screen_line_clear(&s->line);
+    if (fflush(stdout) != 0 && !s->out_error)
+        s->out_error = errno;
+}
+
+enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
+                      struct err *e)
+{
+    *s = (struct show){.opt = opt, .cells = cells, .start_s = now_s()};
+    s->format = opt->format != FORMAT_AUTO ? (enum format)opt->format
+                : isatty(STDOUT_FILENO)    ? FORMAT_TABLE
+                                           : FORMAT_CSV;
+    s->progress = screen_progress(opt);
+    s->color = screen_color(opt, STDOUT_FILENO);
+    s->last_told_s = s->start_s;
+    return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
+}
+
+/* ---- the progress line -------------------------------------------------------------------- */
+
+void show_note(struct show *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    screen_line_clear(&s->line);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+/* "  2:10 left", from the cells that are done; "" before the first. */
+static void time_left(const struct show *s, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (s->done == 0)
+        return;
+    const double left = (now_s() - s->start_s) / s->done * (s->cells - s->done);
+    snprintf(buf, size, "  %d:%02d left", (int)left / 60, (int)left % 60);
+}
+
+/* "  noise 0.8 %": half of the median's 95 % interval by its order statistics, over the newest
+ * samples. The row's own takes a bootstrap, which would cost the cells beside it time. */
+static void noise_so_far(const struct result *r, char *buf, size_t size)
+{
+    enum { NEWEST = 256, ENOUGH = 6 /* below, no two of them hold the median so surely */ };
+    double per_call[NEWEST];
+    const int newest = min_int(r->n, NEWEST);
+    const int n = stats_usable(r->samples + r->n - newest, newest, per_call, NULL);
+
+    buf[0] = '\0';
+    if (n < ENOUGH)
+        return;
+    stats_sort(per_call, n);
+    const int low = max_int(0, (int)floor((n - 1.96 * sqrt(n)) / 2) - 1), high = n - 1 - low;
+    const double half = (per_call[high] - per_call[low]) / 2 / stats_median(per_call, n);
+    snprintf(buf, size, "  noise %s", human_pct(100 * half).s);
+}
+
+void show_progress(struct show *s, const struct result *r)
+{
+    enum { PLAIN_S = 30 };
+    const bool live = s->progress == PROGRESS_BAR;
+    char label[160], noise[48], left[32], line[320];
+
+    if (s->progress == PROGRESS_NONE || now_s() - s->last_told_s < (live ? 0.1 : PLAIN_S))
+        return;
+    s->last_told_s = now_s();
+    cell_label(r->cell, label, sizeof(label));
+    noise_so_far(r, noise, sizeof(noise));
+    time_left(s, left, sizeof(left));
+    snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cells, label,
+             r->n, s->opt->min_samples, noise, left);
+    if (live)
+        screen_line_put(&s->line, line);
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+/* From left to right by how much they are missed; the first five are always there. */
+enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
+static const struct screen_column {
+    const char *name;
+    int gap, width; /* blanks in front, room; a longer text takes what its neighbours leave */
+    int narrow;     /* room where the terminal is too narrow for five; the gap is then one */
+    bool right;
+} columns[COLUMN_COUNT] = {
+    [SEQ] = {"seq", 0, 6, 5, true},
+    [MEM] = {"mem", 1, 6, 5, true},
+    [VARIANT] = {"variant", 2, 14, 9, false},
+    [BACKEND] = {"backend", 1, 9, 8, false},
+    [MEDIAN] = {"median", 1, 10, 8, true},
+    [INTERVAL] = {"95 % interval", 2, 19, 0, false},
+    {"tok/s", 1, 9, 0, true},
+    {"GFLOP/s", 1, 8, 0, true},
+    {"%peak", 1, 6, 0, true},
+    {"arena", 1, 10, 0, true},
+    {"peak RSS", 1, 10, 0, true},
+    {"check", 2, 8, 0, false},
+    {"noise", 1, 11, 0, false},
+};
+
+enum { TABLE_LINE = 512 };
+
+static int width_of(int n)
+{
+    int width = 0;
+
+    for (int k = 0; k < n; k++)
+        width += columns[k].gap + columns[k].width;
+    return width;
+}
+
+/* Each text at its place; one that is too long moves what follows no further than it must. */
+static void lay_out(const struct show *s, const char *const *text, int n, char line[TABLE_LINE])
+{
+    const bool narrow = s->width < width_of(ALWAYS);
+    int place = 0, at = 0; /* where the column begins, where the line ends */
+    size_t used = 0;
+
+    line[0] = '\0';
+    for (int k = 0; k < n && used < TABLE_LINE; k++) {
+        const int room = narrow ? columns[k].narrow : columns[k].width;
+        const int width = screen_columns(text[k]);
+        place += k == 0 ? 0 : narrow ? 1 : columns[k].gap;
+        const int pad = max_int(k > 0, place + (columns[k].right ? room - width : 0) - at);
+        used += (size_t)snprintf(line + used, TABLE_LINE - used, "%*s%s", pad, "", text[k]);
+        at += pad + width;
+        place += room;
+    }
+}
+
+/* The same within so many columns: a long variant gives way before anything else is cut. `text`
+ * has a variant that may be written to. */
+static void lay_out_within(const struct show *s, int room, const char *const *text, int n,
+                           char *variant, char line[TABLE_LINE])
+{
+    lay_out(s, text, n, line);
+    const int excess = screen_columns(line) - room;
+    if (excess <= 0)
+        return;
+    screen_cut(variant, screen_columns(variant) - excess);
+    lay_out(s, text, n, line);
+}
+
+static void print_line(const struct show *s, const char *code, char *line)
+{
+    const bool colored = s->color && *code;
+
+    screen_cut(line, s->width);
+    printf("%s%s%s\n", colored ? code : "", line, colored ? "\033[0m" : "");
+}
+
+/* Which columns the terminal has no room for; said once. */
+static void tell_hidden(struct show *s)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    if (s->hidden_told || s->opt->quiet || s->fitting == COLUMN_COUNT)
+        return;
+    for (int k = s->fitting; k < COLUMN_COUNT && used < sizeof(names); k++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+                                 columns[k].name);
+    show_note(s,
+              "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
+              "has them all",
+              s->width, names, width_of(COLUMN_COUNT));
+    s->hidden_told = true;
+}
+
+static bool same_heading(const struct cell *a, const struct cell *b)
+{
+    return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
+           a->layers == b->layers && a->d_model == b->d_model && a->heads == b->heads &&
+           a->d_head == b->d_head && a->d_inner == b->d_inner && a->threads == b->threads;
+}
+
+/* The terminal may have another size than at the last heading. */
+static void print_heading(struct show *s, const struct cell *c)
+{
+    const char *names[COLUMN_COUNT];
+    char line[TABLE_LINE];
+
+    if (s->started && same_heading(&s->heading, c))
+        return;
+    s->width = screen_width(STDOUT_FILENO);
+    for (s->fitting = ALWAYS; s->fitting < COLUMN_COUNT; s->fitting++)
+        if (width_of(s->fitting + 1) > s->width)
+            break;
+    tell_hidden(s);
+    if (s->started)
+        putchar('\n');
+    snprintf(line, sizeof(line),
+             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
+             workload_name[c->workload], cell_names_phase(c) ? "  " : "",
+             cell_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->d_model,
+             c->heads, c->d_head, c->threads);
+    print_line(s, "\033[1m", line);
+    for (int k = 0; k < COLUMN_COUNT; k++)
+        names[k] = columns[k].name;
+    lay_out(s, names, s->fitting, line);
+    print_line(s, "\033[1m", line);
+    s->heading = *c;
+    s->started = true;
+}
+
+/* "~" where disturbed samples had to count, "!" where the result was not compared, "few" where
+ * there are less than 15 samples. */
+static void noise_text(const struct result *r, char *buf, size_t size)
+{
+    const double half = (r->sum.ci_high - r->sum.ci_low) / 2 / r->sum.median;
+
+    snprintf(buf, size, "%s%s%s%s", human_pct(100 * half).s, r->sum.noisy ? " ~" : "",
+             r->cell->opt->check ? "" : " !", strstr(r->detail, "few") ? " few" : "");
+}
+
+/* "xl:hidden", "gtrxl/highway:kv" */
+static void variant_text(const struct cell *c, char *buf, size_t size)
+{
+    const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
+    struct cell usual = *c;
+
+    cell_usual_choices(&usual);
+    const char *const choices[] = {
+        c->gate && c->gate != usual.gate ? c->gate->name : NULL,
+        c->rnn_cell != usual.rnn_cell ? cell_name[c->rnn_cell] : NULL,
+        c->halt != usual.halt ? halt_name[c->halt] : NULL,
+    };
+    int n = snprintf(buf, size, "%s", c->variant->name);
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+        if (choices[i])
+            n += snprintf(buf + n, size - (size_t)n, "/%s", choices[i]);
+    if (remembers)
+        snprintf(buf + n, size - (size_t)n, ":%s", mem_kind_name[c->mem_kind]);
+}
+
+/* A row without numbers: why, behind what the cell is. */
+static void print_reason(const struct show *s, const struct result *r, const char *const *text,
+                         char *variant)
+{
+    enum { STATUS = 13 }; /* "  skipped: .." */
+    const bool bad = r->status == ROW_WRONG || r->status == ROW_FAILED || r->status == ROW_TIMEOUT;
+    char line[TABLE_LINE], whole[TABLE_LINE + LINE_SIZE + 32];
+
+    lay_out_within(s, s->width - STATUS, text, MEDIAN, variant, line);
+    snprintf(whole, sizeof(whole), "%s  %s: %s", line, row_status_name[r->status], r->detail);
+    print_line(s, bad ? "\033[31m" : "", whole);
+}
+
+static void print_cell(struct show *s, const struct result *r, const struct latency_row *row)
+{
+    const struct cell *c = r->cell;
+    char seq[16], mem[16], variant[64], noise[64], ci[80], line[TABLE_LINE];
+
+    print_heading(s, c);
+    snprintf(seq, sizeof(seq), "%d", c->seq);
+    snprintf(mem, sizeof(mem), "%d", c->mem);
+    variant_text(c, variant, sizeof(variant));
+    snprintf(ci, sizeof(ci), "[%s %s]", human_ns(r->sum.ci_low).s, human_ns(r->sum.ci_high).s);
+    const struct human median = human_ns(row->median_ns), tokens = human_rate(row->tokens_per_s),
+                       gflop = human_rate(row->gflop_per_s), peak = human_rate(row->peak_flops_pct),
+                       arena = human_bytes(r->report.arena_bytes),
+                       rss = human_bytes(r->report.rss_peak_bytes);
+    const char *const text[COLUMN_COUNT] = {
+        seq,      mem,     variant, c->backend->name, median.s, ci,
+        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,    c->opt->check ? "ok" : "none",
+        noise};
+    if (r->status != ROW_OK) {
+        print_reason(s, r, text, variant);
+        return;
+    }
+    noise_text(r, noise, sizeof(noise));
+    lay_out_within(s, s->width, text, s->fitting, variant, line);
+    print_line(s, "", line);
+}
+
+void show_row(struct show *s, const struct result *r, const struct latency_row *row)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char label[160];
+
+    s->done++;
+    s->last_told_s = now_s();
+    screen_line_clear(&s->line);
+    if (s->progress == PROGRESS_PLAIN) {
+        cell_label(r->cell, label, sizeof(label));
+        fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cells, label,
+                row_status_name[r->status],
+                r->status == ROW_OK ? human_ns(r->sum.median).s : r->detail);
+    }
+    switch (s->format) {
+    case FORMAT_CSV:
+        if (!s->started)
+            print_csv_header(stdout, t, &s->columns);
+        print_csv_row(stdout, t, &s->columns, row);
+        break;
+    case FORMAT_JSONL:
+        print_jsonl_row(stdout, t, &s->columns, row);
+        break;
+    case FORMAT_MD:
+        if (!s->started)
+            print_md_header(stdout, t, &s->columns);
+        print_md_row(stdout, t, &s->columns, row);
+        break;
+    default:
+        print_cell(s, r, row);
+    }
+    s->started = true;
+    show_flush(s);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One group, step by step: start all children, which count what they need; decide what fits in
+ * memory together; make the reference outputs; place and check; measure in rounds; end.
+ *
+ * Cells that compute the same thing (variant and its choices; backend and memory kind do not
+ * matter) share one reference output in a memory file, made by the ref backend in double: by a ref
+ * cell of the group, or else by a ref child that is not measured. */
+#include "group.h"
+
+#include "harness/table/rundir.h"
+#include "harness/util/units.h"
+#include "harness/worker/reference.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+struct member {
+    struct child child;
+    struct result *result;
+    int problem;  /* index of its reference */
+    bool alive;   /* child started and neither broken, wrong nor too large */
+    bool in_part; /* belongs to this part or an earlier one */
+    bool placed;  /* the step was taken, whatever came of it */
+};
+
+struct group {
+    struct member *m;
+    int n;
+    int n_problems;
+    int *reference; /* [n_problems] file descriptors */
+    bool *made;     /* [n_problems] the reference output is there */
+    int *part;      /* [n] members that are measured now */
+    const struct child_setup *setup;
+    const struct group_hooks *hooks;
+};
+
+/* ---- status ------------------------------------------------------------------------------- */
+
+/* The member's row ends here, with this status. */
+static void set_status(struct member *m, enum row_status status, const char *detail)
+{
+    m->result->status = status;
+    text_put(m->result->detail, sizeof(m->result->detail), detail);
+}
+
+/* A child that dies after the user's Ctrl-C died because of it: it may share the terminal. */
+static void drop(const struct group *g, struct member *m, enum status st, const char *detail)
+{
+    const bool cannot = st == E_NOMEM || st == E_UNSUPPORTED;
+    const enum row_status status = st == E_INTERRUPTED || *g->setup->stop ? ROW_INTERRUPTED
+                                   : cannot                               ? ROW_SKIPPED
+                                   : strstr(detail, "is silent for")      ? ROW_TIMEOUT
+                                                                          : ROW_FAILED;
+    set_status(m, status, detail);
+    m->alive = false;
+}
+
+/* ---- references --------------------------------------------------------------------------- */
+
+static void number_problems(struct group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        g->m[i].problem = -1;
+        for (int k = 0; k < i && g->m[i].problem < 0; k++)
+            if (cell_same_problem(g->m[i].result->cell, g->m[k].result->cell))
+                g->m[i].problem = g->m[k].problem;
+        if (g->m[i].problem < 0)
+            g->m[i].problem = g->n_problems++;
+    }
+}
+
+/* The first ref cell of a problem makes its reference. */
+static struct member *maker_of(const struct group *g, int problem)
+{
+    for (int i = 0; i < g->n; i++)
+        if (g->m[i].problem == problem && g->m[i].result->cell->backend == &backend_ref)
+            return &g->m[i];
+    return NULL;
+}
+
+static enum role role_of(const struct group *g, const struct member *m)
+{
+    if (!m->result->cell->opt->check)
+        return ROLE_NONE;
+    return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
+}
+
+/* Make a problem's reference with a child that is not measured. */
+static enum status make_reference(struct group *g, const struct member *like, struct err *e)
+{
+    struct cell cell;
+    struct options opt;
+    struct child child;
+    enum status st = cell_as_ref(&cell, &opt, like->result->cell, e);
+
+    if (st != OK)
+        return st;
+    st = child_open(&child, &cell, g->setup, ROLE_MAKE, g->reference[like->problem], e);
+    if (st == OK)
+        st = child_place(&child, e);
+    child_close(&child);
+    free(cell.repro);
+    return st;
+}
+
+/* ---- placing ------------------------------------------------------------------------------ */
+
+static void judge(struct member *m)
+{
+    char detail[LINE_SIZE];
+
+    if (!report_is_wrong(m->result->cell, &m->child.report, detail))
+        return;
+    set_status(m, ROW_WRONG, detail);
+    m->alive = false;
+}
+
+static void place(struct group *g, struct member *m)
+{
+    struct err why;
+    const enum status st = child_place(&m->child, &why);
+
+    if (st != OK)
+        drop(g, m, st, why.msg);
+    else if (role_of(g, m) == ROLE_COMPARE)
+        judge(m);
+}
+
+/* The reference of a problem, if nobody has made it yet. */
+static void ensure_reference(struct group *g, struct member *m)
+{
+    struct err why;
+    enum status st;
+    struct member *maker = maker_of(g, m->problem);
+
+    if (g->made[m->problem] || !m->alive || role_of(g, m) == ROLE_NONE)
+        return;
+    if (maker && maker->alive && maker->in_part)
+        place(g, maker);
+    if (maker && maker->alive && maker->in_part)
+        g->made[m->problem] = true;
+    else if ((st = make_reference(g, m, &why)) == OK)
+        g->made[m->problem] = true;
+    else
+        drop(g, m, st, why.msg);
+}
+
+/* Place and check the members of a part; a maker is placed when its first reader needs it. */
+static void place_part(struct group *g, const int *part, int n)
+{
+    for (int i = 0; i < n; i++)
+        g->m[part[i]].in_part = true;
+    for (int i = 0; i < n; i++) {
+        struct member *m = &g->m[part[i]];
+        if (maker_of(g, m->problem) != m || role_of(g, m) == ROLE_NONE)
+            ensure_reference(g, m);
+    }
+    for (int i = 0; i < n; i++) {
+        struct member *m = &g->m[part[i]];
+        const bool placed = role_of(g, m) == ROLE_MAKE && g->made[m->problem];
+        if (m->alive && !placed && !m->placed)
+            place(g, m);
+        m->placed = true;
+        if (m->alive && role_of(g, m) == ROLE_MAKE)
+            g->made[m->problem] = true;
+    }
+}
+
+/* ---- measuring ---------------------------------------------------------------------------- */
+
+struct part_run {
+    struct group *g;
+    const int *member; /* [n] by target */
+    uint32_t first_round;
+};
+
+static enum status keep_sample(void *arg, int target, const struct sample *s,
+                               const struct outcome *o, struct err *e)
+{
+    const struct part_run *p = arg;
+    struct result *r = p->g->m[p->member[target]].result;
+
+    r->outcome = *o;
+    if (!s)
+        return OK;
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        r->samples = realloc(r->samples, (size_t)r->cap * sizeof(*r->samples));
+        CHECK(r->samples);
+    }
+    struct sample *kept = &r->samples[r->n++];
+    *kept = *s;
+    kept->round += p->first_round;
+    return p->g->hooks->sample(p->g->hooks->arg, r, kept, e);
+}
+
+static struct schedule schedule_of(const struct group *g)
+{
+    const struct options *o = g->m[0].result->cell->opt;
+
+    return (struct schedule){
+        .max_time_s = o->max_time_s,
+        .min_samples = o->min_samples,
+        .target_ci = o->target_ci_pct / 100,
+        .block_ms = o->block_ms,
+        .warmup_ms = o->warmup_ms,
+        .interleave = o->order == ORDER_INTERLEAVE,
+        .seed = o->seed,
+        .gap_ms = 2,
+        .stop = g->setup->stop,
+    };
+}
+
+static enum status measure_part(struct group *g, const int *part, int n, int number, struct err *e)
+{
+    enum { ROUNDS_APART = 1000000 }; /* rounds of different parts are no pairs */
+    struct target *t = calloc((size_t)n, sizeof(*t));
+    struct outcome *out = calloc((size_t)n, sizeof(*out));
+    int *member = calloc((size_t)n, sizeof(*member)), live = 0;
+    const struct schedule s = schedule_of(g);
+    enum status st = OK;
+
+    CHECK(t && out && member);
+    for (int i = 0; i < n; i++)
+        if (g->m[part[i]].alive) {
+            member[live] = part[i];
+            t[live++] = (struct target){child_block, &g->m[part[i]].child};
+        }
+    struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
+    if (live > 0)
+        st = measure(t, live, &s, keep_sample, &p, out, e);
+    for (int i = 0; i < live; i++) {
+        struct member *m = &g->m[member[i]];
+        m->result->outcome = out[i];
+        if (out[i].stop == STOP_FAILED)
+            drop(g, m, out[i].status, out[i].err.msg);
+        else if (out[i].stop == STOP_INTERRUPTED)
+            set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
+    }
+    free(t);
+    free(out);
+    free(member);
+    return st;
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Cells that no memory could hold become rows that say so. */
+static void skip_oversized(struct group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        struct member *m = &g->m[i];
+        const double need = m->child.report.arena_bytes;
+        char label[160], detail[LINE_SIZE];
+        if (!m->alive || need <= g->setup->memory_bytes)
+            continue;
+        cell_label(m->result->cell, label, sizeof(label));
+        snprintf(detail, sizeof(detail),
+                 "%s needs %s, %s free  -> row marked skipped(memory); lower --seq or --batch",
+                 label, human_bytes(need).s, human_bytes(g->setup->memory_bytes).s);
+        g->hooks->warn(g->hooks->arg, detail);
+        set_status(m, ROW_SKIPPED, "memory");
+        m->alive = false;
+    }
+}
+
+/* Members from `from` on that fit together with the shared one; returns how many entries `part`
+ * has. The shared cell is the group's first, so that ratios across parts can be paired. */
+static int next_part(const struct group *g, int shared, int *from, int *part)
+{
+    double used = 0;
+    int n = 0;
+
+    if (shared >= 0) {
+        part[n++] = shared;
+        used = g->m[shared].child.report.arena_bytes;
+    }
+    for (; *from < g->n; ++*from) {
+        const double need = g->m[*from].child.report.arena_bytes;
+        if (!g->m[*from].alive || *from == shared)
+            continue;
+        if (used + need > g->setup->memory_bytes && n > (shared >= 0))
+            break;
+        part[n++] = *from;
+        used += need;
+    }
+    return n;
+}
+
+static enum status run_parts(struct group *g, struct err *e)
+{
+    int shared = -1, from = 0, number = 0;
+    enum status st = OK;
+
+    while (st == OK && from < g->n) {
+        const int n = next_part(g, shared, &from, g->part);
+        if (n <= (shared >= 0))
+            break;
+        place_part(g, g->part, n);
+        st = *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted")
+                             : measure_part(g, g->part, n, number++, e);
+        for (int i = 0; i < n; i++) /* make room, but for the one that the next part shares */
+            if (g->part[i] != g->part[0] || from >= g->n)
+                child_close(&g->m[g->part[i]].child);
+        shared = g->part[0];
+    }
+    return st;
+}
+
+/* ---- the group ---------------------------------------------------------------------------- */
+
+static void start_one(struct group *g, struct member *m)
+{
+    int *reference = &g->reference[m->problem];
+    enum status st = OK;
+    struct err why;
+
+    utc_text(m->result->started_at_utc, time(NULL));
+    if (*reference < 0)
+        *reference = memfd_create("reference", MFD_CLOEXEC);
+    if (*reference < 0)
+        st = fail(&why, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
+    if (st == OK)
+        st = child_open(&m->child, m->result->cell, g->setup, role_of(g, m), *reference, &why);
+    m->alive = true;
+    if (st != OK)
+        drop(g, m, st, why.msg);
+    else if (strcmp(m->child.report.cpu, g->setup->cpu) != 0)
+        drop(g, m, E_CHILD, "the child sees another CPU than its parent  -> --isolate fork");
+}
+
+static enum status start_all(struct group *g, struct err *e)
+{
+    for (int i = 0; i < g->n && !*g->setup->stop; i++)
+        start_one(g, &g->m[i]);
+    return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
+}
+
+enum status group_measure(const struct cell *const *cells, int n, const struct child_setup *setup,
+                          const struct group_hooks *hooks, struct result *results, struct err *e)
+{
+    struct group g = {.n = n, .setup = setup, .hooks = hooks};
+
+    g.m = calloc((size_t)n, sizeof(*g.m));
+    g.reference = calloc((size_t)n, sizeof(*g.reference));
+    g.part = calloc((size_t)n, sizeof(*g.part));
+    g.made = calloc((size_t)n, sizeof(*g.made));
+    CHECK(g.m && g.reference && g.part && g.made);
+    for (int i = 0; i < n; i++) {
+        results[i] = (struct result){.cell = cells[i]};
+        g.m[i].result = &results[i];
+        g.m[i].child.talk.fd = -1;
+        g.reference[i] = -1;
+    }
+    number_problems(&g);
+    enum status st = start_all(&g, e);
+    if (st == OK) {
+        skip_oversized(&g);
+        st = run_parts(&g, e);
+    }
+    for (int i = 0; i < n; i++) {
+        if (st == E_INTERRUPTED && g.m[i].result->status == ROW_OK && results[i].n == 0)
+            set_status(&g.m[i], ROW_INTERRUPTED, "interrupted before it was measured");
+        child_close(&g.m[i].child);
+        if (g.reference[i] >= 0)
+            close(g.reference[i]);
+        results[i].report = g.m[i].child.report;
+        result_finish(&results[i]);
+    }
+    free(g.m);
+    free(g.reference);
+    free(g.part);
+    free(g.made);
+    return st;
+}

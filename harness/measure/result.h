@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What became of one cell, and the rows of the tables that say so. */
+#ifndef RESULT_H
+#define RESULT_H
+
+#include "harness/machine/peak.h"
+#include "harness/table/record.h"
+#include "harness/worker/child.h"
+#include "stats.h"
+
+struct result {
+    const struct cell *cell;
+    enum row_status status;
+    char detail[LINE_SIZE]; /* why the status is not plain ok */
+    char started_at_utc[TEXT_SIZE];
+    struct report report;
+    struct outcome outcome;
+    struct summary sum;
+    struct sample *samples;
+    int n, cap;
+};
+
+/* After the child's last word: statistics, and the honest remarks in `detail`. */
+void result_finish(struct result *r);
+void result_free(struct result *r);
+
+/* "xl layer seq=128 mem=512 hidden openblas", with choices that are not the variant's
+ * own. */
+void cell_label(const struct cell *c, char *buf, size_t size);
+
+/* Do two cells of a group compute the same numbers? Backend and memory kind do not matter. */
+bool cell_same_problem(const struct cell *a, const struct cell *b);
+
+/* What rows are put in relation to. */
+struct yardstick {
+    const struct peaks *peaks; /* for the row's threads; NULL = not measured */
+    const struct topo_facts *caches;
+    double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
+};
+
+/* Of them those that say which model ran: kv_heads, ffn, ... */
+void result_model(struct key_row *row, const struct cell *c);
+/* The columns that latency, memory and perplexity rows share. */
+void result_key(struct key_row *row, const struct result *r, const char *run_id,
+                const char *host_id);
+void result_latency(struct latency_row *row, const struct result *r, const struct key_row *key,
+                    const struct yardstick *y);
+void result_memory(struct memory_row *row, const struct result *r, const struct key_row *key);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Beginning and end of a run. */
+#include "session.h"
+
+#include "harness/cli/build.h"
+#include "harness/command/commands.h"
+#include "harness/table/runjson.h"
+#include "harness/util/lock.h"
+#include "harness/util/signals.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A slow reference at a great length takes minutes; a child silent for longer is hung. */
+enum { CHILD_PATIENCE_S = 900 };
+
+void session_warn(struct session *s, const char *text)
+{
+    s->warnings++;
+    if (!s->opt->quiet)
+        show_note(&s->show, "warning: %s", text);
+}
+
+/* A word as the shell reads it. */
+static void say_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_=+,.:/@%";
+
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, stderr);
+        return;
+    }
+    fputc('\'', stderr);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", stderr);
+        else
+            fputc(*word, stderr);
+    fputc('\'', stderr);
+}
+
+void session_say_how_to_resume(const struct session *s)
+{
+    const struct options *o = s->opt;
+    const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to go on with */
+
+    fprintf(stderr, "interrupted; what was measured is in %s\n%s with:", s->dir.path,
+            repeats ? "repeat" : "resume");
+    for (int i = 0; i < o->argc; i++) {
+        if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
+            continue;
+        fputc(' ', stderr);
+        say_word(o->argv[i]);
+    }
+    if (!repeats) {
+        fputs(" --resume=", stderr);
+        say_word(s->dir.path);
+    }
+    fputc('\n', stderr);
+}
+
+/* ---- the folder --------------------------------------------------------------------------- */
+
+/* The end of a resumed run speaks for all its rows, not only for the new ones. */
+static enum status count_rows(struct session *s, enum table_id id, struct err *e)
+{
+    const struct table *t = &tables[id];
+    char path[FILE_PATH];
+    struct rows rows = {0};
+    enum status st = file_join(path, s->dir.path, t->file, e);
+
+    if (st == OK)
+        st = table_read(&rows, t, path, e);
+    for (size_t i = 0; st == OK && i < rows.n; i++)
+        for (int k = 0; k < ROW_STATUS_COUNT; k++)
+            s->rows[k] += strcmp(row_text(t, (const char *)rows.row + i * t->row_size, "status"),
+                                 row_status_name[k]) == 0;
+    rows_free(&rows);
+    return st;
+}
+
+/* A run is continued only with the options that it was begun with. */
+static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct err *e)
+{
+    const struct options *o = s->opt;
+    char path[FILE_PATH], *stored = NULL;
+    enum status st = rundir_find(path, o->out, o->resume_dir, e);
+
+    if (st == OK)
+        st = runjson_read(path, &stored, started, e);
+    if (st == OK)
+        st = options_resumable(o, stored, path, e);
+    if (st == OK)
+        st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
+    if (st == OK)
+        st = count_rows(s, TABLE_LATENCY, e);
+    if (st == OK)
+        st = count_rows(s, TABLE_PERPLEXITY, e);
+    free(stored);
+    return st;
+}
+
+static enum status create_dir(struct session *s, const char *started, time_t now, struct err *e)
+{
+    const struct options *o = s->opt;
+    enum raw raw = (enum raw)o->raw;
+    const char *note = NULL;
+    enum status st = raw_choose(&raw, &note, raw, options_given(o, "raw"), e);
+
+    if (st != OK)
+        return st;
+    if (note && !o->quiet)
+        show_note(&s->show, "note: %s", note);
+    st = rundir_create(&s->dir, o->out, build_commit, now, raw, e);
+    if (st != OK)
+        return st;
+    char *canonical = options_canonical(o);
+    const struct runjson json = {.run_id = s->dir.run_id,
+                                 .host_id = s->facts.host_id,
+                                 .started_at_utc = started,
+                                 .argc = o->argc,
+                                 .argv = o->argv,
+                                 .options = canonical};
+    st = runjson_create(s->dir.path, &json, e);
+    free(canonical);
+    return st;
+}
+
+static enum status open_dir(struct session *s, struct err *e)
+{
+    const time_t now = time(NULL);
+    char started[TEXT_SIZE];
+
+    utc_text(started, now);
+    const enum status st =
+        s->opt->resume ? resume_dir(s, started, e) : create_dir(s, started, now, e);
+    if (st != OK)
+        return st;
+    env_row_begin(&s->env, &s->facts, s->opt, s->dir.run_id, started);
+    return rundir_env(&s->dir, &s->env, e);
+}
+
+static void greet(struct session *s)
+{
+    char machine[256];
+
+    if (s->opt->quiet)
+        return;
+    env_summary(&s->facts, machine, sizeof(machine));
+    show_note(&s->show, "bench %s (%s%s)  %s", build_version, build_commit,
+              build_dirty ? ", modified" : "", machine);
+}
+
+/* ---- the session -------------------------------------------------------------------------- */
+
+enum status session_open(struct session *s, struct options *opt, struct err *e)
+{
+    struct topo_facts f;
+
+    *s = (struct session){.opt = opt};
+    enum status st = topo_open(&s->topo, NULL, e);
+    if (st == OK)
+        st = env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
+                                   &s->setup.environment, e);
+    if (st != OK)
+        return st;
+    topo_facts(s->topo, &f);
+    opt->default_threads = max_int(1, f.allowed_cores);
+    env_gather(s->topo, &s->facts);
+    s->ticks = env_ticks();
+    s->setup.isolate = (enum isolate)opt->isolate;
+    s->setup.patience_s = CHILD_PATIENCE_S;
+    s->setup.stop = signals_watch();
+    cpu_name(s->setup.cpu, sizeof(s->setup.cpu));
+    return OK;
+}
+
+void session_close(struct session *s)
+{
+    env_free(s->setup.environment);
+    topo_close(s->topo);
+}
+
+enum status session_begin(struct session *s, struct err *e)
+{
+    const enum status st = open_dir(s, e);
+
+    if (st != OK)
+        return st;
+    s->started = true;
+    greet(s);
+    if (!lock_machine())
+        session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
+                        "noise");
+    return OK;
+}
+
+/* Precedence: interruption, files, wrong, failed, not trustworthy. */
+int session_exit_code(const struct session *s, enum status st)
+{
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    if (st == E_IO || s->bad_file)
+        return EXIT_BAD_FILE;
+    if (s->rows[ROW_WRONG] > 0)
+        return EXIT_WRONG_NUMBERS;
+    if (st != OK || s->rows[ROW_FAILED] + s->rows[ROW_TIMEOUT] > 0)
+        return EXIT_SOME_FAILED;
+    if (s->opt->strict && s->warnings > 0)
+        return EXIT_NOT_TRUSTWORTHY;
+    if (s->rows[ROW_SKIPPED] > 0 && s->rows[ROW_OK] == 0)
+        return EXIT_NOTHING_TO_DO;
+    return EXIT_FINE;
+}
+
+/* Close the tables whatever happened; the first failure to write decides. */
+enum status session_end(struct session *s, enum status st, struct err *e)
+{
+    const struct env_ticks after = env_ticks();
+    const int code = session_exit_code(s, st);
+    char finished[TEXT_SIZE];
+    struct err why;
+
+    utc_text(finished, time(NULL));
+    env_row_end(&s->env, finished, code, env_steal_pct(&s->ticks, &after));
+    enum status io = rundir_env(&s->dir, &s->env, &why);
+    if (io == OK)
+        io = runjson_finish(s->dir.path, finished, code, s->rows, &why);
+    if (io == OK)
+        io = rundir_close(&s->dir, &why);
+    else
+        rundir_close(&s->dir, &(struct err){""});
+    show_flush(&s->show);
+    if (io == OK && s->show.out_error)
+        io = file_fail(&why, "write to", "standard output", s->show.out_error);
+    clearerr(stdout); /* once is enough */
+    if (io != OK && st != E_INTERRUPTED && st != E_IO) {
+        *e = why;
+        return io;
+    }
+    return st;
+}

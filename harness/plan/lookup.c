@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From names on the command line to entries of the registries. */
+#include "harness/util/suggest.h"
+#include "plan.h"
+
+#include <string.h>
+
+/* Backends that a build may lack, and what gives them back. */
+static const struct {
+    const char *name, *mend;
+} optional_backends[] = {
+    {"openblas", "install libopenblas-openmp-dev and run make again"},
+    {"onednn", "install libdnnl-dev and run make again"},
+};
+
+const char *optional_backend(int i, const char **mend)
+{
+    if (i >= (int)ARRAY_LEN(optional_backends))
+        return NULL;
+    *mend = optional_backends[i].mend;
+    return optional_backends[i].name;
+}
+
+/* Append `item` unless it is there. */
+static void add(const void **out, int *n, const void *item)
+{
+    for (int i = 0; i < *n; i++)
+        if (out[i] == item)
+            return;
+    CHECK(*n < CHOICE_MAX);
+    out[(*n)++] = item;
+}
+
+int set_of_variants(const char *name)
+{
+    return strcmp(name, "all") == 0 ? CHOICE_MAX : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
+}
+
+enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->variants.n; i++) {
+        const char *const name = opt->variants.v[i];
+        const int set = set_of_variants(name);
+        const struct variant *const one = variant_find(name);
+        if (set == 0 && !one) {
+            const char *names[CHOICE_MAX + 1] = {0};
+            for (int k = 0; variants[k] && k < CHOICE_MAX; k++)
+                names[k] = variants[k]->name;
+            return unknown_word(e, "variant", name, names, "bench list variants");
+        }
+        for (int k = 0; k < set && variants[k]; k++)
+            add(chosen, n, variants[k]);
+        if (one)
+            add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}
+
+/* A name that the registry does not have: an option of the build, or a slip. */
+static enum status unknown_backend(const char *name, struct err *e)
+{
+    const char *names[CHOICE_MAX + 2] = {0};
+    const char *optional, *mend;
+    int n = 0;
+
+    for (int i = 0; (optional = optional_backend(i, &mend)); i++)
+        if (strcmp(name, optional) == 0)
+            return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, mend);
+    for (; backends[n] && n < CHOICE_MAX; n++)
+        names[n] = backends[n]->name;
+    names[n] = "auto";
+    return unknown_word(e, "backend", name, names, "bench list backends");
+}
+
+enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
+                            const struct options *opt, struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->backends.n; i++) {
+        const char *const name = opt->backends.v[i];
+        const struct backend *const one = backend_find(name);
+        if (strcmp(name, "auto") == 0) {
+            for (int k = 0; backends[k]; k++)
+                if (backend_usable(backends[k], NULL) == OK)
+                    add(chosen, n, backends[k]);
+            continue;
+        }
+        if (!one)
+            return unknown_backend(name, e);
+        const enum status st = backend_usable(one, e);
+        if (st != OK)
+            return st;
+        add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}
+
+enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
+                         struct err *e)
+{
+    const void *chosen[CHOICE_MAX];
+
+    *n = 0;
+    for (int i = 0; i < opt->gates.n; i++) {
+        const struct gate *const one = gate_find(opt->gates.v[i]);
+        if (!one) {
+            const char *names[CHOICE_MAX + 1] = {0};
+            for (int k = 0; gates[k] && k < CHOICE_MAX; k++)
+                names[k] = gates[k]->name;
+            return unknown_word(e, "gate", opt->gates.v[i], names, NULL);
+        }
+        add(chosen, n, one);
+    }
+    for (int i = 0; i < *n; i++)
+        out[i] = chosen[i];
+    return OK;
+}
+
+/* Its own attention or the one that it inherits; the engine takes the same. */
+static const struct attn_impl *const *attention_of(const struct backend *b)
+{
+    while (b && !b->attn)
+        b = backend_parent(b);
+    return b ? b->attn : NULL;
+}
+
+/* Several backends may use one name. */
+static void add_implementations(const char **names, int *n, const struct backend *b)
+{
+    const struct attn_impl *const *impl = attention_of(b);
+
+    for (; impl && *impl; impl++) {
+        int i = 0;
+        while (i < *n && strcmp(names[i], (*impl)->name) != 0)
+            i++;
+        if (i < *n)
+            continue;
+        CHECK(*n < CHOICE_MAX);
+        names[(*n)++] = (*impl)->name;
+    }
+}
+
+enum status choose_impl(const struct options *opt, struct err *e)
+{
+    const struct backend *chosen[CHOICE_MAX] = {0};
+    const char *names[CHOICE_MAX + 1] = {0};
+    int n = 0, n_names = 0;
+
+    if (!opt->impl)
+        return OK;
+    const enum status st = choose_backends(chosen, &n, opt, e);
+    if (st != OK)
+        return st;
+    const bool judge_alone = n == 1 && chosen[0] == &backend_ref;
+    for (int i = 0; !judge_alone && i < n; i++)
+        add_implementations(names, &n_names, chosen[i]);
+    for (int i = 0; judge_alone && backends[i]; i++)
+        add_implementations(names, &n_names, backends[i]);
+    for (int i = 0; i < n_names; i++)
+        if (strcmp(names[i], opt->impl) == 0)
+            return OK;
+    return unknown_word(e, "implementation", opt->impl, names, NULL);
+}
+
+const struct backend *choose_fastest(const struct backend *const *list)
+{
+    const struct backend *best = list[0];
+    struct err ignored;
+
+    /* The best SIMD level; else the last library of the list. */
+    for (int i = 1; list[i]; i++)
+        if (list[i]->needs >= best->needs && backend_usable(list[i], &ignored) == OK)
+            best = list[i];
+    return best;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files that must survive a kill and a full disk: whole-file reads, atomic replacement, and
+ * appending in pieces that are there whole or not at all. Knows nothing of what is in them. */
+#ifndef FILEIO_H
+#define FILEIO_H
+
+#include "variants/base/base.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+enum { FILE_PATH = 4096 };
+
+struct bytes {
+    char *data; /* malloc'ed, one NUL behind the n bytes */
+    size_t n;
+};
+
+/* E_IO: "cannot VERB PATH: why  -> what to do", from an errno value. */
+enum status file_fail(struct err *e, const char *verb, const char *path, int error);
+
+/* dst = dir/name; E_IO where that is longer than FILE_PATH. */
+enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, struct err *e);
+
+enum status file_read(struct bytes *out, const char *path, struct err *e);
+
+/* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
+ */
+enum status file_replace(const char *path, const void *data, size_t n, struct err *e);
+
+/* Make what happened to the names in a folder durable. */
+enum status file_sync_dir(const char *dir, struct err *e);
+
+/* Flush a stream and report what went wrong with it since it was opened (stdout on a full disk). */
+enum status file_flush(FILE *f, const char *name, struct err *e);
+
+struct appender {
+    int fd;    /* -1 = closed */
+    off_t end; /* bytes of the file after the last whole piece */
+    char path[FILE_PATH];
+};
+
+/* create: the file must not exist; otherwise it must. */
+enum status append_open(struct appender *a, const char *path, bool create, struct err *e);
+
+/* One write(2). A piece that does not fit is cut off again and E_IO names the file. */
+enum status append_write(struct appender *a, const void *data, size_t n, struct err *e);
+enum status append_sync(struct appender *a, struct err *e); /* fdatasync */
+enum status append_close(struct appender *a, struct err *e);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The grammar of numbers on the command line: lists a,b; ranges lo..hi (powers of two), lo..hi*k,
+ * lo..hi+k, where hi belongs to the range if it is reached; suffixes k (1000), Ki (1024), M, Mi. */
+#ifndef RANGE_H
+#define RANGE_H
+
+#include "harness/cli/options.h"
+#include "variants/base/base.h"
+
+enum {
+    VALUE_MAX = 1 << 28, /* tokens: twice this still fits an int */
+    VALUES_MAX = 4096,   /* of one option */
+};
+
+/* Append the values of `text` to `out`, leaving out those already there. `label` is how the option
+ * was written ("--seq", "BENCH_SEQ"); values lie in [lo, hi]. E_USAGE that says what to write;
+ * `out` then holds what came before the fault and is still to be freed. */
+enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
+                        struct err *e);
+
+/* One number, with the same suffixes and bounds. */
+enum status number_parse(int *out, const char *label, const char *text, int lo, int hi,
+                         struct err *e);
+
+/* A finite decimal number in [lo, hi], or (lo, hi] where `above` says so. */
+enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
+                          bool above, struct err *e);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * "did you mean": the nearest word of a list, and the error text for a word that is not in it. */
+#ifndef SUGGEST_H
+#define SUGGEST_H
+
+#include "variants/base/base.h"
+
+/* The candidate with the smallest edit distance (insert, delete, replace, swap of neighbours), or
+ * NULL when none is near enough to be what was meant. `words` is NULL-terminated. */
+const char *nearest(const char *word, const char *const *words);
+
+/* E_USAGE: unknown WHAT "word"  -> did you mean xl?  (vanilla, shaw, xl; see: bench list variants).
+ * `see` may be NULL. */
+enum status unknown_word(struct err *e, const char *what, const char *word,
+                         const char *const *words, const char *see);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The terminal. */
+#include "terminal.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int screen_width(int fd)
+{
+    enum { UNKNOWN = 80 };
+    const char *const columns = getenv("COLUMNS");
+    struct winsize size = {0};
+
+    if (!isatty(fd))
+        return INT_MAX;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    const long n = columns ? strtol(columns, NULL, 10) : 0;
+    return n > 0 && n < INT_MAX ? (int)n : UNKNOWN;
+}
+
+static bool begins_character(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+
+int screen_columns(const char *text)
+{
+    int n = 0;
+
+    for (; *text; text++)
+        n += begins_character(*text);
+    return n;
+}
+
+void screen_cut(char *text, int columns)
+{
+    static const char missing[] = "..";
+    const int mark = (int)strlen(missing), room = max_int(0, columns);
+    const int keep = room > mark ? room - mark : room;
+
+    if (screen_columns(text) <= room)
+        return;
+    for (int n = 0; *text; text++) {
+        n += begins_character(*text);
+        if (n > keep)
+            break;
+    }
+    /* At least `mark` characters are cut here, or none is put: the mark fits where they were. */
+    if (room > mark)
+        strcpy(text, missing);
+    else
+        *text = '\0';
+}
+
+bool screen_color(const struct options *o, int fd)
+{
+    return o->color == COLOR_ALWAYS || (o->color == COLOR_AUTO && isatty(fd));
+}
+
+enum progress screen_progress(const struct options *o)
+{
+    const char *const term = getenv("TERM");
+
+    if (o->quiet)
+        return PROGRESS_NONE;
+    if (o->progress != PROGRESS_AUTO)
+        return (enum progress)o->progress;
+    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) && !getenv("CI")
+               ? PROGRESS_BAR
+               : PROGRESS_PLAIN;
+}
+
+void screen_line_put(struct screen_line *l, char *text)
+{
+    const int width = screen_width(STDERR_FILENO);
+
+    /* The last column stays free: some terminals wrap as soon as it is written. */
+    screen_cut(text, width == INT_MAX ? width : width - 1);
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+    l->shown = true;
+}
+
+void screen_line_clear(struct screen_line *l)
+{
+    if (l->shown)
+        fputs("\r\033[K", stderr);
+    l->shown = false;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sheets. */
+#include "text_table.h"
+#include "suggest.h"
+#include "terminal.h"
+
+#include <csv.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum status sheet_add(struct sheet *s, const char *const *text, struct err *e)
+{
+    char **row;
+
+    if (s->rows == s->cap) {
+        const int cap = max_int(64, 2 * s->cap);
+        char **const grown = realloc(s->text, (size_t)cap * (size_t)s->columns * sizeof(*grown));
+        if (!grown)
+            return fail(e, E_NOMEM, "no memory for %d rows", cap);
+        s->text = grown;
+        s->cap = cap;
+    }
+    row = s->text + (size_t)s->rows++ * (size_t)s->columns;
+    for (int i = 0; i < s->columns; i++)
+        row[i] = NULL;
+    for (int i = 0; i < s->columns; i++) {
+        row[i] = strdup(text[i] ? text[i] : "");
+        if (!row[i])
+            return fail(e, E_NOMEM, "no memory for %d rows", s->rows);
+    }
+    return OK;
+}
+
+enum status sheet_select(struct sheet *s, const struct names *columns, struct err *e)
+{
+    const char *names[SHEET_COLUMNS + 1] = {0};
+
+    CHECK(s->columns <= SHEET_COLUMNS);
+    for (int i = 0; i < s->columns; i++)
+        names[i] = s->column[i].name;
+    for (int k = 0; k < columns->n && k < SHEET_COLUMNS; k++) {
+        int i = 0;
+        while (names[i] && strcmp(names[i], columns->v[k]) != 0)
+            i++;
+        if (!names[i])
+            return unknown_word(e, "column", columns->v[k], names, NULL);
+        s->at[s->shown++] = i;
+    }
+    return OK;
+}
+
+static int shown_columns(const struct sheet *s) { return s->shown ? s->shown : s->columns; }
+
+/* The k-th printed column; wide ones are left out of a table unless they were asked for. */
+static int column_at(const struct sheet *s, int k, enum format format)
+{
+    if (s->shown)
+        return s->at[k];
+    return format == FORMAT_TABLE && s->column[k].wide ? -1 : k;
+}
+
+static const char *text_at(const struct sheet *s, int row, int column)
+{
+    return row < 0 ? s->column[column].name : s->text[(size_t)row * (size_t)s->columns + column];
+}
+
+static void print_json(FILE *f, const struct sheet *s, int row, int column, bool first)
+{
+    const char *const text = text_at(s, row, column);
+    json_t *const string = json_string(text);
+
+    fprintf(f, "%s\"%s\":", first ? "{" : ",", s->column[column].name);
+    if (!*text || !string)
+        fputs("null", f);
+    else if (s->column[column].number)
+        fputs(text, f);
+    else
+        json_dumpf(string, f, JSON_ENCODE_ANY);
+    json_decref(string);
+}
+
+static void print_row(FILE *f, const struct sheet *s, int row, enum format format, const int *width)
+{
+    bool first = true;
+    int pending = 0; /* blanks owed, so that no line ends with them */
+
+    for (int k = 0; k < shown_columns(s); k++) {
+        const int c = column_at(s, k, format);
+        if (c < 0)
+            continue;
+        const char *const text = text_at(s, row, c);
+        const int pad = width[c] - screen_columns(text);
+        if (format == FORMAT_JSONL) {
+            print_json(f, s, row, c, first);
+        } else if (format == FORMAT_MD) {
+            fprintf(f, "| %s ", text);
+        } else if (format == FORMAT_CSV) {
+            fputs(first ? "" : ",", f);
+            if (strpbrk(text, ",\"\r\n"))
+                csv_fwrite(f, text, strlen(text));
+            else
+                fputs(text, f);
+        } else {
+            const int before = pending + (first ? 0 : 2) + (s->column[c].number ? pad : 0);
+            if (*text)
+                fprintf(f, "%*s%s", before, "", text);
+            pending = *text ? s->column[c].number ? 0 : pad : before + pad * !s->column[c].number;
+        }
+        first = false;
+    }
+    fputs(format == FORMAT_JSONL ? "}\n" : format == FORMAT_MD ? "|\n" : "\n", f);
+}
+
+void sheet_print(FILE *f, const struct sheet *s, enum format format)
+{
+    int width[SHEET_COLUMNS] = {0};
+
+    CHECK(s->columns <= SHEET_COLUMNS);
+    if (format == FORMAT_AUTO)
+        format = isatty(fileno(f)) ? FORMAT_TABLE : FORMAT_CSV;
+    for (int row = -1; row < s->rows; row++)
+        for (int c = 0; c < s->columns; c++)
+            width[c] = max_int(width[c], screen_columns(text_at(s, row, c)));
+    if (format != FORMAT_JSONL)
+        print_row(f, s, -1, format, width);
+    if (format == FORMAT_MD) {
+        for (int k = 0; k < shown_columns(s); k++)
+            fputs(s->column[column_at(s, k, format)].number ? "|---:" : "|---", f);
+        fputs("|\n", f);
+    }
+    for (int row = 0; row < s->rows; row++)
+        print_row(f, s, row, format, width);
+}
+
+void sheet_free(struct sheet *s)
+{
+    for (size_t i = 0; i < (size_t)s->rows * (size_t)s->columns; i++)
+        free(s->text[i]);
+    free(s->text);
+    s->text = NULL;
+    s->rows = s->cap = 0;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers for the screen. */
+#include "units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct human nothing = {"-"};
+
+/* x rounded to three digits, so that 999.6 becomes 1000 before a unit is chosen for it. */
+static double three_digits(double x)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%.2e", x);
+    return strtod(text, NULL);
+}
+
+/* A number that three_digits made, with trailing zeros, and what follows it. */
+static struct human put(double x, const char *unit)
+{
+    struct human h;
+    const double a = fabs(x);
+
+    if (a == 0)
+        snprintf(h.s, sizeof(h.s), "0%s", unit);
+    else if (a < 0.1)
+        snprintf(h.s, sizeof(h.s), "%.3g%s", x, unit);
+    else
+        snprintf(h.s, sizeof(h.s), "%.*f%s", a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3, x, unit);
+    return h;
+}
+
+struct human human_ns(double ns)
+{
+    static const char *const unit[] = {" ns", " us", " ms", " s"};
+    double x = three_digits(ns);
+    int u = 0;
+
+    if (!isfinite(ns))
+        return nothing;
+    for (; u < 3 && fabs(x) >= 1000; u++)
+        x /= 1000;
+    return put(x, unit[u]);
+}
+
+struct human human_bytes(double bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    struct human h = nothing;
+    double x = bytes;
+    int u = 0;
+
+    if (!isfinite(bytes))
+        return h;
+    /* From 1023.95 on one decimal would show 1024.0 of the smaller unit. */
+    for (; u < 5 && fabs(x) >= (u ? 1023.95 : 1024); u++)
+        x /= 1024;
+    snprintf(h.s, sizeof(h.s), "%.*f %s", u > 0, x, unit[u]);
+    return h;
+}
+
+struct human human_count(double n)
+{
+    struct human h = nothing;
+    char digits[24];
+
+    if (!isfinite(n) || fabs(n) >= 1e18)
+        return h;
+    const int length = snprintf(digits, sizeof(digits), "%.0f", fabs(n));
+    char *out = h.s;
+    if (n < 0 && !(length == 1 && digits[0] == '0'))
+        *out++ = '-';
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *out++ = ' ';
+        *out++ = digits[i];
+    }
+    *out = '\0';
+    return h;
+}
+
+struct human human_rate(double x)
+{
+    const double rounded = three_digits(x);
+
+    if (fabs(rounded) >= 1000 || !isfinite(x))
+        return human_count(rounded);
+    return put(rounded, "");
+}
+
+struct human human_pct(double pct)
+{
+    struct human h = nothing;
+
+    if (!isfinite(pct))
+        return h;
+    const int digits = fabs(pct) < 9.95;
+    snprintf(h.s, sizeof(h.s), "%.*f %%", digits, pct);
+    return h;
+}
+
+struct human human_ratio(double x) { return isfinite(x) ? put(three_digits(x), "x") : nothing; }

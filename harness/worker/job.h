@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A cell bound in this process: engine, arena, weights, inputs, and one function that is one
+ * measured run. Knows the workloads; knows neither clocks nor pipes. */
+#ifndef JOB_H
+#define JOB_H
+
+#include "harness/plan/plan.h"
+#include "variants/model/adam.h"
+#include "variants/model/lm.h"
+
+/* Attention alone: projected operands and the scheme's tables. */
+struct attn_job {
+    struct params params;
+    int at_more;  /* those from it on belong to the further scheme */
+    int at_layer; /* parameters before it belong to the model, from it on to the layer */
+    struct attn attn;
+    const struct attn_impl *impl;
+    float *codes;
+    void *scratch;
+    /* With a backward pass. */
+    bool trained; /* the scheme maps gradients of its tables to weights */
+    struct attn_grad d;
+    float *d_o; /* [B,L,H,dh] */
+    void *scratch_grad;
+};
+
+/* One layer. */
+struct layer_job {
+    struct params params;
+    struct subs subs;
+    float *x, *z; /* [B,L,D] input, which stays, and the stream */
+    /* With a backward pass. */
+    float *d_z, *d; /* [B,L,D] gradient of z, and the stream's, which becomes that of x */
+};
+
+/* A whole model: segment, decode and train. */
+struct lm_job {
+    struct lm lm;
+    int32_t *tokens, *targets;
+    float *nll;
+    int n_scored;
+    struct adam adam; /* train */
+};
+
+struct job {
+    const struct cell *cell;
+    struct config config;
+    enum mem_kind kind;
+    struct extent shape; /* L as executed: recompute runs the past with the segment */
+    struct engine engine;
+    struct arena arena;
+    struct attn_job attn;
+    struct layer_job layer;
+    struct lm_job lm;
+    const float *out; /* what is compared with the reference */
+    size_t n_out;
+    int out_shape[3];       /* sequences, positions, width */
+    size_t predicted_bytes; /* closed form: the column model_predicted_bytes */
+    char impl[64];
+};
+
+/* Open the engine and count the arena: job->arena.used is what job_place will take. */
+enum status job_open(struct job *j, const struct cell *c, struct err *e);
+
+/* Place the arena, fill weights, inputs and memory from the seed, lower the tables. `bind` as in
+ * arena_place. */
+enum status job_place(struct job *j,
+                      enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
+                      void *arg, struct err *e);
+
+/* One measured run. Leaves memory as it found it, and weights too: a training step is taken with a
+ * learning rate of 0. */
+void job_run(struct job *j);
+void job_run_forward(struct job *j); /* its first part */
+
+/* How far something is from what it should be; max_abs is at the place of max_rel. */
+struct agreement {
+    double max_abs, max_rel, nmse;
+    char at[96];
+};
+
+/* The judge of a backward pass: run forward, then backward by the ref backend on the very
+ * activations that forward left. (Activations of its own would differ in the last bits; where one
+ * of them is the input of a ReLU within rounding of 0, gradients jump.) Leaves NaN where a backward
+ * pass writes. *want is malloc'ed, or NULL where the cell has no backward pass. */
+enum status job_expect_gradients(struct job *j, float **want, struct err *e);
+
+/* After job_run: each gradient against the expected one, relative to its largest entry or, where it
+ * cancels to nothing, to a hundredth of the largest of all. */
+void job_judge_gradients(const struct job *j, const float *want, struct agreement *a);
+void job_close(struct job *j);
+
+/* The attention implementation, "FORWARD/BACKWARD" where another one's backward pass runs. */
+const char *job_impl(const struct job *j);
+double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
+double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */
+
+/* Tokens that a run advances: B * seq, whatever was recomputed for them. */
+double job_tokens(const struct job *j);
+
+/* The bound on max|got - ref| / max|ref| for a whole cell. */
+double job_err_limit(const struct cell *c);
+
+#endif

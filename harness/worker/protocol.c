@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lines over a socket. */
+#include "protocol.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Wait until there is something to read. */
+static enum status wait_for(struct talk *t, struct err *e)
+{
+    const int ms = t->patience_s > 0 ? (int)(t->patience_s * 1000) : -1;
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    int got;
+
+    do
+        got = poll(&p, 1, ms);
+    while (got < 0 && errno == EINTR && !(t->stop && *t->stop));
+    if (got < 0)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    if (got == 0)
+        return fail(e, E_CHILD, "is silent for %.0f s", t->patience_s);
+    return OK;
+}
+
+enum status talk_read(struct talk *t, char *line, struct err *e)
+{
+    for (;;) {
+        char *end = memchr(t->buf, '\n', t->n);
+        if (end) {
+            const size_t len = (size_t)(end - t->buf);
+            memcpy(line, t->buf, len);
+            line[len] = '\0';
+            t->n -= len + 1;
+            memmove(t->buf, end + 1, t->n);
+            return OK;
+        }
+        if (t->n == sizeof(t->buf))
+            return fail(e, E_CHILD, "sent a line of over %d characters", TALK_LINE);
+        const enum status st = wait_for(t, e);
+        if (st != OK)
+            return st;
+        const ssize_t n = read(t->fd, t->buf + t->n, sizeof(t->buf) - t->n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(e, E_CHILD, "ended");
+        t->n += (size_t)n;
+    }
+}
+
+enum status talk_write(struct talk *t, struct err *e, const char *fmt, ...)
+{
+    char line[TALK_LINE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    const int len = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+    va_end(ap);
+    if (len < 0 || len >= (int)sizeof(line) - 1)
+        return fail(e, E_CHILD, "cannot send a line of over %d characters  -> use shorter paths",
+                    TALK_LINE - 2);
+    line[len] = '\n';
+    /* MSG_NOSIGNAL: a dead reader is an error here, not a SIGPIPE. */
+    for (size_t done = 0; done < (size_t)len + 1;) {
+        const ssize_t n = send(t->fd, line + done, (size_t)len + 1 - done, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(e, E_CHILD, "ended");
+        done += (size_t)n;
+    }
+    return OK;
+}
+
+/* ---- reports ------------------------------------------------------------------------------ */
+
+enum status talk_write_report(struct talk *t, const struct report *r, struct err *e)
+{
+    enum status st = OK;
+
+#define X(name)                                                                                    \
+    if (st == OK && r->name[0])                                                                    \
+        st = talk_write(t, e, #name " %s", r->name);
+    REPORT_TEXTS(X)
+#undef X
+#define X(name)                                                                                    \
+    if (st == OK)                                                                                  \
+        st = talk_write(t, e, #name " %.17g", r->name);
+    REPORT_REALS(X)
+#undef X
+    for (int p = 0; st == OK && p < PART_COUNT; p++)
+        st = talk_write(t, e, "part%d %.17g", p, r->part_bytes[p]);
+    return st == OK ? talk_write(t, e, "end") : st;
+}
+
+/* Set the field that a line names; lines of a newer child are ignored. */
+static void set_field(struct report *r, const char *name, const char *value)
+{
+#define X(field)                                                                                   \
+    if (strcmp(name, #field) == 0)                                                                 \
+        snprintf(r->field, sizeof(r->field), "%s", value);
+    REPORT_TEXTS(X)
+#undef X
+#define X(field)                                                                                   \
+    if (strcmp(name, #field) == 0)                                                                 \
+        r->field = strtod(value, NULL);
+    REPORT_REALS(X)
+#undef X
+    for (int p = 0; p < PART_COUNT; p++) {
+        char part[16];
+        snprintf(part, sizeof(part), "part%d", p);
+        if (strcmp(name, part) == 0)
+            r->part_bytes[p] = strtod(value, NULL);
+    }
+}
+
+enum status talk_read_report(struct talk *t, struct report *r, struct err *e)
+{
+    char line[TALK_LINE];
+
+    for (;;) {
+        enum status st = talk_read(t, line, e);
+        if (st == OK)
+            st = talk_failure(line, e);
+        if (st != OK)
+            return st;
+        if (strcmp(line, "end") == 0)
+            return OK;
+        char *blank = strchr(line, ' ');
+        if (!blank)
+            return fail(e, E_CHILD, "sent \"%.40s\" in a report", line);
+        *blank = '\0';
+        set_field(r, line, blank + 1);
+    }
+}
+
+enum status talk_failure(const char *line, struct err *e)
+{
+    int st, at = 0;
+
+    if (sscanf(line, "fail %d %n", &st, &at) < 1 || at == 0)
+        return OK;
+    if (st <= OK || st > E_INTERRUPTED)
+        st = E_CHILD;
+    return fail(e, (enum status)st, "%s", line + at);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Serving one cell. Order matters: threads are pinned before anything is allocated, memory is bound
+ * to the node before its first touch, the result is checked before the first timed call. */
+#include "worker.h"
+
+#include "harness/learn/score.h"
+#include "harness/machine/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status bind_memory(void *arg, void *base, size_t size, struct err *e)
+{
+    const struct server *s = arg;
+
+    return topo_membind(s->topo, s->cell->opt->membind, s->team.first_cpu, base, size, e);
+}
+
+/* ---- the check ---------------------------------------------------------------------------- */
+
+static enum status write_reference(const struct server *s, struct err *e)
+{
+    const char *from = (const char *)s->job.out;
+    const size_t size = s->job.n_out * sizeof(float);
+
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = pwrite(s->reference, from + done, size - done, (off_t)done);
+        if (n <= 0)
+            return fail(e, E_NOMEM, "cannot keep %zu bytes of reference output", size);
+        done += (size_t)n;
+    }
+    return OK;
+}
+
+static void compare(struct server *s, const float *want)
+{
+    const struct job *j = &s->job;
+    double worst = -1, largest = 0, off = 0, all = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < j->n_out; i++) {
+        const double w = (double)want[i], d = fabs((double)j->out[i] - w);
+        if (d > worst || (isnan(d) && !isnan(worst))) {
+            worst = d;
+            at = i;
+        }
+        largest = fmax(largest, fabs(w));
+        off += d * d;
+        all += w * w;
+    }
+    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
+    s->report.max_abs_err = worst;
+    s->report.max_rel_err = largest > 0 ? worst / largest : worst == 0 ? 0 : INFINITY;
+    s->report.nmse = all > 0 ? off / all : off == 0 ? 0 : INFINITY;
+    snprintf(s->report.worst_at, sizeof(s->report.worst_at), "[%zu,%zu,%zu]", at / width / rows,
+             at / width % rows, at % width);
+}
+
+static enum status check(struct server *s, struct err *e)
+{
+    const size_t size = s->job.n_out * sizeof(float);
+    struct stat have;
+
+    if (s->role == ROLE_NONE)
+        return OK;
+    if (s->role == ROLE_MAKE) { /* the judge differs from itself by nothing */
+        s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
+        return write_reference(s, e);
+    }
+    if (fstat(s->reference, &have) != 0 || (size_t)have.st_size != size)
+        return fail(e, E_CHILD, "reference output has %lld bytes, this cell %zu",
+                    (long long)have.st_size, size);
+    void *want = mmap(NULL, size, PROT_READ, MAP_SHARED, s->reference, 0);
+    if (want == MAP_FAILED)
+        return fail(e, E_NOMEM, "cannot map %zu bytes of reference output", size);
+    compare(s, want);
+    munmap(want, size);
+    return OK;
+}
+
+/* The gradients of the first run against those that were expected. The worse of output and
+ * gradients is what is reported. */
+static void check_gradients(struct server *s, const float *want)
+{
+    struct report *r = &s->report;
+    struct agreement a;
+
+    job_judge_gradients(&s->job, want, &a);
+    if (!(a.nmse <= r->nmse) && !isnan(r->nmse))
+        r->nmse = a.nmse;
+    if (a.max_rel <= r->max_rel_err || isnan(r->max_rel_err))
+        return;
+    r->max_rel_err = a.max_rel;
+    r->max_abs_err = a.max_abs;
+    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a.at);
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+/* The backends of the row operations of a layer, each once, joined by '+'. */
+static void name_rows(char *buf, size_t size, const struct engine *g)
+{
+    static const enum op rows[] = {OP_softmax, OP_norm, OP_act, OP_gate};
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(rows) && n < size; i++) {
+        bool named = false;
+        for (size_t k = 0; k < i; k++)
+            named |= g->from[rows[k]] == g->from[rows[i]];
+        if (!named)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->from[rows[i]]);
+    }
+}
+
+static void describe(struct report *r, const struct engine *g, const struct team *team)
+{
+    snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
+    name_rows(r->rows_from, sizeof(r->rows_from), g);
+    snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
+    if (g->backend->core)
+        snprintf(r->core, sizeof(r->core), "%s", g->backend->core());
+    if (g->backend->config)
+        snprintf(r->config, sizeof(r->config), "%s", g->backend->config());
+    cpu_name(r->cpu, sizeof(r->cpu));
+    snprintf(r->cpus, sizeof(r->cpus), "%s", team->cpus);
+    r->threads_seen = team->seen;
+}
+
+enum status server_open(struct server *s, const struct cell *c, enum role role, int reference,
+                        struct err *e)
+{
+    *s = (struct server){.cell = c, .role = role, .reference = reference};
+    s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
+    vm_hwm_restart(); /* nor is the peak of what this process did before */
+    s->report.rss_before_bytes = vm_hwm_bytes();
+    cpu_limit((enum isa)c->opt->max_isa);
+    enum status st = topo_open(&s->topo, NULL, e);
+    if (st == OK)
+        st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
+    if (st == OK)
+        st = job_open(&s->job, c, e);
+    if (st != OK)
+        return st;
+    describe(&s->report, &s->job.engine, &s->team);
+    snprintf(s->report.impl, sizeof(s->report.impl), "%s", job_impl(&s->job));
+    s->report.arena_bytes = (double)s->job.arena.used;
+    return OK;
+}
+
+/* Room to sweep every cache level with, twice the last one. */
+static enum status prepare_cold(struct server *s, struct err *e)
+{
+    struct topo_facts f;
+
+    if (s->cell->opt->cache != CACHE_COLD)
+        return OK;
+    topo_facts(s->topo, &f);
+    const size_t last = f.l3_bytes ? f.l3_bytes : f.l2_bytes;
+    s->flush_bytes = 2 * (last ? last : (size_t)32 << 20);
+    s->flush = malloc(s->flush_bytes);
+    if (!s->flush)
+        return fail(e, E_NOMEM, "no %zu bytes to flush the caches with  -> --cache hot",
+                    s->flush_bytes);
+    memset(s->flush, 1, s->flush_bytes);
+    return OK;
+}
+
+/* The checked run of a library that chooses its kernels itself: which ones they were, and whether
+ * it had good ones for everything. */
+static enum status first_run(struct server *s, struct err *e)
+{
+    const struct backend *b = s->job.engine.backend;
+    struct report *r = &s->report;
+    char names[sizeof(r->impl) / 2];
+    enum status st = OK;
+
+    if (b->ran)
+        b->ran(names, sizeof(names), NULL); /* what bind has run is not asked for */
+    job_run(&s->job);
+    if (b->ran)
+        st = b->ran(names, sizeof(names), e);
+    if (b->ran && names[0])
+        snprintf(r->impl, sizeof(r->impl), "%s:%s", job_impl(&s->job), names);
+    if (b->held_bytes)
+        r->part_bytes[PART_SCRATCH] += (double)b->held_bytes();
+    return st;
+}
+
+enum status server_place(struct server *s, struct err *e)
+{
+    struct report *r = &s->report;
+    const int64_t start = clock_wall_ns();
+    enum status st = job_place(&s->job, bind_memory, s, e);
+
+    if (st != OK)
+        return st;
+    r->bind_ns = (double)(clock_wall_ns() - start);
+    for (int p = 0; p < PART_COUNT; p++)
+        r->part_bytes[p] = (double)s->job.arena.part[p];
+    r->predicted_bytes = (double)s->job.predicted_bytes;
+    r->bytes = job_bytes(&s->job);
+    r->tokens = job_tokens(&s->job);
+    float *gradients = NULL;
+    if (s->role == ROLE_COMPARE)
+        st = job_expect_gradients(&s->job, &gradients, e);
+    if (st == OK)
+        st = first_run(s, e);
+    r->flop = job_flop(&s->job); /* behind a run: depth may depend on it */
+    if (st == OK)
+        st = check(s, e);
+    if (st == OK && gradients)
+        check_gradients(s, gradients);
+    free(gradients);
+    vm_hwm_restart(); /* what checking took is not the cell's */
+    return st == OK ? prepare_cold(s, e) : st;
+}
+
+static void flush_caches(struct server *s)
+{
+    for (size_t i = 0; i < s->flush_bytes; i += 64)
+        s->flush[i]++;
+}
+
+/* Cold: caches are swept before each call, so calls are timed one by one. */
+static void cold_block(struct server *s, uint32_t calls, struct sample *out)
+{
+    for (uint32_t i = 0; i < calls; i++) {
+        flush_caches(s);
+        const struct clock_mark start = clock_start();
+        job_run(&s->job);
+        const struct clock_span span = clock_stop(&start);
+        out->wall_ns += span.wall_ns;
+        out->cpu_ns += span.cpu_ns;
+        out->involuntary_switches += span.switches;
+    }
+}
+
+#ifdef SLOW_PCT
+/* A build that is SLOW_PCT % slower in nothing but the timed region: what the gate must notice. */
+static void take_longer(const struct clock_mark *start)
+{
+    const double cpu_ns = clock_stop(start).cpu_ns * (1 + SLOW_PCT / 100.0);
+
+    while (clock_stop(start).cpu_ns < cpu_ns)
+        ;
+}
+#endif
+
+enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
+{
+    struct server *s = ctx;
+
+    (void)e;
+    *out = (struct sample){.calls = calls};
+    if (s->flush) {
+        cold_block(s, calls, out);
+        return OK;
+    }
+    if (prime)
+        job_run(&s->job);
+    const struct clock_mark start = clock_start();
+    for (uint32_t i = 0; i < calls; i++)
+        job_run(&s->job);
+#ifdef SLOW_PCT
+    take_longer(&start);
+#endif
+    const struct clock_span span = clock_stop(&start);
+    out->wall_ns = span.wall_ns;
+    out->cpu_ns = span.cpu_ns;
+    out->involuntary_switches = span.switches;
+    return OK;
+}
+
+void server_close(struct server *s)
+{
+    s->report.rss_peak_bytes = vm_hwm_bytes();
+    job_close(&s->job);
+    topo_close(s->topo);
+    free(s->flush);
+    s->topo = NULL;
+    s->flush = NULL;
+}
+
+enum status serve_score(struct report *r, const struct options *opt, struct err *e)
+{
+    struct topo *topo = NULL;
+    enum status st = topo_open(&topo, NULL, e);
+    struct scorer s = {.opt = opt, .topo = topo};
+
+    *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
+    if (st == OK)
+        st = score_run(&s, SPLIT_TEST, e);
+    if (st == OK) {
+        describe(r, &s.engine, &s.team);
+        snprintf(r->impl, sizeof(r->impl), "%s", s.impl);
+        r->nll = s.score.nll;
+        r->nll_low = s.score.nll_low;
+        r->nll_high = s.score.nll_high;
+        r->nll_floor = s.score.floor;
+        r->tokens_scored = s.score.tokens;
+        r->segments = s.score.segments;
+        r->eval_ns = s.score.eval_ns;
+    }
+    topo_close(topo);
+    return st;
+}

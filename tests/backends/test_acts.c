@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Activations and gated units: the operations that each backend ends up with against the curves in
+ * double, from the middle of the curves to their ends; behind a product they do what they do alone.
+ * Bounds in units of U = 2^-24. */
+#include "tests/support/act_case.h"
+
+/* The last is worth a team; elements are what they are in the others. */
+static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
+static const float spreads[] = {1, 1e-3f, 8, 100};
+
+static size_t spreads_at(size_t size)
+{
+    return size + 1 < ARRAY_LEN(sizes) ? ARRAY_LEN(spreads) : 1;
+}
+
+enum { WITH_BIAS = 1, WITH_ADD = 2, IN_PLACE = 4, MODES = 8 };
+
+static struct act act_of(const struct units *o, float *y, int mode)
+{
+    return (struct act){.kind = o->kind,
+                        .y = y,
+                        .x = mode & IN_PLACE ? y : o->x,
+                        .bias = mode & WITH_BIAS ? o->a_bias : NULL,
+                        .add = mode & WITH_ADD ? o->add : NULL,
+                        .beta = o->kind == ACT_SWISH ? &o->beta : NULL,
+                        .rows = o->rows,
+                        .n = o->n,
+                        .threads = 1};
+}
+
+/* The judge rounds its result only; others compute in float. */
+static void expect_act(const struct engine *g, const struct units *o, int mode, bool judge)
+{
+    float *y = guarded(o->size);
+    struct act f = act_of(o, y, mode);
+    double worst = 0;
+
+    memcpy(y, o->x, o->size * sizeof(float));
+    f.threads = g->threads;
+    g->ops.act(&f);
+    for (size_t i = 0; i < o->size; i++) {
+        const double bias = f.bias ? (double)f.bias[i % (size_t)o->n] : 0;
+        const double add = f.add ? (double)f.add[i] : 0;
+        const struct exact x = exactly(o->kind, (double)o->x[i] + bias, beta_of(o));
+        const double store = U * (fabs(x.f) + fabs(add)) + U * fabs(x.f + add);
+        const double bound = judge ? store : x.f_bound + U * fabs((double)o->x[i] + bias) + store;
+        worst = fmax(worst, in_bounds((double)y[i], x.f + add, bound));
+    }
+    cr_expect_leq(worst, 1, "%s: kind %d, %dx%d, mode %d: %.2f x its bound", g->backend->name,
+                  o->kind, o->rows, o->n, mode, worst);
+    cr_expect(guards_intact(y, o->size));
+    release(y);
+}
+
+ParameterizedTestParameters(acts, forward) { return every_backend(); }
+ParameterizedTest(int *b, acts, forward)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        const struct engine g = open_engine(backends[*b]->name, threads);
+        for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
+            for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+                for (size_t w = 0; w < spreads_at(s); w++) {
+                    struct units o;
+                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                    for (int mode = 0; mode < MODES; mode++)
+                        expect_act(&g, &o, mode, g.backend == &backend_ref);
+                    drop(&o);
+                }
+    }
+}
+
+/* All of the curves, step by step: polynomials have no place where they are worse than they say. */
+ParameterizedTestParameters(acts, everywhere) { return every_backend(); }
+ParameterizedTest(int *b, acts, everywhere)
+{
+    enum { ROWS = 64, N = 1024 };
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++) {
+        struct units o;
+        make(&o, kind, ROWS, N, 1);
+        for (int i = 0; i < ROWS * N; i++)
+            o.x[i] = 16.0f * ((float)i / (ROWS * N / 2) - 1);
+        o.x[0] = -1e9f, o.x[1] = 1e9f, o.x[2] = -0.0f, o.x[3] = 0, o.x[4] = NAN;
+        expect_act(&g, &o, 0, g.backend == &backend_ref);
+        drop(&o);
+    }
+}
+
+static struct glu glu_of(const struct units *o, float *y, bool bias)
+{
+    return (struct glu){.kind = o->kind,
+                        .y = y,
+                        .a = o->pre,
+                        .b = o->pre + o->n + 1,
+                        .a_bias = bias ? o->a_bias : NULL,
+                        .b_bias = bias ? o->b_bias : NULL,
+                        .ld = o->ld,
+                        .rows = o->rows,
+                        .n = o->n,
+                        .threads = 1};
+}
+
+static void expect_glu(const struct engine *g, const struct units *o, bool bias)
+{
+    float *y = guarded(o->size);
+    struct glu f = glu_of(o, y, bias);
+    double worst = 0;
+
+    f.threads = g->threads;
+    g->ops.glu(&f);
+    for (int i = 0; i < o->rows; i++)
+        for (int e = 0; e < o->n; e++) {
+            const double a = (double)f.a[i * f.ld + e] + (bias ? (double)f.a_bias[e] : 0);
+            const double v = (double)f.b[i * f.ld + e] + (bias ? (double)f.b_bias[e] : 0);
+            const struct exact x = exactly(o->kind, a, 1);
+            const double bound = (x.f_bound + U * fabs(a)) * fabs(v) + 4 * U * fabs(x.f * v);
+            worst = fmax(worst, in_bounds((double)y[i * o->n + e], x.f * v, bound));
+        }
+    cr_expect_leq(worst, 1, "%s: glu kind %d, %dx%d: %.2f x its bound", g->backend->name, o->kind,
+                  o->rows, o->n, worst);
+    cr_expect(guards_intact(y, o->size));
+    release(y);
+}
+
+ParameterizedTestParameters(acts, glu) { return every_backend(); }
+ParameterizedTest(int *b, acts, glu)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        const struct engine g = open_engine(backends[*b]->name, threads);
+        for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
+            for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+                for (size_t w = 0; w < spreads_at(s); w++) {
+                    struct units o;
+                    make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                    for (int bias = 0; bias < 2; bias++)
+                        expect_glu(&g, &o, bias);
+                    drop(&o);
+                }
+    }
+}
+
+/* Behind a product each kind is the same function of the product's result. */
+ParameterizedTestParameters(acts, behind_a_product) { return every_backend(); }
+ParameterizedTest(int *b, acts, behind_a_product)
+{
+    static const int shapes[][3] = {{1, 37, 5}, {7, 15, 256}, {33, 65, 20}, {130, 70, 300}};
+
+    for (enum act_kind kind = ACT_SIGMOID; kind < ACT_KINDS; kind++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
+            for (int threads = 1; threads <= 2; threads++) {
+                const struct engine g = open_engine(backends[*b]->name, threads);
+                const int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+                struct units o;
+                make(&o, kind, m, n, 1);
+                float *x = normal((size_t)(m * k), "rows", 0, 1);
+                float *w = normal((size_t)(n * k), "weight", 0, 0.2f);
+                float *c = guarded(o.size), *y = guarded(o.size), *apart = guarded(o.size);
+                const struct gemm p = {.tb = true,
+                                       .m = m,
+                                       .n = n,
+                                       .k = k,
+                                       .alpha = 1,
+                                       .a = x,
+                                       .lda = k,
+                                       .b = w,
+                                       .ldb = k,
+                                       .c = c,
+                                       .ldc = n,
+                                       .threads = threads};
+                struct act f = act_of(&o, apart, WITH_BIAS | WITH_ADD);
+                f.x = c;
+                g.ops.gemm(&p);
+                g.ops.act(&f);
+                f.y = y;
+                engine_gemm_act(&g, &p, &f);
+                cr_expect_arr_eq(y, apart, o.size * sizeof(float), "%s: kind %d, %dx%dx%d",
+                                 g.backend->name, kind, m, n, k);
+                cr_expect(guards_intact(y, o.size) && guards_intact(c, o.size));
+                release(x), release(w), release(c), release(y), release(apart), drop(&o);
+            }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gradients of activations and gated units: the reference's against finite differences of its
+ * values, those of each backend against the slopes in double. What is summed is added to what is
+ * there, and neither threads nor results in place of operands change a bit. */
+#include "tests/support/act_case.h"
+
+#include "tests/support/finite.h"
+
+static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
+static const float spreads[] = {1, 8, 100};
+
+/* ---- act ---------------------------------------------------------------------------------- */
+
+struct act_result {
+    float *d_x, *d_bias, d_beta;
+};
+
+static struct act_result act_backward(const struct ops *ops, const struct units *o, bool bias,
+                                      int threads, bool in_place)
+{
+    struct act_result r = {guarded(o->size), guarded((size_t)o->n), 0.5f};
+    float *sums = guarded((size_t)o->n);
+
+    for (int e = 0; e < o->n; e++)
+        r.d_bias[e] = 0.5f, sums[e] = NAN;
+    if (in_place)
+        memcpy(r.d_x, o->d_y, o->size * sizeof(float));
+    ops->act_grad(&(struct act_grad){.kind = o->kind,
+                                     .d_x = r.d_x,
+                                     .d_bias = r.d_bias,
+                                     .d_beta = o->kind == ACT_SWISH ? &r.d_beta : NULL,
+                                     .sums = sums,
+                                     .d_y = in_place ? r.d_x : o->d_y,
+                                     .x = o->kind == ACT_NONE ? NULL : o->x,
+                                     .bias = bias ? o->a_bias : NULL,
+                                     .beta = o->kind == ACT_SWISH ? &o->beta : NULL,
+                                     .rows = o->rows,
+                                     .n = o->n,
+                                     .threads = threads});
+    cr_expect(guards_intact(sums, (size_t)o->n) && guards_intact(r.d_x, o->size) &&
+              guards_intact(r.d_bias, (size_t)o->n));
+    release(sums);
+    return r;
+}
+
+static void drop_act(struct act_result *r) { release(r->d_x), release(r->d_bias); }
+
+static double act_value(void *ctx)
+{
+    const struct units *o = ctx;
+    float *y = guarded(o->size);
+    double sum = 0;
+
+    backend_ref.ops.act(&(struct act){.kind = o->kind,
+                                      .y = y,
+                                      .x = o->x,
+                                      .bias = o->a_bias,
+                                      .beta = &o->beta,
+                                      .rows = o->rows,
+                                      .n = o->n,
+                                      .threads = 1});
+    for (size_t i = 0; i < o->size; i++)
+        sum += (double)y[i] * (double)o->d_y[i];
+    release(y);
+    return sum;
+}
+
+/* Away from a corner, which differences must not step over. */
+static void leave_corner(struct units *o)
+{
+    for (size_t i = 0; i < o->size; i++) {
+        const float t = o->x[i] + o->a_bias[i % (size_t)o->n];
+        o->x[i] += t < 0 ? -0.5f : 0.5f;
+    }
+}
+
+Test(acts_grad, reference_is_the_derivative)
+{
+    static const int some[][2] = {{1, 1}, {1, 7}, {5, 2}, {6, 13}};
+
+    for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
+        for (size_t s = 0; s < ARRAY_LEN(some); s++) {
+            const int rows = some[s][0], n = some[s][1];
+            struct units o;
+            char what[3][64];
+            make(&o, kind, rows, n, 1);
+            quantise(o.x, o.size), quantise(o.a_bias, (size_t)n);
+            if (kind == ACT_RELU)
+                leave_corner(&o);
+            struct act_result r = act_backward(&backend_ref.ops, &o, true, 1, false);
+            for (int e = 0; e < n; e++)
+                r.d_bias[e] -= 0.5f;
+            r.d_beta -= 0.5f;
+            /* rows n outputs, some 4 in size, are stored once, U relative */
+            const struct scalar f = {act_value, &o, U * 4 * rows * n, 0};
+            const double relative = 16 * U, absolute = 2 * f.noise / FINITE_STEP;
+            for (int k = 0; k < 3; k++)
+                snprintf(what[k], sizeof(what[k]), "kind %d operand %d %dx%d", kind, k, rows, n);
+            expect_gradient(&f, what[0], o.x, r.d_x, o.size, relative, absolute);
+            expect_gradient(&f, what[1], o.a_bias, r.d_bias, (size_t)n, relative, absolute);
+            if (kind == ACT_SWISH)
+                expect_gradient(&f, what[2], &o.beta, &r.d_beta, 1, relative, absolute);
+            drop_act(&r), drop(&o);
+        }
+}
+
+/* An element as units.h says; a column of `rows` of them rounds as often when it is summed, and the
+ * 0.5 that it is added to once. d beta = d_y t^2 s (1-s), a slope of its own. */
+static void compare_act(const struct engine *g, const struct units *o, bool bias)
+{
+    struct act_result got = act_backward(&g->ops, o, bias, g->threads, false);
+    struct act_result over = act_backward(&g->ops, o, bias, 1, true);
+    double worst = 0, beta = 0.5, beta_bound = U;
+
+    for (int e = 0; e < o->n; e++) {
+        double sum = 0.5, sum_bound = U;
+        for (int i = 0; i < o->rows; i++) {
+            const int at = i * o->n + e;
+            const double d_y = (double)o->d_y[at];
+            const double t = (double)o->x[at] + (bias ? (double)o->a_bias[e] : 0);
+            const struct exact x = exactly(o->kind, t, beta_of(o));
+            const double bound = fabs(d_y) * x.slope_bound + 2 * U * fabs(d_y * x.slope);
+            worst = fmax(worst, in_bounds((double)got.d_x[at], d_y * x.slope, bound));
+            sum += d_y * x.slope;
+            sum_bound += bound + (o->rows + 2) * U * fabs(d_y * x.slope);
+            if (o->kind == ACT_SWISH) {
+                const double z = beta_of(o) * t, part = d_y * t * t / (2 + exp(z) + exp(-z));
+                beta += part;
+                beta_bound += U * (6 * fabs(z) + 60 + o->rows + o->n) * fabs(part) + SMALLEST;
+            }
+        }
+        cr_assert_leq(fabs((double)got.d_bias[e] - sum), sum_bound, "%s: kind %d, %dx%d, column %d",
+                      g->backend->name, o->kind, o->rows, o->n, e);
+    }
+    cr_expect_leq(worst, 1, "%s: kind %d, %dx%d: %.2f x its bound", g->backend->name, o->kind,
+                  o->rows, o->n, worst);
+    cr_expect_leq(fabs((double)got.d_beta - beta), beta_bound, "%s: %dx%d: beta %g, not %g",
+                  g->backend->name, o->rows, o->n, (double)got.d_beta, beta);
+    cr_expect_arr_eq(got.d_x, over.d_x, o->size * sizeof(float));
+    cr_expect_arr_eq(got.d_bias, over.d_bias, (size_t)o->n * sizeof(float));
+    cr_expect_eq(got.d_beta, over.d_beta);
+    drop_act(&got), drop_act(&over);
+}
+
+ParameterizedTestParameters(acts_grad, act) { return every_backend(); }
+ParameterizedTest(int *b, acts_grad, act)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        const struct engine g = open_engine(backends[*b]->name, threads);
+        for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
+            for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+                for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
+                    for (int bias = 0; bias < 2; bias++) {
+                        struct units o;
+                        make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                        compare_act(&g, &o, bias);
+                        drop(&o);
+                    }
+    }
+}
+
+/* A unit that is off passes nothing, even of what is no number. */
+ParameterizedTestParameters(acts_grad, off_is_off) { return every_backend(); }
+ParameterizedTest(int *b, acts_grad, off_is_off)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    const float x[3] = {-1, 0, 2}, d_y[3] = {INFINITY, NAN, INFINITY};
+    float d_x[3];
+
+    g.ops.act_grad(&(struct act_grad){
+        .kind = ACT_RELU, .d_x = d_x, .d_y = d_y, .x = x, .rows = 1, .n = 3, .threads = 1});
+    cr_expect(d_x[0] == 0 && d_x[1] == 0 && d_x[2] == INFINITY);
+}
+
+/* ---- glu ---------------------------------------------------------------------------------- */
+
+struct glu_result {
+    float *d_pre, *d_a_bias, *d_b_bias; /* d_pre as `pre`: columns of one matrix */
+};
+
+static struct glu_result glu_backward(const struct ops *ops, const struct units *o, bool bias,
+                                      int threads, bool in_place)
+{
+    struct glu_result r = {guarded(o->wide), guarded((size_t)o->n), guarded((size_t)o->n)};
+    const float *pre = in_place ? r.d_pre : o->pre;
+
+    for (int e = 0; e < o->n; e++)
+        r.d_a_bias[e] = r.d_b_bias[e] = 0.5f;
+    if (in_place)
+        memcpy(r.d_pre, o->pre, o->wide * sizeof(float));
+    ops->glu_grad(&(struct glu_grad){.kind = o->kind,
+                                     .d_a = r.d_pre,
+                                     .d_b = r.d_pre + o->n + 1,
+                                     .d_a_bias = bias ? r.d_a_bias : NULL,
+                                     .d_b_bias = bias ? r.d_b_bias : NULL,
+                                     .d_y = o->d_y,
+                                     .a = pre,
+                                     .b = pre + o->n + 1,
+                                     .a_bias = bias ? o->a_bias : NULL,
+                                     .b_bias = bias ? o->b_bias : NULL,
+                                     .ld = o->ld,
+                                     .rows = o->rows,
+                                     .n = o->n,
+                                     .threads = threads});
+    cr_expect(guards_intact(r.d_pre, o->wide));
+    return r;
+}
+
+static void drop_glu(struct glu_result *r)
+{
+    release(r->d_pre), release(r->d_a_bias), release(r->d_b_bias);
+}
+
+/* d_a = d_y b f', d_b = d_y f; what lies between the columns is not touched. */
+static void compare_glu(const struct engine *g, const struct units *o, bool bias)
+{
+    struct glu_result got = glu_backward(&g->ops, o, bias, g->threads, false);
+    struct glu_result over = glu_backward(&g->ops, o, bias, 1, true);
+    double worst = 0;
+
+    for (int e = 0; e < o->n; e++) {
+        double sum[2] = {0.5, 0.5}, sum_bound[2] = {U, U};
+        for (int i = 0; i < o->rows; i++) {
+            const ptrdiff_t at = i * o->ld + e, other = at + o->n + 1;
+            const double d_y = (double)o->d_y[i * o->n + e];
+            const double a = (double)o->pre[at] + (bias ? (double)o->a_bias[e] : 0);
+            const double b = (double)o->pre[other] + (bias ? (double)o->b_bias[e] : 0);
+            const struct exact x = exactly(o->kind, a, 1);
+            const double want[2] = {d_y * b * x.slope, d_y * x.f};
+            const double bound[2] = {fabs(d_y * b) * x.slope_bound + 4 * U * fabs(want[0]),
+                                     fabs(d_y) * (x.f_bound + U * fabs(x.f)) +
+                                         2 * U * fabs(want[1])};
+            const float *d[2] = {&got.d_pre[at], &got.d_pre[other]};
+            for (int k = 0; k < 2; k++) {
+                worst = fmax(worst, in_bounds((double)*d[k], want[k], bound[k]));
+                sum[k] += want[k];
+                sum_bound[k] += bound[k] + (o->rows + 2) * U * fabs(want[k]);
+            }
+            cr_assert(memcmp(&got.d_pre[at], &over.d_pre[at], sizeof(float)) == 0);
+            cr_assert(memcmp(&got.d_pre[other], &over.d_pre[other], sizeof(float)) == 0);
+        }
+        if (bias) {
+            cr_assert_leq(fabs((double)got.d_a_bias[e] - sum[0]), sum_bound[0]);
+            cr_assert_leq(fabs((double)got.d_b_bias[e] - sum[1]), sum_bound[1]);
+        } else {
+            cr_assert(got.d_a_bias[e] == 0.5f && got.d_b_bias[e] == 0.5f);
+        }
+    }
+    for (int i = 0; i < o->rows; i++)
+        cr_assert_eq(got.d_pre[i * o->ld + o->n], GUARD_VALUE);
+    cr_expect_leq(worst, 1, "%s: glu kind %d, %dx%d: %.2f x its bound", g->backend->name, o->kind,
+                  o->rows, o->n, worst);
+    cr_expect_arr_eq(got.d_a_bias, over.d_a_bias, (size_t)o->n * sizeof(float));
+    cr_expect_arr_eq(got.d_b_bias, over.d_b_bias, (size_t)o->n * sizeof(float));
+    drop_glu(&got), drop_glu(&over);
+}
+
+ParameterizedTestParameters(acts_grad, glu) { return every_backend(); }
+ParameterizedTest(int *b, acts_grad, glu)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        const struct engine g = open_engine(backends[*b]->name, threads);
+        for (enum act_kind kind = 0; kind < ACT_KINDS; kind++)
+            for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+                for (size_t w = 0; w < ARRAY_LEN(spreads); w++)
+                    for (int bias = 0; bias < 2; bias++) {
+                        struct units o;
+                        make(&o, kind, sizes[s][0], sizes[s][1], spreads[w]);
+                        compare_glu(&g, &o, bias);
+                        drop(&o);
+                    }
+    }
+}

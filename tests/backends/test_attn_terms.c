@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention with all of its terms, forward: the reference against a plain loop, every
+ * implementation that accepts a case against the reference, pairs that nobody sees without
+ * influence, a term that is switched off or neutral as if it were not there. */
+#include "tests/support/attn_terms.h"
+
+#include <criterion/parameterized.h>
+
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},     {1, 2, 2, 1, 9, 4},      {2, 4, 2, 6, 5, 3},
+    {1, 6, 1, 9, 2, 16},  {1, 2, 1, 131, 21, 9},  {2, 2, 2, 37, 40, 8},    {1, 4, 4, 33, 0, 20},
+    {2, 8, 4, 3, 300, 8}, {1, 8, 8, 20, 290, 24}, {1, 2, 1, 150, 330, 40}, {1, 2, 1, 2, 400, 8},
+};
+static const struct scheme schemes[] = {
+    {LSE, 0, 0, 0},
+    {HAS_U | HAS_W | REL_K | PER_HEAD | LSE, ALL_KEYS, 0, 0},
+    {REL_K | REL_V | LSE, 3, 0, 0},
+    {REL_K | REL_V | BIAS | PER_HEAD | FULL | LSE, 4, 3, 6},
+    {HAS_U | BIAS | FULL, ALL_KEYS, 9, 0},
+    {HAS_U | HAS_W | REL_K | LSE, 5, 0, 0},
+};
+static const struct more mores[] = {
+    {T_MASK, 0},
+    {T_MASK, 5},
+    {T_MASKS, 2},
+    {T_MASKS | T_WINDOWS, 8},
+    {T_WINDOWS, 0},
+    {T_STEPS, 0},
+    {T_STEPS, 1},
+    {T_STEPS | T_MASKS, 3},
+    {T_NO_CONTENT | T_ADD, 0},
+    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
+    {T_REL_Q, 0},
+    {T_REL_Q | T_STEPS | T_ADD, 5},
+    {T_ADD | T_SCORES_OUT, 0},
+    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
+    {T_ADD | T_ADD_ALL_HEADS, 0},
+    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
+    {T_MIX_LOGITS, 0},
+    {T_MIX_PROBS | T_MASKS, 1},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
+    {T_SINKS, 0},
+    {T_SINKS | T_GAIN | T_MASKS, 9},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
+    {T_MIX_PROBS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+};
+enum { MORES = ARRAY_LEN(mores) };
+
+struct where {
+    int s, t, m; /* shape, scheme, more */
+};
+
+static void make(struct wide *w, const struct where *c)
+{
+    make_wide(w, &shapes[c->s], &schemes[c->t], &mores[c->m]);
+}
+
+/* ---- the reference and the equation ------------------------------------------------------- */
+
+/* Visible pairs hold the scores, the others what was there. */
+static double scores_error(const struct wide *w, const struct loop_row *r, int b, int i)
+{
+    const struct attn *a = &w->x.a;
+    const int K = a->M + a->L;
+    double worst = 0;
+
+    for (int h = 0; a->scores_out && h < a->H; h++)
+        for (int j = 0; j < K; j++) {
+            const double got = (double)w->scores_out[((b * a->H + h) * a->L + i) * K + j];
+            const double want = r->s[h * (K + a->sinks) + j];
+            if (loop_sees(a, h, i, j))
+                worst = fmax(worst, in_bounds(got, want, U * fabs(want) + 1e-12));
+            else
+                cr_expect_eq((float)got, GUARD_VALUE, "a hidden score was written");
+        }
+    return worst;
+}
+
+/* Both work in double from the same floats: what is left is the rounding to float, and a few
+ * thousand roundings to double. */
+static void check_loop(const struct where *c)
+{
+    const struct engine ref = open_engine("ref", 1);
+    struct wide w;
+    double worst = 0;
+
+    make(&w, c);
+    const struct attn *a = &w.x.a;
+    const size_t n = (size_t)a->H * (size_t)(a->M + a->L + a->sinks);
+    struct loop_row r = {calloc(n, sizeof(double)), calloc(n, sizeof(double)),
+                         calloc((size_t)a->H, sizeof(double))};
+    attend(&ref, a);
+    for (int b = 0; b < a->B; b++)
+        for (int i = 0; i < a->L; i++) {
+            loop_weights(a, b, i, &r);
+            worst = fmax(worst, scores_error(&w, &r, b, i));
+            for (int x = 0; x < a->H * a->dh; x++) {
+                const double want = loop_output(a, &r, b, x / a->dh, i, x % a->dh);
+                const double got = (double)a->o[b * a->o_at.batch + i * a->o_at.row + x];
+                worst = fmax(worst, in_bounds(got, want, U * fabs(want) + 1e-11));
+            }
+            for (int h = 0; a->lse && h < a->H; h++)
+                worst = fmax(worst, in_bounds((double)a->lse[(b * a->H + h) * a->L + i], r.lse[h],
+                                              U * fabs(r.lse[h]) + 1e-11));
+        }
+    cr_expect(worst <= 1.0, "shape %d, scheme %d, more %d: %.3g x its bound", c->s, c->t, c->m,
+              worst);
+    cr_expect(guards_intact(w.x.o, w.x.o_size) && guards_intact(w.x.lse, w.x.lse_size) &&
+              guards_intact(w.scores_out, w.scores_n));
+    free(r.s), free(r.p), free(r.lse);
+    free_wide(&w);
+}
+
+ParameterizedTestParameters(attn_terms, ref_is_the_equation)
+{
+    static int all[MORES];
+
+    for (int m = 0; m < MORES; m++)
+        all[m] = m;
+    return cr_make_param_array(int, all, MORES);
+}
+ParameterizedTest(int *m, attn_terms, ref_is_the_equation, .timeout = 60)
+{
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
+            if (in_turn(&shapes[s], t, *m))
+                check_loop(&(struct where){s, t, *m});
+}
+
+/* ---- every implementation and the reference ----------------------------------------------- */
+
+static double worst_of(const float *got, const float *want, size_t n, double bound)
+{
+    double worst = 0;
+
+    for (size_t i = 0; i < n; i++)
+        worst = fmax(worst, in_bounds((double)got[i], (double)want[i], bound));
+    return worst;
+}
+
+static void compare(const struct where *c, const struct engine *g, const struct wide *want)
+{
+    const struct wide_bound bound = wide_bound(want);
+    struct wide got;
+    double error = 0, power = 1e-30;
+
+    make(&got, c);
+    attend(g, &got.x.a);
+    const double out = worst_of(got.x.o, want->x.o, got.x.o_size, bound.out);
+    const double lse = worst_of(got.x.lse, want->x.lse, got.x.lse_size, bound.lse);
+    const double scores = worst_of(got.scores_out, want->scores_out, got.scores_n, bound.scores);
+    for (size_t i = 0; i < got.x.o_size; i++)
+        if (want->x.o[i] != GUARD_VALUE) {
+            error += pow((double)got.x.o[i] - (double)want->x.o[i], 2);
+            power += pow((double)want->x.o[i], 2);
+        }
+    cr_expect(out < 1 && lse < 1 && scores < 1 && error < 1e-10 * power,
+              "%s/%s, %d threads, shape %d, scheme %d, more %d: out %.2g, lse %.2g, scores %.2g x "
+              "their bounds, normalised mean-square error %.2g",
+              g->backend->name, g->impl, g->threads, c->s, c->t, c->m, out, lse, scores,
+              error / power);
+    cr_expect(guards_intact(got.x.o, got.x.o_size) && guards_intact(got.x.lse, got.x.lse_size) &&
+              guards_intact(got.scores_out, got.scores_n));
+    free_wide(&got);
+}
+
+/* Returns how many implementations of the backend accepted. */
+static int compare_all(const struct where *c, const struct backend *b, const struct wide *want)
+{
+    int accepted = 0;
+
+    for (int threads = 1; threads <= 3; threads += 2) {
+        struct engine g = open_engine(b->name, threads);
+        for (int i = 0; g.attn[i]; i++) {
+            const char *why = NULL;
+            g.impl = g.attn[i]->name;
+            if (g.attn[i]->accepts(&want->x.a, &why)) {
+                compare(c, &g, want);
+                accepted++;
+            } else {
+                cr_expect(why && *why, "%s/%s refuses without a reason", b->name, g.impl);
+            }
+        }
+    }
+    return accepted;
+}
+
+ParameterizedTestParameters(attn_terms, implementations_match_ref)
+{
+    static int all[MORES];
+
+    for (int m = 0; m < MORES; m++)
+        all[m] = m;
+    return cr_make_param_array(int, all, MORES);
+}
+ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
+{
+    const struct engine one = open_engine("ref", 1), three = open_engine("ref", 3);
+
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++) {
+            const struct where c = {s, t, *m};
+            struct wide x, y;
+            if (!in_turn(&shapes[s], t, *m))
+                continue;
+            make(&x, &c), make(&y, &c);
+            attend(&one, &x.x.a), attend(&three, &y.x.a);
+            cr_expect_arr_eq(x.x.o, y.x.o, x.x.o_size * sizeof(float), "threads change ref");
+            for (int i = 0; backends[i]; i++)
+                if (backends[i] != &backend_ref && backend_usable(backends[i], NULL) == OK)
+                    cr_expect_geq(compare_all(&c, backends[i], &x), 2,
+                                  "%s cannot run scheme %d, more %d", backends[i]->name, t, *m);
+            free_wide(&x), free_wide(&y);
+        }
+}
+
+/* ---- what is hidden ----------------------------------------------------------------------- */
+
+static bool anybody_sees(const struct attn *a, int j)
+{
+    for (int h = 0; h < a->H; h++)
+        for (int i = 0; i < a->L; i++)
+            if (loop_sees(a, h, i, j))
+                return true;
+    return false;
+}
+
+/* Other keys and values where nobody looks, NaN in what is added to pairs that no head sees. */
+static void spoil(struct wide *w)
+{
+    struct attn *a = &w->x.a;
+
+    for (int j = 0; j < a->M + a->L; j++)
+        for (int b = 0; b < a->B && !anybody_sees(a, j); b++)
+            for (int e = 0; e < a->Hkv * a->dh; e++) {
+                w->x.k[b * a->k_at.batch + j * a->k_at.row + e] *= -100;
+                w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = 1e6f;
+            }
+    for (int x = 0; a->add.at && x < a->B * a->H * a->L; x++) {
+        const int b = x / a->L / a->H, i = x % a->L;
+        float *row = w->add + attn_dense_at(&a->add, b, x / a->L % a->H, i);
+        for (int j = 0; a->add.row && j < a->M + a->L; j++) {
+            bool seen = false;
+            for (int h = 0; h < a->H; h++)
+                seen = seen || loop_sees(a, h, i, j);
+            if (!seen)
+                row[j] = NAN;
+        }
+    }
+}
+
+static void expect_no_influence(const struct engine *g, const struct where *c)
+{
+    struct wide clean, spoilt;
+
+    make(&clean, c), make(&spoilt, c);
+    spoil(&spoilt);
+    attend(g, &clean.x.a), attend(g, &spoilt.x.a);
+    cr_expect_arr_eq(clean.x.o, spoilt.x.o, clean.x.o_size * sizeof(float),
+                     "%s: shape %d, scheme %d, more %d: hidden pairs matter", g->backend->name,
+                     c->s, c->t, c->m);
+    cr_expect_arr_eq(clean.scores_out, spoilt.scores_out, clean.scores_n * sizeof(float));
+    free_wide(&clean), free_wide(&spoilt);
+}
+
+ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, attn_terms, hidden_pairs_do_not_matter, .timeout = 60)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int m = 0; m < MORES; m++)
+            expect_no_influence(&g, &(struct where){s, m % (int)ARRAY_LEN(schemes), m});
+}
+
+/* ---- switched off, and neutral ------------------------------------------------------------ */
+
+/* Every term in a form that changes nothing. */
+static void add_neutral(struct wide *w)
+{
+    struct attn *a = &w->x.a;
+
+    w->masks[0] = (struct mask){0};
+    a->mask = w->masks;
+    for (int h = 0; h < a->H; h++)
+        w->windows[h] = a->window;
+    a->window_of_head = w->windows;
+    a->q_step = a->k_step = 1;
+    a->q_first = a->M;
+    a->gain = 1;
+    memset(w->add, 0, w->add_n * sizeof(float));
+    a->add = (struct dense){.at = w->add};
+    memset(w->mix_logits, 0, w->mix_n * sizeof(float));
+    for (int h = 0; h < a->H; h++)
+        w->mix_logits[h * a->H + h] = 1;
+    a->mix_logits = a->mix_probs = w->mix_logits;
+    a->scores_out = w->scores_out;
+}
+
+/* Bit for bit in the reference, which computes in double whatever the term. */
+Test(attn_terms, neutral_terms_change_nothing)
+{
+    const struct engine g = open_engine("ref", 1);
+
+    for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
+        for (size_t t = 0; t < ARRAY_LEN(schemes); t++) {
+            struct wide without, with;
+            make_wide(&without, &shapes[s], &schemes[t], &(struct more){0});
+            make_wide(&with, &shapes[s], &schemes[t], &(struct more){0});
+            cr_expect_eq(attn_terms(&without.x.a) & ~(unsigned)TERMS_PLAIN, 0);
+            add_neutral(&with);
+            attend(&g, &without.x.a), attend(&g, &with.x.a);
+            cr_expect_arr_eq(with.x.o, without.x.o, with.x.o_size * sizeof(float));
+            cr_expect_arr_eq(with.x.lse, without.x.lse, with.x.lse_size * sizeof(float));
+            free_wide(&without), free_wide(&with);
+        }
+}
+
+/* Handing the scores on in place of what is added: one matrix for a stack of layers. */
+Test(attn_terms, scores_may_replace_what_is_added)
+{
+    const struct shape s = {2, 2, 2, 37, 20, 8};
+    const struct more m = {T_SCORES_OUT, 0};
+
+    for (int i = 0; backends[i]; i++) {
+        struct wide two, one;
+        if (backend_usable(backends[i], NULL) != OK)
+            continue;
+        const struct engine g = open_engine(backends[i]->name, 1);
+        make_wide(&two, &s, &schemes[0], &m), make_wide(&one, &s, &schemes[0], &m);
+        const ptrdiff_t row = s.L + s.M, head = s.L * row;
+        for (size_t x = 0; x < one.scores_n; x++)
+            one.scores_out[x] = two.add[x % two.add_n];
+        float *before = normal(one.scores_n, "before", 0, 1);
+        memcpy(before, one.scores_out, one.scores_n * sizeof(float));
+        two.x.a.add = (struct dense){before, s.H * head, head, row};
+        one.x.a.add = (struct dense){one.scores_out, s.H * head, head, row};
+        attend(&g, &two.x.a), attend(&g, &one.x.a);
+        cr_expect_arr_eq(one.x.o, two.x.o, one.x.o_size * sizeof(float), "%s", backends[i]->name);
+        release(before);
+        free_wide(&two), free_wide(&one);
+    }
+}

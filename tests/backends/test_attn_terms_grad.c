@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention with all of its terms, backward: the reference against finite differences of its
+ * forward for every operand, every implementation against the reference, and that pairs which
+ * nobody sees are neither read nor written. */
+#include "tests/support/attn_terms_problem.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+static const struct shape shapes[] = {
+    {1, 1, 1, 1, 0, 1},   {2, 3, 3, 5, 0, 7},   {2, 4, 2, 6, 5, 3},      {1, 6, 1, 9, 2, 5},
+    {1, 2, 1, 70, 21, 9}, {3, 2, 2, 33, 0, 17}, {1, 2, 2, 140, 170, 40},
+};
+enum { SMALL = 4 }; /* shapes for finite differences come first */
+static const struct scheme schemes[] = {
+    {0, 0, 0, 0},
+    {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0},
+    {REL_K | REL_V | BIAS, 3, 0, 0},
+    {HAS_U | REL_V | BIAS | PER_HEAD | FULL, 4, 3, 6},
+    {HAS_U | HAS_W | REL_K, 5, 0, 0},
+};
+static const struct more mores[] = {
+    {T_MASK, 5},
+    {T_MASKS | T_WINDOWS, 8},
+    {T_STEPS, 1},
+    {T_NO_CONTENT | T_ADD, 0},
+    {T_NO_CONTENT | T_ADD | T_ADD_ALL_SEQUENCES | T_MASK, 4},
+    {T_REL_Q, 0},
+    {T_REL_Q | T_STEPS | T_ADD, 5},
+    {T_ADD | T_SCORES_OUT, 0},
+    {T_ADD | T_SCORES_OUT | T_GAIN | T_MASK, 6},
+    {T_ADD | T_ADD_ALL_HEADS, 0},
+    {T_ADD | T_ADD_ALL_ROWS | T_ADD_ALL_SEQUENCES, 0},
+    {T_MIX_LOGITS, 0},
+    {T_MIX_PROBS | T_MASKS, 1},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SCORES_OUT | T_WINDOWS, 0},
+    {T_SINKS, 0},
+    {T_SINKS | T_GAIN | T_MASKS, 9},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
+    {T_MIX_LOGITS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+};
+enum { MORES = ARRAY_LEN(mores) };
+
+struct where {
+    int s, t, m; /* shape, scheme, more */
+};
+
+static void make(struct problem *p, const struct where *c)
+{
+    make_problem(p, &shapes[c->s], &schemes[c->t], &mores[c->m]);
+}
+
+/* ---- finite differences ------------------------------------------------------------------- */
+
+/* The number whose gradient is taken; `size` adds up magnitudes instead. */
+static double number(const struct problem *p, bool size)
+{
+    const struct attn *a = &p->w.x.a;
+    double sum = 0;
+
+    for (int b = 0; b < a->B; b++)
+        for (int i = 0; i < a->L; i++)
+            for (int e = 0; e < a->H * a->dh; e++) {
+                const ptrdiff_t at = b * a->o_at.batch + i * a->o_at.row + e;
+                const double x = (double)a->o[at] * (double)p->d_o[at];
+                sum += size ? fabs(x) : x;
+            }
+    for (size_t x = 0; p->d.d_scores_out && x < p->w.scores_n; x++) {
+        const double y = (double)p->w.scores_out[x] * (double)p->d_scores[x];
+        if (!isnan(y))
+            sum += size ? fabs(y) : y;
+    }
+    return sum;
+}
+
+static double value(void *ctx)
+{
+    const struct problem *p = ctx;
+    const struct engine g = open_engine("ref", 1);
+
+    attend(&g, &p->w.x.a);
+    return number(p, false);
+}
+
+/* Gaps between rows are no operands. */
+static void clear_gaps(const struct operand *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (o->d[i] == GUARD_VALUE)
+            o->d[i] = 0;
+}
+
+/* Outputs are stored once, U relative; gradients too, and 64 U for what cancels before. An entry
+ * that several sequences or rows add to in turn is rounded each time. */
+static void differentiate(const struct where *c)
+{
+    const struct engine g = open_engine("ref", 1);
+    struct problem p;
+
+    make(&p, c);
+    run(&g, &p);
+    const struct scalar f = {value, &p, U * number(&p, true), 0};
+    for (int n = 0; n < p.n; n++) {
+        char what[64];
+        snprintf(what, sizeof(what), "%s of shape %d, scheme %d, more %d", p.operands[n].name, c->s,
+                 c->t, c->m);
+        clear_gaps(&p.operands[n]);
+        expect_gradient(&f, what, p.operands[n].x, p.operands[n].d, p.operands[n].n, 64 * U,
+                        2 * f.noise / FINITE_STEP);
+    }
+    free_problem(&p);
+}
+
+static struct criterion_test_params every_more(void)
+{
+    static int all[MORES];
+
+    for (int m = 0; m < MORES; m++)
+        all[m] = m;
+    return cr_make_param_array(int, all, MORES);
+}
+
+ParameterizedTestParameters(attn_terms_grad, ref_is_the_derivative) { return every_more(); }
+ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 60)
+{
+    for (int s = 0; s < SMALL; s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++)
+            differentiate(&(struct where){s, t, *m});
+}
+
+/* ---- every implementation and the reference ----------------------------------------------- */
+
+/* As for a cell: 4e-5 of the largest, for two numbers good to 2e-5 each; where contributions cancel
+ * what is left is their rounding, 16 U of the largest. */
+static double near(const float *got, const float *want, size_t n, double one)
+{
+    double worst = 0, largest = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (want[i] != GUARD_VALUE)
+            largest = fmax(largest, fabs((double)want[i]));
+    for (size_t i = 0; i < n; i++)
+        worst =
+            fmax(worst, in_bounds((double)got[i], (double)want[i], 4e-5 * largest + 16 * U * one));
+    return worst;
+}
+
+static void compare(const struct engine *g, const struct where *c, const struct problem *want)
+{
+    struct problem got;
+
+    make(&got, c);
+    run(g, &got);
+    for (int n = 0; n < want->n; n++) {
+        const struct operand *o = &want->operands[n];
+        const double worst = near(got.operands[n].d, o->d, o->n, o->one);
+        cr_expect(worst <= 1, "%s/%s, shape %d, scheme %d, more %d: %s %.2g x its bound",
+                  g->backend->name, g->impl, c->s, c->t, c->m, o->name, worst);
+    }
+    free_problem(&got);
+}
+
+static void expect_same(const struct engine *g, const struct where *c)
+{
+    struct engine three = open_engine(g->backend->name, 3);
+    struct problem x, y;
+
+    three.impl = g->impl;
+    make(&x, c), make(&y, c);
+    run(g, &x), run(&three, &y);
+    for (int n = 0; n < x.n; n++)
+        cr_expect_arr_eq(x.operands[n].d, y.operands[n].d, x.operands[n].n * sizeof(float),
+                         "%s/%s: threads change %s", g->backend->name, g->impl, x.operands[n].name);
+    free_problem(&x), free_problem(&y);
+}
+
+static void compare_all(const struct backend *b, const struct where *c, const struct problem *want)
+{
+    struct engine g = open_engine(b->name, 1);
+
+    for (int i = 0; g.attn[i]; i++) {
+        const char *why;
+        g.impl = g.attn[i]->name;
+        if (!g.attn[i]->backward || !g.attn[i]->accepts(&want->w.x.a, &why))
+            continue;
+        compare(&g, c, want);
+        expect_same(&g, c);
+    }
+}
+
+ParameterizedTestParameters(attn_terms_grad, implementations_match_ref) { return every_more(); }
+ParameterizedTest(int *m, attn_terms_grad, implementations_match_ref, .timeout = 120)
+{
+    struct engine ref = open_engine("ref", 1);
+
+    ref.impl = "ref";
+    for (int s = 0; s < (int)ARRAY_LEN(shapes); s++)
+        for (int t = 0; t < (int)ARRAY_LEN(schemes); t++) {
+            const struct where c = {s, t, *m};
+            struct problem want;
+            if (!in_turn(&shapes[s], t, *m))
+                continue;
+            make(&want, &c);
+            run(&ref, &want);
+            expect_same(&ref, &c);
+            for (int i = 0; backends[i]; i++)
+                if (backends[i] != &backend_ref && backend_usable(backends[i], NULL) == OK)
+                    compare_all(backends[i], &c, &want);
+            free_problem(&want);
+        }
+}
+
+/* ---- what may not be touched, and what is added to ---------------------------------------- */
+
+static struct criterion_test_params everybody(void)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+
+/* Scores are handed out by forward alone. */
+ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores) { return everybody(); }
+ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    struct problem p;
+
+    make(&p, &(struct where){2, 0, 8});
+    attend(&g, &p.w.x.a);
+    for (size_t x = 0; x < p.w.scores_n; x++)
+        p.w.scores_out[x] = -3;
+    backward(&g, &p);
+    for (size_t x = 0; x < p.w.scores_n; x++)
+        cr_expect_eq(p.w.scores_out[x], -3);
+    free_problem(&p);
+}
+
+/* Hidden pairs keep what they held, whatever that is; visible ones are added to. */
+ParameterizedTestParameters(attn_terms_grad, hidden_pairs_keep_what_they_held)
+{
+    return everybody();
+}
+ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    struct problem p, once;
+
+    make(&p, &(struct where){2, 0, 8}), make(&once, &(struct where){2, 0, 8});
+    const struct attn *a = &p.w.x.a;
+    for (size_t x = 0; x < p.w.add_n; x++)
+        p.d.d_add[x] = 1000;
+    run(&g, &p), run(&g, &once);
+    for (int row = 0; row < a->B * a->H * a->L; row++)
+        for (int j = 0; j < a->M + a->L; j++) {
+            const int h = row / a->L % a->H, i = row % a->L;
+            const ptrdiff_t at = attn_dense_at(&a->add, row / a->L / a->H, h, i) + j;
+            if (loop_sees(a, h, i, j))
+                cr_expect_float_eq(p.d.d_add[at], 1000 + once.d.d_add[at], 1e-4);
+            else
+                cr_expect_eq(p.d.d_add[at], 1000);
+        }
+    free_problem(&p), free_problem(&once);
+}
+
+/* The gradient that arrives at the scores may become the one that goes to what was added to them.
+ */
+ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return everybody(); }
+ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
+{
+    const struct engine g = open_engine(backends[*b]->name, 1);
+    struct problem two, one;
+
+    make(&two, &(struct where){2, 0, 8}), make(&one, &(struct where){2, 0, 8});
+    const ptrdiff_t row = two.w.x.a.M + two.w.x.a.L, head = two.w.x.a.L * row;
+    const struct dense dense = {two.w.add, two.w.x.a.H * head, head, row};
+    float *own = one.d.d_add;
+    two.w.x.a.add = one.w.x.a.add = dense;
+    one.d.d_add = one.d_scores;
+    run(&g, &two), run(&g, &one);
+    for (size_t x = 0; x < one.w.scores_n; x++)
+        cr_expect(isnan(one.d_scores[x]) || one.d_scores[x] == two.d.d_add[x], "%zu: %g, not %g", x,
+                  (double)one.d_scores[x], (double)two.d.d_add[x]);
+    one.d.d_add = own;
+    free_problem(&two), free_problem(&one);
+}
+
+/* A second backward pass doubles every term, to the last bit. */
+ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return everybody(); }
+ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
+{
+    const struct engine g = open_engine(backends[*b]->name, 2);
+    struct problem once, twice;
+
+    make(&once, &(struct where){2, 3, 16}), make(&twice, &(struct where){2, 3, 16});
+    run(&g, &once), run(&g, &twice), run(&g, &twice);
+    for (int n = 0; n < once.n; n++) {
+        const struct operand *o = &once.operands[n], *t = &twice.operands[n];
+        const bool term = n > 2; /* q, k, v come first */
+        double largest = 0;
+        for (size_t x = 0; x < o->n; x++) {
+            cr_expect_eq(t->d[x], (term ? 2 : 1) * o->d[x], "%s", o->name);
+            largest = fmax(largest, fabs((double)o->d[x]));
+        }
+        cr_expect_gt(largest, 0, "%s", o->name);
+    }
+    free_problem(&once), free_problem(&twice);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gradients of the row operations: the reference's against finite differences of the forward
+ * operations, every other backend's against the reference's on awkward sizes. Outputs have guard
+ * words around them, work space starts as NaN, weights' gradients are added to what is there, and
+ * neither the number of threads nor results in place of operands change a bit. */
+#include "tests/support/attn_case.h"
+#include "tests/support/finite.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+enum { N_GATES = GATE_UPDATE + 1 };
+enum kind { NORM, RELU, SUM, SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
+
+/* Every operand that any of the operations has. [rows, n] but for weight, bias and rel, and for a
+ * and c, whose rows are ld > n floats apart. */
+struct operands_of {
+    int rows, n, ld, n_rel, shift;
+    enum kind kind;
+    float *x, *y, *a, *c, *weight, *bias, *rel, *d_out;
+    int32_t *target;
+    size_t size, wide, rel_size; /* [rows,n], [rows,ld], [rows,n_rel] */
+};
+struct results {
+    float *d_x, *d_y, *d_a, *d_c, *d_weight, *d_bias;
+};
+
+static float *fresh(size_t n, const char *name, float mean, float sd)
+{
+    float *x = normal(n, name, mean, sd);
+
+    quantise(x, n);
+    return x;
+}
+
+static void make(struct operands_of *o, enum kind kind, int rows, int n)
+{
+    const size_t size = (size_t)(rows * n);
+
+    *o = (struct operands_of){.rows = rows, .n = n, .ld = n + 3, .kind = kind, .size = size};
+    o->wide = (size_t)(rows * o->ld);
+    o->n_rel = n / 2 + 1;
+    o->shift = rows / 2 - n / 3;
+    o->rel_size = (size_t)(rows * o->n_rel);
+    o->x = fresh(size, "x", 0, 1), o->y = fresh(size, "y", 0, 1);
+    o->a = fresh(o->wide, "a", 0, 2), o->c = fresh(o->wide, "c", 0, 1);
+    o->weight = fresh((size_t)n, "weight", 1, 0.5f), o->bias = fresh((size_t)n, "bias", 1, 1);
+    o->rel = fresh(o->rel_size, "rel", 0, 1), o->d_out = fresh(size, "d_out", 0, 1);
+    o->target = calloc((size_t)rows, sizeof(*o->target));
+    cr_assert_not_null(o->target);
+    for (int i = 0; i < rows; i++)
+        o->target[i] = (int32_t)(rng_u32(SEED, 7, (uint64_t)i) % (uint32_t)n);
+    for (size_t i = 0; kind == RELU && i < size; i++)
+        o->x[i] += o->x[i] < 0 ? -0.5f : 0.5f; /* differences must not step over the corner */
+}
+
+static void drop(struct operands_of *o)
+{
+    release(o->x), release(o->y), release(o->a), release(o->c), release(o->weight);
+    release(o->bias), release(o->rel), release(o->d_out), free(o->target);
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static enum gate_kind gate_of(const struct operands_of *o)
+{
+    return (enum gate_kind)(o->kind - GATE);
+}
+
+static bool has_y(enum gate_kind k)
+{
+    return k == GATE_INPUT || k == GATE_OUTPUT || k == GATE_HIGHWAY;
+}
+static bool has_c(enum gate_kind k) { return k == GATE_SIGTANH || k == GATE_UPDATE; }
+static bool has_b(enum gate_kind k) { return k != GATE_INPUT && k != GATE_RESET; }
+
+/* What the operation gives; softmax and nll without the terms that their gradients do not see. */
+static void forward(const struct ops *ops, const struct operands_of *o, float *out)
+{
+    switch (o->kind) {
+    case NORM:
+        ops->norm(&(struct norm){NORM_LAYER, out, o->x, NULL, o->weight, o->bias, o->rows, o->n,
+                                 1e-5f, 1});
+        break;
+    case RELU:
+        ops->act(&(struct act){ACT_RELU, out, o->x, NULL, NULL, NULL, o->rows, o->n, 1});
+        break;
+    case SUM:
+        ops->act(&(struct act){ACT_NONE, out, o->x, o->bias, NULL, NULL, o->rows, o->n, 1});
+        break;
+    case SOFTMAX:
+        memcpy(out, o->x, o->size * sizeof(*out));
+        ops->softmax(&(struct softmax){out, o->n, o->rows, o->n, .hi = o->n / 2 + 1, .hi_slope = 1,
+                                       .threads = 1});
+        break;
+    case NLL:
+        ops->nll(&(struct nll_op){out, o->x, o->target, o->rows, o->n, 1});
+        break;
+    default:
+        ops->gate(&(struct gate_op){gate_of(o), out, o->x, o->y, o->a, o->c, o->bias, o->ld,
+                                    o->rows, o->n, 1});
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+#define EACH_RESULT(X) X(d_x, size) X(d_y, size) X(d_a, wide) X(d_c, wide)
+#define EACH_SUM(X) X(d_weight) X(d_bias)
+
+static void make_results(struct results *r, const struct operands_of *o)
+{
+#define MAKE(m, size) r->m = guarded(o->size), memset(r->m, 0, o->size * sizeof(float));
+    EACH_RESULT(MAKE)
+#undef MAKE
+#define MAKE(m) r->m = guarded((size_t)o->n), memset(r->m, 0, (size_t)o->n * sizeof(float));
+    EACH_SUM(MAKE)
+#undef MAKE
+}
+
+static void drop_results(struct results *r, const struct operands_of *o)
+{
+#define DROP(m, size)                                                                              \
+    cr_expect(guards_intact(r->m, o->size));                                                       \
+    release(r->m);
+    EACH_RESULT(DROP)
+#undef DROP
+#define DROP(m)                                                                                    \
+    cr_expect(guards_intact(r->m, (size_t)o->n));                                                  \
+    release(r->m);
+    EACH_SUM(DROP)
+#undef DROP
+}
+
+static void softmax_backward(const struct ops *ops, const struct operands_of *o, struct results *r,
+                             int threads)
+{
+    float *p = guarded(o->size);
+
+    forward(&backend_ref.ops, o, p);
+    memcpy(r->d_x, o->d_out, o->size * sizeof(float));
+    ops->softmax_grad(&(struct softmax_grad){r->d_x, p, o->n, o->rows, o->n, o->rel, o->n_rel,
+                                             o->n_rel, o->shift, threads});
+    release(p);
+}
+
+static void backward(const struct ops *ops, const struct operands_of *o, struct results *r,
+                     int threads)
+{
+    const size_t n_stats = (size_t)(NORM_STATS * o->rows);
+    float *stats = guarded(n_stats), *y = guarded(o->size);
+    const enum gate_kind k = gate_of(o);
+
+    memset(stats, 0xff, n_stats * sizeof(*stats)); /* NaN */
+    switch (o->kind) {
+    case NORM:
+        ops->norm_grad(&(struct norm_grad){NORM_LAYER, r->d_x, r->d_weight, r->d_bias, o->d_out,
+                                           o->x, o->weight, stats, o->rows, o->n, 1e-5f, threads});
+        break;
+    case RELU:
+        forward(&backend_ref.ops, o, y);
+        ops->act_grad(&(struct act_grad){ACT_RELU, r->d_x, r->d_bias, NULL, NULL, o->d_out, y, NULL,
+                                         NULL, o->rows, o->n, threads});
+        break;
+    case SUM:
+        ops->act_grad(&(struct act_grad){ACT_NONE, r->d_x, r->d_bias, NULL, NULL, o->d_out, NULL,
+                                         NULL, NULL, o->rows, o->n, threads});
+        break;
+    case SOFTMAX:
+        softmax_backward(ops, o, r, threads);
+        break;
+    case NLL:
+        ops->nll_grad(&(struct nll_grad){r->d_x, o->x, o->target, 0.25f, o->rows, o->n, threads});
+        break;
+    default:
+        ops->gate_grad(&(struct gate_grad){
+            k, r->d_x, has_y(k) ? r->d_y : NULL, r->d_a, has_c(k) ? r->d_c : NULL,
+            has_b(k) ? r->d_bias : NULL, o->d_out, o->x, has_y(k) ? o->y : NULL, o->a,
+            has_c(k) ? o->c : NULL, has_b(k) ? o->bias : NULL, o->ld, o->rows, o->n, threads});
+    }
+    cr_expect(guards_intact(stats, n_stats));
+    release(stats), release(y);
+}
+
+/* ---- the reference is the derivative ------------------------------------------------------ */
+
+static double value(void *ctx)
+{
+    const struct operands_of *o = ctx;
+    float *out = guarded(o->size);
+    double sum = 0;
+
+    forward(&backend_ref.ops, o, out);
+    for (int i = 0; i < o->rows; i++) {
+        if (o->kind == NLL)
+            sum += 0.25 * (double)out[i];
+        for (int j = 0; o->kind != NLL && j < o->n; j++) {
+            const int at = i * o->n + j;
+            const int r = i * o->n_rel + clamp_int(j + o->shift - i, 0, o->n_rel - 1);
+            const double rel = o->kind == SOFTMAX ? (double)o->rel[r] : 0;
+            sum += (double)out[at] * ((double)o->d_out[at] + rel);
+        }
+    }
+    release(out);
+    return sum;
+}
+
+static void differentiate(enum kind kind, int rows, int n)
+{
+    struct operands_of o;
+    struct results r;
+    char what[64];
+
+    make(&o, kind, rows, n);
+    make_results(&r, &o);
+    backward(&backend_ref.ops, &o, &r, 1);
+    /* Each of rows n outputs, some 4 in size, is stored once, U relative. Gradients are rounded
+     * once; sums cancel a little. */
+    const struct scalar f = {value, &o, U * 4 * rows * n, 0};
+    const double relative = 16 * U, absolute = 2 * f.noise / FINITE_STEP;
+    const enum gate_kind k = gate_of(&o);
+#define CHECK_GRADIENT(operand, grad, size)                                                        \
+    snprintf(what, sizeof(what), "kind %d %s %dx%d", kind, #operand, rows, n),                     \
+        expect_gradient(&f, what, o.operand, r.grad, size, relative, absolute)
+    CHECK_GRADIENT(x, d_x, o.size);
+    if (kind == NORM)
+        CHECK_GRADIENT(weight, d_weight, (size_t)n);
+    if (kind == NORM || kind == SUM || (kind >= GATE && has_b(k)))
+        CHECK_GRADIENT(bias, d_bias, (size_t)n);
+    if (kind >= GATE)
+        CHECK_GRADIENT(a, d_a, o.wide);
+    if (kind >= GATE && has_y(k))
+        CHECK_GRADIENT(y, d_y, o.size);
+    if (kind >= GATE && has_c(k))
+        CHECK_GRADIENT(c, d_c, o.wide);
+    drop_results(&r, &o), drop(&o);
+}
+
+Test(grad_rows, reference_is_the_derivative)
+{
+    static const int sizes[][2] = {{1, 1}, {1, 7}, {5, 2}, {6, 13}};
+
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+            differentiate(kind, sizes[s][0], sizes[s][1]);
+}
+
+/* ---- backends as the reference ------------------------------------------------------------ */
+
+struct who {
+    int backend;
+};
+ParameterizedTestParameters(grad_rows, as_the_reference)
+{
+    static struct who list[16];
+    size_t n = 0;
+
+    for (int i = 0; backends[i] && n < ARRAY_LEN(list); i++)
+        if (backends[i] != &backend_ref && backends[i]->ops.norm_grad)
+            list[n++] = (struct who){i};
+    return cr_make_param_array(struct who, list, n);
+}
+
+/* In units of U, operands being below 5 in size. Element by element: softmax subtracts a sum of n
+ * terms of which p is the weight; norm's xhat is good to n + 8 and mean(t xhat) sums n products,
+ * all divided by the deviation, which with n = 2 may be small, hence relative to the largest; gates
+ * multiply at most five factors, exp, logistic and tanh 4 to 8 each; nll as softmax. */
+static double element_bound(const struct operands_of *o, double largest)
+{
+    switch (o->kind) {
+    case NORM:
+        return U * (2 * o->n + 32) * (largest + 5);
+    case SOFTMAX:
+    case NLL:
+        return U * (2 * o->n + 32) * 10;
+    case RELU:
+    case SUM:
+        return 0;
+    default:
+        return U * 40 * 25;
+    }
+}
+
+static void expect_near(const struct operands_of *o, const char *what, const float *got,
+                        const float *want, size_t n, bool sum)
+{
+    double largest = 0, worst = 0;
+
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs((double)want[i]));
+    const double each = element_bound(o, largest);
+    const double bound = sum ? o->rows * (each + U * 5 * sqrt(o->rows)) : each;
+    for (size_t i = 0; i < n; i++)
+        worst = fmax(worst, in_bounds((double)got[i], (double)want[i], bound));
+    cr_expect(worst <= 1, "kind %d, %dx%d, %s: %.2f of the bound %.2g", o->kind, o->rows, o->n,
+              what, worst, bound);
+}
+
+static void compare(const struct operands_of *o, const struct results *got,
+                    const struct results *want)
+{
+#define NEAR(m, size) expect_near(o, #m, got->m, want->m, o->size, false);
+    EACH_RESULT(NEAR)
+#undef NEAR
+#define NEAR(m) expect_near(o, #m, got->m, want->m, (size_t)o->n, true);
+    EACH_SUM(NEAR)
+#undef NEAR
+}
+
+static void expect_same(const struct operands_of *o, const struct results *x,
+                        const struct results *y)
+{
+#define SAME(m, size) cr_expect(memcmp(x->m, y->m, o->size * sizeof(float)) == 0, #m);
+    EACH_RESULT(SAME)
+#undef SAME
+#define SAME(m) cr_expect(memcmp(x->m, y->m, (size_t)o->n * sizeof(float)) == 0, #m);
+    EACH_SUM(SAME)
+#undef SAME
+}
+
+ParameterizedTest(const struct who *w, grad_rows, as_the_reference)
+{
+    static const int sizes[][2] = {{1, 1},   {3, 2},   {2, 8},   {33, 15},
+                                   {65, 17}, {31, 37}, {5, 130}, {70, 1003}};
+    const struct engine g = open_engine(backends[w->backend]->name, 1);
+
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+            struct operands_of o;
+            struct results got, want, more;
+            make(&o, kind, sizes[s][0], sizes[s][1]);
+            make_results(&got, &o), make_results(&want, &o), make_results(&more, &o);
+            backward(&g.ops, &o, &got, 1);
+            backward(&g.ops, &o, &more, 3);
+            backward(&backend_ref.ops, &o, &want, 2);
+            compare(&o, &got, &want);
+            expect_same(&o, &got, &more);
+            drop_results(&got, &o), drop_results(&want, &o), drop_results(&more, &o);
+            drop(&o);
+        }
+}
+
+/* What lies between the rows of a and c stays. */
+static bool same_columns(const struct operands_of *o, const float *x, const float *y)
+{
+    for (int i = 0; i < o->rows; i++)
+        if (memcmp(x + i * o->ld, y + i * o->ld, (size_t)o->n * sizeof(float)) != 0)
+            return false;
+    return true;
+}
+
+static bool gaps_intact(const struct operands_of *o, const float *x, const char *name, float sd)
+{
+    float *was = fresh(o->wide, name, 0, sd);
+    bool same = true;
+
+    for (int i = 0; i < o->rows; i++)
+        for (int e = o->n; e < o->ld; e++)
+            same = same && x[i * o->ld + e] == was[i * o->ld + e];
+    release(was);
+    return same;
+}
+
+/* d_x in place of d_out, d_a and d_c in place of a and c, d_logits in place of logits. */
+static void in_place(const struct ops *ops, int rows, int n)
+{
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        struct operands_of o;
+        struct results apart, in;
+        if (kind == SOFTMAX)
+            continue; /* it knows no other way */
+        make(&o, kind, rows, n);
+        make_results(&apart, &o);
+        backward(ops, &o, &apart, 1);
+        make_results(&in, &o);
+        struct results over = in;
+        over.d_x = kind == NLL ? o.x : o.d_out;
+        over.d_a = o.a, over.d_c = o.c;
+        backward(ops, &o, &over, 1);
+        const size_t bytes = o.size * sizeof(float);
+        const bool c = kind >= GATE && has_c(gate_of(&o));
+        cr_expect(memcmp(over.d_x, apart.d_x, bytes) == 0, "kind %d", kind);
+        cr_expect(kind < GATE || same_columns(&o, over.d_a, apart.d_a), "kind %d", kind);
+        cr_expect(!c || same_columns(&o, over.d_c, apart.d_c), "kind %d", kind);
+        cr_expect(gaps_intact(&o, o.a, "a", 2) && gaps_intact(&o, o.c, "c", 1), "kind %d", kind);
+        cr_expect(memcmp(over.d_bias, apart.d_bias, (size_t)n * sizeof(float)) == 0);
+        backward(ops, &o, &over, 1); /* adds to the sums, whatever the operands are now */
+        for (int e = 0; e < n && kind == SUM; e++)
+            cr_expect_eq(over.d_bias[e], 2 * apart.d_bias[e]);
+        drop_results(&in, &o), drop_results(&apart, &o), drop(&o);
+    }
+}
+
+Test(grad_rows, in_place)
+{
+    for (int i = 0; backends[i]; i++)
+        if (backends[i]->needs <= cpu_isa() && backends[i]->ops.norm_grad)
+            in_place(&backends[i]->ops, 35, 21);
+}

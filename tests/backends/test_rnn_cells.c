@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The recurrent cells of every backend, forward and backward, against their equations in double. */
+#include "tests/support/attn_case.h"
+#include "tests/support/guarded.h"
+#include "tests/support/rnn_case.h"
+
+#include <string.h>
+
+/* Operands of one cell, as floats and, for the equations, the same numbers. */
+struct case_of_cell {
+    struct rnn_step_grad o;
+    float *x, *h, *b, *state, *c, *d_out, *d_c_in; /* inputs */
+    float *out, *c_out, *d_x, *d_h, *d_state, *d_c;
+    int gates;
+};
+
+static void make_cell(struct case_of_cell *t, enum cell_kind kind, int rows, int n, bool first,
+                      bool repeated)
+{
+    const size_t size = (size_t)(rows * n), G = (size_t)cell_gates(kind);
+
+    *t = (struct case_of_cell){.gates = (int)G};
+    t->x = normal(G * size, "x", 0, 1), t->h = normal(G * size, "h", 0, 1);
+    t->b = normal(G * (size_t)n, "b", 0, 1), t->state = normal(size, "state", 0, 1);
+    t->c = normal(size, "c", 0, 1), t->d_out = normal(size, "d_out", 0, 1);
+    t->d_c_in = normal(size, "d_c", 0, 1);
+    t->out = guarded(size), t->c_out = guarded(size), t->d_state = guarded(size);
+    t->d_c = guarded(size), t->d_x = guarded(G * size), t->d_h = guarded(G * size);
+    memcpy(t->d_c, t->d_c_in, size * sizeof(float));
+    t->o.of = (struct rnn_step){.kind = kind,
+                                .out = t->out,
+                                .c_out = t->c_out,
+                                .x = t->x,
+                                .x_row = repeated ? 0 : (ptrdiff_t)G * n,
+                                .h = first ? NULL : t->h,
+                                .b = t->b,
+                                .state = first ? NULL : t->state,
+                                .c = first ? NULL : t->c,
+                                .rows = rows,
+                                .n = n};
+    t->o.d_x = t->d_x, t->o.d_h = t->d_h, t->o.d_state = t->d_state, t->o.d_c = t->d_c;
+    t->o.d_out = t->d_out;
+}
+
+static void drop_cell(struct case_of_cell *t)
+{
+    float *const all[] = {t->x,   t->h,     t->b,   t->state, t->c,       t->d_out, t->d_c_in,
+                          t->out, t->c_out, t->d_x, t->d_h,   t->d_state, t->d_c};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        release(all[i]);
+}
+
+/* Entry e of row i by the equations: out and c_out, then d_x, d_h, d_state, d_c by the rules of
+ * differentiation, written for each cell by itself. c' is what forward stored. */
+struct by_equations {
+    double out, c_out, d_x[GATES], d_h[GATES], d_state, d_c;
+};
+
+static struct by_equations equations(const struct case_of_cell *t, int i, int e)
+{
+    const struct rnn_step *o = &t->o.of;
+    const int n = o->n, at = i * n + e;
+    const double state = o->state ? (double)t->state[at] : 0, c = o->c ? (double)t->c[at] : 0;
+    const double g = (double)t->d_out[at];
+    double x[GATES], h[GATES], a[GATES];
+    struct by_equations r = {0};
+
+    for (int k = 0; k < t->gates; k++) {
+        x[k] = (double)t->x[i * o->x_row + k * n + e];
+        h[k] = (double)t->b[k * n + e] + (o->h ? (double)t->h[(i * t->gates + k) * n + e] : 0);
+        a[k] = x[k] + h[k];
+    }
+    if (o->kind == CELL_RNN) {
+        r.out = tanh(a[0]);
+        r.d_x[0] = r.d_h[0] = g / (cosh(a[0]) * cosh(a[0]));
+    } else if (o->kind == CELL_GRU) {
+        const double s = logistic(a[0]), z = logistic(a[1]), m = tanh(x[2] + s * h[2]);
+        const double d_m = g * (1 - z) * (1 - m * m);
+        r.out = m + z * (state - m);
+        r.d_x[0] = r.d_h[0] = d_m * h[2] * s * logistic(-a[0]);
+        r.d_x[1] = r.d_h[1] = g * (state - m) * z * logistic(-a[1]);
+        r.d_x[2] = d_m, r.d_h[2] = d_m * s;
+        r.d_state = g * z;
+    } else {
+        const double in = logistic(a[0]), f = logistic(a[1]), m = tanh(a[2]), out = logistic(a[3]);
+        const double T = tanh((double)t->c_out[at]);
+        const double all = (double)t->d_c_in[at] + g * out * (1 - T * T);
+        r.c_out = f * c + in * m, r.out = out * tanh(r.c_out);
+        r.d_x[0] = all * m * in * (1 - in), r.d_x[1] = all * c * f * (1 - f);
+        r.d_x[2] = all * in * (1 - m * m), r.d_x[3] = g * T * out * (1 - out);
+        memcpy(r.d_h, r.d_x, sizeof(r.d_h));
+        r.d_c = all * f;
+    }
+    return r;
+}
+
+/* Sums of three numbers of size S are off by 3 U S, which no curve here makes larger; each curve
+ * and product adds a few U of numbers below 1, times g and d_c in the gradients. */
+static void expect_cell(const struct case_of_cell *t, const char *who)
+{
+    const struct rnn_step *o = &t->o.of;
+    const bool gru = o->kind == CELL_GRU, lstm = o->kind == CELL_LSTM;
+    const double scale = 16, bound = 16 * U * scale; /* S: four normal numbers; 16 roundings */
+    double worst = 0;
+
+    for (int i = 0; i < o->rows; i++)
+        for (int e = 0; e < o->n; e++) {
+            const struct by_equations r = equations(t, i, e);
+            const int at = i * o->n + e;
+            worst = fmax(worst, in_bounds((double)t->out[at], r.out, bound));
+            for (int k = 0; k < t->gates; k++) {
+                const int to = (i * t->gates + k) * o->n + e;
+                worst = fmax(worst, in_bounds((double)t->d_x[to], r.d_x[k], bound));
+                worst = fmax(worst, in_bounds((double)t->d_h[to], r.d_h[k], bound));
+            }
+            if (gru)
+                worst = fmax(worst, in_bounds((double)t->d_state[at], r.d_state, bound));
+            if (lstm)
+                worst = fmax(worst, in_bounds((double)t->c_out[at], r.c_out, bound));
+            if (lstm)
+                worst = fmax(worst, in_bounds((double)t->d_c[at], r.d_c, bound));
+        }
+    const size_t size = (size_t)(o->rows * o->n);
+    cr_expect(worst <= 1, "%s: %s, %dx%d: %.2f x its bound", who, cell_name[o->kind], o->rows, o->n,
+              worst);
+    cr_expect(guards_intact(t->out, size) && guards_intact(t->c_out, size) &&
+              guards_intact(t->d_state, size) && guards_intact(t->d_c, size) &&
+              guards_intact(t->d_x, size * (size_t)t->gates) &&
+              guards_intact(t->d_h, size * (size_t)t->gates));
+}
+
+ParameterizedTestParameters(rnn_cells, cells) { return every_backend(); }
+ParameterizedTest(int *b, rnn_cells, cells)
+{
+    static const int sizes[][2] = {{1, 1}, {3, 8}, {2, 15}, {5, 37}, {70, 501}};
+
+    for (int turn = 0; turn < 8; turn++)
+        for (int kind = 0; kind < CELL_KINDS; kind++)
+            for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+                const struct engine g = open_engine(backends[*b]->name, 1 + (turn >> 2));
+                struct case_of_cell t;
+                make_cell(&t, (enum cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1, turn & 2);
+                t.o.of.threads = g.threads;
+                g.ops.cell(&t.o.of);
+                g.ops.cell_grad(&t.o);
+                expect_cell(&t, backends[*b]->name);
+                drop_cell(&t);
+            }
+}
+
+/* State and cell may be written over by what follows them, gradients likewise. */
+ParameterizedTestParameters(rnn_cells, cells_in_place) { return every_backend(); }
+ParameterizedTest(int *b, rnn_cells, cells_in_place)
+{
+    enum { ROWS = 3, N = 21, SIZE = ROWS * N };
+    const struct engine g = open_engine(backends[*b]->name, 1);
+
+    for (int kind = 0; kind < CELL_KINDS; kind++) {
+        struct case_of_cell t, u;
+        make_cell(&t, (enum cell_kind)kind, ROWS, N, false, false);
+        make_cell(&u, (enum cell_kind)kind, ROWS, N, false, false);
+        t.o.of.threads = u.o.of.threads = 1;
+        g.ops.cell(&t.o.of), g.ops.cell_grad(&t.o);
+        memcpy(u.c_out, t.c_out, SIZE * sizeof(float));
+        u.o.d_state = u.d_out;
+        if (kind != CELL_GRU)
+            u.o.d_h = u.d_x;
+        g.ops.cell_grad(&u.o);
+        cr_expect_arr_eq(u.d_x, t.d_x, sizeof(float) * SIZE * (size_t)t.gates);
+        if (kind == CELL_GRU)
+            cr_expect_arr_eq(u.d_out, t.d_state, sizeof(float) * SIZE);
+        u.o.of.out = u.state, u.o.of.c_out = u.c;
+        g.ops.cell(&u.o.of);
+        cr_expect_arr_eq(u.state, t.out, sizeof(float) * SIZE);
+        if (kind == CELL_LSTM)
+            cr_expect_arr_eq(u.c, t.c_out, sizeof(float) * SIZE);
+        drop_cell(&t), drop_cell(&u);
+    }
+}

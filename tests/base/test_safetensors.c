@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Safetensors files: what is written comes back bit for bit or not at all, the golden files open,
+ * and numbers in metadata are read strictly. Hostile files have their own suite. */
+#include "variants/base/safetensors.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 64 };
+
+static void temp_path(char path[static PATH_SIZE])
+{
+    snprintf(path, PATH_SIZE, "/tmp/bench-safetensors-XXXXXX");
+    const int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    close(fd);
+}
+
+static unsigned char *get_file(const char *path, size_t *n)
+{
+    struct stat info;
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f);
+    cr_assert_eq(fstat(fileno(f), &info), 0);
+    *n = (size_t)info.st_size;
+    unsigned char *bytes = malloc(*n + 1);
+    cr_assert_not_null(bytes);
+    cr_assert_eq(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+static const float values[6] = {1.5f, -0.0f, 0x1p-140f, 3e38f, 0.1f, -7.0f};
+static const int32_t tokens[2] = {INT32_MIN, 42};
+static const struct tensor sample[] = {
+    {.name = "in.x", .dtype = DTYPE_F32, .rank = 2, .shape = {2, 3}, .n = 6, .data = values},
+    {.name = "scalar", .dtype = DTYPE_F32, .rank = 0, .n = 1, .data = values + 4},
+    {.name = "empty", .dtype = DTYPE_I32, .rank = 3, .shape = {4, 0, 5}, .n = 0},
+    {.name = "quote \" \\ \xc3\xa9", .rank = 4, .shape = {1, 1, 1, 3}, .n = 3, .data = values},
+    {.name = "in.tokens", .dtype = DTYPE_I32, .rank = 1, .shape = {2}, .n = 2, .data = tokens},
+};
+static const char *const sample_meta[] = {"kind", "checkpoint", "note", "a \"b\"\n\xc3\xa9", "",
+                                          ""};
+
+static void expect_same_tensors(const struct safetensors *s, const struct tensor *t, int n)
+{
+    cr_assert_eq(s->n_tensors, n);
+    for (int i = 0; i < n; i++) {
+        const struct tensor *got = safetensors_find(s, t[i].name);
+        cr_assert_not_null(got, "%s", t[i].name);
+        cr_expect_eq(got, &s->tensors[i], "%s: order", t[i].name);
+        cr_expect_eq(got->dtype, t[i].dtype);
+        cr_expect_eq(got->rank, t[i].rank);
+        cr_expect_arr_eq(got->shape, t[i].shape, sizeof(got->shape));
+        cr_assert_eq(got->n, t[i].n);
+        cr_expect_eq((uintptr_t)got->data % 4, 0);
+        cr_expect(t[i].n == 0 || memcmp(got->data, t[i].data, 4 * t[i].n) == 0, "%s", t[i].name);
+    }
+}
+
+Test(safetensors, round_trip)
+{
+    char path[PATH_SIZE], tmp[PATH_SIZE + 4];
+    struct safetensors s;
+    struct err e = {""};
+    size_t size;
+
+    temp_path(path);
+    cr_assert_eq(safetensors_write(path, sample, ARRAY_LEN(sample), sample_meta, 3, &e), OK, "%s",
+                 e.msg);
+    snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    cr_expect_neq(access(tmp, F_OK), 0, "the temporary file stayed");
+    unsigned char *bytes = get_file(path, &size);
+    uint64_t length;
+    memcpy(&length, bytes, sizeof(length));
+    cr_expect_eq(length % 8, 0);
+    cr_expect_eq(size, 8 + length + 4 * (6 + 1 + 3 + 2));
+    free(bytes);
+
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(s.path, path);
+    cr_expect_eq(s.size, size);
+    expect_same_tensors(&s, sample, ARRAY_LEN(sample));
+    cr_expect_eq(s.n_meta, 3);
+    for (int i = 0; i < 3; i++)
+        cr_expect_str_eq(safetensors_meta(&s, sample_meta[2 * i]), sample_meta[2 * i + 1]);
+    cr_expect_null(safetensors_find(&s, "in.y"));
+    cr_expect_null(safetensors_find(&s, "__metadata__"));
+    cr_expect_null(safetensors_meta(&s, "in.x"));
+    safetensors_close(&s);
+    safetensors_close(&s); /* harmless */
+    unlink(path);
+}
+
+Test(safetensors, nothing_is_a_file_too)
+{
+    char path[PATH_SIZE];
+    struct safetensors s;
+    struct err e = {""};
+
+    temp_path(path);
+    cr_assert_eq(safetensors_write(path, NULL, 0, NULL, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(s.n_tensors, 0);
+    cr_expect_eq(s.n_meta, 0);
+    safetensors_close(&s);
+    unlink(path);
+}
+
+/* Each golden file opens, is the one it says it is, and survives a rewrite. */
+Test(safetensors, golden_files)
+{
+    char path[PATH_SIZE];
+    glob_t found;
+    struct err e = {""};
+
+    temp_path(path);
+    cr_assert_eq(glob("tests/golden/*.safetensors", 0, NULL, &found), 0, "run from the top folder");
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct safetensors s, copy;
+        char want[160];
+        int D;
+        double tolerance;
+
+        cr_assert_eq(safetensors_open(&s, found.gl_pathv[i], &e), OK, "%s", e.msg);
+        const char *name = safetensors_meta(&s, "name");
+        snprintf(want, sizeof(want), "tests/golden/%s.safetensors", name ? name : "(none)");
+        cr_expect_str_eq(found.gl_pathv[i], want);
+        cr_assert_eq(safetensors_int(&s, "d_model", 0, 1, 1 << 20, &D, &e), OK, "%s", e.msg);
+        cr_expect_gt(D, 0);
+        cr_assert_eq(safetensors_real(&s, "tolerance", -1, &tolerance, &e), OK, "%s", e.msg);
+        cr_expect(tolerance > 0 && tolerance < 1e-3, "%s: %g", want, tolerance);
+        cr_expect_gt(s.n_tensors, 0);
+
+        cr_assert_eq(safetensors_write(path, s.tensors, s.n_tensors, (const char *const *)s.meta,
+                                       s.n_meta, &e),
+                     OK, "%s", e.msg);
+        cr_assert_eq(safetensors_open(&copy, path, &e), OK, "%s", e.msg);
+        expect_same_tensors(&copy, s.tensors, s.n_tensors);
+        cr_assert_eq(copy.n_meta, s.n_meta);
+        for (int m = 0; m < 2 * s.n_meta; m++)
+            cr_expect_str_eq(copy.meta[m], s.meta[m]);
+        safetensors_close(&copy);
+        safetensors_close(&s);
+    }
+    globfree(&found);
+    unlink(path);
+}
+
+/* ---- numbers in metadata ------------------------------------------------------------------ */
+
+static struct safetensors one_pair(char *pair[static 2])
+{
+    return (struct safetensors){.path = (char *)"g.safetensors", .meta = pair, .n_meta = 1};
+}
+
+Test(safetensors, whole_numbers)
+{
+    static const char *const good[] = {"0", "7", "-7", "100", "-100"};
+    static const char *const wrong[] = {"",
+                                        " 7",
+                                        "7 ",
+                                        "7\n",
+                                        "+7",
+                                        "0x7",
+                                        "7.0",
+                                        "1e1",
+                                        "seven",
+                                        "-",
+                                        "7,8",
+                                        "007",
+                                        "- 7",
+                                        "101",
+                                        "-101",
+                                        "true",
+                                        "\"7\"",
+                                        "[7]",
+                                        "99999999999999999999",
+                                        "2147483648",
+                                        "4294967303"};
+    struct err e;
+    int got;
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        const struct safetensors s = one_pair((char *[]){(char *)"n", (char *)good[i]});
+        cr_expect_eq(safetensors_int(&s, "n", 55, -100, 100, &got, &e), OK, "\"%s\"", good[i]);
+        cr_expect_eq(got, atoi(good[i]), "\"%s\"", good[i]);
+        cr_expect_eq(safetensors_int(&s, "absent", 55, 0, 1, &got, &e), OK);
+        cr_expect_eq(got, 55);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        const struct safetensors s = one_pair((char *[]){(char *)"n", (char *)wrong[i]});
+        e.msg[0] = '\0';
+        cr_expect_eq(safetensors_int(&s, "n", 55, -100, 100, &got, &e), E_IO, "\"%s\"", wrong[i]);
+        cr_expect_not_null(strstr(e.msg, "checkpoint g.safetensors: metadata n is"), "%s", e.msg);
+        cr_expect_not_null(strstr(e.msg, "whole number in -100..100"), "%s", e.msg);
+    }
+}
+
+Test(safetensors, real_numbers)
+{
+    static const char *const good[] = {"0",    "16",    "-1.5", "1e-05",  "0.17677669529663687",
+                                       "1E+3", "2.5e2", "0.0",  "1e-400", "12345678901234567890"};
+    static const char *const wrong[] = {"",    " 1",    "1 ",  "+1",  ".5",  "1.",
+                                        "1,5", "0x1p3", "inf", "nan", "NaN", "1e999",
+                                        "1e",  "1.5x",  "1 2", "-",   "01"};
+    struct err e;
+    double got;
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)good[i]});
+        cr_expect_eq(safetensors_real(&s, "x", 55, &got, &e), OK, "\"%s\"", good[i]);
+        cr_expect_eq(got, strtod(good[i], NULL), "\"%s\"", good[i]);
+        cr_expect_eq(safetensors_real(&s, "absent", 0.25, &got, &e), OK);
+        cr_expect_eq(got, 0.25);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        const struct safetensors s = one_pair((char *[]){(char *)"x", (char *)wrong[i]});
+        e.msg[0] = '\0';
+        cr_expect_eq(safetensors_real(&s, "x", 55, &got, &e), E_IO, "\"%s\"", wrong[i]);
+        cr_expect_not_null(strstr(e.msg, "checkpoint g.safetensors: metadata x is"), "%s", e.msg);
+    }
+}
+
+/* ---- writing that fails ------------------------------------------------------------------- */
+
+static void expect_not_written(const char *path, const char *const *meta, const char *part)
+{
+    char tmp[2 * PATH_SIZE];
+    struct err e = {""};
+
+    cr_expect_eq(safetensors_write(path, sample, ARRAY_LEN(sample), meta, 1, &e), E_IO);
+    cr_expect_not_null(strstr(e.msg, path), "\"%s\" does not name %s", e.msg, path);
+    cr_expect_not_null(strstr(e.msg, part), "\"%s\" does not say %s", e.msg, part);
+    cr_expect_not_null(strstr(e.msg, "  -> "), "\"%s\" does not say what to do", e.msg);
+    snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    cr_expect_neq(access(tmp, F_OK), 0, "the temporary file stayed");
+}
+
+Test(safetensors, failed_write_leaves_no_trace)
+{
+    char path[PATH_SIZE];
+
+    expect_not_written("/nonexistent/g.safetensors", sample_meta, "No such file");
+    temp_path(path);
+    unlink(path);
+    const char *const not_utf8[] = {"corpus", "caf\xe9.txt"};
+    expect_not_written(path, not_utf8, "UTF-8");
+    cr_expect_neq(access(path, F_OK), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    expect_not_written(path, sample_meta, "Is a directory");
+    rmdir(path);
+}
+
+/* A limit on file size stands in for a full disk: the old file survives. */
+Test(safetensors, full_disk_keeps_the_old_file)
+{
+    const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};
+    char path[PATH_SIZE];
+    struct safetensors s;
+    struct err e = {""};
+
+    temp_path(path);
+    cr_assert_eq(safetensors_write(path, sample, 1, NULL, 0, &e), OK, "%s", e.msg);
+    cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    expect_not_written(path, sample_meta, "cannot write: File too large");
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    expect_same_tensors(&s, sample, 1);
+    safetensors_close(&s);
+    unlink(path);
+}
+
+/* A reader that has a file open keeps the old bytes while a new one takes its name. */
+Test(safetensors, open_file_can_be_replaced)
+{
+    char path[PATH_SIZE];
+    struct safetensors s;
+    struct err e = {""};
+
+    temp_path(path);
+    cr_assert_eq(safetensors_write(path, sample, 2, NULL, 0, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_write(path, sample, 1, NULL, 0, &e), OK, "%s", e.msg);
+    expect_same_tensors(&s, sample, 2);
+    safetensors_close(&s);
+    unlink(path);
+}
+
+Test(safetensors, tensor_that_contradicts_itself_stops, .signal = SIGABRT)
+{
+    const struct tensor wrong = {.name = "a", .rank = 1, .shape = {3}, .n = 2, .data = values};
+
+    safetensors_write("/nonexistent/g.safetensors", &wrong, 1, NULL, 0, NULL);
+}
+
+Test(safetensors, same_name_twice_stops, .signal = SIGABRT)
+{
+    const struct tensor twice[] = {sample[0], sample[0]};
+
+    safetensors_write("/nonexistent/g.safetensors", twice, 2, NULL, 0, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files through every usable backend, every expected tensor accounted for; and that a file
+ * which is wrong, or a number in it, does not pass. */
+#include "harness/check/golden.h"
+#include "tests/support/edited_file.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <dirent.h>
+#include <math.h>
+
+enum { FILES_MAX = 256, FILES_AT_LEAST = 56 };
+static const char golden[] = "tests/golden";
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int golden_files(char *paths[FILES_MAX])
+{
+    static const char *const folders[] = {golden, "tests/golden"};
+    int n = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        DIR *dir = opendir(folders[i]);
+        cr_assert(dir, "no %s: run from the top of the repository", folders[i]);
+        for (const struct dirent *d; (d = readdir(dir)) && n < FILES_MAX;)
+            if (strstr(d->d_name, ".safetensors"))
+                cr_assert_gt(asprintf(&paths[n++], "%s/%s", folders[i], d->d_name), 0);
+        closedir(dir);
+    }
+    qsort(paths, (size_t)n, sizeof(*paths), by_name);
+    cr_assert_geq(n, FILES_AT_LEAST, "%d golden files", n);
+    return n;
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+struct seen {
+    int n, failed;
+    char first[128]; /* the first failure */
+};
+
+static void look(void *arg, const struct verdict *v)
+{
+    struct seen *s = arg;
+
+    s->n++;
+    cr_expect(v->skipped || v->limit > 0, "%s %s: compared with a limit of 0", v->file, v->tensor);
+    if (v->skipped || v->error <= v->limit)
+        return;
+    if (s->failed++ == 0)
+        snprintf(s->first, sizeof(s->first), "%s", v->tensor);
+}
+
+static enum status run(const char *backend, int threads, const char *path, struct tally *t,
+                       struct seen *s, struct err *e)
+{
+    struct engine g;
+    const enum status st = engine_open(&g, backend, threads, NULL, e);
+
+    *t = (struct tally){0};
+    *s = (struct seen){0};
+    if (st == E_UNSUPPORTED)
+        cr_skip_test("%s", e->msg);
+    return st == OK ? golden_run(&g, path, t, look, s, e) : st;
+}
+
+/* Expected tensors of a file, those of gradients apart. */
+static void expected(const char *path, int *values, int *gradients)
+{
+    struct safetensors s;
+    struct err e;
+
+    *values = *gradients = 0;
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    for (int i = 0; i < s.n_tensors; i++) {
+        if (strncmp(s.tensors[i].name, "out.grad.", 9) == 0)
+            (*gradients)++;
+        else if (strncmp(s.tensors[i].name, "out.", 4) == 0)
+            (*values)++;
+    }
+    safetensors_close(&s);
+}
+
+ParameterizedTestParameters(golden, every_file_on_every_backend)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, golden, every_file_on_every_backend, .timeout = 120)
+{
+    char *paths[FILES_MAX];
+    const int n = golden_files(paths);
+
+    for (int i = 0; i < n; i++)
+        for (int threads = 1; threads <= 2; threads++) {
+            struct tally t;
+            struct seen s;
+            struct err e = {""};
+            int values, gradients;
+            expected(paths[i], &values, &gradients);
+            cr_assert_eq(run(backends[*b]->name, threads, paths[i], &t, &s, &e), OK, "%s", e.msg);
+            cr_expect_eq(t.failed, 0, "%s: %s", paths[i], s.first);
+            cr_expect(t.files == 1 && s.n == t.tensors && s.failed == t.failed);
+            cr_expect_eq(t.tensors, values + gradients, "%s: %d of %d tensors compared", paths[i],
+                         t.tensors, values + gradients);
+            cr_expect(t.passed >= values && t.passed + t.skipped == t.tensors);
+        }
+    for (int i = 0; i < n; i++)
+        free(paths[i]);
+}
+
+/* ---- what must not pass ------------------------------------------------------------------- */
+
+static void edit(char path[FILE_PATH], const char *file, struct edit d)
+{
+    char from[FILE_PATH];
+
+    cr_assert_eq(file_join(from, golden, file, NULL), OK);
+    folder_path(path, "edited.safetensors");
+    edited_file(path, from, &d);
+}
+
+static void expect_caught(const char *file, const char *tensor, size_t at, float by)
+{
+    char path[FILE_PATH];
+    struct tally t;
+    struct seen s;
+    struct err e = {""};
+
+    edit(path, file, (struct edit){.nudge = tensor, .at = at, .by = by});
+    cr_assert_eq(run("ref", 1, path, &t, &s, &e), OK, "%s", e.msg);
+    cr_expect_eq(t.failed, 1, "%s %s: %d tensors failed", file, tensor, t.failed);
+    cr_expect_str_eq(s.first, tensor);
+}
+
+Test(golden, a_changed_number_is_caught, .init = folder_make, .fini = folder_remove)
+{
+    static const float by[] = {0.01f, -0.01f, NAN};
+
+    for (size_t i = 0; i < ARRAY_LEN(by); i++) {
+        expect_caught("att_xl_mem.safetensors", "out.y", 0, by[i]);
+        expect_caught("att_xl_mem.safetensors", "out.probs", 5, by[i]);
+        expect_caught("lm_shaw_post.safetensors", "out.logits.1", 3, by[i]);
+        expect_caught("lm_gtrxl_gru.safetensors", "out.nll.0", 1, by[i]);
+        expect_caught("lm_xl_post.safetensors", "out.mem.1.0", 2, by[i]);
+    }
+}
+
+/* The expectation is untouched, what goes in is not: many outputs move. */
+Test(golden, a_changed_input_is_caught, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *file, *tensor;
+    } cases[] = {
+        {"att_xl_mem.safetensors", "in.x"},
+        {"att_xl_mem.safetensors", "in.mem"},
+        {"att_xl_mem.safetensors", "param.attn.r.weight"},
+        {"att_xl_mem.safetensors", "param.attn.bias_v"},
+        {"att_shaw_mem.safetensors", "param.attn.rel_v"},
+        {"lm_gtrxl_gru.safetensors", "param.layers.0.gate1.bg"},
+        {"lm_vanilla_layerpos.safetensors", "param.layers.0.pos.weight"},
+        {"lm_xl_pre_untied.safetensors", "param.out.weight"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[FILE_PATH];
+        struct tally t;
+        struct seen s;
+        struct err e = {""};
+        edit(path, cases[i].file, (struct edit){.nudge = cases[i].tensor, .by = 0.3f});
+        cr_assert_eq(run("ref", 1, path, &t, &s, &e), OK, "%s", e.msg);
+        cr_expect_gt(t.failed, 0, "%s: %s does not matter", cases[i].file, cases[i].tensor);
+    }
+}
+
+static void expect_refused(const char *file, struct edit d, const char *part)
+{
+    char path[FILE_PATH];
+    struct tally t;
+    struct seen s;
+    struct err e = {""};
+
+    edit(path, file, d);
+    cr_expect_eq(run("ref", 1, path, &t, &s, &e), E_IO, "%s, %s", file, part);
+    cr_expect_eq(t.files, 0);
+    cr_expect(strstr(e.msg, path) && strstr(e.msg, part), "\"%s\" does not name %s and %s", e.msg,
+              path, part);
+}
+
+Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remove)
+{
+    static const char att[] = "att_xl_mem.safetensors", lm[] = "lm_shaw_post.safetensors";
+
+    expect_refused(att, (struct edit){.drop = "in.x"}, "\"in.x\"");
+    expect_refused(att, (struct edit){.drop = "in.mem"}, "\"in.mem\"");
+    expect_refused(att, (struct edit){.drop = "param.attn.q.weight"}, "\"param.attn.q.weight\"");
+    expect_refused(att, (struct edit){.drop = "param.attn.bias_u"}, "bias_u");
+    expect_refused(att, (struct edit){.reshape = "param.attn.o.weight"}, "\"param.attn.o.weight\"");
+    expect_refused(att, (struct edit){.retype = "in.x"}, "\"in.x\"");
+    expect_refused(att, (struct edit){.retype = "param.attn.k.weight"}, "\"param.attn.k.weight\"");
+    expect_refused(lm, (struct edit){.drop = "in.tokens.1"}, "\"in.tokens.1\"");
+    /* What the file has and the model does not would be judged by half. */
+    expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.attn.");
+    expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.");
+    expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.sy\"");
+    expect_refused(lm, (struct edit){.key = "masks", .value = "spiral=3"}, "\"spiral=3\"");
+    expect_refused(lm, (struct edit){.drop = "in.targets.0"}, "\"in.targets.0\"");
+    expect_refused(lm, (struct edit){.reshape = "param.embed.weight"}, "\"param.embed.weight\"");
+    expect_refused(lm, (struct edit){.drop = "param.layers.1.ln2.bias"},
+                   "\"param.layers.1.ln2.bias\"");
+    expect_refused(lm, (struct edit){.rename = "in.tokens.0", .new_name = "in.token.0"},
+                   "\"in.tokens.0\"");
+}
+
+Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_remove)
+{
+    static const char att[] = "att_xl_mem.safetensors", lm[] = "lm_shaw_post.safetensors";
+    static const struct {
+        const char *file, *key, *value, *part;
+    } cases[] = {
+        {att, "kind", "video", "kind \"video\""},
+        {att, "kind", NULL, "kind"},
+        {att, "variant", "reformer", "variant \"reformer\""},
+        {att, "seq", "nine", "seq"},
+        {att, "seq", "7", "in.x"},
+        {att, "seq", NULL, "in.x"},
+        {att, "mem", "1", "in.mem"},
+        {att, "batch", "3", "in.x"},
+        {att, "batch", "-1", "batch"},
+        {att, "batch", NULL, "in.x"},
+        {att, "d_model", "0", "d_model"},
+        {att, "d_model", "10", "in.x"},
+        {att, "n_head", "1", "param.attn"},
+        {att, "tolerance", "small", "tolerance"},
+        {lm, "vocab", "3", "param.embed.weight"},
+        {lm, "n_seg", "9", "in.tokens"},
+        {lm, "batch", "0", "batch"},
+        {lm, "seq", "2", "segment 0"},
+        {lm, "n_layer", "3", "param.layers.2."},
+        {lm, "norm", "power", "norm \"power\""},
+        {lm, "gate", "gru", "gate"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        expect_refused(cases[i].file, (struct edit){.key = cases[i].key, .value = cases[i].value},
+                       cases[i].part);
+}
+
+/* Tokens that are no words of the vocabulary must not be looked up. */
+Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_remove)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct tally t;
+    struct seen seen;
+    struct err e = {""};
+    const int32_t bad[] = {-1, 1 << 20};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        for (int which = 0; which < 2; which++) {
+            cr_assert_eq(safetensors_open(&s, "tests/golden/lm_xl_post.safetensors", &e), OK);
+            struct tensor *list = calloc((size_t)s.n_tensors, sizeof(*list));
+            int32_t *copy = NULL;
+            memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
+            for (int k = 0; k < s.n_tensors; k++)
+                if (is_named(list[k].name, which ? "in.targets.1" : "in.tokens.1")) {
+                    copy = malloc(list[k].n * sizeof(*copy));
+                    memcpy(copy, list[k].data, list[k].n * sizeof(*copy));
+                    copy[1] = bad[i];
+                    list[k].data = copy;
+                }
+            folder_path(path, "edited.safetensors");
+            cr_assert_eq(safetensors_write(path, list, s.n_tensors, (const char *const *)s.meta,
+                                           s.n_meta, &e),
+                         OK);
+            cr_expect_eq(run("ref", 1, path, &t, &seen, &e), E_IO);
+            cr_expect(strstr(e.msg, "segment 1 has a token outside the vocabulary"), "%s", e.msg);
+            free(list), free(copy);
+            safetensors_close(&s);
+        }
+}
+
+Test(golden, no_file)
+{
+    struct tally t;
+    struct seen s;
+    struct err e = {""};
+
+    cr_expect_eq(run("ref", 1, "/nonexistent.safetensors", &t, &s, &e), E_IO);
+    cr_expect(strstr(e.msg, "/nonexistent.safetensors"), "%s", e.msg);
+}

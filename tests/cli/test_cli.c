@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line as a user meets it: what goes to which stream, what every mistake is answered
+ * with, and the exit code that a script sees. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* ---- mistakes ----------------------------------------------------------------------------- */
+
+struct mistake {
+    char words[120];
+    int code;
+    char text[200]; /* the whole line on stderr behind "bench: " */
+};
+
+ParameterizedTestParameters(cli, mistakes)
+{
+    static struct mistake list[] = {
+        {"--variant xll", 2,
+         "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
+        {"swep", 2,
+         "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
+        {"--vaiant xl", 2,
+         "unknown option --vaiant  -> did you mean --variant?  (see: bench --help)"},
+        {"--m 4", 2, "option --m is ambiguous  -> one of "},
+        {"-Z", 2, "unknown option -Z  -> see: bench --help"},
+        {"--seq", 2, "--seq needs a value  -> write --seq 128..1024"},
+        {"--quick=3", 2, "--quick takes no value  -> write --quick alone"},
+        {"--seq 128..", 2,
+         "--seq \"128..\": range has no end  -> write 128..1024, 128..1024*2, 128..1024+128 or "
+         "128,256"},
+        {"--seq '128..4096*1'", 2, "--seq 128..4096*1 never ends  -> the factor must be 2 or more"},
+        {"--seq 4..1", 2, "--seq \"4..1\": range goes down  -> write 1..4"},
+        {"--seq 0", 2, "--seq \"0\" is too small  -> 1 or more"},
+        {"--mem 12,abc", 2,
+         "not a whole number  -> write one such as 128, 4k (4000) or 4Ki (4096)"},
+        {"--heads 5 --d-model 256", 2,
+         "--heads 5 does not divide --d-model 256  -> 4 or 8, or give --d-head"},
+        {"--threads 4000", 2, "oversubscribe knowingly"},
+        {"--pin 0,9999 --threads 2", 2, "--pin 0,9999: CPU 9999 is not allowed"},
+        {"--membind 77 --pin 0 --threads 1", 2, "--membind 77: no such NUMA node here"},
+        {"--backend avx2 --max-isa ref", 6,
+         "backend avx2 is above --max-isa ref  -> raise it, or "},
+        {"--backend cuda", 2, "unknown backend \"cuda\"  -> "},
+        {"--workload attention", 2, "unknown workload \"attention\"  -> "},
+        {"--gate gur --variant gtrxl", 2, "unknown gate \"gur\"  -> did you mean gru?"},
+        {"--filter seq", 2,
+         "--filter \"seq\": no comparison  -> write key:value, !key:value or key<=N"},
+        {"--columns median", 2, "--columns: latency.csv has no column \"median\"  -> "},
+        {"--max-time 0", 2, "--max-time 0 is too small  -> more than 0"},
+        {"--golden x", 2, "--golden has no meaning for sweep  -> it belongs to check"},
+        {"@nothing", 7, "cannot read @nothing: No such file or directory  -> "},
+        {"sweep more", 2, "unexpected word \"more\"  -> options start with --, lists are a,b "},
+        {"--variant xl list", 2, "command list behind options  -> write it first: bench list ..."},
+        {"list", 2, "list needs to know what  -> "},
+        {"list cellz", 2, "unknown list \"cellz\"  -> did you mean cells?"},
+        {"rerun", 2, "rerun needs a case  -> bench rerun CASE_ID"},
+        {"rerun abc", 7, "no run to resume in results  -> "},
+        {"eval", 2, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE"},
+        {"--resume=nothing", 7,
+         "no run to resume in nothing  -> give its folder with --resume=DIR"},
+        {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
+        {"--filter 'seq<4' --seq 8", 77, "no cells to measure  -> see: bench list cells"},
+        {"gate --dry-run", 2, "--dry-run has no meaning for gate  -> bench list cells prints "},
+        {"compare -n a b", 2, "--dry-run has no meaning for compare  -> "},
+        {"train --dry-run", 2, "--dry-run has no meaning for train  -> "},
+        {"eval --dry-run", 2, "--dry-run has no meaning for eval  -> "},
+        {"check --dry-run", 2, "--dry-run has no meaning for check  -> "},
+        {"--impl fusd --backend ref", 2,
+         "unknown implementation \"fusd\"  -> did you mean fused?  ("},
+        {"--impl nonesuch --backend ref", 2, "unknown implementation \"nonesuch\"  -> one of "},
+        {"list cells --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> one of "},
+        {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2,
+         "unknown format \"zork\"  -> one of "},
+    };
+    return cr_make_param_array(struct mistake, list, ARRAY_LEN(list));
+}
+
+/* One line that says what and what to do, nothing on stdout, and nothing left behind. */
+ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini = folder_remove,
+                  .timeout = 60)
+{
+    struct ran r = run_bench(folder, "%s", m->words);
+
+    expect_exit(&r, m->code);
+    cr_expect_eq(strncmp(r.err.data, "bench: ", 7), 0, "%s: %s", m->words, r.err.data);
+    expect_said(&r, m->text);
+    cr_expect_eq(strchr(r.err.data, '\n'), r.err.data + r.err.n - 1, "one line: %s", r.err.data);
+    cr_expect(strstr(r.err.data, "  -> "), "%s", r.err.data);
+    cr_expect_eq(r.out.n, 0, "%s", r.out.data);
+    cr_expect_eq(rmdir(folder), 0, "%s left something behind", m->words);
+    folder_make();
+    ran_free(&r);
+}
+
+/* A name that only some of the chosen backends have: the others' rows say so, and the judge is
+ * measured as ever. */
+Test(cli, an_implementation_of_one_backend)
+{
+    struct ran r = run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
+                                     "--seq 4 --mem 0 --impl fused --columns backend,status " TINY);
+
+    if (r.code == 6)
+        cr_skip_test("avx2 or openblas is not usable here");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "backend,status\nopenblas,skipped\navx2,ok\nref,ok\n");
+    ran_free(&r);
+
+    r = run_bench(folder, "-q --variant xl --backend openblas --impl fused");
+    expect_exit(&r, 2);
+    expect_said(&r, "bench: unknown implementation \"fused\"  -> one of ");
+    ran_free(&r);
+}
+
+/* The text for a backend that the build lacks, whichever that is here. */
+Test(cli, backend_that_was_not_built_in)
+{
+    struct ran list = run_bench(folder, "list backends --format csv");
+    expect_exit(&list, 0);
+    char name[32] = "", words[64];
+
+    for (char *line = strtok(list.out.data, "\n"); line; line = strtok(NULL, "\n"))
+        if (strstr(line, ",no,") && sscanf(line, "%31[^,]", name) == 1)
+            break;
+    if (!name[0])
+        cr_skip_test("every backend is usable here");
+    snprintf(words, sizeof(words), "bench: backend %s ", name);
+    struct ran r = run_bench(folder, "--backend %s", name);
+    expect_exit(&r, 6);
+    cr_expect_eq(strncmp(r.err.data, words, strlen(words)), 0, "%s", r.err.data);
+    cr_expect(strstr(r.err.data, "  -> "), "%s", r.err.data);
+    ran_free(&r);
+    ran_free(&list);
+}
+
+Test(cli, environment_variables_are_options)
+{
+    struct ran r = run_shell(folder, "BENCH_SEQ=128.. \"$BENCH\"");
+    expect_exit(&r, 2);
+    expect_said(&r, "bench: BENCH_SEQ: --seq \"128..\": range has no end  -> ");
+    ran_free(&r);
+
+    r = run_shell(folder,
+                  "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cells --variant xl --backend ref -q "
+                  "--columns seq_tokens,mem_tokens");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "seq_tokens,mem_tokens\n8,0\n8,512\n");
+    ran_free(&r);
+}
+
+/* ---- what needs no measuring -------------------------------------------------------------- */
+
+Test(cli, help_and_version_go_to_stdout)
+{
+    const char *const words[] = {"--help", "-h", "--usage", "--version", "list --help"};
+    const char *const say[] = {"Usage: bench", "Usage: bench", "Usage: bench", "bench ",
+                               "Usage: bench"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        struct ran r = run_bench(folder, "%s", words[i]);
+        expect_exit(&r, 0);
+        cr_expect_eq(strncmp(r.out.data, say[i], strlen(say[i])), 0, "%s: %.200s", words[i],
+                     r.out.data);
+        cr_expect_eq(r.err.n, 0, "%s: %s", words[i], r.err.data);
+        ran_free(&r);
+    }
+}
+
+Test(cli, help_names_every_command_and_option)
+{
+    struct ran r = run_bench(folder, "--help");
+    const char *const words[] = {"sweep", "list",      "check",     "eval",     "rerun",    "topo",
+                                 "--seq", "--mem",     "--variant", "--resume", "--filter", "--raw",
+                                 "--pin", "--isolate", "--columns", "--strict", "--golden", "-q"};
+
+    expect_exit(&r, 0);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        cr_expect(strstr(r.out.data, words[i]), "%s", words[i]);
+    ran_free(&r);
+}
+
+#define CELLS "--variant xl,shaw --backend ref --seq 8,16 --mem 0 --threads 1 -q "
+
+Test(cli, a_dry_run_is_list_cells)
+{
+    struct ran dry = run_bench(folder, "--dry-run " CELLS);
+    struct ran list = run_bench(folder, "list cells " CELLS);
+
+    expect_exit(&dry, 0);
+    expect_exit(&list, 0);
+    cr_expect_str_eq(dry.out.data, list.out.data);
+    cr_expect_eq(dry.err.n, 0, "%s", dry.err.data);
+    cr_expect_eq(strncmp(dry.out.data, "index,group,case_id,", 20), 0);
+    cr_expect_eq(rmdir(folder), 0, "a dry run leaves something behind");
+    folder_make();
+    ran_free(&dry);
+    ran_free(&list);
+}
+
+Test(cli, lists_in_every_format)
+{
+    const char *const lists[] = {"variants", "backends", ("cells " CELLS), "columns"};
+    const char *const formats[] = {"csv", "jsonl", "md", "table"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; k < ARRAY_LEN(formats); k++) {
+            struct ran r = run_bench(folder, "list %s -q --format %s", lists[i], formats[k]);
+            expect_exit(&r, 0);
+            cr_expect(r.out.n > 20);
+            cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+            ran_free(&r);
+        }
+}
+
+Test(cli, a_closed_stdout_is_an_error)
+{
+    const char *const lines[] = {
+        "exec \"$BENCH\" list variants >/dev/full",
+        "exec \"$BENCH\" --help >/dev/full",
+        "exec \"$BENCH\" --version >/dev/full",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_shell(folder, lines[i]);
+        expect_exit(&r, 7);
+        expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
+        ran_free(&r);
+    }
+}
+
+/* ---- streams of a sweep ------------------------------------------------------------------- */
+
+#define TWO_CELLS "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
+
+static struct rows rows_of(const struct bytes *out)
+{
+    struct rows rows;
+    struct err e;
+    const enum status st = csv_rows(&rows, &tables[TABLE_LATENCY], "stdout", out->data, out->n, &e);
+
+    cr_assert_eq(st, OK, "%s", e.msg);
+    return rows;
+}
+
+/* A pipe gets the latency table, byte by byte as it is on disk, and nothing else. */
+Test(cli, a_pipe_gets_strict_csv)
+{
+    struct ran r = run_bench(folder, TWO_CELLS);
+    char path[FILE_PATH];
+    struct bytes file;
+    struct err e;
+
+    expect_exit(&r, 0);
+    struct rows rows = rows_of(&r.out);
+    cr_expect_eq(rows.n, 2);
+    cr_expect_eq(count_status(&rows, "ok"), 2);
+    folder_path(path, "r/latest/latency.csv");
+    cr_assert_eq(file_read(&file, path, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(r.out.data, file.data);
+    expect_said(&r, "2 cells in 2 groups");
+    expect_said(&r, "[2/2] xl attn seq=8 mem=0 ref  ok");
+    expect_said(&r, "wrote r/20");
+    cr_expect(!strchr(r.err.data, '\033') && !strchr(r.err.data, '\r'), "no terminal here: %s",
+              r.err.data);
+    rows_free(&rows);
+    free(file.data);
+    ran_free(&r);
+}
+
+Test(cli, quiet_says_nothing_but_results)
+{
+    struct ran r = run_bench(folder, "-q " TWO_CELLS);
+
+    expect_exit(&r, 0);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    struct rows rows = rows_of(&r.out);
+    cr_expect_eq(rows.n, 2);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+Test(cli, chosen_columns)
+{
+    struct ran r =
+        run_bench(folder, "-q --columns seq_tokens,status,variant --format csv " TWO_CELLS);
+
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "seq_tokens,status,variant\n4,ok,xl\n8,ok,xl\n");
+    ran_free(&r);
+}
+
+Test(cli, json_lines)
+{
+    struct ran r = run_bench(folder, "-q --format jsonl " TWO_CELLS);
+    int n = 0;
+
+    expect_exit(&r, 0);
+    for (char *line = strtok(r.out.data, "\n"); line; line = strtok(NULL, "\n"), n++) {
+        json_error_t at;
+        json_t *row = json_loads(line, JSON_REJECT_DUPLICATES, &at);
+        cr_assert(json_is_object(row), "%s: %s", line, at.text);
+        cr_expect_str_eq(json_string_value(json_object_get(row, "status")), "ok");
+        cr_expect_eq(json_integer_value(json_object_get(row, "seq_tokens")), n ? 8 : 4);
+        cr_expect(json_number_value(json_object_get(row, "median_ns")) > 0);
+        cr_expect(!json_is_string(json_object_get(row, "p99_ns")), "not measured is no text");
+        json_decref(row);
+    }
+    cr_expect_eq(n, 2);
+    ran_free(&r);
+}
+
+Test(cli, markdown_and_table)
+{
+    struct ran r = run_bench(folder, "-q --format md --columns variant,status " TWO_CELLS);
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "| variant | status |\n|---|---|\n| xl | ok |\n| xl | ok |\n");
+    ran_free(&r);
+
+    r = run_bench(folder, "-q --format table --variant xl --backend ref,openblas --workload attn "
+                          "--seq 4 --mem 0 " TINY);
+    if (r.code == 6)
+        cr_skip_test("openblas is not usable here");
+    expect_exit(&r, 0);
+    cr_expect(
+        strstr(r.out.data, "   seq    mem  variant        backend       median  95 % interval"),
+        "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "\nfastest for xl: "), "%s", r.out.data);
+    cr_expect(!strchr(r.out.data, '\033'), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* Terminal or not, these switch everything off that is not text. */
+Test(cli, no_color_and_dumb_terminals)
+{
+    struct ran r =
+        run_shell(folder, "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format "
+                          "table " TWO_CELLS);
+
+    expect_exit(&r, 0);
+    cr_expect(!strchr(r.out.data, '\033') && !strchr(r.err.data, '\033'));
+    expect_said(&r, "[1/2] xl attn seq=4 mem=0 ref  ok");
+    ran_free(&r);
+}
+
+/* The rows are measured and saved whatever becomes of stdout. */
+Test(cli, a_sweep_into_a_full_stdout)
+{
+    struct ran r = run_shell(folder, "exec \"$BENCH\" " TWO_CELLS ">/dev/full");
+
+    expect_exit(&r, 7);
+    expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_expect_eq(count_status(&rows, "ok"), 2);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+Test(cli, a_sweep_into_a_pipe_that_closes)
+{
+    struct ran r =
+        run_shell(folder, "\"$BENCH\" " TWO_CELLS " | head -c 20; cat r/latest/run.json");
+
+    expect_exit(&r, 0); /* head's and cat's */
+    cr_expect_eq(strncmp(r.out.data, "schema,run_id,host_i", 20), 0);
+    cr_expect(strstr(r.out.data, "\"exit_code\": "), "%s", r.out.data);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_expect_eq(count_status(&rows, "ok"), 2);
+    rows_free(&rows);
+    ran_free(&r);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line: the grammar of values, where they come from, and what --resume compares.
+ * Error texts are test_options_errors.c's. */
+#include "harness/cli/options.h"
+#include "harness/util/range.h"
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void must_parse(struct options *o, const char *line)
+{
+    struct err e;
+    const enum status st = parse_words(o, line, &e);
+
+    cr_assert_eq(st, OK, "%s: %s", line, e.msg);
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+Test(options, presets)
+{
+    struct options o;
+
+    forget_settings();
+    must_parse(&o, "");
+    cr_expect_str_eq(o.command, "sweep");
+    cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "base") == 0);
+    cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "auto") == 0);
+    cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "layer") == 0);
+    cr_expect(o.seq.n == 4 && o.seq.v[0] == 128 && o.seq.v[3] == 1024);
+    cr_expect(o.mem.n == 2 && o.mem.v[0] == 0 && o.mem.v[1] == 512);
+    cr_expect(o.batch.n == 1 && o.clips.n == 1 && o.clips.v[0] == 16);
+    cr_expect(o.layers.n == 0 && o.threads.n == 0 && o.gates.n == 0);
+    cr_expect(o.rnn_cells.n == 0 && o.halts.n == 0 && *o.settings == '\0');
+    cr_expect(o.d_model == 512 && o.heads == 8 && o.d_head == 0 && o.d_inner == 0);
+    cr_expect(o.same_length == -1 && o.norm[0] == '\0' && !o.impl && !o.openblas_core);
+    cr_expect(o.max_isa == ISA_AVX512 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
+    cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
+    cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
+    cr_expect(o.cache == CACHE_HOT && o.huge_pages == HUGE_MADVISE);
+    cr_expect_str_eq(o.pin, "compact");
+    cr_expect_str_eq(o.membind, "local");
+    cr_expect_str_eq(o.out, "results");
+    cr_expect(o.format == FORMAT_AUTO && o.raw == RAW_ZST && o.progress == PROGRESS_AUTO);
+    cr_expect(o.color == COLOR_AUTO && !o.resume && !o.quiet && !o.strict && !o.verbose);
+    cr_expect(o.argc == 1 && strcmp(o.argv[0], "bench") == 0);
+    options_free(&o);
+}
+
+Test(options, ranges)
+{
+    static const struct {
+        const char *text;
+        int n, v[8];
+    } cases[] = {
+        {"7", 1, {7}},
+        {"3,1,2", 3, {3, 1, 2}},
+        {"128..1024", 4, {128, 256, 512, 1024}},
+        {"128..1000", 3, {128, 256, 512}},
+        {"100..100", 1, {100}},
+        {"1..100*10", 3, {1, 10, 100}},
+        {"0..64+16", 5, {0, 16, 32, 48, 64}},
+        {"0..60+16", 4, {0, 16, 32, 48}},
+        {"5..6*1000000000", 1, {5}},
+        {"1k,1Ki,2M,1Mi", 4, {1000, 1024, 2000000, 1048576}},
+        {"1k..8k", 4, {1000, 2000, 4000, 8000}},
+        {"1Ki..3Ki+1Ki", 3, {1024, 2048, 3072}},
+        {"1,1..4,2", 3, {1, 2, 4}},
+        {"268435456", 1, {268435456}},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct ints got = {0};
+        struct err e = {""};
+        cr_expect_eq(range_parse(&got, "--x", cases[i].text, 0, VALUE_MAX, &e), OK, "%s: %s",
+                     cases[i].text, e.msg);
+        cr_expect_eq(got.n, cases[i].n, "%s has %d values", cases[i].text, got.n);
+        for (int k = 0; k < got.n && k < cases[i].n; k++)
+            cr_expect_eq(got.v[k], cases[i].v[k], "%s: %d", cases[i].text, got.v[k]);
+        free(got.v);
+    }
+}
+
+Test(options, every_kind_of_value)
+{
+    struct options o;
+
+    forget_settings();
+    must_parse(&o, "eval -V xl,shaw -b ref --seq=64 -m0 -N 2,3 --seed 18446744073709551615 "
+                   "--max-time 0.25 --cache cold --no-check --same-length -vvq --norm pre "
+                   "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa avx2 --out /x/y "
+                   "--resume=old --ckpt a.safetensors --bytes 64Ki --columns a,b -n -- -word");
+    cr_expect_str_eq(o.command, "eval");
+    cr_expect(o.variants.n == 2 && strcmp(o.variants.v[1], "shaw") == 0);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && o.mem.n == 1 && o.mem.v[0] == 0);
+    cr_expect(o.layers.n == 2 && o.layers.v[1] == 3 && o.seed == UINT64_MAX);
+    cr_expect(o.max_time_s == 0.25 && o.cache == CACHE_COLD && !o.check && o.same_length == 1);
+    cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_AVX2);
+    cr_expect_str_eq(o.norm, "pre");
+    cr_expect_str_eq(o.pin, "0,2-3");
+    cr_expect_str_eq(o.membind, "1");
+    cr_expect_str_eq(o.out, "/x/y");
+    cr_expect_str_eq(o.ckpt, "a.safetensors");
+    cr_expect(o.huge_pages == HUGE_MADVISE && o.bytes == 65536 && o.columns.n == 2);
+    cr_expect(o.resume && strcmp(o.resume_dir, "old") == 0);
+    cr_expect(o.words.n == 1 && strcmp(o.words.v[0], "-word") == 0);
+    options_free(&o);
+}
+
+Test(options, lists_grow_from_their_first_use)
+{
+    struct options o;
+
+    must_parse(&o, "list cells --seq 8 --variant xl --seq 16,8 --variant shaw,xl --filter seq=8 "
+                   "--filter mem=0");
+    cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16);
+    cr_expect(o.variants.n == 2 && strcmp(o.variants.v[0], "xl") == 0);
+    cr_expect(o.filters.n == 2 && o.words.n == 1 && strcmp(o.words.v[0], "cells") == 0);
+    options_free(&o);
+}
+
+Test(options, quick_stands_for_three)
+{
+    struct options o;
+
+    must_parse(&o, "--quick --max-time 2");
+    cr_expect(o.max_time_s == 2 && o.min_samples == 5 && o.warmup_ms == 50);
+    options_free(&o);
+    must_parse(&o, "--max-time 2 --quick");
+    cr_expect(o.max_time_s == 0.3);
+    options_free(&o);
+}
+
+/* ---- environment --------------------------------------------------------------------------- */
+
+Test(options, environment_is_between_preset_and_user)
+{
+    struct options o;
+    struct err e;
+
+    forget_settings();
+    setenv("BENCH_MAX_TIME", "1", 1);
+    setenv("BENCH_SEQ", "32,64", 1);
+    setenv("BENCH_MIN_SAMPLES", "7", 1);
+    setenv("BENCH_STRICT", "1", 1);
+    setenv("BENCH_NO_CHECK", "0", 1);
+    setenv("BENCH_SAME_LENGTH", "yes", 1);
+    setenv("BENCH_HEADS", "", 1);
+    setenv("BENCH_VERSION", "12", 1);
+    must_parse(&o, "--min-samples 9 --seq 16");
+    cr_expect(o.max_time_s == 1 && o.min_samples == 9 && o.strict && o.check);
+    cr_expect(o.same_length == 1 && o.heads == 8 && !o.version);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 16);
+    cr_expect(options_given(&o, "max-time") && !options_given(&o, "heads"));
+    options_free(&o);
+
+    must_parse(&o, "cell");
+    cr_expect(o.max_time_s == 3 && o.seq.n == 4, "a child obeys its command line only");
+    options_free(&o);
+
+    cr_assert_eq(options_parse_line(&o, "--mem 3", &e), OK);
+    cr_expect(o.max_time_s == 3 && o.mem.n == 1 && !o.strict);
+    options_free(&o);
+
+    setenv("BENCH_SEQ", "128..", 1);
+    cr_expect_eq(parse_words(&o, "", &e), E_USAGE);
+    cr_expect(strncmp(e.msg, "BENCH_SEQ: --seq \"128..\": range has no end", 40) == 0, "%s", e.msg);
+    options_free(&o);
+}
+
+Test(options, conventions)
+{
+    struct options o;
+
+    forget_settings();
+    setenv("NO_COLOR", "1", 1);
+    setenv("CI", "true", 1);
+    must_parse(&o, "");
+    cr_expect(o.color == COLOR_NEVER && o.progress == PROGRESS_PLAIN);
+    options_free(&o);
+    must_parse(&o, "--color always --progress bar");
+    cr_expect(o.color == COLOR_ALWAYS && o.progress == PROGRESS_BAR);
+    options_free(&o);
+    forget_settings();
+    setenv("TERM", "dumb", 1);
+    must_parse(&o, "");
+    cr_expect(o.color == COLOR_NEVER && o.progress == PROGRESS_PLAIN);
+    options_free(&o);
+}
+
+/* ---- @files -------------------------------------------------------------------------------- */
+
+static void enter_folder(char folder[32])
+{
+    strcpy(folder, "/tmp/bench-options-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_eq(chdir(folder), 0);
+}
+
+static void leave_folder(const char *folder, const char *const *files)
+{
+    for (; *files; files++)
+        cr_expect_eq(unlink(*files), 0, "%s", *files);
+    cr_expect_eq(chdir("/"), 0);
+    cr_expect_eq(rmdir(folder), 0);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *const f = fopen(name, "w");
+
+    cr_assert_not_null(f);
+    fputs(text, f);
+    cr_assert_eq(fclose(f), 0);
+}
+
+Test(options, files_hold_options)
+{
+    static const char *const files[] = {"outer.args", "inner.args", "empty.args", NULL};
+    char folder[32];
+    struct options o;
+
+    enter_folder(folder);
+    write_file("outer.args", "# a comment --seq 1\n--seq 8,16 # behind\r\n\n@inner.args\n--out "
+                             "\"two words\" --ckpt 'it''s' --mem 3\n@empty.args");
+    write_file("inner.args", "--heads\n4\n--d-model 64\n");
+    write_file("empty.args", "# nothing\n");
+    must_parse(&o, "@outer.args --mem 4");
+    cr_expect_str_eq(o.command, "sweep");
+    cr_expect(o.seq.n == 2 && o.seq.v[1] == 16 && o.heads == 4 && o.d_model == 64);
+    cr_expect(o.mem.n == 2 && o.mem.v[0] == 3 && o.mem.v[1] == 4);
+    cr_expect_str_eq(o.out, "two words");
+    cr_expect_str_eq(o.ckpt, "its");
+    options_free(&o);
+    leave_folder(folder, files);
+}
+
+Test(options, files_are_found_from_the_executable)
+{
+    struct options o;
+    char path[PATH_MAX];
+
+    cr_assert_eq(chdir("/"), 0);
+    cr_assert(options_locate(path, sizeof(path), "harness/sweeps/smoke.args"),
+              "the test program is not inside the repository");
+    must_parse(&o, "@harness/sweeps/smoke.args");
+    cr_expect(o.workloads.n == 4);
+    options_free(&o);
+    must_parse(&o, "@harness/sweeps/headline.args");
+    cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "attn") == 0);
+    options_free(&o);
+    cr_expect_not(options_locate(path, sizeof(path), "no/such/file"));
+    cr_expect_str_eq(path, "no/such/file");
+}
+
+Test(options, file_errors_name_file_and_line)
+{
+    static const char *const files[] = {"bad.args",   "outer.args", "self.args",
+                                        "quote.args", "lost.args",  NULL};
+    static const struct {
+        const char *line;
+        enum status st;
+        const char *text;
+    } cases[] = {
+        {"@outer.args", E_USAGE, "bad.args line 3: unknown option --sqe  -> did you mean --seq?"},
+        {"@quote.args", E_USAGE, "quote.args line 2: quote \" is not closed"},
+        {"@self.args", E_USAGE, "self.args line 1: @self.args: files nest deeper than 8"},
+        {"@lost.args", E_IO, "lost.args line 1: cannot read @gone.args: No such file"},
+        {"@gone.args", E_IO, "cannot read @gone.args: No such file"},
+        {"@/tmp", E_IO, "cannot read @/tmp: Is a directory"},
+        {"@", E_USAGE, "@ without a file"},
+    };
+    char folder[32];
+
+    enter_folder(folder);
+    write_file("bad.args", "--seq 8\n\n  --sqe 9\n");
+    write_file("outer.args", "--mem 3\n@bad.args\n");
+    write_file("self.args", "@self.args\n");
+    write_file("quote.args", "--seq 1\n--out \"open\n--mem 1\n");
+    write_file("lost.args", "@gone.args\n");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct err e = {""};
+        cr_expect_eq(parse_words(&o, cases[i].line, &e), cases[i].st, "%s", cases[i].line);
+        cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
+                  cases[i].line, e.msg);
+        options_free(&o);
+    }
+    leave_folder(folder, files);
+}
+
+/* ---- resume -------------------------------------------------------------------------------- */
+
+Test(options, resume_compares_what_matters)
+{
+    struct options before, now;
+    struct err e;
+    char *stored;
+
+    forget_settings();
+    must_parse(&before, "--seq 128..512 --max-time 0.3 --out a");
+    before.default_threads = 2;
+    stored = options_canonical(&before);
+    cr_expect(strstr(stored, "seq=128,256,512\n") != NULL, "%s", stored);
+    cr_expect(strstr(stored, "threads=2\n") != NULL, "%s", stored);
+
+    must_parse(&now, "--seq 128,256,512 --max-time 0.30 --out b -q --format csv --resume=a");
+    now.default_threads = 2;
+    cr_expect_eq(options_resumable(&now, stored, "a", &e), OK, "%s", e.msg);
+    now.default_threads = 4;
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --threads 2, now 4");
+    options_free(&now);
+
+    must_parse(&now, "--seq 128..512 --max-time 0.3 --d-model 256 --threads 2");
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --d-model 512, now 256");
+    options_free(&now);
+
+    must_parse(&now, "--seq 128..512 --max-time 0.3 --impl fused --threads 2");
+    cr_expect_eq(options_resumable(&now, stored, "results/x", &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "cannot resume results/x: made with --impl none, now fused");
+    options_free(&now);
+    free(stored);
+    options_free(&before);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A hostile world: folders that cannot be written, disks that fill up, children that are killed, a
+ * machine that is in use, numbers and weights that are not right. */
+#include "harness/table/samples.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+TestSuite(faults, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); }
+
+static void write_file(const char *name, const char *data, size_t n)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
+}
+
+/* A file system of `size` at folder/r, that only this process and its children see. */
+static void mount_small(const char *size)
+{
+    char path[FILE_PATH], options[32];
+
+    folder_path(path, "r");
+    snprintf(options, sizeof(options), "size=%s", size);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", path, "tmpfs", 0, options) != 0)
+        cr_skip_test("may not mount");
+}
+
+static void remount(unsigned long flags, const char *options)
+{
+    char path[FILE_PATH];
+
+    folder_path(path, "r");
+    cr_assert_eq(mount("none", path, "tmpfs", MS_REMOUNT | flags, options), 0, "%s",
+                 strerror(errno));
+}
+
+static void unmount(void)
+{
+    char path[FILE_PATH];
+
+    folder_path(path, "r");
+    cr_expect_eq(umount2(path, MNT_DETACH), 0);
+}
+
+/* ---- folders ------------------------------------------------------------------------------ */
+
+#define ONE_CELL "--variant xl --backend ref --workload attn --seq 4 --mem 0 " TINY
+
+struct place {
+    char out[40], message[120];
+};
+
+ParameterizedTestParameters(faults, places_that_cannot_be_written)
+{
+    static struct place places[] = {
+        {"file", "bench: cannot create file: Not a directory  -> check the path"},
+        {"file/below", "bench: cannot create file/below: Not a directory  -> check the path"},
+        {"/proc/nowhere/below", "bench: cannot create /proc/nowhere: "},
+        {"''", "bench: --out has an empty value  -> "},
+    };
+    return cr_make_param_array(struct place, places, ARRAY_LEN(places));
+}
+
+/* Known before anything is measured. */
+ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    write_file("file", "x", 1);
+    struct ran r = run_bench(folder, ONE_CELL "--out %s", p->out);
+
+    expect_exit(&r, strcmp(p->out, "''") == 0 ? 2 : 7);
+    expect_said(&r, p->message);
+    cr_expect_eq(r.out.n, 0, "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(faults, a_read_only_disk)
+{
+    mount_small("1m");
+    remount(MS_RDONLY, NULL);
+    struct ran r = run_bench(folder, ONE_CELL);
+    unmount();
+    expect_exit(&r, 7);
+    expect_said(&r, "bench: cannot create r/20");
+    expect_said(&r, ": Read-only file system  -> give a folder that you may write with --out");
+    ran_free(&r);
+}
+
+Test(faults, a_disk_without_room_for_a_run)
+{
+    mount_small("4k");
+    struct ran r = run_bench(folder, ONE_CELL);
+    unmount();
+    expect_exit(&r, 7);
+    expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
+                    "disk with --out");
+    ran_free(&r);
+}
+
+/* What is on the disk when it is full is whole; with room again the run goes on to its end. */
+Test(faults, a_disk_that_fills_up)
+{
+    static const char line[] =
+        "-q --variant xl --backend ref --workload attn --seq 1..60+1 --mem 0 "
+        "--max-time 0.001 " TINY;
+    struct rows latency, memory, samples;
+    char path[FILE_PATH];
+    struct err e;
+
+    mount_small("64k");
+    struct ran r = run_bench(folder, "%s", line);
+    expect_exit(&r, 7);
+    expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
+                    "disk with --out");
+    latency = must_read(folder, "r/latest", TABLE_LATENCY);
+    memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    cr_expect(latency.n > 0 && latency.n < 60, "%zu rows", latency.n);
+    cr_expect(memory.n >= latency.n);
+    for (size_t i = 0; i < latency.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)latency.row + i;
+        cr_expect_str_eq(row->status, "ok", "row %zu: %s", i, row->status_detail);
+    }
+    rows_free(&latency);
+    rows_free(&memory);
+    ran_free(&r);
+
+    remount(0, "size=4m");
+    r = run_bench(folder, "%s --resume", line);
+    expect_exit(&r, 0);
+    latency = must_read(folder, "r/latest", TABLE_LATENCY);
+    memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    cr_expect_eq(latency.n, 60);
+    cr_expect_eq(memory.n, 60);
+    cr_expect_eq(count_status(&latency, "ok"), 60);
+    folder_path(path, "r/latest");
+    cr_expect_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
+    int64_t total = 0;
+    for (size_t i = 0; i < latency.n; i++)
+        total += ((struct latency_row *)latency.row)[i].samples;
+    cr_expect_eq((int64_t)samples.n, total);
+    rows_free(&samples);
+    rows_free(&latency);
+    rows_free(&memory);
+    ran_free(&r);
+    unmount();
+}
+
+/* ---- children ----------------------------------------------------------------------------- */
+
+static bool is_cell(pid_t pid)
+{
+    char path[64], words[64] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    const size_t n = fread(words, 1, sizeof(words) - 1, f);
+    fclose(f);
+    return n > 11 && memcmp(words, "bench\0cell", 11) == 0;
+}
+
+/* The measuring children, once there are `want` of them. */
+static void wait_for_cells(const struct program *p, pid_t *cell, int want)
+{
+    pid_t all[32];
+
+    for (int i = 0; i < 5000; i++) {
+        const int n = children_of(p->pid, all, (int)ARRAY_LEN(all));
+        int found = 0;
+        for (int k = 0; k < n && found < want; k++)
+            if (is_cell(all[k]))
+                cell[found++] = all[k];
+        if (found == want)
+            return;
+        sleep_ms(2);
+    }
+    cr_assert_fail("no %d children", want);
+}
+
+/* A sanitizer would turn the signal into a report and an exit code. */
+static void let_segv_kill(void)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char text[1024];
+
+    snprintf(text, sizeof(text), "%s:handle_segv=0", options ? options : "");
+    setenv("ASAN_OPTIONS", text, 1);
+}
+
+struct death {
+    int number, delay_ms;
+    char detail[64];
+};
+
+ParameterizedTestParameters(faults, a_child_is_killed)
+{
+    static struct death deaths[] = {
+        {SIGKILL, 200, "killed by SIGKILL (out of memory?)"},
+        {SIGSEGV, 200, "killed by SIGSEGV"},
+        {SIGKILL, 0, "killed by SIGKILL (out of memory?)"},
+        {SIGABRT, 20, "killed by SIGABRT"},
+    };
+    return cr_make_param_array(struct death, deaths, ARRAY_LEN(deaths));
+}
+
+/* Its row says so; the others are measured, and so is the group that follows. */
+ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    let_segv_kill();
+    struct program p =
+        start_bench(folder, "--variant vanilla,shaw,xl --backend ref --workload attn "
+                            "--seq 8,16 --mem 0 --d-model 32 --heads 2 --threads 1 "
+                            "--max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
+    pid_t cell[3];
+
+    wait_for_cells(&p, cell, 3);
+    sleep_ms(d->delay_ms);
+    cr_assert_eq(kill(cell[1], d->number), 0);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 1);
+    expect_said(&r, d->detail);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_assert_eq(rows.n, 6);
+    cr_expect_eq(count_status(&rows, "ok"), 5);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)rows.row + i;
+        if (strcmp(row->status, "failed") == 0) {
+            cr_expect_str_eq(row->status_detail, d->detail);
+            cr_expect_eq(row->seq_tokens, 8);
+        }
+    }
+    cr_expect_eq(count_status(&rows, "failed"), 1);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+/* With too few file descriptors for a large group some cells cannot start: rows that say so, and
+ * none that is ok without numbers. */
+Test(faults, no_file_descriptors_left)
+{
+    struct ran r =
+        run_shell(folder, "ulimit -n 24; exec \"$BENCH\" -q --variant shaw --clip 1..20+1 "
+                          "--backend ref --workload attn --seq 4 --mem 0 " TINY);
+    expect_exit(&r, 1);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_assert_eq(rows.n, 20);
+    cr_expect(count_status(&rows, "ok") > 0);
+    cr_expect(count_status(&rows, "failed") > 0);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)rows.row + i;
+        cr_expect_eq(strcmp(row->status, "ok") == 0, row->median_ns > 0, "%s %s", row->status,
+                     row->repro);
+        cr_expect(strcmp(row->status, "ok") == 0 || row->status_detail[0], "%s", row->repro);
+    }
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+Test(faults, fail_fast_stops_at_the_first)
+{
+    struct program p =
+        start_bench(folder, "--variant xl,shaw --backend ref --workload attn --seq 8,16 "
+                            "--mem 0 --d-model 32 --heads 2 --threads 1 --max-time 0.3 "
+                            "--target-ci 0 --warmup-ms 0 --out r --fail-fast");
+    pid_t cell[2];
+
+    wait_for_cells(&p, cell, 2);
+    cr_assert_eq(kill(cell[0], SIGKILL), 0);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 1);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_expect_eq(rows.n, 2, "the first group only");
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+/* ---- the machine -------------------------------------------------------------------------- */
+
+/* Whoever holds the lock, a second run says so, and --strict makes it an error. */
+Test(faults, a_machine_in_use)
+{
+    struct program p =
+        start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
+                            "--threads 1 --max-time 20 --target-ci 0 --out first");
+    cr_assert(wait_for_text(&p, "cells in"));
+    struct ran r = run_bench(folder, ONE_CELL);
+    expect_exit(&r, 0);
+    expect_said(&r,
+                "warning: another bench is measuring on this machine  -> wait for it, or expect "
+                "noise");
+    ran_free(&r);
+    r = run_bench(folder, "--strict -q " ONE_CELL);
+    expect_exit(&r, 4);
+    ran_free(&r);
+    kill(p.pid, SIGTERM);
+    r = finish_bench(&p);
+    expect_exit(&r, 143);
+    ran_free(&r);
+}

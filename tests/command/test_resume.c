@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs that end early, by a signal or a kill, and what --resume makes of them: every planned cell
+ * exactly once, whatever the moment was. */
+#include "tests/support/whole_run.h"
+
+#include <criterion/parameterized.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+TestSuite(resume, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); }
+
+/* Tables of an interrupted run are whole; a cell that is not ok says interrupted. */
+static void expect_readable(const char *run)
+{
+    for (int id = 0; id < TABLE_SAMPLES; id++) {
+        struct rows rows = must_read(folder, run, (enum table_id)id);
+        if (id == TABLE_LATENCY)
+            cr_expect_eq(count_status(&rows, "ok") + count_status(&rows, "interrupted"),
+                         (int)rows.n);
+        rows_free(&rows);
+    }
+    char path[FILE_PATH];
+    struct rows samples;
+    struct err e;
+    folder_path(path, run);
+    cr_expect_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
+    rows_free(&samples);
+}
+
+/* The line behind "resume with: ". */
+static char *printed_command(struct ran *r)
+{
+    static const char label[] = "\nresume with: ";
+    char *at = strstr(r->err.data, label);
+
+    cr_assert(at, "%s", r->err.data);
+    at += strlen(label);
+    at[strcspn(at, "\n")] = '\0';
+    return at;
+}
+
+/* ---- signals ------------------------------------------------------------------------------ */
+
+struct stop {
+    int number;     /* signal */
+    bool group;     /* to the whole process group, as a terminal or timeout(1) does */
+    char after[32]; /* text on stderr */
+    long delay_ms;  /* and so much later */
+};
+
+ParameterizedTestParameters(resume, after_a_signal)
+{
+    static struct stop stops[] = {
+        {SIGINT, false, "cells in", 0}, {SIGTERM, true, "cells in", 300},
+        {SIGTERM, true, "[2/8]", 20},   {SIGINT, true, "[2/8]", 70},
+        {SIGTERM, true, "[4/8]", 10},   {SIGINT, false, "[4/8]", 30},
+    };
+    return cr_make_param_array(struct stop, stops, ARRAY_LEN(stops));
+}
+
+ParameterizedTest(struct stop *s, resume, after_a_signal, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    struct program p = start_bench(folder, SLOW "--out 'my runs' --filter 'seq<=32'");
+
+    cr_assert(wait_for_text(&p, s->after));
+    sleep_ms(s->delay_ms);
+    kill(s->group ? -p.pid : p.pid, s->number);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 128 + s->number);
+    expect_said(&r, "interrupted; what was measured is in my runs/20");
+    expect_readable("my runs/latest");
+    struct rows env = must_read(folder, "my runs/latest", TABLE_ENV);
+    cr_expect_eq(((struct env_row *)env.row)->exit_code, 128 + s->number);
+    rows_free(&env);
+
+    struct ran again = run_shell(folder, printed_command(&r));
+    expect_exit(&again, 0);
+    expect_complete("my runs/latest");
+    ran_free(&r);
+    ran_free(&again);
+}
+
+Test(resume, a_second_signal_ends_at_once)
+{
+    struct program p = start_bench(folder, "--variant xl --backend ref --workload layer --seq 256 "
+                                           "--mem 0 --threads 1 --max-time 60 --warmup-ms 0 "
+                                           "--block-ms 20000 --target-ci 0 --out r");
+    pid_t child;
+
+    cr_assert(wait_for_text(&p, "cells in"));
+    for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
+        sleep_ms(2);
+    sleep_ms(1500); /* into a block of 20 s */
+    const time_t start = time(NULL);
+    kill(p.pid, SIGINT);
+    sleep_ms(50);
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    cr_expect(time(NULL) - start < 10);
+    ran_free(&r);
+}
+
+/* A text is not scored to its end after Ctrl-C, and every row is there after the resume. */
+Test(resume, an_evaluation)
+{
+    enum { TEXT = 40000 };
+    static const char line[] = "eval --ckpt m.safetensors --corpus text --seq 2 --mem 0..3+1 "
+                               "--threads 1 --backend ref --out r";
+    char *text = malloc(TEXT), path[FILE_PATH];
+    struct err e;
+
+    cr_assert(text);
+    for (int i = 0; i < TEXT; i++)
+        text[i] = "the quick brown fox "[i * 7 % 20];
+    folder_path(path, "text");
+    cr_assert_eq(file_replace(path, text, TEXT, &e), OK, "%s", e.msg);
+    free(text);
+    struct ran made =
+        run_bench(folder, "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 "
+                          "--mem 4 --batch 1 --steps 1 --threads 1 --corpus text "
+                          "--ckpt m.safetensors");
+    expect_exit(&made, 0);
+    struct program p = start_bench(folder, "%s", line);
+    cr_assert(wait_for_text(&p, "bench "));
+    sleep_ms(20);
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    struct ran again = run_shell(folder, printed_command(&r));
+    expect_exit(&again, 0);
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_expect_eq(rows.n, 4);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct perplexity_row *row = (const struct perplexity_row *)rows.row + i;
+        cr_expect_str_eq(row->status, "ok");
+        cr_expect_eq(rows_with(&rows, TABLE_PERPLEXITY, row->case_id), 1);
+    }
+    rows_free(&rows);
+    ran_free(&made);
+    ran_free(&r);
+    ran_free(&again);
+}
+
+/* ---- kill -9 ------------------------------------------------------------------------------ */
+
+static bool gone(const pid_t *pid, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!has_ended(pid[i]))
+            return false;
+    return true;
+}
+
+struct moment {
+    char after[32];
+    long delay_ms;
+};
+
+ParameterizedTestParameters(resume, after_a_kill)
+{
+    static struct moment moments[] = {{"cells in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
+    return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
+}
+
+ParameterizedTest(struct moment *m, resume, after_a_kill, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    struct program p = start_bench(folder, SLOW "--out r");
+    pid_t children[16];
+
+    cr_assert(wait_for_text(&p, m->after));
+    sleep_ms(m->delay_ms);
+    const int n = children_of(p.pid, children, (int)ARRAY_LEN(children));
+    kill(p.pid, SIGKILL);
+    struct ran r = finish_bench(&p);
+    cr_expect(r.code == 128 + SIGKILL || r.code == 0, "%d", r.code); /* it may have been done */
+    for (int i = 0; i < 1500 && !gone(children, n); i++)
+        sleep_ms(2);
+    cr_expect(gone(children, n), "children survive their parent");
+
+    struct ran again = run_bench(folder, SLOW "--out r --resume");
+    expect_exit(&again, 0);
+    expect_complete("r/latest");
+    ran_free(&r);
+    ran_free(&again);
+}

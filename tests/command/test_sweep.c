@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small real sweeps over every variant, backend and workload. What the tables promise holds for
+ * each row; how fast anything is, no test knows. */
+#include "harness/plan/plan.h"
+#include "harness/table/samples.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+TestSuite(sweep, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
+
+/* ---- everything once ---------------------------------------------------------------------- */
+
+static void expect_latency(const struct latency_row *r)
+{
+    const int64_t clean = r->samples - r->samples_disturbed;
+    char detail[32];
+    const bool noisy = clean < r->samples && (clean < 5 || 2 * clean < r->samples);
+
+    cr_expect_str_eq(r->status, "ok", "%s: %s", r->repro, r->status_detail);
+    snprintf(detail, sizeof(detail), "%s%s", noisy ? "noisy " : "", r->samples < 15 ? "few " : "");
+    cr_expect_eq(strncmp(r->status_detail, detail, strlen(r->status_detail)), 0, "%s: %s", r->repro,
+                 r->status_detail);
+    cr_expect(r->samples >= 3 && r->inner_calls >= 1, "%s", r->repro);
+    cr_expect(0 < r->min_ns && r->min_ns <= r->median_ns && r->median_ns <= r->max_ns, "%s",
+              r->repro);
+    cr_expect(r->ci95_low_ns <= r->median_ns && r->median_ns <= r->ci95_high_ns, "%s", r->repro);
+    cr_expect_eq(isnan(r->p90_ns), clean < 64, "%s: %ld samples", r->repro, (long)clean);
+    cr_expect(r->cpu_time_median_ns > 0 && r->tokens_per_s > 0 && r->flop_count > 0, "%s",
+              r->repro);
+    cr_expect(r->gflop_per_s > 0 && r->bytes_moved_min > 0 && r->gbyte_per_s > 0, "%s", r->repro);
+    cr_expect(r->peak_flops_pct > 0 && r->peak_bw_pct > 0 && r->bound[0], "%s", r->repro);
+    cr_expect(r->max_abs_err >= 0 && r->max_rel_err >= 0 && r->max_rel_err <= r->err_limit,
+              "%s: %g", r->repro, r->max_rel_err);
+    cr_expect_eq(r->err_limit, strcmp(r->workload, "attn") == 0 ? 2e-5 : 1e-4, "%s", r->repro);
+    cr_expect(r->ref_median_ns > 0, "%s: the group has a ref cell", r->repro);
+    cr_expect(fabs(r->ratio_to_ref - r->ref_median_ns / r->median_ns) < 1e-9 * r->ratio_to_ref);
+    cr_expect_eq(strcmp(r->backend, "ref") == 0, r->max_abs_err == 0 && r->ratio_to_ref == 1, "%s",
+                 r->repro);
+    cr_expect(r->impl[0] && r->gemm_from[0] && r->rows_from[0] && r->isa_used[0], "%s", r->repro);
+    cr_expect_eq(r->threads, 1);
+    cr_expect_eq(r->threads_seen, 1);
+}
+
+/* Tables that the attention of a variant reads, floats. */
+static double table_floats(const struct latency_row *r)
+{
+    const double K = (double)(r->seq_tokens + r->mem_tokens);
+
+    if (strcmp(r->variant, "shaw") == 0)
+        return 2 * fmin((double)r->clip + 1, K) * (double)r->d_head;
+    if (strcmp(r->variant, "xl") == 0 || strcmp(r->variant, "gtrxl") == 0)
+        return K * (double)(r->heads * r->d_head);
+    return 0;
+}
+
+static void expect_memory(const struct latency_row *r, const struct memory_row *m)
+{
+    const int64_t parts = m->weights_bytes + m->activations_bytes + m->memory_state_bytes +
+                          m->scores_bytes + m->rel_pos_bytes + m->gradients_bytes +
+                          m->optimizer_bytes + m->backend_scratch_bytes;
+    const int64_t HD = r->heads * r->d_head, L = r->seq_tokens, M = r->mem_tokens;
+    const bool attn = strcmp(r->workload, "attn") == 0;
+    const int64_t state = attn || strcmp(r->mem_kind, "recompute") == 0 ? 0
+                          : strcmp(r->mem_kind, "kv") == 0
+                              ? 8 * r->layers * r->batch_size * M * HD
+                              : 4 * r->layers * r->batch_size * M * r->d_model;
+
+    cr_expect_str_eq(m->case_id, r->case_id);
+    cr_expect_str_eq(m->status, "ok");
+    /* What a library keeps for itself counts as scratch and lies outside the arena. */
+    const int64_t outside = backend_find(r->backend)->held_bytes ? m->backend_scratch_bytes : 0;
+    cr_expect(parts > 0 && parts - outside <= m->arena_peak_bytes, "%s: parts %ld of %ld", r->repro,
+              (long)parts, (long)m->arena_peak_bytes);
+    cr_expect_eq(m->memory_state_bytes, state, "%s: %ld, not %ld", r->repro,
+                 (long)m->memory_state_bytes, (long)state);
+    cr_expect_eq(m->model_predicted_bytes,
+                 attn ? (int64_t)(4 * (r->batch_size * (double)(4 * L + 2 * M) * (double)HD +
+                                       table_floats(r)))
+                      : state,
+                 "%s: %ld", r->repro, (long)m->model_predicted_bytes);
+    cr_expect_eq(m->gradients_bytes + m->optimizer_bytes, 0);
+    cr_expect_str_eq(m->rss_method, "vmhwm");
+    cr_expect(m->rss_before_bytes > 0 && m->rss_delta_bytes >= 0, "%s", r->repro);
+    cr_expect_eq(m->rss_peak_bytes, m->rss_before_bytes + m->rss_delta_bytes);
+}
+
+static void expect_env(const char *run_id, const char *host_id, const char *path)
+{
+    struct rows rows = must_read(folder, path, TABLE_ENV);
+    const struct env_row *e = rows.row;
+
+    cr_assert_eq(rows.n, 1);
+    cr_expect_str_eq(e->run_id, run_id);
+    cr_expect_str_eq(e->host_id, host_id);
+    cr_expect(e->finished_at_utc[0] && e->git_commit[0] && e->compiler[0] && e->bench_version[0]);
+    cr_expect_eq(e->exit_code, 0);
+    cr_expect(strstr(e->argv, "--variant "), "%s", e->argv);
+    rows_free(&rows);
+}
+
+/* Every ok row has the samples that its statistics are made of, and no sample is without a row. */
+static void expect_samples_of(const struct rows *latency, const char *run)
+{
+    char path[FILE_PATH];
+    struct rows rows;
+    struct err e;
+    int64_t total = 0;
+
+    folder_path(path, run);
+    cr_assert_eq(samples_read(&rows, path, &e), OK, "%s", e.msg);
+    const struct sample_row *s = rows.row;
+    for (size_t i = 0; i < latency->n; i++) {
+        const struct latency_row *r = (const struct latency_row *)latency->row + i;
+        int64_t n = 0, disturbed = 0;
+        double fastest = INFINITY;
+        for (size_t k = 0; k < rows.n; k++)
+            if (strcmp(s[k].case_id, r->case_id) == 0) {
+                cr_expect_eq(s[k].sample, n++, "%s", r->repro);
+                cr_expect_eq(s[k].calls, r->inner_calls, "%s", r->repro);
+                disturbed += s[k].disturbed;
+                fastest = fmin(fastest, s[k].wall_ns / (double)s[k].calls);
+            }
+        cr_expect_eq(n, r->samples, "%s: %ld samples, row says %ld", r->repro, (long)n,
+                     (long)r->samples);
+        cr_expect_eq(disturbed, r->samples_disturbed, "%s", r->repro);
+        cr_expect(fastest <= r->min_ns * (1 + 1e-12), "%s", r->repro);
+        total += n;
+    }
+    cr_expect_eq((int64_t)rows.n, total);
+    rows_free(&rows);
+}
+
+static void expect_unique_cases(const struct rows *latency)
+{
+    const struct latency_row *r = latency->row;
+
+    for (size_t i = 0; i < latency->n; i++)
+        for (size_t k = 0; k < i; k++)
+            cr_expect(strcmp(r[i].case_id, r[k].case_id) != 0 &&
+                          strcmp(r[i].repro, r[k].repro) != 0,
+                      "%s twice", r[i].repro);
+}
+
+static void expect_latest(const char *run_id)
+{
+    char path[FILE_PATH], target[TEXT_SIZE] = "";
+
+    folder_path(path, "r/latest");
+    cr_expect(readlink(path, target, sizeof(target) - 1) > 0);
+    cr_expect_str_eq(target, run_id);
+}
+
+/* The base variants, whose memory has closed forms, on all backends; all of them on the reference
+ * and the fastest. */
+struct slice {
+    bool closed_forms;
+    char axes[96];
+};
+
+ParameterizedTestParameters(sweep, every_variant_on_every_backend)
+{
+    static struct slice parts[] = {
+        {true, "--variant base --workload attn --seq 8,16 --mem 0,12 --backend auto"},
+        {true, "--variant base --workload layer,segment,decode --seq 8 --mem 12 --backend auto"},
+        {false, "--variant all --workload attn,layer --seq 8 --mem 12 --backend ref,"},
+        {false, "--variant all --workload segment,decode --seq 8 --mem 12 --backend ref,"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i].axes[strlen(parts[i].axes) - 1] == ',')
+            strcat(parts[i].axes, choose_fastest(backends)->name);
+    return cr_make_param_array(struct slice, parts, ARRAY_LEN(parts));
+}
+
+ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init = folder_make,
+                  .fini = folder_remove, .timeout = 240)
+{
+    static const char sizes[] = "--d-model 64 --heads 2 --layers 2 --threads 1";
+    struct ran cells = run_bench(folder, "list cells -q --columns case_id %s %s", sizes, p->axes);
+    struct ran r = run_bench(folder,
+                             "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                             "--block-ms 0.5 --out r",
+                             sizes, p->axes);
+    size_t planned = 0;
+
+    expect_exit(&cells, 0);
+    expect_exit(&r, 0);
+    for (const char *c = cells.out.data; *c; c++)
+        planned += *c == '\n';
+    struct rows latency = latency_of("r/latest");
+    struct rows memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    struct rows perplexity = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    const struct latency_row *row = latency.row;
+    cr_assert_eq(latency.n, planned - 1);
+    cr_assert_eq(memory.n, latency.n);
+    cr_expect_eq(perplexity.n, 0, "no checkpoint, no text");
+    for (size_t i = 0; i < latency.n; i++) {
+        expect_latency(&row[i]);
+        if (p->closed_forms)
+            expect_memory(&row[i], (const struct memory_row *)memory.row + i);
+        cr_expect(strstr(cells.out.data, row[i].case_id), "%s was not planned", row[i].repro);
+    }
+    expect_unique_cases(&latency);
+    expect_samples_of(&latency, "r/latest");
+    expect_env(row->run_id, row->host_id, "r/latest");
+    expect_latest(row->run_id);
+    rows_free(&latency);
+    rows_free(&memory);
+    rows_free(&perplexity);
+    ran_free(&cells);
+    ran_free(&r);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every way to place, isolate and choose cells; cells that cannot run; rows that are run again. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
+
+/* ---- each way to run a cell --------------------------------------------------------------- */
+
+struct way {
+    char words[64];
+    char column[16], value[32]; /* what each row must say */
+    bool cpus;                  /* needs two CPUs */
+};
+
+ParameterizedTestParameters(ways, each)
+{
+    static struct way ways[] = {
+        {"--isolate exec", "status_detail", "few", false},
+        {"--isolate fork", "status_detail", "few", false},
+        {"--isolate none", "status_detail", "few", false},
+        {"--cache cold", "cache_mode", "cold", false},
+        {"--pin none", "pin", "none", false},
+        {"--pin scatter", "pin", "scatter", false},
+        {"--pin 0", "cpus", "0", false},
+        {"--pin 1,0 --threads 2", "threads_seen", "2", true},
+        {"--pin none --threads 3", "threads_seen", "3", false},
+        {"--huge-pages never", "status", "ok", false},
+        {"--huge-pages madvise", "status", "ok", false},
+        {"--membind interleave", "membind", "interleave", false},
+        {"--order given", "status", "ok", false},
+        {"--batch 3 --seq 7 --mem 5 --d-head 5", "d_head", "5", false},
+        {"--same-length --seq 6 --mem 6", "same_length", "1", false},
+        {"--seed 18446744073709551615", "status", "ok", false},
+        {"--raw none", "status", "ok", false},
+        {"--openblas-core Haswell", "status", "ok", false},
+        {"--max-isa ref", "isa_used", "ref", false},
+    };
+    return cr_make_param_array(struct way, ways, ARRAY_LEN(ways));
+}
+
+ParameterizedTest(struct way *w, ways, each, .init = folder_make, .fini = folder_remove,
+                  .timeout = 120)
+{
+    const char *const threads = strstr(w->words, "--threads") ? "" : "--threads 1";
+    const char *const shape = strstr(w->words, "--seq") ? "" : "--seq 6 --mem 5";
+    struct rows latency;
+
+    if (w->cpus && sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        cr_skip_test("needs two CPUs");
+    struct ran r = run_bench(folder,
+                             BRIEF "--variant shaw,xl --backend auto --filter "
+                                   "'!backend:openblas' --filter '!backend:onednn' --filter "
+                                   "'!backend:avx512' --workload layer %s %s %s",
+                             w->words, threads, shape);
+    expect_exit(&r, 0);
+    latency = latency_of("r/latest");
+    cr_expect(latency.n == 4 || latency.n == 2, "%s: %zu rows", w->words, latency.n);
+    for (size_t i = 0; i < latency.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)latency.row + i;
+        char num[NUMBER_SIZE];
+        int column = 0;
+        while (strcmp(tables[TABLE_LATENCY].columns[column].name, w->column) != 0)
+            column++;
+        const char *value = row_field(&tables[TABLE_LATENCY], column, row, num);
+        cr_expect_str_eq(row->status, "ok", "%s: %s", w->words, row->status_detail);
+        cr_expect(strstr(value, w->value), "%s: %s is %s", w->words, w->column, value);
+        cr_expect(row->max_rel_err <= row->err_limit, "%s", w->words);
+    }
+    rows_free(&latency);
+    ran_free(&r);
+}
+
+Test(ways, threads_are_an_axis)
+{
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        cr_skip_test("needs two CPUs");
+    struct ran r =
+        run_bench(folder, BRIEF "--variant xl --backend ref --workload attn --seq 9 --mem "
+                                "3 --threads 1,2");
+    expect_exit(&r, 0);
+    struct rows rows = latency_of("r/latest");
+    cr_assert_eq(rows.n, 2);
+    cr_expect_eq(((struct latency_row *)rows.row)[0].threads_seen, 1);
+    cr_expect_eq(((struct latency_row *)rows.row)[1].threads_seen, 2);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+Test(ways, unchecked_rows_say_so)
+{
+    struct ran r =
+        run_bench(folder, TINY "--variant xl --backend auto --workload attn --seq 4 --mem "
+                               "0 --no-check --format table");
+    expect_exit(&r, 0);
+    struct rows rows = latency_of("r/latest");
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct latency_row *row = (const struct latency_row *)rows.row + i;
+        cr_expect_str_eq(row->status, "ok");
+        cr_expect_eq(strncmp(row->status_detail, "unchecked", 9), 0, "%s", row->status_detail);
+        cr_expect(isnan(row->max_abs_err) && isnan(row->max_rel_err) && isnan(row->err_limit));
+    }
+    cr_expect(strstr(r.out.data, " !"), "%s", r.out.data);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+/* Zero repeats nothing: what one seed computes is the same in every run, and another seed's is not.
+ */
+Test(ways, a_run_can_be_repeated)
+{
+    double err[3];
+
+    for (int i = 0; i < 3; i++) {
+        struct ran r = run_bench(folder,
+                                 "-q " TINY "--variant gtrxl --backend openblas --workload "
+                                 "layer --seq 6 --mem 5 --seed %d",
+                                 i < 2 ? 7 : 8);
+        if (r.code == 6)
+            cr_skip_test("openblas is not usable here");
+        expect_exit(&r, 0);
+        struct rows rows = latency_of("r/latest");
+        err[i] = ((struct latency_row *)rows.row)->max_rel_err;
+        rows_free(&rows);
+        ran_free(&r);
+    }
+    cr_expect_eq(err[0], err[1]);
+    cr_expect_neq(err[0], err[2]);
+}
+
+/* ---- cells that cannot run ---------------------------------------------------------------- */
+
+/* Fifty gigabytes of operands: rows that say so, without asking the system for them. */
+Test(ways, cells_larger_than_memory_are_skipped)
+{
+    struct ran r = run_bench(folder, TINY "--variant xl --backend ref --workload attn --seq 65536 "
+                                          "--mem 65536 --batch 64 --d-model 2048 --heads 8");
+
+    expect_exit(&r, 77);
+    expect_said(&r, "xl attn seq=65536 mem=65536 ref needs 1");
+    expect_said(&r, " GiB free  -> row marked skipped(memory); lower --seq or --batch");
+    struct rows rows = latency_of("r/latest"), memory = must_read(folder, "r/latest", TABLE_MEMORY);
+    const struct latency_row *row = rows.row;
+    const struct memory_row *m = memory.row;
+    cr_assert(rows.n == 1 && memory.n == 1);
+    cr_expect_str_eq(row->status, "skipped");
+    cr_expect_str_eq(row->status_detail, "memory");
+    cr_expect(isnan(row->median_ns) && row->samples == I64_EMPTY);
+    cr_expect(m->arena_peak_bytes > (int64_t)64 << 30, "what it would take is known");
+    cr_expect_eq(m->rss_peak_bytes, I64_EMPTY);
+    rows_free(&rows);
+    rows_free(&memory);
+    ran_free(&r);
+}
+
+Test(ways, skipped_rows_do_not_change_the_code)
+{
+    struct ran r = run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq "
+                                     "4,65536 --mem 65536 --batch 16 --d-model 8192 --heads 64 "
+                                     "--filter 'seq<=4' --filter 'mem<=65536'");
+    ran_free(&r);
+    r = run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq 4 --mem 0 "
+                          "--batch 1,1048576 --d-model 8192 --heads 64");
+    expect_exit(&r, 0);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    struct rows rows = latency_of("r/latest");
+    cr_expect_eq(count_status(&rows, "ok"), 1);
+    cr_expect_eq(count_status(&rows, "skipped"), 1);
+    rows_free(&rows);
+    ran_free(&r);
+}
+
+/* ---- rerun -------------------------------------------------------------------------------- */
+
+Test(ways, a_row_is_run_again_by_its_id)
+{
+    struct ran r =
+        run_bench(folder, "-q " TINY "--variant gtrxl,shaw --backend ref --workload decode "
+                          "--mem 9 --gate gru,output --clip 3 --pin none --seed 5");
+    char first[TEXT_SIZE], id[TEXT_SIZE];
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = latency_of("r/latest");
+    cr_assert_eq(rows.n, 3);
+    text_put(first, sizeof(first), ((struct latency_row *)rows.row)->run_id);
+    for (size_t i = 0; i < rows.n; i++) { /* the latest run changes, the rows are still found */
+        const struct latency_row *was = (struct latency_row *)rows.row + i;
+        r = run_bench(folder,
+                      "rerun %.10s -q --out r --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                      "--block-ms 0.5 --columns case_id,status",
+                      was->case_id);
+        expect_exit(&r, 0);
+        snprintf(id, sizeof(id), "%.20s,ok\n", was->case_id);
+        cr_expect(strstr(r.out.data, id), "%s: %s", was->repro, r.out.data);
+        ran_free(&r);
+        struct rows again = latency_of("r/latest");
+        const struct latency_row *is = again.row;
+        cr_assert_eq(again.n, 1);
+        cr_expect_str_eq(is->repro, was->repro);
+        cr_expect_str_neq(is->run_id, first);
+        rows_free(&again);
+    }
+    rows_free(&rows);
+}
+
+Test(ways, rerun_of_what_is_not_there)
+{
+    struct ran r =
+        run_bench(folder, "-q " TINY "--variant xl --backend ref --workload attn --seq 4,5 "
+                          "--mem 0");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "rerun zzz --out r");
+    expect_exit(&r, 2);
+    expect_said(&r, "bench: no case \"zzz\" in ");
+    expect_said(&r, "  -> the column case_id of its latency.csv");
+    ran_free(&r);
+    r = run_bench(folder, "rerun '' --out r");
+    expect_exit(&r, 2);
+    expect_said(&r, "bench: more than one case \"\" in ");
+    ran_free(&r);
+}

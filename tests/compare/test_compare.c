@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Comparisons of runs that were written with known numbers: what is matched, what is paired, what
+ * is refused, and what a user sees. */
+#include "harness/compare/compare.h"
+#include "harness/compare/run_table.h"
+#include "tests/support/program.h"
+#include "tests/support/run_folder.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <unistd.h>
+
+TestSuite(compare, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static const struct made_case base = {"v", "one", "1111", 128, 1000},
+                              other = {"v", "two", "2222", 128, 1200},
+                              longer = {"v", "one", "3333", 256, 2000};
+
+static struct run must_run(const char *dir)
+{
+    struct run r;
+    struct err e;
+
+    cr_assert_eq(run_read(&r, dir, &e), OK, "%s", e.msg);
+    return r;
+}
+
+/* Twenty rounds in which `base` and `other` take turns on a machine that gets ten times slower. */
+static void write_interleaved(struct rundir *r, int disturbed)
+{
+    for (int round = 0; round < 20; round++) {
+        const double level = 1 + 0.5 * round;
+        const bool swap = round % 3 == 0;
+        for (int k = 0; k < 2; k++) {
+            const struct made_case *c = (k == 0) != swap ? &base : &other;
+            const bool hit = round < disturbed && c == &other;
+            made_sample(r, c->id, round, c->ns * level * (hit ? 5 : 1), hit);
+        }
+    }
+}
+
+static void make_run(struct rundir *r, int disturbed)
+{
+    made_open(r, "aaaa");
+    made_row(r, &base, "host", "ok", "", 100);
+    made_row(r, &other, "host", "ok", "", 200);
+    write_interleaved(r, disturbed);
+    made_close(r, "host", "CPU");
+}
+
+Test(compare, axis_pairs_by_round)
+{
+    struct rundir dir;
+    struct comparisons c = {0};
+    struct err e;
+
+    make_run(&dir, 4);
+    struct run r = must_run(dir.path);
+    cr_assert_eq(compare_axis(&c, &r, "backend", "one", 0.02, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(c.n, 1);
+    const struct comparison *one = &c.v[0];
+    cr_expect_eq(one->change.basis, BASIS_PAIRS);
+    cr_expect(one->change.n == 20 && one->change.disturbed == 4);
+    /* The level cancels, and with it every other kind of interval. */
+    cr_expect(fabs(one->change.log.low - log(1.2)) < 1e-9);
+    cr_expect(fabs(one->change.log.high - log(1.2)) < 1e-9);
+    cr_expect_eq(one->change.verdict, VERDICT_SLOWER);
+    cr_expect_str_eq(one->name[BEFORE], "one");
+    cr_expect_str_eq(one->name[AFTER], "two");
+    cr_expect_str_eq(one->label, "v layer seq=128 mem=0");
+    cr_expect(one->arena_bytes[BEFORE] == 100 && one->arena_bytes[AFTER] == 200);
+    comparisons_free(&c);
+
+    /* Without --base the first value of the run is the base. */
+    cr_assert_eq(compare_axis(&c, &r, "backend", NULL, 0.02, 1, &e), OK, "%s", e.msg);
+    cr_expect(c.n == 1 && strcmp(c.v[0].name[BEFORE], "one") == 0);
+    comparisons_free(&c);
+    cr_expect_eq(compare_axis(&c, &r, "backend", "three", 0.02, 1, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "one, two"), "%s", e.msg);
+    comparisons_free(&c);
+    cr_expect_eq(compare_axis(&c, &r, "colour", "red", 0.02, 1, &e), E_USAGE);
+    comparisons_free(&c);
+    run_free(&r);
+}
+
+/* --order given: the same round numbers, but at another time. */
+Test(compare, cells_measured_alone_are_no_pairs)
+{
+    struct rundir dir;
+    struct comparisons c = {0};
+    struct err e;
+
+    made_open(&dir, "aaaa");
+    made_row(&dir, &base, "host", "ok", "", 100);
+    made_row(&dir, &other, "host", "ok", "", 100);
+    for (int k = 0; k < 2; k++)
+        for (int round = 0; round < 10; round++)
+            made_sample(&dir, k ? other.id : base.id, round, k ? 1200 : 1000, 0);
+    made_close(&dir, "host", "CPU");
+    struct run r = must_run(dir.path);
+    cr_assert_eq(compare_axis(&c, &r, "backend", "one", 0.02, 1, &e), OK, "%s", e.msg);
+    cr_expect(c.n == 1 && c.v[0].change.basis == BASIS_MOMENTS);
+    cr_expect(strstr(c.v[0].note, "not measured together"), "%s", c.v[0].note);
+    comparisons_free(&c);
+    run_free(&r);
+}
+
+Test(compare, axis_that_cannot_tell_rows_apart)
+{
+    const struct made_case twin = {"v", "one", "4444", 128, 1000};
+    struct rundir dir;
+    struct comparisons c = {0};
+    struct err e;
+
+    made_open(&dir, "aaaa");
+    made_row(&dir, &base, "host", "ok", "", 1);
+    made_row(&dir, &twin, "host", "ok", "", 1);
+    made_close(&dir, "host", "CPU");
+    struct run r = must_run(dir.path);
+    cr_expect_eq(compare_axis(&c, &r, "backend", "one", 0.02, 1, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "more than one row"), "%s", e.msg);
+    comparisons_free(&c);
+    run_free(&r);
+}
+
+/* ---- two runs ------------------------------------------------------------------------------ */
+
+/* A run of `base` and, with other ids, `longer`: its times, arena bytes and machine as given. */
+static void make_second(struct rundir *r, double ns, int64_t arena, const char *host)
+{
+    struct made_case a = base, b = longer;
+
+    b.id = "5555"; /* another build wrote another repro line: only the key columns agree */
+    made_open(r, "bbbb");
+    made_row(r, &a, host, "ok", "", arena);
+    made_row(r, &b, host, "ok", "", arena);
+    for (int i = 0; i < 15; i++) {
+        made_sample(r, a.id, i, ns, 0);
+        made_sample(r, b.id, i, ns, 0);
+    }
+    made_close(r, host, "Other CPU");
+}
+
+static void make_first(struct rundir *r)
+{
+    made_open(r, "aaaa");
+    made_row(r, &base, "host", "ok", "", 100);
+    made_row(r, &longer, "host", "ok", "", 100);
+    made_row(r, &other, "host", "ok", "", 100);
+    for (int i = 0; i < 15; i++) {
+        made_sample(r, base.id, i, 1000, 0);
+        made_sample(r, longer.id, i, 1000, 0);
+        made_sample(r, other.id, i, 1000, 0);
+    }
+    made_close(r, "host", "CPU");
+}
+
+Test(compare, runs_match_by_id_then_by_key)
+{
+    struct rundir dir[2];
+    struct comparisons c = {0};
+    struct err e;
+
+    make_first(&dir[0]);
+    make_second(&dir[1], 900, 100, "host");
+    struct run a = must_run(dir[0].path), b = must_run(dir[1].path);
+    cr_assert_eq(compare_runs(&c, &a, &b, 0.02, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(c.n, 2);
+    cr_expect(c.lonely[BEFORE] == 1 && c.lonely[AFTER] == 0);
+    cr_expect_str_eq(c.v[1].case_id[BEFORE], "3333");
+    cr_expect_str_eq(c.v[1].case_id[AFTER], "5555");
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(c.v[i].change.verdict, VERDICT_FASTER);
+        cr_expect_eq(c.v[i].change.basis, BASIS_MOMENTS);
+        cr_expect(!c.v[i].changed);
+    }
+    comparisons_free(&c);
+    run_free(&a);
+    run_free(&b);
+}
+
+Test(compare, exact_numbers)
+{
+    struct rundir dir[2];
+    struct comparisons c = {0};
+    struct err e;
+
+    for (int s = 0; s < 2; s++) {
+        made_open(&dir[s], "aaaa");
+        made_row(&dir[s], &base, "host", "ok", "", s ? 101 : 100);
+        for (int i = 0; i < 9; i++)
+            made_sample(&dir[s], base.id, i, 1000, 0);
+        made_perplexity(&dir[s], &base, "w1", s ? 1.50009 : 1.5);   /* within 1e-4 */
+        made_perplexity(&dir[s], &longer, "w1", s ? 1.50011 : 1.5); /* beyond */
+        made_perplexity(&dir[s], &other, s ? "w2" : "w1", 1.5);     /* other weights: no pair */
+        made_close(&dir[s], "host", "CPU");
+    }
+    struct run a = must_run(dir[0].path), b = must_run(dir[1].path);
+    cr_assert_eq(compare_runs(&c, &a, &b, 0.02, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(c.n, 3);
+    cr_expect(c.v[0].changed && strstr(c.v[0].note, "+1 bytes"), "%s", c.v[0].note);
+    cr_expect_eq(c.v[0].change.verdict, VERDICT_SAME);
+    cr_expect(c.v[1].exact && !c.v[1].changed);
+    cr_expect(c.v[2].exact && c.v[2].changed && strstr(c.v[2].note, "NLL"), "%s", c.v[2].note);
+    cr_expect(c.lonely[BEFORE] == 1 && c.lonely[AFTER] == 1);
+    comparisons_free(&c);
+    run_free(&a);
+    run_free(&b);
+}
+
+/* An NLL that is there on one side only has changed. */
+Test(compare, exact_rule)
+{
+    struct comparison c = {.arena_bytes = {5, NAN}, .nll = {NAN, NAN}};
+
+    comparison_exact(&c);
+    cr_expect(!c.changed, "unknown is not changed");
+    c.nll[BEFORE] = 1;
+    comparison_exact(&c);
+    cr_expect(c.changed);
+}
+
+Test(compare, failed_rows_have_no_times)
+{
+    struct rundir dir[2];
+    struct comparisons c = {0};
+    struct err e;
+
+    for (int s = 0; s < 2; s++) {
+        made_open(&dir[s], "aaaa");
+        made_row(&dir[s], &base, "host", s ? "failed" : "ok", s ? "killed by SIGSEGV" : "", 1);
+        made_sample(&dir[s], base.id, 0, 1000, 0);
+        made_close(&dir[s], "host", "CPU");
+    }
+    struct run a = must_run(dir[0].path), b = must_run(dir[1].path);
+    cr_assert_eq(compare_runs(&c, &a, &b, 0.02, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(c.n, 1);
+    cr_expect(c.v[0].change.n == 0 && c.v[0].change.verdict == VERDICT_UNCLEAR);
+    cr_expect(strstr(c.v[0].note, "killed by SIGSEGV"), "%s", c.v[0].note);
+    comparisons_free(&c);
+    run_free(&a);
+    run_free(&b);
+}
+
+/* ---- strict readers ------------------------------------------------------------------------ */
+
+/* Replace `from` by `to` in a file of the run, or empty it where from is NULL. */
+static void damage(const char *dir, const char *file, const char *from, const char *to)
+{
+    char path[FILE_PATH];
+    struct bytes b;
+
+    cr_assert_eq(file_join(path, dir, file, NULL), OK);
+    cr_assert_eq(file_read(&b, path, NULL), OK);
+    char *text = calloc(1, b.n + 256);
+    char *at = from ? strstr(b.data, from) : b.data;
+    cr_assert(text && at, "%s has no %s", file, from);
+    if (from)
+        snprintf(text, b.n + 256, "%.*s%s%s", (int)(at - b.data), b.data, to, at + strlen(from));
+    cr_assert_eq(file_replace(path, text, strlen(text), NULL), OK);
+    free(text);
+    free(b.data);
+}
+
+struct fault {
+    char file[32], from[48], to[48], says[48];
+};
+
+ParameterizedTestParameters(compare, refuses)
+{
+    static struct fault faults[] = {
+        {"latency.csv", "bench-latency/1", "bench-latency/2", "this program reads 1.x"},
+        {"latency.csv", ",median_ns", ",median_xs", "no column median_ns"},
+        {"latency.csv", ",1000,", ",nan,", "is not a number"},
+        {"latency.csv", ",1000,", ",1000,7,", "fields, header has"},
+        {"memory.csv", ",100,", ",1e2,", "is not a whole number"},
+        {"samples.csv", ",10000,", ",inf,", "is not a number"},
+        {"samples.csv", ",10000,", ",,", "has no time"},
+        {"samples.csv", ",9000,10,", ",9000,0,", "has no time"},
+        {"latency.csv", "", "", "is empty"},
+        {"samples.csv", "", "", "is empty"},
+    };
+    return cr_make_param_array(struct fault, faults, ARRAY_LEN(faults));
+}
+
+ParameterizedTest(struct fault *f, compare, refuses, .init = folder_make, .fini = folder_remove)
+{
+    struct rundir dir;
+    struct run r;
+    struct err e;
+
+    make_first(&dir);
+    damage(dir.path, f->file, *f->from ? f->from : NULL, f->to);
+    cr_assert_eq(run_read(&r, dir.path, &e), E_IO, "%s: read", f->says);
+    cr_expect(strstr(e.msg, f->says), "%s: %s", f->says, e.msg);
+    struct ran ran = run_bench(folder, "compare %s %s", dir.path, dir.path);
+    expect_exit(&ran, 7);
+    expect_said(&ran, f->says);
+    ran_free(&ran);
+}
+
+/* ---- what a user meets --------------------------------------------------------------------- */
+
+Test(compare, command)
+{
+    struct rundir dir[3];
+
+    make_first(&dir[0]);
+    make_second(&dir[1], 1300, 100, "host");
+    make_second(&dir[2], 1300, 101, "elsewhere");
+    struct ran r = run_bench(folder, "compare %s %s", dir[0].path, dir[1].path);
+    expect_exit(&r, 0);
+    expect_said(&r, "unpaired");
+    cr_expect(strstr(r.out.data, "slower") && strstr(r.out.data, "30.000"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare %s %s --format table", dir[0].path, dir[1].path);
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "+30.0 % [+30.0 +30.0] slower"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare %s %s", dir[0].path, dir[2].path);
+    expect_exit(&r, 4);
+    expect_said(&r, "another machine (CPU");
+    cr_expect(strstr(r.out.data, "other machine") && !strstr(r.out.data, "slower"), "%s",
+              r.out.data);
+    cr_expect(strstr(r.out.data, "arena"), "bytes are compared all the same: %s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare %s", dir[0].path);
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "compare %s nowhere", dir[0].path);
+    expect_exit(&r, 7);
+    ran_free(&r);
+    r = run_bench(folder, "compare --base one %s", dir[0].path);
+    expect_exit(&r, 2);
+    ran_free(&r);
+}
+
+Test(compare, unchecked_rows_are_refused)
+{
+    struct rundir dir;
+
+    made_open(&dir, "aaaa");
+    made_row(&dir, &base, "host", "ok", "unchecked few", 1);
+    made_sample(&dir, base.id, 0, 1000, 0);
+    made_close(&dir, "host", "CPU");
+    struct ran r = run_bench(folder, "compare --axis backend %s", dir.path);
+    expect_exit(&r, 4);
+    expect_said(&r, "1 unchecked rows");
+    ran_free(&r);
+}
+
+Test(compare, nothing_in_common)
+{
+    struct rundir dir[2];
+
+    for (int s = 0; s < 2; s++) {
+        made_open(&dir[s], "aaaa");
+        made_row(&dir[s], s ? &base : &longer, "host", "ok", "", 1);
+        made_sample(&dir[s], s ? base.id : longer.id, 0, 1000, 0);
+        made_close(&dir[s], "host", "CPU");
+    }
+    struct ran r = run_bench(folder, "compare %s %s", dir[0].path, dir[1].path);
+    expect_exit(&r, 77);
+    ran_free(&r);
+}
+
+/* A real run: one axis, in every format. */
+Test(compare, of_a_sweep)
+{
+    static const char *const formats[] = {"table", "csv", "jsonl", "md"};
+    struct ran r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        r = run_bench(folder, "compare --axis variant --base xl r/latest --format %s", formats[i]);
+        expect_exit(&r, 0);
+        cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
+        ran_free(&r);
+    }
+}

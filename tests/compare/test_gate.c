@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The gate: its rules with known numbers, and the whole command on two programs. The second program
+ * is a shell script around the first that changes what a child says, so that "slower" needs no
+ * quiet machine. */
+#include "harness/compare/callgrind.h"
+#include "harness/compare/gate.h"
+#include "tests/support/program.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+TestSuite(gate, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static struct change change_of(double low, double mid, double high, enum verdict v)
+{
+    return (struct change){.log = {low, mid, high}, .verdict = v, .n = 15};
+}
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+Test(gate, threshold_follows_the_noise)
+{
+    const struct change quiet = change_of(-0.01, 0, 0.01, VERDICT_SAME);
+    const struct change loud = change_of(-0.05, 0.01, 0.05, VERDICT_SAME);
+    const struct change none = change_of(NAN, NAN, NAN, VERDICT_UNCLEAR);
+
+    cr_expect(!gate_too_noisy(&quiet, 0.05) && gate_threshold(&quiet, 0.05) == 0.05);
+    cr_expect(gate_too_noisy(&loud, 0.05));
+    cr_expect_lt(fabs(gate_threshold(&loud, 0.05) - 3 * expm1(0.05)), 1e-12);
+    cr_expect(gate_too_noisy(&none, 0.05));
+}
+
+Test(gate, verdict_needs_two_rounds)
+{
+    const struct change same = change_of(-0.01, 0, 0.01, VERDICT_SAME);
+    const struct change slow = change_of(0.1, 0.2, 0.3, VERDICT_SLOWER);
+    const struct change fast = change_of(-0.3, -0.2, -0.1, VERDICT_FASTER);
+    const struct change none = change_of(NAN, NAN, NAN, VERDICT_UNCLEAR);
+    const struct {
+        struct change identical, first, second;
+        bool repeated;
+        enum verdict want;
+    } rule[] = {
+        {same, same, none, false, VERDICT_SAME},   {same, slow, slow, true, VERDICT_SLOWER},
+        {same, fast, fast, true, VERDICT_FASTER},  {same, slow, same, true, VERDICT_UNCLEAR},
+        {same, slow, fast, true, VERDICT_UNCLEAR}, {same, slow, none, false, VERDICT_UNCLEAR},
+        {slow, slow, slow, true, VERDICT_UNCLEAR}, /* the machine tells identical programs apart */
+        {none, slow, slow, true, VERDICT_UNCLEAR}, {same, none, none, false, VERDICT_UNCLEAR},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rule); i++) {
+        const struct gate_case g = {.identical = rule[i].identical,
+                                    .threshold = 0.05,
+                                    .first = rule[i].first,
+                                    .second = rule[i].second,
+                                    .repeated = rule[i].repeated};
+        char note[160];
+        const enum verdict v = gate_verdict(&g, note, sizeof(note));
+        cr_expect_eq(v, rule[i].want, "rule %zu: %s (%s)", i, verdict_name[v], note);
+        cr_expect_eq(gate_flagged(&g),
+                     g.first.verdict == VERDICT_SLOWER || g.first.verdict == VERDICT_FASTER);
+    }
+}
+
+Test(gate, instructions_within_half_a_percent)
+{
+    cr_expect(!gate_more_instructions(1e6, 1.004e6) && gate_more_instructions(1e6, 1.006e6));
+    cr_expect(!gate_more_instructions(1e6, 0.5e6));
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+#define CELL                                                                                       \
+    "--variant xl --backend ref --workload attn --seq 8 --mem 0 --d-model 32 --heads 2 "           \
+    "--warmup-ms 0 --block-ms 0.2 --min-samples 7 "
+
+/* A program that runs $BENCH through a filter for what it says to its parent, over the same socket:
+ * sed's script changes lines of the protocol. */
+static void write_program(const char *name, const char *python)
+{
+    char path[FILE_PATH];
+    FILE *f;
+
+    folder_path(path, name);
+    f = fopen(path, "w");
+    cr_assert(f);
+    fprintf(f,
+            "#!/usr/bin/env python3\n"
+            "import os, socket, subprocess, sys\n"
+            "ours = socket.socket(fileno=int(sys.argv[2]))\n"
+            "theirs, child_end = socket.socketpair()\n"
+            "child_end.set_inheritable(True)\n"
+            "words = ['cell', str(child_end.fileno())] + sys.argv[3:]\n"
+            "p = subprocess.Popen([os.environ.get('REAL') or '%s'] + words,\n"
+            "                     close_fds=False)\n"
+            "child_end.close()\n"
+            "def change(line):\n"
+            "    w = line.split(' ')\n"
+            "%s"
+            "    return ' '.join(w)\n"
+            "import threading\n"
+            "def down():\n"
+            "    while True:\n"
+            "        data = ours.recv(65536)\n"
+            "        if not data:\n"
+            "            break\n"
+            "        theirs.sendall(data)\n"
+            "    theirs.shutdown(socket.SHUT_WR)\n"
+            "threading.Thread(target=down, daemon=True).start()\n"
+            "for line in theirs.makefile('r'):\n"
+            "    ours.sendall((change(line.rstrip('\\n')) + '\\n').encode())\n"
+            "sys.exit(p.wait())\n",
+            getenv("BENCH"), python);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(chmod(path, 0755), 0);
+}
+
+/* Times that repeat exactly: every call takes `ns`, nothing is disturbed. */
+static void write_clock(const char *name, double ns, const char *more)
+{
+    char python[512];
+
+    snprintf(python, sizeof(python),
+             "    if w[0] == 'block' or w[0] == 'sample':\n"
+             "        w[1] = w[2] = str(float(w[1]) * 0 + %.17g)\n"
+             "        w[3] = '0'\n%s",
+             ns, more);
+    write_program(name, python);
+}
+
+Test(gate, of_a_program_with_itself)
+{
+    write_clock("old", 1e6, "");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=old --summary s.md " CELL);
+
+    expect_exit(&r, 0);
+    expect_said(&r, "gate: 1 cases, 0 slower, 0 faster, 1 same, 0 unclear");
+    ran_free(&r);
+    r = run_shell(folder, "cat s.md");
+    cr_expect(strstr(r.out.data, "## bench gate: no regression"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "gate --exec old=old --exec new=old"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(gate, finds_slower_and_faster)
+{
+    write_clock("old", 1e6, "");
+    write_clock("slow", 1.07e6, "");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=slow --summary s.md " CELL);
+
+    expect_exit(&r, 3);
+    expect_said(&r, "slower in the second round");
+    ran_free(&r);
+    r = run_shell(folder, "cat s.md");
+    cr_expect(strstr(r.out.data, "## bench gate: regression"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "gate --exec old=slow --exec new=old " CELL);
+    expect_exit(&r, 0);
+    expect_said(&r, "1 faster");
+    ran_free(&r);
+    r = run_bench(folder, "gate --threshold 8 --exec old=old --exec new=slow " CELL);
+    expect_exit(&r, 0);
+    expect_said(&r, "1 same");
+    ran_free(&r);
+    r = run_bench(folder, "compare --exec old=old --exec new=slow " CELL);
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "7.000"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* Slower in the first half of all launches only: it does not repeat. */
+Test(gate, what_does_not_repeat_is_unclear)
+{
+    write_clock("old", 1e6, "");
+    write_clock("moody", 1e6,
+                "        n = len([x for x in os.listdir('.') if x.startswith('launch')])\n"
+                "        open('launch%d' % os.getpid(), 'w').close()\n"
+                "        w[1] = w[2] = '2e6' if n <= 2 else '1e6'\n");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=moody " CELL);
+
+    expect_exit(&r, 0);
+    expect_said(&r, "1 unclear");
+    cr_expect(strstr(r.out.data, "not confirmed"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_shell(folder,
+                  "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " CELL);
+    expect_exit(&r, 4);
+    ran_free(&r);
+}
+
+Test(gate, more_bytes_are_a_regression)
+{
+    write_clock("old", 1e6, "");
+    write_clock("fat", 1e6, "    if w[0] == 'arena_bytes':\n        w[1] = '4321'\n");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=fat " CELL);
+
+    expect_exit(&r, 3);
+    cr_expect(strstr(r.out.data, "arena") && strstr(r.out.data, "changed"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(gate, wrong_numbers_outrank_everything)
+{
+    write_clock("old", 1e6, "");
+    write_clock("wrong", 2e6, "    if w[0] == 'max_rel_err':\n        w[1] = '0.5'\n");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=wrong " CELL);
+
+    expect_exit(&r, 5);
+    cr_expect(strstr(r.out.data, "new max_rel_err"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(gate, a_program_that_dies_is_a_failure)
+{
+    write_clock("old", 1e6, "");
+    write_program("dead", "    sys.exit(9)\n");
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=dead " CELL);
+
+    expect_exit(&r, 1);
+    ran_free(&r);
+}
+
+Test(gate, refuses)
+{
+    static const struct {
+        int code;
+        char words[120], says[60];
+    } faults[] = {
+        {2, "gate", "gate measures two programs"},
+        {2, "gate r1 r2", "unexpected word"},
+        {2, "gate --exec new=/bin/true", "no old program"},
+        {2, "gate --exec /bin/true", "write old=PATH or new=PATH"},
+        {2, "gate --exec old=/bin/true --exec old=/bin/false", "twice"},
+        {7, "gate --exec old=/nowhere", "is no program"},
+        {2, "gate --exec old=/bin/true --no-check", "unchecked"},
+        {2, "gate --exec old=/bin/true --isolate fork", "cannot run another program"},
+        {2, "gate --exec old=/bin/true --ckpt x", "--corpus"},
+        {2, "sweep --exec old=/bin/true", "has no meaning for sweep"},
+        {2, "compare --exec old=/bin/true --axis backend", "it reads no runs"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+        struct ran r = run_bench(folder, "%s", faults[i].words);
+        cr_expect_eq(r.code, faults[i].code, "%s: exit %d: %s", faults[i].words, r.code,
+                     r.err.data);
+        expect_said(&r, faults[i].says);
+        ran_free(&r);
+    }
+}
+
+/* One text under one checkpoint: |dNLL| <= 1e-4, without statistics. */
+Test(gate, another_perplexity_is_a_regression)
+{
+    struct ran r =
+        run_shell(folder, "seq 1 3000 >text; exec \"$BENCH\" train --variant xl --backend "
+                          "ref --corpus text --ckpt m.safetensors --seq 8 --mem 8 "
+                          "--layers 1 --d-model 32 --heads 2 --steps 1 --threads 1 -q");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    write_clock("old", 1e6, "");
+    write_clock("near", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) + 9e-5)\n");
+    write_clock("far", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) - 2e-4)\n");
+    r = run_bench(folder, "gate --exec old=old --exec new=near --ckpt m.safetensors --corpus text "
+                          "--bytes 300 " CELL);
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "perplexity seq=8 mem=0"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "gate --exec old=old --exec new=far --ckpt m.safetensors --corpus text "
+                          "--bytes 300 " CELL);
+    expect_exit(&r, 3);
+    cr_expect(strstr(r.out.data, "NLL"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* ---- instructions -------------------------------------------------------------------------- */
+
+Test(gate, instructions_need_valgrind)
+{
+    struct err e;
+
+    if (count_ready(&e) != OK)
+        cr_skip_test("%s", e.msg);
+    struct ran r = run_shell(folder, "PATH=/nowhere exec \"$BENCH\" gate --instructions "
+                                     "--exec old=\"$BENCH\" " CELL);
+    expect_exit(&r, 6);
+    expect_said(&r, "valgrind");
+    ran_free(&r);
+}
+
+Test(gate, counts_repeat_exactly)
+{
+    struct err e;
+
+    if (SANITIZED)
+        cr_skip_test("valgrind cannot run a program that has its own checker");
+#ifdef __clang__
+    cr_skip_test("callgrind 3.19 collects nothing in a program that clang 14 built");
+#endif
+    if (count_ready(&e) != OK)
+        cr_skip_test("%s", e.msg);
+    struct ran r = run_shell(
+        folder, "exec \"$BENCH\" gate --instructions --exec old=\"$BENCH\" --threshold 900 "
+                "--format csv --columns before_instructions,after_instructions " CELL);
+    double before = 0, after = -1;
+    expect_exit(&r, 0);
+    cr_assert_eq(sscanf(r.out.data, "%*[^\n]\n%lf,%lf", &before, &after), 2, "%s", r.out.data);
+    cr_expect(before > 1000 && fabs(after / before - 1) < 0.001, "%s", r.out.data);
+    ran_free(&r);
+}

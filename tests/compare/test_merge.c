@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shards and merging: the shards of a plan are the plan; merged tables are the unsharded sweep's
+ * apart from what depends on the clock. Baselines: per machine, nothing overwritten. */
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/run_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(merge, .init = folder_make, .fini = folder_remove, .timeout = 120);
+TestSuite(baseline, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+/* ---- plans --------------------------------------------------------------------------------- */
+
+static const char AXES[] =
+    "bench --variant all --workload attn,layer,decode --seq 4,8,16 --mem 0,8 --backend ref";
+
+/* Every cell of the whole plan is in exactly one shard, with its whole group, in its order. */
+Test(merge, shards_are_the_plan)
+{
+    struct options o;
+    struct plan whole;
+
+    must_plan(&whole, &o, AXES + strlen("bench "));
+    for (int n = 1; n <= 9; n++) {
+        int *owner = calloc((size_t)whole.n, sizeof(*owner)), cells = 0, groups = 0;
+        for (int i = 1; i <= n; i++) {
+            struct options po;
+            struct plan part;
+            char line[256];
+            int last = -1;
+            snprintf(line, sizeof(line), "%s --shard %d/%d", AXES + strlen("bench "), i, n);
+            must_plan(&part, &po, line);
+            for (int k = 0; k < part.n; k++) {
+                int at = 0;
+                while (at < whole.n && strcmp(whole.cells[at].case_id, part.cells[k].case_id) != 0)
+                    at++;
+                cr_assert_lt(at, whole.n, "%s: %s is not in the plan", line, part.cells[k].repro);
+                cr_expect_eq(owner[at], 0, "%s: %s twice", line, part.cells[k].repro);
+                cr_expect_lt(last, at, "%s: out of order", line);
+                cr_expect_eq(whole.cells[at].group, part.cells[k].group);
+                owner[at] = i;
+                last = at;
+            }
+            cells += part.n;
+            groups += part.groups;
+            drop_plan(&part, &po);
+        }
+        cr_expect_eq(cells, whole.n, "n = %d", n);
+        cr_expect_eq(groups, whole.groups, "n = %d", n);
+        for (int k = 1; k < whole.n; k++)
+            if (whole.cells[k].group == whole.cells[k - 1].group)
+                cr_expect_eq(owner[k], owner[k - 1], "n = %d cuts a group", n);
+        free(owner);
+    }
+    drop_plan(&whole, &o);
+}
+
+Test(merge, shard_words)
+{
+    static const char *const bad[] = {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0"};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct ran r = run_bench(folder, "list cells --shard %s", bad[i]);
+        expect_exit(&r, 2);
+        expect_said(&r, "not I/N");
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "list cells --seq 4,8 --mem 0 --shard 1/3");
+    expect_exit(&r, 2);
+    expect_said(&r, "the plan has 2 groups only  -> at most 2 shards");
+    ran_free(&r);
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+#define SWEEP                                                                                      \
+    "--variant xl,vanilla --backend ref --workload attn,layer --seq 4,8 --mem 0,8 " TINY "-q "
+
+/* Columns that the clock, or the place in the file system, decides. */
+static bool same_row(const struct table *t, const void *a, const void *b, const char **column)
+{
+    static const char *const differ[] = {"run_id", "started_at_utc", "status_detail", NULL};
+
+    for (int i = 0; i < KEY_COUNT; i++) {
+        char x[NUMBER_SIZE], y[NUMBER_SIZE];
+        bool skip = false;
+        for (int k = 0; differ[k]; k++)
+            skip = skip || strcmp(t->columns[i].name, differ[k]) == 0;
+        *column = t->columns[i].name;
+        if (!skip && strcmp(row_field(t, i, a, x), row_field(t, i, b, y)) != 0)
+            return false;
+    }
+    return true;
+}
+
+Test(merge, is_the_unsharded_run)
+{
+    struct ran r = run_bench(folder, SWEEP "--out whole");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (int i = 1; i <= 3; i++) {
+        r = run_bench(folder, SWEEP "--out s%d --shard %d/3", i, i);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    r = run_bench(folder, "merge s2/latest s3/latest s1/latest --out merged");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    const enum table_id ids[] = {TABLE_LATENCY, TABLE_MEMORY};
+    for (size_t k = 0; k < ARRAY_LEN(ids); k++) {
+        const struct table *t = &tables[ids[k]];
+        struct rows whole = must_read(folder, "whole/latest", ids[k]);
+        struct rows merged = must_read(folder, "merged/latest", ids[k]);
+        cr_assert(whole.n == 16 && merged.n == whole.n, "%zu and %zu rows", whole.n, merged.n);
+        for (size_t i = 0; i < whole.n; i++) {
+            const char *a = (char *)whole.row + i * t->row_size;
+            const char *b = (char *)merged.row + i * t->row_size;
+            const char *column = NULL;
+            cr_expect(same_row(t, a, b, &column), "%s row %zu: %s differs", t->name, i, column);
+        }
+        const struct memory_row *w = whole.row, *m = merged.row;
+        for (size_t i = 0; i < whole.n && ids[k] == TABLE_MEMORY; i++)
+            cr_expect_eq(w[i].arena_peak_bytes, m[i].arena_peak_bytes);
+        rows_free(&whole);
+        rows_free(&merged);
+    }
+    /* Its samples are there: a merged run can be compared. */
+    r = run_bench(folder, "compare --axis variant --base xl merged/latest");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+Test(merge, refuses)
+{
+    struct ran r;
+
+    for (int i = 1; i <= 2; i++) {
+        r = run_bench(folder, SWEEP "--out s%d --shard %d/2", i, i);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    r = run_bench(folder, SWEEP "--out other --shard 2/2 --seed 5");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, SWEEP "--out whole");
+    ran_free(&r);
+    static const struct {
+        int code;
+        char words[80], says[60];
+    } faults[] = {
+        {2, "merge", "merge needs"},
+        {2, "merge s1/latest", "shard 2/2 is missing"},
+        {2, "merge s2/latest", "shard 1/2 is missing"},
+        {2, "merge s1/latest s1/latest", "twice"},
+        {2, "merge s1/latest s2/latest s2/latest", "twice"},
+        {2, "merge s1/latest other/latest", "other options: seed=1, seed=5"},
+        {2, "merge s1/latest whole/latest", "is no shard"},
+        {7, "merge s1/latest nowhere", "nowhere"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+        r = run_bench(folder, "%s --out merged", faults[i].words);
+        cr_expect_eq(r.code, faults[i].code, "%s: exit %d: %s", faults[i].words, r.code,
+                     r.err.data);
+        expect_said(&r, faults[i].says);
+        ran_free(&r);
+    }
+    r = run_shell(folder, "test -e merged");
+    cr_expect_eq(r.code, 1, "nothing is written after a refusal");
+    ran_free(&r);
+}
+
+/* ---- baselines ----------------------------------------------------------------------------- */
+
+#define ONE "--variant xl --backend ref --workload attn --seq 4 --mem 0 " TINY "-q "
+
+Test(baseline, is_saved_compared_shown_and_removed)
+{
+    struct ran r = run_bench(folder, ONE "--save-baseline main");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, ONE "--save-baseline main");
+    expect_exit(&r, 2);
+    expect_said(&r, "baseline \"main\" exists");
+    ran_free(&r);
+    r = run_bench(folder, ONE "--baseline main");
+    expect_exit(&r, 0);
+    expect_said(&r, "xl attn seq=4 mem=0 ref");
+    cr_expect(!strstr(r.out.data, "old"), "standard output is the latency rows only");
+    ran_free(&r);
+    r = run_bench(folder, "baseline save main --out r");
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "baseline save main --force --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "baseline save second --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "baseline list --out r --format csv");
+    cr_expect(strstr(r.out.data, "\nmain,yes,") && strstr(r.out.data, "\nsecond,yes,"), "%s",
+              r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare main second --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "baseline show main --out r --format csv");
+    cr_expect(strstr(r.out.data, "ref,attn"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "baseline rm main --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "baseline show main --out r");
+    expect_exit(&r, 4);
+    ran_free(&r);
+}
+
+Test(baseline, missing_or_of_another_machine)
+{
+    struct rundir dir;
+    const struct made_case c = {"v", "ref", "1111", 4, 1000};
+    struct ran r = run_bench(folder, ONE "--baseline main");
+
+    expect_exit(&r, 4);
+    expect_said(&r, "no baseline \"main\"");
+    ran_free(&r);
+    made_open(&dir, "aaaa");
+    made_row(&dir, &c, "0123456789abcdef", "ok", "", 1);
+    made_sample(&dir, c.id, 0, 1000, 0);
+    made_close(&dir, "0123456789abcdef", "Another CPU");
+    r = run_bench(folder, "baseline save main %s --out r", dir.path);
+    expect_exit(&r, 7); /* r is not there yet */
+    ran_free(&r);
+    r = run_shell(folder, "mkdir r");
+    ran_free(&r);
+    r = run_bench(folder, "baseline save main %s --out r", dir.path);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, ONE "--baseline main");
+    expect_exit(&r, 4);
+    expect_said(&r, "baseline \"main\" is from another machine (Another CPU, here ");
+    cr_expect(r.out.n == 0, "nothing measured, nothing compared: %s", r.out.data);
+    ran_free(&r);
+}
+
+Test(baseline, refuses)
+{
+    static const struct {
+        int code;
+        char words[60], says[40];
+    } faults[] = {
+        {2, "baseline", "needs to know what"},
+        {2, "baseline keep x", "unknown baseline"},
+        {2, "baseline save", "needs a name"},
+        {2, "baseline save ../x", "is no name"},
+        {2, "baseline rm .x", "is no name"},
+        {4, "baseline rm x", "no baseline"},
+        {7, "baseline save x", "no run"},
+        {2, "list --baseline x", "has no meaning"},
+        {2, "sweep --save-baseline a/b", "is no name"},
+    };
+    struct ran r;
+
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+        r = run_bench(folder, "%s", faults[i].words);
+        cr_expect_eq(r.code, faults[i].code, "%s: exit %d: %s", faults[i].words, r.code,
+                     r.err.data);
+        expect_said(&r, faults[i].says);
+        ran_free(&r);
+    }
+    r = run_bench(folder, ONE "--no-check");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "baseline save x --out r");
+    expect_exit(&r, 4);
+    expect_said(&r, "unchecked");
+    ran_free(&r);
+}

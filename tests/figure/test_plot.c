@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures: which points a figure takes from rows with known numbers, what its series are called and
+ * look like, and what is left out and why. */
+#include "tests/support/figure_rows.h"
+
+TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
+
+/* ---- runs with known rows ------------------------------------------------------------------ */
+
+/* Two variants, two backends, three lengths, two memories; time = (1 + variant) * seq^2 ns on the
+ * first backend and half of it on the second. */
+static const struct backend *usual[2];
+static void make_grid(struct rundir *r)
+{
+    usual[0] = backends[1] ? backends[1] : backends[0];
+    usual[1] = backends[1] && backends[2] ? backends[2] : backends[0];
+    made_open(r, "aaaa");
+    for (int v = 0; v < 2; v++)
+        for (int b = 0; b < 2; b++)
+            for (int seq = 128; seq <= 512; seq *= 2)
+                for (int mem = 0; mem <= 64; mem += 64) {
+                    const struct key_row k = key_of(r, variants[v]->name, usual[b]->name, seq, mem);
+                    const double ns = (1 + v) * (double)seq * seq / (1 + b);
+                    put_latency(r, &k, ns, 8 * ns, 100);
+                }
+    put_env(r, 1);
+}
+
+/* ---- points -------------------------------------------------------------------------------- */
+
+Test(plot, lines_are_the_rows)
+{
+    struct rundir r;
+
+    make_grid(&r);
+    struct plot p = must_plot(r.path, "latency-seq");
+    cr_assert_eq(p.n, 24);
+    cr_assert_eq(p.rows.n, 2);
+    cr_assert_eq(p.columns.n, 2);
+    cr_assert_eq(p.series.n, 2);
+    cr_expect_str_eq(p.rows.v[0].text, "mem 0");
+    cr_expect_str_eq(p.rows.v[1].text, "mem 64");
+    for (int v = 0; v < 2; v++) {
+        cr_expect_str_eq(p.series.v[v].text, variants[v]->name);
+        cr_expect_str_eq(p.columns.v[v].text, usual[v]->name);
+        for (int c = 0; c < 2; c++) {
+            const struct plot_point *const a = point_at(&p, 1, c, v, 0, 256);
+            const double ns = (1 + v) * 65536.0 / (1 + c);
+            cr_expect_float_eq(a->y, ns, 1e-6);
+            cr_expect_float_eq(a->low, 0.9 * ns, 1e-6);
+            cr_expect_float_eq(a->high, 1.1 * ns, 1e-6);
+            cr_expect_float_eq(a->z, 2, 1e-9, "the time is the square of the length");
+        }
+    }
+    plot_free(&p);
+    p = must_plot(r.path, "latency-mem");
+    cr_expect_eq(p.n, 24);
+    cr_expect_eq(p.rows.n, 3);
+    plot_free(&p);
+}
+
+/* A variant looks the same whether others are in the file or not; so does one that is unknown. */
+Test(plot, styles_do_not_depend_on_the_file)
+{
+    const char *const names[] = {variants[1]->name, "from_elsewhere"};
+    int style[2][2];
+
+    for (int k = 0; k < 2; k++) {
+        struct rundir r;
+        made_open(&r, k ? "aaaa" : "bbbb");
+        for (int v = k; v < 2; v++)
+            for (int n = 0; n <= k; n++)
+                for (int seq = 8; seq <= 16; seq += 8) {
+                    const struct key_row key = key_of(&r, names[n], backends[0]->name, seq, 0);
+                    put_latency(&r, &key, 100, 1, 1);
+                }
+        if (!k) {
+            const struct key_row key = key_of(&r, names[1], backends[0]->name, 8, 0);
+            put_latency(&r, &key, 100, 1, 1);
+        }
+        put_env(&r, 1);
+        struct plot p = must_plot(r.path, "latency-seq");
+        cr_assert_eq(p.series.n, 2);
+        for (int n = 0; n < 2; n++)
+            for (int i = 0; i < p.series.n; i++)
+                if (strcmp(p.series.v[i].text, names[n]) == 0)
+                    style[k][n] = p.series.v[i].style;
+        plot_free(&p);
+    }
+    cr_expect_eq(style[0][0], 1);
+    cr_expect_eq(style[1][0], 1);
+    cr_expect_eq(style[0][1], style[1][1]);
+    for (int v = 0; variants[v]; v++)
+        cr_expect_neq(style[0][1], v, "an unknown name takes the place of a known one");
+}
+
+/* Only what differs between the series of one variant is named. */
+Test(plot, series_are_named_by_what_differs)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int seq = 8; seq <= 16; seq += 8)
+        for (int kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
+            struct key_row k = key_of(&r, variants[1]->name, backends[0]->name, seq, 8);
+            text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind]);
+            k.clip = 16;
+            put_latency(&r, &k, seq * 100.0 + kind, 1, 1);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "latency-seq");
+    cr_assert_eq(p.series.n, 2);
+    for (int i = 0; i < 2; i++) {
+        cr_expect(strstr(p.series.v[i].text, mem_kind_name[MEM_HIDDEN + i]), "%s",
+                  p.series.v[i].text);
+        cr_expect_not(strstr(p.series.v[i].text, "clip"), "%s", p.series.v[i].text);
+        cr_expect_eq(p.series.v[i].style, 1, "one colour and marker for the variant");
+        cr_expect_eq(p.series.v[i].dash, i);
+    }
+    plot_free(&p);
+}
+
+Test(plot, rows_without_times_are_no_points)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int seq = 8; seq <= 32; seq *= 2) {
+        struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, seq, 0);
+        if (seq == 16)
+            text_put(k.status, TEXT_SIZE, row_status_name[ROW_WRONG]);
+        put_latency(&r, &k, seq, 1, 1);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "latency-seq");
+    cr_expect_eq(p.n, 2);
+    plot_free(&p);
+}
+
+Test(plot, nothing_to_show_has_a_reason)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    put_env(&r, I64_EMPTY);
+    for (int i = 0; i < figure_count; i++) {
+        struct plot p = must_plot(r.path, figures[i].name);
+        cr_expect_eq(p.n, 0, "%s", figures[i].name);
+        cr_expect_gt(strlen(p.why), 10, "%s says nothing", figures[i].name);
+        plot_free(&p);
+    }
+}
+
+Test(plot, memory_is_stacked_without_gaps)
+{
+    struct rundir r;
+    struct memory_row m = memory_row_empty();
+    struct err e;
+
+    made_open(&r, "aaaa");
+    const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 64, 64);
+    row_set_key(&tables[TABLE_MEMORY], &m, &k);
+    m.weights_bytes = 100;
+    m.scores_bytes = 20;
+    m.memory_state_bytes = 0;
+    m.backend_scratch_bytes = 3;
+    m.arena_peak_bytes = 123;
+    cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    m.seq_tokens = 8; /* smaller: not shown */
+    cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "memory-parts");
+    cr_assert_eq(p.n, 3, "parts without bytes are no boxes");
+    double end = 0;
+    for (int i = 0; i < p.n; i++) {
+        cr_expect_eq(p.point[i].low, end);
+        cr_expect_eq(p.point[i].high - p.point[i].low, p.point[i].y);
+        end = p.point[i].high;
+    }
+    cr_expect_eq(end, 123);
+    plot_free(&p);
+}
+
+/* The page has room for so many panels; a late bar of an early one is still drawn. */
+Test(plot, memory_says_what_has_no_room)
+{
+    enum { PANELS = 25 };
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i <= PANELS; i++) {
+        struct memory_row m = memory_row_empty();
+        struct key_row k =
+            key_of(&r, variants[0]->name, i < PANELS ? backends[0]->name : "late", 64, 64);
+        snprintf(k.workload, TEXT_SIZE, "work%d", i % PANELS);
+        row_set_key(&tables[TABLE_MEMORY], &m, &k);
+        m.weights_bytes = m.arena_peak_bytes = 100;
+        cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "memory-parts");
+    cr_expect_eq(p.n, PANELS);
+    cr_expect(strstr(point_at(&p, 0, 0, 0, 0, 1)->label, "late"));
+    cr_expect_str_eq(p.why, "1 more shapes are not drawn");
+    plot_free(&p);
+}
+
+/* One line of the table is one point, whatever the names hold. */
+Test(plot, names_do_not_break_the_table)
+{
+    struct rundir r;
+    struct bytes csv = {0};
+    int lines = 0;
+
+    made_open(&r, "aaaa");
+    for (int seq = 8; seq <= 16; seq += 8) {
+        const struct key_row k = key_of(&r, "name", backends[0]->name, seq, 0);
+        put_latency(&r, &k, seq, 1, 1);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "latency-seq");
+    text_put(p.series.v[0].text, PLOT_TEXT, "two\nlines,\r\"one\" name");
+    FILE *const f = open_memstream(&csv.data, &csv.n);
+    cr_assert(f);
+    plot_print_csv(f, &p);
+    cr_assert_eq(fclose(f), 0);
+    for (const char *c = csv.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, p.n + 1);
+    cr_expect(strstr(csv.data, ",two lines one name,"), "%s", csv.data);
+    free(csv.data);
+    plot_free(&p);
+}
+
+Test(plot, roofline_has_points_and_ceilings)
+{
+    struct rundir r;
+
+    make_grid(&r);
+    struct plot p = must_plot(r.path, "roofline");
+    int points = 0, ceilings = 0;
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const a = &p.point[i];
+        points += a->kind == 0;
+        ceilings += a->kind != 0;
+        if (a->kind == 0)
+            cr_expect_float_eq(a->y, 8, 1e-9);
+        else
+            cr_expect_float_eq(a->y, a->kind == 1 ? 50 : 30, 1e-9);
+    }
+    cr_expect_eq(points, 24);
+    cr_expect_eq(ceilings, 2, "what was not measured has no line");
+    plot_free(&p);
+}
+
+Test(plot, roofline_of_a_machine_alone)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "roofline");
+    cr_expect_eq(p.n, 2);
+    cr_expect_eq(p.rows.n * p.columns.n, 1);
+    for (int i = 0; i < p.n; i++)
+        cr_expect_neq(p.point[i].kind, 0);
+    plot_free(&p);
+}
+
+Test(plot, backends_are_relative_to_the_base)
+{
+    struct rundir r;
+
+    make_grid(&r);
+    struct plot p = must_plot(r.path, "backends");
+    cr_assert_eq(p.n, 24);
+    cr_assert_eq(p.series.n, 2);
+    cr_expect(strstr(p.series.v[0].text, "(base)"));
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const a = &p.point[i];
+        cr_expect_float_eq(a->y, a->series == 0 ? 1 : 0.5, 1e-12);
+        if (a->series == 1) {
+            cr_expect_lt(a->low, 0.5 * 0.9);
+            cr_expect_gt(a->high, 0.5 * 1.1);
+        }
+    }
+    plot_free(&p);
+}
+
+/* The window takes 500 times as long as the memory, and 250 times its arithmetic. */
+Test(plot, eval_speed_compares_with_the_window)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int mem = 800; mem <= 1800; mem += 1000)
+        for (int kind = 0; kind < 2; kind++) {
+            struct key_row k =
+                key_of(&r, variants[2 * kind]->name, usual[0] ? usual[0]->name : "one", 1, mem);
+            text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+            text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind ? MEM_KV : MEM_RECOMPUTE]);
+            put_latency(&r, &k, kind ? 2e6 : 1e9, kind ? 4 : 1000, 1);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "eval-speed");
+    cr_expect_eq(p.rows.n, 2);
+    cr_expect_eq(p.series.n, 3);
+    int kinds[4] = {0};
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const a = &p.point[i];
+        kinds[a->kind]++;
+        if (a->kind == 1)
+            cr_expect_float_eq(a->y, 500, 1e-9);
+        if (a->kind == 2)
+            cr_expect_float_eq(a->y, 250, 1e-9);
+        if (a->kind == 3 && a->x == 1800)
+            cr_expect_eq(a->y, 773);
+    }
+    cr_expect_eq(kinds[0], 4);
+    cr_expect_eq(kinds[1], 2);
+    cr_expect_eq(kinds[2], 2);
+    cr_expect_eq(kinds[3], 4);
+    plot_free(&p);
+}
+
+/* Each row is compared with the window of its own shape, and a second window with none. */
+Test(plot, eval_speed_compares_one_shape_with_itself)
+{
+    struct rundir r;
+
+    made_open(&r, "aaaa");
+    for (int threads = 1; threads <= 2; threads++)
+        for (int kind = 0; kind < 3; kind++) {
+            struct key_row k = key_of(&r, variants[kind]->name, "one", 1, 800);
+            text_put(k.workload, TEXT_SIZE, workload_name[WORK_DECODE]);
+            text_put(k.mem_kind, TEXT_SIZE, mem_kind_name[kind == 2 ? MEM_KV : MEM_RECOMPUTE]);
+            k.threads = threads;
+            put_latency(&r, &k, kind == 2 ? 1e6 : 1e9 / threads + kind, 10, 1);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "eval-speed");
+    double slower[4];
+    int n = 0;
+    cr_expect_eq(p.series.n, 3 * 2 + 1, "threads are told apart");
+    for (int i = 0; i < p.n; i++)
+        if (p.point[i].kind == 1 && n < 4)
+            slower[n++] = p.point[i].y;
+    cr_assert_eq(n, 2);
+    cr_expect_float_eq(fmax(slower[0], slower[1]), 1000, 1e-9);
+    cr_expect_float_eq(fmin(slower[0], slower[1]), 500, 1e-9);
+    plot_free(&p);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `bench plot` as a user meets it: the files it writes, what it refuses, and what it says. */
+#include "tests/support/program.h"
+#include "tests/support/run_folder.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+TestSuite(plot_files, .init = folder_make, .fini = folder_remove, .timeout = 100);
+
+static void need_gnuplot(void)
+{
+    struct ran r = run_shell(folder, "command -v gnuplot");
+    const bool absent = r.code != 0;
+
+    ran_free(&r);
+    if (absent)
+        cr_skip_test("gnuplot is not installed");
+}
+
+/* Two backends, two lengths; hostile names in places where a user's table could have them. */
+static void make_run(void)
+{
+    static const struct made_case cases[] = {
+        {"first", "one", "1111", 128, 1000},
+        {"first", "one", "2222", 256, 4000},
+        {"a,b<i>\"q'", "two", "3333", 128, 1500},
+        {"a,b<i>\"q'", "two", "4444", 256, 6000},
+    };
+    struct rundir r;
+    char path[FILE_PATH];
+
+    made_open(&r, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        made_row(&r, &cases[i], "host", "ok", "", 100);
+    made_close(&r, "host", "CPU");
+    folder_path(path, "run");
+    cr_assert_eq(rename(r.path, path), 0);
+}
+
+static struct bytes must_load(const char *name)
+{
+    char path[FILE_PATH];
+    struct bytes b;
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    return b;
+}
+
+Test(plot_files, writes_svg_with_its_series)
+{
+    need_gnuplot();
+    make_run();
+    for (int again = 0; again < 2; again++) { /* its own files are replaced */
+        struct ran r = run_bench(folder, "plot run --figure latency-seq");
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
+        ran_free(&r);
+    }
+    struct bytes svg = must_load("run/plots/latency-seq.svg");
+    cr_expect(strstr(svg.data, "<svg"));
+    cr_expect(strstr(svg.data, ">first</text>"));
+    cr_expect(strstr(svg.data, "ab&lt;i"), "a name from the table is escaped");
+    cr_expect_not(strstr(svg.data, "<i>"));
+    cr_expect(strstr(svg.data, "> 256</text>"), "the axis names the lengths");
+    free(svg.data);
+}
+
+Test(plot_files, says_what_is_left_out)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_bench(folder, "plot run");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "run/plots/latency-seq.svg\n"));
+    cr_expect_not(strstr(r.out.data, "training"));
+    expect_said(&r, "left out training: ");
+    expect_said(&r, "left out perplexity-mem: perplexity.csv has no scored row");
+    expect_said(&r, "left out latency-mem: one memory length only");
+    ran_free(&r);
+    r = run_bench(folder, "plot run --figure training");
+    expect_exit(&r, 77);
+    cr_expect_eq(r.out.n, 0);
+    ran_free(&r);
+}
+
+Test(plot_files, foreign_files_are_kept)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_bench(folder, "plot run --figure latency-seq -o there --format png");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes png = must_load("there/latency-seq.png");
+    cr_expect_eq(memcmp(png.data, "\x89PNG", 4), 0);
+    free(png.data);
+    r = run_bench(folder, "plot run --figure latency-seq -o there --format png");
+    expect_exit(&r, 7);
+    expect_said(&r, "there/latency-seq.png exists  -> --force overwrites it");
+    ran_free(&r);
+    r = run_bench(folder, "plot run --figure latency-seq -o there --format png --force");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+Test(plot_files, several_runs_have_folders_of_their_own)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_shell(folder, "cp -r run other && $BENCH plot run other "
+                                     "--figure latency-seq -q -o there");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "there/run/latency-seq.svg\nthere/other/latency-seq.svg\n");
+    ran_free(&r);
+}
+
+Test(plot_files, draws_in_the_terminal)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_shell(folder, "COLUMNS=70 $BENCH plot run --figure latency-seq --term");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "first"));
+    cr_expect(strstr(r.out.data, "sequence length (tokens)"));
+    for (const char *line = r.out.data; line && *line; line = strchr(line, '\n'), line += !!line)
+        cr_expect_leq(strcspn(line, "\n"), 70);
+    ran_free(&r);
+    cr_expect_neq(access("run/plots", F_OK), 0);
+}
+
+/* The table that a script reads is the user's too, and the script runs by hand. */
+Test(plot_files, scripts_run_by_hand)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_bench(folder, "plot run --figure latency-seq,backends --format csv -o t");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes csv = must_load("t/latency-seq.csv");
+    int lines = 0;
+    for (const char *c = csv.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, 5);
+    cr_expect(strstr(csv.data, ",first,"));
+    free(csv.data);
+    if (access("plots/latency-seq.gp", R_OK) != 0)
+        cr_skip_test("run from the top of the repository");
+    char line[FILE_PATH];
+    snprintf(line, sizeof(line),
+             "gnuplot -e \"data='%s/t/latency-seq.csv'; out='%s/hand.svg'\" plots/latency-seq.gp",
+             folder, folder);
+    r = run_shell(".", line);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct bytes svg = must_load("hand.svg");
+    cr_expect(strstr(svg.data, ">first</text>"));
+    free(svg.data);
+}
+
+/* gnuplot executes what it is given: only the program's own scripts, and no start-up file. */
+Test(plot_files, runs_no_script_but_its_own)
+{
+    need_gnuplot();
+    make_run();
+    struct ran r = run_shell(folder, "mkdir plots; echo 'system(\"touch $PWD/alien\")' "
+                                     "| tee plots/latency-seq.gp plots/style.gp >.gnuplot; "
+                                     "HOME=$PWD $BENCH plot run --figure latency-seq");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "run/plots/latency-seq.svg\n");
+    ran_free(&r);
+    r = run_shell(folder, "ls alien");
+    cr_expect_neq(r.code, 0);
+    ran_free(&r);
+}
+
+/* A stand-in for gnuplot holds the first figure until the signal has been sent. */
+Test(plot_files, a_signal_stops_between_figures)
+{
+    static const struct {
+        const char *line;
+        int code;
+    } lines[] = {{"plot run", 143}, {"report run -o page.html", 143}};
+
+    make_run();
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        char line[1024];
+        snprintf(line, sizeof(line),
+                 "rm -f go count; mkdir -p bin tmp; "
+                 "printf '#!/bin/sh\necho x >>count; while [ ! -f go ]; do sleep 0.01; done\n' "
+                 ">bin/gnuplot; chmod +x bin/gnuplot; "
+                 "PATH=$PWD/bin:$PATH TMPDIR=$PWD/tmp $BENCH %s & "
+                 "while [ ! -f count ]; do sleep 0.01; done; kill -TERM $!; touch go; wait $!; "
+                 "code=$?; ls tmp; wc -l <count; exit $code",
+                 lines[i].line);
+        struct ran r = run_shell(folder, line);
+        expect_exit(&r, lines[i].code);
+        cr_expect_str_eq(r.out.data, "1\n", "no folder stays, no second figure begins");
+        ran_free(&r);
+    }
+    struct ran r = run_shell(folder, "ls page.html");
+    cr_expect_neq(r.code, 0, "half a page");
+    ran_free(&r);
+}
+
+Test(plot_files, without_gnuplot)
+{
+    make_run();
+    struct ran r = run_shell(folder, "PATH=/nonexistent; $BENCH plot run");
+    expect_exit(&r, 6);
+    expect_said(&r, "gnuplot is not installed  -> install gnuplot-nox");
+    ran_free(&r);
+}
+
+Test(plot_files, usage)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *said;
+    } bad[] = {
+        {"plot run --figure latency-sec", 2, "did you mean latency-seq?"},
+        {"plot run --format md", 2, "bench plot has no --format md  -> svg, png or csv"},
+        {"plot run --term --format png", 2, "--term draws no file"},
+        {"plot", 7, "there is no run results/latest  -> bench plot RUN"},
+        {"plot .", 7, "has no tables of bench"},
+        {"plot nowhere", 7, "nowhere"},
+        {"plot run sub/../run -o there", 2, "would both write to there/run"},
+        {"plot run --base onw", 2, "unknown backend \"onw\""},
+        {"list variants --format svg", 2, "bench list has no --format svg  -> table, csv"},
+        {"list variants --term", 2, "--term has no meaning for list"},
+    };
+    char sub[FILE_PATH];
+
+    make_run();
+    snprintf(sub, sizeof(sub), "%s/sub", folder);
+    cr_assert_eq(mkdir(sub, 0700), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct ran r = run_bench(folder, "%s", bad[i].line);
+        expect_exit(&r, bad[i].code);
+        expect_said(&r, bad[i].said);
+        cr_expect_eq(r.out.n, 0, "%s", bad[i].line);
+        ran_free(&r);
+    }
+}
+
+Test(plot_files, topo_draws_what_it_measured)
+{
+    need_gnuplot();
+    struct ran r = run_bench(folder, "topo --roofline --threads 1 --format table");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "\n1 thread\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "FLOP / byte moved at least"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, " L1 "), "%s", r.out.data);
+    ran_free(&r);
+
+    r = run_shell(folder, "PATH=/nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
+                          "table");
+    expect_exit(&r, 0);
+    expect_said(&r, "note: no drawing: ");
+    ran_free(&r);
+}

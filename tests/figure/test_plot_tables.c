@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures of perplexity, training and changes: tables that are not of latencies. */
+#include "tests/support/figure_rows.h"
+
+#include <sys/stat.h>
+
+TestSuite(plot_tables, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+Test(plot_tables, perplexity_marks_what_nothing_beats)
+{
+    static const double ppl[] = {5, 4, 4.5}, speed[] = {1000, 100, 90};
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i < 3; i++) {
+        const struct key_row k = key_of(&r, variants[0]->name, backends[0]->name, 32, 64 * i);
+        struct perplexity_row row = perplexity_row_empty();
+        row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+        row.ppl = ppl[i];
+        row.tokens_per_s = speed[i];
+        row.ppl_floor = 1.76;
+        cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "perplexity-time");
+    cr_expect_eq(p.n, 5);
+    cr_expect_str_eq(point_at(&p, 0, 0, 0, 0, 10000)->label, "64");
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 1000)->y, 5);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10000)->y, 4);
+    plot_free(&p);
+    p = must_plot(r.path, "perplexity-bytes");
+    cr_expect_eq(p.n, 0, "no row of memory.csv is of this model");
+    plot_free(&p);
+    p = must_plot(r.path, "perplexity-mem");
+    cr_expect_eq(p.n, 3);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 64)->z, 1.76);
+    plot_free(&p);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
+}
+
+Test(plot_tables, curves_and_changes_come_from_their_files)
+{
+    struct train_row row = train_row_empty();
+    char path[FILE_PATH];
+    struct err e;
+
+    text_put(row.variant, TEXT_SIZE, variants[2]->name);
+    row.step = 10;
+    row.loss_nats = 3;
+    row.valid_nats = 2.5;
+    folder_path(path, "m.safetensors.train.csv");
+    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, &row, 1, &e), OK, "%s", e.msg);
+    put_file("kept.csv", "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
+                         "threshold_pct\n\"a, b\",old,new,-12.5,-13,-12,faster,2\n"
+                         "exact,old,new,,,,same,\n");
+    put_file("other.csv", "some,thing\n1,2\n");
+    folder_path(path, "folder.csv");
+    cr_assert_eq(mkdir(path, 0700), 0, "other people's folders are passed over");
+    struct plot p = must_plot(folder, "training");
+    cr_expect_eq(p.n, 2);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 10)->y, 3);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 1, 10)->y, 2.5);
+    cr_expect(strstr(p.series.v[0].text, "(m)"), "%s", p.series.v[0].text);
+    plot_free(&p);
+    p = must_plot(folder, "changes");
+    cr_assert_eq(p.n, 1, "a row without times is no change of time");
+    cr_expect_eq(p.point[0].x, -12.5);
+    cr_expect_eq(p.point[0].z, 2);
+    cr_expect_str_eq(p.point[0].label, "a, b: new / old");
+    cr_expect_str_eq(p.series.v[0].text, "faster");
+    plot_free(&p);
+}
+
+/* The arena is that of the row with the same model and shape, not of the next best. */
+Test(plot_tables, perplexity_finds_its_bytes)
+{
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int mem = 0; mem <= 64; mem += 64)
+        for (int backend = 0; backend < 2; backend++) {
+            struct memory_row m = memory_row_empty();
+            struct perplexity_row row = perplexity_row_empty();
+            const struct key_row k =
+                key_of(&r, variants[0]->name, backend ? "other" : backends[0]->name, 32, mem);
+            row_set_key(&tables[TABLE_MEMORY], &m, &k);
+            m.arena_peak_bytes = 7;
+            text_put(m.status, TEXT_SIZE, row_status_name[ROW_FAILED]);
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            text_put(m.status, TEXT_SIZE, row_status_name[ROW_OK]);
+            m.clamp_len = 16;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            m.clamp_len = k.clamp_len;
+            m.threads = k.threads + 1;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            m.threads = k.threads;
+            m.arena_peak_bytes = 1000 + mem + 100000 * backend;
+            cr_assert_eq(rundir_write(&r, TABLE_MEMORY, &m, &e), OK, "%s", e.msg);
+            row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+            row.ppl = 5 - mem / 64.0;
+            if (!backend)
+                cr_assert_eq(rundir_write(&r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+        }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "perplexity-bytes");
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1000)->y, 5);
+    cr_expect_eq(point_at(&p, 0, 0, 0, 0, 1064)->y, 4);
+    plot_free(&p);
+}
+
+/* Rows of two variants at three lengths: what a filter takes away is not drawn. */
+Test(plot_tables, filters_choose_rows)
+{
+    const char *wanted[] = {"!variant:xl", "seq>=64"}, *nonsense[] = {"seq"};
+    const struct names both = {.v = wanted, .n = 2}, bad = {.v = nonsense, .n = 1};
+    const enum table_id id = TABLE_PERPLEXITY;
+    struct plot_data d;
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i < 6; i++) {
+        const struct key_row k =
+            key_of(&r, i % 2 ? "xl" : "shaw", backends[0]->name, 32 << i / 2, 0);
+        struct perplexity_row row = perplexity_row_empty();
+        row_set_key(&tables[id], &row, &k);
+        cr_assert_eq(rundir_write(&r, id, &row, &e), OK, "%s", e.msg);
+    }
+    put_env(&r, 1);
+    cr_assert_eq(plot_read(&d, r.path, &e), OK, "%s", e.msg);
+    cr_assert_eq(d.table[id].n, 6);
+    cr_expect_eq(plot_filter(&d, &bad, &e), E_USAGE);
+    cr_assert_eq(plot_filter(&d, &both, &e), OK, "%s", e.msg);
+    cr_assert_eq(d.table[id].n, 2);
+    const struct perplexity_row *const left = d.table[id].row;
+    for (int i = 0; i < 2; i++) {
+        cr_expect_str_eq(left[i].variant, "shaw");
+        cr_expect_eq(left[i].seq_tokens, 64 << i);
+    }
+    plot_data_free(&d);
+}

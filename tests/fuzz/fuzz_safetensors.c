@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libFuzzer target (clang -fsanitize=fuzzer): any bytes, opened as a safetensors file. */
+#include "variants/base/safetensors.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* Use everything that an accepted file promises; the sanitizers watch. */
+static void use(const struct safetensors *s)
+{
+    static const char *const keys[] = {"n_head", "tolerance", "absent"};
+    struct err e;
+    size_t at = 0;
+
+    for (int i = 0; i < s->n_tensors; i++) {
+        const struct tensor *t = &s->tensors[i];
+        const unsigned char *data = t->data;
+        size_t n = 1;
+
+        for (int d = 0; d < t->rank; d++)
+            n *= (size_t)t->shape[d];
+        CHECK(n == t->n && strlen(t->name) < TENSOR_NAME);
+        CHECK(safetensors_find(s, t->name) == t);
+        CHECK((uintptr_t)data % ELEMENT_BYTES == 0);
+        CHECK(i == 0 || data == s->map + at);
+        at = (size_t)(data - s->map) + n * ELEMENT_BYTES;
+        for (size_t b = 0; b < n * ELEMENT_BYTES; b++) /* touch every byte */
+            (void)*(const volatile unsigned char *)(data + b);
+    }
+    CHECK(s->n_tensors == 0 || at == s->size);
+    for (int i = 0; i < s->n_meta; i++)
+        CHECK(strcmp(safetensors_meta(s, s->meta[2 * i]), s->meta[2 * i + 1]) == 0);
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        double real;
+        int whole;
+        if (safetensors_int(s, keys[k], 1, 1, 64, &whole, &e) == OK)
+            CHECK(whole >= 1 && whole <= 64);
+        if (safetensors_real(s, keys[k], 1.0, &real, &e) == OK)
+            CHECK(real - real == 0.0); /* finite */
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct safetensors s;
+    struct err e = {""};
+    char path[32];
+    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+    CHECK(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const enum status st = safetensors_open(&s, path, &e);
+    if (st == OK)
+        use(&s);
+    else
+        CHECK(strstr(e.msg, path) && !strpbrk(e.msg, "\n\r\033"));
+    safetensors_close(&s);
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scoring texts: small random checkpoints, where the answer follows from the same model run another
+ * way, and a trained one whose scores the published code has given ($BENCH_SHARED/models). */
+#include "harness/learn/score.h"
+#include "tests/support/command_line.h"
+#include "tests/support/model.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/tmp_folder.h"
+
+#include <criterion/parameterized.h>
+#include <unistd.h>
+
+enum { LINE = 3 * FILE_PATH };
+
+/* Score as `bench eval LINE` would, in this process. */
+static enum status score(struct score *r, const char *line, struct err *e)
+{
+    struct options o;
+    struct topo *topo = NULL;
+    struct scorer s = {.opt = &o};
+    char words[LINE + 64];
+
+    snprintf(words, sizeof(words), "eval --pin none --threads 1 %s", line);
+    enum status st = parse_words(&o, words, e);
+    if (st == OK)
+        st = topo_open(&topo, NULL, e);
+    s.topo = topo;
+    if (st == OK)
+        st = score_run(&s, SPLIT_TEST, e);
+    *r = s.score;
+    topo_close(topo);
+    options_free(&o);
+    return st;
+}
+
+/* ---- a small checkpoint and a small text --------------------------------------------------- */
+
+enum { BYTES = 60, VOCABULARY = 256 };
+static char ckpt[FILE_PATH], text[FILE_PATH];
+static uint8_t bytes[BYTES];
+
+static struct config small(const char *variant)
+{
+    struct config c = config_default(variant_find(variant), 8, 2, 3, 12, 2, VOCABULARY);
+
+    c.max_seq = 10;
+    return c;
+}
+
+/* A model of `c` with random weights on disk, as `ckpt`. */
+static void save(const struct config *c)
+{
+    struct model m;
+    const struct provenance from = {.unit = "byte", .seq = c->max_seq};
+    struct err e = {""};
+
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, c->max_seq, 0});
+    cr_assert_eq(checkpoint_save(ckpt, c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+    model_close(&m);
+}
+
+static void setup(void)
+{
+    folder_make();
+    folder_path(ckpt, "model.safetensors");
+    folder_path(text, "text");
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)rng_u32(SEED, rng_stream("bytes"), (uint64_t)i);
+    FILE *f = fopen(text, "w");
+    cr_assert(f && fwrite(bytes, 1, BYTES, f) == BYTES && fclose(f) == 0);
+}
+
+/* Of `ckpt` on `text`; ref unless the format names a backend. */
+static struct score must_score(const char *fmt, int seq, int mem)
+{
+    char more[128], line[LINE];
+    struct score r;
+    struct err e = {""};
+
+    snprintf(more, sizeof(more), fmt, seq, mem);
+    snprintf(line, sizeof(line), "--ckpt %s --corpus %s %s%s", ckpt, text,
+             strstr(more, "-b ") ? "" : "-b ref ", more);
+    cr_assert_eq(score(&r, line, &e), OK, "%s", e.msg);
+    return r;
+}
+
+/* Sums of the same floats in another order. */
+static void expect_equal(double got, double want, const char *what, int x)
+{
+    cr_expect_float_eq(got, want, 1e-12 * fabs(want), "%s %d: %.15g, not %.15g", what, x, got,
+                       want);
+}
+
+TestSuite(eval, .init = setup, .fini = folder_remove);
+
+Test(eval, counts_tokens_and_segments)
+{
+    const struct config c = small("xl");
+
+    save(&c);
+    for (int seq = 1; seq <= 64; seq += 7) {
+        const struct score r = must_score("--seq %d --mem %d", seq, 4);
+        cr_expect_eq(r.tokens, BYTES - 1);
+        cr_expect_eq(r.segments, (BYTES - 1 + seq - 1) / seq, "seq %d", seq);
+        cr_expect(seq > BYTES ? isnan(r.nll_low) : r.nll_low < r.nll && r.nll < r.nll_high);
+        cr_expect(isnan(r.floor) && r.eval_ns > 0);
+    }
+    cr_expect_eq(must_score("--seq %d --mem %d --bytes 20", 8, 4).tokens, 19);
+    cr_expect_eq(must_score("--seq %d --mem %d --bytes 2", 8, 4).segments, 1);
+}
+
+/* Memory that covers the past: however the text is cut, and whatever is kept, one pass. */
+Test(eval, segments_with_memory_are_one_pass)
+{
+    static const char *const names[] = {"xl", "shaw", "gtrxl"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        save(&c);
+        const double want = must_score("--seq %d --mem %d", BYTES, 0).nll;
+        for (int seq = 1; seq < BYTES; seq += 11) {
+            expect_equal(must_score("--seq %d --mem %d", seq, 64).nll, want, names[i], seq);
+            expect_equal(must_score("--seq %d --mem %d --mem-kind kv", seq, 64).nll, want, names[i],
+                         seq);
+        }
+        cr_expect_neq(must_score("--seq %d --mem %d", 7, 3).nll, want, "memory does not matter");
+        expect_equal(must_score("--seq %d --mem %d --mem-kind kv", 7, 3).nll,
+                     must_score("--seq %d --mem %d --mem-kind hidden", 7, 3).nll, names[i], 3);
+    }
+}
+
+/* Without recurrence every segment sees the M bytes before it, positions from the window's start.
+ */
+static void check_windows(const struct config *c, int L, int M)
+{
+    int32_t tokens[BYTES], target;
+    struct model m;
+    double sum = 0;
+
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, L + M, 0});
+    lm_lower(&m.lm, &m.g);
+    for (int t = 0; t < BYTES - 1; t++) { /* byte by byte, each from the window of its segment */
+        const int at = t / L * L, start = max_int(0, at - M), n = t - start + 1;
+        for (int i = 0; i < n; i++)
+            tokens[i] = bytes[start + i];
+        target = bytes[t + 1];
+        lm_forward(&m.lm, &m.g, tokens, 1, n, 1, &target, m.nll);
+        sum += (double)m.nll[0];
+    }
+    model_close(&m);
+    expect_equal(must_score("--seq %d --mem %d", L, M).nll, sum / (BYTES - 1), "seq", L);
+    expect_equal(must_score("--seq %d --mem %d --mem-kind recompute", L, M).nll, sum / (BYTES - 1),
+                 "seq", L);
+}
+
+Test(eval, vanilla_runs_its_window_again)
+{
+    const struct config c = small("vanilla");
+
+    save(&c);
+    check_windows(&c, 7, 5);
+    check_windows(&c, 4, 10);
+    check_windows(&c, 1, 3);
+    check_windows(&c, BYTES, 0);
+}
+
+Test(eval, backends_agree)
+{
+    const struct config c = small("gtrxl");
+
+    save(&c);
+    const double want = must_score("--seq %d --mem %d", 9, 12).nll;
+    for (int i = 0; backends[i]; i++) {
+        char fmt[64];
+        if (backend_usable(backends[i], NULL) != OK)
+            continue;
+        snprintf(fmt, sizeof(fmt), "-b %s --seq %%d --mem %%d", backends[i]->name);
+        cr_expect_float_eq(must_score(fmt, 9, 12).nll, want, 1e-4 * want, "%s", backends[i]->name);
+    }
+}
+
+static void expect_refused(const char *more, enum status want, const char *part)
+{
+    char line[LINE];
+    struct score r;
+    struct err e = {""};
+
+    snprintf(line, sizeof(line), "--ckpt %s --corpus %s -b ref %s", ckpt, text, more);
+    cr_expect_eq(score(&r, line, &e), want, "%s", more);
+    cr_expect(strstr(e.msg, part) && strstr(e.msg, "  -> "), "\"%s\" does not say %s", e.msg, part);
+}
+
+Test(eval, refuses_what_the_model_cannot)
+{
+    struct config c = small("xl");
+
+    save(&c);
+    expect_refused("--seq 4 --mem 4 --mem-kind recompute", E_USAGE,
+                   "--mem-kind recompute is not for xl  -> hidden or kv");
+    expect_refused("--seq 4 --mem 4 --bytes 1", E_USAGE, text);
+    c = small("vanilla");
+    save(&c);
+    expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
+                   "--mem-kind kv is not for vanilla  -> recompute");
+    c.pos = pos_find("learned_layer");
+    save(&c);
+    expect_refused("--seq 8 --mem 3", E_USAGE, "has positions for 10 tokens, --seq 8 --mem 3");
+    cr_expect_gt(must_score("--seq %d --mem %d", 8, 2).nll, 0);
+    c = small("xl");
+    c.V = 255;
+    save(&c);
+    expect_refused("--seq 4 --mem 4", E_IO, "vocabulary of 255");
+    unlink(ckpt);
+    expect_refused("--seq 4 --mem 4", E_IO, ckpt);
+}
+
+/* ---- a trained model ----------------------------------------------------------------------- */
+
+/* Rows of models/README.md: 65536 bytes of tinyshakespeare, segments of 128. */
+struct known {
+    int backend, mem;
+    double nll;
+};
+ParameterizedTestParameters(eval_trained, scores_of_the_published_code)
+{
+    static struct known list[64];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        if (backends[i] != &backend_ref) { /* takes minutes */
+            list[n++] = (struct known){i, 0, 2.151388};
+            list[n++] = (struct known){i, 128, 2.096637};
+        }
+    return cr_make_param_array(struct known, list, n);
+}
+ParameterizedTest(struct known *k, eval_trained, scores_of_the_published_code, .timeout = 120)
+{
+    const char *shared = getenv("BENCH_SHARED");
+    char model[FILE_PATH], corpus[FILE_PATH], line[LINE];
+    struct score r;
+    struct err e = {""};
+
+    if (SANITIZED)
+        cr_skip_test("half a minute each, and other tests run the same code");
+    shared = shared ? shared : "../shared";
+    snprintf(model, sizeof(model), "%s/models/xl-books.safetensors", shared);
+    snprintf(corpus, sizeof(corpus), "%s/corpora/tinyshakespeare.txt", shared);
+    if (access(model, R_OK) != 0 || access(corpus, R_OK) != 0)
+        cr_skip_test("no %s or %s", model, corpus);
+    if (backend_usable(backends[k->backend], &e) != OK)
+        cr_skip_test("%s", e.msg);
+    snprintf(line, sizeof(line), "--ckpt %s --corpus %s --bytes 65536 --seq 128 --mem %d -b %s",
+             model, corpus, k->mem, backends[k->backend]->name);
+    cr_assert_eq(score(&r, line, &e), OK, "%s", e.msg);
+    cr_expect_eq(r.tokens, 65535);
+    cr_expect_eq(r.segments, 512);
+    cr_expect_float_eq(r.nll, k->nll, 1e-4, "%s, mem %d: %.6f, not %.6f",
+                       backends[k->backend]->name, k->mem, r.nll, k->nll);
+}

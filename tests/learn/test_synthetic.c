@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The copy source: its text, its statistics, and the floor that nobody gets below. */
+#include "harness/learn/corpus.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+Test(source, text_is_read_or_refused)
+{
+    static const char *const bad[] = {"copy:lag=0",      "copy:p=1",          "copy:p=-0.1",
+                                      "copy:alphabet=1", "copy:alphabet=257", "copy:lag=2.5",
+                                      "copy:lag=x",      "copy:speed=3",      "copy:lag=4;p=0.5"};
+    struct source s;
+    struct err e;
+
+    cr_expect(source_named("copy:") && !source_named("copy.txt"));
+    cr_assert_eq(source_parse(&s, "copy:alphabet=7,p=0.25,lag=3", &e), OK);
+    cr_expect(s.lag == 3 && s.alphabet == 7 && s.p == 0.25);
+    cr_assert_eq(source_parse(&s, SOURCE_DEFAULT, &e), OK);
+    cr_expect(s.lag == 192 && s.alphabet == 16 && s.p == 0.9);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        cr_expect_eq(source_parse(&s, bad[i], &e), E_USAGE, "%s", bad[i]);
+}
+
+Test(source, symbols_repeat_as_often_as_they_should)
+{
+    enum { N = 200000 };
+    static uint8_t x[N], again[N], other[N];
+    const struct source s = {.lag = 5, .alphabet = 4, .p = 0.6};
+    int repeats = 0, seen[4] = {0}, same = 0;
+
+    source_fill(&s, SPLIT_TRAIN, x, N);
+    source_fill(&s, SPLIT_TRAIN, again, N);
+    source_fill(&s, SPLIT_VALID, other, N);
+    cr_assert_eq(memcmp(x, again, N), 0);
+    for (int t = 5; t < N; t++) {
+        repeats += x[t] == x[t - 5];
+        seen[x[t]]++;
+        same += x[t] == other[t];
+    }
+    /* q = 0.6 + 0.4/4 = 0.7; four standard deviations of a binomial share: 4 sqrt(q(1-q)/N). */
+    cr_expect_float_eq(repeats / (N - 5.0), 0.7, 4 * sqrt(0.7 * 0.3 / N));
+    /* Symbols are uniform but come in chains of about 1/(1-p) repeats: 2.5 times the variance. */
+    for (int a = 0; a < 4; a++)
+        cr_expect_float_eq(seen[a] / (N - 5.0), 0.25, 4 * sqrt(4 * 0.25 * 0.75 / N));
+    cr_expect_float_eq(same / (N - 5.0), 0.25, 4 * sqrt(4 * 0.25 * 0.75 / N));
+}
+
+Test(source, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
+{
+    enum { N = 100000 };
+    static uint8_t x[N];
+    struct source s;
+    struct err e;
+    double near = 0, far = 0;
+
+    cr_assert_eq(source_parse(&s, SOURCE_DEFAULT, &e), OK);
+    source_fill(&s, SPLIT_TEST, x, N);
+    for (size_t t = 192; t < N; t++) {
+        near += source_nll(&s, x, t, 192);
+        far += source_nll(&s, x, t, 191);
+    }
+    const double q = 0.9 + 0.1 / 16, r = 0.1 / 16;
+    const double entropy = -(q * log(q) + 15 * r * log(r));
+    /* One term is -ln q or -ln r: their spread times four standard deviations of the share. */
+    cr_expect_float_eq(near / (N - 192), entropy, log(q / r) * 4 * sqrt(q * (1 - q) / N));
+    cr_expect_float_eq(exp(entropy), 1.759, 5e-4); /* the published floor of the default source */
+    cr_expect_float_eq(far / (N - 192), log(16), 1e-10); /* N equal terms: N eps ln 16 */
+    cr_expect_float_eq(source_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
+}
+
+Test(source, reach_is_an_upper_bound)
+{
+    cr_expect_eq(source_reach(true, 3, 10, 4, 2), 13, "the window alone");
+    cr_expect_eq(source_reach(false, 3, 0, 4, 2), 3, "no memory: the segment so far");
+    cr_expect_eq(source_reach(false, 1, 10, 4, 2), 13, "one layer: memory and segment");
+    cr_expect_eq(source_reach(false, 3, 10, 4, 0), 3 * 10 + 2 * 3 + 1);
+}
+
+Test(source, a_corpus_can_be_generated)
+{
+    struct corpus c;
+    struct err e;
+
+    cr_assert_eq(corpus_open(&c, "copy:lag=3,p=0.5,alphabet=9", SPLIT_TEST, 1000, &e), OK);
+    cr_expect(c.generated && c.vocab == 9 && c.n == 1000);
+    cr_expect_str_eq(c.unit, "symbol");
+    for (size_t i = 0; i < c.n; i++)
+        cr_assert_lt(c.bytes[i], 9);
+    corpus_close(&c);
+    cr_assert_eq(corpus_open(&c, "copy:", SPLIT_TEST, 0, &e), OK);
+    cr_expect_eq(c.n, SOURCE_TOKENS);
+    corpus_close(&c);
+    cr_expect_eq(corpus_open(&c, "copy:lag=", SPLIT_TEST, 0, &e), E_USAGE);
+}

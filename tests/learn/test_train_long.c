@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Training over hundreds of steps at small sizes: threads, continuation, dropout, and that a model
+ * that has learned something scores the same on every backend. */
+#include "harness/learn/score.h"
+#include "harness/learn/train.h"
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);
+
+#define LINE                                                                                       \
+    "train --seq 16 --mem 24 --batch 3 --layers 2 --d-model 16 --heads 2 --pin none --corpus "     \
+    "copy:lag=5,p=0.9,alphabet=7 --lr-warmup 10 --lr 0.005 --ckpt unused "
+
+static void begin(struct trainer *t, struct options *o, const char *variant, const char *backend,
+                  int threads, const char *more)
+{
+    char line[512];
+    struct err e = {""};
+
+    snprintf(line, sizeof(line), LINE "--variant %s --backend %s --threads %d %s", variant, backend,
+             threads, more);
+    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+}
+
+static void end(struct trainer *t, struct options *o)
+{
+    trainer_close(t);
+    options_free(o);
+}
+
+static double run(struct trainer *t, int steps)
+{
+    double loss = 0;
+
+    for (int i = 0; i < steps; i++)
+        loss = trainer_step(t, (double)t->adam.step / t->opt->steps).loss;
+    return loss;
+}
+
+/* 1 and 2 threads, with and without dropout: a hundred steps of those that others are compared
+ * with, some of all. */
+Test(train_long, threads_do_not_change_many_steps)
+{
+    for (int v = 0; variants[v]; v++) {
+        const int steps = v < BASE_VARIANTS ? 100 : 20;
+        double loss[2];
+        for (int threads = 1; threads <= 2; threads++) {
+            struct options o;
+            struct trainer t;
+            begin(&t, &o, variants[v]->name, choose_fastest(backends)->name, threads,
+                  v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
+            loss[threads - 1] = run(&t, steps);
+            end(&t, &o);
+        }
+        cr_expect_float_eq(loss[0], loss[1], 1e-5, "%s: %.9g and %.9g", variants[v]->name, loss[0],
+                           loss[1]);
+    }
+}
+
+/* 400 steps, and 200 with 200 more behind a save and a load. */
+Test(train_long, two_hundred_and_two_hundred)
+{
+    struct options o[3];
+    struct trainer whole, first, second;
+    char path[FILE_PATH];
+    struct err e = {""};
+    int v = 0;
+
+    while (!variants[v]->gate) /* everything that can go wrong: memory, gates */
+        v++;
+    folder_path(path, "half.safetensors");
+    begin(&whole, &o[0], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
+    begin(&first, &o[1], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
+    run(&whole, 400);
+    run(&first, 200);
+    cr_assert_eq(trainer_save(&first, path, 0, &e), OK, "%s", e.msg);
+    begin(&second, &o[2], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
+    cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
+    run(&second, 200);
+    for (int i = 0; i < whole.lm.params.n; i++)
+        cr_expect_eq(memcmp(whole.lm.params.v[i].data, second.lm.params.v[i].data,
+                            whole.lm.params.v[i].n * sizeof(float)),
+                     0, "%s", whole.lm.params.v[i].name);
+    end(&whole, &o[0]), end(&first, &o[1]), end(&second, &o[2]);
+}
+
+/* Whether a line of progress, a validation or nothing falls on it. */
+Test(train_long, the_last_step_is_saved)
+{
+    static const char *const ends[] = {"--steps 50", "--steps 51", "--steps 80",
+                                       "--steps 100 --stop-at 50"};
+    static const int steps[] = {50, 51, 80, 50};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct safetensors s;
+        struct err e = {""};
+        char path[FILE_PATH];
+        int step = -1;
+        struct ran r = run_bench(folder,
+                                 LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
+                                      "--force %s",
+                                 variants[0]->name, choose_fastest(backends)->name, ends[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        folder_path(path, "unused");
+        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s: %s", ends[i], e.msg);
+        cr_expect_eq(safetensors_int(&s, "step", -1, 0, 1000, &step, &e), OK, "%s", e.msg);
+        cr_expect_eq(step, steps[i], "%s: saved at step %d", ends[i], step);
+        safetensors_close(&s);
+    }
+}
+
+/* A dropped step is another step; validation never drops. */
+Test(train_long, only_training_drops)
+{
+    struct options o[2];
+    struct trainer plain, drops;
+
+    begin(&plain, &o[0], "xl", "ref", 1, "");
+    begin(&drops, &o[1], "xl", "ref", 1, "--dropout 0.3");
+    plain.valid.n = drops.valid.n = 200;
+    cr_expect_eq(trainer_validate(&plain, NULL), trainer_validate(&drops, NULL));
+    cr_expect(fabs(run(&plain, 1) - run(&drops, 1)) > 1e-3);
+    end(&plain, &o[0]), end(&drops, &o[1]);
+}
+
+Test(train_long, dropout_of_everything_is_refused)
+{
+    /* The second is below 1 until it is a float. */
+    static const char *const all[] = {"1", "0.99999999"};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        struct ran r = run_bench(folder, "train --variant xl --ckpt x --dropout %s", all[i]);
+        expect_exit(&r, 2);
+        expect_said(&r, "--dropout 1 leaves nothing  -> below 1");
+        ran_free(&r);
+    }
+}
+
+/* ---- a trained model ---------------------------------------------------------------------- */
+
+static double score_on(const char *backend, struct trainer *t, struct options *o)
+{
+    struct scorer s = {.opt = o, .topo = t->topo};
+    struct err e = {""};
+
+    o->backends.v[0] = backend;
+    cr_assert_eq(score_run(&s, SPLIT_VALID, &e), OK, "%s: %s", backend, e.msg);
+    return s.score.nll;
+}
+
+/* Weights that have moved away from their draw, tokens that depend on each other: 1e-4 nats. */
+Test(train_long, every_backend_scores_a_trained_model_alike)
+{
+    for (int v = 0; variants[v]; v++) {
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        char path[FILE_PATH];
+
+        folder_path(path, "trained.safetensors");
+        begin(&t, &o, variants[v]->name, choose_fastest(backends)->name, 1, "--steps 60");
+        t.valid.n = 1500;
+        const double before = trainer_validate(&t, NULL);
+        run(&t, 60);
+        cr_expect_lt(trainer_validate(&t, NULL), before - 0.1, "%s learned nothing",
+                     variants[v]->name);
+        cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
+        o.ckpt = path;
+        o.bytes = 1500;
+        if (mem_usual(variants[v]->mem, false) == MEM_RECOMPUTE)
+            o.mem.v[0] = 0;
+        const double want = score_on("ref", &t, &o);
+        for (int b = 0; backends[b]; b++)
+            if (backend_usable(backends[b], NULL) == OK) {
+                const double got = score_on(backends[b]->name, &t, &o);
+                cr_expect_float_eq(got, want, 1e-4, "%s on %s: %.7f, reference %.7f",
+                                   variants[v]->name, backends[b]->name, got, want);
+            }
+        end(&t, &o);
+    }
+}

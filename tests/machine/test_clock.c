@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The clocks, and the pause between blocks. */
+#include "harness/machine/clock.h"
+
+#include "tests/support/fake_target.h"
+
+#include <criterion/criterion.h>
+
+Test(clock, pause_takes_wall_time_and_no_cpu_time)
+{
+    const struct clock_mark start = clock_start();
+    clock_sleep_ms(20);
+    const struct clock_span span = clock_stop(&start);
+
+    cr_expect_geq(span.wall_ns, 20e6);
+    cr_expect_lt(span.cpu_ns, 10e6);
+    cr_expect_lt(span.cpu_ns, span.wall_ns);
+}
+
+Test(clock, work_takes_cpu_time)
+{
+    const struct clock_mark start = clock_start();
+    while (clock_cpu_ns() - start.cpu_ns < 5000000)
+        ;
+    const struct clock_span span = clock_stop(&start);
+
+    cr_expect_geq(span.cpu_ns, 5e6);
+    cr_expect_geq(span.wall_ns, 0.9 * 5e6);
+}
+
+Test(clock, gap_separates_blocks)
+{
+    struct schedule s = usual_schedule;
+    struct bed b = {.fake = {{.call_ns = 1e6}}};
+
+    s.gap_ms = 2;
+    const int64_t start = clock_wall_ns();
+    cr_assert_eq(measure_fakes(&b, 1, &s), OK);
+    cr_expect_geq(clock_wall_ns() - start, 16 * 2000000, "before the warm-up and 15 blocks");
+}
+
+Test(clock, facts)
+{
+    const struct clock_facts f = clock_facts();
+
+    cr_expect(f.overhead_ns > 0 && f.overhead_ns < 1e5, "overhead %g ns", f.overhead_ns);
+    cr_expect(f.resolution_ns >= 1 && f.resolution_ns < 1e7, "resolution %g ns", f.resolution_ns);
+}

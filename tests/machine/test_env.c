@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The environment of measuring children, and the facts that a run is recorded with. */
+#include "harness/machine/env.h"
+
+#include "variants/base/cpu.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *const parent[] = {"PATH=/bin",
+                               "OPENBLAS_CORETYPE=Haswell",
+                               "OMP_NUM_THREADS=3",
+                               "GOMP_CPU_AFFINITY=0",
+                               "GOMP_SPINCOUNT=INFINITE",
+                               "KMP_BLOCKTIME=200",
+                               "GOTO_NUM_THREADS=1",
+                               "DNNL_VERBOSE=1",
+                               "ONEDNN_MAX_CPU_ISA=AVX2",
+                               "MKL_NUM_THREADS=9",
+                               "MY_OMP_THING=kept",
+                               "OMP=kept",
+                               "EMPTY=",
+                               NULL};
+
+static int count(char *const *env, const char *variable)
+{
+    int n = 0;
+
+    for (; *env; env++)
+        n += strcmp(*env, variable) == 0;
+    return n;
+}
+
+static int length(char *const *env)
+{
+    int n = 0;
+
+    while (env[n])
+        n++;
+    return n;
+}
+
+Test(env, child_environment)
+{
+    const char *const kept[] = {
+        "PATH=/bin", "MKL_NUM_THREADS=9",    "MY_OMP_THING=kept", "OMP=kept",
+        "EMPTY=",    "GOMP_SPINCOUNT=10000", "KMP_BLOCKTIME=1"};
+    struct err e;
+    char **env;
+
+    cr_assert_eq(env_child_environment(parent, NULL, NULL, &env, &e), OK, "%s", e.msg);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        cr_expect_eq(count(env, kept[i]), 1, "%s", kept[i]);
+    cr_expect_eq(length(env), ARRAY_LEN(kept), "%d variables", length(env));
+    env_free(env);
+}
+
+Test(env, child_environment_with_libraries_told)
+{
+    struct err e;
+    char **env;
+
+    cr_assert_eq(env_child_environment(parent, "SkylakeX", "avx512_core", &env, &e), OK, "%s",
+                 e.msg);
+    cr_expect_eq(count(env, "OPENBLAS_CORETYPE=SkylakeX"), 1);
+    cr_expect_eq(count(env, "OPENBLAS_CORETYPE=Haswell"), 0);
+    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX512_CORE"), 1);
+    cr_expect_eq(count(env, "ONEDNN_MAX_CPU_ISA=AVX2"), 0);
+    env_free(env);
+    cr_assert_eq(env_child_environment(parent + ARRAY_LEN(parent) - 1, "Zen", NULL, &env, &e), OK);
+    cr_expect_eq(length(env), 3);
+    env_free(env);
+}
+
+Test(env, overrides)
+{
+    char all[1024], cut[32];
+
+    env_overrides(parent, all, sizeof(all));
+    cr_expect_str_eq(all,
+                     "DNNL_VERBOSE=1;GOMP_CPU_AFFINITY=0;GOMP_SPINCOUNT=INFINITE;"
+                     "GOTO_NUM_THREADS=1;KMP_BLOCKTIME=200;MKL_NUM_THREADS=9;OMP_NUM_THREADS=3;"
+                     "ONEDNN_MAX_CPU_ISA=AVX2;OPENBLAS_CORETYPE=Haswell",
+                     "%s", all);
+    env_overrides(parent, cut, sizeof(cut));
+    cr_expect_str_eq(cut, "DNNL_VERBOSE=1;GOMP_CPU_AFFI...", "%s", cut);
+    env_overrides(parent + ARRAY_LEN(parent) - 1, cut, sizeof(cut));
+    cr_expect_str_eq(cut, "");
+}
+
+Test(env, facts_of_this_machine)
+{
+    struct topo *t;
+    struct env_facts f;
+    struct err e;
+
+    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    env_gather(t, &f);
+    topo_close(t);
+    cr_expect_eq(strlen(f.host_id), 16);
+    for (const char *c = f.host_id; *c; c++)
+        cr_expect(isxdigit((unsigned char)*c) && !isupper((unsigned char)*c), "%s", f.host_id);
+    cr_expect_neq(f.cpu_model[0], '\0');
+    cr_expect_str_eq(f.isa, isa_name[cpu_isa_unmasked()]);
+    cr_expect(strstr(f.kernel, ", Linux ") != NULL, "%s", f.kernel);
+    cr_expect_eq(f.memory_bytes / 4096, sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 4096));
+    cr_expect(f.memory_free_bytes > 0 && f.memory_free_bytes <= f.memory_bytes);
+    cr_expect(strstr(f.overrides, "OPENBLAS_CORETYPE=Haswell") != NULL, "%s", f.overrides);
+    cr_expect(strncmp(f.openmp, "libgomp", 7) == 0 || strncmp(f.openmp, "libomp", 6) == 0, "\"%s\"",
+              f.openmp);
+    cr_expect(f.clock.overhead_ns > 0 && f.clock.overhead_ns < 1e5);
+    cr_expect_geq(f.load_1min, 0);
+    cr_expect_neq(f.governor[0], '\0');
+}
+
+/* The machine stays the same whatever part of it this process may use. */
+Test(env, host_id_is_stable)
+{
+    struct env_facts all, one;
+    struct topo *t;
+    struct err e;
+    int n;
+    cpu_set_t set;
+
+    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    env_gather(t, &all);
+    CPU_ZERO(&set);
+    CPU_SET((topo_cpus(t, &n))[0].cpu, &set);
+    topo_close(t);
+    cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+    cpu_limit(ISA_BASE);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    cr_assert_eq(topo_open(&t, NULL, &e), OK, "%s", e.msg);
+    env_gather(t, &one);
+    topo_close(t);
+    cr_expect_eq(one.topo.allowed_cpus, 1);
+    cr_expect_str_eq(one.max_isa, "ref");
+    cr_expect_str_eq(one.host_id, all.host_id);
+
+    cr_assert_eq(topo_open(&t, "numa:2 core:32 pu:2", &e), OK, "%s", e.msg);
+    env_gather(t, &one);
+    topo_close(t);
+    cr_expect_str_neq(one.host_id, all.host_id, "other CPUs, other machine");
+}
+
+Test(env, summary)
+{
+    struct env_facts f = {.cpu_model = "AMD EPYC",
+                          .hypervisor = "KVM",
+                          .isa = "avx512",
+                          .topo = {.allowed_cpus = 2,
+                                   .allowed_cores = 2,
+                                   .numa_nodes = 1,
+                                   .l2_bytes = 1 << 20,
+                                   .l3_bytes = 32 << 20}};
+    char text[256];
+
+    env_summary(&f, text, sizeof(text));
+    cr_expect_str_eq(text, "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1 MiB, L3 32 MiB, avx512");
+    f.hypervisor[0] = '\0';
+    f.topo = (struct topo_facts){.allowed_cpus = 128,
+                                 .allowed_cores = 64,
+                                 .smt = true,
+                                 .numa_nodes = 2,
+                                 .l2_bytes = 512 << 10};
+    env_summary(&f, text, sizeof(text));
+    cr_expect_str_eq(text, "AMD EPYC, 64 cores, 128 threads, 2 NUMA nodes, L2 512 KiB, avx512");
+}
+
+Test(env, ticks)
+{
+    const struct env_ticks now = env_ticks();
+    const struct env_ticks a = {1000, 100}, b = {1400, 110};
+
+    cr_expect_gt(now.total, 0);
+    cr_expect_leq(now.steal, now.total);
+    cr_expect_float_eq(env_steal_pct(&a, &b), 2.5, 1e-12);
+    cr_expect_eq(env_steal_pct(&b, &b), 0);
+    cr_expect_eq(env_steal_pct(&b, &a), 0);
+}

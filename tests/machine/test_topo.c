@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pin plans on synthetic machines of any size, and pinning itself on the machine at hand. */
+#include "harness/machine/topo.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 256 };
+
+static struct topo *machine(const char *synthetic)
+{
+    struct err e;
+    struct topo *t;
+
+    cr_assert_eq(topo_open(&t, synthetic, &e), OK, "%s", e.msg);
+    return t;
+}
+
+/* The plan as text: "0,2,4". */
+static void plan_text(const struct topo *t, const char *policy, int threads, char *buf, size_t size)
+{
+    struct err e;
+    int cpus[MOST];
+    size_t used = 0;
+
+    cr_assert_eq(topo_plan(t, policy, threads, cpus, &e), OK, "%s", e.msg);
+    buf[0] = '\0';
+    for (int i = 0; i < threads && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%d", i ? "," : "", cpus[i]);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+struct shape {
+    char synthetic[64];
+    int packages, nodes, cores, cpus, smt;
+};
+
+ParameterizedTestParameters(topo, facts)
+{
+    static struct shape shapes[] = {
+        {"core:1 pu:1", 1, 1, 1, 1, 0},
+        {"core:2 pu:1", 1, 1, 2, 2, 0},
+        {"package:1 core:64 pu:1", 1, 1, 64, 64, 0},
+        {"package:2 core:32 pu:2", 2, 1, 64, 128, 1},
+        {"numa:2 core:32 pu:2", 1, 2, 64, 128, 1},
+        {"package:2 numa:2 core:8 pu:1", 2, 4, 32, 32, 0},
+    };
+    return cr_make_param_array(struct shape, shapes, ARRAY_LEN(shapes));
+}
+
+ParameterizedTest(struct shape *s, topo, facts)
+{
+    struct topo *const t = machine(s->synthetic);
+    struct topo_facts f;
+    char all[16];
+
+    topo_facts(t, &f);
+    snprintf(all, sizeof(all), s->cpus > 1 ? "0-%d" : "%d", s->cpus - 1);
+    cr_expect_eq(f.packages, s->packages, "%s: %d packages", s->synthetic, f.packages);
+    cr_expect_eq(f.numa_nodes, s->nodes, "%s: %d nodes", s->synthetic, f.numa_nodes);
+    cr_expect_eq(f.cores, s->cores, "%s: %d cores", s->synthetic, f.cores);
+    cr_expect_eq(f.cpus, s->cpus, "%s: %d cpus", s->synthetic, f.cpus);
+    cr_expect_eq(f.allowed_cores, s->cores);
+    cr_expect_eq(f.allowed_cpus, s->cpus);
+    cr_expect_eq(f.smt, s->smt);
+    cr_expect_str_eq(f.cpuset, all);
+    topo_close(t);
+}
+
+Test(topo, caches_of_a_synthetic_machine)
+{
+    struct topo *const t = machine("l3:2(size=33554432) l2:4(size=1048576) l1:1(size=49152) core:1 "
+                                   "pu:2");
+    struct topo_facts f;
+
+    topo_facts(t, &f);
+    cr_expect_eq(f.l1d_bytes, 48u << 10);
+    cr_expect_eq(f.l2_bytes, 1u << 20);
+    cr_expect_eq(f.l3_bytes, 32u << 20);
+    cr_expect_eq(f.l3_count, 2);
+    topo_close(t);
+}
+
+Test(topo, nodes)
+{
+    struct topo *const t = machine("numa:2 core:2 pu:2");
+    int number;
+    char cpus[32];
+
+    topo_node(t, 1, &number, cpus, sizeof(cpus));
+    cr_expect_eq(number, 1);
+    cr_expect_str_eq(cpus, "4-7");
+    topo_close(t);
+}
+
+/* ---- plans -------------------------------------------------------------------------------- */
+
+struct planned {
+    char synthetic[64], policy[32];
+    int threads;
+    char cpus[64];
+};
+
+ParameterizedTestParameters(topo, plan)
+{
+    static struct planned plans[] = {
+        {"core:1 pu:1", "compact", 1, "0"},
+        {"core:1 pu:1", "scatter", 1, "0"},
+        {"core:2 pu:1", "compact", 2, "0,1"},
+        {"core:2 pu:1", "none", 3, "-1,-1,-1"},
+        {"core:2 pu:1", "1", 1, "1"},
+        {"core:2 pu:1", "1,0", 2, "1,0"},
+        {"core:8 pu:1", "6-7,0,2-4", 5, "6,7,0,2,3"},
+        /* cores before hardware threads, whichever way the system numbers them */
+        {"core:4 pu:2", "compact", 4, "0,2,4,6"},
+        {"core:4 pu:2", "compact", 6, "0,2,4,6,1,3"},
+        {"core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", "compact", 6, "0,1,2,3,4,5"},
+        /* packages alternate first, then the nodes inside them */
+        {"numa:2 core:32 pu:2", "compact", 3, "0,2,4"},
+        {"numa:2 core:32 pu:2", "scatter", 5, "0,64,2,66,4"},
+        {"package:2 core:2 pu:2", "scatter", 8, "0,4,2,6,1,5,3,7"},
+        {"package:2 numa:2 core:2 pu:1", "scatter", 8, "0,4,2,6,1,5,3,7"},
+        {"package:1 core:64 pu:1", "scatter", 3, "0,1,2"},
+    };
+    return cr_make_param_array(struct planned, plans, ARRAY_LEN(plans));
+}
+
+ParameterizedTest(struct planned *p, topo, plan)
+{
+    struct topo *const t = machine(p->synthetic);
+    char got[256];
+
+    plan_text(t, p->policy, p->threads, got, sizeof(got));
+    cr_expect_str_eq(got, p->cpus, "%s on \"%s\": %s, not %s", p->policy, p->synthetic, got,
+                     p->cpus);
+    topo_close(t);
+}
+
+Test(topo, every_policy_uses_each_cpu_once)
+{
+    const char *const policies[] = {"compact", "scatter"};
+    struct topo *const t = machine("package:2 numa:2 core:16 pu:2");
+    struct err e;
+
+    for (size_t k = 0; k < ARRAY_LEN(policies); k++) {
+        int cpus[128], used[128] = {0};
+        cr_assert_eq(topo_plan(t, policies[k], 128, cpus, &e), OK, "%s", e.msg);
+        for (int i = 0; i < 128; i++)
+            used[cpus[i]]++;
+        for (int i = 0; i < 128; i++)
+            cr_expect_eq(used[i], 1, "%s: CPU %d used %d times", policies[k], i, used[i]);
+    }
+    topo_close(t);
+}
+
+struct refused {
+    char synthetic[32], policy[32];
+    int threads;
+    char message[160];
+};
+
+ParameterizedTestParameters(topo, refuses)
+{
+    static struct refused cases[] = {
+        {"core:2 pu:1", "compact", 8,
+         "8 threads wanted, 2 CPUs allowed (cpuset 0-1)  -> --threads 2, or --pin none to "
+         "oversubscribe knowingly"},
+        {"core:1 pu:1", "scatter", 2,
+         "2 threads wanted, 1 CPU allowed (cpuset 0)  -> --threads 1, or --pin none to "
+         "oversubscribe knowingly"},
+        {"core:4 pu:1", "0-2", 4,
+         "4 threads wanted, --pin 0-2 names 3 CPUs  -> --threads 3, or name more CPUs"},
+        {"core:4 pu:1", "0,4", 1,
+         "--pin 0,4: CPU 4 is not allowed (cpuset 0-3)  -> name CPUs of 0-3, or --pin compact"},
+        {"core:4 pu:1", "0-2,1", 1,
+         "--pin 0-2,1 names CPU 1 twice  -> each CPU once, or --pin none to oversubscribe "
+         "knowingly"},
+    };
+    return cr_make_param_array(struct refused, cases, ARRAY_LEN(cases));
+}
+
+ParameterizedTest(struct refused *c, topo, refuses)
+{
+    struct topo *const t = machine(c->synthetic);
+    struct err e;
+    int cpus[MOST];
+
+    cr_expect_eq(topo_plan(t, c->policy, c->threads, cpus, &e), E_USAGE);
+    cr_expect_str_eq(e.msg, c->message, "%s", e.msg);
+    topo_close(t);
+}
+
+Test(topo, malformed_lists)
+{
+    const char *const lists[] = {"",   "dense", "0,",          ",0",    "0,,1", "1-0", "0-", "-1",
+                                 "0 ", " 0",    "99999999999", "0-1-2", "0,x",  "+1",  "0x1"};
+    struct topo *const t = machine("core:4 pu:1");
+    int cpus[MOST];
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        struct err e = {""};
+        cr_expect_eq(topo_plan(t, lists[i], 1, cpus, &e), E_USAGE, "\"%s\"", lists[i]);
+        cr_expect(strstr(e.msg, "  -> compact, scatter, none") != NULL, "\"%s\": %s", lists[i],
+                  e.msg);
+    }
+    topo_close(t);
+}
+
+Test(topo, bad_description)
+{
+    struct err e = {""};
+    struct topo *t;
+
+    cr_expect_eq(topo_open(&t, "teapots:3", &e), E_USAGE);
+    cr_expect_null(t);
+    cr_expect(strstr(e.msg, "teapots:3") != NULL, "%s", e.msg);
+}
+
+Test(topo, format_cpus)
+{
+    const int cpus[] = {8, 2, -1, 0, 1, 2, 3};
+    char text[32], small[8];
+    int sparse[8];
+
+    topo_format_cpus(cpus, ARRAY_LEN(cpus), text, sizeof(text));
+    cr_expect_str_eq(text, "0-3,8");
+    topo_format_cpus(cpus + 2, 1, text, sizeof(text));
+    cr_expect_str_eq(text, "");
+    for (int i = 0; i < 8; i++)
+        sparse[i] = 2 * i;
+    topo_format_cpus(sparse, 8, small, sizeof(small));
+    cr_expect_str_eq(small, "0,2,...");
+}
+
+Test(topo, no_acting_on_a_machine_that_is_not_this_one)
+{
+    struct topo *const t = machine("core:2 pu:1");
+    struct err e = {""};
+
+    cr_expect_eq(topo_pin(t, 1, &e), E_UNSUPPORTED);
+    cr_expect(strstr(e.msg, "  -> --pin none") != NULL, "%s", e.msg);
+    cr_expect_eq(topo_pin(t, -1, &e), OK);
+    topo_close(t);
+}
+
+/* ---- this machine ------------------------------------------------------------------------- */
+
+Test(topo, respects_affinity)
+{
+    struct topo *t = machine(NULL);
+    struct topo_facts all, one;
+    struct err e;
+    int n, got[2];
+    const int last = (topo_cpus(t, &n))[n - 1].cpu;
+    char name[16];
+    cpu_set_t set;
+
+    topo_facts(t, &all);
+    topo_close(t);
+    CPU_ZERO(&set);
+    CPU_SET(last, &set);
+    cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+    t = machine(NULL);
+    topo_facts(t, &one);
+    snprintf(name, sizeof(name), "%d", last);
+    cr_expect_eq(one.allowed_cpus, 1);
+    cr_expect_eq(one.allowed_cores, 1);
+    cr_expect_eq(one.cpus, all.cpus, "what exists does not depend on what is allowed");
+    cr_expect_str_eq(one.cpuset, name);
+    cr_assert_eq(topo_plan(t, "compact", 1, got, &e), OK);
+    cr_expect_eq(got[0], last);
+    cr_expect_eq(topo_plan(t, "compact", 2, got, &e), E_USAGE);
+    topo_close(t);
+}
+
+Test(topo, every_thread_runs_where_it_was_put)
+{
+    struct topo *const t = machine(NULL);
+    int n, cpus[MOST], where[MOST], wrong = 0;
+    struct err e;
+
+    topo_cpus(t, &n);
+    n = min_int(n, MOST);
+    cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
+#pragma omp parallel num_threads(n) reduction(+ : wrong)
+    {
+        struct err mine;
+        const int i = omp_get_thread_num();
+        cpu_set_t set;
+
+        wrong += topo_pin(t, cpus[i], &mine) != OK;
+        for (int k = 0; k < 100; k++) {
+            sched_yield();
+            where[i] = topo_where(t);
+            wrong += where[i] != cpus[i];
+        }
+        sched_getaffinity(0, sizeof(set), &set);
+        wrong += CPU_COUNT(&set) != 1 || !CPU_ISSET(cpus[i], &set);
+    }
+    cr_expect_eq(wrong, 0, "%d observations of a thread on a CPU that is not its own", wrong);
+    topo_close(t);
+}
+
+/* The program itself, with an OpenMP runtime that binds its initial thread before
+ * main: it must still see every CPU, and its children must inherit them all. */
+Test(topo, sees_past_an_openmp_binding, .timeout = 60)
+{
+    struct topo *const t = machine(NULL);
+    struct topo_facts f;
+    char command[640], line[256], expected[64], output[8192] = "";
+    const char *const bench = getenv("BENCH");
+    FILE *out;
+
+#ifdef __clang__
+    cr_skip_test("LLVM's OpenMP hides the affinity that it was started with");
+#endif
+    cr_assert_not_null(bench, "BENCH must name the program under test");
+    topo_facts(t, &f);
+    topo_close(t);
+    snprintf(expected, sizeof(expected), "\nallowed_cpus,%d,\n", f.allowed_cpus);
+    snprintf(command, sizeof(command), "OMP_PROC_BIND=true %s topo --format csv", bench);
+    out = popen(command, "r");
+    cr_assert_not_null(out);
+    while (fgets(line, sizeof(line), out))
+        strncat(output, line, sizeof(output) - strlen(output) - 1);
+    cr_expect_eq(pclose(out), 0);
+    cr_expect(strstr(output, expected) != NULL, "%s", output);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of the cells of a group when their children are wrong, mute, mad, too large or dead:
+ * each row says so, and the others are measured all the same. */
+#include "harness/measure/group.h"
+#include "tests/support/command_line.h"
+#include "tests/support/fake_child.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(group, .timeout = 30);
+
+enum { CELLS_MAX = 8 };
+
+/* Cells of one shape: for each variant one on ref and one on avx2, which nobody executes here. */
+struct crew {
+    struct options opt, preset;
+    struct plan plan;
+    struct cell cell[CELLS_MAX];
+    struct result result[CELLS_MAX];
+    int n, samples;
+    volatile int stop;
+    char warnings[2000];
+    double memory_bytes, patience_s;
+    bool with_ref;
+};
+
+static void gather_crew(struct crew *c, const char *names, bool with_ref)
+{
+    char line[300];
+    struct err e;
+
+    *c = (struct crew){.memory_bytes = 1e12, .patience_s = 10, .with_ref = with_ref};
+    snprintf(line, sizeof(line),
+             "--variant %s --backend ref --seq 8 --mem 0 --max-time 0.003 --min-samples 3 "
+             "--warmup-ms 0 --block-ms 1 --threads 1",
+             names);
+    must_plan(&c->plan, &c->opt, line);
+    cr_assert_eq(options_parse_line(&c->preset, "", &e), OK);
+    for (int i = 0; i < c->plan.n; i++) {
+        if (with_ref)
+            c->cell[c->n++] = c->plan.cells[i];
+        c->cell[c->n] = c->plan.cells[i];
+        c->cell[c->n].backend = backend_find("avx2");
+        c->cell[c->n].repro = cell_repro(&c->cell[c->n], &c->preset);
+        cr_assert_not_null(c->cell[c->n++].repro);
+    }
+}
+
+static enum status on_sample(void *arg, const struct result *r, const struct sample *s,
+                             struct err *e)
+{
+    struct crew *c = arg;
+
+    (void)r;
+    (void)s;
+    (void)e;
+    c->samples++;
+    return OK;
+}
+
+static void on_warning(void *arg, const char *text)
+{
+    struct crew *c = arg;
+    const size_t n = strlen(c->warnings);
+
+    snprintf(c->warnings + n, sizeof(c->warnings) - n, "%s\n", text);
+}
+
+static enum status run_crew(struct crew *c, const char *manners)
+{
+    struct group_hooks hooks = {on_sample, on_warning, c};
+    const struct cell *cells[CELLS_MAX];
+    struct err e;
+
+    setenv(FAKE_PLAN, manners, 1);
+    struct child_setup setup = {.isolate = ISOLATE_EXEC,
+                                .environment = environ,
+                                .patience_s = c->patience_s,
+                                .stop = &c->stop,
+                                .memory_bytes = c->memory_bytes,
+                                .cpu = FAKE_CPU};
+    for (int i = 0; i < c->n; i++)
+        cells[i] = &c->cell[i];
+    return group_measure(cells, c->n, &setup, &hooks, c->result, &e);
+}
+
+static void dismiss(struct crew *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        result_free(&c->result[i]);
+        if (c->cell[i].backend != &backend_ref)
+            free(c->cell[i].repro);
+    }
+    options_free(&c->preset);
+    drop_plan(&c->plan, &c->opt);
+}
+
+static struct result *result_of(struct crew *c, const char *variant, const char *backend)
+{
+    for (int i = 0; i < c->n; i++)
+        if (strcmp(c->cell[i].variant->name, variant) == 0 &&
+            strcmp(c->cell[i].backend->name, backend) == 0)
+            return &c->result[i];
+    cr_assert_fail("no %s/%s", variant, backend);
+    return NULL;
+}
+
+static void expect_fine(struct crew *c, const char *variant, const char *backend)
+{
+    const struct result *r = result_of(c, variant, backend);
+
+    cr_expect_eq(r->status, ROW_OK, "%s/%s: %s", variant, backend, r->detail);
+    cr_expect(r->n >= 3, "%s/%s has %d samples", variant, backend, r->n);
+    cr_expect_eq(r->sum.median, 1e6 / r->outcome.inner_calls);
+}
+
+/* ---- one bad child, the others go on ------------------------------------------------------ */
+
+struct manner {
+    char word[16];
+    enum row_status status;
+    char detail[80];
+    bool timed; /* had samples before it failed */
+};
+
+ParameterizedTestParameters(group, one_bad_child)
+{
+    static struct manner manners[] = {
+        {"fine", ROW_OK, "few", true},
+        {"wrong", ROW_WRONG, "max_rel_err 3.1e-02 > 1e-04 at [0,17,201]", false},
+        {"nmse", ROW_WRONG, "mean square error 2.0e-09 > 1e-10 of the reference", false},
+        {"nan", ROW_WRONG, "max_rel_err nan > 1e-04 at [0,17,201]", false},
+        {"big", ROW_SKIPPED, "memory", false},
+        {"nomem", ROW_SKIPPED, "no memory for 12 bytes", false},
+        {"absent", ROW_SKIPPED, "not on this machine", false},
+        {"cpu", ROW_FAILED, "the child sees another CPU than its parent  -> --isolate fork", false},
+        {"garble", ROW_FAILED, "child process answered \"smaple 1\"", false},
+        {"mute", ROW_TIMEOUT, "is silent for 1 s", false},
+        {"segv-open", ROW_FAILED, "killed by SIGSEGV", false},
+        {"segv-place", ROW_FAILED, "killed by SIGSEGV", false},
+        {"segv-block", ROW_FAILED, "killed by SIGSEGV", false},
+        {"kill-block", ROW_FAILED, "killed by SIGKILL (out of memory?)", false},
+        {"exit-block", ROW_FAILED, "child process ended with exit code 3", false},
+    };
+    return cr_make_param_array(struct manner, manners, ARRAY_LEN(manners));
+}
+
+ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 30)
+{
+    struct crew c;
+    char plan[64];
+
+    gather_crew(&c, "shaw,xl", true);
+    c.memory_bytes = 1e6;
+    c.patience_s = strcmp(m->word, "mute") == 0 ? 1 : 20;
+    snprintf(plan, sizeof(plan), "xl/avx2=%s", m->word);
+    cr_assert_eq(run_crew(&c, plan), OK);
+    const struct result *r = result_of(&c, "xl", "avx2");
+    cr_expect_eq(r->status, m->status, "%s: %s", m->word, row_status_name[r->status]);
+    cr_expect_str_eq(r->detail, m->detail, "%s: %s", m->word, r->detail);
+    cr_expect_eq(r->n > 0, m->timed, "%s: %d samples", m->word, r->n);
+    expect_fine(&c, "xl", "ref");
+    expect_fine(&c, "shaw", "ref");
+    expect_fine(&c, "shaw", "avx2");
+    cr_expect_eq(strstr(c.warnings,
+                        "xl layer seq=8 mem=0 hidden avx2 needs 953.7 MiB, 976.6 KiB free  "
+                        "-> row marked skipped(memory); lower --seq or --batch") != NULL,
+                 strcmp(m->word, "big") == 0, "%s", c.warnings);
+    dismiss(&c);
+}
+
+Test(group, a_child_of_another_version)
+{
+    struct crew c;
+
+    gather_crew(&c, "xl", true);
+    cr_expect_eq(run_crew(&c, "xl/avx2=greet"), OK);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_FAILED);
+        cr_expect_str_eq(c.result[i].detail,
+                         "child process said \"hello bench-cell/2\" for a greeting");
+    }
+    dismiss(&c);
+}
+
+/* ---- references --------------------------------------------------------------------------- */
+
+/* Nothing is timed without a reference: the ref cell that should make it is gone, and so is the
+ * child that is started in its place. */
+Test(group, a_reference_that_cannot_be_made)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", false);
+    cr_expect_eq(run_crew(&c, "xl/ref=segv-place"), OK);
+    const struct result *r = result_of(&c, "xl", "avx2");
+    cr_expect_eq(r->status, ROW_FAILED);
+    cr_expect_str_eq(r->detail, "killed by SIGSEGV");
+    cr_expect_eq(r->n, 0);
+    expect_fine(&c, "shaw", "avx2");
+    dismiss(&c);
+}
+
+Test(group, a_wrong_cell_is_found_without_a_ref_cell)
+{
+    struct crew c;
+
+    gather_crew(&c, "xl", false);
+    cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
+    cr_expect_eq(c.result[0].status, ROW_WRONG);
+    cr_expect_eq(c.result[0].n, 0);
+    dismiss(&c);
+}
+
+Test(group, unchecked_rows_say_so)
+{
+    struct crew c;
+
+    gather_crew(&c, "xl", false);
+    c.opt.check = false;
+    cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
+    cr_expect_eq(c.result[0].status, ROW_OK);
+    cr_expect_str_eq(c.result[0].detail, "unchecked few");
+    dismiss(&c);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Two cells of 1000 bytes fit together, four do not: parts, which share the first cell. */
+Test(group, parts_share_a_cell)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.memory_bytes = 2500;
+    cr_expect_eq(run_crew(&c, ""), OK);
+    expect_fine(&c, "shaw", "avx2");
+    expect_fine(&c, "xl", "avx2");
+    expect_fine(&c, "xl", "ref");
+    expect_fine(&c, "shaw", "ref");
+    for (int i = 1; i < c.n; i++) { /* each is paired with the first by its rounds */
+        const int part = (int)(c.result[i].samples[0].round / 1000000);
+        int pairs = 0;
+        cr_expect_eq(part, i - 1);
+        for (int k = 0; k < c.result[0].n; k++)
+            pairs += c.result[0].samples[k].round == c.result[i].samples[0].round;
+        cr_expect_eq(pairs, 1);
+    }
+    dismiss(&c);
+}
+
+Test(group, nothing_fits)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.memory_bytes = 10;
+    cr_expect_eq(run_crew(&c, ""), OK);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_SKIPPED);
+        cr_expect_str_eq(c.result[i].detail, "memory");
+    }
+    cr_expect_eq(c.samples, 0);
+    dismiss(&c);
+}
+
+/* ---- interruption ------------------------------------------------------------------------- */
+
+/* A child that dies after Ctrl-C died because of it: its row is no failure, a resume measures it.
+ */
+Test(group, interrupted_before_it_began)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    c.stop = 1;
+    cr_expect_eq(run_crew(&c, "xl/avx2=segv-open"), E_INTERRUPTED);
+    for (int i = 0; i < c.n; i++) {
+        cr_expect_eq(c.result[i].status, ROW_INTERRUPTED);
+        cr_expect_str_eq(c.result[i].detail, "interrupted before it was measured");
+    }
+    dismiss(&c);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statistics against known answers, and the bootstrap against simulated noise. The simulations
+ * draw from fixed seeds, so they give the same counts on every machine. */
+#include "harness/measure/stats.h"
+
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <criterion/logging.h>
+#include <math.h>
+#include <string.h>
+
+#define NEAR(a, b) (fabs((a) - (b)) <= 1e-12 * fmax(1, fabs(b)))
+
+static void expect_near(double got, double want, const char *what)
+{
+    cr_expect(NEAR(got, want), "%s is %.17g, not %.17g", what, got, want);
+}
+
+/* ---- order statistics ---------------------------------------------------------------------- */
+
+Test(stats, sorts_nan_last)
+{
+    double x[] = {3, NAN, -1, INFINITY, 2, NAN, -INFINITY};
+
+    stats_sort(x, 7);
+    cr_expect(x[0] == -INFINITY && x[1] == -1 && x[2] == 2 && x[3] == 3 && x[4] == INFINITY);
+    cr_expect(isnan(x[5]) && isnan(x[6]));
+}
+
+Test(stats, median)
+{
+    const double x[] = {1, 2, 4, 7};
+
+    expect_near(stats_median(x, 4), 3, "even");
+    expect_near(stats_median(x, 3), 2, "odd");
+    expect_near(stats_median(x, 1), 1, "one");
+    cr_expect(isnan(stats_median(x, 0)));
+}
+
+/* R: quantile(1:10, c(0, .1, .25, .5, .9, 1)) and quantile(c(1, 2, 4, 8), 1/3). */
+Test(stats, quantile_is_type_7)
+{
+    const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, y[] = {1, 2, 4, 8};
+    const double p[] = {0, 0.1, 0.25, 0.5, 0.9, 1}, want[] = {1, 1.9, 3.25, 5.5, 9.1, 10};
+
+    for (size_t i = 0; i < ARRAY_LEN(p); i++)
+        expect_near(stats_quantile(x, 10, p[i]), want[i], "quantile");
+    expect_near(stats_quantile(y, 4, 1.0 / 3), 2, "a third");
+    expect_near(stats_quantile(y, 1, 0.9), 1, "of one value");
+}
+
+Test(stats, high_percentiles_need_samples)
+{
+    double x[P99_SAMPLES];
+
+    for (int i = 0; i < P99_SAMPLES; i++)
+        x[i] = i;
+    cr_expect(isnan(stats_p90(x, 63)));
+    expect_near(stats_p90(x, 64), 56.7, "p90 of 0..63");
+    cr_expect(isnan(stats_p99(x, 661)));
+    expect_near(stats_p99(x, 662), 654.39, "p99 of 0..661");
+}
+
+Test(stats, spread)
+{
+    const double x[] = {2, 4, 4, 4, 5, 5, 7, 9}; /* squares around the mean 5 add up to 32 */
+    const double y[] = {1, 1, 2, 2, 4, 6, 9};    /* distances from 2: 0 0 1 1 2 4 7 */
+    double work[8];
+
+    expect_near(stats_mean(x, 8), 5, "mean");
+    expect_near(stats_stddev(x, 8), sqrt(32.0 / 7), "stddev");
+    cr_expect(isnan(stats_mean(x, 0)) && isnan(stats_stddev(x, 1)));
+    expect_near(stats_mad(y, 7, work), 1, "mad");
+    expect_near(stats_mad(y, 1, work), 0, "mad of one");
+}
+
+Test(stats, geomean)
+{
+    const double x[] = {1, 10, 100}, tiny[] = {1e-200, 1e-200}, zero[] = {1, 0}, less[] = {1, -1};
+
+    expect_near(stats_geomean(x, 3), 10, "geomean");
+    cr_expect_lt(fabs(stats_geomean(tiny, 2) / 1e-200 - 1), 1e-12); /* the product underflows */
+    cr_expect(isnan(stats_geomean(zero, 2)) && isnan(stats_geomean(less, 2)));
+    cr_expect(isnan(stats_geomean(x, 0)));
+}
+
+Test(stats, drift)
+{
+    const double even[] = {10, 12, 10, 11, 11, 13}; /* 10 -> 11 */
+    const double odd[] = {2, 1000, 1};              /* the middle one belongs to neither half */
+    double work[6];
+
+    expect_near(stats_drift_pct(even, 6, work), 10, "even");
+    expect_near(stats_drift_pct(odd, 3, work), -50, "odd");
+    cr_expect(isnan(stats_drift_pct(even, 1, work)));
+}
+
+/* A NaN is somebody's broken clock: it must not hide in a plausible median. */
+Test(stats, a_nan_spoils_every_number)
+{
+    double x[] = {1, NAN, 2, 3, 4}, work[5];
+
+    cr_expect(isnan(stats_drift_pct(x, 5, work)));
+    stats_sort(x, 5);
+    cr_expect(isnan(stats_median(x, 5)) && isnan(stats_quantile(x, 5, 0)));
+    cr_expect(isnan(stats_mean(x, 5)) && isnan(stats_stddev(x, 5)) && isnan(stats_geomean(x, 5)));
+    cr_expect(isnan(stats_mad(x, 5, work)));
+    const struct interval ci = stats_median_interval(x, 5, 1, work);
+    cr_expect(isnan(ci.low) && isnan(ci.mid) && isnan(ci.high));
+}
+
+/* ---- the bootstrap ------------------------------------------------------------------------- */
+
+Test(bootstrap, of_few_or_equal_values)
+{
+    const double x[] = {1, 2, 5}, same[] = {7, 7, 7, 7, 7, 7};
+    double work[6];
+
+    struct interval ci = stats_median_interval(x, 1, 1, work);
+    cr_expect(ci.mid == 1 && isnan(ci.low) && isnan(ci.high));
+    ci = stats_median_interval(x, 2, 1, work);
+    cr_expect(ci.low == 1 && ci.mid == 1.5 && ci.high == 2);
+    ci = stats_median_interval(x, 3, 1, work); /* each end has probability 7/27 */
+    cr_expect(ci.low == 1 && ci.mid == 2 && ci.high == 5);
+    ci = stats_median_interval(same, 6, 1, work);
+    cr_expect(ci.low == 7 && ci.mid == 7 && ci.high == 7);
+    ci = stats_median_interval(x, 0, 1, work);
+    cr_expect(isnan(ci.low) && isnan(ci.mid) && isnan(ci.high));
+}
+
+Test(bootstrap, repeats_with_its_seed_only)
+{
+    enum { N = 40 };
+    double x[N], work[N];
+    int differ = 0;
+
+    for (int i = 0; i < N; i++)
+        x[i] = i * i;
+    const struct interval a = stats_median_interval(x, N, 1, work);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        const struct interval b = stats_median_interval(x, N, seed, work);
+        const struct interval c = stats_median_interval(x, N, seed, work);
+        cr_expect(b.low == c.low && b.high == c.high);
+        differ += a.low != b.low || a.high != b.high;
+    }
+    cr_expect_gt(differ, 0);
+}
+
+/* P(a resample's median is among the k smallest of n values), n odd: at least (n+1)/2 of n draws
+ * fall there, each with probability k/n. */
+static double median_cdf(int n, int k)
+{
+    const double p = (double)k / n;
+    double sum = 0;
+
+    for (int hits = (n + 1) / 2; hits <= n; hits++)
+        sum += exp(lgamma(n + 1.0) - lgamma(hits + 1.0) - lgamma(n - hits + 1.0)) * pow(p, hits) *
+               pow(1 - p, n - hits);
+    return sum;
+}
+
+/* The exact bootstrap distribution of an odd number's median is binomial. 1000 resamples know a
+ * tail of 2.5 % to about 0.5 % (one standard deviation); four of them must bracket it. */
+Test(bootstrap, agrees_with_its_exact_distribution)
+{
+    enum { MOST = 201 };
+    double x[MOST], work[MOST];
+
+    for (int i = 0; i < MOST; i++)
+        x[i] = i + 1; /* a value is its rank */
+    for (int n = 7; n <= MOST; n += 2) {
+        const struct interval ci = stats_median_interval(x, n, 5, work);
+        const double below = median_cdf(n, (int)ceil(ci.low) - 1);
+        const double upto = median_cdf(n, (int)ceil(ci.low));
+        cr_expect(below < 0.045 && upto > 0.005, "n=%d low=%g: (%g, %g]", n, ci.low, below, upto);
+        const double not_above = median_cdf(n, (int)floor(ci.high));
+        const double before = median_cdf(n, (int)floor(ci.high) - 1);
+        cr_expect(before < 0.995 && not_above > 0.955, "n=%d high=%g: (%g, %g]", n, ci.high, before,
+                  not_above);
+    }
+}
+
+/* Noise with a true median of 1, i-th of n, z standard normal. */
+typedef double noise_fn(const float *z, int i);
+
+static double lognormal(const float *z, int i) { return exp(0.1 * (double)z[i]); }
+
+/* Seven of ten blocks run in the fast mode around 1, three 40 % slower. The median of the mixture
+ * is the fast mode's quantile 0.5/0.7, which is 0.5659 standard deviations up. */
+static double bimodal(const float *z, int i)
+{
+    const bool slow = (double)z[i + 1000] > 0.5244; /* the upper 30 % */
+
+    return (slow ? 1.4 : 1.0) + 0.02 * ((double)z[i] - (slow ? 0 : 0.5659));
+}
+
+/* AR(1) with coefficient 0.8: a machine that stays slow for a while. */
+static double autocorrelated(const float *z, int i)
+{
+    double state = (double)z[0];
+
+    for (int k = 1; k <= i; k++)
+        state = 0.8 * state + 0.6 * (double)z[k];
+    return 1 + 0.02 * state;
+}
+
+/* Percent of simulated runs whose interval holds the true median. */
+static double coverage(noise_fn *noise, int n, uint64_t seed)
+{
+    enum { RUNS = 400, MOST = 100, DRAWS = 2000 };
+    static float z[DRAWS];
+    double x[MOST], work[MOST];
+    int hits = 0;
+
+    for (int run = 0; run < RUNS; run++) {
+        rng_normal(z, DRAWS, seed, (uint64_t)run, 0, 1);
+        for (int i = 0; i < n; i++)
+            x[i] = noise(z, i);
+        stats_sort(x, n);
+        const struct interval ci = stats_median_interval(x, n, seed + (uint64_t)run, work);
+        hits += ci.low <= 1 && 1 <= ci.high;
+    }
+    cr_log_info("n=%d seed=%d: %d of %d intervals hold the median", n, (int)seed, hits, RUNS);
+    return 100.0 * hits / RUNS;
+}
+
+Test(bootstrap, covers_the_median_of_skewed_noise)
+{
+    for (int n = 15; n <= 60; n += 15) {
+        const double got = coverage(lognormal, n, 11);
+        cr_expect(got >= 90 && got <= 99, "%g %% at n=%d, seed 11", got, n);
+    }
+}
+
+Test(bootstrap, covers_the_median_of_two_modes)
+{
+    for (int n = 15; n <= 60; n += 15) {
+        const double got = coverage(bimodal, n, 12);
+        cr_expect(got >= 90 && got <= 99, "%g %% at n=%d, seed 12", got, n);
+    }
+}
+
+/* Not a wish but a limit: resampling takes samples for independent. Rounds that interleave the
+ * targets, and ratios paired by round, are what helps against slow drift. */
+Test(bootstrap, is_too_narrow_for_autocorrelated_noise)
+{
+    const double got = coverage(autocorrelated, 30, 13);
+
+    cr_expect(got > 30 && got < 80, "%g %%, seed 13", got);
+}
+
+Test(bootstrap, paired_ratios_cancel_common_drift)
+{
+    enum { N = 15 };
+    double before[N], after[N], work[2 * N];
+    float z[N];
+
+    rng_normal(z, N, 14, 0, 0, 0.01f);
+    for (int i = 0; i < N; i++) { /* both slow down threefold; the new one takes 5 % longer */
+        before[i] = 100 + 15 * i;
+        after[i] = before[i] * 1.05 * exp((double)z[i]);
+    }
+    struct interval d = stats_log_ratio(after, before, N, 14, work);
+    cr_expect(d.low > log(1.03) && d.low < log(1.05) && log(1.05) < d.high && d.high < log(1.07),
+              "[%g %g %g], seed 14", d.low, d.mid, d.high);
+
+    const struct interval back = stats_log_ratio(before, after, N, 14, work);
+    expect_near(back.mid, -d.mid, "the opposite ratio");
+
+    d = stats_log_ratio((const double[]){2, 4, 8}, (const double[]){1, 1, 1}, 3, 1, work);
+    expect_near(d.mid, log(4), "mid");
+    expect_near(d.low, log(2), "low");
+    expect_near(d.high, log(8), "high");
+    d = stats_log_ratio((const double[]){2, 4, 0}, (const double[]){1, 1, 1}, 3, 1, work);
+    cr_expect(isnan(d.low) && isnan(d.mid) && isnan(d.high));
+}
+
+/* ---- the digest of a row ------------------------------------------------------------------- */
+
+enum { MOST_SAMPLES = 700 };
+
+/* n samples of two calls, 100 ns a call; the first `disturbed` of them preempted and at 1000. */
+static void fill(struct sample *s, int n, int disturbed)
+{
+    for (int i = 0; i < n; i++)
+        s[i] = (struct sample){.wall_ns = i < disturbed ? 2000 : 200,
+                               .cpu_ns = 2 * (50 + i % 3),
+                               .calls = 2,
+                               .round = (uint32_t)i,
+                               .involuntary_switches = i < disturbed ? 3 : 0,
+                               .disturbed = i < disturbed};
+}
+
+Test(summary, disturbed_samples_leave_while_enough_remain)
+{
+    static const struct {
+        int n, disturbed, used;
+        bool noisy;
+    } rule[] = {
+        {10, 0, 10, false},  {10, 1, 9, false},  {10, 5, 5, false}, /* exactly half, exactly five */
+        {11, 6, 11, true},                       /* five remain, fewer than half */
+        {20, 10, 10, false}, {20, 11, 20, true}, /* half; one below */
+        {9, 4, 5, false},    {8, 4, 8, true},    /* half, but only four */
+        {5, 0, 5, false},    {5, 1, 5, true},    {3, 0, 3, false},
+        {3, 3, 3, true},     {1, 1, 1, true},
+    };
+    struct sample s[20];
+    double work[SUMMARY_WORK * 20];
+
+    for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
+        fill(s, rule[k].n, rule[k].disturbed);
+        const struct summary m = summarize(s, rule[k].n, 1, work);
+        cr_expect(m.used == rule[k].used && m.noisy == rule[k].noisy,
+                  "%d of %d disturbed: used %d, noisy %d", rule[k].disturbed, rule[k].n, m.used,
+                  m.noisy);
+        cr_expect(m.samples == rule[k].n && m.disturbed == rule[k].disturbed);
+        cr_expect_eq(m.switches, 3 * rule[k].disturbed);
+        const bool counted = rule[k].noisy;
+        cr_expect_eq(m.max, counted ? 1000 : 100);
+    }
+}
+
+Test(summary, is_per_call_and_in_time)
+{
+    /* per call: 10 11 12 | 13 | 14 15 16; the disturbed 99 leaves */
+    const double per_call[] = {10, 12, 11, 99, 13, 15, 14, 16}, cpu[] = {9, 9, 9, 50, 8, 8, 7, 8};
+    struct sample s[8];
+    double work[SUMMARY_WORK * 8];
+
+    for (int i = 0; i < 8; i++)
+        s[i] = (struct sample){.wall_ns = 4 * per_call[i],
+                               .cpu_ns = 4 * cpu[i],
+                               .calls = 4,
+                               .involuntary_switches = i == 3,
+                               .disturbed = i == 3};
+    const struct summary m = summarize(s, 8, 1, work);
+    cr_expect(m.samples == 8 && m.used == 7 && m.disturbed == 1 && m.switches == 1 && !m.noisy);
+    expect_near(m.min, 10, "min");
+    expect_near(m.median, 13, "median");
+    expect_near(m.max, 16, "max");
+    expect_near(m.mean, 13, "mean");
+    expect_near(m.stddev, sqrt(28.0 / 6), "stddev");
+    expect_near(m.mad, 2, "mad");
+    expect_near(m.cpu_median, 8, "cpu_median");
+    expect_near(m.drift_pct, 100 * (15.0 / 11 - 1), "drift");
+    cr_expect(m.ci_low >= 10 && m.ci_low < 13 && m.ci_high > 13 && m.ci_high <= 16);
+    cr_expect(isnan(m.p90) && isnan(m.p99));
+}
+
+Test(summary, of_none_one_and_two)
+{
+    struct sample s[2];
+    double work[SUMMARY_WORK * 2];
+
+    fill(s, 2, 0);
+    s[1].wall_ns = 400;
+    struct summary m = summarize(s, 0, 1, work);
+    cr_expect(m.samples == 0 && m.used == 0 && !m.noisy);
+    cr_expect(isnan(m.min) && isnan(m.median) && isnan(m.mean) && isnan(m.cpu_median));
+
+    m = summarize(s, 1, 1, work);
+    cr_expect(m.min == 100 && m.median == 100 && m.max == 100 && m.mean == 100 && m.mad == 0);
+    cr_expect(isnan(m.stddev) && isnan(m.ci_low) && isnan(m.ci_high) && isnan(m.drift_pct));
+
+    m = summarize(s, 2, 1, work);
+    cr_expect(m.median == 150 && m.ci_low == 100 && m.ci_high == 200 && m.drift_pct == 100);
+}
+
+Test(summary, of_equal_samples_has_no_spread)
+{
+    static struct sample s[MOST_SAMPLES];
+    static double work[SUMMARY_WORK * MOST_SAMPLES];
+
+    fill(s, MOST_SAMPLES, 0);
+    const struct summary m = summarize(s, MOST_SAMPLES, 1, work);
+    cr_expect(m.min == 100 && m.max == 100 && m.ci_low == 100 && m.ci_high == 100);
+    cr_expect(m.p90 == 100 && m.p99 == 100);
+    cr_expect(m.stddev == 0 && m.mad == 0 && m.drift_pct == 0);
+}
+
+/* p90 counts the samples that are used, not those that were taken. */
+Test(summary, high_percentiles_count_used_samples)
+{
+    static struct sample s[64];
+    static double work[SUMMARY_WORK * 64];
+
+    fill(s, 64, 0);
+    cr_expect_not(isnan(summarize(s, 64, 1, work).p90));
+    fill(s, 64, 1);
+    cr_expect(isnan(summarize(s, 64, 1, work).p90));
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Verdicts against known answers and against simulated noise. The simulations draw from fixed
+ * seeds, which a failure prints, so they give the same counts on every machine. */
+#include "harness/measure/verdict.h"
+
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+enum { MOST = 64 };
+static const double T = 0.05;
+
+/* One number per draw from named streams. */
+struct source {
+    uint64_t seed, stream, n;
+};
+
+static double uniform(struct source *s) { return rng_uniform(s->seed, s->stream, s->n++); }
+
+static double normal(struct source *s)
+{
+    const double u = uniform(s), v = uniform(s);
+
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* ---- known answers ------------------------------------------------------------------------- */
+
+Test(verdict, rule)
+{
+    const double t = log1p(T);
+    const struct {
+        struct interval x;
+        enum verdict want;
+    } rule[] = {
+        {{0, 0, 0}, VERDICT_SAME},
+        {{-t, 0, t}, VERDICT_SAME},                     /* the ends belong to it */
+        {{-t, t / 2, t * 1.01}, VERDICT_UNCLEAR},       /* might be slower */
+        {{t / 2, t * 0.99, t * 1.5}, VERDICT_UNCLEAR},  /* slower, but by less than T */
+        {{t * 0.1, t * 1.01, t * 1.5}, VERDICT_SLOWER}, /* above T, interval above 0 */
+        {{0, t * 2, t * 3}, VERDICT_UNCLEAR},           /* the interval touches 0 */
+        {{-t * 3, t * 2, t * 7}, VERDICT_UNCLEAR},      /* wide */
+        {{-t * 1.5, -t * 1.01, -t * 0.1}, VERDICT_FASTER},
+        {{-t * 3, -t * 2, 0}, VERDICT_UNCLEAR},
+        {{NAN, 2 * t, NAN}, VERDICT_UNCLEAR}, /* one pair has no interval */
+        {{NAN, NAN, NAN}, VERDICT_UNCLEAR},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rule); i++)
+        cr_expect_eq(verdict_of(rule[i].x, T), rule[i].want, "rule %zu: %s", i,
+                     verdict_name[verdict_of(rule[i].x, T)]);
+    cr_expect_lt(fabs(change_pct(log(1.25)) - 25), 1e-12);
+}
+
+static struct pair pair_of(double before, double after, bool disturbed)
+{
+    return (struct pair){{before, after}, {before / 2, after / 2}, disturbed};
+}
+
+Test(verdict, of_equal_pairs_is_same)
+{
+    struct pair p[15];
+    double work[15 * PAIRS_WORK];
+
+    for (int i = 0; i < 15; i++)
+        p[i] = pair_of(100 + i, 100 + i, false);
+    const struct change c = change_of_pairs(p, 15, 1, T, 1, work);
+    cr_expect(c.log.low == 0 && c.log.mid == 0 && c.log.high == 0);
+    cr_expect(c.verdict == VERDICT_SAME && c.basis == BASIS_PAIRS && c.n == 15);
+    cr_expect(c.median[BEFORE] == 107 && c.median[AFTER] == 107);
+    cr_expect_eq(change_noise(&c), 0);
+}
+
+/* Pairs cancel what both sides share: a level that doubles leaves the ratio alone. */
+Test(verdict, pairs_cancel_drift)
+{
+    struct pair p[16];
+    double work[16 * PAIRS_WORK];
+
+    for (int i = 0; i < 16; i++)
+        p[i] = pair_of(100 * (i + 1), 110 * (i + 1), false);
+    const struct change c = change_of_pairs(p, 16, 1, T, 1, work);
+    cr_expect(fabs(c.log.low - log(1.1)) < 1e-12 && fabs(c.log.high - log(1.1)) < 1e-12);
+    cr_expect_eq(c.verdict, VERDICT_SLOWER);
+}
+
+Test(verdict, of_few_pairs)
+{
+    struct pair p[2] = {pair_of(100, 110, false), pair_of(100, 90, false)};
+    double work[2 * PAIRS_WORK];
+
+    struct change c = change_of_pairs(p, 2, 1, T, 1, work);
+    cr_expect(fabs(c.log.low - log(0.9)) < 1e-12 && fabs(c.log.high - log(1.1)) < 1e-12);
+    cr_expect_eq(c.verdict, VERDICT_UNCLEAR);
+    c = change_of_pairs(p, 1, 1, T, 1, work);
+    cr_expect(isnan(c.log.low) && c.verdict == VERDICT_UNCLEAR);
+    c = change_of_pairs(p, 0, 1, T, 1, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
+}
+
+Test(verdict, disturbed_pairs)
+{
+    const struct {
+        int n, disturbed, threads;
+        enum basis basis;
+        double ratio; /* wall of undisturbed 1, of disturbed 3; CPU 2 */
+        enum verdict verdict;
+    } rule[] = {
+        {15, 0, 1, BASIS_PAIRS, 1, VERDICT_SAME},
+        {15, 7, 1, BASIS_PAIRS, 1, VERDICT_SAME},    /* eight remain */
+        {15, 8, 1, BASIS_CPU, 2, VERDICT_SLOWER},    /* fewer than half */
+        {15, 8, 2, BASIS_PAIRS, 3, VERDICT_UNCLEAR}, /* threads: no CPU time to fall back on */
+        {9, 4, 1, BASIS_PAIRS, 1, VERDICT_SAME},
+        {8, 4, 1, BASIS_CPU, 2, VERDICT_SLOWER}, /* four remain */
+        {4, 0, 1, BASIS_PAIRS, 1, VERDICT_SAME},
+    };
+    struct pair p[15];
+    double work[15 * PAIRS_WORK];
+
+    for (size_t k = 0; k < ARRAY_LEN(rule); k++) {
+        for (int i = 0; i < rule[k].n; i++)
+            p[i] = (struct pair){
+                {100, i < rule[k].disturbed ? 300 : 100}, {50, 100}, i < rule[k].disturbed};
+        const struct change c = change_of_pairs(p, rule[k].n, rule[k].threads, T, 1, work);
+        cr_expect(c.basis == rule[k].basis && c.verdict == rule[k].verdict, "rule %zu: %s %s", k,
+                  basis_name[c.basis], verdict_name[c.verdict]);
+        cr_expect_lt(fabs(c.log.mid - log(rule[k].ratio)), 1e-12, "rule %zu", k);
+        cr_expect_eq(c.disturbed, rule[k].disturbed);
+    }
+}
+
+Test(verdict, mean_of_changes)
+{
+    const struct change c[] = {
+        {.log = {log(2) - 0.03, log(2), log(2) + 0.03}},
+        {.log = {log(8) - 0.04, log(8), log(8) + 0.04}},
+        {.log = {NAN, NAN, NAN}},
+    };
+    const struct interval m = change_mean(c, 3), none = change_mean(c + 2, 1);
+
+    cr_expect_lt(fabs(m.mid - log(4)), 1e-12);
+    cr_expect_lt(fabs(m.high - m.mid - 0.025), 1e-12, "3 and 4 make 5, over two");
+    cr_expect(isnan(none.mid) && isnan(none.low));
+}
+
+/* ---- two moments --------------------------------------------------------------------------- */
+
+static void fill(struct sample *s, int n, double ns, int disturbed)
+{
+    for (int i = 0; i < n; i++)
+        s[i] = (struct sample){.wall_ns = ns * 2, .calls = 2, .disturbed = i < disturbed};
+}
+
+Test(verdict, unpaired)
+{
+    struct sample a[20], b[20];
+    double work[3 * 40];
+
+    fill(a, 20, 100, 0);
+    fill(b, 12, 120, 2);
+    struct change c = change_of_samples(a, 20, b, 12, T, 1, work);
+    cr_expect(c.verdict == VERDICT_SLOWER && c.basis == BASIS_MOMENTS && c.n == 32);
+    cr_expect(fabs(c.log.low - log(1.2)) < 1e-12 && fabs(c.log.high - log(1.2)) < 1e-12);
+    cr_expect(c.median[BEFORE] == 100 && c.median[AFTER] == 120 && c.disturbed == 2);
+
+    fill(b, 12, 120, 8);
+    c = change_of_samples(a, 20, b, 12, T, 1, work);
+    cr_expect(c.noisy && c.verdict == VERDICT_UNCLEAR);
+    c = change_of_samples(a, 20, b, 1, T, 1, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
+    c = change_of_samples(a, 0, b, 0, T, 1, work);
+    cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
+}
+
+/* The interval holds the truth about as often as it says. */
+Test(verdict, unpaired_interval_covers)
+{
+    enum { TRIALS = 300, N = 20 };
+    struct source s = {11, rng_stream("test.unpaired"), 0};
+    struct sample a[N], b[N];
+    double work[3 * 2 * N];
+    int held = 0;
+
+    for (int t = 0; t < TRIALS; t++) {
+        fill(a, N, 1, 0);
+        fill(b, N, 1, 0);
+        for (int i = 0; i < N; i++) {
+            a[i].wall_ns = 200 * exp(0.02 * normal(&s));
+            b[i].wall_ns = 220 * exp(0.02 * normal(&s));
+        }
+        const struct change c = change_of_samples(a, N, b, N, T, (uint64_t)t, work);
+        held += c.log.low <= log(1.1) && c.log.high >= log(1.1);
+    }
+    cr_expect(held > 0.91 * TRIALS, "seed %d: %d of %d", (int)s.seed, held, TRIALS);
+}
+
+/* ---- simulated machines -------------------------------------------------------------------- */
+
+enum noise { WHITE, SLOW_MINUTES, TWO_MODES, NOISE_COUNT };
+
+/* Fifteen pairs on a machine: a level both share that wanders (autocorrelation 0.95, 10 %), 1 %
+ * own noise, and for TWO_MODES blocks that take 30 % longer one time in five. */
+static void simulate(struct pair *p, int n, double ratio, enum noise noise, struct source *s)
+{
+    double level = 0;
+
+    for (int i = 0; i < n; i++) {
+        level = 0.95 * level + 0.1 * sqrt(1 - 0.95 * 0.95) * normal(s);
+        for (int k = 0; k < SIDES; k++) {
+            double x = 1e6 * (k == AFTER ? ratio : 1) * exp(0.01 * normal(s));
+            if (noise == SLOW_MINUTES)
+                x *= exp(level);
+            if (noise == TWO_MODES && uniform(s) < 0.2)
+                x *= 1.3;
+            p[i].wall[k] = p[i].cpu[k] = x;
+        }
+        p[i].disturbed = false;
+    }
+}
+
+/* How many of the trials say `want` (for faster and slower: twice, as the gate asks). */
+static int said(enum verdict want, double ratio, enum noise noise, int trials, struct source *s)
+{
+    struct pair p[15];
+    double work[15 * PAIRS_WORK];
+    int count = 0;
+
+    for (int t = 0; t < trials; t++) {
+        bool again = true;
+        for (int round = 0; round < 2 && again; round++) {
+            simulate(p, 15, ratio, noise, s);
+            again = change_of_pairs(p, 15, 1, T, (uint64_t)t, work).verdict == want;
+        }
+        count += again;
+    }
+    return count;
+}
+
+Test(verdict, simulated_machines, .timeout = 60)
+{
+    enum { TRIALS = 400 };
+    const double power[NOISE_COUNT] = {0.95, 0.95,
+                                       0.65}; /* a fifth at +30 % hides +20 % at times */
+
+    for (int noise = 0; noise < NOISE_COUNT; noise++) {
+        struct source s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
+        const int alarms = said(VERDICT_SLOWER, 1, (enum noise)noise, TRIALS, &s) +
+                           said(VERDICT_FASTER, 1, (enum noise)noise, TRIALS, &s);
+        const int found = said(VERDICT_SLOWER, 1.2, (enum noise)noise, TRIALS, &s);
+        const int won = said(VERDICT_FASTER, 1 / 1.2, (enum noise)noise, TRIALS, &s);
+        cr_expect_leq(alarms, 2, "noise %d, seed %d: %d false alarms in %d", noise, (int)s.seed,
+                      alarms, 2 * TRIALS);
+        cr_expect_geq(found, power[noise] * TRIALS, "noise %d, seed %d: found %d of %d", noise,
+                      (int)s.seed, found, TRIALS);
+        cr_expect_geq(won, power[noise] * TRIALS, "noise %d, seed %d: %d of %d faster", noise,
+                      (int)s.seed, won, TRIALS);
+    }
+}
+
+/* Smaller ones where the noise is small: 7 % is above the threshold of 5 %, 3 % is not. */
+Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
+{
+    enum { TRIALS = 400 };
+    struct source s = {7, rng_stream("test.small"), 0};
+    const int seven = said(VERDICT_SLOWER, 1.07, SLOW_MINUTES, TRIALS, &s);
+    const int three = said(VERDICT_SLOWER, 1.03, SLOW_MINUTES, TRIALS, &s);
+    const int same = said(VERDICT_SAME, 1, SLOW_MINUTES, TRIALS, &s);
+
+    cr_expect_geq(seven, 0.95 * TRIALS, "seed %d: found 7 %% %d times of %d", (int)s.seed, seven,
+                  TRIALS);
+    cr_expect_leq(three, 2, "seed %d: 3 %% alarmed %d times of %d", (int)s.seed, three, TRIALS);
+    cr_expect_geq(same, 0.98 * TRIALS, "seed %d: %d of %d the same", (int)s.seed, same, TRIALS);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Average attention: its sub-layer against the equations in double, with a sum in front and behind,
+ * on every backend; gradients against finite differences; counts beyond what a float can hold.
+ * Streaming, forgetting and cost are those of all states: test_linear_attn.c. */
+#include "tests/support/every_backend.h"
+#include "tests/support/finite.h"
+#include "tests/support/model.h"
+
+#include <criterion/parameterized.h>
+
+enum { B = 2, L = 9, D = 10, F = 13 };
+
+struct bound {
+    struct engine g;
+    struct config c;
+    struct params p;
+    struct arena a;
+    struct subs subs;
+    float *x, *y, *d_y, *d_x; /* [B,L,D] */
+};
+
+static void bind(struct bound *t)
+{
+    struct err e = {""};
+
+    params_place(&t->p, &t->a);
+    cr_assert_eq(subs_bind(&t->subs, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
+                 OK, "%s", e.msg);
+    cr_assert_eq(subs_bind_grad(&t->subs, &t->g, &t->a, &e), OK, "%s", e.msg);
+    params_place_grad(&t->p, &t->a);
+}
+
+static void open_bound(struct bound *t, const char *backend, int threads)
+{
+    const struct variant *const v = variant_find("aan");
+    struct err e;
+
+    *t = (struct bound){.c = config_default(v, D, 2, 5, F, 1, 9)};
+    if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
+        cr_skip_test("%s", e.msg);
+    cr_assert_eq(subs_init_operator(&t->subs, &t->c, &t->p, 0, &e), OK);
+    bind(t);
+    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);
+    memset(t->a.base, 0xff, t->a.size);
+    bind(t);
+    params_init(&t->p, SEED);
+    for (int i = 0; i < t->p.n; i++)
+        quantise(t->p.v[i].data, t->p.v[i].n);
+    for (int e2 = 0; e2 < F; e2++) /* half of the units are off, none near its corner */
+        ((float *)params_find(&t->p, "aan.ff.1.bias")->data)[e2] = e2 % 2 ? -4 : 4;
+    t->x = normal(B * L * D, "x", 0, 0.5f), t->d_y = normal(B * L * D, "d_y", 0, 1);
+    t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);
+    quantise(t->x, B * L * D);
+}
+
+static void close_bound(struct bound *t)
+{
+    release(t->x), release(t->y), release(t->d_y), release(t->d_x);
+    subs_free(&t->subs);
+    params_free(&t->p);
+    arena_release(&t->a);
+}
+
+/* What was committed before: a sum of `count` rows. */
+static void begin_at(struct bound *t, const float *sum, double count)
+{
+    struct carried at;
+
+    cr_assert(t->subs.at->kind->carries(t->subs.at, 0, &at) && at.n == B * D);
+    memcpy(at.at, sum, at.n * sizeof(float));
+    cr_assert(t->subs.at->kind->carries(t->subs.at, 1, &at) && at.n == 2);
+    at.at[0] = (float)floor(count / 0x1p20);
+    at.at[1] = (float)fmod(count, 0x1p20);
+}
+
+static void run(struct bound *t)
+{
+    struct sub *const s = t->subs.at;
+    struct work *const w = t->subs.work;
+    float *const in = subs_input(&t->subs, t->x);
+
+    memcpy(in, t->x, B * L * D * sizeof(float));
+    s->kind->forward(&t->g, s, w, sub_source(&t->g, s, w, in, B, L), (struct act){.y = t->y});
+}
+
+static const float *tensor(const struct bound *t, const char *name)
+{
+    const struct param *const p = params_find(&t->p, name);
+
+    cr_assert_not_null(p);
+    return p->data;
+}
+
+/* y = W x + b, `from` wide. */
+static void affine(double *y, const float *w, const float *b, const double *x, int to, int from)
+{
+    for (int o = 0; o < to; o++) {
+        y[o] = (double)b[o];
+        for (int i = 0; i < from; i++)
+            y[o] += (double)w[o * from + i] * x[i];
+    }
+}
+
+/* One row of sequence b, from the mean up to it. */
+static void row_by_hand(const struct bound *t, double *y, const float *x, const double *mean)
+{
+    double hidden[F], both[2 * D], gate[2 * D];
+
+    affine(hidden, tensor(t, "aan.ff.1.weight"), tensor(t, "aan.ff.1.bias"), mean, F, D);
+    for (int e = 0; e < F; e++)
+        hidden[e] = fmax(hidden[e], 0);
+    affine(both + D, tensor(t, "aan.ff.2.weight"), tensor(t, "aan.ff.2.bias"), hidden, D, F);
+    for (int e = 0; e < D; e++)
+        both[e] = (double)x[e];
+    affine(gate, tensor(t, "aan.gate.weight"), tensor(t, "aan.gate.bias"), both, 2 * D, 2 * D);
+    for (int e = 0; e < D; e++)
+        y[e] = both[e] / (1 + exp(-gate[e])) + both[D + e] / (1 + exp(-gate[D + e]));
+}
+
+/* The rule of a whole cell, which has as many steps. */
+static double error_of(const struct bound *t, const float *sum, double count)
+{
+    float *const want = guarded(B * L * D);
+
+    for (int b = 0; b < B; b++) {
+        double all[D], mean[D], y[D];
+        for (int e = 0; e < D; e++)
+            all[e] = (double)sum[b * D + e];
+        for (int i = 0; i < L; i++) {
+            const float *x = t->x + (b * L + i) * D;
+            for (int e = 0; e < D; e++)
+                mean[e] = (all[e] += (double)x[e]) / (count + i + 1);
+            row_by_hand(t, y, x, mean);
+            for (int e = 0; e < D; e++)
+                want[(b * L + i) * D + e] = (float)y[e];
+        }
+    }
+    const double error = cell_error(t->y, want, B * L * D);
+    release(want);
+    return error;
+}
+
+ParameterizedTestParameters(aan, is_its_equations) { return every_backend(); }
+ParameterizedTest(int *b, aan, is_its_equations)
+{
+    static const double counts[] = {0, 3, 0x1p24 + 7};
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        struct bound t;
+        open_bound(&t, backends[*b]->name, 2);
+        float *sum = normal(B * D, "sum", 0, i ? (float)counts[i] : 0);
+        begin_at(&t, sum, counts[i]);
+        run(&t);
+        const double error = error_of(&t, sum, counts[i]);
+        cr_expect_lt(error, 1, "%s, behind %g rows: %.3g", backends[*b]->name, counts[i], error);
+        struct carried at;
+        sub_commit(t.subs.at, L);
+        cr_assert(t.subs.at->kind->carries(t.subs.at, 1, &at));
+        cr_expect_eq((double)at.at[0] * 0x1p20 + (double)at.at[1], counts[i] + L);
+        cr_assert(t.subs.at->kind->carries(t.subs.at, 0, &at));
+        for (int k = 0; k < B * D; k++) {
+            double want = (double)sum[k];
+            for (int r = 0; r < L; r++)
+                want += (double)t.x[(k / D * L + r) * D + k % D];
+            cr_expect_leq(in_bounds((double)at.at[k], want, 2 * U * fabs(want)), 1);
+        }
+        release(sum);
+        close_bound(&t);
+    }
+}
+
+/* ---- backward
+ * ------------------------------------------------------------------------------------ */
+
+static double value(void *ctx)
+{
+    struct bound *t = ctx;
+    double sum = 0;
+
+    run(t);
+    for (int i = 0; i < B * L * D; i++)
+        sum += (double)t->y[i] * (double)t->d_y[i];
+    return sum;
+}
+
+ParameterizedTestParameters(aan, gradients_are_differences) { return every_backend(); }
+ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 60)
+{
+    struct bound t;
+
+    open_bound(&t, backends[*b]->name, 1);
+    float *sum = normal(B * D, "sum", 0, 2);
+    begin_at(&t, sum, 3);
+    params_zero_grad(&t.p);
+    run(&t);
+    struct sub *const s = t.subs.at;
+    s->kind->backward(&t.g, s, t.subs.work, sub_source_again(s, t.subs.work, B, L), t.d_x, t.d_y,
+                      0);
+    double noise = 0; /* some ten roundings on the way to an output */
+    for (int i = 0; i < B * L * D; i++)
+        noise += 4 * U * fabs((double)t.y[i] * (double)t.d_y[i]) / sqrt(B * L * D);
+    const struct scalar f = {.at = value, .ctx = &t, .noise = 4 * noise, .step = 0x1p-6};
+    expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 256 * U, 0);
+    for (int i = 0; i < t.p.n; i++)
+        expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
+    release(sum);
+    close_bound(&t);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models on disk: what metadata means, and that every complaint names the file and the key or
+ * tensor. */
+#include "tests/support/edited_file.h"
+#include "tests/support/model.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/model/checkpoint.h"
+
+#include <criterion/criterion.h>
+
+static enum status read_config(const char *path, struct config *c, struct err *e)
+{
+    struct safetensors s;
+
+    cr_assert_eq(safetensors_open(&s, path, e), OK, "%s", e->msg);
+    const enum status st = checkpoint_config(&s, "param.", c, e);
+    safetensors_close(&s);
+    return st;
+}
+
+static struct config golden_config(const char *name)
+{
+    char path[FILE_PATH];
+    struct config c;
+    struct err e = {""};
+
+    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", name);
+    cr_assert_eq(read_config(path, &c, &e), OK, "%s", e.msg);
+    return c;
+}
+
+/* ---- what is read ------------------------------------------------------------------------- */
+
+Test(checkpoint, sizes_and_defaults)
+{
+    const struct config c = golden_config("lm_gtrxl_gru");
+
+    cr_expect(c.variant == variant_find("gtrxl") && c.gate == gate_find("gru"));
+    cr_expect(c.wiring == WIRING_REORDER && c.pos == c.variant->pos);
+    cr_expect(c.H == 2 && c.D == 12 && c.dh == 6 && c.F == 24 && c.N == 2 && c.V == 23);
+    cr_expect(c.mem_len == 8 && c.max_seq == 6 && c.window == 0 && c.clamp_len == 0);
+    cr_expect(c.causal && c.tied && c.out_bias && !c.attn_bias && !c.final_ln && !c.same_length);
+    cr_expect(!c.uv_per_layer, "u and v are the model's");
+    cr_expect_float_eq(c.scale, 1 / sqrtf(6), 1e-7f);
+    cr_expect_float_eq(c.emb_scale, sqrtf(12), 1e-6f);
+    cr_expect_eq(c.ln_eps, 1e-5f);
+}
+
+Test(checkpoint, choices_of_the_golden_files)
+{
+    cr_expect_eq(golden_config("att_xl_interleaved").sinusoid, SINUSOID_INTERLEAVED);
+    cr_expect_eq(golden_config("att_xl_mem").sinusoid, SINUSOID_CONCAT);
+    cr_expect(golden_config("att_xl_mem").uv_per_layer, "u and v are the layer's");
+    cr_expect_gt(golden_config("att_xl_clamp").clamp_len, 0);
+    cr_expect_gt(golden_config("att_xl_same").window, 0);
+    cr_expect(golden_config("lm_xl_same_length").same_length);
+    cr_expect(golden_config("att_vanilla_bias").attn_bias);
+    cr_expect(!golden_config("att_shaw_bidir_seedform").causal);
+    cr_expect(golden_config("att_shaw_perhead").rel_per_head);
+    const struct config keys = golden_config("att_shaw_keyonly");
+    cr_expect(keys.rel_k && !keys.rel_v);
+    const struct config full = golden_config("att_shaw_fulltable");
+    cr_expect_eq(full.rel_rows, 2 * full.clip + 1);
+    cr_expect(!golden_config("lm_xl_pre_untied").tied);
+    cr_expect_eq(golden_config("lm_xl_pre_untied").wiring, WIRING_PRE);
+    cr_expect_eq(golden_config("lm_vanilla_layerpos").pos, pos_find("learned_layer"));
+    cr_expect_eq(golden_config("lm_vanilla_post").pos, pos_find("sinusoid"));
+}
+
+/* A golden file with one key changed, as a config. */
+static enum status edited_config(const char *name, const char *key, const char *value,
+                                 char path[FILE_PATH], struct config *c, struct err *e)
+{
+    char from[FILE_PATH];
+
+    snprintf(from, sizeof(from), "tests/golden/%s.safetensors", name);
+    folder_path(path, "edited.safetensors");
+    edited_file(path, from, &(struct edit){.key = key, .value = value});
+    return read_config(path, c, e);
+}
+
+Test(checkpoint, keys_that_may_be_absent, .init = folder_make, .fini = folder_remove)
+{
+    static const char *const keys[] = {"clip", "rel_rows", "clamp_len", "window",    "scale",
+                                       "tied", "causal",   "sinusoid",  "attn_bias", "emb_scale"};
+    const struct config want = golden_config("lm_xl_post");
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        char path[FILE_PATH];
+        struct config c;
+        struct err e = {""};
+        cr_assert_eq(edited_config("lm_xl_post", keys[i], NULL, path, &c, &e), OK, "%s", e.msg);
+        cr_expect(c.causal == want.causal && c.tied == want.tied && c.window == want.window);
+        cr_expect(c.clip == want.clip && c.rel_rows == want.rel_rows);
+        cr_expect_float_eq(c.scale, want.scale, 1e-7f, "%s", keys[i]);
+        cr_expect_float_eq(c.emb_scale, want.emb_scale, 1e-6f, "%s", keys[i]);
+    }
+}
+
+Test(checkpoint, longest_segment_decides, .init = folder_make, .fini = folder_remove)
+{
+    char path[FILE_PATH];
+    struct config c;
+    struct err e = {""};
+
+    cr_assert_eq(edited_config("lm_vanilla_post", "seq", "6,17,8", path, &c, &e), OK, "%s", e.msg);
+    cr_expect_eq(c.max_seq, 17);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+Test(checkpoint, nonsense_names_its_key, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *key, *value, *text;
+    } cases[] = {
+        {"variant", "reformer", ": unknown variant \"reformer\"  -> see: bench list variants"},
+        {"variant", NULL, ": unknown variant \"none\"  -> see: bench list variants"},
+        {"norm", "rms", ": unknown norm \"rms\"  -> is it made for a newer program?"},
+        {"gate", "lstm", ": unknown gate \"lstm\"  -> is it made for a newer program?"},
+        {"pos", "rotary", ": unknown pos \"rotary\"  -> is it made for a newer program?"},
+        {"scheme", "rotary", ": unknown scheme \"rotary\"  -> is it made for a newer program?"},
+        {"mixer", "hyena", ": unknown mixer \"hyena\"  -> is it made for a newer program?"},
+        {"rope_pairs", "thirds", ": unknown rope_pairs \"thirds\""},
+        {"kv_heads", "3", ": shaw: --kv-heads 3 does not divide --heads 2  -> a divisor"},
+        {"sinusoid", "t2t", ": unknown sinusoid \"t2t\"  -> is it made for a newer program?"},
+        {"gate", "gru", ": shaw: norm post with a gate  -> gates belong to norm reorder"},
+        {"norm", "reorder", ": shaw: norm reorder without a gate"},
+        {"rel_rows", "6", ": shaw: 6 table rows for clip 4  -> 5 (causal) or 9 (full)"},
+        {"clip", "-1", "clip"},
+        {"clip", "4.5", "clip"},
+        {"n_head", "0", "n_head"},
+        {"n_head", "two", "n_head"},
+        {"n_head", NULL, "heads 0"},
+        {"d_model", NULL, "d_model"},
+        {"d_head", "0", "d_head"},
+        {"n_layer", "0", "n_layer"},
+        {"n_layer", "1000000", "n_layer"},
+        {"vocab", "-5", "vocab"},
+        {"causal", "2", "causal"},
+        {"tied", "yes", "tied"},
+        {"window", "-1", "window"},
+        {"mem", "99999999999999999999", "mem"},
+        {"mem", "2000000000", "mem"},
+        {"scale", "fast", "scale"},
+        {"ln_eps", "", "ln_eps"},
+        {"seq", "8,x,8", ": seq \"8,x,8\" is no list of lengths"},
+        {"seq", "", ": seq \"\" is no list of lengths"},
+        {"seq", "0", ": seq \"0\" is no list of lengths"},
+        {"seq", "2000000000", ": seq \"2000000000\" is no list of lengths"},
+        {"seq", "8,", ": seq \"8,\" is no list of lengths"},
+        {"d_head", "1000000", ": n_head 2 of d_head 1000000 is too wide"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[FILE_PATH];
+        struct config c;
+        struct err e = {""};
+        cr_expect_eq(edited_config("lm_shaw_post", cases[i].key, cases[i].value, path, &c, &e),
+                     E_IO, "%s = %s", cases[i].key, cases[i].value ? cases[i].value : "(absent)");
+        cr_expect(strstr(e.msg, path) && strstr(e.msg, cases[i].text),
+                  "\"%s\" does not name the file and say %s", e.msg, cases[i].text);
+    }
+}
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+struct loaded {
+    struct params p;
+    struct arena a;
+};
+
+static enum status load(struct loaded *x, const char *path, struct err *e)
+{
+    struct safetensors s;
+    const int shape[] = {29, 16};
+
+    *x = (struct loaded){0};
+    params_add(&x->p, INIT_EMBED, 0, 2, shape, "%s", "embed.weight");
+    params_vector(&x->p, INIT_ZERO, 0, 29, "", "out.bias");
+    params_place(&x->p, &x->a);
+    cr_assert_eq(arena_place(&x->a, HUGE_NEVER, NULL, NULL, NULL), OK);
+    params_place(&x->p, &x->a);
+    cr_assert_eq(safetensors_open(&s, path, e), OK, "%s", e->msg);
+    const enum status st = checkpoint_load(&s, "param.", &x->p, e);
+    for (int i = 0; st == OK && i < x->p.n; i++) {
+        char name[TENSOR_NAME];
+        snprintf(name, sizeof(name), "param.%s", x->p.v[i].name);
+        const struct tensor *t = safetensors_find(&s, name);
+        cr_expect_arr_eq(x->p.v[i].data, t->data, t->n * sizeof(float), "%s", name);
+    }
+    safetensors_close(&s);
+    return st;
+}
+
+static void drop(struct loaded *x)
+{
+    arena_release(&x->a);
+    params_free(&x->p);
+}
+
+static const char shaw[] = "tests/golden/lm_shaw_post.safetensors";
+
+Test(checkpoint, values_arrive)
+{
+    struct loaded x;
+    struct err e = {""};
+
+    cr_expect_eq(load(&x, shaw, &e), OK, "%s", e.msg);
+    drop(&x);
+}
+
+Test(checkpoint, wrong_tensors, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        struct edit edit;
+        const char *text;
+    } cases[] = {
+        {{.drop = "param.out.bias"}, "tensor \"param.out.bias\" missing (file is variant shaw)"},
+        {{.rename = "param.out.bias", .new_name = "out.bias"},
+         "tensor \"param.out.bias\" missing (file is variant shaw)"},
+        {{.retype = "param.out.bias"}, "tensor \"param.out.bias\" is not F32 [29]"},
+        {{.reshape = "param.embed.weight"}, "tensor \"param.embed.weight\" is not F32 [29,16]"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[FILE_PATH];
+        struct loaded x;
+        struct err e = {""};
+        folder_path(path, "edited.safetensors");
+        edited_file(path, shaw, &cases[i].edit);
+        cr_expect_eq(load(&x, path, &e), E_IO);
+        cr_expect(strstr(e.msg, path) && strstr(e.msg, cases[i].text), "\"%s\"", e.msg);
+        cr_expect(strstr(e.msg, "  -> ") || strstr(e.msg, "missing"), "\"%s\"", e.msg);
+        drop(&x);
+    }
+}
+
+/* ---- there and back ----------------------------------------------------------------------- */
+
+static void expect_same_config(const struct config *a, const struct config *b)
+{
+    cr_expect(a->variant == b->variant && a->pos == b->pos && a->gate == b->gate);
+    cr_expect(a->wiring == b->wiring && a->ffn == b->ffn && a->sinusoid == b->sinusoid);
+    cr_expect(a->D == b->D && a->H == b->H && a->dh == b->dh && a->F == b->F);
+    cr_expect(a->N == b->N && a->V == b->V);
+    cr_expect(a->scale == b->scale && a->emb_scale == b->emb_scale && a->ln_eps == b->ln_eps);
+    cr_expect(a->causal == b->causal && a->attn_bias == b->attn_bias && a->window == b->window);
+    cr_expect(a->clamp_len == b->clamp_len && a->same_length == b->same_length);
+    cr_expect(a->tied == b->tied && a->out_bias == b->out_bias && a->final_ln == b->final_ln);
+    if (strcmp(a->pos->name, "shaw") == 0)
+        cr_expect(a->clip == b->clip && a->rel_rows == b->rel_rows &&
+                  a->rel_per_head == b->rel_per_head && a->rel_k == b->rel_k &&
+                  a->rel_v == b->rel_v);
+    if (strcmp(a->pos->name, "xl") == 0)
+        cr_expect_eq(a->uv_per_layer, b->uv_per_layer);
+}
+
+/* A saved model reads as the same model, with the same logits to the last bit. */
+static void there_and_back(const struct config *c)
+{
+    const struct provenance from = {.unit = "byte", .seq = 6, .mem = c->mem_len, .seed = 3};
+    const struct extent max = {1, 6, 0};
+    char path[FILE_PATH];
+    struct model m, n;
+    struct safetensors s;
+    struct config back;
+    struct err e = {""};
+
+    folder_path(path, "model.safetensors");
+    model_open(&m, c, "ref", 1, MEM_NONE, max);
+    cr_assert_eq(checkpoint_save(path, c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
+    cr_expect(back.mem_len == 4 && back.max_seq == 6);
+    expect_same_config(&back, c);
+    model_open(&n, &back, "ref", 1, MEM_NONE, max);
+    for (int i = 0; i < n.lm.params.n; i++)
+        n.lm.params.v[i].data[0] = NAN;
+    cr_assert_eq(checkpoint_load(&s, "", &n.lm.params, &e), OK, "%s", e.msg);
+    safetensors_close(&s);
+    float *want = model_stream(&m, 0, 1, 6, 6), *got = model_stream(&n, 0, 1, 6, 6);
+    cr_expect_arr_eq(got, want, (size_t)(6 * c->V) * sizeof(float), "%s", c->variant->name);
+    free(want), free(got);
+    model_close(&m), model_close(&n);
+}
+
+Test(checkpoint, saved_models_read_the_same, .init = folder_make, .fini = folder_remove,
+     .timeout = 60)
+{
+    struct form list[WIRINGS];
+    const size_t n = all_wirings(list, false);
+
+    for (size_t i = 0; i < n; i++)
+        for (int turn = 0; turn < 4; turn++) {
+            struct config c = wired(&list[i], turn + 4 * (int)(i % 2));
+            c.max_seq = 6;
+            c.mem_len = 4;
+            choose_where_it_can(&c, &c.clamp_len, turn == 1 ? 2 : 0);
+            choose_where_it_can(&c, &c.window, turn == 2 ? 3 : 0);
+            c.out_bias = turn != 3;
+            c.sinusoid = turn == 2 ? SINUSOID_INTERLEAVED : SINUSOID_CONCAT;
+            c.scale *= 1 + 0.1f * (float)turn;
+            const struct pos *const own = c.pos;
+            if (turn == 3 && !c.variant->mem->recurrent && !c.mixer)
+                c.pos = pos_find("learned_layer");
+            if (config_check(&c, NULL) != OK)
+                c.pos = own;
+            there_and_back(&c);
+        }
+}

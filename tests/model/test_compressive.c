@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory whose oldest rows are compressed: its contents against a list of rows kept by hand, one
+ * row to one against a longer plain memory, the loss that trains the compression against finite
+ * differences, and what is refused. */
+#include "tests/support/finite.h"
+#include "tests/support/model.h"
+#include "variants/model/sublayer_compress.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+enum { B = 2, L = 5, V = 11, D = 12 };
+
+static struct config compressing(enum compress kind, int cmem, int ratio)
+{
+    struct config c = config_default(variant_find("compressive"), D, 3, 5, 17, 2, V);
+
+    c.compress = kind;
+    c.cmem = cmem;
+    c.c_ratio = ratio;
+    c.max_seq = 64;
+    return c;
+}
+
+/* ---- contents ------------------------------------------------------------------------------- */
+
+enum { ROWS_MOST = 128 };
+struct list {
+    int n;
+    double row[ROWS_MOST][D];
+};
+
+static void drop_front(struct list *l, int n)
+{
+    l->n -= n;
+    memmove(l->row, l->row + n, sizeof(l->row[0]) * (size_t)l->n);
+}
+
+static void compress_by_hand(const struct sub *s, const struct list *m, double y[D])
+{
+    const int ratio = s->c->c_ratio;
+
+    for (int d = 0; d < D; d++) {
+        double sum = 0, most = -INFINITY, conv = 0;
+        for (int t = 0; t < ratio; t++) {
+            sum += m->row[t][d];
+            most = fmax(most, m->row[t][d]);
+        }
+        if (s->c->compress == COMPRESS_CONV) {
+            conv = (double)s->compress[1].data[d];
+            for (int e = 0; e < D; e++)
+                for (int t = 0; t < ratio; t++)
+                    conv += (double)s->compress[0].data[(d * D + e) * ratio + t] * m->row[t][e];
+        }
+        y[d] = s->c->compress == COMPRESS_MEAN  ? sum / ratio
+               : s->c->compress == COMPRESS_MAX ? most
+                                                : conv;
+    }
+}
+
+/* One row at a time: a full group leaves as soon as m is `plain` + ratio rows long; of cm the
+ * newest stay. */
+static void remember_by_hand(const struct sub *s, struct list *cm, struct list *m, const float *x)
+{
+    for (int d = 0; d < D; d++)
+        m->row[m->n][d] = (double)x[d];
+    m->n++;
+    if (m->n < s->compressed.plain + s->c->c_ratio)
+        return;
+    compress_by_hand(s, m, cm->row[cm->n++]);
+    drop_front(m, s->c->c_ratio);
+    if (cm->n > s->c->cmem)
+        drop_front(cm, 1);
+}
+
+static void expect_rows(const struct cache *c, int b, int first, const struct list *want,
+                        const char *what)
+{
+    for (int i = 0; i < want->n; i++)
+        for (int d = 0; d < D; d++) {
+            const double got = (double)cache_rows(c, b)[(first + i) * D + d];
+            /* a sum of D * ratio products of numbers that rarely leave 4, and its rounding */
+            cr_assert_leq(fabs(got - want->row[i][d]), 2 * 4 * D * 4 * 4 * U, "%s, row %d", what,
+                          i);
+        }
+}
+
+ParameterizedTestParameters(compressive, memory_is_its_definition)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout = 60)
+{
+    static const int pieces[] = {5, 1, 4, 5, 2, 2, 5, 5, 1, 3};
+
+    if (backend_usable(backends[*backend], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*backend]->name);
+    for (int form = 0; form < 3 * 4; form++) {
+        const struct config c = compressing((enum compress)(form % 3), 3, 1 + form / 3);
+        static struct list cm[B], m[B];
+        struct model t;
+        char what[96];
+        model_open(&t, &c, backends[*backend]->name, 1, MEM_HIDDEN, (struct extent){B, L, 11});
+        struct sub *const s = subs_attention(&t.lm.subs, 1);
+        memset(cm, 0, sizeof(cm)), memset(m, 0, sizeof(m));
+        cr_assert_eq(s->compressed.plain, 11 - 3 - (c.c_ratio - 1));
+        for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+            float x[B * L * D];
+            rng_normal(x, ARRAY_LEN(x), SEED + i, rng_stream("rows"), 0, 1);
+            sub_remember(&t.g, s, &t.lm.subs.work[2], x, B, pieces[i]);
+            for (int b = 0; b < B; b++) {
+                for (int r = 0; r < pieces[i]; r++)
+                    remember_by_hand(s, &cm[b], &m[b], x + (b * pieces[i] + r) * D);
+                snprintf(what, sizeof(what), "%s, %s, %d to 1, piece %zu", backends[*backend]->name,
+                         compress_name[c.compress], c.c_ratio, i);
+                cr_assert_eq(s->memory.compressed, cm[b].n, "%s", what);
+                cr_assert_eq(s->memory.M, cm[b].n + m[b].n, "%s", what);
+                expect_rows(&s->memory, b, 0, &cm[b], what);
+                expect_rows(&s->memory, b, cm[b].n, &m[b], what);
+            }
+        }
+        cr_expect_eq(cm->n, 3); /* it was full, and more */
+        model_close(&t);
+    }
+}
+
+/* ---- one row to one ------------------------------------------------------------------------- */
+
+/* Compressing one row to itself is a longer plain memory. */
+Test(compressive, one_to_one_is_a_longer_memory, .timeout = 60)
+{
+    enum { TEXT = 26 };
+    struct config plain = config_default(variant_find("xl"), D, 3, 5, 17, 2, V);
+
+    plain.max_seq = 64;
+    for (int M = 2; M <= 14; M += 4)
+        for (int n = 1; n <= L; n++) {
+            const struct config c = compressing((enum compress)(n % 2), M / 2, 1);
+            const struct extent max = {B, n, M};
+            struct model got, want;
+            model_open(&got, &c, "ref", 1, MEM_HIDDEN, max);
+            model_open(&want, &plain, "ref", 1, MEM_HIDDEN, max);
+            float *x = model_stream(&got, 0, B, TEXT, n), *y = model_stream(&want, 0, B, TEXT, n);
+            for (int i = 0; i < B * TEXT * V; i++)
+                cr_assert(x[i] == y[i], "mem %d, seq %d: %.9g, not %.9g", M, n, (double)x[i],
+                          (double)y[i]);
+            free(x), free(y), model_close(&got), model_close(&want);
+        }
+}
+
+/* ---- what trains it ------------------------------------------------------------------------- */
+
+struct trained {
+    struct model m;
+    int32_t tokens[B * L], targets[B * L];
+};
+
+static enum status bind_both(struct model *m, struct err *e)
+{
+    const struct extent max = {B, L, 9};
+    const enum status st = lm_bind(&m->lm, &m->g, MEM_HIDDEN, max, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static void open_trained(struct trained *t, const struct config *c, const char *backend)
+{
+    struct model *const m = &t->m;
+    struct err e = {""};
+
+    *t = (struct trained){0};
+    cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(bind_both(m, &e), OK, "%s", e.msg);
+    params_init(&m->lm.params, SEED);
+    m->nll = guarded(B * L);
+    for (int i = 0; i < m->lm.params.n; i++)
+        if (strstr(m->lm.params.v[i].name, "compress"))
+            quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);
+    lm_lower(&m->lm, &m->g);
+}
+
+static void segment(struct trained *t, int first)
+{
+    for (int i = 0; i < B * L; i++) {
+        t->tokens[i] = token_of(&t->m, i / L, first + i % L);
+        t->targets[i] = token_of(&t->m, i / L, first + i % L + 1);
+    }
+    lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->m.nll);
+}
+
+static double lost(void *ctx)
+{
+    struct trained *t = ctx;
+
+    segment(t, 3 * L);
+    return lm_reconstruction(&t->m.lm, &t->m.g, B, L);
+}
+
+static void reach_full_memory(struct trained *t)
+{
+    for (int i = 0; i < 3; i++) {
+        segment(t, i * L);
+        lm_commit(&t->m.lm, L);
+    }
+}
+
+/* The loss of the language does not see these weights: their gradient is that of what is lost, a
+ * mean of squares near 1 each of which is good to some 64 U. */
+Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 60)
+{
+    static const enum wiring wirings[] = {WIRING_POST, WIRING_PRE};
+
+    for (size_t w = 0; w < ARRAY_LEN(wirings); w++)
+        for (int ratio = 1; ratio <= 3; ratio++) {
+            struct config c = compressing(COMPRESS_CONV, 3, ratio);
+            struct trained t;
+            int n = 0;
+            c.wiring = wirings[w];
+            c.kv_heads = ratio == 2 ? 1 : 3;
+            open_trained(&t, &c, "ref");
+            reach_full_memory(&t);
+            const double value = lost(&t);
+            const struct scalar f = {lost, &t, 64 * U * fmax(value, 1), 0x1p-6};
+            cr_assert_gt(value, 0);
+            params_zero_grad(&t.m.lm.params);
+            lm_backward(&t.m.lm, &t.m.g, t.tokens, t.targets, B, L);
+            for (int i = 0; i < t.m.lm.params.n; i++) {
+                struct param *p = &t.m.lm.params.v[i];
+                char what[96];
+                if (!strstr(p->name, "compress"))
+                    continue;
+                n++;
+                snprintf(what, sizeof(what), "%s %d %.64s", wiring_name[c.wiring], ratio, p->name);
+                expect_gradient(&f, what, p->data, p->grad, p->n, 512 * U, 2 * f.noise / f.step);
+            }
+            cr_expect_eq(n, 4);
+            model_close(&t.m);
+        }
+}
+
+/* Nothing else is: the same gradients as of a model that compresses by the same weights untrained.
+ */
+Test(compressive, nothing_else_is_trained_by_it)
+{
+    const struct config c = compressing(COMPRESS_CONV, 3, 2);
+    struct trained t;
+
+    open_trained(&t, &c, "ref");
+    reach_full_memory(&t);
+    cr_assert_gt(lost(&t), 0);
+    params_zero_grad(&t.m.lm.params);
+    for (int i = 0; i < t.m.lm.subs.n; i++)
+        sub_reconstruction_grad(&t.m.g, &t.m.lm.subs.at[i], &t.m.lm.subs.work[i], B, L);
+    for (int i = 0; i < t.m.lm.params.n; i++) {
+        const struct param *p = &t.m.lm.params.v[i];
+        bool any = false;
+        for (size_t k = 0; k < p->n; k++)
+            any = any || p->grad[k] != 0;
+        cr_expect_eq(any, strstr(p->name, "compress") != NULL, "%s", p->name);
+    }
+    model_close(&t.m);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+Test(compressive, fills_its_memory)
+{
+    for (int piece = 1; piece <= L; piece++) {
+        const struct config c = compressing(COMPRESS_MEAN, 4, 3);
+        struct model t;
+        model_open(&t, &c, "ref", 1, MEM_HIDDEN, (struct extent){B, L, 13});
+        struct sub *const s = subs_attention(&t.lm.subs, 0);
+        static const float x[B * L * D];
+        for (int done = 0; done < compressed_reach(s); done += piece)
+            sub_remember(&t.g, s, &t.lm.subs.work[0], x, B,
+                         min_int(piece, compressed_reach(s) - done));
+        cr_expect(s->memory.M == 13 && s->memory.compressed == 4, "piece %d", piece);
+        model_close(&t);
+    }
+}
+
+Test(compressive, keeps_hidden_states_only)
+{
+    const struct config c = compressing(COMPRESS_MEAN, 4, 3);
+    struct model m = {0};
+    struct err e = {""};
+
+    cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, &e), OK);
+    cr_assert_eq(lm_init(&m.lm, &c, &e), OK);
+    cr_expect_eq(lm_bind(&m.lm, &m.g, MEM_KV, (struct extent){B, L, 13}, &m.arena, &e),
+                 E_UNSUPPORTED);
+    cr_expect(strstr(e.msg, "-> --mem-kind hidden"), "%s", e.msg);
+    lm_free(&m.lm);
+    arena_release(&m.arena);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models of a variant: defaults, and choices that make no sense together. */
+#include "variants/variant.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+static struct config of(const char *variant)
+{
+    return config_default(variant_find(variant), 48, 3, 20, 90, 2, 256);
+}
+
+Test(config, defaults_are_the_variants)
+{
+    for (int i = 0; variants[i]; i++) {
+        const struct variant *v = variants[i];
+        const struct config c = config_default(v, 48, 3, 20, 90, 2, 256);
+        struct err e = {""};
+        cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+        cr_expect(c.variant == v && c.pos == v->pos && c.gate == v->gate && c.wiring == v->wiring);
+        cr_expect(c.D == 48 && c.H == 3 && c.dh == 20 && c.F == 90 && c.V == 256);
+        cr_expect(v->loops ? c.N == 1 && c.steps == 2 : c.N == 2 && c.steps == 0);
+        cr_expect_float_eq(c.scale, 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
+        cr_expect_float_eq(c.emb_scale, sqrtf(48), 1e-6f);
+        cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
+        cr_expect(c.causal && c.tied != v->untied && c.out_bias && c.rel_k && c.rel_v);
+        cr_expect(c.attn_bias == v->attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
+        cr_expect(c.clip == 16 && c.rel_rows == 17 && c.clamp_len == 0 && c.window == 0);
+    }
+}
+
+Test(config, registries_find_by_name_and_alias)
+{
+    cr_expect_eq(variant_find("rpr"), variant_find("shaw"));
+    cr_expect_null(variant_find("shaw2"));
+    for (int i = 0; variants[i]; i++)
+        cr_expect_eq(variant_find(variants[i]->name), variants[i]);
+    for (int i = 0; gates[i]; i++)
+        cr_expect_eq(gate_find(gates[i]->name), gates[i]);
+    for (int i = 0; positions[i]; i++)
+        cr_expect_eq(pos_find(positions[i]->name), positions[i]);
+    cr_expect(!gate_find("none") && !pos_find("") && pos_find("none"));
+}
+
+static void expect_refused(const struct config *c, const char *text)
+{
+    struct err e = {""};
+
+    cr_expect_eq(config_check(c, &e), E_USAGE, "%s", text);
+    cr_expect_str_eq(e.msg, text);
+}
+
+Test(config, widths_are_positive)
+{
+    struct config c = of("xl");
+
+    c.dh = 0;
+    expect_refused(&c, "xl: d_model 48, heads 3, d_head 0  -> all must be 1 or more");
+    c.dh = 20, c.H = -1;
+    expect_refused(&c, "xl: d_model 48, heads -1, d_head 20  -> all must be 1 or more");
+    c.H = 3, c.D = 0;
+    expect_refused(&c, "xl: d_model 0, heads 3, d_head 20  -> all must be 1 or more");
+}
+
+Test(config, sinusoids_need_an_even_width)
+{
+    for (int i = 0; variants[i]; i++) {
+        struct config c = of(variants[i]->name);
+        char text[128];
+        c.D = 47;
+        snprintf(text, sizeof(text), "%s: --d-model 47 is odd  -> sinusoids come in pairs, give 48",
+                 c.variant->name);
+        if (c.pos->sinusoids || c.steps)
+            expect_refused(&c, text);
+        else
+            cr_expect_eq(config_check(&c, NULL), OK);
+    }
+}
+
+Test(config, gates_belong_to_the_reordered_block)
+{
+    struct config c = of("gtrxl");
+
+    c.wiring = WIRING_POST;
+    expect_refused(&c, "gtrxl: norm post with a gate  -> gates belong to norm reorder");
+    c.wiring = WIRING_PRE, c.gate = NULL;
+    cr_expect_eq(config_check(&c, NULL), OK);
+    c.wiring = WIRING_REORDER;
+    expect_refused(&c, "gtrxl: norm reorder without a gate  -> gates belong to norm reorder");
+}
+
+Test(config, tables_are_causal_or_full)
+{
+    struct config c = of("shaw");
+
+    c.clip = -1;
+    expect_refused(&c, "shaw: --clip -1 is negative  -> 0 or more");
+    c.clip = 4, c.rel_rows = 5;
+    cr_expect_eq(config_check(&c, NULL), OK);
+    c.rel_rows = 9;
+    cr_expect_eq(config_check(&c, NULL), OK);
+    c.rel_rows = 6;
+    expect_refused(&c, "shaw: 6 table rows for clip 4  -> 5 (causal) or 9 (full)");
+    c.clip = 0, c.rel_rows = 1;
+    cr_expect_eq(config_check(&c, NULL), OK);
+}

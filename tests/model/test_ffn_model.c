@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole models with every kind of feed-forward network and of norm: every backend as the reference,
+ * forward and backward; saved and read again; and the option that chooses one. */
+#include "tests/support/command_line.h"
+#include "tests/support/model.h"
+#include "tests/support/tmp_folder.h"
+
+#include "variants/model/checkpoint.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { B = 2, L = 7 };
+
+/* Every FFN with the kinds of norm in turn, xl and vanilla in turn. Returns false behind the last.
+ */
+static bool model_of(struct config *c, int i)
+{
+    if (!ffns[i / NORM_KIND_COUNT])
+        return false;
+    *c = config_default(variant_find(i % 2 ? "xl" : "vanilla"), 12, 3, 4, 17, 2, 11);
+    c->ffn = ffns[i / NORM_KIND_COUNT];
+    c->norm_kind = (enum norm_kind)(i % NORM_KIND_COUNT);
+    c->wiring = i % 3 ? WIRING_PRE : WIRING_POST;
+    c->final_ln = i % 3;
+    c->ffn_bias = i % 5;
+    c->ffn_beta = i % 2;
+    c->moe_k = 1 + i % 2;
+    c->capacity = i % 3 ? 0 : 5;
+    c->aux_coef = 0.125f;
+    c->max_seq = L;
+    return true;
+}
+
+/* ---- every backend as the reference ------------------------------------------------------- */
+
+struct trained {
+    struct model m;
+    float *logits;
+    int32_t tokens[B * L], targets[B * L];
+};
+
+static void train(struct trained *t, const struct config *c, const char *backend)
+{
+    const struct extent max = {B, L, 0};
+    struct err e = {""};
+
+    t->m = (struct model){0};
+    cr_assert_eq(engine_open(&t->m.g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&t->m.lm, c, &e), OK, "%s", e.msg);
+    for (int pass = 0; pass < 2; pass++) {
+        cr_assert_eq(lm_bind(&t->m.lm, &t->m.g, MEM_NONE, max, &t->m.arena, &e), OK, "%s", e.msg);
+        cr_assert_eq(lm_bind_grad(&t->m.lm, &t->m.g, &t->m.arena, &e), OK, "%s", e.msg);
+        if (pass == 0) {
+            cr_assert_eq(arena_place(&t->m.arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+            memset(t->m.arena.base, 0xff, t->m.arena.size);
+        }
+    }
+    params_init(&t->m.lm.params, SEED);
+    t->m.nll = guarded(B * L);
+    for (int i = 0; i < B * L; i++) {
+        t->tokens[i] = token_of(&t->m, i / L, i % L);
+        t->targets[i] = token_of(&t->m, i / L, i % L + 1);
+    }
+    lm_lower(&t->m.lm, &t->m.g);
+    lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->m.nll);
+    t->logits = guarded((size_t)(B * L * c->V)); /* backward works in their place */
+    memcpy(t->logits, t->m.lm.logits, sizeof(float) * (size_t)(B * L * c->V));
+    params_zero_grad(&t->m.lm.params);
+    lm_backward(&t->m.lm, &t->m.g, t->tokens, t->targets, B, L);
+}
+
+static void drop(struct trained *t)
+{
+    release(t->logits);
+    model_close(&t->m);
+}
+
+/* A tensor by the rule of a cell. A single number is a sum over all rows that may cancel: it is
+ * measured by the largest gradient of its model. */
+static void expect_gradients(const struct params *got, const struct params *want, const char *what)
+{
+    double largest = 0;
+
+    for (int k = 0; k < want->n; k++)
+        for (size_t i = 0; i < want->v[k].n; i++)
+            largest = fmax(largest, fabs((double)want->v[k].grad[i]));
+    for (int k = 0; k < want->n; k++) {
+        const struct param *p = &got->v[k], *q = &want->v[k];
+        if (p->n == 1)
+            cr_expect_leq(fabs((double)*p->grad - (double)*q->grad), 1e-4 * largest, "%s: %s", what,
+                          p->name);
+        else
+            cr_expect_lt(cell_error(p->grad, q->grad, p->n), 1, "%s: %s", what, p->name);
+    }
+}
+
+ParameterizedTestParameters(ffn_model, as_the_reference)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        if (backends[i] != &backend_ref)
+            which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 60)
+{
+    struct config c;
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    for (int i = 0; model_of(&c, i); i++) {
+        struct trained got, want;
+        train(&got, &c, backends[*b]->name);
+        train(&want, &c, "ref");
+        char what[96];
+        snprintf(what, sizeof(what), "%s, %s, %s", backends[*b]->name, c.ffn->name,
+                 norm_kind_name[c.norm_kind]);
+        cr_expect_lt(cell_error(got.logits, want.logits, (size_t)(B * L * c.V)), 1, "%s", what);
+        expect_gradients(&got.m.lm.params, &want.m.lm.params, what);
+        drop(&got), drop(&want);
+    }
+}
+
+/* ---- saved and read again ----------------------------------------------------------------- */
+
+Test(ffn_model, checkpoints_keep_the_choices, .init = folder_make, .fini = folder_remove)
+{
+    const struct provenance from = {.unit = "byte", .seq = L, .mem = 0, .seed = 3};
+    struct config c, back;
+
+    for (int i = 0; model_of(&c, i); i++) {
+        char path[FILE_PATH];
+        struct model m;
+        struct safetensors s;
+        struct err e = {""};
+        folder_path(path, "model.safetensors");
+        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, L, 0});
+        cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
+        cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+        cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
+        cr_expect(back.ffn == c.ffn && back.norm_kind == c.norm_kind);
+        cr_expect_eq(back.ffn_bias, c.ffn_bias);
+        cr_expect(strcmp(c.ffn->name, "swish") != 0 || back.ffn_beta == c.ffn_beta);
+        cr_expect(!c.ffn->aux || (back.experts == c.experts && back.moe_k == c.moe_k &&
+                                  back.capacity == c.capacity && back.aux_coef == c.aux_coef));
+        cr_expect_eq(checkpoint_load(&s, "", &m.lm.params, &e), OK, "%s", e.msg);
+        safetensors_close(&s);
+        model_close(&m);
+    }
+}
+
+/* ---- the option --------------------------------------------------------------------------- */
+
+Test(ffn_model, the_option_reaches_cells_and_their_line)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "-V vanilla,xl -b ref -w attn,layer,segment --seq 8 --mem 0 --ffn swiglu");
+    cr_expect_eq(p.n, 6);
+    for (int i = 0; i < p.n; i++) {
+        const bool attn = p.cells[i].workload == WORK_ATTN; /* has none */
+        cr_expect_str_eq(p.cells[i].ffn->name, attn ? "relu" : "swiglu");
+        cr_expect_eq(strstr(p.cells[i].repro, " --ffn swiglu") != NULL, !attn);
+        cr_expect_eq(cell_config(&p.cells[i]).ffn, p.cells[i].ffn);
+    }
+    drop_plan(&p, &o);
+    must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --ffn relu");
+    cr_expect(p.n == 1 && !strstr(p.cells[0].repro, "--ffn")); /* the variant's own */
+    drop_plan(&p, &o);
+}
+
+Test(ffn_model, the_option_knows_every_kind)
+{
+    for (int i = 0; ffns[i]; i++) {
+        struct options o;
+        struct plan p;
+        char line[96];
+        snprintf(line, sizeof(line), "-V vanilla -b ref -w layer --seq 8 --mem 0 --ffn %s",
+                 ffns[i]->name);
+        must_plan(&p, &o, line);
+        cr_expect(p.n == 1 && p.cells[0].ffn == ffns[i]);
+        drop_plan(&p, &o);
+    }
+    struct options o;
+    struct err e = {""};
+    cr_expect_eq(parse_words(&o, "--ffn swigl", &e), E_USAGE);
+    cr_expect(strstr(e.msg, "unknown ffn \"swigl\"  -> did you mean swiglu?"), "%s", e.msg);
+    options_free(&o);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole models backward on every backend: gradients as the reference's, the same ones again, and
+ * what binding a model for training changes and refuses. */
+#include "tests/support/trained.h"
+
+#include <criterion/parameterized.h>
+
+/* ---- backends as the reference ------------------------------------------------------------ */
+
+struct who {
+    int backend;
+};
+static struct criterion_test_params all_but_ref(void)
+{
+    static struct who list[16];
+    size_t n = 0;
+
+    for (int i = 0; backends[i] && n < ARRAY_LEN(list); i++)
+        if (backends[i] != &backend_ref)
+            list[n++] = (struct who){i};
+    return cr_make_param_array(struct who, list, n);
+}
+
+/* The training loss of a cell may be off by 1e-4; so may a gradient, of its largest
+ * entry or, where it cancels to nothing, of the model's typical one. */
+static void expect_like(const struct trained *got, const struct trained *want)
+{
+    const struct params *p = &got->m.lm.params, *q = &want->m.lm.params;
+    double typical = 0;
+
+    for (int i = 0; i < q->n; i++)
+        for (size_t e = 0; e < q->v[i].n; e++)
+            typical = fmax(typical, fabs((double)q->v[i].grad[e]));
+    typical *= 1e-3;
+    for (int i = 0; i < p->n; i++) {
+        double largest = typical, worst = 0;
+        for (size_t e = 0; e < p->v[i].n; e++)
+            largest = fmax(largest, fabs((double)q->v[i].grad[e]));
+        for (size_t e = 0; e < p->v[i].n; e++)
+            worst = fmax(
+                worst, in_bounds((double)p->v[i].grad[e], (double)q->v[i].grad[e], 1e-4 * largest));
+        cr_expect(worst <= 1, "%s: %.3f of the bound", p->v[i].name, worst);
+    }
+}
+
+static float *copy_gradients(const struct params *p, size_t *n)
+{
+    float *all = NULL;
+
+    *n = 0;
+    for (int i = 0; i < p->n; i++) {
+        all = realloc(all, (*n + p->v[i].n) * sizeof(*all));
+        cr_assert_not_null(all);
+        memcpy(all + *n, p->v[i].grad, p->v[i].n * sizeof(*all));
+        *n += p->v[i].n;
+    }
+    return all;
+}
+
+/* And the same backend twice, to the last bit. */
+static void as_reference(const struct config *c, const char *backend)
+{
+    struct trained got, want;
+    size_t n;
+
+    open_trained(&want, c, "ref", 2);
+    open_trained(&got, c, backend, 2);
+    avoid_corners(&want.m.lm.params), avoid_corners(&got.m.lm.params);
+    remember(&want), remember(&got);
+    run_backward(&want), run_backward(&got);
+    expect_like(&got, &want);
+
+    float *first = copy_gradients(&got.m.lm.params, &n);
+    run_backward(&got);
+    float *second = copy_gradients(&got.m.lm.params, &n);
+    cr_expect(memcmp(first, second, n * sizeof(*first)) == 0);
+    free(first), free(second);
+    close_trained(&got), close_trained(&want);
+}
+
+ParameterizedTestParameters(grad_backends, as_the_reference) { return all_but_ref(); }
+ParameterizedTest(const struct who *w, grad_backends, as_the_reference)
+{
+    struct form wirings[WIRINGS];
+    const size_t n = all_wirings(wirings, false);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct config c = wired(&wirings[i], (int)(i % 8) | (wirings[i].gate >= 0));
+        as_reference(&c, backends[w->backend]->name);
+    }
+}
+
+/* ---- what training changes and what it does not ------------------------------------------- */
+
+/* Keeping what backward needs does not change a bit of forward. */
+Test(grad_backends, keeping_changes_nothing)
+{
+    struct form wirings[WIRINGS];
+    const size_t n = all_wirings(wirings, false);
+
+    for (int b = 0; backends[b]; b++)
+        for (size_t i = 0; i < n && backends[b]->needs <= cpu_isa(); i++) {
+            struct config c = wired(&wirings[i], (int)(i % 8));
+            struct trained t;
+            struct model plain;
+            c.max_seq = bound.L;
+            open_trained(&t, &c, backends[b]->name, 1);
+            model_open(&plain, &c, backends[b]->name, 1, t.kind, bound);
+            lm_lower(&t.m.lm, &t.m.g), lm_lower(&plain.lm, &plain.g);
+            lm_forward(&t.m.lm, &t.m.g, t.tokens, B, L, L, t.targets, t.nll);
+            lm_forward(&plain.lm, &plain.g, t.tokens, B, L, L, t.targets, plain.nll);
+            cr_expect(memcmp(t.nll, plain.nll, sizeof(t.nll)) == 0, "%s", backends[b]->name);
+            model_close(&plain), close_trained(&t);
+        }
+}
+
+Test(grad_backends, gradients_are_added)
+{
+    const struct form w = {0, -1, WIRING_PRE};
+    struct config c = wired(&w, 0);
+    struct trained t;
+
+    open_trained(&t, &c, "ref", 1);
+    run_backward(&t);
+    const struct param *E = &t.m.lm.params.v[t.m.lm.at_embed];
+    float *once = malloc(E->n * sizeof(*once));
+    cr_assert_not_null(once);
+    memcpy(once, E->grad, E->n * sizeof(*once));
+    loss(&t);
+    lm_backward(&t.m.lm, &t.m.g, t.tokens, t.targets, B, L);
+    for (size_t e = 0; e < E->n; e++)
+        cr_expect_float_eq(E->grad[e], 2 * once[e], 1e-5f);
+    free(once);
+    close_trained(&t);
+}
+
+Test(grad_backends, ledger_has_one_gradient_per_weight)
+{
+    const struct form w = {2, -1, WIRING_POST};
+    struct config c = wired(&w, 0);
+    struct trained t;
+
+    open_trained(&t, &c, "ref", 1);
+    cr_expect_eq(t.m.arena.part[PART_GRADIENTS], t.m.arena.part[PART_WEIGHTS]);
+    close_trained(&t);
+}
+
+Test(grad_backends, projected_memory_is_refused)
+{
+    const struct form w = {2, -1, WIRING_POST};
+    struct config c = wired(&w, 0);
+    struct model m = {0};
+    struct err e = {""};
+
+    cr_assert_eq(engine_open(&m.g, "ref", 1, NULL, &e), OK);
+    cr_assert_eq(lm_init(&m.lm, &c, &e), OK);
+    cr_expect_eq(bind_both(&m, MEM_KV, &e), E_UNSUPPORTED);
+    cr_expect_not_null(strstr(e.msg, "  -> --mem-kind hidden"), "%s", e.msg);
+    lm_free(&m.lm);
+}
+
+/* A backend whose attention has no backward pass says so by name. */
+Test(grad_backends, missing_backward_is_refused)
+{
+    static const struct attn_impl forward_only = {.name = "forward_only"};
+    struct engine g;
+    struct err e = {""};
+
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK);
+    cr_expect_eq(engine_attn_backward(&g, &forward_only, &e), E_UNSUPPORTED);
+    cr_expect_not_null(strstr(e.msg, "backend ref has no backward pass"), "%s", e.msg);
+    cr_expect_not_null(strstr(e.msg, "forward_only"), "%s", e.msg);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole models backward on the reference: every parameter of every variant, wiring, gate and
+ * position scheme is held against finite differences of the loss, with memory from an earlier
+ * segment where there is one. */
+#include "tests/support/trained.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+/* Spans between two distances: at either a key appears or is whole. */
+static void between_distances(const struct params *p)
+{
+    for (int i = 0; i < p->n; i++)
+        for (size_t h = 0; strstr(p->v[i].name, "attn.span") && h < p->v[i].n; h++)
+            p->v[i].data[h] = 0.4f + 0.1f * (float)h;
+}
+
+/* The loss is a mean of B L numbers near ln V = 2.4, each stored once after some ten steps that
+ * round to floats; their errors are not of one sign: 4 U of it. The gradient passes as many steps
+ * of float, 64 U of its length. Where the true gradient is 0 (a key bias: softmax does not see what
+ * is the same for all keys) the noise is all there is. */
+static bool expect_derivatives(struct trained *t)
+{
+    const struct config *const c = &t->m.lm.c;
+    struct params *p = &t->m.lm.params;
+    const struct scalar f = {loss, t, 4 * U * log(t->m.lm.c.V), 0x1p-6};
+    bool smooth = true;
+    float *grad = NULL;
+
+    run_backward(t);
+    for (int i = 0; i < p->n && smooth; i++) {
+        char what[160];
+        const struct param *w = &p->v[i];
+        grad = realloc(grad, w->n * sizeof(*grad));
+        cr_assert_not_null(grad);
+        memcpy(grad, w->grad, w->n * sizeof(*grad));
+        snprintf(what, sizeof(what), "%s, %s, %s: %s", c->variant->name, wiring_name[c->wiring],
+                 c->gate ? c->gate->name : "no gate", w->name);
+        smooth = expect_gradient_aside(&f, what, w->data, grad, w->n, 64 * U, 2 * f.noise / f.step);
+    }
+    free(grad);
+    return smooth;
+}
+
+/* Weights that lie well: no choice between experts is so close that every step changes it. */
+static void expect_derivatives_somewhere(const struct config *c, float drop)
+{
+    bool smooth = false;
+
+    for (uint64_t seed = SEED; seed < SEED + 8 && !smooth; seed++) {
+        struct trained t;
+        open_trained(&t, c, "ref", 1);
+        params_init(&t.m.lm.params, seed);
+        avoid_corners(&t.m.lm.params);
+        between_distances(&t.m.lm.params);
+        remember(&t);
+        const double plain = loss(&t);
+        t.m.lm.drop = (struct dropout){.p = drop, .seed = SEED, .step = 8};
+        cr_expect((fabs(loss(&t) - plain) > 1e-4) == (drop > 0), "what is dropped");
+        smooth = expect_derivatives(&t);
+        close_trained(&t);
+    }
+    cr_expect(smooth, "a corner is near everywhere");
+}
+
+/* A gate's ReLU is kept off its corner by the biases in front of it. */
+static struct config smooth_form(const struct form *w, int turn)
+{
+    struct config c = wired(w, turn | (w->gate >= 0));
+
+    c.ffn_bias = c.ffn_bias || c.gate;
+    return c;
+}
+
+struct variation {
+    struct form w;
+    int turn;
+};
+/* What a variant is by itself with two turns of the options. */
+ParameterizedTestParameters(grad_lm, is_the_derivative)
+{
+    static struct form wirings[WIRINGS];
+    static struct variation list[2 * WIRINGS];
+    const size_t n = all_wirings(wirings, false);
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (int half = 0; half <= own_form(&wirings[i]); half++)
+            list[k++] = (struct variation){wirings[i], (int)(i * 2 + (size_t)half * 5) % 8};
+    return cr_make_param_array(struct variation, list, k);
+}
+
+ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
+{
+    struct config c = smooth_form(&v->w, v->turn);
+
+    choose_where_it_can(&c, &c.clamp_len, v->turn & 2 ? 3 : 0); /* of distances 0..7 */
+    choose_where_it_can(&c, &c.window, v->turn & 4 ? 4 : 0);
+    if (v->turn & 4) { /* more rows than there are distances */
+        c.clip = 20;
+        c.rel_rows = v->turn & 1 ? 41 : 21;
+    }
+    if (c.pos == &pos_sinusoid && v->turn & 1 && !c.mixer)
+        c.pos = &pos_learned_layer;
+    expect_derivatives_somewhere(&c, 0);
+}
+
+/* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets
+ * its corner. */
+ParameterizedTestParameters(grad_lm, is_the_derivative_with_dropout)
+{
+    static struct form wirings[WIRINGS];
+
+    return cr_make_param_array(struct form, wirings, all_wirings(wirings, false));
+}
+
+ParameterizedTest(const struct form *w, grad_lm, is_the_derivative_with_dropout)
+{
+    const struct config c = smooth_form(w, 0);
+
+    expect_derivatives_somewhere(&c, 0.125f);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The language model and its recurrence: what must come out the same, and does to the last bit on
+ * the reference, whose rows do not depend on their neighbours. Golden files say that it is the
+ * right thing; here it is the same thing for every memory, batch, segment and position of every
+ * wiring. */
+#include "tests/support/model.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+enum { TEXT = 26 };
+
+static struct criterion_test_params wirings(bool recurrent_only)
+{
+    static struct form list[WIRINGS];
+
+    return cr_make_param_array(struct form, list, all_wirings(list, recurrent_only));
+}
+
+static void expect_same(const float *got, const float *want, size_t n, const char *what, int x,
+                        int y)
+{
+    for (size_t i = 0; i < n; i++)
+        cr_assert(got[i] == want[i], "%s %d, %d: number %zu is %.9g, not %.9g", what, x, y, i,
+                  (double)got[i], (double)want[i]);
+}
+
+/* The logits of B sequences from b0 on, by a fresh model on the reference. */
+static float *logits_of(const struct config *c, enum mem_kind kind, int M, int b0, int B, int T,
+                        int L)
+{
+    struct model m;
+
+    model_open(&m, c, "ref", 1, kind, (struct extent){B, L, M});
+    float *all = model_stream(&m, b0, B, T, L);
+    cr_assert_eq(lm_memory(&m.lm), kind == MEM_NONE ? 0 : min_int(T, M));
+    model_close(&m);
+    return all;
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* Memory that is still growing, full, and shorter than a segment. */
+ParameterizedTestParameters(lm, keys_are_as_good_as_hidden_states) { return wirings(true); }
+ParameterizedTest(struct form *w, lm, keys_are_as_good_as_hidden_states, .timeout = 60)
+{
+    static const int M[] = {1, 5, 40}, L[] = {1, 7};
+
+    for (size_t i = 0; i < ARRAY_LEN(M); i++)
+        for (size_t k = 0; k < ARRAY_LEN(L); k++) {
+            const struct config c = wired(w, (int)(i + k));
+            const size_t n = (size_t)(2 * TEXT * c.V);
+            float *hidden = logits_of(&c, MEM_HIDDEN, M[i], 0, 2, TEXT, L[k]);
+            float *kv = logits_of(&c, MEM_KV, M[i], 0, 2, TEXT, L[k]);
+            expect_same(kv, hidden, n, "kv is not hidden: mem, seq", M[i], L[k]);
+            for (int b = 1; backends[b]; b++) {
+                struct model m;
+                if (backend_usable(backends[b], NULL) != OK)
+                    continue;
+                for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
+                    model_open(&m, &c, backends[b]->name, 1, kind, (struct extent){2, L[k], M[i]});
+                    float *got = model_stream(&m, 0, 2, TEXT, L[k]);
+                    cr_assert_lt(cell_error(got, hidden, n), 1.0, "%s, %s, mem %d, seq %d",
+                                 backends[b]->name, mem_kind_name[kind], M[i], L[k]);
+                    free(got);
+                    model_close(&m);
+                }
+            }
+            free(hidden), free(kv);
+        }
+}
+
+/* Memory that reaches back to the start, in segments or token by token: one long segment. */
+ParameterizedTestParameters(lm, streaming_is_one_pass) { return wirings(true); }
+ParameterizedTest(struct form *w, lm, streaming_is_one_pass, .timeout = 60)
+{
+    for (int turn = 0; turn < 4; turn++) {
+        struct config c = wired(w, turn);
+        choose_where_it_can(&c, &c.clamp_len, turn % 2 ? 9 : 0);
+        float *one = logits_of(&c, MEM_NONE, 0, 0, 2, TEXT, TEXT);
+        for (int L = 1; L <= 9; L += 4)
+            for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
+                float *many = logits_of(&c, kind, TEXT, 0, 2, TEXT, L);
+                expect_same(many, one, (size_t)(2 * TEXT * c.V), "seq, kind", L, (int)kind);
+                free(many);
+            }
+        free(one);
+    }
+}
+
+/* A window of w keys needs the w-1 last states only, at any depth. */
+ParameterizedTestParameters(lm, window_needs_no_more_memory) { return wirings(true); }
+ParameterizedTest(struct form *w, lm, window_needs_no_more_memory, .timeout = 60)
+{
+    for (int window = 1; window <= 9; window += 4) {
+        struct config c = wired(w, window / 4);
+        c.window = window;
+        float *one = logits_of(&c, MEM_NONE, 0, 0, 1, TEXT, TEXT);
+        float *many = logits_of(&c, MEM_HIDDEN, window, 0, 1, TEXT, 3);
+        expect_same(many, one, (size_t)(TEXT * c.V), "window, -", window, 0);
+        free(one), free(many);
+    }
+}
+
+/* A forward that is not committed leaves no trace. */
+ParameterizedTestParameters(lm, forward_leaves_memory) { return wirings(true); }
+ParameterizedTest(struct form *w, lm, forward_leaves_memory)
+{
+    for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
+        const struct config c = wired(w, (int)kind);
+        const size_t n = (size_t)(2 * 4 * c.V);
+        struct model m;
+        model_open(&m, &c, "ref", 1, kind, (struct extent){2, 4, 6});
+        free(model_stream(&m, 0, 2, 12, 4));
+        model_segment(&m, 0, 2, 12, 4, 4);
+        float *first = calloc(n, sizeof(*first));
+        memcpy(first, m.lm.logits, n * sizeof(*first));
+        const float nll = m.nll[7];
+        model_segment(&m, 0, 2, 77, 3, 3);
+        model_segment(&m, 0, 2, 12, 4, 4);
+        expect_same(m.lm.logits, first, n, "second run, kind", 2, (int)kind);
+        cr_expect(m.nll[7] == nll && guards_intact(m.nll, 8) && lm_memory(&m.lm) == 6);
+        lm_forget(&m.lm);
+        cr_expect_eq(lm_memory(&m.lm), 0);
+        free(first);
+        model_close(&m);
+    }
+}
+
+/* ---- sequences ---------------------------------------------------------------------------- */
+
+ParameterizedTestParameters(lm, batch_is_its_sequences) { return wirings(false); }
+ParameterizedTest(struct form *w, lm, batch_is_its_sequences, .timeout = 60)
+{
+    for (enum mem_kind kind = MEM_NONE; kind <= MEM_KV; kind++) {
+        const struct config c = wired(w, (int)kind);
+        const size_t n = (size_t)(TEXT * c.V);
+        const int L = kind == MEM_NONE ? TEXT : 5, M = kind == MEM_NONE ? 0 : 8;
+        if (kind != MEM_NONE && !c.variant->mem->recurrent)
+            continue;
+        float *all = logits_of(&c, kind, M, 0, 3, TEXT, L);
+        for (int b = 0; b < 3; b++) {
+            float *one = logits_of(&c, kind, M, b, 1, TEXT, L);
+            expect_same(all + (size_t)b * n, one, n, "sequence, kind", b, (int)kind);
+            free(one);
+        }
+        free(all);
+    }
+}
+
+/* Scoring fewer positions changes nothing but how many come out. */
+ParameterizedTestParameters(lm, last_positions_are_the_last) { return wirings(false); }
+ParameterizedTest(struct form *w, lm, last_positions_are_the_last)
+{
+    const struct config c = wired(w, 3);
+    const int V = c.V, L = 9;
+    struct model m;
+
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){2, L, 0});
+    float *all = model_stream(&m, 0, 2, L, L);
+    for (int scored = 1; scored <= L; scored += 4) {
+        model_segment(&m, 0, 2, 0, L, scored);
+        for (int b = 0; b < 2; b++)
+            expect_same(m.lm.logits + b * scored * V, all + (b * L + L - scored) * V,
+                        (size_t)(scored * V), "scored, sequence", scored, b);
+    }
+    free(all);
+    model_close(&m);
+}
+
+/* nll = logsumexp - logit of the target, from the logits that came with it; a float
+ * holds it to U of its size. */
+Test(lm, nll_is_of_its_logits)
+{
+    const struct config c = config_default(variant_find("xl"), 12, 2, 6, 20, 2, 11);
+    struct model m;
+
+    model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){2, 6, 4});
+    free(model_stream(&m, 0, 2, 12, 6));
+    model_segment(&m, 0, 2, 12, 6, 6);
+    for (int row = 0; row < 12; row++) {
+        const float *x = m.lm.logits + row * c.V;
+        double sum = 0;
+        for (int v = 0; v < c.V; v++)
+            sum += exp((double)x[v]);
+        const double want = log(sum) - (double)x[token_of(&m, row / 6, 12 + row % 6 + 1)];
+        cr_expect_float_eq(m.nll[row], want, 2 * U * fabs(want) + 1e-12);
+    }
+    model_close(&m);
+}
+
+/* ---- settings that change nothing --------------------------------------------------------- */
+
+static void expect_equal_models(const struct config *c, const struct config *d, const char *what)
+{
+    const bool recurrent = c->variant->mem->recurrent;
+    const enum mem_kind kind = recurrent ? MEM_HIDDEN : MEM_NONE;
+    const int M = recurrent ? 7 : 0, L = recurrent ? 5 : TEXT;
+    float *x = logits_of(c, kind, M, 0, 2, TEXT, L), *y = logits_of(d, kind, M, 0, 2, TEXT, L);
+
+    expect_same(x, y, (size_t)(2 * TEXT * c->V), what, c->clamp_len, c->window);
+    free(x), free(y);
+}
+
+/* K is 12 at most where there is memory, TEXT elsewhere; distances reach K - 1. */
+ParameterizedTestParameters(lm, limits_beyond_the_keys_change_nothing) { return wirings(false); }
+ParameterizedTest(struct form *w, lm, limits_beyond_the_keys_change_nothing)
+{
+    const struct config c = wired(w, 1);
+    const int K = c.variant->mem->recurrent ? 12 : TEXT;
+    struct config d = c;
+
+    for (int far = 0; far < 2; far++) {
+        d.clamp_len = far ? 1000000 : K - 1;
+        if (config_check(&d, NULL) == OK)
+            expect_equal_models(&c, &d, "clamp_len");
+        d.clamp_len = 0;
+        d.window = far ? 1 << 30 : K;
+        if (config_check(&d, NULL) == OK)
+            expect_equal_models(&c, &d, "window");
+        d.window = 0;
+    }
+}
+
+/* Shaw's full table is its causal one plus rows that nobody reads. */
+Test(lm, future_rows_are_never_read)
+{
+    struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);
+    struct model m, n;
+
+    c.clip = 4, c.rel_rows = 5;
+    model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 9});
+    c.rel_rows = 9;
+    model_open(&n, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 9});
+    for (int i = 0; i < m.lm.params.n; i++) {
+        const struct param *from = &m.lm.params.v[i];
+        const struct param *to = params_find(&n.lm.params, from->name);
+        cr_assert(to && to->n >= from->n);
+        for (size_t x = 0; x < to->n; x++)
+            to->data[x] = x < from->n ? from->data[x] : NAN;
+    }
+    float *x = model_stream(&m, 0, 1, TEXT, 5), *y = model_stream(&n, 0, 1, TEXT, 5);
+    expect_same(x, y, (size_t)(TEXT * c.V), "-", 0, 0);
+    free(x), free(y);
+    model_close(&m), model_close(&n);
+}
+
+/* ---- the output and the positions --------------------------------------------------------- */
+
+/* Overwrite the tensor `name`. */
+static float *weights(struct model *m, const char *name)
+{
+    const struct param *p = params_find(&m->lm.params, name);
+
+    cr_assert(p, "no %s", name);
+    return p->data;
+}
+
+Test(lm, untied_with_the_embedding_is_tied)
+{
+    struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);
+    struct model m;
+    float *tied = logits_of(&c, MEM_HIDDEN, 7, 0, 1, TEXT, 5);
+
+    c.tied = false;
+    model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 7});
+    float *own = model_stream(&m, 0, 1, TEXT, 5);
+    cr_expect_gt(cell_error(own, tied, (size_t)(TEXT * c.V)), 1.0, "out.weight is not read");
+    free(own);
+    memcpy(weights(&m, "out.weight"), weights(&m, "embed.weight"), sizeof(float) * 12 * 11);
+    own = model_stream(&m, 0, 1, TEXT, 5);
+    expect_same(own, tied, (size_t)(TEXT * c.V), "-", 0, 0);
+    free(own), free(tied);
+    model_close(&m);
+}
+
+/* The final norm, the tied product and the bias by hand, from the stream of a model without them.
+ * The norm's output is stored as float: U of it times |E|, D times; the logit U of itself. */
+Test(lm, final_norm_and_output_by_hand)
+{
+    enum { D = 12, V = 11 };
+    struct config c = config_default(variant_find("xl"), D, 3, 5, 17, 1, V);
+    struct model plain, m;
+
+    model_open(&plain, &c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
+    free(model_stream(&plain, 0, 1, 6, 6));
+    c.final_ln = true;
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 6, 0});
+    free(model_stream(&m, 0, 1, 6, 6));
+    const float *weight = weights(&m, "final_ln.weight"), *bias = weights(&m, "final_ln.bias");
+    const float *E = weights(&m, "embed.weight"), *out = weights(&m, "out.bias");
+    for (int t = 0; t < 6; t++) {
+        const float *h = plain.lm.h + t * D;
+        double mean = 0, var = 0;
+        for (int e = 0; e < D; e++)
+            mean += (double)h[e] / D;
+        for (int e = 0; e < D; e++)
+            var += ((double)h[e] - mean) * ((double)h[e] - mean) / D;
+        for (int v = 0; v < V; v++) {
+            double sum = (double)out[v], size = fabs(sum);
+            for (int e = 0; e < D; e++) {
+                const double n =
+                    ((double)h[e] - mean) / sqrt(var + (double)c.ln_eps) * (double)weight[e] +
+                    (double)bias[e];
+                sum += n * (double)E[v * D + e];
+                size += fabs(n * (double)E[v * D + e]);
+            }
+            cr_expect_float_eq(m.lm.logits[t * V + v], sum, 4 * U * size, "token %d, word %d", t,
+                               v);
+        }
+    }
+    model_close(&plain), model_close(&m);
+}
+
+/* The two orders of sinusoids differ by a permutation of the coordinates: the same
+ * permutation of W_r's columns cancels it, but for the order of a sum in double. */
+Test(lm, interleaved_codes_are_permuted_columns)
+{
+    enum { D = 12, HD = 15, HALF = D / 2 };
+    struct config c = config_default(variant_find("xl"), D, 3, 5, 17, 2, 11);
+    struct model m;
+    float *concat = logits_of(&c, MEM_HIDDEN, 7, 0, 1, TEXT, 5);
+
+    c.sinusoid = SINUSOID_INTERLEAVED;
+    model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 7});
+    for (int l = 0; l < c.N; l++) {
+        char name[64];
+        float old[D];
+        snprintf(name, sizeof(name), "layers.%d.attn.r.weight", l);
+        for (int row = 0; row < HD; row++) {
+            float *w = weights(&m, name) + row * D;
+            memcpy(old, w, sizeof(old));
+            for (int f = 0; f < HALF; f++)
+                w[2 * f] = old[f], w[2 * f + 1] = old[HALF + f];
+        }
+    }
+    float *got = model_stream(&m, 0, 1, TEXT, 5);
+    for (int i = 0; i < TEXT * c.V; i++)
+        cr_assert_float_eq(got[i], concat[i], 1e-5f, "number %d", i);
+    free(got), free(concat);
+    model_close(&m);
+}
+
+/* A first layer's table that holds the sinusoids, and others of zeros: Vaswani's positions. */
+Test(lm, learned_positions_can_be_sinusoids)
+{
+    enum { D = 12 };
+    struct config c = config_default(variant_find("vanilla"), D, 3, 5, 17, 2, 11);
+    struct model m;
+    float row[D];
+    float *sinusoid = logits_of(&c, MEM_NONE, 0, 0, 2, TEXT, TEXT);
+
+    c.pos = pos_find("learned_layer");
+    c.max_seq = TEXT + 3;
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){2, TEXT, 0});
+    float *first = weights(&m, "layers.0.pos.weight"), *second = weights(&m, "layers.1.pos.weight");
+    for (int t = 0; t < c.max_seq; t++)
+        for (int e = 0; e < D; e++) { /* concat */
+            const double angle = t * pow(10000, -2.0 * (e % (D / 2)) / D);
+            row[e] = (float)(e < D / 2 ? sin(angle) : cos(angle));
+            first[t * D + e] = row[e];
+            second[t * D + e] = 0;
+        }
+    float *got = model_stream(&m, 0, 2, TEXT, TEXT);
+    expect_same(got, sinusoid, (size_t)(2 * TEXT * c.V), "-", 0, 0);
+    second[5 * D] = 1;
+    free(got);
+    got = model_stream(&m, 0, 2, TEXT, TEXT);
+    expect_same(got, sinusoid, (size_t)(5 * c.V), "before position", 5, 0);
+    cr_expect_neq(got[5 * c.V], sinusoid[5 * c.V], "the second layer's table is not read");
+    free(got), free(sinusoid);
+    model_close(&m);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models that carry a state, whatever stands in attention's place: the state is all of the past in
+ * segments of any length, it can be told and forgotten, and neither it nor the work of a token
+ * grows. */
+#include "tests/support/every_backend.h"
+#include "tests/support/model.h"
+
+#include <criterion/parameterized.h>
+
+enum { TEXT = 75, V = 11 };
+
+/* Variants that carry a state, by any mixer. */
+static bool of_state(const struct variant *v) { return v->mem->state; }
+
+static struct config small(const struct variant *v)
+{
+    struct config c = config_default(v, 12, 4, 5, 17, 2, V);
+
+    c.max_seq = TEXT;
+    return c;
+}
+
+static float *stream(const struct config *c, const char *backend, enum mem_kind kind, int L)
+{
+    struct model m;
+
+    model_open(&m, c, backend, 1, kind, (struct extent){2, L, 0});
+    float *x = model_stream(&m, 0, 2, TEXT, L);
+    model_close(&m);
+    return x;
+}
+
+ParameterizedTestParameters(state, goes_on) { return every_backend(); }
+ParameterizedTest(int *b, state, goes_on, .timeout = 120)
+{
+    static const int lengths[] = {1, 3, 32, 64};
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = small(variants[v]);
+        if (!of_state(variants[v]))
+            continue;
+        float *one = stream(&c, backend_ref.name, MEM_NONE, TEXT);
+        for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
+            float *many = stream(&c, backends[*b]->name, MEM_STATE, lengths[k]);
+            const double error = cell_error(many, one, 2 * TEXT * V);
+            cr_expect_lt(error, 1, "%s, %s, segments of %d: %.3g", variants[v]->name,
+                         backends[*b]->name, lengths[k], error);
+            free(many);
+        }
+        float *cut = stream(&c, backends[*b]->name, MEM_NONE, 32);
+        cr_expect_gt(cell_error(cut, one, 2 * TEXT * V), 1, "%s: without a state it forgets",
+                     variants[v]->name);
+        free(cut), free(one);
+    }
+}
+
+/* What is remembered row by row is what was run; what is forgotten is gone. */
+Test(state, remembers_and_forgets)
+{
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = small(variants[v]);
+        struct model m;
+        struct carried ran, told;
+        if (!of_state(variants[v]))
+            continue;
+        model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 8, 0});
+        struct sub *const s = &m.lm.subs.at[0];
+        float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12), *keep = NULL;
+        lm_lower(&m.lm, &m.g);
+        sub_forward(&m.g, s, &m.lm.subs.work[0], z, x, 2, 8);
+        sub_commit(s, 8);
+        cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
+        keep = normal(ran.n, "copy", 0, 1);
+        memcpy(keep, ran.at, ran.n * sizeof(float));
+        sub_forget(s);
+        cr_assert(s->kind->carries(s, 0, &told));
+        for (size_t i = 0; i < told.n; i++)
+            cr_assert_eq(told.at[i], 0);
+        sub_remember(&m.g, s, &m.lm.subs.work[0], x, 2, 8);
+        cr_assert(s->kind->carries(s, 0, &told));
+        cr_expect_arr_eq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
+        release(x), release(z), release(keep);
+        model_close(&m);
+    }
+}
+
+/* The state is the ledger's memory, of one size after any past, and so is the work of a token. */
+Test(state, costs_the_same_after_any_past)
+{
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = small(variants[v]);
+        size_t bytes[2], state = 0;
+        double flop[2];
+        if (!of_state(variants[v]))
+            continue;
+        for (int far = 0; far < 2; far++) {
+            const int M = far ? 1000 : 10;
+            struct model m;
+            struct carried at;
+            model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 1, M});
+            bytes[far] = m.arena.part[PART_MEMORY];
+            flop[far] = lm_flop(&m.lm, 2, 1, M, 1);
+            const struct sub *const s = &m.lm.subs.at[0];
+            state = 0;
+            for (int k = 0; s->kind->carries(s, k, &at); k++)
+                state += at.given ? 0 : at.n * sizeof(float);
+            model_close(&m);
+        }
+        cr_expect(bytes[0] == bytes[1] && bytes[0] == 2 * state, "%s: %zu, %zu of %zu",
+                  variants[v]->name, bytes[0], bytes[1], state);
+        cr_expect_eq(flop[0], flop[1]);
+    }
+}

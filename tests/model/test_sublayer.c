@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sub-layers of one layer against the equations written out in double: every variant, wiring
+ * and gate, every kind of memory, on every usable backend. */
+#include "tests/support/by_hand.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+/* ---- the layer under test ----------------------------------------------------------------- */
+
+struct bound_layer {
+    struct engine g;
+    struct params p;
+    struct arena a;
+    struct subs subs;
+};
+
+static void bind(struct bound_layer *y, enum mem_kind kind)
+{
+    const struct extent max = {B, kind == MEM_RECOMPUTE ? K : L, kind == MEM_RECOMPUTE ? 0 : M};
+    struct err e = {""};
+
+    params_place(&y->p, &y->a);
+    cr_assert_eq(subs_bind(&y->subs, &y->g, &y->p, kind, max, &y->a, &e), OK, "%s", e.msg);
+}
+
+static void open_layer(struct bound_layer *y, const struct config *c, const char *backend,
+                       enum mem_kind kind)
+{
+    *y = (struct bound_layer){0};
+    cr_assert_eq(engine_open(&y->g, backend, 1, NULL, NULL), OK);
+    if (c->pos->model_params)
+        c->pos->model_params(c, &y->p);
+    cr_assert_eq(subs_init(&y->subs, c, &y->p, 0, NULL), OK);
+    bind(y, kind);
+    cr_assert_eq(arena_place(&y->a, HUGE_NEVER, NULL, NULL, NULL), OK);
+    memset(y->a.base, 0xff, y->a.size);
+    bind(y, kind);
+    params_init(&y->p, SEED);
+    const struct param *const alpha = params_find(&y->p, "layers.0.alpha");
+    if (alpha) /* begins near 0, where little of f would be seen */
+        *alpha->data = 0.75f;
+    if (c->pos->codes)
+        c->pos->codes(c, K, y->subs.codes);
+    subs_lower(&y->subs, &y->g);
+}
+
+/* z [B,L,D] from rows [B,K,D]; memory arrives in two pieces, or is run with the segment. */
+static void run_layer(struct bound_layer *y, enum mem_kind kind, const float *rows, float *z)
+{
+    const int D = y->subs.at->c->D, fresh = kind == MEM_RECOMPUTE ? K : L;
+    float *x = normal((size_t)(B * K * D), "piece", 0, 1);
+
+    for (int done = 0; kind != MEM_RECOMPUTE && done < M; done += 5) {
+        const int n = min_int(5, M - done);
+        for (int b = 0; b < B; b++)
+            memcpy(x + b * n * D, rows + (b * K + done) * D, sizeof(float) * (size_t)(n * D));
+        const int at = subs_remembering(&y->subs, 0);
+        sub_remember(&y->g, &y->subs.at[at], &y->subs.work[at], x, B, n);
+    }
+    for (int b = 0; b < B; b++)
+        memcpy(x + b * fresh * D, rows + (b * K + K - fresh) * D,
+               sizeof(float) * (size_t)(fresh * D));
+    float *const out = normal((size_t)(B * K * D), "out", 0, 1);
+    subs_forward(&y->subs, &y->g, out, x, B, fresh);
+    for (int b = 0; b < B; b++)
+        memcpy(z + b * L * D, out + (b * fresh + fresh - L) * D, sizeof(float) * (size_t)(L * D));
+    release(x), release(out);
+}
+
+static void check_layer(const struct config *c, const char *backend, enum mem_kind kind)
+{
+    const int D = c->D;
+    struct bound_layer y;
+    float *rows = normal((size_t)(B * K * D), "rows", 0, 1), got[B * L * 16], want[B * L * 16];
+
+    cr_assert_leq(D, 16);
+    open_layer(&y, c, backend, kind);
+    run_layer(&y, kind, rows, got);
+    for (int b = 0; b < B; b++) {
+        double *in = floats(rows + b * K * D, K * D);
+        double *z = by_hand(&(struct layer){c, &y.p}, in, kind == MEM_RECOMPUTE);
+        for (int i = 0; i < L * D; i++)
+            want[b * L * D + i] = (float)z[i];
+        free(in), free(z);
+    }
+    const double error = cell_error(got, want, (size_t)(B * L * D));
+    cr_expect(error < 1.0, "%s, %s, norm %s, gate %s, %s, window %d, clamp %d: %.3g x its limit",
+              backend, c->variant->name, wiring_name[c->wiring], c->gate ? c->gate->name : "none",
+              mem_kind_name[kind], c->window, c->clamp_len, error);
+    release(rows);
+    arena_release(&y.a);
+    subs_free(&y.subs);
+    params_free(&y.p);
+}
+
+ParameterizedTestParameters(sub, is_its_equations)
+{
+    static struct form list[WIRINGS];
+    const size_t all = all_wirings(list, false);
+    size_t n = 0;
+
+    for (size_t i = 0; i < all; i++) {
+        const struct config c = wired(&list[i], 0);
+        if (by_hand_knows(&c)) /* other schemes have tests of their own */
+            list[n++] = list[i];
+    }
+    return cr_make_param_array(struct form, list, n);
+}
+ParameterizedTest(struct form *w, sub, is_its_equations, .timeout = 60)
+{
+    for (int i = 0; backends[i]; i++)
+        for (int turn = 0; turn < 4; turn++) {
+            struct config c = wired(w, turn);
+            c.N = 1;
+            if (*c.order)
+                strcpy(c.order, "sf");
+            c.clamp_len = turn == 1 ? 4 : 0;
+            c.window = turn == 2 ? 6 : 0;
+            if (backend_usable(backends[i], NULL) != OK)
+                continue;
+            check_layer(&c, backends[i]->name,
+                        !c.variant->mem->recurrent ? MEM_RECOMPUTE
+                        : turn % 2                 ? MEM_KV
+                                                   : MEM_HIDDEN);
+        }
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Depth: a layer run several times with the same weights, from which each position takes what it
+ * wants, against the equations in double; how many steps that takes, what halting at once or never
+ * comes to. */
+#include "tests/support/by_hand.h"
+#include "tests/support/universal_case.h"
+
+#include <criterion/criterion.h>
+
+/* ---- equations ---------------------------------------------------------------------------- */
+
+/* LN2(a + FFN(a)), a = LN1(x + attention(x)), of x [T,D]. */
+static double *block(const struct layer *y, const double *x)
+{
+    const struct config *c = y->c;
+    const int HD = c->H * c->dh;
+    double *q = linear(y, "attn.q", x, T, D, HD), *k = linear(y, "attn.k", x, T, D, HD);
+    double *v = linear(y, "attn.v", x, T, D, HD), *o = numbers(T * HD), *o_h = numbers(T * c->dh);
+
+    for (int h = 0; h < c->H; h++) {
+        double *q_h = head(c, q, T, h), *k_h = head(c, k, T, h), *v_h = head(c, v, T, h);
+        const struct naive n = {.L = T,
+                                .d = c->dh,
+                                .causal = true,
+                                .scale = 1 / sqrt(c->dh),
+                                .q = q_h,
+                                .k = k_h,
+                                .v = v_h};
+        naive_attend(&n, o_h, NULL, NULL);
+        for (int i = 0; i < T * c->dh; i++)
+            o[(i / c->dh * c->H + h) * c->dh + i % c->dh] = o_h[i];
+        free(q_h), free(k_h), free(v_h);
+    }
+    double *a = linear(y, "attn.o", o, T, HD, D);
+    for (int i = 0; i < T * D; i++)
+        a[i] += x[i];
+    double *n = norm(y, "ln1", a, T), *f = feed_forward(y, "ff", n, T);
+    for (int i = 0; i < T * D; i++)
+        f[i] += n[i];
+    double *z = norm(y, "ln2", f, T);
+    free(q), free(k), free(v), free(o), free(o_h), free(a), free(n), free(f);
+    return z;
+}
+
+static double wave(int at, int e)
+{
+    const double angle = at * pow(10000, -2.0 * (e % (D / 2)) / D);
+
+    return e < D / 2 ? sin(angle) : cos(angle);
+}
+
+struct halted {
+    double out[T * D], ponder;
+    int steps[T];
+    double margin; /* how near a decision was to the other one */
+};
+
+static double halting(const struct layer *y, const double *h)
+{
+    double logit = (double)*tensor(y, "halt.bias");
+
+    for (int e = 0; e < D; e++)
+        logit += (double)tensor(y, "halt.weight")[e] * h[e];
+    return sigma(logit);
+}
+
+/* Position i in step t, whose state is `next` and whose probability is p. */
+static void decide(struct halted *r, const struct config *c, int i, int t, double p,
+                   const double *next, double *sum, bool *done)
+{
+    const bool graves = c->halt == HALT_GRAVES, last = t == c->steps - 1;
+    const double most = 1 - (double)c->halt_eps;
+    double w = 0;
+
+    if (!*done) {
+        *done = *sum + p >= most || (graves && last);
+        if (!graves || !last)
+            r->margin = fmin(r->margin, fabs(*sum + p - most));
+        w = *done ? 1 - *sum : p;
+        r->steps[i]++;
+        r->ponder += (1 + (*done ? w : 0)) / T;
+        *sum += *done ? 0 : p;
+    }
+    for (int e = 0; e < D; e++)
+        r->out[i * D + e] = w * next[e] + (graves ? 1 : 1 - w) * r->out[i * D + e];
+}
+
+static void depth_by_hand(const struct layer *y, double *h, struct halted *r)
+{
+    const struct config *c = y->c;
+    double sum[T] = {0}, p[T] = {0};
+    bool done[T] = {false};
+
+    *r = (struct halted){.margin = 1};
+    for (int t = 0; t < c->steps; t++) {
+        double *x = copy(h, T * D);
+        for (int i = 0; i < T * D; i++)
+            x[i] += wave(i / D, i % D) + wave(c->step_base + t, i % D);
+        for (int i = 0; i < T && c->halt == HALT_T2T; i++)
+            p[i] = halting(y, x + i * D);
+        double *z = block(y, x);
+        for (int i = 0; i < T; i++) {
+            if (c->halt != HALT_GRAVES || !done[i])
+                memcpy(h + i * D, z + i * D, D * sizeof(*h));
+            if (c->halt == HALT_GRAVES)
+                p[i] = halting(y, h + i * D);
+            if (c->halt != HALT_NEVER)
+                decide(r, c, i, t, p[i], h + i * D, &sum[i], &done[i]);
+        }
+        free(x), free(z);
+    }
+    if (c->halt == HALT_NEVER)
+        memcpy(r->out, h, sizeof(r->out));
+}
+
+static void expect_equations(const struct config *c, const char *backend)
+{
+    struct model m;
+    int least = STEPS + 1, most = 0;
+    double ponder = 0;
+
+    model_open(&m, c, backend, 2, MEM_NONE, (struct extent){B, T, 0});
+    free(model_stream(&m, 0, B, T, T));
+    const float *const E = m.lm.params.v[m.lm.at_embed].data;
+    for (int b = 0; b < B; b++) {
+        const struct layer y = {c, &m.lm.params};
+        double h[T * D];
+        float want[T * D];
+        struct halted r;
+        for (int i = 0; i < T * D; i++)
+            h[i] = (double)c->emb_scale * (double)E[token_of(&m, b, i / D) * D + i % D];
+        depth_by_hand(&y, h, &r);
+        for (int i = 0; i < T * D; i++)
+            want[i] = (float)r.out[i];
+        const double error = cell_error(m.lm.h + b * T * D, want, T * D);
+        cr_expect(error < 1, "%s, %s: %.3g x its limit", backend, halt_name[c->halt], error);
+        ponder += r.ponder / B;
+        for (int i = 0; i < T && c->halt != HALT_NEVER; i++) {
+            cr_expect_eq(m.lm.depth.steps[b * T + i], r.steps[i]);
+            least = min_int(least, r.steps[i]), most = max_int(most, r.steps[i]);
+        }
+        cr_expect(r.margin > 1e-4, "a decision was too near to tell: %g", r.margin);
+    }
+    if (c->halt != HALT_NEVER) {
+        cr_expect(least < most, "all take %d steps", most);
+        cr_expect_float_eq(m.lm.depth.ponder, ponder, 1e-5);
+        cr_expect_float_eq(lm_extra_loss(&m.lm), (double)c->ponder_tau * ponder, 1e-6);
+    } else {
+        cr_expect_eq(lm_extra_loss(&m.lm), 0);
+    }
+    model_close(&m);
+}
+
+Test(universal, is_its_equations)
+{
+    for (int b = 0; backends[b]; b++)
+        for (int halt = 0; halt < HALT_KINDS; halt++)
+            for (int base = 0; base < 2; base++) {
+                struct config c = depth_of((enum halt_kind)halt, STEPS);
+                c.step_base = base;
+                if (backend_usable(backends[b], NULL) == OK)
+                    expect_equations(&c, backends[b]->name);
+            }
+}
+
+/* ---- halting at once, never, and by itself ------------------------------------------------ */
+
+static float *logits_with_bias(const struct config *c, float bias, double *share)
+{
+    struct model m;
+
+    model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
+    if (params_find(&m.lm.params, "halt.bias"))
+        *params_find(&m.lm.params, "halt.bias")->data = bias;
+    float *const all = model_stream(&m, 0, B, T, T);
+    *share = depth_share(&m.lm.depth);
+    model_close(&m);
+    return all;
+}
+
+Test(universal, a_strong_will_decides)
+{
+    enum { N = B * T * 11 };
+    const struct config one = depth_of(HALT_NEVER, 1), all = depth_of(HALT_NEVER, STEPS);
+    double share;
+    float *const after_one = logits_with_bias(&one, 0, &share);
+    float *const after_all = logits_with_bias(&all, 0, &share);
+
+    cr_expect_eq(share, 1);
+    for (int halt = HALT_GRAVES; halt < HALT_KINDS; halt++) {
+        const struct config c = depth_of((enum halt_kind)halt, STEPS);
+        float *const at_once = logits_with_bias(&c, 40, &share);
+        cr_expect_arr_eq(at_once, after_one, N * sizeof(float));
+        cr_expect_eq(share, 1.0 / STEPS);
+        float *const never = logits_with_bias(&c, -40, &share);
+        if (halt == HALT_GRAVES) /* the rest of the weight goes to the last step; else to none */
+            cr_expect(cell_error(never, after_all, N) < 1);
+        cr_expect_eq(share, 1);
+        free(at_once), free(never);
+    }
+    free(after_one), free(after_all);
+}
+
+/* What comes later in a text neither changes what a position is nor when it stops. */
+Test(universal, halting_is_causal)
+{
+    for (int halt = HALT_GRAVES; halt < HALT_KINDS; halt++) {
+        const struct config c = depth_of((enum halt_kind)halt, STEPS);
+        struct model m;
+        int32_t steps[T];
+        model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, T, 0});
+        float *const whole = model_stream(&m, 0, 1, T, T);
+        memcpy(steps, m.lm.depth.steps, sizeof(steps));
+        for (int n = 1; n < T; n++) {
+            model_segment(&m, 0, 1, 0, n, n);
+            cr_expect_arr_eq(m.lm.logits, whole, sizeof(float) * (size_t)(n * c.V));
+            cr_expect_arr_eq(m.lm.depth.steps, steps, sizeof(int32_t) * (size_t)n);
+        }
+        free(whole);
+        model_close(&m);
+    }
+}
+
+/* ---- weights and cost --------------------------------------------------------------------- */
+
+Test(universal, steps_share_their_weights)
+{
+    const struct config one = depth_of(HALT_GRAVES, 1), many = depth_of(HALT_GRAVES, STEPS);
+    struct model a, b;
+
+    model_open(&a, &one, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
+    model_open(&b, &many, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
+    cr_expect_eq(a.lm.params.n, b.lm.params.n);
+    cr_expect_eq(a.arena.part[PART_WEIGHTS], b.arena.part[PART_WEIGHTS]);
+    cr_expect(many.N == 1 && many.steps == STEPS && b.lm.subs.n == STEPS * a.lm.subs.n);
+    model_close(&a), model_close(&b);
+}
+
+/* Before a run as many steps as there can be, behind it those that were taken. */
+Test(universal, costs_the_steps_it_takes)
+{
+    const struct config c = depth_of(HALT_GRAVES, STEPS);
+    struct model m;
+
+    model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
+    const double output = 2.0 * B * T * D * 11;
+    const double layer = 4.0 * B * 3 * (T * (T + 1) / 2) * 5 + 8.0 * B * T * D * 15 +
+                         4.0 * B * T * D * 17 + 2.0 * B * T * D;
+    cr_expect_float_eq(lm_flop(&m.lm, B, T, 0, T), output + STEPS * layer, 1e-6);
+    *params_find(&m.lm.params, "halt.bias")->data = 40;
+    free(model_stream(&m, 0, B, T, T));
+    cr_expect_float_eq(lm_flop(&m.lm, B, T, 0, T), output + layer, 1e-6);
+    cr_expect_float_eq(lm_grad_flop(&m.lm, B, T, 0), 2 * (output + layer), 1e-6);
+    model_close(&m);
+}
+
+Test(universal, choices_that_make_no_sense)
+{
+    static const struct {
+        int steps, D;
+        enum halt_kind halt;
+        const char *pos, *says;
+    } cases[] = {
+        {0, 12, HALT_GRAVES, "none", "halting needs steps"},
+        {3, 11, HALT_GRAVES, "none", "--d-model 11 is odd"},
+        {3, 12, HALT_NEVER, "sinusoid", "sinusoid positions beside those of its steps"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config c = depth_of(cases[i].halt, 3);
+        struct err e = {""};
+        c.steps = cases[i].steps, c.D = cases[i].D, c.pos = pos_find(cases[i].pos);
+        cr_expect_eq(config_check(&c, &e), E_USAGE);
+        cr_expect_not_null(strstr(e.msg, cases[i].says), "%s", e.msg);
+    }
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Feed-forward networks without routing: every kind against its equation in double on every
+ * backend, every gradient of the reference against finite differences, every backend's against the
+ * reference's; what training keeps changes nothing; costs and configurations. */
+#include "tests/support/ffn_case.h"
+
+/* Of a config with any kind: with and without biases, with swish's beta and without. */
+static struct config form_of(const struct ffn *ffn, int form, int D, int F)
+{
+    struct config c = ffn_config(ffn, D, F);
+
+    c.ffn_bias = !(form & 1);
+    c.ffn_beta = form & 2;
+    return c;
+}
+enum { FORMS = 4 };
+
+/* ---- the equations ------------------------------------------------------------------------ */
+
+static double sigma(double x) { return 1 / (1 + exp(-x)); }
+
+static double curve(const char *kind, double x, double beta)
+{
+    if (strcmp(kind, "relu") == 0 || strcmp(kind, "reglu") == 0)
+        return x > 0 ? x : 0;
+    if (strcmp(kind, "gelu") == 0 || strcmp(kind, "geglu") == 0)
+        return x * (1 + erf(x / sqrt(2))) / 2;
+    if (strcmp(kind, "gelu_tanh") == 0)
+        return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
+    if (strcmp(kind, "swish") == 0 || strcmp(kind, "swiglu") == 0)
+        return x * sigma(beta * x);
+    return strcmp(kind, "glu") == 0 ? sigma(x) : x;
+}
+
+/* W x + b for unit f of row t. */
+static double map(const struct ffn_case *t, const char *which, int f, const double *x, int width)
+{
+    char name[64];
+    double sum;
+
+    snprintf(name, sizeof(name), "ff.%s.bias", which);
+    sum = ffn_at(t, name, (size_t)f);
+    snprintf(name, sizeof(name), "ff.%s.weight", which);
+    for (int e = 0; e < width; e++)
+        sum += ffn_at(t, name, (size_t)(f * width + e)) * x[e];
+    return sum;
+}
+
+static void by_hand(const struct ffn_case *t, float *y)
+{
+    enum { WIDEST = 64 };
+    const struct config *c = t->c;
+    const bool gated = params_find(&t->p, "ff.g.weight");
+    const struct param *trained = params_find(&t->p, "ff.beta");
+    const double beta = trained ? (double)*trained->data : 1;
+    double x[WIDEST], hidden[WIDEST];
+
+    cr_assert(c->D <= WIDEST && c->F <= WIDEST);
+    for (int row = 0; row < t->rows; row++) {
+        for (int e = 0; e < c->D; e++)
+            x[e] = (double)t->x[row * c->D + e];
+        for (int f = 0; f < c->F; f++) {
+            const double one = map(t, "1", f, x, c->D);
+            hidden[f] = gated ? curve(c->ffn->name, map(t, "g", f, x, c->D), beta) * one
+                              : curve(c->ffn->name, one, beta);
+        }
+        for (int e = 0; e < c->D; e++)
+            y[row * c->D + e] = (float)map(t, "2", e, hidden, c->F);
+    }
+}
+
+static void check_equation(const struct config *c, const char *backend, int threads, int rows)
+{
+    struct ffn_case t;
+    const size_t n = (size_t)(rows * c->D);
+    float *want = guarded(n), *add = normal(n, "add", 0, 1), *z = guarded(n);
+
+    ffn_open(&t, c, backend, threads, rows, false);
+    by_hand(&t, want);
+    ffn_forward(&t, false);
+    cr_expect_lt(cell_error(t.y, want, n), 1, "%s, %s, rows %d: %.3g x its limit", backend,
+                 c->ffn->name, rows, cell_error(t.y, want, n));
+    /* into a residual elsewhere: y is work space */
+    c->ffn->forward(&t.g, c, t.p.v, t.y, t.x, rows, t.work, false, (struct act){.y = z, .add = add},
+                    &t.drop);
+    for (size_t i = 0; i < n; i++)
+        want[i] += add[i];
+    cr_expect_lt(cell_error(z, want, n), 1, "%s, %s: with a residual", backend, c->ffn->name);
+    cr_expect(guards_intact(z, n));
+    release(want), release(add), release(z), ffn_close(&t);
+}
+
+ParameterizedTestParameters(ffn, is_its_equation) { return every_backend(); }
+ParameterizedTest(int *b, ffn, is_its_equation)
+{
+    static const int shapes[][3] = {{1, 1, 1}, {1, 8, 13}, {5, 6, 9}, {33, 20, 37}}; /* rows D F */
+
+    for (int k = 0; ffns[k]; k++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes) && !ffns[k]->aux; s++)
+            for (int form = 0; form < FORMS; form++) {
+                const struct config c = form_of(ffns[k], form, shapes[s][1], shapes[s][2]);
+                check_equation(&c, backends[*b]->name, 1 + form % 2, shapes[s][0]);
+            }
+}
+
+/* What is kept for backward is kept beside the same arithmetic. */
+ParameterizedTestParameters(ffn, keeping_changes_nothing) { return every_backend(); }
+ParameterizedTest(int *b, ffn, keeping_changes_nothing)
+{
+    for (int k = 0; ffns[k]; k++) {
+        const struct config c = form_of(ffns[k], 0, 20, 37);
+        struct ffn_case t;
+        ffn_open(&t, &c, backends[*b]->name, 1, 33, false);
+        float *kept = guarded(33 * 20);
+        ffn_forward(&t, true);
+        memcpy(kept, t.y, sizeof(float[33 * 20]));
+        ffn_forward(&t, false);
+        cr_expect_arr_eq(kept, t.y, sizeof(float[33 * 20]), "%s, %s", backends[*b]->name,
+                         ffns[k]->name);
+        release(kept), ffn_close(&t);
+    }
+}
+
+/* ---- gradients ---------------------------------------------------------------------------- */
+
+Test(ffn, reference_is_the_derivative)
+{
+    for (int k = 0; ffns[k]; k++)
+        for (int form = 0; form < FORMS; form++) {
+            const bool corner = ffns[k]->act == ACT_RELU;
+            const struct config c = form_of(ffns[k], form, 6, 9);
+            struct ffn_case t;
+            char what[64];
+            if (ffns[k]->aux || (corner && !c.ffn_bias)) /* biases keep it off its corner */
+                continue;
+            snprintf(what, sizeof(what), "%s form %d", ffns[k]->name, form);
+            ffn_open(&t, &c, "ref", 1, 7, corner);
+            ffn_differentiate(&t, what);
+            ffn_close(&t);
+        }
+}
+
+/* Masks are asked for again by backward: the same ones. */
+Test(ffn, dropout_is_differentiated)
+{
+    for (int k = 0; ffns[k]; k++) {
+        const struct config c = form_of(ffns[k], 0, 6, 9);
+        struct ffn_case t;
+        if (ffns[k]->aux)
+            continue;
+        ffn_open(&t, &c, "ref", 1, 7, ffns[k]->act == ACT_RELU);
+        t.drop = (struct dropout){.p = 0.25f, .seed = SEED, .step = 5};
+        ffn_differentiate(&t, ffns[k]->name);
+        ffn_close(&t);
+    }
+}
+
+ParameterizedTestParameters(ffn, backward_as_the_reference) { return every_backend(); }
+ParameterizedTest(int *b, ffn, backward_as_the_reference, .timeout = 60)
+{
+    static const int shapes[][3] = {{1, 8, 13}, {5, 6, 9}, {150, 33, 37}}; /* rows D F */
+
+    for (int k = 0; ffns[k]; k++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes) && !ffns[k]->aux; s++)
+            for (int form = 0; form < FORMS; form++) {
+                const struct config c = form_of(ffns[k], form, shapes[s][1], shapes[s][2]);
+                ffn_compare(&c, backends[*b]->name, 1 + form % 2, shapes[s][0],
+                            form == 1 ? 0.25f : 0);
+            }
+}
+
+/* ---- parameters, costs, configurations ---------------------------------------------------- */
+
+Test(ffn, lists)
+{
+    for (int k = 0; ffns[k]; k++)
+        cr_expect_eq(ffn_find(ffns[k]->name), ffns[k]);
+    cr_expect(!ffn_find("none") && !ffn_find("") && ffn_find("swiglu"));
+}
+
+Test(ffn, parameters_are_found_by_name)
+{
+    struct params p = {0};
+    struct config c = form_of(&ffn_swiglu, 0, 8, 13);
+
+    ffn_swiglu.params(&c, "layers.1.ff.", &p);
+    cr_expect_eq(p.n, 6);
+    cr_expect(params_find(&p, "layers.1.ff.g.weight") && params_find(&p, "layers.1.ff.2.bias"));
+    cr_expect_eq(param_out(params_find(&p, "layers.1.ff.g.weight")), 26); /* one product */
+    params_free(&p);
+    c.ffn_bias = false;
+    ffn_swiglu.params(&c, "ff.", &p);
+    cr_expect(p.n == 3 && !params_find(&p, "ff.1.bias"));
+    params_free(&p);
+    c = form_of(&ffn_swish, 2, 8, 13);
+    ffn_swish.params(&c, "ff0.", &p);
+    cr_expect(p.n == 5 && params_find(&p, "ff0.beta")->n == 1);
+    params_free(&p);
+}
+
+/* Two floating-point operations for each weight of a matrix that a row passes. */
+Test(ffn, flop_counts_every_weight)
+{
+    for (int k = 0; ffns[k]; k++) {
+        const struct config c = form_of(ffns[k], 0, 8, 13);
+        struct params p = {0};
+        double weights = 0;
+        if (ffns[k]->aux)
+            continue;
+        ffns[k]->params(&c, "ff.", &p);
+        for (int i = 0; i < p.n; i++)
+            weights += p.v[i].rank == 2 ? (double)p.v[i].n : 0;
+        cr_expect_eq(ffns[k]->flop(&c, 5), 2 * 5 * weights, "%s", ffns[k]->name);
+        params_free(&p);
+    }
+}

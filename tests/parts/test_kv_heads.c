@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Heads of queries that share heads of keys and values: a model is the one whose weights repeat
+ * each shared head, forward and backward; its memory is smaller by their number. */
+#include "harness/plan/plan.h"
+#include "tests/support/model.h"
+
+#include <criterion/parameterized.h>
+
+enum { HEADS = 6, DH = 4, D = 12, V = 11, BATCH = 2, L = 5, MEM = 7, TOKENS = 23 };
+static const struct extent bound = {BATCH, L, MEM};
+
+static struct config grouped(const struct variant *v, int kv_heads)
+{
+    struct config c = config_default(v, D, HEADS, DH, 17, 2, V);
+
+    c.kv_heads = kv_heads;
+    c.attn_bias = true;
+    c.clip = 3;
+    c.rel_rows = 4;
+    c.max_seq = TOKENS;
+    return c;
+}
+
+static enum mem_kind kind_of(const struct variant *v)
+{
+    return v->mem->recurrent ? MEM_HIDDEN : MEM_NONE;
+}
+
+/* Is this a tensor of shared heads? Their rows are H or Hkv times dh. */
+static bool shared(const char *name) { return strstr(name, "attn.k.") || strstr(name, "attn.v."); }
+
+/* Weights of `to`, which has all heads, from those of `from`, which has few. */
+static void repeat_heads(struct params *to, const struct params *from)
+{
+    cr_assert_eq(to->n, from->n);
+    for (int i = 0; i < to->n; i++) {
+        const struct param *w = &to->v[i], *few = &from->v[i];
+        cr_assert_str_eq(w->name, few->name);
+        if (!shared(w->name)) {
+            cr_assert_eq(w->n, few->n);
+            memcpy(w->data, few->data, w->n * sizeof(float));
+            continue;
+        }
+        const size_t head = w->n / HEADS, group = w->n / few->n;
+        for (size_t h = 0; h < HEADS; h++)
+            memcpy(w->data + h * head, few->data + h / group * head, head * sizeof(float));
+    }
+}
+
+/* Variants whose heads attend by the same code: how the layer goes on, sizes and what is only their
+ * default aside. */
+static bool attend_alike(const struct variant *v, const struct variant *w)
+{
+    return v->pos == w->pos && v->mem == w->mem && v->mixer == w->mixer && v->more == w->more &&
+           v->carry == w->carry && v->before_qkv == w->before_qkv && !v->mask == !w->mask;
+}
+
+/* Every kind of attention on every backend, with the divisors in turn. */
+struct sharing {
+    int variant, kv_heads, backend;
+};
+enum { SHARINGS = 512 };
+
+static struct criterion_test_params all_sharings(void)
+{
+    static const int divisors[] = {1, 2, 3};
+    static struct sharing list[SHARINGS];
+    size_t n = 0;
+
+    for (int v = 0, kinds = 0; variants[v]; v++) {
+        bool again = false;
+        for (int w = 0; w < v; w++)
+            again = again || attend_alike(variants[v], variants[w]);
+        for (int b = 0; !again && backends[b]; b++) {
+            cr_assert_lt(n, SHARINGS);
+            list[n++] = (struct sharing){v, divisors[(kinds + b) % 3], b};
+        }
+        kinds += !again;
+    }
+    return cr_make_param_array(struct sharing, list, n);
+}
+
+ParameterizedTestParameters(kv_heads, repeated_heads_are_the_same_model) { return all_sharings(); }
+ParameterizedTest(struct sharing *s, kv_heads, repeated_heads_are_the_same_model, .timeout = 60)
+{
+    const struct variant *v = variants[s->variant];
+    const struct config few = grouped(v, s->kv_heads), all = grouped(v, HEADS);
+    const char *backend = backends[s->backend]->name;
+    struct err e;
+
+    if (backend_usable(backends[s->backend], &e) != OK)
+        cr_skip_test("%s", e.msg);
+    for (int kind = kind_of(v); kind <= (v->mem->recurrent ? MEM_KV : MEM_NONE); kind++) {
+        struct model got, want;
+        model_open(&got, &few, backend, 1, (enum mem_kind)kind, bound);
+        model_open(&want, &all, "ref", 1, (enum mem_kind)kind, bound);
+        repeat_heads(&want.lm.params, &got.lm.params);
+        float *x = model_stream(&got, 0, BATCH, TOKENS, L);
+        float *y = model_stream(&want, 0, BATCH, TOKENS, L);
+        cr_expect_lt(cell_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
+                     s->kv_heads, HEADS, backend, mem_kind_name[kind]);
+        free(x);
+        free(y);
+        model_close(&got);
+        model_close(&want);
+    }
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+static enum status bind_both(struct model *m, enum mem_kind kind, struct err *e)
+{
+    const enum status st = lm_bind(&m->lm, &m->g, kind, bound, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static void open_trained(struct model *m, const struct config *c, const char *backend)
+{
+    const enum mem_kind kind = kind_of(c->variant);
+    struct err e = {""};
+
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, backend, 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(bind_both(m, kind, &e), OK, "%s", e.msg);
+    params_init(&m->lm.params, SEED);
+    m->nll = guarded(BATCH * L);
+}
+
+/* One segment becomes memory, the gradient is the next one's. */
+static void learn(struct model *m)
+{
+    int32_t tokens[BATCH * L], targets[BATCH * L];
+
+    lm_lower(&m->lm, &m->g);
+    for (int first = 0; first <= L; first += L) {
+        for (int i = 0; i < BATCH * L; i++) {
+            tokens[i] = token_of(m, i / L, first + i % L);
+            targets[i] = token_of(m, i / L, first + i % L + 1);
+        }
+        lm_forward(&m->lm, &m->g, tokens, BATCH, L, L, targets, m->nll);
+        if (first == 0)
+            lm_commit(&m->lm, L);
+    }
+    params_zero_grad(&m->lm.params);
+    lm_backward(&m->lm, &m->g, tokens, targets, BATCH, L);
+}
+
+/* The gradient of a shared head is the sum of those of its repetitions. */
+static void expect_sums(const struct params *got, const struct params *want, const char *who)
+{
+    for (int i = 0; i < got->n; i++) {
+        const struct param *few = &got->v[i], *all = &want->v[i];
+        const size_t group = shared(few->name) ? all->n / few->n : 1;
+        const size_t head = shared(few->name) ? all->n / HEADS : all->n;
+        double worst = 0, largest = 0;
+        for (size_t x = 0; x < few->n; x++) {
+            double sum = 0;
+            for (size_t r = 0; r < group; r++)
+                sum += (double)all->grad[(x / head * group + r) * head + x % head];
+            worst = fmax(worst, fabs((double)few->grad[x] - sum));
+            largest = fmax(largest, fabs(sum));
+        }
+        /* The rule of a whole cell, and what noise there is where the true gradient is 0: a bias of
+         * keys shifts all scores of a row alike. */
+        cr_expect_leq(worst, 1e-4 * largest + 1e-7, "%s %s: %g of %g", who, few->name, worst,
+                      largest);
+    }
+}
+
+ParameterizedTestParameters(kv_heads, gradients_are_sums_over_the_group) { return all_sharings(); }
+ParameterizedTest(struct sharing *s, kv_heads, gradients_are_sums_over_the_group, .timeout = 60)
+{
+    const struct variant *v = variants[s->variant];
+    const struct config few = grouped(v, s->kv_heads), all = grouped(v, HEADS);
+    struct model got, want;
+    struct err e;
+
+    if (backend_usable(backends[s->backend], &e) != OK)
+        cr_skip_test("%s", e.msg);
+    open_trained(&got, &few, backends[s->backend]->name);
+    open_trained(&want, &all, "ref");
+    repeat_heads(&want.lm.params, &got.lm.params);
+    learn(&got);
+    learn(&want);
+    expect_sums(&got.lm.params, &want.lm.params, v->name);
+    model_close(&got);
+    model_close(&want);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+Test(kv_heads, memory_shrinks_with_them)
+{
+    for (int k = 1; k <= HEADS; k++) {
+        const struct config c = grouped(variant_find("rope"), k);
+        struct model m;
+        if (HEADS % k)
+            continue;
+        model_open(&m, &c, "ref", 1, MEM_KV, bound);
+        const size_t rows = (size_t)(c.N * BATCH * MEM);
+        cr_expect_eq(m.arena.part[PART_MEMORY], rows * 2 * (size_t)(k * DH) * sizeof(float));
+        const struct param *W = params_find(&m.lm.params, "layers.1.attn.v.weight");
+        cr_expect(W && W->shape[0] == k * DH && W->shape[1] == D);
+        model_close(&m);
+        model_open(&m, &c, "ref", 1, MEM_HIDDEN, bound);
+        cr_expect_eq(m.arena.part[PART_MEMORY], rows * D * sizeof(float), "hidden states do not");
+        model_close(&m);
+    }
+}
+
+/* Two rows fewer of W_k and W_v for each row of keys: products of 2 D dh each. */
+Test(kv_heads, products_shrink_with_them)
+{
+    const struct config few = grouped(variant_find("rope"), 2);
+    const struct config all = grouped(variant_find("rope"), HEADS);
+    struct model a, b;
+
+    model_open(&a, &few, "ref", 1, MEM_HIDDEN, bound);
+    model_open(&b, &all, "ref", 1, MEM_HIDDEN, bound);
+    const double keys = BATCH * (MEM + L), saved = (HEADS - 2) * DH;
+    cr_expect_float_eq(lm_flop(&b.lm, BATCH, L, MEM, L) - lm_flop(&a.lm, BATCH, L, MEM, L),
+                       few.N * 2 * (2 * keys * D * saved), 1e-6);
+    /* dW and, through the norm in front, dX */
+    cr_expect_float_eq(lm_grad_flop(&b.lm, BATCH, L, MEM) - lm_grad_flop(&a.lm, BATCH, L, MEM),
+                       few.N * 4 * (2 * keys * D * saved), 1e-6);
+    model_close(&a);
+    model_close(&b);
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+Test(kv_heads, defaults_divide)
+{
+    const struct variant *one = variant_find("mqa"), *two = variant_find("gqa");
+
+    for (int H = 1; H <= 64; H++) {
+        cr_expect_eq(variant_kv_heads(variant_find("xl"), H), H);
+        cr_expect_eq(variant_kv_heads(one, H), 1);
+        cr_expect_eq(variant_kv_heads(two, H), H % 2 ? 1 : 2);
+    }
+}
+
+Test(kv_heads, only_divisors)
+{
+    struct config c = grouped(variant_find("rope"), 4);
+    struct err e = {""};
+
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "rope: --kv-heads 4 does not divide --heads 6  -> a divisor");
+    c.kv_heads = 0;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    c.kv_heads = 3;
+    cr_expect_eq(config_check(&c, &e), OK);
+}
+
+static struct plan plan_of(struct options *o, const char *line)
+{
+    struct plan p;
+    struct err e = {""};
+
+    cr_assert_eq(options_parse_line(o, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(plan_make(&p, o, &e), OK, "%s", e.msg);
+    return p;
+}
+
+/* What equals the variant's own is left out of the line that makes a cell again. */
+Test(kv_heads, option_reaches_the_cell_and_its_line)
+{
+    static const struct {
+        const char *line;
+        int kv_heads;
+        bool said;
+    } cases[] = {
+        {"--variant xl --backend ref --seq 8 --mem 0 --heads 6 --d-head 4", 6, false},
+        {"--variant xl --backend ref --seq 8 --mem 0 --heads 6 --d-head 4 --kv-heads 3", 3, true},
+        {"--variant xl --backend ref --seq 8 --mem 0 --heads 6 --d-head 4 --kv-heads 6", 6, false},
+        {"--variant gqa --backend ref --seq 8 --mem 0 --heads 6 --d-head 4", 2, false},
+        {"--variant gqa --backend ref --seq 8 --mem 0 --heads 6 --d-head 4 --kv-heads 6", 6, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o, again;
+        struct plan p = plan_of(&o, cases[i].line);
+        cr_assert_eq(p.n, 1);
+        cr_expect_eq(cell_config(&p.cells[0]).kv_heads, cases[i].kv_heads);
+        cr_expect_eq(strstr(p.cells[0].repro, "--kv-heads") != NULL, cases[i].said, "%s",
+                     p.cells[0].repro);
+        struct plan q = plan_of(&again, p.cells[0].repro);
+        cr_expect(q.n == 1 && strcmp(q.cells[0].case_id, p.cells[0].case_id) == 0);
+        cr_expect_eq(cell_config(&q.cells[0]).kv_heads, cases[i].kv_heads);
+        plan_free(&p);
+        plan_free(&q);
+        options_free(&o);
+        options_free(&again);
+    }
+}
+
+Test(kv_heads, option_must_divide)
+{
+    struct options o;
+    struct plan p;
+    struct err e = {""};
+
+    cr_assert_eq(options_parse_line(&o, "--variant xl --backend ref --kv-heads 3", &e), OK);
+    cr_expect_eq(plan_make(&p, &o, &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "xl: --kv-heads 3 does not divide --heads 8  -> a divisor");
+    options_free(&o);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The mixture of experts: routing, capacity and auxiliary loss against a plain program in double,
+ * gradients of the reference against finite differences, every backend against the reference,
+ * routes equal. */
+#include "tests/support/ffn_case.h"
+
+enum { D = 6, F = 9, ROWS = 14, E_MOST = 8 };
+
+static struct config moe(int experts, int k, int capacity, bool bias)
+{
+    struct config c = ffn_config(&ffn_moe, D, F);
+
+    c.experts = experts, c.moe_k = k, c.capacity = capacity;
+    c.ffn_bias = bias;
+    c.aux_coef = 0.5f;
+    return c;
+}
+
+/* experts, k, capacity */
+static const int forms[][3] = {{1, 1, 0}, {4, 1, 0}, {4, 2, 0}, {4, 1, 2}, {4, 2, 4},
+                               {3, 3, 0}, {3, 3, 6}, {8, 2, 1}, {2, 2, 5}};
+
+static struct config form_of(size_t i, bool bias)
+{
+    return moe(forms[i][0], forms[i][1], forms[i][2], bias);
+}
+
+/* ---- the plain program -------------------------------------------------------------------- */
+
+struct by_hand {
+    double y[ROWS][D], aux;
+    int route[ROWS][E_MOST];
+};
+
+static void expert(const struct ffn_case *t, int e, const float *x, double y[D])
+{
+    double hidden[F];
+
+    for (int f = 0; f < F; f++) {
+        hidden[f] = ffn_at(t, "ff.e.1.bias", (size_t)(e * F + f));
+        for (int d = 0; d < D; d++)
+            hidden[f] += ffn_at(t, "ff.e.1.weight", (size_t)((e * F + f) * D + d)) * (double)x[d];
+        hidden[f] = fmax(hidden[f], 0);
+    }
+    for (int d = 0; d < D; d++) {
+        y[d] = ffn_at(t, "ff.e.2.bias", (size_t)(e * D + d));
+        for (int f = 0; f < F; f++)
+            y[d] += ffn_at(t, "ff.e.2.weight", (size_t)((e * D + d) * F + f)) * hidden[f];
+    }
+}
+
+static void router(const struct ffn_case *t, const float *x, double p[E_MOST])
+{
+    const int E = t->c->experts;
+    double sum = 0;
+
+    for (int e = 0; e < E; e++) {
+        double s = 0;
+        for (int d = 0; d < D; d++)
+            s += ffn_at(t, "ff.router.weight", (size_t)(e * D + d)) * (double)x[d];
+        sum += p[e] = exp(s);
+    }
+    for (int e = 0; e < E; e++)
+        p[e] /= sum;
+}
+
+/* How many experts row t prefers to e; ties do not occur. */
+static int rank_of(const double p[E_MOST], int E, int e)
+{
+    int better = 0;
+
+    for (int other = 0; other < E; other++)
+        better += p[other] > p[e];
+    return better;
+}
+
+static struct by_hand by_hand(const struct ffn_case *t)
+{
+    const struct config *c = t->c;
+    double p[ROWS][E_MOST];
+    int used[E_MOST] = {0}, firsts[E_MOST] = {0};
+    struct by_hand out = {0};
+
+    for (int i = 0; i < ROWS; i++)
+        router(t, t->x + i * D, p[i]);
+    for (int k = 0; k < c->moe_k; k++)
+        for (int i = 0; i < ROWS; i++)
+            for (int e = 0; e < c->experts; e++) {
+                if (rank_of(p[i], c->experts, e) != k)
+                    continue;
+                const bool served = !c->capacity || used[e] < c->capacity;
+                double gate = p[i][e], chosen = 0, y[D];
+                for (int other = 0; other < c->experts; other++)
+                    chosen += rank_of(p[i], c->experts, other) < c->moe_k ? p[i][other] : 0;
+                gate = c->moe_k == 1 ? gate : gate / chosen;
+                used[e] += served, firsts[e] += k == 0;
+                out.route[i][k] = served ? e : -1;
+                expert(t, e, t->x + i * D, y);
+                for (int d = 0; served && d < D; d++)
+                    out.y[i][d] += gate * y[d];
+            }
+    for (int e = 0; e < c->experts; e++)
+        for (int i = 0; i < ROWS; i++)
+            out.aux += c->experts * ((double)firsts[e] / ROWS) * p[i][e] / ROWS;
+    return out;
+}
+
+static void expect_by_hand(struct ffn_case *t, const char *backend)
+{
+    const struct by_hand want = by_hand(t);
+    const struct moe_work w = moe_work_of(t->c, ROWS, t->work);
+    float y[ROWS * D];
+
+    for (int i = 0; i < ROWS * D; i++)
+        y[i] = (float)want.y[i / D][i % D];
+    ffn_forward(t, false);
+    cr_expect_lt(cell_error(t->y, y, ROWS * D), 1, "%s: %d of %d, capacity %d", backend,
+                 t->c->moe_k, t->c->experts, t->c->capacity);
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < t->c->moe_k; k++)
+            cr_expect_eq(w.route[i * t->c->moe_k + k], want.route[i][k], "row %d choice %d", i, k);
+    /* probabilities are sums of D products, then exp: 2 (D + 8) U of their size, 1 */
+    cr_expect_leq(fabs(ffn_moe.aux(t->c, ROWS, t->work) - want.aux),
+                  t->c->experts * 2 * (D + 8) * 4 * U);
+}
+
+ParameterizedTestParameters(moe, is_its_equation) { return every_backend(); }
+ParameterizedTest(int *b, moe, is_its_equation)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        for (int bias = 0; bias < 2; bias++) {
+            const struct config c = form_of(i, bias);
+            struct ffn_case t;
+            ffn_open(&t, &c, backends[*b]->name, 1 + bias, ROWS, false);
+            expect_by_hand(&t, backends[*b]->name);
+            ffn_close(&t);
+        }
+}
+
+/* Capacity is given out in the order of rows: what comes behind changes nothing in front. */
+Test(moe, capacity_is_first_come_first_served)
+{
+    const struct config c = moe(4, 1, 2, true);
+    struct ffn_case t;
+    int served[4] = {0}, dropped = 0;
+
+    ffn_open(&t, &c, "ref", 1, ROWS, false);
+    ffn_forward(&t, false);
+    const struct moe_work w = moe_work_of(&c, ROWS, t.work);
+    for (int i = 0; i < ROWS; i++) {
+        const int e = w.choice[i];
+        cr_expect_eq(w.route[i], served[e] < 2 ? e : -1);
+        served[e] += w.route[i] >= 0;
+        dropped += w.route[i] < 0;
+        for (int d = 0; d < D && w.route[i] < 0; d++)
+            cr_expect_eq(t.y[i * D + d], 0);
+    }
+    cr_expect_geq(dropped, ROWS - 8);
+    cr_expect_eq(w.first[4], ROWS - dropped);
+    ffn_close(&t);
+}
+
+/* A row that no expert takes leaves the residual as it is. */
+Test(moe, a_dropped_row_keeps_its_residual)
+{
+    const struct config c = moe(1, 1, 3, true);
+    struct ffn_case t;
+    float *add = normal(ROWS * D, "add", 0, 1), *z = guarded(ROWS * D);
+
+    ffn_open(&t, &c, "ref", 1, ROWS, false);
+    ffn_moe.forward(&t.g, &c, t.p.v, t.y, t.x, ROWS, t.work, false,
+                    (struct act){.y = z, .add = add}, &t.drop);
+    cr_expect_arr_eq(z + 3 * D, add + 3 * D, sizeof(float[(ROWS - 3) * D]));
+    cr_expect_arr_neq(z, add, sizeof(float[3 * D]));
+    release(add), release(z), ffn_close(&t);
+}
+
+/* ---- gradients ---------------------------------------------------------------------------- */
+
+/* Differences are of one function only while no step changes a route. */
+struct routed {
+    struct ffn_case *t;
+    int32_t route[ROWS * E_MOST];
+};
+
+static double routed_value(void *ctx)
+{
+    struct routed *r = ctx;
+    const double value = ffn_value(r->t);
+    const struct moe_work w = moe_work_of(r->t->c, ROWS, r->t->work);
+
+    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * r->t->c->moe_k));
+    return value;
+}
+
+Test(moe, reference_is_the_derivative)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const struct config c = form_of(i, true);
+        struct ffn_case t;
+        struct routed r = {.t = &t};
+        float d_x[ROWS * D];
+        char name[96];
+        ffn_open(&t, &c, "ref", 1, ROWS, true);
+        ffn_forward(&t, true);
+        memcpy(r.route, moe_work_of(&c, ROWS, t.work).route,
+               sizeof(int32_t) * (size_t)(ROWS * c.moe_k));
+        ffn_backward(&t);
+        memcpy(d_x, t.d_x, sizeof(d_x));
+        /* as in ffn_differentiate */
+        const struct scalar f = {routed_value, &r, 8 * U * 2 * sqrt(ROWS * D), 0x1p-11};
+        snprintf(name, sizeof(name), "form %zu x", i);
+        expect_gradient(&f, name, t.x, d_x, ROWS * D, 64 * U, 2 * f.noise / f.step);
+        for (int k = 0; k < t.p.n; k++) {
+            struct param *p = &t.p.v[k];
+            snprintf(name, sizeof(name), "form %zu %s", i, p->name);
+            expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
+        }
+        ffn_close(&t);
+    }
+}
+
+ParameterizedTestParameters(moe, backward_as_the_reference) { return every_backend(); }
+ParameterizedTest(int *b, moe, backward_as_the_reference)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        for (int bias = 0; bias < 2; bias++) {
+            struct config c = form_of(i, bias);
+            ffn_compare(&c, backends[*b]->name, 1 + bias, ROWS, bias ? 0.25f : 0);
+            c.D = 33, c.F = 40;
+            ffn_compare(&c, backends[*b]->name, 1 + bias, 150, 0);
+        }
+}
+
+/* ---- costs and configurations ------------------------------------------------------------- */
+
+Test(moe, flop_counts_what_can_be_served)
+{
+    struct config c = moe(4, 2, 0, true);
+
+    cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 20 * 4.0 * D * F);
+    c.capacity = 3; /* 12 places for 20 choices */
+    cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 12 * 4.0 * D * F);
+}
+
+static void expect_refused(const struct config *c, const char *text)
+{
+    struct err e = {""};
+
+    cr_expect_eq(config_check(c, &e), E_USAGE, "%s", text);
+    cr_expect_str_eq(e.msg, text);
+}
+
+Test(moe, configurations_without_sense)
+{
+    const char *const name = variants[0]->name;
+    struct config c = moe(4, 5, 0, true);
+    char text[160];
+
+    snprintf(text, sizeof(text),
+             "%s: 5 of 4 experts for each row  -> 1 or more, at most all of them", name);
+    expect_refused(&c, text);
+    c.moe_k = 1, c.capacity = -1;
+    snprintf(text, sizeof(text), "%s: capacity -1  -> rows that an expert takes, 0 = any number",
+             name);
+    expect_refused(&c, text);
+    c.capacity = 0, c.norm_kind = NORM_UNBIASED, c.D = 1, c.pos = &pos_none;
+    snprintf(text, sizeof(text), "%s: norm_kind unbiased of width 1  -> --d-model 2 or more", name);
+    expect_refused(&c, text);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What attention may have beside positions: heads that talk, spans, persistent vectors, and scores
+ * that are carried from layer to layer. Each where it comes to something simpler; golden files say
+ * that it is right elsewhere, the suites over all variants that segments, memories and backends
+ * agree. */
+#include "tests/support/model.h"
+#include "variants/model/sublayer_attention.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+enum { T = 23, BATCH = 2, VOCAB = 11, H = 3 };
+static const struct extent whole = {BATCH, T, 0};
+
+static struct config of(const char *variant, int N)
+{
+    struct config c = config_default(variant_find(variant), 12, H, 5, 17, N, VOCAB);
+
+    c.wiring = WIRING_POST;
+    return c;
+}
+
+static void open(struct model *m, const struct config *c)
+{
+    model_open(m, c, "ref", 1, MEM_NONE, whole);
+}
+
+static float *tensor(const struct model *m, const char *fmt, int layer)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), fmt, layer);
+    const struct param *const p = params_find(&m->lm.params, name);
+    cr_assert(p, "no %s", name);
+    return p->data;
+}
+
+/* Both have drawn their weights by name, so what they share is alike. */
+static void expect_same(struct model *a, struct model *b, const char *what)
+{
+    float *got = model_stream(a, 0, BATCH, T, T), *want = model_stream(b, 0, BATCH, T, T);
+
+    cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
+    free(got), free(want);
+}
+
+static void expect_different(struct model *a, struct model *b, const char *what)
+{
+    float *got = model_stream(a, 0, BATCH, T, T), *want = model_stream(b, 0, BATCH, T, T);
+
+    cr_expect_gt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
+    free(got), free(want);
+}
+
+/* ---- talking heads ------------------------------------------------------------------------ */
+
+static void set_mix(const struct model *m, const char *fmt, const int from[H])
+{
+    for (int l = 0; l < m->lm.c.N; l++) {
+        float *const mix = tensor(m, fmt, l);
+        for (int i = 0; i < H * H; i++)
+            mix[i] = from[i / H] == i % H;
+    }
+}
+
+/* Heads that change places and change back are the plain model's; three in a ring, so that a
+ * transposed matrix would show. */
+Test(talking, there_and_back_is_plain)
+{
+    static const int self[H] = {0, 1, 2}, ring[H] = {1, 2, 0}, back[H] = {2, 0, 1};
+    const struct config c = of("talking", 2), plain = of("xl", 2);
+    struct model m, p;
+
+    open(&m, &c), open(&p, &plain);
+    expect_different(&m, &p, "mixed");
+    set_mix(&m, "layers.%d.attn.mix_logits", self), set_mix(&m, "layers.%d.attn.mix_probs", self);
+    expect_same(&m, &p, "the identity");
+    set_mix(&m, "layers.%d.attn.mix_logits", ring), set_mix(&m, "layers.%d.attn.mix_probs", back);
+    expect_same(&m, &p, "there and back");
+    set_mix(&m, "layers.%d.attn.mix_probs", ring);
+    expect_different(&m, &p, "there and on");
+    model_close(&m), model_close(&p);
+}
+
+/* Fresh heads hardly talk. */
+Test(talking, begins_near_the_identity)
+{
+    const struct config c = of("talking", 1);
+    struct model m;
+
+    open(&m, &c);
+    const float *mix = tensor(&m, "layers.%d.attn.mix_probs", 0);
+    for (int i = 0; i < H * H; i++)
+        cr_expect(fabsf(mix[i] - (i / H == i % H)) < 0.2f && mix[i] != 0 && mix[i] != 1);
+    model_close(&m);
+}
+
+/* ---- adaptive span ------------------------------------------------------------------------ */
+
+static void set_span(const struct model *m, float z)
+{
+    for (int l = 0; l < m->lm.c.N; l++)
+        for (int h = 0; h < H; h++)
+            tensor(m, "layers.%d.attn.span", l)[h] = z;
+}
+
+Test(span, long_spans_are_plain)
+{
+    const struct config c = of("span", 2), plain = of("xl", 2);
+    struct model m, p;
+
+    open(&m, &c), open(&p, &plain);
+    set_span(&m, T);
+    expect_same(&m, &p, "spans beyond the first key");
+    model_close(&m), model_close(&p);
+}
+
+/* With a ramp of one token nothing fades: a span of z tokens is a window of z + 1. */
+Test(span, steep_spans_are_windows)
+{
+    for (int z = 0; z <= 8; z += 4) {
+        struct config c = of("span", 2), plain = of("xl", 2);
+        struct model m, p;
+        c.span_ramp = 1;
+        plain.window = z + 1;
+        open(&m, &c), open(&p, &plain);
+        set_span(&m, (float)z);
+        expect_same(&m, &p, "a window");
+        cr_expect_float_eq(lm_flop(&m.lm, 1, T, 0, T), lm_flop(&p.lm, 1, T, 0, T), 1e-6);
+        model_close(&m), model_close(&p);
+    }
+}
+
+/* m halves the weight of a key before the sum is made 1: with all other scores equal, 1 : 1/2. */
+Test(span, keys_fade)
+{
+    struct config c = of("span", 1);
+    struct attn a = {0};
+    struct model m;
+
+    c.span_ramp = 4;
+    open(&m, &c);
+    set_span(&m, 1.0f);
+    lm_lower(&m.lm, &m.g);
+    a = subs_attention(&m.lm.subs, 0)->of.attention.lowered;
+    static const double want[] = {1, 1, 0.75, 0.5, 0.25};
+    for (int h = 0; h < H; h++) {
+        cr_expect_eq(a.window_of_head[h], 5);
+        for (int n = 0; n < 5; n++)
+            cr_expect_float_eq(a.bias[h * a.bias_head + a.R - 1 - n], log(want[n]), 1e-6);
+    }
+    model_close(&m);
+}
+
+Test(span, stays_between_its_bounds)
+{
+    struct config c = of("span", 1);
+    struct model m;
+
+    c.span_max = 7;
+    open(&m, &c);
+    struct param *const z = (struct param *)params_find(&m.lm.params, "layers.0.attn.span");
+    z->data[0] = -3, z->data[1] = 9, z->data[2] = 4;
+    param_keep_bounds(z);
+    cr_expect(z->data[0] == 0 && z->data[1] == 7 && z->data[2] == 4);
+    model_close(&m);
+}
+
+Test(span, choices_that_make_no_sense)
+{
+    struct config c = of("span", 1);
+
+    c.span_ramp = 0;
+    cr_expect_eq(config_check(&c, NULL), E_USAGE);
+    c.span_ramp = 8, c.clamp_len = 4;
+    cr_expect_eq(config_check(&c, NULL), E_USAGE);
+    c.clamp_len = 0;
+    cr_expect_eq(config_check(&c, NULL), OK);
+}
+
+/* ---- persistent vectors -------------------------------------------------------------------- */
+
+/* A query that sees itself only, and whose scores are all 0, gives its own value 1/(1+n) with n
+ * vectors beside it, whose values are 0. */
+Test(persistent, shares_of_the_softmax)
+{
+    static const int counts[] = {1, 3};
+    float *shares[2];
+
+    for (int k = 0; k < 2; k++) {
+        struct config c = of("all-attention", 1);
+        struct model m;
+        c.persistent = counts[k];
+        c.wiring = WIRING_PRE;
+        c.window = 1;
+        c.pos = pos_find("none");
+        open(&m, &c);
+        memset(tensor(&m, "sub.%d.attn.q.weight", 0), 0, sizeof(float) * 15 * 12);
+        memset(tensor(&m, "sub.%d.attn.pers_v", 0), 0, sizeof(float) * (size_t)(H * counts[k] * 5));
+        free(model_stream(&m, 0, BATCH, T, T));
+        shares[k] = guarded(BATCH * T * 15);
+        memcpy(shares[k], m.lm.subs.work[0].own[AT_O], sizeof(float) * BATCH * T * 15);
+        model_close(&m);
+    }
+    for (int i = 0; i < BATCH * T * 15; i++) /* v/2 and v/4 */
+        cr_expect_float_eq(shares[0][i], 2 * shares[1][i],
+                           1e-6 * fabs((double)shares[0][i]) + 1e-9);
+    release(shares[0]), release(shares[1]);
+}
+
+/* Attention alone: as many vectors as a feed-forward network would have units, and no network. */
+Test(persistent, stands_for_the_feed_forward)
+{
+    const struct config c = of("all-attention", 3);
+    struct model m;
+
+    open(&m, &c);
+    cr_expect_eq(m.lm.subs.n, 3);
+    for (int i = 0; i < m.lm.params.n; i++)
+        cr_expect(!strstr(m.lm.params.v[i].name, "ff."), "%s", m.lm.params.v[i].name);
+    const struct param *const k = params_find(&m.lm.params, "sub.2.attn.pers_k");
+    cr_expect(k && k->shape[0] == H && k->shape[1] == c.F && k->shape[2] == c.dh);
+    const double added = lm_flop(&m.lm, 1, T, 0, T);
+    struct config half = c;
+    struct model h;
+    half.persistent = 7;
+    open(&h, &half);
+    cr_expect_float_eq(added - lm_flop(&h.lm, 1, T, 0, T), 3.0 * 4 * T * H * 5 * (c.F - 7), 1e-6);
+    model_close(&m), model_close(&h);
+}
+
+/* ---- carried scores ------------------------------------------------------------------------ */
+
+/* A single layer has nothing to add to, and the mean of one is itself. */
+Test(realformer, one_layer_is_plain)
+{
+    static const char *const names[] = {"realformer", "realformer-mean"};
+    const struct config plain = of("xl", 1);
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = of(names[i], 1);
+        struct model m, p;
+        open(&m, &c), open(&p, &plain);
+        expect_same(&m, &p, names[i]);
+        model_close(&m), model_close(&p);
+    }
+}
+
+static enum status bind_trained(struct model *m, struct err *e)
+{
+    const enum status st = lm_bind(&m->lm, &m->g, MEM_NONE, whole, &m->arena, e);
+
+    return st == OK ? lm_bind_grad(&m->lm, &m->g, &m->arena, e) : st;
+}
+
+static void open_trained(struct model *m, const struct config *c)
+{
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, "ref", 1, NULL, NULL), OK);
+    cr_assert_eq(lm_init(&m->lm, c, NULL), OK);
+    cr_assert_eq(bind_trained(m, NULL), OK);
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, NULL), OK);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(bind_trained(m, NULL), OK);
+    params_init(&m->lm.params, SEED);
+    m->nll = guarded(BATCH * T);
+}
+
+/* Layer 1 has no scores of its own: its W_q, u and v are 0. What its softmax sees are those of
+ * layer 0, or the half of them: lse_i = log sum of exp(gain S_ij) over j <= i. */
+Test(realformer, a_silent_layer_repeats_the_one_below)
+{
+    static const char *const names[] = {"realformer", "realformer-mean"};
+
+    for (int mean = 0; mean < 2; mean++) {
+        struct config c = of(names[mean], 2);
+        struct model m;
+        c.uv_per_layer = true;
+        open_trained(&m, &c);
+        memset(tensor(&m, "layers.%d.attn.q.weight", 1), 0, sizeof(float) * 15 * 12);
+        memset(tensor(&m, "layers.%d.attn.bias_u", 1), 0, sizeof(float) * 15);
+        memset(tensor(&m, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);
+        lm_lower(&m.lm, &m.g);
+        model_segment(&m, 0, BATCH, 0, T, T);
+        const float *const S = m.lm.subs.work[0].own[AT_SCORES];
+        const float *const lse = m.lm.subs.work[2].own[AT_LSE];
+        for (int row = 0; row < BATCH * H * T; row++) {
+            double sum = 0;
+            for (int j = 0; j <= row % T; j++)
+                sum += exp((mean ? 0.5 : 1) * (double)S[row * T + j]);
+            cr_expect_float_eq(lse[row], log(sum), 1e-5, "%s row %d", names[mean], row);
+        }
+        model_close(&m);
+    }
+}
+
+/* At inference one matrix for all layers; in training one for each. */
+Test(realformer, scores_are_in_the_ledger)
+{
+    const struct config c = of("realformer", 3), plain = of("xl", 3);
+    struct model m, p;
+
+    open(&m, &c), open(&p, &plain);
+    const size_t pairs = sizeof(float) * BATCH * H * T * T;
+    cr_expect_geq(m.arena.part[PART_SCORES], p.arena.part[PART_SCORES] + pairs);
+    cr_expect_lt(m.arena.part[PART_SCORES], p.arena.part[PART_SCORES] + 2 * pairs);
+    cr_expect_float_eq(lm_flop(&m.lm, BATCH, T, 0, T) - lm_flop(&p.lm, BATCH, T, 0, T),
+                       2.0 * BATCH * H * T * (T + 1) / 2, 1e-6);
+    model_close(&m), model_close(&p);
+}

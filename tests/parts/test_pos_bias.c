@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Position schemes that add a number per head and distance to the scores: the numbers themselves
+ * from their definitions, in the table that attention reads, for any number of keys and after it
+ * was cut; and the way back from the table's gradient to the weights. */
+#include "tests/support/finite.h"
+#include "variants/base/safetensors.h"
+#include "variants/model/adam.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/parameterized.h>
+#include <string.h>
+
+/* ---- slopes of ALiBi ----------------------------------------------------------------------- */
+
+/* As published for a power of two: a geometric sequence that starts at its own ratio. */
+static double power_slope(int h, int P)
+{
+    const double ratio = pow(2, -pow(2, -(log2(P) - 3)));
+
+    return pow(ratio, h + 1);
+}
+
+Test(pos_bias, slopes_are_a_geometric_sequence)
+{
+    static const float eight[] = {0.5f,     0.25f,     0.125f,     0.0625f,
+                                  0.03125f, 0.015625f, 0.0078125f, 0.00390625f};
+
+    for (int h = 0; h < 8; h++)
+        cr_expect_eq((float)alibi_slope(h, 8), eight[h]);
+    for (int P = 1; P <= 256; P *= 2)
+        for (int h = 0; h < P; h++)
+            cr_expect_leq(in_bounds(alibi_slope(h, P), power_slope(h, P), 1e-12), 1);
+}
+
+/* The rest are the slopes 0, 2, 4 .. of twice as many heads. */
+Test(pos_bias, slopes_between_powers_of_two)
+{
+    for (int H = 1; H <= 300; H++) {
+        int P = 1;
+        while (2 * P <= H)
+            P *= 2;
+        for (int h = 0; h < H; h++) {
+            const double want = h < P ? power_slope(h, P) : power_slope(2 * (h - P), 2 * P);
+            cr_expect_leq(in_bounds(alibi_slope(h, H), want, 1e-12 * want), 1, "head %d of %d", h,
+                          H);
+        }
+    }
+}
+
+static void expect_slopes_of(const char *path)
+{
+    struct safetensors s;
+    struct err e = {""};
+
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    const struct tensor *slopes = safetensors_find(&s, "in.slopes");
+    cr_assert(slopes && slopes->n > 1);
+    for (int h = 0; h < (int)slopes->n; h++)
+        cr_expect_eq((float)alibi_slope(h, (int)slopes->n), ((const float *)slopes->data)[h]);
+    safetensors_close(&s);
+}
+
+Test(pos_bias, slopes_are_those_of_the_golden_files)
+{
+    expect_slopes_of("tests/golden/att_alibi.safetensors");
+    expect_slopes_of("tests/golden/att_alibi_6heads.safetensors");
+}
+
+/* ---- buckets of T5 ------------------------------------------------------------------------- */
+
+enum { LIMBS = 40 };
+
+/* x *= a^n, exactly. */
+static void multiply(uint32_t x[LIMBS], uint32_t a, int n)
+{
+    while (n-- > 0) {
+        uint64_t carry = 0;
+        for (int i = 0; i < LIMBS; i++) {
+            carry += (uint64_t)x[i] * a;
+            x[i] = (uint32_t)carry;
+            carry >>= 32;
+        }
+        cr_assert_eq(carry, 0, "more than %d limbs", LIMBS);
+    }
+}
+
+static bool at_least(const uint32_t x[LIMBS], const uint32_t y[LIMBS])
+{
+    for (int i = LIMBS - 1; i >= 0; i--)
+        if (x[i] != y[i])
+            return x[i] > y[i];
+    return true;
+}
+
+/* floor(log(n/e) / log(m/e) (b-e)) is the largest j with (n/e)^(b-e) >= (m/e)^j: in integers
+ * n^(b-e) e^j >= m^j e^(b-e). */
+static int exact_bucket(int n, int buckets, int most)
+{
+    const int e = buckets / 2, far = buckets - e;
+
+    if (n < e)
+        return n;
+    for (int j = far - 1; j > 0; j--) {
+        uint32_t left[LIMBS] = {1}, right[LIMBS] = {1};
+        multiply(left, (uint32_t)n, far);
+        multiply(left, (uint32_t)e, j);
+        multiply(right, (uint32_t)most, j);
+        multiply(right, (uint32_t)e, far);
+        if (at_least(left, right))
+            return e + j;
+    }
+    return e;
+}
+
+Test(pos_bias, buckets_in_exact_arithmetic)
+{
+    static const int sizes[][2] = {{32, 128}, {32, 256}, {16, 64}, {8, 16},   {8, 12},
+                                   {2, 2},    {3, 9},    {7, 50},  {20, 1000}};
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        const int b = sizes[i][0], most = sizes[i][1];
+        for (int n = 0; n < 2200; n++)
+            cr_assert_eq(t5_bucket(n, b, most), exact_bucket(n, b, most),
+                         "distance %d, %d buckets to %d", n, b, most);
+    }
+}
+
+Test(pos_bias, buckets_that_are_whole_powers)
+{
+    /* 4 exact ones, then a bucket per factor of sqrt 2 */
+    static const int want[] = {0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7};
+
+    for (int n = 0; n < (int)ARRAY_LEN(want); n++)
+        cr_expect_eq(t5_bucket(n, 8, 16), want[n], "distance %d", n);
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+enum { HEADS = 6, KEYS_MOST = 300 };
+
+/* A scheme whose tables lie in an arena of their own, weights drawn. */
+struct lowered {
+    struct config c;
+    struct params params;
+    struct arena arena;
+    int at_layer;
+    struct attn a;
+    float *tables; /* gradient */
+};
+
+static void bind_lowered(struct lowered *t, int K)
+{
+    const struct pos *pos = t->c.pos;
+
+    params_place(&t->params, &t->arena);
+    params_place_grad(&t->params, &t->arena);
+    t->a = (struct attn){.B = 1, .H = HEADS, .Hkv = HEADS, .L = 1, .M = K - 1, .dh = 4};
+    pos->reserve(&t->c, t->params.v, t->params.v + t->at_layer, K, &t->arena, &t->a);
+    t->tables = pos->n_tables_grad
+                    ? arena_f32(&t->arena, PART_REL_POS, pos->n_tables_grad(&t->c, K))
+                    : NULL;
+}
+
+static void lower(struct lowered *t)
+{
+    t->c.pos->lower(NULL, &t->c, t->params.v, t->params.v + t->at_layer, NULL, &t->a);
+}
+
+static void open_lowered(struct lowered *t, const struct pos *pos, bool per_layer, int K)
+{
+    struct err e = {""};
+
+    *t = (struct lowered){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
+    t->c.pos = pos;
+    t->c.t5_buckets = 8;
+    t->c.t5_max_distance = 20;
+    t->c.t5_per_layer = per_layer;
+    cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
+    if (pos->model_params)
+        pos->model_params(&t->c, &t->params);
+    t->at_layer = t->params.n;
+    if (pos->layer_params)
+        pos->layer_params(&t->c, "layers.0.", &t->params);
+    bind_lowered(t, K);
+    cr_assert_eq(arena_place(&t->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(t->arena.base, 0xff, t->arena.size);
+    bind_lowered(t, K);
+    params_init(&t->params, SEED);
+    if (t->params.n)
+        params_zero_grad(&t->params);
+    lower(t);
+}
+
+static void close_lowered(struct lowered *t)
+{
+    params_free(&t->params);
+    arena_release(&t->arena);
+}
+
+/* What a query adds to the score of a key at distance n. */
+static float read_bias(const struct attn *a, int h, int n)
+{
+    return a->bias[h * a->bias_head + a->R - 1 - min_int(n, a->R - 1)];
+}
+
+static double want_bias(const struct lowered *t, int h, int n)
+{
+    const struct param *p = t->params.v;
+
+    if (t->c.pos == &pos_alibi)
+        return -alibi_slope(h, HEADS) * n;
+    if (t->c.pos == &pos_kerple)
+        return -(double)p[0].data[h] * log1p((double)p[1].data[h] * n);
+    return (double)p[0].data[exact_bucket(n, 8, 20) * HEADS + h];
+}
+
+/* One rounding of the result. */
+static void expect_table(const struct lowered *t)
+{
+    const int K = t->a.M + t->a.L;
+
+    cr_expect_leq(t->a.R, K);
+    for (int h = 0; h < HEADS; h++)
+        for (int n = 0; n < K; n++) {
+            const double want = want_bias(t, h, n);
+            cr_expect_leq(in_bounds((double)read_bias(&t->a, h, n), want, U * fabs(want)), 1,
+                          "%s, head %d, distance %d of %d", t->c.pos->name, h, n, K);
+        }
+}
+
+static const struct pos *const schemes[] = {&pos_alibi, &pos_t5, &pos_kerple};
+
+Test(pos_bias, table_has_every_distance)
+{
+    static const int keys[] = {1, 2, 5, 15, 40, KEYS_MOST};
+
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+            for (int per_layer = 0; per_layer <= 1; per_layer++) {
+                struct lowered t;
+                open_lowered(&t, schemes[i], per_layer, keys[k]);
+                expect_table(&t);
+                close_lowered(&t);
+            }
+}
+
+Test(pos_bias, table_can_be_cut)
+{
+    static const int shapes[][2] = {{1, 0}, {1, 7}, {12, 0}, {12, 30}, {100, 200}};
+
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
+            struct lowered t;
+            open_lowered(&t, schemes[i], false, KEYS_MOST);
+            attn_resize(&t.a, shapes[k][0], shapes[k][1]);
+            expect_table(&t);
+            close_lowered(&t);
+        }
+}
+
+/* Far distances of T5 share the last bucket, so its table ends where that begins. */
+Test(pos_bias, far_distances_share_an_entry)
+{
+    struct lowered t;
+
+    open_lowered(&t, &pos_t5, false, KEYS_MOST);
+    int first = 0;
+    while (exact_bucket(first, 8, 20) < 7)
+        first++;
+    cr_expect_eq(t.a.R, first + 1);
+    close_lowered(&t);
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+/* sum of weight (.) bias over heads and distances, so that the weights are the table's gradient. */
+static double weight(int h, int n)
+{
+    return 0.25 + (double)(rng_u32(SEED, 5, (uint64_t)(h * KEYS_MOST + n)) % 1024) / 1024;
+}
+
+static double weighed(void *ctx)
+{
+    struct lowered *t = ctx;
+    double sum = 0;
+
+    for (int h = 0; h < HEADS; h++)
+        for (int n = 0; n < t->a.M + t->a.L; n++)
+            sum += weight(h, n) * want_bias(t, h, n);
+    return sum;
+}
+
+static void backward(struct lowered *t)
+{
+    const struct pos *pos = t->c.pos;
+    const struct param *layer = t->params.v + t->at_layer;
+    struct attn_grad d = {0};
+
+    pos->terms_grad(&t->c, t->params.v, layer, &t->a, t->tables, &d);
+    for (int h = 0; h < HEADS; h++)
+        for (int n = 0; n < t->a.M + t->a.L; n++)
+            d.d_bias[h * t->a.bias_head + t->a.R - 1 - min_int(n, t->a.R - 1)] +=
+                (float)weight(h, n);
+    pos->lower_grad(NULL, &t->c, t->params.v, layer, NULL, &t->a, &d);
+}
+
+Test(pos_bias, gradient_is_the_derivative)
+{
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        for (int per_layer = 0; per_layer <= 1; per_layer++)
+            for (int cut = 0; cut <= 1; cut++) {
+                struct lowered t;
+                if (!schemes[i]->lower_grad) {
+                    cr_expect(!schemes[i]->layer_params && !schemes[i]->model_params);
+                    continue;
+                }
+                open_lowered(&t, schemes[i], per_layer, 40);
+                for (int p = 0; p < t.params.n; p++)
+                    quantise(t.params.v[p].data, t.params.v[p].n);
+                if (cut)
+                    attn_resize(&t.a, 5, 9);
+                backward(&t);
+                const struct scalar f = {weighed, &t, 1e-10, 0x1p-12};
+                for (int p = 0; p < t.params.n; p++)
+                    expect_gradient(&f, t.params.v[p].name, t.params.v[p].data, t.params.v[p].grad,
+                                    t.params.v[p].n, 64 * U, 1e-6);
+                close_lowered(&t);
+            }
+}
+
+/* Layers that share a table add up in it. */
+Test(pos_bias, gradients_are_added)
+{
+    struct lowered t;
+
+    open_lowered(&t, &pos_t5, false, 40);
+    backward(&t);
+    const float once = t.params.v[0].grad[3];
+    backward(&t);
+    cr_expect(once > 0 && t.params.v[0].grad[3] == 2 * once);
+    close_lowered(&t);
+}
+
+/* ---- bounds -------------------------------------------------------------------------------- */
+
+Test(pos_bias, trained_rates_stay_positive)
+{
+    struct lowered t;
+    struct arena moments = {0};
+    struct adam adam = {0};
+    struct err e = {""};
+
+    open_lowered(&t, &pos_kerple, true, 40);
+    adam_bind(&adam, &t.params, &moments);
+    cr_assert_eq(arena_place(&moments, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    adam_bind(&adam, &t.params, &moments);
+    adam_reset(&adam, &t.params);
+    for (int p = 0; p < t.params.n; p++)
+        for (int h = 0; h < HEADS; h++) {
+            cr_expect(t.params.v[p].data[h] >= 0.01f && t.params.v[p].data[h] < 2);
+            t.params.v[p].grad[h] = h % 2 ? 1 : -1;
+        }
+    t.params.v[1].data[0] = NAN;
+    adam_step(&adam, &t.params, 100, 1, 1);
+    for (int p = 0; p < t.params.n; p++)
+        for (int h = 1; h < HEADS; h++)
+            cr_expect(h % 2 ? t.params.v[p].data[h] == 0.01f : t.params.v[p].data[h] > 50);
+    cr_expect(isnan(t.params.v[1].data[0]), "a bound hides nothing");
+    adam_free(&adam);
+    arena_release(&moments);
+    close_lowered(&t);
+}
+
+Test(pos_bias, choices_that_make_no_sense)
+{
+    struct config c = config_default(variant_find("t5"), 24, 6, 4, 8, 1, 0);
+    struct err e = {""};
+
+    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    c.causal = false;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "t5: t5 positions know no future  -> causal attention");
+    c.causal = true, c.t5_buckets = 1;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    cr_expect_str_eq(e.msg, "t5: 1 buckets  -> at least 2");
+    c.t5_buckets = 32, c.t5_max_distance = 16;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+    c.t5_max_distance = 17;
+    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+}

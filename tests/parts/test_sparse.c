@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sparse masks of models: their text, patterns that hide nothing, streams cut anywhere, memory that
+ * no pattern can reach. The pattern itself is tested as a rule (test_mask.c) and by golden files.
+ */
+#include "tests/support/model.h"
+#include "variants/parts/masks.h"
+
+#include <criterion/parameterized.h>
+
+enum { T = 40, BATCH = 2, VOCAB = 11 };
+
+static struct config sparse(const char *text, const char *heads)
+{
+    struct config c = config_default(variant_find("window"), 12, 3, 6, 17, 2, VOCAB);
+    struct err e = {""};
+
+    cr_assert_eq(config_set_masks(&c, c.variant, text, heads, &e), OK, "%s", e.msg);
+    cr_assert_eq(config_check(&c, &e), OK, "%s: %s", text, e.msg);
+    return c;
+}
+
+static float *logits(const struct config *c, const char *backend, enum mem_kind kind, int L, int M)
+{
+    struct model m;
+
+    model_open(&m, c, backend, 1, kind, (struct extent){BATCH, L, M});
+    float *all = model_stream(&m, 0, BATCH, T, L);
+    model_close(&m);
+    return all;
+}
+
+static void expect_equal(const float *got, const float *want, const char *what, int L)
+{
+    for (int i = 0; i < BATCH * T * VOCAB; i++)
+        cr_assert(got[i] == want[i], "%s, segments of %d: number %d is %.9g, not %.9g", what, L, i,
+                  (double)got[i], (double)want[i]);
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+Test(sparse, text_comes_back)
+{
+    static const char *const texts[][3] = {
+        {"window=4", "", "0"},
+        {"window=4;stride=4", "", "0,1"},
+        {"window=3,dilation=3;block=3,back=1,global=3,random=2", "1,1,0", "1,1,0"},
+        {"block=4;fixed=4,summary=1", "0", "0"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct masks m;
+        char text[MASK_TEXT], heads[MASK_TEXT];
+        cr_assert_eq(masks_parse(&m, texts[i][0], texts[i][1], NULL), OK);
+        masks_print(text, heads, &m);
+        cr_expect_str_eq(text, texts[i][0]);
+        cr_expect_str_eq(heads, texts[i][2]);
+        cr_expect(masks_equal(&m, &m));
+    }
+}
+
+Test(sparse, nonsense_is_refused)
+{
+    static const char *const unreadable[][2] = {
+        {"window", ""},
+        {"window=", ""},
+        {"window=-1", ""},
+        {"windows=4", ""},
+        {"window=4,", ""},
+        {"window=4;", ""},
+        {"window=4 ", ""},
+        {";", ""},
+        {"window=4", "1"},
+        {"window=4", "0,"},
+        {"window=4", "x"},
+        {"window=4", "-1"},
+        {"block=1;block=1;block=1;block=1;block=1", ""},
+    };
+    static const char *const senseless[] = {
+        "window=0",          "dilation=2",         "back=1", "window=3,random=1", "fixed=4",
+        "fixed=4,summary=5", "window=3,summary=1",
+    };
+    struct masks m;
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(unreadable); i++) {
+        e.msg[0] = '\0';
+        cr_expect_eq(masks_parse(&m, unreadable[i][0], unreadable[i][1], &e), E_USAGE, "%s %s",
+                     unreadable[i][0], unreadable[i][1]);
+        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(senseless); i++) {
+        cr_assert_eq(masks_parse(&m, senseless[i], "", &e), OK, "%s", e.msg);
+        cr_expect_eq(masks_check(&m, "who", &e), E_USAGE, "%s", senseless[i]);
+        cr_expect(strstr(e.msg, "  -> "), "%s", e.msg);
+    }
+}
+
+Test(sparse, every_sparse_variant_reads_its_own)
+{
+    int n = 0;
+
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = config_default(variants[v], 48, 3, 16, 90, 2, VOCAB);
+        cr_expect_eq(c.masks.n > 0, (variants[v]->axes & AXIS_MASK) != 0, "%s", variants[v]->name);
+        n += c.masks.n > 0;
+    }
+    cr_expect_gt(n, 0);
+}
+
+/* ---- patterns ----------------------------------------------------------------------------- */
+
+/* Patterns that let everything through are no patterns. */
+Test(sparse, all_that_hides_nothing_is_plain, .timeout = 60)
+{
+    static const char *const texts[] = {
+        "window=40",         "window=40;stride=1", "block=40",           "block=7,back=6",
+        "fixed=5,summary=5", "global=40",          "window=99,global=3", "window=40;block=64",
+    };
+    struct config none = sparse("window=40", "");
+
+    none.masks = (struct masks){0};
+    float *want = logits(&none, "ref", MEM_NONE, T, 0);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const struct config c = sparse(texts[i], "");
+        float *got = logits(&c, "ref", MEM_NONE, T, 0);
+        expect_equal(got, want, texts[i], T);
+        free(got);
+    }
+    free(want);
+}
+
+static const char *const patterns[] = {
+    "window=4",
+    "window=3,dilation=3",
+    "block=4",
+    "block=3,back=1,global=3,random=2",
+    "window=4,stride=4",
+    "block=5;fixed=5,summary=2",
+    "window=3,global=2;stride=7",
+};
+
+struct pattern {
+    int text, backend;
+};
+
+ParameterizedTestParameters(sparse, streaming_is_one_pass)
+{
+    static struct pattern list[ARRAY_LEN(patterns) * 16];
+    size_t n = 0;
+
+    for (int p = 0; p < (int)ARRAY_LEN(patterns); p++)
+        for (int b = 0; backends[b]; b++)
+            list[n++] = (struct pattern){p, b};
+    return cr_make_param_array(struct pattern, list, n);
+}
+
+/* Patterns count from the stream's start, so segments of any cut see the same; on the reference to
+ * the last bit. */
+ParameterizedTest(struct pattern *p, sparse, streaming_is_one_pass, .timeout = 60)
+{
+    const char *const backend = backends[p->backend]->name;
+    const struct config c = sparse(patterns[p->text], "");
+
+    if (backend_usable(backends[p->backend], NULL) != OK)
+        cr_skip_test("%s is not usable here", backend);
+    float *want = logits(&c, "ref", MEM_NONE, T, 0);
+    for (int kind = MEM_HIDDEN; kind <= MEM_KV; kind++)
+        for (int L = 1; L <= 17; L += 4) {
+            float *got = logits(&c, backend, (enum mem_kind)kind, L, T);
+            if (p->backend == 0)
+                expect_equal(got, want, patterns[p->text], L);
+            cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", patterns[p->text]);
+            free(got);
+        }
+    free(want);
+}
+
+/* Rows that no future query can see need no memory: w r, or the blocks that are looked back at. */
+Test(sparse, memory_that_is_out_of_reach, .timeout = 60)
+{
+    static const struct {
+        const char *text;
+        int M;
+    } cases[] = {
+        {"window=4", 3}, {"window=3,dilation=3", 6}, {"block=4", 3}, {"block=3,back=1", 5}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct config c = sparse(cases[i].text, "");
+        float *want = logits(&c, "ref", MEM_NONE, T, 0);
+        float *got = logits(&c, "ref", MEM_HIDDEN, 1, cases[i].M);
+        expect_equal(got, want, cases[i].text, 1);
+        float *less = logits(&c, "ref", MEM_HIDDEN, 1, cases[i].M - 1);
+        cr_expect_neq(memcmp(less, want, sizeof(float) * BATCH * T * VOCAB), 0, "%s",
+                      cases[i].text);
+        free(want), free(got), free(less);
+    }
+}
+
+/* A pattern changes what is computed, and heads have their own. */
+Test(sparse, heads_take_masks_in_turn)
+{
+    const struct config in_turn = sparse("window=2;stride=5", "");
+    const struct config said = sparse("window=2;stride=5", "0,1,0");
+    const struct config other = sparse("window=2;stride=5", "1,0,1");
+    const struct config swapped = sparse("stride=5;window=2", "");
+    float *a = logits(&in_turn, "ref", MEM_NONE, T, 0), *b = logits(&said, "ref", MEM_NONE, T, 0);
+    float *o = logits(&other, "ref", MEM_NONE, T, 0), *s = logits(&swapped, "ref", MEM_NONE, T, 0);
+
+    expect_equal(b, a, "0,1,0", T);
+    expect_equal(s, o, "1,0,1", T);
+    cr_expect_neq(memcmp(a, o, sizeof(float) * BATCH * T * VOCAB), 0);
+    free(a), free(b), free(o), free(s);
+}
+
+Test(sparse, random_blocks_lie_before)
+{
+    int differ = 0, apart = 0;
+
+    for (int64_t q = 0; q < 50; q++)
+        for (int x = 0; x < 3; x++) {
+            const int32_t block = masks_random_block(1, q, 3, x);
+            cr_expect(q ? block >= 0 && block < q : block == -1, "%d of %d", block, (int)q);
+            differ += block != masks_random_block(2, q, 3, x);
+            apart += block != masks_random_block(1, q, 3, 0);
+        }
+    cr_expect(differ > 0 && apart > 0, "layers and numbers draw on their own");
+}
+
+/* Of each of H heads: queries see min(w, i+1) keys. */
+Test(sparse, hidden_pairs_cost_nothing)
+{
+    const struct config narrow = sparse("window=4", ""), wide = sparse("window=40", "");
+    const struct config by_mask = sparse("window=4,dilation=1;window=4", "");
+    struct model a, b, m;
+    const struct extent max = {1, T, 0};
+
+    model_open(&a, &narrow, "ref", 1, MEM_NONE, max);
+    model_open(&b, &wide, "ref", 1, MEM_NONE, max);
+    model_open(&m, &by_mask, "ref", 1, MEM_NONE, max);
+    const double seen = 4 * T - 6, all = T * (T + 1) / 2.0;
+    cr_expect_float_eq(lm_flop(&b.lm, 1, T, 0, T) - lm_flop(&a.lm, 1, T, 0, T),
+                       narrow.N * narrow.H * 4.0 * narrow.dh * (all - seen), 1e-6);
+    cr_expect_float_eq(lm_flop(&m.lm, 1, T, 0, T), lm_flop(&a.lm, 1, T, 0, T), 1e-6);
+    model_close(&a), model_close(&b), model_close(&m);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a user chooses of a model beside its variant, and what the tables then say of it: axes of
+ * words, numbers by --set, columns that name the model, and rows of files that had none of them. */
+#include "harness/measure/result.h"
+#include "harness/plan/filter.h"
+#include "harness/table/fill_in.h"
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/model/lm.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(choices, .timeout = 120);
+
+/* A model of the variant with a past of 64 rows. */
+static struct config model_of(const struct variant *v)
+{
+    struct config c = config_default(v, 24, 2, 12, 48, 2, 16);
+
+    c.mem_len = 64;
+    config_compress(&c, c.mem_len);
+    return c;
+}
+
+/* ---- numbers by name ------------------------------------------------------------------------ */
+
+Test(choices, every_setting_changes_a_variant_and_reads_its_own_text)
+{
+    for (const struct setting *s = settings; s->name; s++) {
+        int having = 0;
+        for (int v = 0; variants[v]; v++) {
+            struct config c = model_of(variants[v]), again = c;
+            char line[64], text[SETTINGS_TEXT], back[SETTINGS_TEXT];
+            const int before = s->get(&c), other = before == s->least ? before + 1 : s->least;
+            snprintf(line, sizeof(line), "%s=%d", s->name, other);
+            cr_assert_eq(settings_parse(&c, line, false, NULL), OK, "%s", line);
+            if (!s->applies(&again)) {
+                cr_expect_eq(s->get(&c), before, "%s has no %s", variants[v]->name, s->name);
+                continue;
+            }
+            having++;
+            cr_expect_eq(s->get(&c), other, "%s %s", variants[v]->name, line);
+            settings_print(text, &c, NULL, false);
+            cr_assert_eq(settings_parse(&again, text, false, NULL), OK, "%s", text);
+            settings_print(back, &again, NULL, false);
+            cr_expect_str_eq(back, text);
+        }
+        cr_expect_gt(having, 0, "no variant has %s", s->name);
+    }
+}
+
+Test(choices, help_names_every_setting)
+{
+    struct ran r = run_bench("/tmp", "--help");
+
+    for (const struct setting *s = settings; s->name; s++)
+        cr_expect(strstr(r.out.data, s->name), "--help does not know %s", s->name);
+    ran_free(&r);
+}
+
+Test(choices, settings_are_refused_with_what_would_do)
+{
+    static const struct {
+        const char *line, *text;
+    } cases[] = {
+        {"-V xl --set expert=2", "--set \"expert=2\": cannot read \"expert=2\"  -> NAME=N,... of "},
+        {"-V xl --set experts", "--set \"experts\": cannot read \"experts\""},
+        {"-V xl --set experts=2,", "--set \"experts=2,\": cannot read \"\""},
+        {"-V xl --set experts=0", "--set experts=0: "},
+        {"-V switch --set moe_k=5", "switch: 5 of 4 experts"},
+        {"-V compressive --set cmem=64 --mem 64", "--set cmem=64 of 64 rows of memory  -> fewer"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p = {0};
+        struct err e = {""};
+        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s", e.msg);
+        cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", cases[i].line);
+        cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
+                  cases[i].line, e.msg);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+#define CHOSEN                                                                                     \
+    "--rnn-cell rnn,lstm --halt none,t2t --set rnn_window=3,rnn_carry=0,experts=2,moe_k=2,"        \
+    "features=5,cmem=7,c_ratio=2,persistent=9,span_max=17 --kv-heads 2 "
+#define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 2 "
+
+/* Does a layer of the cell's model have tensors of such a name? */
+static bool has_tensor(const struct cell *c, const char *part)
+{
+    struct config config = cell_config(c);
+    struct lm lm;
+    struct err e = {""};
+    bool found = false;
+
+    config.V = 8;
+    cr_assert_eq(lm_init(&lm, &config, &e), OK, "%s: %s", c->repro, e.msg);
+    for (int i = 0; i < lm.params.n; i++)
+        found = found || strstr(lm.params.v[i].name, part);
+    lm_free(&lm);
+    return found;
+}
+
+/* A line that makes a cell again makes the same model; what does not apply is not said. */
+Test(choices, cells_say_what_applies_and_their_line_makes_them_again)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "-V all -w attn,layer,segment " SMALL CHOSEN);
+    for (int i = 0; i < p.n; i++) {
+        const struct cell *const c = &p.cells[i];
+        struct options again;
+        struct plan one;
+        struct cell_words words, back;
+        must_plan(&one, &again, c->repro);
+        cr_assert_eq(one.n, 1, "%s", c->repro);
+        cr_expect_str_eq(one.cells[0].case_id, c->case_id);
+        cell_describe(&words, c);
+        cell_describe(&back, &one.cells[0]);
+        cr_expect_str_eq(back.settings, words.settings);
+        cr_expect_str_eq(back.mask, words.mask);
+        cr_expect_str_eq(back.rnn_cell, words.rnn_cell);
+        cr_expect_str_eq(back.halt, words.halt);
+        const bool attn = c->workload == WORK_ATTN;
+        cr_expect_eq(*words.rnn_cell != '\0', !attn && c->variant->rnn_layers > 0);
+        cr_expect_eq(*words.halt != '\0', c->workload == WORK_SEGMENT && c->variant->loops);
+        cr_expect_eq(*words.mask != '\0', c->variant->mask != NULL);
+        cr_expect_eq(*words.ffn != '\0', !attn && has_tensor(c, ".ff"), "%s", c->repro);
+        cr_expect_eq(*words.norm_kind != '\0', !attn && has_tensor(c, ".ln"), "%s", c->repro);
+        drop_plan(&one, &again);
+    }
+    drop_plan(&p, &o);
+}
+
+Test(choices, axes_of_words_multiply_where_they_apply)
+{
+    static const struct {
+        const char *line;
+        int n;
+    } cases[] = {
+        {"-V rtransformer -w layer --rnn-cell rnn,gru,lstm", 3},
+        {"-V rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,graves,t2t", 5},
+        {"-V rtransformer -w attn --rnn-cell rnn,lstm", 1},
+        {"-V universal -w layer --halt none,t2t", 1},
+        {"-V xl -w segment --rnn-cell rnn,lstm --halt none,t2t", 1},
+        {"-V rtransformer -w layer --rnn-cell rnn,gru --filter rnn_cell:gru", 1},
+        {"-V universal -w segment --halt none,t2t --filter !halt:t2t", 1},
+        {"-V xl,llama -w layer --filter ffn:swiglu", 1},
+        {"-V xl,llama,t5 -w layer --filter norm_kind:rms", 2},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p;
+        char line[160];
+        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 8 %s", cases[i].line);
+        must_plan(&p, &o, line);
+        cr_expect_eq(p.n, cases[i].n, "%s: %d cells", line, p.n);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static const char *const model[] = {"kv_heads", "ffn",        "norm_kind", "mask",
+                                    "rnn_cell", "mask_heads", "halt",      "settings"};
+
+Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remove)
+{
+    struct ran r = run_bench(folder, "-q -V universal,switch -w segment " SMALL
+                                     "--halt t2t --set experts=3 --kv-heads 2 --threads 1 --quick "
+                                     "--max-time 0.003 --min-samples 3 --warmup-ms 0 --out r");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    const struct latency_row *const row = rows.row;
+    cr_assert_eq(rows.n, 2);
+    cr_expect(row[0].kv_heads == 2 && row[1].kv_heads == 2);
+    cr_expect_str_eq(row[0].halt, "t2t");
+    cr_expect_str_eq(row[1].halt, "");
+    cr_expect_str_eq(row[1].settings, "experts=3,moe_k=1");
+    r = run_bench(folder, "rerun %s -q --out r --quick --max-time 0.003 --min-samples 3",
+                  row[1].case_id);
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows again = must_read(folder, "r/latest", TABLE_LATENCY);
+    cr_assert_eq(again.n, 1);
+    for (size_t i = 0; i < ARRAY_LEN(model); i++) {
+        char a[NUMBER_SIZE], b[NUMBER_SIZE];
+        int at = 0;
+        while (strcmp(tables[TABLE_LATENCY].columns[at].name, model[i]) != 0)
+            at++;
+        cr_expect_str_eq(row_field(&tables[TABLE_LATENCY], at, &row[1], a),
+                         row_field(&tables[TABLE_LATENCY], at, again.row, b));
+    }
+    rows_free(&rows);
+    rows_free(&again);
+}
+
+/* Write a table as a program did that did not know these columns. */
+static void make_older(const char *run, enum table_id id)
+{
+    const struct table *const t = &tables[id];
+    struct column columns[COLUMNS_MAX];
+    struct table old = {t->name, t->file, "", columns, 0, t->row_size, 0, 0};
+    char path[FILE_PATH], schema[32];
+    struct err e = {""};
+
+    for (int i = 0; i < t->n; i++) {
+        bool later = false;
+        for (size_t k = 0; k < ARRAY_LEN(model); k++)
+            later = later || strcmp(t->columns[i].name, model[k]) == 0;
+        if (!later)
+            columns[old.n++] = t->columns[i];
+    }
+    snprintf(schema, sizeof(schema), "bench-%s/1.0", t->name);
+    old.schema = schema;
+    struct rows rows = must_read(folder, run, id);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, run, t->file);
+    cr_assert_eq(table_replace(&old, path, rows.row, rows.n, &e), OK, "%s", e.msg);
+    rows_free(&rows);
+}
+
+#define BOTH "-V xl,llama,rtransformer,window -w attn,layer " SMALL TINY
+
+/* A run of before these columns is read as what it was. */
+Test(choices, older_runs_are_read, .init = folder_make, .fini = folder_remove)
+{
+    static const char *const lines[] = {
+        "compare old new",
+        "compare new old",
+        "compare --axis variant --base xl old --filter workload:layer",
+        "plot old -o figures",
+        "report old -o page.html",
+        "baseline save before old --out r",
+    };
+    struct ran r = run_bench(folder, "-q " BOTH);
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_shell(folder, "mv \"r/$(readlink r/latest)\" new && cp -r new old");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (int t = TABLE_LATENCY; t <= TABLE_PERPLEXITY; t++)
+        make_older("old", (enum table_id)t);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        r = run_bench(folder, "%s", lines[i]);
+        cr_expect_eq(r.code, 0, "%s: %s", lines[i], r.err.data);
+        cr_expect(!strstr(r.out.data, "in one run only"), "%s: %s", lines[i], r.out.data);
+        ran_free(&r);
+    }
+    r = run_bench(folder, "-q " BOTH "--resume=old"); /* rows of two kinds are no table */
+    expect_exit(&r, 7);
+    expect_said(&r, "its header is not this program's  -> start a new run");
+    ran_free(&r);
+}
+
+Test(choices, what_an_older_row_leaves_unsaid, .init = folder_make, .fini = folder_remove)
+{
+    struct ran r = run_bench(folder, "-q " BOTH "--kv-heads 2 --ffn gelu");
+    struct filter f;
+    struct err e = {""};
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    make_older("r/latest", TABLE_LATENCY);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    struct latency_row *const row = rows.row;
+    cr_assert_eq(filter_parse(&f, "ffn:relu", &e), OK);
+    cr_expect(row->kv_heads == I64_EMPTY && !*row->ffn);
+    for (size_t i = 0; i < rows.n; i++)
+        cr_expect_not(filter_match_row(&f, &tables[TABLE_LATENCY], &row[i]));
+    rows_fill_in(&tables[TABLE_LATENCY], &rows);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct variant *const v = variant_find(row[i].variant);
+        const bool attn = strcmp(row[i].workload, "attn") == 0;
+        cr_expect_eq(row[i].kv_heads, variant_kv_heads(v, (int)row[i].heads));
+        cr_expect_str_eq(row[i].ffn, attn ? "" : v->ffn->name);
+        cr_expect_str_eq(row[i].norm_kind, attn ? "" : norm_kind_name[v->norm_kind]);
+        cr_expect_str_eq(row[i].mask, v->mask ? v->mask : "");
+        cr_expect_eq(*row[i].rnn_cell != '\0', !attn && v->rnn_layers > 0);
+    }
+    struct latency_row strange = latency_row_empty(); /* neither variant nor sizes are known */
+    struct rows one = {&strange, 1};
+    text_put(strange.variant, TEXT_SIZE, "nobody");
+    rows_fill_in(&tables[TABLE_LATENCY], &one);
+    cr_expect(strange.kv_heads == I64_EMPTY && !*strange.ffn);
+    text_put(strange.variant, TEXT_SIZE, variants[0]->name);
+    text_put(strange.workload, TEXT_SIZE, "layer");
+    rows_fill_in(&tables[TABLE_LATENCY], &one);
+    cr_expect(strange.kv_heads == I64_EMPTY && !*strange.ffn);
+    rows_free(&rows);
+}
+
+/* ---- training ------------------------------------------------------------------------------- */
+
+#define TRAIN                                                                                      \
+    "train -q -V %s --ckpt m.safetensors --backend ref --threads 1 --seq 8 --mem 12 --batch 2 "    \
+    "--layers 2 --d-model 16 --heads 2 --steps 2 --progress none "
+
+/* A checkpoint remembers the choices: eval says them, and training goes on with no others. */
+Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *variant, *chosen, *other, *settings, *rnn_cell, *halt;
+    } cases[] = {
+        {"rtransformer", "--rnn-cell lstm --set rnn_window=3", "--rnn-cell lstm",
+         "rnn_window=3,rnn_carry=1", "lstm", ""},
+        {"universal", "--halt t2t", "--halt none", "", "", "t2t"},
+        {"switch", "--set experts=2,moe_k=2", "--set experts=2", "experts=2,moe_k=2", "", ""},
+        {"compressive", "--set cmem=4,c_ratio=2", "", "cmem=4,c_ratio=2", "", ""},
+        {"performer", "--set features=5", "", "features=5", "", ""},
+        {"span", "--set span_max=20", "", "span_max=20", "", ""},
+        {"all-attention", "--set persistent=6", "", "persistent=6", "", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *const v = cases[i].variant;
+        struct ran r = run_bench(folder, TRAIN "--force %s", v, cases[i].chosen);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
+        cr_expect(r.code == 2 && strstr(r.err.data, "cannot resume"), "%s: %s", v, r.err.data);
+        ran_free(&r);
+        r = run_bench(folder, TRAIN "--resume %s", v, cases[i].chosen);
+        expect_exit(&r, 0);
+        ran_free(&r);
+        r = run_bench(folder,
+                      "eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
+                      "--threads 1 --out r");
+        expect_exit(&r, 0);
+        ran_free(&r);
+        struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        const struct perplexity_row *const row = rows.row;
+        cr_assert_eq(rows.n, 1);
+        cr_expect_str_eq(row->settings, cases[i].settings);
+        cr_expect_str_eq(row->rnn_cell, cases[i].rnn_cell);
+        cr_expect_str_eq(row->halt, cases[i].halt);
+        cr_expect(row->kv_heads == 2 && row->layers == 2, "%s", v);
+        rows_free(&rows);
+    }
+}

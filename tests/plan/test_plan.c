@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The matrix: what is multiplied, in which order, what filters leave, and its error texts. */
+#include "harness/plan/plan.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many cells a line makes. */
+static int count(const char *line)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, line);
+    const int n = p.n;
+    drop_plan(&p, &o);
+    return n;
+}
+
+static int usable_backends(void)
+{
+    int n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        n += backend_usable(backends[i], NULL) == OK;
+    return n;
+}
+
+/* ---- what is multiplied --------------------------------------------------------------------- */
+
+Test(plan, presets_are_base_variants_and_usable_backends)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "");
+    cr_expect_eq(p.groups, 4 * 2);
+    cr_expect_eq(p.n, p.groups * BASE_VARIANTS * usable_backends());
+    for (int i = 0; i < p.n; i++) {
+        const struct cell *const c = &p.cells[i];
+        cr_expect(c->index == i && c->opt == &o && c->threads == 3 && c->layers == 1);
+        cr_expect(c->batch == 1 && c->d_model == 512 && c->heads == 8 && c->d_head == 64);
+        cr_expect(c->d_inner == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
+        cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
+    }
+    drop_plan(&p, &o);
+}
+
+Test(plan, axes_that_do_not_apply_do_not_multiply)
+{
+    const char *const one = "-b ref --seq 8 --mem 4 ";
+    static const struct {
+        const char *line;
+        int n;
+    } cases[] = {
+        {"-V xl --clip 4,8,16", 1},
+        {"-V shaw --clip 4,8,16", 3},
+        {"-V shaw --gate gru,input", 1},
+        {"-V gtrxl --gate gru,input", 2},
+        {"-V gtrxl --gate gru,input --workload attn", 1},
+        {"-V vanilla --clip 4,8 --clamp-len 3 --same-length", 1},
+        {"-V shaw,rpr,shaw", 1},
+        {"-V xl -b ref,ref", 1},
+        {"-V all,xl", 0}, /* as many as there are */
+        {"-V base", BASE_VARIANTS},
+        {"-V xl,base", BASE_VARIANTS},
+        {"-V xl --workload attn,layer --layers 2,3", 2},
+        {"-V xl --workload segment --layers 2,3", 2},
+        {"-V xl --workload decode --seq 16,32", 1},
+        {"-V xl --workload decode,layer --seq 16,32", 4}, /* 8, 16 and 32 for the layer */
+        {"-V xl --threads 1,2 --batch 1..4", 6},
+        {"-V xl --mem-kind auto,hidden,kv,recompute", 2},
+        {"-V vanilla --mem-kind auto,hidden,kv,recompute", 1},
+        {"-V vanilla,xl --mem-kind kv", 1},
+        {"-V vanilla,xl --mem-kind recompute", 1},
+        {"-V xl --workload attn --mem-kind auto,hidden,kv", 1},
+        {"-V xl --workload attn --mem-kind recompute", 1},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        snprintf(line, sizeof(line), "%s%s", one, cases[i].line);
+        int n = cases[i].n;
+        while (cases[i].n == 0 && variants[n])
+            n++;
+        cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
+    }
+}
+
+Test(plan, corners)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-b ref -V vanilla,gtrxl,shaw -w attn,layer,segment,decode --seq 8 --mem 0,4");
+    cr_expect_eq(p.n, 4 * 3 * 2);
+    for (int i = 0; i < p.n; i++) {
+        const struct cell *const c = &p.cells[i];
+        const bool recurrent = c->variant->mem->recurrent;
+        const unsigned axes = c->variant->axes;
+        const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
+        cr_expect_eq(c->seq, decode ? 1 : 8);
+        cr_expect_eq(c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1);
+        cr_expect_eq(c->mem_kind, attn         ? MEM_NONE
+                                  : !recurrent ? MEM_RECOMPUTE
+                                  : decode     ? MEM_KV
+                                               : MEM_HIDDEN);
+        cr_expect_eq(c->gate, attn ? NULL : c->variant->gate);
+        cr_expect_eq(c->clip, axes & AXIS_CLIP ? 16 : -1);
+        cr_expect_eq(c->clamp_len, axes & AXIS_CLAMP ? 0 : -1);
+        cr_expect_eq(c->same_length, axes & AXIS_SAME_LENGTH ? 0 : -1);
+        cr_expect_eq(c->wiring, c->variant->wiring);
+    }
+    drop_plan(&p, &o);
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static int place_of(const struct variant *v)
+{
+    int i = 0;
+
+    while (variants[i] != v)
+        i++;
+    return i;
+}
+
+Test(plan, groups_are_shapes)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-w attn,decode,layer,segment --layers 2,3 --seq 8,16 --mem 0,4 --batch 1,2 "
+              "--threads 1,2 --gate gru,input --clip 2,4 --mem-kind hidden,kv,auto");
+    for (int i = 1; i < p.n; i++) {
+        const struct cell *const a = &p.cells[i - 1], *const b = &p.cells[i];
+        cr_expect(b->group == a->group || b->group == a->group + 1);
+        cr_expect_eq(b->group == a->group, same_shape(a, b), "cells %d and %d", i - 1, i);
+        if (b->group != a->group)
+            continue;
+        cr_expect_leq(place_of(a->variant), place_of(b->variant));
+        if (a->variant == b->variant && a->gate == b->gate)
+            cr_expect_leq(a->clip, b->clip);
+        if (a->variant == b->variant && a->gate == b->gate && a->clip == b->clip)
+            cr_expect_leq(a->mem_kind, b->mem_kind);
+    }
+    cr_expect_eq(p.cells[p.n - 1].group, p.groups - 1);
+    /* A shape never comes back later. */
+    for (int i = 0; i < p.n; i++)
+        for (int k = i + 1; k < p.n; k++)
+            cr_assert(p.cells[i].group == p.cells[k].group ||
+                      !same_shape(&p.cells[i], &p.cells[k]));
+    drop_plan(&p, &o);
+}
+
+/* ---- filters -------------------------------------------------------------------------------- */
+
+Test(plan, filters)
+{
+    const char *const base = "-V vanilla,shaw,gtrxl -b ref -w attn,layer --seq 51,512 --mem 0,4 ";
+    static const struct {
+        const char *line;
+        int n; /* of 24 */
+    } cases[] = {
+        {"--filter variant:shaw", 8},
+        {"--filter !variant:shaw", 16},
+        {"--filter variant=shaw", 8},
+        {"--filter variant:sha", 0},
+        {"--filter seq:51", 12},
+        {"--filter seq=51", 12},
+        {"--filter seq<512", 12},
+        {"--filter seq<=512", 24},
+        {"--filter seq_tokens>51", 12},
+        {"--filter seq>=51", 24},
+        {"--filter !seq>51", 12},
+        {"--filter seq:51 --filter mem:4", 6},
+        {"--filter workload:attn --filter !variant:vanilla", 8},
+        {"--filter clip:16", 8},
+        {"--filter clip<99", 8}, /* variants without --clip match nothing */
+        {"--filter gate:gru", 4},
+        {"--filter mem-kind:recompute", 4},
+        {"--filter threads:3", 24},
+        {"--filter d_model<=512 --filter backend:ref", 24},
+    };
+
+    cr_assert_eq(count(base), 24);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        snprintf(line, sizeof(line), "%s%s", base, cases[i].line);
+        cr_expect_eq(count(line), cases[i].n, "%s leaves %d", cases[i].line, count(line));
+    }
+}
+
+Test(plan, filtered_groups_are_numbered_without_holes)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "-V xl -b ref --seq 8,16,32 --mem 0 --filter !seq:16");
+    cr_assert(p.n == 2 && p.groups == 2);
+    cr_expect(p.cells[0].group == 0 && p.cells[1].group == 1 && p.cells[1].index == 1);
+    drop_plan(&p, &o);
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+Test(plan, errors_say_what_to_do)
+{
+    static const struct {
+        const char *line;
+        enum status st;
+        const char *text;
+    } cases[] = {
+        {"--variant xll", E_USAGE,
+         "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
+        {"--variant zzzzzzz", E_USAGE, "unknown variant \"zzzzzzz\"  -> one of vanilla, shaw, "},
+        {"--backend openbals", E_USAGE, "unknown backend \"openbals\"  -> did you mean openblas?"},
+        {"--backend onednn", E_UNSUPPORTED, "backend onednn was not built in  -> "},
+        {"--gate gruu", E_USAGE, "unknown gate \"gruu\"  -> did you mean gru?  (gru, "},
+        {"-V xl --gate gruu", E_USAGE, "unknown gate \"gruu\""},
+        {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv has no meaning for vanilla"},
+        {"-V xl --mem-kind recompute", E_USAGE, "--mem-kind recompute has no meaning for xl"},
+        {"-V gtrxl --norm post", E_USAGE, "gtrxl: norm post with a gate"},
+        {"-V vanilla --d-model 511 --heads 7", E_USAGE, "vanilla: --d-model 511 is odd"},
+        {"-V vanilla,shaw,xl,gtrxl --backend ref --seq 1..4096+1 --mem 0..4095+1", E_USAGE,
+         "about 6.7e+07 layer cells, more than"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p = {0};
+        struct err e = {""};
+        if (strstr(cases[i].line, "openbals") && !backend_find("openblas"))
+            continue; /* a library that was not built in is no suggestion */
+        cr_assert_eq(parse_words(&o, cases[i].line, &e), OK, "%s: %s", cases[i].line, e.msg);
+        if (strstr(cases[i].line, "onednn") && backend_find("onednn")) {
+            options_free(&o);
+            continue;
+        }
+        cr_expect_eq(plan_make(&p, &o, &e), cases[i].st, "%s", cases[i].line);
+        cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
+                  cases[i].line, e.msg);
+        cr_expect(p.n == 0 && !p.cells);
+        drop_plan(&p, &o);
+    }
+}
+
+Test(plan, a_named_backend_must_be_usable)
+{
+    for (int i = 0; backends[i]; i++) {
+        struct options o;
+        struct plan p = {0};
+        struct err e, why;
+        char line[64];
+        const enum status usable = backend_usable(backends[i], &why);
+        snprintf(line, sizeof(line), "-V xl --backend %s", backends[i]->name);
+        cr_assert_eq(parse_words(&o, line, &e), OK);
+        cr_expect_eq(plan_make(&p, &o, &e), usable, "%s", line);
+        if (usable != OK)
+            cr_expect_str_eq(e.msg, why.msg);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- the model of a cell --------------------------------------------------------------------- */
+
+Test(plan, config_of_a_cell)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-V vanilla,shaw,xl,gtrxl -b ref -w segment --seq 8 --mem 24 --layers 3 "
+              "--d-model 64 --heads 4 --d-head 10 --clip 5 --clamp-len 7 --same-length "
+              "--gate input");
+    cr_assert_eq(p.n, 4);
+    for (int i = 0; i < p.n; i++) {
+        const struct cell *const cell = &p.cells[i];
+        const struct config c = cell_config(cell);
+        const unsigned axes = cell->variant->axes;
+        cr_expect(c.D == 64 && c.H == 4 && c.dh == 10 && c.F == 256 && c.N == 3 && c.V == 256);
+        cr_expect(c.mem_len == 24 && c.max_seq == (cell->variant->mem->recurrent ? 8 : 32));
+        cr_expect_eq(c.window, axes & AXIS_SAME_LENGTH ? 24 : 0);
+        cr_expect_eq(c.same_length, (axes & AXIS_SAME_LENGTH) != 0);
+        cr_expect_eq(c.clamp_len, axes & AXIS_CLAMP ? 7 : 0);
+        if (axes & AXIS_CLIP)
+            cr_expect(c.clip == 5 && c.rel_rows == 6);
+        cr_expect_eq(c.gate, axes & AXIS_GATE ? gate_find("input") : cell->variant->gate);
+    }
+    drop_plan(&p, &o);
+
+    must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");
+    cr_assert_eq(p.n, 1);
+    const struct config c = cell_config(&p.cells[0]);
+    cr_expect(c.window == 0 && c.same_length && c.V == 0 && c.N == 1 && c.wiring == WIRING_PRE);
+    drop_plan(&p, &o);
+}
+
+/* The judge wins only where nobody else is there; a list's order does not matter to a SIMD level.
+ */
+Test(plan, the_fastest_of_a_list)
+{
+    const struct backend *const alone[] = {&backend_ref, NULL};
+    const struct backend *const two[] = {&backend_ref, &backend_avx2, NULL};
+    const struct backend *const turned[] = {&backend_avx2, &backend_ref, NULL};
+    const bool avx2 = backend_usable(&backend_avx2, NULL) == OK;
+    const struct backend *const of_all = choose_fastest(backends);
+
+    cr_expect_eq(choose_fastest(alone), &backend_ref);
+    cr_expect_eq(choose_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
+    if (avx2) /* the first is who could be chosen */
+        cr_expect_eq(choose_fastest(turned), &backend_avx2);
+    cr_expect(backend_usable(of_all, NULL) == OK);
+    for (int i = 0; backends[i]; i++)
+        cr_expect(of_all->needs >= backends[i]->needs || backend_usable(backends[i], NULL) != OK);
+}

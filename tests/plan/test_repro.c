@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The line of options that makes one cell again, and the hash that names it. */
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static bool same_cell(const struct cell *a, const struct cell *b)
+{
+    return same_shape(a, b) && a->variant == b->variant && a->backend == b->backend &&
+           a->mem_kind == b->mem_kind && a->gate == b->gate && a->wiring == b->wiring &&
+           a->clip == b->clip && a->clamp_len == b->clamp_len && a->same_length == b->same_length &&
+           strcmp(a->repro, b->repro) == 0 && strcmp(a->case_id, b->case_id) == 0;
+}
+
+static void round_trip(const char *line)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, line);
+    cr_expect_gt(p.n, 0);
+    for (int i = 0; i < p.n; i++) {
+        struct options again;
+        struct plan one = {0};
+        struct err e = {""};
+        enum status st = options_parse_line(&again, p.cells[i].repro, &e);
+        if (st == OK)
+            st = plan_make(&one, &again, &e);
+        cr_assert_eq(st, OK, "%s: %s", p.cells[i].repro, e.msg);
+        cr_assert_eq(one.n, 1, "%s makes %d cells", p.cells[i].repro, one.n);
+        cr_assert(same_cell(&p.cells[i], &one.cells[0]), "%s became %s", p.cells[i].repro,
+                  one.cells[0].repro);
+        cr_expect(again.seed == o.seed && again.cache == o.cache && again.max_isa == o.max_isa);
+        cr_expect(strcmp(again.pin, o.pin) == 0 && again.huge_pages == o.huge_pages);
+        drop_plan(&one, &again);
+    }
+    drop_plan(&p, &o);
+}
+
+Test(plan, repro_makes_the_same_cell, .timeout = 120)
+{
+    round_trip("-w attn,layer,segment,decode --layers 2,4 --seq 8,128 --mem 0,512 --batch 1,2 "
+               "--threads 1,2 --gate gru,input,residual --clip 2,16 --mem-kind auto,hidden,kv");
+    round_trip("-V xl,gtrxl,shaw -w attn,segment --seq 8 --mem 4 --d-model 60 --heads 3 --d-head 7 "
+               "--d-inner 100 --clamp-len 5 --same-length --seed 9 --pin 0,2 --membind interleave "
+               "--cache cold --max-isa avx2 --huge-pages madvise --impl composed --backend ref "
+               "--openblas-core Haswell --max-time 9 --isolate none");
+    round_trip("-V vanilla,shaw,xl -w layer,segment --seq 8 --mem 4 --norm pre --backend ref");
+}
+
+Test(plan, repro_is_short)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-V xl -b ref -w attn,layer --seq 8 --mem 4 --threads 2 --d-head 64 --norm post "
+              "--max-time 1 --no-check --order given --out x");
+    cr_assert_eq(p.n, 2);
+    cr_expect_str_eq(p.cells[0].repro,
+                     "--variant xl --backend ref --workload attn --seq 8 --mem 4 --threads 2");
+    cr_expect_str_eq(p.cells[1].repro, "--variant xl --backend ref --workload layer --seq 8 --mem "
+                                       "4 --mem-kind hidden --threads 2");
+    cr_expect_eq(strlen(p.cells[0].case_id), 16);
+    drop_plan(&p, &o);
+}
+
+Test(plan, case_ids_differ)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o,
+              "-w attn,layer,segment,decode --layers 2,4 --seq 8,128 --mem 0,512 --batch 1,2 "
+              "--threads 1,2 --gate gru,input --clip 2,16 --mem-kind auto,hidden,kv");
+    for (int i = 0; i < p.n; i++)
+        for (int k = i + 1; k < p.n; k++)
+            cr_assert_str_neq(p.cells[i].case_id, p.cells[k].case_id, "%s / %s", p.cells[i].repro,
+                              p.cells[k].repro);
+    drop_plan(&p, &o);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The README names what there is: every variant and setting in its tables, no variant that there is
+ * not, and no option that the program does not take. */
+#include "harness/cli/option_table.h"
+#include "harness/table/record.h"
+#include "variants/model/settings.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct bytes readme(void)
+{
+    struct bytes text;
+    struct err e = {""};
+
+    cr_assert_eq(file_read(&text, "README.md", &e), OK, "%s", e.msg);
+    return text;
+}
+
+/* The table below this heading line, cut out of the text. */
+static char *table_of(char *text, const char *heading)
+{
+    char *const at = strstr(text, heading);
+
+    cr_assert(at, "README.md has no table %s", heading);
+    char *const end = strstr(at, "\n\n");
+    if (end)
+        *end = '\0';
+    return at;
+}
+
+static bool in_code(const char *table, const char *name)
+{
+    char code[64];
+
+    snprintf(code, sizeof(code), "`%s`", name);
+    return strstr(table, code) != NULL;
+}
+
+Test(readme, table_of_variants)
+{
+    struct bytes text = readme();
+    char *const table = table_of(text.data, "| variant | scores | past tokens |");
+
+    for (int v = 0; variants[v]; v++)
+        cr_expect(in_code(table, variants[v]->name), "no row for %s", variants[v]->name);
+    for (char *row = strchr(table, '\n'); row; row = strchr(row + 1, '\n')) {
+        const char *const end = strchr(row + 3, '|'); /* of the first column */
+        for (char *at = row; end && (at = strchr(at, '`')) && at < end; at++) {
+            char name[32] = "";
+            sscanf(at + 1, "%31[^`]", name);
+            at = strchr(at + 1, '`');
+            cr_expect(variant_find(name), "the README's %s is no variant", name);
+        }
+    }
+    free(text.data);
+}
+
+Test(readme, table_of_settings)
+{
+    struct bytes text = readme();
+    const char *const table = table_of(text.data, "| `--set` | counts | of |");
+
+    for (const struct setting *s = settings; s->name; s++)
+        cr_expect(in_code(table, s->name), "no row for %s", s->name);
+    free(text.data);
+}
+
+Test(readme, options_exist)
+{
+    struct bytes text = readme();
+    int n = 0;
+
+    for (const char *at = text.data; (at = strstr(at, "--")); at += 2) {
+        char name[32] = "";
+        const bool begins = at > text.data && strchr(" `\n(", at[-1]);
+        if (!begins || sscanf(at + 2, "%31[a-z-]", name) != 1 || *name == '-')
+            continue;
+        cr_expect(option_find(name) >= 0, "bench has no --%s", name);
+        n++;
+    }
+    cr_expect_gt(n, 50);
+    free(text.data);
+}

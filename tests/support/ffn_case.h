@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of feed-forward networks: one with its parameters and work space in an arena that
+ * starts as NaN, run forward and backward by any backend, and its sum of y (.) d_y plus the
+ * weighted auxiliary loss as a number to differentiate. */
+#ifndef FFN_CASE_H
+#define FFN_CASE_H
+
+#include "attn_case.h"
+#include "finite.h"
+#include "model.h"
+#include "variants/parts/dropout.h"
+#include "variants/parts/moe.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+
+struct ffn_case {
+    struct engine g;
+    const struct config *c;
+    int rows;
+    struct params p;
+    struct arena a;
+    float *x, *d_y, *y, *d_x; /* [rows,D] */
+    float *work, *more;
+    struct dropout drop;
+};
+
+static inline struct config ffn_config(const struct ffn *ffn, int D, int F)
+{
+    struct config c = config_default(variants[0], D, 1, D, F, 1, 9);
+
+    c.ffn = ffn;
+    return c;
+}
+
+static inline void ffn_bind(struct ffn_case *t)
+{
+    const size_t n = (size_t)t->rows * (size_t)t->c->D;
+
+    params_place(&t->p, &t->a);
+    params_place_grad(&t->p, &t->a);
+    t->x = arena_f32(&t->a, PART_ACTIVATIONS, n), t->d_y = arena_f32(&t->a, PART_ACTIVATIONS, n);
+    t->y = arena_f32(&t->a, PART_ACTIVATIONS, n), t->d_x = arena_f32(&t->a, PART_ACTIVATIONS, n);
+    t->work = arena_f32(&t->a, PART_ACTIVATIONS, t->c->ffn->work(t->c, t->rows, true));
+    t->more = arena_f32(&t->a, PART_SCRATCH, t->c->ffn->work_grad(t->c, t->rows));
+    params_place_packed(&t->p, &t->g, t->rows, &t->a);
+}
+
+/* Weights from the seed, then as a finite difference likes them: on a grid, and where `corners` is
+ * set the arguments of the activation stay near biases of +1 and -1, half of them off. */
+static inline void ffn_open(struct ffn_case *t, const struct config *c, const char *backend,
+                            int threads, int rows, bool corners)
+{
+    const size_t n = (size_t)rows * (size_t)c->D;
+
+    *t = (struct ffn_case){.g = open_engine(backend, threads), .c = c, .rows = rows};
+    c->ffn->params(c, "ff.", &t->p);
+    ffn_bind(t);
+    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
+    memset(t->a.base, 0xff, t->a.size);
+    ffn_bind(t);
+    params_init(&t->p, SEED);
+    for (int i = 0; i < t->p.n; i++) {
+        struct param *w = &t->p.v[i];
+        const bool first = strstr(w->name, "1.weight") || strstr(w->name, "g.weight");
+        for (size_t e = 0; corners && e < w->n; e++) {
+            if (first)
+                w->data[e] *= 0.1f;
+            else if (strstr(w->name, "1.bias") || strstr(w->name, "g.bias"))
+                w->data[e] = e % 2 ? 1 : -1;
+        }
+        if (strstr(w->name, "router"))
+            for (size_t e = 0; e < w->n; e++)
+                w->data[e] *= 3; /* clear preferences */
+        quantise(w->data, w->n);
+    }
+    params_pack(&t->p, &t->g);
+    rng_normal(t->x, n, SEED, rng_stream("x"), 0, 1);
+    rng_normal(t->d_y, n, SEED, rng_stream("d_y"), 0, 1);
+    quantise(t->x, n);
+}
+
+static inline void ffn_close(struct ffn_case *t)
+{
+    params_free(&t->p);
+    arena_release(&t->a);
+}
+
+static inline void ffn_forward(struct ffn_case *t, bool keep)
+{
+    t->c->ffn->forward(&t->g, t->c, t->p.v, t->y, t->x, t->rows, t->work, keep,
+                       (struct act){.y = t->y}, &t->drop);
+}
+
+static inline void ffn_backward(struct ffn_case *t)
+{
+    params_zero_grad(&t->p);
+    t->c->ffn->backward(&t->g, t->c, t->p.v, t->d_x, t->d_y, t->x, t->rows, t->work, t->more,
+                        &t->drop);
+}
+
+static inline double ffn_value(void *ctx)
+{
+    struct ffn_case *t = ctx;
+    double sum = 0;
+
+    ffn_forward(t, true);
+    for (int i = 0; i < t->rows * t->c->D; i++)
+        sum += (double)t->y[i] * (double)t->d_y[i];
+    if (t->c->ffn->aux)
+        sum += (double)t->c->aux_coef * t->c->ffn->aux(t->c, t->rows, t->work);
+    return sum;
+}
+
+/* Every gradient of the reference. The value is a sum of rows D products, some 2 in size, whose
+ * factors went through two products and an activation: their errors, 8 U of it, are not of one
+ * sign. A gradient goes through as many steps and is a sum over rows. */
+static inline void ffn_differentiate(struct ffn_case *t, const char *what)
+{
+    const size_t n = (size_t)t->rows * (size_t)t->c->D;
+    const struct scalar f = {ffn_value, t, 8 * U * 2 * sqrt((double)n), 0x1p-7};
+    float *d_x = guarded(n);
+    char name[128];
+
+    ffn_forward(t, true);
+    ffn_backward(t);
+    memcpy(d_x, t->d_x, n * sizeof(float));
+    snprintf(name, sizeof(name), "%s x", what);
+    expect_gradient(&f, name, t->x, d_x, n, 64 * U, 2 * f.noise / f.step);
+    for (int i = 0; i < t->p.n; i++) {
+        struct param *w = &t->p.v[i];
+        snprintf(name, sizeof(name), "%s %s", what, w->name);
+        expect_gradient(&f, name, w->data, w->grad, w->n, 64 * U, 2 * f.noise / f.step);
+    }
+    release(d_x);
+}
+
+/* The rule of a cell, where zeros must be met by zeros. */
+static inline double ffn_error(const float *got, const float *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (want[i] != 0)
+            return cell_error(got, want, n);
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != 0)
+            return INFINITY;
+    return 0;
+}
+
+/* y and every gradient of `backend` beside the reference's, by the rule of a cell. */
+static inline void ffn_compare(const struct config *c, const char *backend, int threads, int rows,
+                               float drop)
+{
+    struct ffn_case got, want;
+
+    ffn_open(&got, c, backend, threads, rows, false);
+    ffn_open(&want, c, "ref", 1, rows, false);
+    got.drop = want.drop = (struct dropout){.p = drop, .seed = SEED, .step = 3};
+    ffn_forward(&got, true), ffn_backward(&got);
+    ffn_forward(&want, true), ffn_backward(&want);
+    const size_t n = (size_t)(rows * c->D);
+    cr_expect_lt(ffn_error(got.y, want.y, n), 1, "%s, %s: y", backend, c->ffn->name);
+    cr_expect_lt(ffn_error(got.d_x, want.d_x, n), 1, "%s, %s: d_x", backend, c->ffn->name);
+    for (int i = 0; i < got.p.n; i++)
+        cr_expect_lt(ffn_error(got.p.v[i].grad, want.p.v[i].grad, got.p.v[i].n), 1, "%s, %s: %s",
+                     backend, c->ffn->name, got.p.v[i].name);
+    ffn_close(&got), ffn_close(&want);
+}
+
+/* The parameter of this name in double; 0 where the model has none. */
+static inline double ffn_at(const struct ffn_case *t, const char *name, size_t i)
+{
+    const struct param *w = params_find(&t->p, name);
+
+    return w ? (double)w->data[i] : 0;
+}
+
+static inline struct criterion_test_params every_backend(void)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows with known numbers for figures, and the points that a figure makes of them. */
+#ifndef FIGURE_ROWS_H
+#define FIGURE_ROWS_H
+
+#include "harness/figure/plot.h"
+#include "harness/plan/plan.h"
+#include "run_folder.h"
+
+#include <math.h>
+#include <string.h>
+
+static inline struct key_row key_of(const struct rundir *r, const char *variant,
+                                    const char *backend, int seq, int mem)
+{
+    const struct made_case c = {variant, backend, "id", seq, 0};
+    struct key_row k = made_key(r, &c, "host");
+
+    k.mem_tokens = mem;
+    text_put(k.workload, TEXT_SIZE, workload_name[WORK_ATTN]);
+    return k;
+}
+
+static inline void put_latency(struct rundir *r, const struct key_row *k, double ns, double flop,
+                               double bytes)
+{
+    struct latency_row row = latency_row_empty();
+    struct err e;
+
+    row_set_key(&tables[TABLE_LATENCY], &row, k);
+    row.median_ns = ns;
+    row.ci95_low_ns = 0.9 * ns;
+    row.ci95_high_ns = 1.1 * ns;
+    row.flop_count = flop;
+    row.bytes_moved_min = bytes;
+    row.gflop_per_s = flop / ns;
+    cr_assert_eq(rundir_write(r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+}
+
+static inline void put_env(struct rundir *r, int64_t peak_threads)
+{
+    struct env_row env = env_row_empty();
+    struct err e;
+
+    env.peak_threads = peak_threads;
+    env.peak_flop_per_s_ref = 50e9;
+    env.read_byte_per_s_dram = 30e9;
+    cr_assert_eq(rundir_env(r, &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+}
+
+static inline struct plot must_plot(const char *dir, const char *name)
+{
+    struct plot_data d;
+    struct plot p = {0};
+    struct err e;
+
+    cr_assert_eq(plot_read(&d, dir, &e), OK, "%s", e.msg);
+    cr_assert_eq(plot_make(&p, plot_figure(name), &d, &e), OK, "%s", e.msg);
+    plot_data_free(&d);
+    return p;
+}
+
+static inline const struct plot_point *point_at(const struct plot *p, int row, int column,
+                                                int series, int kind, double x)
+{
+    for (int i = 0; i < p->n; i++) {
+        const struct plot_point *const a = &p->point[i];
+        if (a->row == row && a->column == column && a->series == series && a->kind == kind &&
+            fabs(a->x - x) < 1e-9)
+            return a;
+    }
+    cr_assert(false, "no point %d,%d series %d kind %d x %g", row, column, series, kind, x);
+    return NULL;
+}
+
+#endif

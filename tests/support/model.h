@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * For tests of whole models: every way a layer can be wired, a model bound in an arena of its own,
+ * and random text streamed through it. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "guarded.h"
+#include "variants/model/lm.h"
+
+#include <string.h>
+
+/* A variant with one of its residual wirings; plain values, for Criterion. */
+struct form {
+    int variant, gate, wiring; /* indexes; gate -1 = none */
+};
+enum { WIRINGS = 512 };
+
+/* A small model whose sizes all differ, H*dh from D too; with every second `turn` of each option.
+ */
+static inline struct config wired(const struct form *w, int turn)
+{
+    struct config c = config_default(variants[w->variant], 12, 3, 5, 17, 2, 11);
+
+    c.gate = w->gate < 0 ? NULL : gates[w->gate];
+    c.wiring = (enum wiring)w->wiring;
+    c.attn_bias = turn & 1;
+    c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
+    c.tied = !(turn >> 2 & 1);
+    c.clip = 3;
+    c.rel_rows = turn & 1 ? 7 : 4;
+    c.final_ln = turn >> 1 & 1;
+    c.max_seq = 64; /* rows of learned tables */
+    c.rope_pairs = turn & 1 ? ROPE_NEIGHBOURS : ROPE_HALVES;
+    c.rope_dim = turn & 2 ? 2 : 4;
+    c.t5_buckets = 4; /* distances 0, 1, 2..3, 4.. */
+    c.t5_max_distance = 6;
+    c.t5_per_layer = turn & 1;
+    c.tupe_bias = c.pos_q_bias = turn & 1;
+    c.p2c_code = turn >> 1 & 1;
+    c.persistent = 5;
+    c.span_ramp = 4;
+    c.span_cost = 0;                      /* it would be in the gradient only */
+    for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
+        struct mask *const m = &c.masks.at[k];
+        m->window = min_int(m->window, 4);
+        m->block = min_int(m->block, 3);
+        m->stride = min_int(m->stride, 4);
+        m->fixed = min_int(m->fixed, 4);
+        m->summary = min_int(m->summary, 1 + (turn & 1));
+        m->global = min_int(m->global, 2);
+    }
+    return c;
+}
+
+/* One of the fields of `c`, where the model has a sense for this value; else it stays. */
+static inline void choose_where_it_can(struct config *c, int *field, int value)
+{
+    const int before = *field;
+
+    *field = value;
+    if (config_check(c, NULL) != OK)
+        *field = before;
+}
+
+/* Variants whose sub-layers join the stream by the same code: what happens inside attention, and
+ * what is only their default, aside. */
+static inline bool same_form(const struct form *a, const struct form *b)
+{
+    const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
+
+    return v->mem == w->mem && v->ffn == w->ffn && v->order == w->order && v->mixer == w->mixer &&
+           v->rnn_layers == w->rnn_layers && v->loops == w->loops && a->gate == b->gate &&
+           a->wiring == b->wiring;
+}
+
+static inline bool own_form(const struct form *f)
+{
+    const struct variant *const v = variants[f->variant];
+
+    return v->gate == (f->gate < 0 ? NULL : gates[f->gate]) && v->wiring == (enum wiring)f->wiring;
+}
+
+/* Every variant in its own form, and every form that makes sense (each wiring without a gate,
+ * reorder with each gate) once for all who join the stream alike. `recurrent_only` leaves out those
+ * without memory. Returns how many. */
+static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
+{
+    size_t n = 0;
+
+    for (int v = 0; variants[v]; v++)
+        for (int wiring = 0; wiring < WIRING_COUNT; wiring++)
+            for (int gate = -1; gate < 0 || gates[gate]; gate++) {
+                const struct form form = {v, gate, wiring};
+                const struct config c = wired(&form, 0);
+                struct err e;
+                bool again = false;
+                for (size_t i = 0; i < n; i++)
+                    again = again || same_form(&list[i], &form);
+                if ((recurrent_only && !variants[v]->mem->recurrent) || config_check(&c, &e) != OK)
+                    continue;
+                if (again && !own_form(&form))
+                    continue;
+                cr_assert_lt(n, WIRINGS);
+                list[n++] = form;
+            }
+    return n;
+}
+
+struct model {
+    struct engine g;
+    struct lm lm;
+    struct arena arena;
+    float *nll;
+};
+
+/* Weights come from the seed; tables are lowered by lm_lower, when the caller has changed what it
+ * likes. Everything else starts as NaN. */
+static inline void model_open(struct model *m, const struct config *c, const char *backend,
+                              int threads, enum mem_kind kind, struct extent max)
+{
+    struct err e = {""};
+
+    *m = (struct model){0};
+    cr_assert_eq(engine_open(&m->g, backend, threads, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_init(&m->lm, c, &e), OK, "%s", e.msg);
+    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    const size_t counted = m->arena.used;
+    cr_assert_eq(arena_place(&m->arena, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    memset(m->arena.base, 0xff, m->arena.size);
+    cr_assert_eq(lm_bind(&m->lm, &m->g, kind, max, &m->arena, &e), OK, "%s", e.msg);
+    cr_assert_eq(m->arena.used, counted);
+    params_init(&m->lm.params, SEED);
+    m->nll = guarded((size_t)(max.B * max.L));
+}
+
+static inline void model_close(struct model *m)
+{
+    lm_free(&m->lm);
+    arena_release(&m->arena);
+    release(m->nll);
+}
+
+/* Token t of sequence b of an endless random text. */
+static inline int32_t token_of(const struct model *m, int b, int t)
+{
+    return (int32_t)(rng_u32(SEED, rng_stream("text"), (uint64_t)(b * 4096 + t)) %
+                     (uint32_t)m->lm.c.V);
+}
+
+/* Tokens [first, first+L) of sequences [b0, b0+B); the last `scored` of each are scored against the
+ * tokens behind them. Does not commit. */
+static inline void model_segment(struct model *m, int b0, int B, int first, int L, int scored)
+{
+    int32_t *tokens = calloc((size_t)(2 * B * L), sizeof(*tokens)), *targets = tokens + B * L;
+
+    cr_assert_not_null(tokens);
+    for (int b = 0; b < B; b++) {
+        for (int t = 0; t < L; t++)
+            tokens[b * L + t] = token_of(m, b0 + b, first + t);
+        for (int t = 0; t < scored; t++)
+            targets[b * scored + t] = token_of(m, b0 + b, first + L - scored + t + 1);
+    }
+    lm_forward(&m->lm, &m->g, tokens, B, L, scored, targets, m->nll);
+    free(tokens);
+}
+
+/* The logits [B,T,V] of tokens [0, T) in segments of L with memory carried from one to the next;
+ * the last segment may be shorter. To be freed. */
+static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
+{
+    const int V = m->lm.c.V;
+    float *all = calloc((size_t)(B * T * V), sizeof(*all));
+
+    cr_assert_not_null(all);
+    lm_lower(&m->lm, &m->g);
+    lm_forget(&m->lm);
+    for (int t = 0; t < T; t += L) {
+        const int n = min_int(L, T - t);
+        model_segment(m, b0, B, t, n, n);
+        lm_commit(&m->lm, n);
+        for (int b = 0; b < B; b++)
+            memcpy(all + (b * T + t) * V, m->lm.logits + b * n * V,
+                   sizeof(float) * (size_t)(n * V));
+    }
+    return all;
+}
+
+/* The rule of a whole cell as a number: below 1 it holds. Largest difference against
+ * 1e-4 of the largest magnitude, mean square against 1e-10. */
+static inline double cell_error(const float *got, const float *want, size_t n)
+{
+    double worst = 0, largest = 0, off = 0, all = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const double d = fabs((double)got[i] - (double)want[i]);
+        if (!(d <= worst))
+            worst = d;
+        largest = fmax(largest, fabs((double)want[i]));
+        off += d * d;
+        all += (double)want[i] * (double)want[i];
+    }
+    const double error = worst / (1e-4 * largest), square = off / (1e-10 * all);
+    return error >= square ? error : square >= error ? square : INFINITY;
+}
+
+#endif

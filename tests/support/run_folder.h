@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small run folders with known rows and samples, for the suites of compare, gate and merge. */
+#ifndef RUN_FOLDER_H
+#define RUN_FOLDER_H
+
+#include "harness/table/rundir.h"
+#include "sample_rows.h"
+#include "tmp_folder.h"
+
+#include <string.h>
+
+/* One case: a backend's row and its blocks, `ns` per call. */
+struct made_case {
+    const char *variant, *backend, *id;
+    int seq;
+    double ns;
+};
+
+static inline struct key_row made_key(const struct rundir *r, const struct made_case *c,
+                                      const char *host)
+{
+    struct key_row k = key_row_empty();
+
+    text_put(k.run_id, TEXT_SIZE, r->run_id);
+    text_put(k.host_id, TEXT_SIZE, host);
+    text_put(k.case_id, TEXT_SIZE, c->id);
+    text_put(k.status, TEXT_SIZE, "ok");
+    text_put(k.variant, TEXT_SIZE, c->variant);
+    text_put(k.backend, TEXT_SIZE, c->backend);
+    text_put(k.workload, TEXT_SIZE, "layer");
+    text_put(k.phase, TEXT_SIZE, "fwd");
+    k.seq_tokens = c->seq;
+    k.mem_tokens = 0;
+    k.batch_size = k.layers = k.threads = 1;
+    return k;
+}
+
+static inline void made_row(struct rundir *r, const struct made_case *c, const char *host,
+                            const char *status, const char *detail, int64_t arena_bytes)
+{
+    struct key_row k = made_key(r, c, host);
+    struct latency_row latency = latency_row_empty();
+    struct memory_row memory = memory_row_empty();
+    struct err e;
+
+    text_put(k.status, TEXT_SIZE, status);
+    text_put(k.status_detail, LINE_SIZE, detail);
+    row_set_key(&tables[TABLE_LATENCY], &latency, &k);
+    row_set_key(&tables[TABLE_MEMORY], &memory, &k);
+    latency.median_ns = c->ns;
+    latency.ci95_low_ns = c->ns * 0.99;
+    latency.ci95_high_ns = c->ns * 1.01;
+    memory.arena_peak_bytes = arena_bytes;
+    cr_assert_eq(rundir_write(r, TABLE_MEMORY, &memory, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_write(r, TABLE_LATENCY, &latency, &e), OK, "%s", e.msg);
+}
+
+static inline void made_sample(struct rundir *r, const char *id, int round, double ns,
+                               int disturbed)
+{
+    struct sample_row row = sample_row_empty();
+    struct err e;
+
+    text_put(row.run_id, TEXT_SIZE, r->run_id);
+    text_put(row.case_id, TEXT_SIZE, id);
+    row.sample = row.round = round;
+    row.calls = 10;
+    row.wall_ns = 10 * ns;
+    row.cpu_ns = 9 * ns;
+    row.involuntary_switches = row.disturbed = disturbed;
+    cr_assert_eq(samples_write(&r->samples, &row, &e), OK, "%s", e.msg);
+}
+
+/* A perplexity of weights and text that have these hashes. */
+static inline void made_perplexity(struct rundir *r, const struct made_case *c, const char *weights,
+                                   double nll)
+{
+    struct key_row k = made_key(r, c, "host");
+    struct perplexity_row row = perplexity_row_empty();
+    struct err e;
+
+    row_set_key(&tables[TABLE_PERPLEXITY], &row, &k);
+    text_put(row.checkpoint_xxh3, TEXT_SIZE, weights);
+    text_put(row.corpus_xxh3, TEXT_SIZE, "text");
+    row.tokens_scored = 1000;
+    row.nll_nats_per_token = nll;
+    cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
+}
+
+static inline void made_open(struct rundir *r, const char *commit)
+{
+    struct err e;
+
+    cr_assert_eq(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &e), OK, "%s", e.msg);
+}
+
+static inline void made_close(struct rundir *r, const char *host, const char *cpu)
+{
+    struct env_row env = env_row_empty();
+    struct err e;
+
+    text_put(env.run_id, TEXT_SIZE, r->run_id);
+    text_put(env.host_id, TEXT_SIZE, host);
+    text_put(env.cpu_model, LINE_SIZE, cpu);
+    cr_assert_eq(rundir_env(r, &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+}
+
+#endif

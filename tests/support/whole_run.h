@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The run that the suites of --resume begin, and what it must be in the end: each cell once, ok,
+ * with its memory row and all its samples. */
+#ifndef WHOLE_RUN_H
+#define WHOLE_RUN_H
+
+#include "harness/table/samples.h"
+#include "program.h"
+#include "tmp_folder.h"
+
+#include <string.h>
+
+/* Eight cells in four groups, each about 60 ms long. */
+enum { CELLS = 8 };
+#define SLOW                                                                                       \
+    "--variant shaw,xl --backend ref --workload attn --seq 4..32 --mem 0 --d-model 32 --heads 2 "  \
+    "--threads 1 --max-time 0.03 --target-ci 0 --warmup-ms 0 --block-ms 2 "
+
+static inline int rows_with(const struct rows *rows, enum table_id id, const char *case_id)
+{
+    const struct table *t = &tables[id];
+    int n = 0;
+
+    for (size_t i = 0; i < rows->n; i++)
+        n +=
+            strcmp(row_text(t, (const char *)rows->row + i * t->row_size, "case_id"), case_id) == 0;
+    return n;
+}
+
+/* Each cell once, ok, with its memory row and all its samples; nothing else. */
+static inline void expect_complete(const char *run)
+{
+    char path[FILE_PATH];
+    struct rows latency = must_read(folder, run, TABLE_LATENCY);
+    struct rows memory = must_read(folder, run, TABLE_MEMORY), samples;
+    const struct latency_row *row = latency.row;
+    struct err e;
+    int64_t total = 0;
+
+    cr_expect_eq(latency.n, CELLS);
+    cr_expect_eq(memory.n, CELLS);
+    cr_expect_eq(count_status(&latency, "ok"), CELLS);
+    folder_path(path, run);
+    cr_assert_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
+    for (size_t i = 0; i < latency.n; i++) {
+        cr_expect_eq(rows_with(&latency, TABLE_LATENCY, row[i].case_id), 1);
+        cr_expect_eq(rows_with(&memory, TABLE_MEMORY, row[i].case_id), 1);
+        cr_expect_eq(rows_with(&samples, TABLE_SAMPLES, row[i].case_id), row[i].samples);
+        total += row[i].samples;
+    }
+    cr_expect_eq((int64_t)samples.n, total);
+    rows_free(&latency);
+    rows_free(&memory);
+    rows_free(&samples);
+}
+
+#endif

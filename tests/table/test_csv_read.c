@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Table files that are not as they should be: what is wrong in one is named, and a full disk or a
+ * kill leaves whole rows. */
+#include "harness/table/record.h"
+#include "tests/support/tmp_folder.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const struct table *const latency = &tables[TABLE_LATENCY];
+static char path[FILE_PATH];
+
+static void make_path(void)
+{
+    folder_make();
+    folder_path(path, latency->file);
+}
+
+TestSuite(csv_read, .init = make_path, .fini = folder_remove, .timeout = 60);
+
+static void put_file(const char *text, size_t n)
+{
+    struct err e;
+    cr_assert_eq(file_replace(path, text, n, &e), OK, "%s", e.msg);
+}
+
+static struct bytes get_file(void)
+{
+    struct bytes b;
+    struct err e;
+    cr_assert_eq(file_read(&b, path, &e), OK, "%s", e.msg);
+    return b;
+}
+
+/* The header and n rows with case ids "0", "1", ... */
+static struct bytes sample_file(int n)
+{
+    struct err e;
+    struct latency_row row[8];
+    cr_assert(n <= 8);
+    for (int i = 0; i < n; i++) {
+        row[i] = latency_row_empty();
+        snprintf(row[i].case_id, TEXT_SIZE, "%d", i);
+        row[i].median_ns = 1.5 * i;
+    }
+    cr_assert_eq(table_replace(latency, path, row, (size_t)n, &e), OK, "%s", e.msg);
+    return get_file();
+}
+
+/* ---- bad files ---------------------------------------------------------------------------- */
+
+static void expect_bad(const char *text, size_t n, const char *wanted)
+{
+    struct rows rows;
+    struct err e = {""};
+    const size_t prefix = strlen(path);
+
+    put_file(text, n);
+    cr_assert_eq(table_read(&rows, latency, path, &e), E_IO, "accepted, expected: %s", wanted);
+    cr_expect(strncmp(e.msg, path, prefix) == 0 &&
+                  strncmp(e.msg + prefix, wanted, strlen(wanted)) == 0,
+              "%s\nexpected: FILE%s", e.msg, wanted);
+    cr_expect_eq(rows.n, 0);
+}
+
+/* The file of two rows with the first `from` replaced by `to`. */
+static void expect_bad_edit(const char *from, const char *to, const char *wanted)
+{
+    struct bytes good = sample_file(2);
+    char *at = strstr(good.data, from), *bad = calloc(1, good.n + strlen(to) + 1);
+    cr_assert(at, "%s", from);
+    memcpy(bad, good.data, (size_t)(at - good.data));
+    strcat(bad, to);
+    strcat(bad, at + strlen(from));
+    expect_bad(bad, strlen(bad), wanted);
+    free(bad);
+    free(good.data);
+}
+
+#define ROW2 "\nbench-latency/1.1,,,0,"
+Test(csv_read, faults_are_named_with_file_and_line)
+{
+    expect_bad("", 0, " is empty");
+    expect_bad("schema\0\n", 8, " line 1: a NUL byte");
+    expect_bad("\n", 1, " line 1: blank");
+    expect_bad("a,b\n1,2\n", 8, " line 1: no column schema");
+    expect_bad("schema,a\n", 9, " line 1: no column run_id");
+    expect_bad("schema,schema\n", 14, " line 1: column schema twice");
+    expect_bad_edit("bench-latency/1.1", "bench-latency/2.0",
+                    " has schema bench-latency/2.0, this program reads 1.x");
+    expect_bad_edit("bench-latency/1.1", "bench-memory/1.0",
+                    " has schema \"bench-memory/1.0\", not bench-latency/1.1");
+    expect_bad_edit("bench-latency/1.1", "bench-latency/1", " has schema \"bench-latency/1\"");
+    expect_bad_edit("bench-latency/1.1", "", " has schema \"\", not bench-latency/1.1");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,,0,", " line 2: 76 fields, header has 77");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,,,,0,", " line 2: 78 fields, header has 77");
+    expect_bad_edit("\nbench", "\n\nbench", " line 2: blank");
+    expect_bad_edit("\nbench", "\n\r\nbench", " line 2: blank");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,\r,,0,", " line 2: a bare carriage return");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,a\"b,,0,", " line 2: a quote");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,\"a\"b,,0,", " line 2: a quote in the wrong place");
+    expect_bad_edit(ROW2, "\nbench-latency/1.1,\"a,,0,", " line 2: a quote without its end");
+    expect_bad_edit(",1.5,", ",nan,", " line 3, column median_ns: \"nan\" is not a number");
+    expect_bad_edit(",1.5,", ",inf,", " line 3, column median_ns: \"inf\" is not a number");
+    expect_bad_edit(",1.5,", ",1e999,", " line 3, column median_ns: \"1e999\" is not a number");
+    expect_bad_edit(",1.5,", ",0x1p3,", " line 3, column median_ns: \"0x1p3\" is not a number");
+    expect_bad_edit(",1.5,", ",1-5,", " line 3, column median_ns: \"1-5\" is not a number");
+    expect_bad_edit(",1.5,", ", 1.5,", " line 3, column median_ns: \" 1.5\" is not a number");
+}
+
+static const struct column *column_named(const char *name)
+{
+    int i = 0;
+
+    while (i < latency->n && strcmp(latency->columns[i].name, name) != 0)
+        i++;
+    cr_assert_lt(i, latency->n, "%s", name);
+    return &latency->columns[i];
+}
+
+Test(csv_read, whole_numbers_are_whole)
+{
+    static const char *const bad[] = {
+        "7.0", "+7", "9223372036854775808", "-9223372036854775808", "7 ", "--7", "-"};
+    char text[512], wanted[128];
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        const char *const names[] = {"schema", "seed"};
+        struct rows rows;
+        struct err e;
+        struct column two[2] = {latency->columns[0], *column_named(names[1])};
+        const struct table t = {
+            "latency", "latency.csv", latency->schema, two, 2, sizeof(struct latency_row), 0, 0};
+        const int n = snprintf(text, sizeof(text), "schema,seed\nbench-latency/1.1,%s\n", bad[i]);
+        cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &e), E_IO, "%s", bad[i]);
+        snprintf(wanted, sizeof(wanted), "f line 2, column seed: \"%s\" is not a whole", bad[i]);
+        cr_expect_eq(strncmp(e.msg, wanted, strlen(wanted)), 0, "%s", e.msg);
+    }
+}
+
+Test(csv_read, a_text_that_does_not_fit_is_an_error)
+{
+    char text[TEXT_SIZE + 1], edit[TEXT_SIZE + 64], what[80];
+    struct bytes good = sample_file(1);
+
+    memset(text, 'x', TEXT_SIZE);
+    text[TEXT_SIZE] = '\0';
+    snprintf(edit, sizeof(edit), "\nbench-latency/1.1,%s,,0,", text);
+    snprintf(what, sizeof(what), " line 2, column run_id: %d bytes, at most %d", TEXT_SIZE,
+             TEXT_SIZE - 1);
+    expect_bad_edit(ROW2, edit, what);
+    free(good.data);
+}
+
+Test(csv_read, versions_of_the_same_major_are_read)
+{
+    static const struct column two[] = {{"schema", "", "", COLUMN_TEXT, 0, TEXT_SIZE},
+                                        {"count", "", "", COLUMN_I64, TEXT_SIZE, sizeof(int64_t)}};
+    struct table t = {"x", "x.csv", "bench-x/1.3", two, 2, TEXT_SIZE + sizeof(int64_t), 1, 1};
+    struct rows rows;
+    struct err e;
+    int64_t count;
+    static const char newer[] = "more,schema,count\n\"a,\nb\",bench-x/1.4,7\n";
+    static const char older[] = "schema\nbench-x/1.2\n";
+    static const char same[] = "schema\nbench-x/1.3\n";
+    static const char of_any[] = "schema\n"; /* without a row */
+
+    cr_assert_eq(csv_rows(&rows, &t, "f", newer, sizeof(newer) - 1, &e), OK, "%s", e.msg);
+    memcpy(&count, (char *)rows.row + TEXT_SIZE, sizeof(count));
+    cr_expect_eq(count, 7);
+    rows_free(&rows);
+    cr_assert_eq(csv_rows(&rows, &t, "f", older, sizeof(older) - 1, &e), OK, "%s", e.msg);
+    memcpy(&count, (char *)rows.row + TEXT_SIZE, sizeof(count));
+    cr_expect_eq(count, I64_EMPTY);
+    rows_free(&rows);
+    cr_assert_eq(csv_rows(&rows, &t, "f", of_any, sizeof(of_any) - 1, &e), OK, "%s", e.msg);
+    cr_expect_eq(rows.n, 0);
+    rows_free(&rows);
+    cr_expect_eq(csv_rows(&rows, &t, "f", same, sizeof(same) - 1, &e), E_IO);
+    cr_expect(strstr(e.msg, "no column count"), "%s", e.msg);
+}
+
+/* ---- kills and full disks ----------------------------------------------------------------- */
+
+Test(csv_read, a_file_cut_anywhere_reads_as_whole_rows_or_says_so)
+{
+    struct bytes good = sample_file(3);
+    struct err e;
+
+    for (size_t n = 0; n <= good.n; n++) {
+        struct rows rows;
+        struct table_file f;
+        put_file(good.data, n);
+        const bool whole = n > 0 && good.data[n - 1] == '\n';
+        const enum status st = table_read(&rows, latency, path, &e);
+        cr_expect_eq(st, whole ? OK : E_IO, "%zu bytes", n);
+        rows_free(&rows);
+
+        cr_assert_eq(table_resume(&f, latency, folder, &e), OK, "%zu bytes: %s", n, e.msg);
+        struct latency_row row = latency_row_empty();
+        cr_assert_eq(table_write(&f, &row, &e), OK, "%s", e.msg);
+        cr_assert_eq(table_close(&f, &e), OK);
+        size_t lines = 0;
+        for (size_t i = 0; i < n; i++)
+            lines += good.data[i] == '\n';
+        cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%zu bytes: %s", n, e.msg);
+        cr_expect_eq(rows.n, lines ? lines : 1, "%zu bytes: %zu rows", n, rows.n);
+        rows_free(&rows);
+    }
+    free(good.data);
+}
+
+Test(csv_read, resume_refuses_what_is_not_just_torn)
+{
+    struct table_file f;
+    struct err e;
+    struct bytes good = sample_file(2), now;
+    char *at = strstr(good.data, ",1.5,");
+
+    memcpy(at, ",1x5,", 5);
+    put_file(good.data, good.n);
+    cr_assert_eq(table_resume(&f, latency, folder, &e), E_IO);
+    cr_expect(strstr(e.msg, "line 3, column median_ns"), "%s", e.msg);
+    free(good.data);
+
+    /* An open quote swallows all that follows: never cut away as if it were a torn line. */
+    good = sample_file(2);
+    at = strstr(good.data, ROW2) + strlen("\nbench-latency/1.1,");
+    *at = '"';
+    put_file(good.data, good.n);
+    cr_assert_eq(table_resume(&f, latency, folder, &e), E_IO);
+    cr_expect(strstr(e.msg, "line 2: a quote without its end"), "%s", e.msg);
+    now = get_file();
+    cr_expect_eq(now.n, good.n);
+    free(now.data);
+    free(good.data);
+
+    /* Another order of columns reads well but must not be appended to. */
+    put_file("x,schema\n", 9);
+    cr_assert_eq(table_resume(&f, latency, folder, &e), E_IO);
+}
+
+static bool is_case(void *arg, const struct table *t, const void *row)
+{
+    return strcmp(row_text(t, row, "case_id"), arg) == 0;
+}
+
+Test(csv_read, rows_are_dropped_and_the_others_keep_their_bytes)
+{
+    struct bytes good = sample_file(3), now;
+    struct err e;
+    size_t dropped;
+    char *third = strstr(good.data, "\nbench-latency/1.1,,,2,") + 1;
+    char *second = strstr(good.data, "\nbench-latency/1.1,,,1,") + 1;
+
+    put_file(good.data, good.n - 1); /* and a torn end */
+    cr_assert_eq(table_rewrite_without(latency, path, is_case, "1", &dropped, &e), OK, "%s", e.msg);
+    cr_expect_eq(dropped, 1);
+    now = get_file();
+    cr_expect_eq(now.n, (size_t)(second - good.data));
+    cr_expect_eq(memcmp(now.data, good.data, now.n), 0);
+    free(now.data);
+
+    put_file(good.data, good.n);
+    cr_assert_eq(table_rewrite_without(latency, path, is_case, "1", &dropped, &e), OK, "%s", e.msg);
+    now = get_file();
+    cr_expect_eq(now.n, good.n - (size_t)(third - second));
+    cr_expect_str_eq(now.data + (second - good.data), third);
+    cr_assert_eq(table_rewrite_without(latency, path, is_case, "9", &dropped, &e), OK);
+    cr_expect_eq(dropped, 0);
+    free(now.data);
+    free(good.data);
+}
+
+Test(csv_read, a_full_disk_is_named_and_the_last_row_stays_whole)
+{
+    struct table_file f;
+    struct rows rows;
+    struct err e;
+    struct latency_row row = latency_row_empty();
+
+    cr_assert_eq(table_create(&f, latency, folder, &e), OK, "%s", e.msg);
+    cr_assert_eq(table_write(&f, &row, &e), OK, "%s", e.msg);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlim_t room = (rlim_t)f.out.end + 20; /* the next row is cut short by the system */
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){room, RLIM_INFINITY}), 0);
+    cr_assert_eq(table_write(&f, &row, &e), E_IO);
+    cr_expect(strstr(e.msg, path), "%s", e.msg);
+    cr_expect(strstr(e.msg, "No space left on device  -> free some space"), "%s", e.msg);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
+    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(rows.n, 1);
+    rows_free(&rows);
+    cr_assert_eq(table_write(&f, &row, &e), OK, "%s", e.msg); /* room again */
+    cr_assert_eq(table_close(&f, &e), OK);
+    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(rows.n, 2);
+    rows_free(&rows);
+}
+
+Test(csv_read, nothing_that_exists_is_overwritten)
+{
+    struct table_file f;
+    struct err e;
+    struct bytes good = sample_file(1);
+    cr_assert_eq(table_create(&f, latency, folder, &e), E_IO);
+    cr_expect(strstr(e.msg, "File exists"), "%s", e.msg);
+    free(good.data);
+}

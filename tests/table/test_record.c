@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tables: the documented columns, rows that read back as they were written, and the printed
+ * forms. */
+#include "harness/table/record.h"
+#include "tests/support/tmp_folder.h"
+
+#include <float.h>
+#include <jansson.h>
+#include <locale.h>
+#include <string.h>
+
+TestSuite(record, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static const struct table *const latency = &tables[TABLE_LATENCY];
+
+/* ---- columns ------------------------------------------------------------------------------ */
+
+static const char key_header[] =
+    "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,impl,"
+    "gemm_from,rows_from,isa_used,dtype,workload,phase,mem_kind,seq_tokens,mem_tokens,batch_size,"
+    "layers,d_model,heads,d_head,d_inner,gate,norm,clip,clamp_len,same_length,threads,threads_seen,"
+    "pin,cpus,membind,cache_mode,seed,repro,kv_heads,ffn,norm_kind,mask,mask_heads,rnn_cell,halt,"
+    "settings";
+static const char *const own_header[] = {
+    "samples,samples_disturbed,inner_calls,min_ns,median_ns,p90_ns,p99_ns,max_ns,mean_ns,stddev_ns,"
+    "mad_ns,ci95_low_ns,ci95_high_ns,cpu_time_median_ns,involuntary_switches,stop_reason,drift_pct,"
+    "tokens_per_s,flop_count,gflop_per_s,bytes_moved_min,gbyte_per_s,peak_flops_pct,peak_bw_pct,"
+    "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns",
+    "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
+    "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
+    "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
+    "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
+    "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_floor,eval_ns,"
+    "tokens_per_s",
+};
+
+Test(record, headers_are_the_documented_ones)
+{
+    char wanted[2048];
+    struct bytes got;
+    struct err e;
+
+    for (int i = TABLE_LATENCY; i <= TABLE_PERPLEXITY; i++) {
+        snprintf(wanted, sizeof(wanted), "%s,%s\n", key_header, own_header[i]);
+        cr_assert_eq(table_bytes(&got, &tables[i], NULL, &e), OK);
+        cr_expect_str_eq(got.data, wanted);
+        free(got.data);
+    }
+    cr_assert_eq(table_bytes(&got, &tables[TABLE_ENV], NULL, &e), OK);
+    cr_expect_eq(strncmp(got.data, "schema,run_id,host_id,", 22), 0);
+    cr_expect(strstr(got.data, ",openblas_core,openblas_config,onednn_version,env_overrides,"));
+    free(got.data);
+}
+
+Test(record, results_readme_is_up_to_date)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct bytes tracked;
+    struct err e;
+    FILE *f = open_memstream(&text, &n);
+
+    columns_markdown(f);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(file_read(&tracked, "results/README.md", &e), OK, "%s", e.msg);
+    cr_expect(tracked.n == n && memcmp(tracked.data, text, n) == 0,
+              "results/README.md differs  -> ./bench list columns --format md > results/README.md");
+    free(text);
+    free(tracked.data);
+}
+
+/* ---- round trips -------------------------------------------------------------------------- */
+
+static const double awkward[] = {0.0,
+                                 -0.0,
+                                 0.1,
+                                 1.0 / 3.0,
+                                 1e15,
+                                 1e22,
+                                 123456789012,
+                                 5e-324,
+                                 DBL_MAX,
+                                 -DBL_MIN,
+                                 DBL_TRUE_MIN * 3,
+                                 0.30000000000000004,
+                                 2.5};
+static const int64_t awkward_count[] = {0, -1, INT64_MAX, INT64_MIN + 1, 42};
+static const char *const awkward_text[] = {
+    "", "plain", "a,b", "say \"hi\"", "\"", " spaces ", "\xce\xbcs", "two\nlines", "cr\rhere"};
+
+/* Column i gets an awkward value that depends on i and `turn`. */
+static void fill(const struct table *t, void *row, int turn)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct column *c = &t->columns[i];
+        char *at = (char *)row + c->offset;
+        const size_t k = (size_t)(i + turn);
+        memset(at, 0, c->size);
+        if (i == 0)
+            snprintf(at, c->size, "%s", t->schema);
+        else if (c->type == COLUMN_TEXT)
+            snprintf(at, c->size, "%s", awkward_text[k % ARRAY_LEN(awkward_text)]);
+        else if (c->type == COLUMN_I64)
+            memcpy(at, &awkward_count[k % ARRAY_LEN(awkward_count)], sizeof(int64_t));
+        else
+            memcpy(at, &awkward[k % ARRAY_LEN(awkward)], sizeof(double));
+    }
+}
+
+static void expect_same_row(const struct table *t, const char *a, const char *b)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct column *c = &t->columns[i];
+        if (c->type == COLUMN_TEXT)
+            cr_expect_str_eq(a + c->offset, b + c->offset, "%s.%s", t->name, c->name);
+        else
+            cr_expect_eq(memcmp(a + c->offset, b + c->offset, c->size), 0, "%s.%s", t->name,
+                         c->name);
+    }
+}
+
+Test(record, every_table_reads_back_what_it_wrote)
+{
+    enum { TURNS = 30 };
+    for (int k = 0; k < TABLE_COUNT; k++) {
+        const struct table *t = &tables[k];
+        struct table_file f;
+        struct rows back;
+        struct err e;
+        char *rows = calloc(TURNS, t->row_size), file[FILE_PATH];
+
+        cr_assert_eq(table_create(&f, t, folder, &e), OK, "%s", e.msg);
+        for (int turn = 0; turn < TURNS; turn++) {
+            char *row = rows + (size_t)turn * t->row_size;
+            fill(t, row, turn);
+            cr_assert_eq(table_write(&f, row, &e), OK, "%s", e.msg);
+        }
+        cr_assert_eq(table_close(&f, &e), OK, "%s", e.msg);
+        folder_path(file, t->file);
+        cr_assert_eq(table_read(&back, t, file, &e), OK, "%s", e.msg);
+        cr_assert_eq(back.n, TURNS);
+        for (size_t i = 0; i < TURNS; i++)
+            expect_same_row(t, rows + i * t->row_size, (char *)back.row + i * t->row_size);
+        rows_free(&back);
+        free(rows);
+    }
+}
+
+Test(record, empty_rows_stay_empty)
+{
+    struct latency_row row = latency_row_empty(), *back;
+    struct bytes text;
+    struct rows rows;
+    struct err e;
+    char path[FILE_PATH];
+
+    folder_path(path, "latency.csv");
+    row.mean_ns = INFINITY; /* not a measurement either */
+    cr_assert_eq(table_replace(latency, path, &row, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(file_read(&text, path, &e), OK, "%s", e.msg);
+    const char *line = strchr(text.data, '\n') + 1;
+    cr_expect_eq(strspn(line + strlen(latency->schema), ","), (size_t)latency->n - 1, "%s", line);
+    cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
+    back = rows.row;
+    cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
+    cr_expect_eq(back->samples, I64_EMPTY);
+    cr_expect_str_eq(back->schema, "bench-latency/1.1");
+    rows_free(&rows);
+    free(text.data);
+}
+
+Test(record, reals_are_short_and_have_a_point)
+{
+    static const struct {
+        double x;
+        const char *text;
+    } want[] = {{0.1, "0.1"},
+                {0.30000000000000004, "0.30000000000000004"},
+                {21400000.0, "21400000"},
+                {1.0 / 3.0, "0.3333333333333333"},
+                {-2.5e-7, "-2.5e-07"}};
+    struct latency_row row = latency_row_empty();
+    char num[NUMBER_SIZE];
+    int column = 0;
+
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* a comma, where the system has it */
+    while (strcmp(latency->columns[column].name, "median_ns") != 0)
+        column++;
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        row.median_ns = want[i].x;
+        cr_expect_str_eq(row_field(latency, column, &row, num), want[i].text);
+    }
+}
+
+Test(record, keys_are_shared)
+{
+    struct key_row key = key_row_empty();
+    struct perplexity_row row = perplexity_row_empty();
+
+    snprintf(key.repro, sizeof(key.repro), "--variant xl");
+    key.seed = 7;
+    row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
+    cr_expect_str_eq(row.repro, "--variant xl");
+    cr_expect_eq(row.seed, 7);
+    cr_expect_eq(row.heads, I64_EMPTY);
+    cr_expect_str_eq(row_text(&tables[TABLE_PERPLEXITY], &row, "repro"), "--variant xl");
+}
+
+Test(record, texts_are_cut_between_characters)
+{
+    char t[8];
+
+    cr_expect(text_put(t, sizeof(t), "1234567"));
+    cr_expect_str_eq(t, "1234567");
+    cr_expect_not(text_put(t, sizeof(t), "123456\xce\xbc"));
+    cr_expect_str_eq(t, "123456");
+    cr_expect(text_put(t, sizeof(t), "a\n\xff\xc0\x80"));
+    cr_expect_str_eq(t, "a ???");
+    cr_expect(text_put(t, sizeof(t), "\xed\xa0\x80")); /* a surrogate */
+    cr_expect_str_eq(t, "???");
+    cr_expect(text_put(t, sizeof(t), "\xf0\x9f\x98\x80"));
+    cr_expect_str_eq(t, "\xf0\x9f\x98\x80");
+    cr_expect(text_put(t, sizeof(t), "\xe2\x82")); /* ends inside a character */
+    cr_expect_str_eq(t, "??");
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+typedef void print_fn(FILE *f, const struct table *t, const struct selection *s, const void *row);
+
+static void expect_print(print_fn *print, const struct selection *s, const void *row,
+                         const char *wanted)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    print(f, latency, s, row);
+    cr_assert_eq(fclose(f), 0);
+    cr_expect_str_eq(text, wanted);
+    free(text);
+}
+
+Test(record, rows_print_as_csv_jsonl_and_md)
+{
+    const char *const names[] = {"variant", "median_ns", "samples", "status_detail"};
+    const char *const one[] = {"variant"};
+    struct latency_row row = latency_row_empty();
+    struct selection s;
+    struct err e;
+
+    cr_assert_eq(columns_select(&s, latency, names, 4, &e), OK, "%s", e.msg);
+    snprintf(row.variant, TEXT_SIZE, "xl");
+    row.median_ns = 1.5;
+    snprintf(row.status_detail, LINE_SIZE, "a|b, \"c\"");
+    expect_print(print_csv_row, &s, &row, "xl,1.5,,\"a|b, \"\"c\"\"\"\n");
+    expect_print(print_jsonl_row, &s, &row,
+                 "{\"variant\":\"xl\",\"median_ns\":1.5,\"samples\":null,"
+                 "\"status_detail\":\"a|b, \\\"c\\\"\"}\n");
+    expect_print(print_md_row, &s, &row, "| xl | 1.5 |  | a\\|b, \"c\" |\n");
+    snprintf(row.status_detail, LINE_SIZE, "\xff");
+    expect_print(print_jsonl_row, &s, &row,
+                 "{\"variant\":\"xl\",\"median_ns\":1.5,\"samples\":null,"
+                 "\"status_detail\":\"?\"}\n");
+
+    cr_assert_eq(columns_select(&s, latency, one, 1, &e), OK, "%s", e.msg);
+    row.variant[0] = '\0';
+    expect_print(print_csv_row, &s, &row, "\"\"\n");
+}
+
+Test(record, a_whole_jsonl_row_is_json)
+{
+    struct env_row row;
+    struct selection s;
+    char *text = NULL;
+    size_t n = 0;
+    const struct table *t = &tables[TABLE_ENV];
+
+    fill(t, &row, 3);
+    cr_assert_eq(columns_select(&s, t, NULL, 0, NULL), OK);
+    cr_assert_eq(s.n, t->n);
+    FILE *f = open_memstream(&text, &n);
+    print_jsonl_row(f, t, &s, &row);
+    cr_assert_eq(fclose(f), 0);
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert(json_is_object(j), "%s", text);
+    cr_expect_eq(json_object_size(j), (size_t)t->n);
+    json_decref(j);
+    free(text);
+}
+
+Test(record, unknown_columns_are_named)
+{
+    const char *const names[] = {"medain_ns"};
+    struct selection s;
+    struct err e;
+
+    cr_assert_eq(columns_select(&s, latency, names, 1, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "\"medain_ns\"  -> did you mean median_ns?"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "(schema, run_id, "), "%s", e.msg);
+    cr_expect(strstr(e.msg, "bench list columns)"), "%s", e.msg);
+}
+
+Test(record, a_full_stream_is_an_error)
+{
+    struct err e;
+    FILE *f = fopen("/dev/full", "w");
+    cr_assert(f);
+    fputs("x\n", f);
+    cr_assert_eq(file_flush(f, "standard output", &e), E_IO);
+    cr_expect(strstr(e.msg, "cannot write to standard output: No space left"), "%s", e.msg);
+    fclose(f);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Run folders: made once, found again, cleaned after a kill. */
+#include "harness/table/rundir.h"
+#include "tests/support/sample_rows.h"
+#include "tests/support/tmp_folder.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */
+
+TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static void create(struct rundir *r, enum raw raw)
+{
+    struct err e;
+    cr_assert_eq(rundir_create(r, folder, "4f2c1ab", started, raw, &e), OK, "%s", e.msg);
+}
+
+static void close_run(struct rundir *r)
+{
+    struct err e;
+    cr_assert_eq(rundir_close(r, &e), OK, "%s", e.msg);
+}
+
+/* ---- the folder --------------------------------------------------------------------------- */
+
+Test(rundir, has_all_files_and_a_link)
+{
+    char path[FILE_PATH], target[64] = "";
+    struct rundir r;
+    struct rows rows;
+    struct err e;
+    struct stat s;
+
+    create(&r, RAW_CSV);
+    cr_expect_str_eq(r.run_id, "20261121T060102Z-4f2c1ab");
+    for (int i = 0; i <= TABLE_SAMPLES; i++) {
+        cr_assert_eq(file_join(path, r.path, tables[i].file, NULL), OK);
+        cr_expect_eq(table_read(&rows, &tables[i], path, &e), OK, "%s", e.msg);
+        cr_expect_eq(rows.n, 0);
+        rows_free(&rows);
+    }
+    folder_path(path, "latest");
+    cr_assert_gt(readlink(path, target, sizeof(target) - 1), 0);
+    cr_expect_str_eq(target, r.run_id);
+    close_run(&r);
+
+    struct rundir again;
+    create(&again, RAW_NONE);
+    cr_expect_str_eq(again.run_id, "20261121T060102Z-4f2c1ab-2");
+    cr_assert_gt(readlink(path, target, sizeof(target) - 1), 0);
+    target[strlen(again.run_id)] = '\0';
+    cr_expect_str_eq(target, again.run_id);
+    cr_assert_eq(file_join(path, again.path, "samples.csv", NULL), OK);
+    cr_expect_neq(stat(path, &s), 0, "--raw none writes no samples");
+    close_run(&again);
+}
+
+Test(rundir, makes_the_parents_it_needs)
+{
+    char deep[FILE_PATH], text[TEXT_SIZE];
+    struct rundir r;
+    struct err e;
+
+    folder_path(deep, "a/b//c/");
+    cr_assert_eq(rundir_create(&r, deep, "nogit", started, RAW_NONE, &e), OK, "%s", e.msg);
+    folder_path(deep, "a/b//c/20261121T060102Z-nogit");
+    cr_expect_str_eq(r.path, deep);
+    close_run(&r);
+    utc_text(text, started);
+    cr_expect_str_eq(text, "2026-11-21T06:01:02Z");
+}
+
+Test(rundir, says_why_it_cannot_be_made)
+{
+    char path[FILE_PATH];
+    struct rundir r;
+    struct err e;
+    FILE *f;
+
+    folder_path(path, "file");
+    cr_assert((f = fopen(path, "w")));
+    fclose(f);
+    cr_assert_eq(rundir_create(&r, path, "nogit", started, RAW_NONE, &e), E_IO);
+    cr_expect(strstr(e.msg, path) && strstr(e.msg, "Not a directory  -> "), "%s", e.msg);
+
+    cr_assert_eq(rundir_create(&r, "/proc/bench", "nogit", started, RAW_NONE, &e), E_IO);
+    cr_expect(strstr(e.msg, "cannot create /proc/bench: ") && strstr(e.msg, "  -> "), "%s", e.msg);
+
+    folder_path(path, "latest");
+    cr_assert_eq(mkdir(path, 0777), 0); /* something that is no link is not replaced */
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
+    cr_expect(strstr(e.msg, "cannot replace the link ") && strstr(e.msg, path), "%s", e.msg);
+    folder_path(path, "20261121T060102Z-nogit");
+    cr_expect_neq(rmdir(path), 0, "what could not be filled stays behind");
+    cr_expect_eq(errno, ENOENT);
+}
+
+Test(rundir, read_only_folder)
+{
+    enum { NOBODY = 65534 };
+    const uid_t user = geteuid();
+    struct rundir r;
+    struct err e;
+
+    cr_assert_eq(chmod(folder, 0555), 0);
+    if (user == 0) /* root may write everywhere */
+        cr_assert_eq(seteuid(NOBODY), 0);
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
+    cr_assert_eq(seteuid(user), 0);
+    cr_assert_eq(chmod(folder, 0755), 0);
+    cr_expect(strstr(e.msg, "Permission denied  -> give a folder that you may write with --out"),
+              "%s", e.msg);
+}
+
+Test(rundir, full_disk_while_it_is_made)
+{
+    char path[FILE_PATH];
+    struct rundir r;
+    struct err e;
+
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100, RLIM_INFINITY}), 0);
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
+    cr_expect(strstr(e.msg, "latency.csv: No space left on device  -> "), "%s", e.msg);
+    folder_path(path, "20261121T060102Z-nogit");
+    cr_expect_neq(rmdir(path), 0);
+    cr_expect_eq(errno, ENOENT);
+}
+
+/* ---- resume ------------------------------------------------------------------------------- */
+
+static void put_row(struct rundir *r, enum table_id table, const char *id, enum row_status status)
+{
+    struct key_row key = key_row_empty();
+    struct latency_row latency = latency_row_empty();
+    struct memory_row memory = memory_row_empty();
+    struct err e;
+
+    text_put(key.case_id, TEXT_SIZE, id);
+    text_put(key.status, TEXT_SIZE, row_status_name[status]);
+    row_set_key(&tables[table], table == TABLE_LATENCY ? (void *)&latency : (void *)&memory, &key);
+    cr_assert_eq(
+        rundir_write(r, table, table == TABLE_LATENCY ? (void *)&latency : (void *)&memory, &e), OK,
+        "%s", e.msg);
+}
+
+static size_t count_rows(const struct rundir *r, enum table_id table)
+{
+    char path[FILE_PATH];
+    struct rows rows;
+    struct err e;
+    cr_assert_eq(file_join(path, r->path, tables[table].file, NULL), OK);
+    cr_assert_eq(table_read(&rows, &tables[table], path, &e), OK, "%s", e.msg);
+    const size_t n = rows.n;
+    rows_free(&rows);
+    return n;
+}
+
+static void append_bytes(const struct rundir *r, const char *name, const char *text)
+{
+    char path[FILE_PATH];
+    cr_assert_eq(file_join(path, r->path, name, NULL), OK);
+    FILE *f = fopen(path, "a");
+    cr_assert(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Case a is done, b was interrupted, c has a memory row and samples but no latency row. */
+static void interrupted_run(struct rundir *r, enum raw raw)
+{
+    struct err e;
+    create(r, raw);
+    put_samples(&r->samples, "a", 100);
+    put_samples(&r->samples, "b", 3);
+    put_row(r, TABLE_MEMORY, "a", ROW_OK);
+    put_row(r, TABLE_LATENCY, "a", ROW_OK);
+    put_row(r, TABLE_MEMORY, "b", ROW_INTERRUPTED);
+    put_row(r, TABLE_LATENCY, "b", ROW_INTERRUPTED);
+    put_row(r, TABLE_MEMORY, "c", ROW_OK);
+    put_samples(&r->samples, "c", 70);
+    cr_assert_eq(samples_flush(&r->samples, &e), OK, "%s", e.msg);
+    append_bytes(r, "latency.csv", "bench-latency/1.1,20261121T0");
+}
+
+static void resume_and_finish(enum raw raw, bool killed)
+{
+    static const char *const ids[] = {"a", "b"};
+    static const int n[] = {100, 5};
+    struct rundir again;
+    struct err e;
+    char path[FILE_PATH];
+    int how = 0;
+    const pid_t child = fork();
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        struct rundir r;
+        interrupted_run(&r, raw);
+        if (killed)
+            raise(SIGKILL);
+        _exit(rundir_close(&r, NULL) != OK);
+    }
+    cr_assert_eq(waitpid(child, &how, 0), child);
+    cr_assert(killed ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL : how == 0);
+
+    cr_assert_eq(rundir_resume(&again, folder, NULL, &e), OK, "%s", e.msg);
+    folder_path(path, "20261121T060102Z-4f2c1ab");
+    cr_expect_str_eq(again.path, path);
+    cr_expect_str_eq(again.run_id, "20261121T060102Z-4f2c1ab");
+    cr_expect_eq(again.samples.raw, raw);
+    cr_expect(rundir_done(&again, TABLE_LATENCY, "a"));
+    cr_expect_not(rundir_done(&again, TABLE_LATENCY, "b"));
+    cr_expect_not(rundir_done(&again, TABLE_MEMORY, "c"));
+    put_samples(&again.samples, "b", 5);
+    put_row(&again, TABLE_MEMORY, "b", ROW_OK);
+    put_row(&again, TABLE_LATENCY, "b", ROW_OK);
+    close_run(&again);
+    expect_samples(again.path, ids, n, 2);
+    cr_expect_eq(count_rows(&again, TABLE_LATENCY), 2);
+    cr_expect_eq(count_rows(&again, TABLE_MEMORY), 2);
+}
+
+Test(rundir, resumes_after_an_end) { resume_and_finish(best_raw(), false); }
+Test(rundir, resumes_after_a_kill) { resume_and_finish(best_raw(), true); }
+Test(rundir, resumes_plain_samples) { resume_and_finish(RAW_CSV, true); }
+
+Test(rundir, resumes_without_samples)
+{
+    struct rundir r;
+    struct err e;
+    struct rows rows;
+
+    create(&r, RAW_NONE);
+    put_samples(&r.samples, "a", 2); /* goes nowhere */
+    close_run(&r);
+    cr_assert_eq(rundir_resume(&r, folder, r.path, &e), OK, "%s", e.msg);
+    cr_expect_eq(r.samples.raw, RAW_NONE);
+    cr_expect_eq(samples_read(&rows, r.path, &e), E_IO);
+    cr_expect(strstr(e.msg, "has no raw samples  -> "), "%s", e.msg);
+    close_run(&r);
+}
+
+Test(rundir, nothing_to_resume)
+{
+    struct rundir r;
+    struct err e;
+
+    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_IO);
+    cr_expect(strstr(e.msg, "no run to resume in") && strstr(e.msg, "--resume=DIR"), "%s", e.msg);
+    cr_expect_eq(rundir_resume(&r, folder, folder, &e), E_IO); /* a folder, but not of a run */
+    cr_expect(strstr(e.msg, "latency.csv: No such file"), "%s", e.msg);
+}
+
+Test(rundir, env_has_one_row)
+{
+    struct rundir r;
+    struct env_row row = env_row_empty();
+    struct err e;
+
+    create(&r, RAW_NONE);
+    cr_assert_eq(rundir_env(&r, &row, &e), OK, "%s", e.msg);
+    row.exit_code = 0;
+    cr_assert_eq(rundir_env(&r, &row, &e), OK, "%s", e.msg);
+    cr_expect_eq(count_rows(&r, TABLE_ENV), 1);
+    close_run(&r);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What people see while something runs, on a pseudo terminal: columns that fit, a line that is
+ * rewritten in place and never wraps, and plain text wherever that is no use. */
+#include "harness/measure/console.h"
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/pty.h"
+
+#include <criterion/parameterized.h>
+
+TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* ---- rows whose numbers are known --------------------------------------------------------- */
+
+struct scene {
+    const char *line;
+    int resize_at, columns; /* before this cell the terminal gets so many columns; 0 = never */
+    bool progress;          /* show that of each cell in front of its row */
+    bool skip;              /* the last cell has a reason instead of numbers */
+    const char *width;      /* $COLUMNS */
+    struct options o;
+    struct plan p;
+};
+
+static void show_cell(struct show *show, const struct cell *c, const struct scene *s)
+{
+    struct latency_row row = latency_row_empty();
+    struct sample samples[20];
+    struct result r = {.cell = c,
+                       .status = ROW_OK,
+                       .samples = samples,
+                       .n = ARRAY_LEN(samples),
+                       .sum = {.median = 3.02e6, .ci_low = 3.01e6, .ci_high = 3.04e6}};
+
+    for (int i = 0; i < r.n; i++)
+        samples[i] = (struct sample){.wall_ns = 3.0e6 + 1e3 * i, .calls = 1};
+    row.median_ns = r.sum.median;
+    row.tokens_per_s = 42400;
+    row.gflop_per_s = 22;
+    row.peak_flops_pct = 27.1;
+    r.report.arena_bytes = 4.1 * (1 << 20);
+    r.report.rss_peak_bytes = 9.8 * (1 << 20);
+    if (s->skip && c->index == s->p.n - 1) {
+        r.status = ROW_SKIPPED;
+        snprintf(r.detail, sizeof(r.detail), "%0200d", 7);
+    }
+    show->last_told_s = 0; /* it is always time for the next */
+    if (s->progress)
+        show_progress(show, &r);
+    show_row(show, &r, &row);
+}
+
+static void play(void *arg)
+{
+    struct scene *const s = arg;
+    struct show show;
+    struct err e;
+
+    if (s->width)
+        setenv("COLUMNS", s->width, 1);
+    CHECK(show_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
+    for (int i = 0; i < s->p.n; i++) {
+        const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)s->columns};
+        if (s->resize_at && i == s->resize_at)
+            CHECK(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size) == 0);
+        show_cell(&show, &s->p.cells[i], s);
+    }
+    show_note(&show, "the end");
+}
+
+static void watch_rows(struct view *v, int where, int columns, struct scene s)
+{
+    must_plan(&s.p, &s.o, s.line);
+    watch(v, where, columns, play, &s);
+    cr_assert_eq(v->code, 0);
+    drop_plan(&s.p, &s.o);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+/* Long names, long numbers. */
+#define AWKWARD                                                                                    \
+    "--variant base --gate sigtanh --workload layer,segment --backend ref --seq 4,131072 "         \
+    "--mem 65536 --threads 1 "
+
+struct fit {
+    int columns;
+    char heading[100], row[100]; /* the end of the one, the start of the other */
+    int notes;
+};
+
+ParameterizedTestParameters(screen, table_fits)
+{
+    static struct fit list[] = {
+        {40, "  seq   mem variant   backend    median\n", "    4 65536 ", 1},
+        {60, "   seq    mem  variant        backend       median\n", "     4  65536  ", 1},
+        {80, "   seq    mem  variant        backend       median  95 % interval\n",
+         "     4  65536  ", 1},
+        {200, "     arena   peak RSS  check    noise\n", "     4  65536  ", 0},
+    };
+    return cr_make_param_array(struct fit, list, ARRAY_LEN(list));
+}
+
+ParameterizedTest(struct fit *f, screen, table_fits, .init = folder_make, .fini = folder_remove)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, f->columns,
+               (struct scene){.line = AWKWARD "--color never", .skip = true});
+    cr_expect_leq(widest(v.screen), f->columns, "%s", v.screen);
+    cr_expect_eq(count(v.screen, f->heading), 2, "%s", v.screen);
+    cr_expect_gt(count(v.screen, f->row), 0, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "  skipped: "), 1, "%s", v.screen);
+    const int rows = count(v.screen, " ref "), medians = count(v.screen, " 3.02 ms");
+    cr_expect_gt(rows, 8);
+    cr_expect_eq(medians, rows - 1, "each row has its median: %s", v.screen);
+    cr_expect_eq(count(v.file, "note: "), f->notes, "%s", v.file);
+    cr_expect_eq(count(v.file, "--format csv has them all\n"), f->notes, "%s", v.file);
+    cr_expect_eq(count(v.screen, "\033"), 0);
+}
+
+Test(screen, columns_that_are_hidden_are_named)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 100, (struct scene){.line = AWKWARD});
+    cr_expect(strstr(v.file, "note: 100 columns are too narrow for arena, peak RSS, check, noise "
+                             " -> widen the terminal to "),
+              "%s", v.file);
+    watch_rows(&v, ON_STDOUT, 100, (struct scene){.line = "-q " AWKWARD});
+    cr_expect_eq(count(v.file, "note: "), 0, "%s", v.file);
+}
+
+/* The next heading is laid out for the new width, and the note is not repeated. */
+Test(screen, a_resize_counts_from_the_next_heading_on)
+{
+    static struct view v;
+    struct scene s = {.line = "--variant xl --workload attn,layer,segment --backend ref --seq 4,8 "
+                              "--mem 0 --threads 1 --color never",
+                      .resize_at = 2,
+                      .columns = 60};
+
+    watch_rows(&v, ON_STDOUT, 200, s);
+    char *const second = strstr(v.screen, "\n\nlayer");
+    cr_assert_not_null(second, "%s", v.screen);
+    cr_expect_leq(widest(second), 60, "%s", second);
+    *second = '\0';
+    cr_expect_eq(count(v.screen, "noise\n"), 1, "%s", v.screen);
+    cr_expect_eq(count(v.file, "note: 60 columns are too narrow"), 1, "%s", v.file);
+
+    s.resize_at = 1; /* inside the first group: its rows keep their columns */
+    watch_rows(&v, ON_STDOUT, 200, s);
+    cr_expect_eq(count(v.screen, "0.5 % few") + count(v.screen, "0.5 %"), 2, "%s", v.screen);
+}
+
+Test(screen, width_of_a_terminal_that_does_not_say)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 0, (struct scene){.line = AWKWARD, .width = "45"});
+    cr_expect_leq(widest(v.screen), 45, "%s", v.screen);
+    watch_rows(&v, ON_STDOUT, 0, (struct scene){.line = AWKWARD, .width = "rubbish"});
+    cr_expect_leq(widest(v.screen), 80, "%s", v.screen);
+    cr_expect(strstr(v.screen, "95 % interval"), "%s", v.screen);
+    watch_rows(&v, ON_STDOUT, 200, (struct scene){.line = AWKWARD, .width = "45"});
+    cr_expect(strstr(v.screen, "noise"), "the terminal knows better: %s", v.screen);
+}
+
+/* What is asked for in a file has no limit, whatever the terminal beside it is. */
+Test(screen, a_redirected_table_has_all_columns)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDERR, 40,
+               (struct scene){.line = AWKWARD "--format table", .width = "40", .skip = true});
+    cr_expect(strstr(v.file, "peak RSS  check    noise\n"), "%s", v.file);
+    cr_expect_gt(widest(v.file), 200, "a reason is not cut: %s", v.file);
+    cr_expect_eq(count(v.file, "\033"), 0);
+    cr_expect_eq(count(v.screen, "note: "), 0, "%s", v.screen);
+}
+
+/* ---- colours ------------------------------------------------------------------------------ */
+
+Test(screen, headings_are_bold_where_colour_is_wanted)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDOUT, 80, (struct scene){.line = AWKWARD});
+    cr_expect_eq(count(v.screen, "\033[1m"), 4, "%s", v.screen);
+    cr_expect_leq(widest(v.screen), 80, "%s", v.screen);
+    watch_rows(&v, ON_STDOUT, 80, (struct scene){.line = AWKWARD "--color never"});
+    cr_expect_eq(count(v.screen, "\033"), 0, "%s", v.screen);
+    watch_rows(&v, ON_STDERR, 80, (struct scene){.line = AWKWARD "--format table --color always"});
+    cr_expect_eq(count(v.file, "\033[1m"), 4, "%s", v.file);
+}
+
+/* ---- the live line ------------------------------------------------------------------------ */
+
+ParameterizedTestParameters(screen, line_fits)
+{
+    static int columns[] = {1, 40, 80, 200};
+    return cr_make_param_array(int, columns, ARRAY_LEN(columns));
+}
+
+ParameterizedTest(int *columns, screen, line_fits, .init = folder_make, .fini = folder_remove)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_STDERR, *columns, (struct scene){.line = AWKWARD, .progress = true});
+    char *const end = strstr(v.screen, "the end\n");
+    cr_assert_not_null(end, "%s", v.screen);
+    *end = '\0';
+    cr_expect_lt(widest(v.screen), max_int(2, *columns), "%s", v.screen);
+    cr_expect_eq(count(v.screen, "\n"), 0, "one line, rewritten: %s", v.screen);
+    cr_expect_gt(count(v.screen, ERASE), 8);
+    if (*columns == 40)
+        cr_expect(strstr(v.screen, ERASE "[  1/"), "%s", v.screen);
+    if (*columns == 200) /* ranks 5 and 16 of 20: 11 us of 3 ms, halved */
+        cr_expect(strstr(v.screen, " ref  20/15+ samples  noise 0.2 %  0:00 left" ERASE), "%s",
+                  v.screen);
+    what_remains(v.screen);
+    cr_expect_str_empty(v.screen, "left behind: %s", v.screen);
+}
+
+Test(screen, progress_is_cleared_before_anything_else)
+{
+    static struct view v;
+
+    watch_rows(&v, ON_BOTH, 120, (struct scene){.line = AWKWARD, .progress = true});
+    cr_expect_gt(count(v.screen, "samples"), 8);
+    cr_expect_leq(widest(v.screen), 200);
+    what_remains(v.screen);
+    cr_expect_eq(count(v.screen, "samples"), 0, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "\nthe end\n"), 1, "%s", v.screen);
+}
+
+/* ---- the program -------------------------------------------------------------------------- */
+
+static void run(void *arg) { execl("/bin/sh", "sh", "-c", (const char *)arg, (char *)NULL); }
+
+static void watch_shell(struct view *v, int where, int columns, const char *line)
+{
+    char copy[600];
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    watch(v, where, columns, run, copy);
+    cr_assert_eq(v->code, 0, "%s%s", v->screen, v->file);
+}
+
+#define TWO_CELLS                                                                                  \
+    "exec \"$BENCH\" --variant xl --backend ref --workload attn --seq 4,8 --mem 0 "                \
+    "--bytes 64 " TINY
+
+Test(screen, a_sweep_on_a_terminal)
+{
+    static struct view v;
+
+    watch_shell(&v, ON_BOTH, 60, TWO_CELLS);
+    cr_expect(strstr(v.screen, "   seq    mem  variant        backend       median\033[0m\n"), "%s",
+              v.screen);
+    cr_expect_eq(count(v.screen, "note: 60 columns"), 1, "%s", v.screen);
+    what_remains(v.screen);
+    cr_expect_eq(count(v.screen, " samples  "), 0, "%s", v.screen);
+}
+
+struct plain {
+    char before[40], options[40];
+    int lines; /* of progress */
+};
+
+ParameterizedTestParameters(screen, plain_progress)
+{
+    static struct plain list[] = {
+        {"TERM=dumb", "", 2},        {"CI=true", "", 2},         {"CI=1", "", 2},
+        {"", "--progress plain", 2}, {"", "--progress none", 0}, {"", "-q", 0},
+    };
+    return cr_make_param_array(struct plain, list, ARRAY_LEN(list));
+}
+
+/* A line per cell, nothing rewritten. */
+ParameterizedTest(struct plain *p, screen, plain_progress, .init = folder_make,
+                  .fini = folder_remove, .timeout = 60)
+{
+    static struct view v;
+    char line[600];
+
+    snprintf(line, sizeof(line), "export A=1 %s; " TWO_CELLS " %s", p->before, p->options);
+    watch_shell(&v, ON_STDERR, 80, line);
+    cr_expect_eq(count(v.screen, "\033") + count(v.screen, "\r"), 0, "%s", v.screen);
+    cr_expect_eq(count(v.screen, "/2] xl attn seq="), p->lines, "%s", v.screen);
+}
+
+Test(screen, no_color_and_dumb_terminals_have_no_escapes)
+{
+    static struct view v;
+
+    watch_shell(&v, ON_STDOUT, 80, "export NO_COLOR=1; " TWO_CELLS);
+    cr_expect_eq(count(v.screen, "\033"), 0, "%s", v.screen);
+    cr_expect(strstr(v.screen, "backend       median"), "%s", v.screen);
+    watch_shell(&v, ON_BOTH, 80, "export TERM=dumb; " TWO_CELLS);
+    cr_expect_eq(count(v.screen, "\033"), 0, "%s", v.screen);
+}
+
+#define TRAINING                                                                                   \
+    "exec \"$BENCH\" train --variant vanilla --backend ref --threads 1 --ckpt m --seq 8 --mem 0 "  \
+    "--batch 1 --layers 1 --d-model 8 --heads 1 --steps 120 --eval-every 60 --force "
+
+/* Steps share a line, validations stay. */
+Test(screen, training_on_a_terminal)
+{
+    static struct view v;
+
+    watch_shell(&v, ON_STDERR, 60, TRAINING);
+    cr_expect(strstr(v.screen, ERASE "step 50  loss "), "%s", v.screen);
+    cr_expect(strstr(v.screen, ERASE "step 60  loss "), "%s", v.screen);
+    char *const steps = strstr(v.screen, ERASE "step 50"), *const end = strstr(v.screen, "wrote m");
+    cr_assert(steps && end);
+    *end = '\0';
+    cr_expect_leq(widest(steps), 60, "%s", steps);
+    what_remains(steps);
+    cr_expect_eq(count(steps, "step 50 ") + count(steps, "step 100 "), 0, "%s", steps);
+    cr_expect_eq(count(steps, "step 60 "), 1, "%s", steps);
+    cr_expect_eq(count(steps, "step 120 "), 1, "%s", steps);
+}
+
+Test(screen, training_elsewhere)
+{
+    static struct view v;
+
+    watch_shell(&v, ON_STDOUT, 60, TRAINING);
+    cr_expect_eq(count(v.file, "\nstep 50 ") + count(v.file, "\nstep 60 "), 2, "%s", v.file);
+    cr_expect_eq(count(v.file, "\033") + count(v.file, "\r"), 0, "%s", v.file);
+    watch_shell(&v, ON_STDERR, 60, TRAINING "--progress none");
+    cr_expect_eq(count(v.screen, "step 50"), 0, "%s", v.screen);
+}
+
+/* ---- widths of texts ---------------------------------------------------------------------- */
+
+Test(screen, text_is_cut_between_characters)
+{
+    const struct {
+        const char *text;
+        int columns;
+        const char *left;
+    } cases[] = {
+        {"plain", 5, "plain"},
+        {"plain", 4, "pl.."},
+        {"plain", 2, "pl"},
+        {"plain", 0, ""},
+        {"plain", -3, ""},
+        {"1.2 \u00b1 3", 7, "1.2 \u00b1 3"},
+        {"1.2 \u00b1 3", 6, "1.2 .."},
+        {"\u00b1\u00b1\u00b1\u00b1", 3, "\u00b1.."},
+        {"", 3, ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%s", cases[i].text);
+        screen_cut(text, cases[i].columns);
+        cr_expect_str_eq(text, cases[i].left, "%s to %d", cases[i].text, cases[i].columns);
+        cr_expect_leq(screen_columns(text), max_int(0, cases[i].columns));
+    }
+    cr_expect_eq(screen_columns("1.2 \u00b1 3"), 7);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cells bound in this process: what counting promises is what placing takes, in every part; sizes
+ * by their closed forms; and a run that leaves everything as it found it. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <string.h>
+
+static void must_open(struct job *j, const struct cell *c)
+{
+    struct err e = {""};
+
+    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
+}
+
+static void must_place(struct job *j)
+{
+    struct err e = {""};
+
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", j->cell->repro, e.msg);
+}
+
+/* ---- counting and placing ----------------------------------------------------------------- */
+
+static void check_cell(const struct cell *c)
+{
+    struct job j;
+
+    must_open(&j, c);
+    const struct arena counted = j.arena;
+    cr_expect_null(counted.base);
+    must_place(&j);
+    cr_expect_eq(j.arena.used, counted.used, "%s: counted %zu, took %zu", c->repro, counted.used,
+                 j.arena.used);
+    cr_expect(j.arena.size >= counted.used, "%s", c->repro);
+    size_t sum = 0;
+    for (int p = 0; p < PART_COUNT; p++) {
+        cr_expect_eq(j.arena.part[p], counted.part[p], "%s: part %d", c->repro, p);
+        sum += counted.part[p];
+    }
+    cr_expect(sum <= counted.used && counted.used < sum + 4096 * ARENA_ALIGN,
+              "%s: parts are %zu of %zu bytes", c->repro, sum, counted.used);
+    cr_expect(counted.part[PART_GRADIENTS] == 0 && counted.part[PART_OPTIMIZER] == 0);
+
+    const size_t n = j.n_out * sizeof(float);
+    cr_assert_eq(j.n_out, (size_t)(j.out_shape[0] * j.out_shape[1] * j.out_shape[2]));
+    float *first = malloc(n);
+    job_run(&j);
+    memcpy(first, j.out, n);
+    for (size_t i = 0; i < j.n_out; i++)
+        cr_assert(isfinite(first[i]), "%s: number %zu", c->repro, i);
+    job_run(&j);
+    cr_expect_arr_eq(first, j.out, n, "%s: the second run differs", c->repro);
+    cr_expect(job_flop(&j) > 0 && job_bytes(&j) > 0);
+    cr_expect_eq(job_tokens(&j), (double)c->batch * c->seq);
+    free(first);
+    job_close(&j);
+}
+
+ParameterizedTestParameters(job, takes_what_it_counted)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
+{
+    static const char *const lines[] = {
+        "-w attn,layer,segment,decode -V all --seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 "
+        "--d-inner 40 --layers 2 --mem-kind hidden,kv,recompute --threads 2",
+        "-w layer -V gtrxl --gate gru,input,output,highway,sigtanh,residual --seq 5 --mem 6 "
+        "--d-model 16 --heads 2 --d-head 7 --threads 1",
+        "-w attn,layer,decode -V xl,shaw --clamp-len 5 --clip 0,100 --same-length --seq 7 --mem 30 "
+        "--d-model 16 --heads 2 --layers 1 --threads 1",
+    };
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct plan p;
+        char line[512];
+        snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
+        must_plan(&p, &o, line);
+        cr_assert_geq(p.n, 5);
+        for (int c = 0; c < p.n; c++)
+            check_cell(&p.cells[c]);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- closed forms ------------------------------------------------------------------------- */
+
+/* The single cell of a line, counted. */
+static void count(struct job *j, struct plan *p, struct options *o, const char *line)
+{
+    must_plan(p, o, line);
+    cr_assert_eq(p->n, 1, "%s makes %d cells", line, p->n);
+    must_open(j, &p->cells[0]);
+}
+
+static void expect_parts(const char *line, size_t memory, size_t rel_pos)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+
+    count(&j, &p, &o, line);
+    cr_expect_eq(j.arena.part[PART_MEMORY], memory, "%s: memory %zu", line,
+                 j.arena.part[PART_MEMORY]);
+    cr_expect_eq(j.arena.part[PART_REL_POS], rel_pos, "%s: tables %zu", line,
+                 j.arena.part[PART_REL_POS]);
+    if (p.cells[0].workload != WORK_ATTN)
+        cr_expect_eq(j.predicted_bytes, memory, "%s", line);
+    job_close(&j);
+    drop_plan(&p, &o);
+}
+
+/* Cached states with N 3, B 2, M 20, D 24, H 3, d 10: hidden 4 N B M D, keys and values 8 N B M H
+ * d, rho 4 N K H d. */
+Test(job, memory_by_its_formula)
+{
+#define SIZES "-b ref --mem 20 --batch 2 --d-model 24 --heads 3 --d-head 10 --layers 3 --seq 5 "
+    const size_t hidden = 4 * 3 * 2 * 20 * 24, kv = 8 * 3 * 2 * 20 * 30, rho = 4 * 3 * 25 * 30;
+
+    expect_parts(SIZES "-w segment -V xl --mem-kind hidden", hidden, rho);
+    expect_parts(SIZES "-w segment -V xl --mem-kind kv", kv, rho);
+    expect_parts(SIZES "-w decode -V gtrxl --mem-kind kv", kv, 4 * 3 * 21 * 30);
+    expect_parts(SIZES "-w layer -V xl --mem-kind hidden", hidden / 3, rho / 3);
+    expect_parts(SIZES "-w segment -V shaw --mem-kind kv", kv, 0);
+    expect_parts(SIZES "-w segment -V macaron --mem-kind hidden", hidden, rho);
+    expect_parts(SIZES "-w segment -V sandwich --mem-kind kv", kv, rho);
+    expect_parts(SIZES "-w layer -V sandwich --mem-kind hidden", hidden / 3, rho / 3);
+    expect_parts(SIZES "-w segment -V vanilla --mem-kind recompute", 0, 0);
+    expect_parts(SIZES "-w attn -V xl", 0, rho / 3);
+    expect_parts(SIZES "-w layer -V xl --clamp-len 7", hidden / 3, 4 * 8 * 30);
+}
+
+/* Weights of a model: every tensor of D 24, H d 30, F 40, V 256, two layers. */
+Test(job, weights_by_their_shapes)
+{
+    const size_t attn = 4 * 24 * 30, ffn = 2 * 24 * 40 + 40 + 24, norms = 4 * 24;
+    const size_t model = 256 * 24 + 256, uv = 2 * 30, wr = 24 * 30;
+    const struct {
+        const char *variant;
+        size_t floats;
+    } cases[] = {
+        {"vanilla", model + 2 * (attn + ffn + norms)},
+        {"shaw --clip 4", model + 2 * (attn + ffn + norms + 2 * 5 * 10)},
+        {"xl", model + uv + 2 * (attn + ffn + norms + wr)},
+        {"gtrxl", model + uv + 2 * (attn + ffn + norms + wr + 2 * (6 * 24 * 24 + 24))},
+        {"gtrxl --gate input", model + uv + 2 * (attn + ffn + norms + wr + 2 * 24 * 24)},
+        {"rezero", model + uv + 2 * (attn + ffn + wr + 1)},
+        {"macaron", model + uv + 2 * (attn + 2 * ffn + 6 * 24 + wr)},
+        {"sandwich", model + uv + 2 * (attn + ffn + norms + wr)},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct options o;
+        struct plan p;
+        struct job j;
+        snprintf(
+            line, sizeof(line),
+            "-b ref -w segment --seq 5 --mem 4 --d-model 24 --heads 3 --d-head 10 --d-inner 40 "
+            "--layers 2 -V %s",
+            cases[i].variant);
+        count(&j, &p, &o, line);
+        cr_expect_eq(j.arena.part[PART_WEIGHTS], 4 * cases[i].floats, "%s: %zu floats", line,
+                     j.arena.part[PART_WEIGHTS] / 4);
+        job_close(&j);
+        drop_plan(&p, &o);
+    }
+}
+
+/* composed: threads x row block x padded K floats, where the block is at most 128 rows and a row of
+ * scores is K rounded up to 16 floats and 16 more, so that rows are not a power of two apart. */
+Test(job, scores_of_composed_attention)
+{
+    static const struct {
+        int seq, mem, threads;
+        size_t floats;
+    } cases[] = {
+        {1, 0, 1, 1 * 32},      {1, 511, 2, 2 * 528},       {9, 20, 1, 9 * (32 + 16)},
+        {128, 0, 1, 128 * 144}, {129, 0, 2, 2 * 128 * 160}, {512, 512, 2, 2 * 128 * 1040},
+    };
+
+    if (!backend_find("openblas"))
+        cr_skip_test("built without openblas");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct options o;
+        struct plan p;
+        struct job j;
+        snprintf(line, sizeof(line),
+                 "-b openblas -w attn -V xl --d-model 16 --heads 2 --seq %d --mem %d --threads %d",
+                 cases[i].seq, cases[i].mem, cases[i].threads);
+        count(&j, &p, &o, line);
+        cr_expect_str_eq(job_impl(&j), "composed");
+        cr_expect_eq(j.arena.part[PART_SCORES], 4 * cases[i].floats, "%s: %zu floats", line,
+                     j.arena.part[PART_SCORES] / 4);
+        job_close(&j);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- the same question for every cell of a group ------------------------------------------- */
+
+/* How memory is kept changes nothing, for vanilla neither: on the reference to the last bit. */
+Test(job, memory_kinds_agree)
+{
+    struct options o;
+    struct plan p;
+    struct job j[2];
+
+    must_plan(&p, &o,
+              "-b ref -w layer,segment,decode -V shaw,xl,gtrxl --mem-kind hidden,kv --seq 6 --mem "
+              "17 --batch 2 --d-model 16 --heads 2 --layers 2");
+    cr_assert_eq(p.n, 18);
+    for (int c = 0; c < p.n; c += 2) {
+        for (int k = 0; k < 2; k++) {
+            must_open(&j[k], &p.cells[c + k]);
+            must_place(&j[k]);
+            job_run(&j[k]);
+        }
+        cr_assert(j[0].kind == MEM_HIDDEN && j[1].kind == MEM_KV && j[0].n_out == j[1].n_out);
+        cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s", p.cells[c].repro);
+        job_close(&j[0]), job_close(&j[1]);
+    }
+    drop_plan(&p, &o);
+}
+
+Test(job, seed_decides)
+{
+    float first = 0;
+
+    for (int seed = 1; seed <= 3; seed++) {
+        char line[256];
+        struct options o;
+        struct plan p;
+        struct job j;
+        snprintf(line, sizeof(line),
+                 "-b ref -w layer -V xl --seq 4 --mem 5 --d-model 16 --heads 2 --seed %d",
+                 seed == 3 ? 1 : seed);
+        count(&j, &p, &o, line);
+        must_place(&j);
+        job_run(&j);
+        if (seed == 1)
+            first = j.out[0];
+        cr_expect_eq(j.out[0] == first, seed != 2, "seed %d", seed);
+        job_close(&j);
+        drop_plan(&p, &o);
+    }
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cells with a backward pass, bound in this process: sizes, costs, that a run is the same run
+ * however often it is repeated, that every backend has the reference's gradients, and that the
+ * judge of this sees what is wrong. */
+#include "harness/worker/job.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <math.h>
+#include <string.h>
+
+#define SIZES "--seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers 2 "
+
+static void must_place(struct job *j, const struct cell *c)
+{
+    struct err e = {""};
+
+    cr_assert_eq(job_open(j, c, &e), OK, "%s: %s", c->repro, e.msg);
+    const struct arena counted = j->arena;
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_expect_eq(j->arena.used, counted.used, "%s", c->repro);
+    cr_expect_eq(memcmp(j->arena.part, counted.part, sizeof(counted.part)), 0, "%s", c->repro);
+}
+
+static float *must_expect(struct job *j)
+{
+    struct err e = {""};
+    float *want;
+
+    cr_assert_eq(job_expect_gradients(j, &want, &e), OK, "%s: %s", j->cell->repro, e.msg);
+    cr_assert_not_null(want);
+    return want;
+}
+
+static double judged(const struct job *j, const float *want)
+{
+    struct agreement a;
+
+    job_judge_gradients(j, want, &a);
+    return a.max_rel;
+}
+
+/* ---- every backend ------------------------------------------------------------------------ */
+
+static const struct params *weights_of(const struct job *j)
+{
+    return j->cell->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
+}
+
+static uint64_t sum_of(const struct params *p, bool grad)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < p->n; i++)
+        for (size_t e = 0; e < p->v[i].n; e++) {
+            uint32_t bits;
+            memcpy(&bits, (grad ? p->v[i].grad : p->v[i].data) + e, sizeof(bits));
+            sum = sum * 31 + bits;
+        }
+    return sum;
+}
+
+/* The same step again: output, weights and gradients to the last bit. */
+static void expect_steady(struct job *j)
+{
+    const struct params *p = weights_of(j);
+    const size_t n = j->n_out * sizeof(float);
+    float *first = malloc(n);
+    const uint64_t weights = sum_of(p, false), grads = sum_of(p, true);
+
+    memcpy(first, j->out, n);
+    for (int run = 0; run < 3; run++)
+        job_run(j);
+    cr_expect_arr_eq(first, j->out, n, "%s", j->cell->repro);
+    cr_expect_eq(sum_of(p, false), weights, "%s: weights moved", j->cell->repro);
+    cr_expect_eq(sum_of(p, true), grads, "%s: gradients moved", j->cell->repro);
+    free(first);
+}
+
+static void check_cell(const struct cell *c)
+{
+    struct job j;
+    struct agreement a;
+
+    must_place(&j, c);
+    float *want = must_expect(&j);
+    job_run(&j);
+    job_judge_gradients(&j, want, &a);
+    cr_expect(a.max_rel <= job_err_limit(c) && a.nmse <= 1e-10, "%s: %s off by %.2g, nmse %.2g",
+              c->repro, a.at, a.max_rel, a.nmse);
+    cr_expect_eq(job_tokens(&j), (double)c->batch * c->seq);
+    cr_expect(job_bytes(&j) > 0);
+    if (c->workload != WORK_ATTN)
+        expect_steady(&j);
+    free(want);
+    job_close(&j);
+}
+
+ParameterizedTestParameters(job_grad, gradients_of_the_reference)
+{
+    static int which[32];
+    size_t n = 0;
+
+    for (int i = 0; backends[i]; i++)
+        which[n++] = i;
+    return cr_make_param_array(int, which, n);
+}
+ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
+{
+    static const char *const lines[] = {
+        "-w attn,layer,train -V all --phase fwd_bwd --threads 2 " SIZES,
+        "-w layer,train --phase fwd_bwd -V gtrxl --gate gru,input,output,highway,sigtanh,residual "
+        "--threads 1 " SIZES,
+        "-w layer --phase fwd_bwd -V vanilla,shaw,xl --norm pre --clip 0,50 --clamp-len 5 "
+        "--threads 1 " SIZES,
+    };
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s cannot run here", backends[*b]->name);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct plan p;
+        char line[512];
+        snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
+        must_plan(&p, &o, line);
+        for (int c = 0; c < p.n; c++)
+            check_cell(&p.cells[c]);
+        drop_plan(&p, &o);
+    }
+}
+
+/* ---- the judge ---------------------------------------------------------------------------- */
+
+static void one_cell(struct job *j, struct plan *p, struct options *o, const char *line)
+{
+    must_plan(p, o, line);
+    cr_assert_eq(p->n, 1, "%s", line);
+    must_place(j, &p->cells[0]);
+}
+
+/* One entry of one gradient: of the wrong sign, missing, not a number. Every gradient in turn. */
+Test(job_grad, judge_sees_a_wrong_entry)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+    struct agreement a;
+
+    one_cell(&j, &p, &o, "-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
+    float *want = must_expect(&j);
+    job_run(&j);
+    cr_expect_eq(judged(&j, want), 0, "ref is its own judge");
+    for (int i = 0; i < j.lm.lm.params.n; i++) {
+        const struct param *w = &j.lm.lm.params.v[i];
+        float *worst = w->grad, kept;
+        for (size_t e = 0; e < w->n; e++)
+            worst = fabsf(w->grad[e]) > fabsf(*worst) ? &w->grad[e] : worst;
+        kept = *worst;
+        for (int fault = 0; fault < 3; fault++) {
+            *worst = fault == 0 ? -kept : fault == 1 ? 0 : NAN;
+            job_judge_gradients(&j, want, &a);
+            cr_expect(!(a.max_rel <= job_err_limit(j.cell)), "%s, fault %d: %g", w->name, fault,
+                      a.max_rel);
+            cr_expect(strstr(a.at, w->name), "%s named as %s", w->name, a.at);
+        }
+        *worst = kept;
+    }
+    free(want);
+    job_close(&j);
+    drop_plan(&p, &o);
+}
+
+/* The backend's own, but one operand keeps what it had. */
+static int forgotten;
+
+static void forgetful(const struct engine *g, const struct attn *a, const struct attn_grad *d,
+                      void *scratch)
+{
+    float *const written[] = {d->d_q, d->d_k, d->d_v};
+    const int rows = a->B * (forgotten == 0 ? a->L : a->M + a->L);
+    const size_t size = (size_t)rows * (size_t)a->H * (size_t)a->dh * sizeof(float);
+    float *const kept = malloc(size);
+    const struct attn_impl *impl;
+
+    cr_assert_eq(engine_attn(g, a, &impl, NULL), OK);
+    memcpy(kept, written[forgotten], size);
+    impl->backward(g, a, d, scratch);
+    memcpy(written[forgotten], kept, size);
+    free(kept);
+}
+
+/* The place that it forgets still has the judge's own gradient when it runs, unless that is taken
+ * away. */
+Test(job_grad, judge_sees_a_store_that_is_missing)
+{
+    static const char *const works[] = {"attn --phase fwd_bwd", "layer --phase fwd_bwd", "train"};
+
+    for (size_t i = 0; i < ARRAY_LEN(works); i++)
+        for (forgotten = 0; forgotten < 3; forgotten++) {
+            char line[256];
+            struct options o;
+            struct plan p;
+            struct job j;
+            snprintf(line, sizeof(line),
+                     "-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
+                     works[i]);
+            one_cell(&j, &p, &o, line);
+            struct subs *const subs =
+                j.cell->workload == WORK_LAYER ? &j.layer.subs : &j.lm.lm.subs;
+            const struct attn_impl **impl = j.cell->workload == WORK_ATTN
+                                                ? &j.attn.impl
+                                                : &subs_attention(subs, 0)->of.attention.impl;
+            struct attn_impl broken = **impl;
+            broken.backward = forgetful;
+            *impl = &broken;
+            float *want = must_expect(&j);
+            job_run(&j);
+            cr_expect(!(judged(&j, want) <= job_err_limit(j.cell)), "%s, operand %d", works[i],
+                      forgotten);
+            free(want);
+            job_close(&j);
+            drop_plan(&p, &o);
+        }
+}
+
+Test(job_grad, forward_cells_have_nothing_to_judge)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+    struct err e;
+    float *want = (float *)&e;
+
+    one_cell(&j, &p, &o, "-b ref -V xl -w layer --seq 6 --mem 4 --d-model 16 --heads 2");
+    cr_expect_eq(job_expect_gradients(&j, &want, &e), OK);
+    cr_expect_null(want);
+    cr_expect(j.arena.part[PART_GRADIENTS] == 0 && j.arena.part[PART_OPTIMIZER] == 0);
+    job_close(&j);
+    drop_plan(&p, &o);
+}
+
+/* ---- costs -------------------------------------------------------------------------------- */
+
+static double flop_of(const char *line)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+
+    one_cell(&j, &p, &o, line);
+    const double flop = job_flop(&j);
+    job_close(&j);
+    drop_plan(&p, &o);
+    return flop;
+}
+
+/* Two products of backward for each one of forward; in a layer keys and values of memory want no
+ * gradient of their input, which leaves out 4 B M D H d. */
+Test(job_grad, flop_counts_both_ways)
+{
+#define SMALL "-b ref --seq 6 --mem 4 --batch 2 --d-model 16 --heads 2 --layers 3 "
+    cr_expect_eq(flop_of(SMALL "-V vanilla -w attn --phase fwd_bwd"),
+                 3 * flop_of(SMALL "-V vanilla -w attn"));
+    cr_expect_eq(flop_of(SMALL "-V xl -w attn --phase fwd_bwd"),
+                 3 * flop_of(SMALL "-V xl -w attn"));
+    const double wr = 2.0 * 10 * 16 * 16, memory = 4.0 * 2 * 4 * 16 * 16;
+    const double layer = flop_of(SMALL "-V xl -w layer");
+    cr_expect_eq(flop_of(SMALL "-V xl -w layer --phase fwd_bwd"), 3 * layer - memory + wr);
+    cr_expect_eq(flop_of(SMALL "-V xl -w train"),
+                 3 * (3 * layer - memory + 2 * wr) + 3 * 2.0 * 2 * 6 * 16 * 256);
+    /* A norm in front has weights, which memory's gradient reaches. */
+    cr_expect_eq(flop_of(SMALL "-V gtrxl -w layer --phase fwd_bwd"),
+                 3 * flop_of(SMALL "-V gtrxl -w layer") + wr);
+}

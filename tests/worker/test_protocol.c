@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The protocol between parent and child, spoken over a socket pair by a side that may stammer. */
+#include "harness/worker/protocol.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(talk, .timeout = 20);
+
+/* Two ends; what the test writes to `peer` is what `t` reads. */
+struct wire {
+    struct talk t;
+    int peer;
+};
+
+static struct wire wire_open(double patience_s)
+{
+    int ends[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    return (struct wire){.t = {.fd = ends[0], .patience_s = patience_s}, .peer = ends[1]};
+}
+
+static void wire_close(struct wire *w)
+{
+    close(w->t.fd);
+    close(w->peer);
+}
+
+static void say(const struct wire *w, const char *text, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t sent = write(w->peer, text + done, n - done);
+        cr_assert(sent > 0);
+        done += (size_t)sent;
+    }
+}
+
+static void say_line(const struct wire *w, const char *text) { say(w, text, strlen(text)); }
+
+static void expect_line(struct wire *w, const char *want)
+{
+    char line[TALK_LINE];
+    struct err e;
+
+    cr_assert_eq(talk_read(&w->t, line, &e), OK, "%s", e.msg);
+    cr_expect_str_eq(line, want);
+}
+
+static void expect_broken(struct wire *w, const char *message)
+{
+    char line[TALK_LINE];
+    struct err e;
+
+    cr_assert_eq(talk_read(&w->t, line, &e), E_CHILD);
+    cr_expect_str_eq(e.msg, message);
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
+
+Test(talk, lines_in_one_piece_and_in_many)
+{
+    struct wire w = wire_open(5);
+
+    say_line(&w, "one\n\nthree\nfo");
+    expect_line(&w, "one");
+    expect_line(&w, "");
+    expect_line(&w, "three");
+    say_line(&w, "ur\n");
+    expect_line(&w, "four");
+    wire_close(&w);
+}
+
+Test(talk, the_longest_line_and_one_too_long)
+{
+    struct wire w = wire_open(5);
+    char text[TALK_LINE + 1];
+
+    memset(text, 'x', sizeof(text));
+    text[TALK_LINE - 1] = '\n';
+    say(&w, text, TALK_LINE);
+    text[TALK_LINE - 1] = '\0';
+    expect_line(&w, text);
+    memset(text, 'y', sizeof(text));
+    text[TALK_LINE] = '\n';
+    say(&w, text, sizeof(text));
+    expect_broken(&w, "sent a line of over 16384 characters");
+    wire_close(&w);
+}
+
+Test(talk, a_line_cut_short_is_no_line)
+{
+    struct wire w = wire_open(5);
+
+    say_line(&w, "sample 1 2");
+    shutdown(w.peer, SHUT_WR);
+    expect_broken(&w, "ended");
+    wire_close(&w);
+}
+
+Test(talk, silence_has_an_end)
+{
+    struct wire w = wire_open(0.02);
+
+    say_line(&w, "half a li");
+    expect_broken(&w, "is silent for 0 s");
+    wire_close(&w);
+}
+
+static volatile int interruptions;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interruptions++;
+}
+
+/* A process that sends SIGUSR1 to this one until it is killed. */
+static pid_t nag(void)
+{
+    const struct sigaction act = {.sa_handler = on_signal};
+    const pid_t pid = (sigaction(SIGUSR1, &act, NULL), fork());
+
+    cr_assert(pid >= 0);
+    while (pid == 0) {
+        usleep(20000);
+        if (kill(getppid(), SIGUSR1) != 0)
+            _exit(0);
+    }
+    return pid;
+}
+
+Test(talk, an_interruption_ends_only_the_waits_that_ask_for_it)
+{
+    struct wire w = wire_open(0.5);
+    char line[TALK_LINE];
+    struct err e;
+    const pid_t pid = nag();
+
+    w.t.stop = &interruptions;
+    w.t.patience_s = 10;
+    cr_expect_eq(talk_read(&w.t, line, &e), E_INTERRUPTED);
+    w.t.stop = NULL;
+    w.t.patience_s = 0.01;
+    cr_expect_eq(talk_read(&w.t, line, &e), E_CHILD, "it waits on and loses patience");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    wire_close(&w);
+}
+
+Test(talk, writing_to_the_dead_is_an_error_and_no_signal)
+{
+    struct wire w = wire_open(5);
+    struct err e;
+
+    close(w.peer);
+    cr_expect_eq(talk_write(&w.t, &e, "place"), E_CHILD);
+    cr_expect_str_eq(e.msg, "ended");
+    close(w.t.fd);
+}
+
+/* A path of the user's may be longer than a line: an error, no fault of ours. */
+Test(talk, a_line_too_long_to_send)
+{
+    struct wire w = wire_open(5);
+    char text[TALK_LINE + 1];
+    struct err e;
+
+    memset(text, 'x', TALK_LINE);
+    text[TALK_LINE] = '\0';
+    cr_expect_eq(talk_write(&w.t, &e, "score %s", text), E_CHILD);
+    cr_expect(strstr(e.msg, "over 16382 characters"), "%s", e.msg);
+    text[TALK_LINE - 2] = '\0';
+    cr_expect_eq(talk_write(&w.t, &e, "%s", text), OK);
+    wire_close(&w);
+}
+
+/* ---- reports ------------------------------------------------------------------------------ */
+
+static struct report full_report(void)
+{
+    struct report r = {.max_abs_err = NAN, .max_rel_err = 0.1, .nmse = INFINITY};
+
+    snprintf(r.impl, sizeof(r.impl), "fused");
+    snprintf(r.config, sizeof(r.config), "OpenBLAS 0.3.21 DYNAMIC_ARCH with blanks ");
+    r.arena_bytes = 9007199254740992.0;
+    r.threads_seen = 2;
+    for (int p = 0; p < PART_COUNT; p++)
+        r.part_bytes[p] = 1e9 * p + 0.5;
+    return r;
+}
+
+Test(talk, reports_cross_unharmed)
+{
+    struct wire w = wire_open(5);
+    struct talk back = {.fd = w.peer, .patience_s = 5};
+    const struct report sent = full_report();
+    struct report got = {0};
+    struct err e;
+
+    cr_assert_eq(talk_write_report(&back, &sent, &e), OK, "%s", e.msg);
+    cr_assert_eq(talk_read_report(&w.t, &got, &e), OK, "%s", e.msg);
+#define X(name) cr_expect_str_eq(got.name, sent.name);
+    REPORT_TEXTS(X)
+#undef X
+#define X(name)                                                                                    \
+    cr_expect(got.name == sent.name || (isnan(got.name) && isnan(sent.name)), #name " %g, not %g", \
+              got.name, sent.name);
+    REPORT_REALS(X)
+#undef X
+    for (int p = 0; p < PART_COUNT; p++)
+        cr_expect_eq(got.part_bytes[p], sent.part_bytes[p]);
+    wire_close(&w);
+}
+
+Test(talk, unknown_fields_are_ignored)
+{
+    struct wire w = wire_open(5);
+    struct report r = {0};
+    struct err e;
+
+    say_line(&w, "colour of the CPU green\nflop 12\npart99 4\npart-1 4\npart1x 4\nend\n");
+    cr_expect_eq(talk_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(r.flop, 12);
+    for (int p = 0; p < PART_COUNT; p++)
+        cr_expect_eq(r.part_bytes[p], 0);
+    wire_close(&w);
+}
+
+Test(talk, a_text_too_long_is_cut)
+{
+    struct wire w = wire_open(5);
+    struct report r = {0};
+    char line[1024] = "impl ";
+    struct err e;
+
+    memset(line + 5, 'i', 600);
+    strcpy(line + 605, "\nflop 3\nend\n");
+    say_line(&w, line);
+    cr_expect_eq(talk_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
+    cr_expect_eq(r.flop, 3);
+    wire_close(&w);
+}
+
+Test(talk, garbage_in_a_report)
+{
+    struct wire w = wire_open(5);
+    struct report r = {0};
+    struct err e;
+
+    say_line(&w, "flop 1\nSegmentation\n");
+    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_str_eq(e.msg, "sent \"Segmentation\" in a report");
+    wire_close(&w);
+}
+
+Test(talk, a_report_cut_short)
+{
+    struct wire w = wire_open(5);
+    struct report r = {0};
+    struct err e;
+
+    say_line(&w, "flop 1\nbytes 2\n");
+    shutdown(w.peer, SHUT_WR);
+    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_str_eq(e.msg, "ended");
+    wire_close(&w);
+}
+
+/* ---- failures ----------------------------------------------------------------------------- */
+
+Test(talk, failures_carry_their_status)
+{
+    struct err e = {""};
+
+    cr_expect_eq(talk_failure("fail 3 no memory  -> lower --seq", &e), E_NOMEM);
+    cr_expect_str_eq(e.msg, "no memory  -> lower --seq");
+    cr_expect_eq(talk_failure("sample 1 2 3", &e), OK);
+    cr_expect_eq(talk_failure("failure 3 x", &e), OK);
+    cr_expect_eq(talk_failure("fail x", &e), OK);
+}
+
+/* A failure without a status that we know is still a failure. */
+Test(talk, failures_of_an_unknown_kind)
+{
+    const char *const lines[] = {"fail 0 fine?", "fail -7 x", "fail 99 x"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct err e = {""};
+        cr_expect_eq(talk_failure(lines[i], &e), E_CHILD, "%s", lines[i]);
+        cr_expect_str_eq(e.msg, lines[i] + strcspn(lines[i] + 5, " ") + 6);
+    }
+}
+
+Test(talk, a_failure_instead_of_a_report)
+{
+    struct wire w = wire_open(5);
+    struct report r = {0};
+    struct err e;
+
+    say_line(&w, "fail 2 no such thing\n");
+    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_UNSUPPORTED);
+    cr_expect_str_eq(e.msg, "no such thing");
+    wire_close(&w);
+}

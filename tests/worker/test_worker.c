@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The child's side of the protocol: it obeys a whole conversation, answers nonsense with a failure,
+ * and ends when its parent does. */
+#include "harness/worker/protocol.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(serve, .timeout = 60);
+
+/* A child that serves the orders in `orders`, and then sees the line end. Returns its exit code;
+ * `said` is everything that it answered. */
+static int serve(const char *orders, char *said, size_t size)
+{
+    struct talk t = {.patience_s = 10};
+    size_t n = 0;
+    int ends[2], how = 0;
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const pid_t pid = fork();
+    cr_assert(pid >= 0);
+    if (pid == 0) {
+        close(ends[1]);
+        t.fd = ends[0];
+        _exit(serve_talk(&t, NULL, ROLE_NONE, -1));
+    }
+    close(ends[0]);
+    cr_assert_eq(write(ends[1], orders, strlen(orders)), (ssize_t)strlen(orders));
+    shutdown(ends[1], SHUT_WR);
+    for (ssize_t got; n + 1 < size && (got = read(ends[1], said + n, size - 1 - n)) > 0;)
+        n += (size_t)got;
+    said[n] = '\0';
+    close(ends[1]);
+    cr_assert_eq(waitpid(pid, &how, 0), pid);
+    cr_assert(WIFEXITED(how), "the child died of signal %d", WTERMSIG(how));
+    return WEXITSTATUS(how);
+}
+
+#define CELL                                                                                       \
+    "--variant xl --backend ref --workload layer --seq 4 --mem 2 --d-model 16 --heads 2 "          \
+    "--threads "                                                                                   \
+    "1 --pin none"
+
+static int count_lines(const char *text, const char *line)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, line)); at++)
+        n += at == text || at[-1] == '\n';
+    return n;
+}
+
+Test(serve, a_whole_conversation)
+{
+    char said[16384];
+
+    cr_expect_eq(serve("open " CELL "\nplace\nblock 2 1\nblock 1 0\nclose\n", said, sizeof(said)),
+                 0);
+    cr_expect_eq(count_lines(said, TALK_HELLO "\n"), 1);
+    cr_expect_eq(count_lines(said, "end\n"), 3, "%s", said);
+    cr_expect_eq(count_lines(said, "sample "), 2, "%s", said);
+    cr_expect_eq(count_lines(said, "fail "), 0, "%s", said);
+}
+
+Test(serve, a_child_answers_nonsense_with_a_failure)
+{
+    static const char *const orders[] = {"block", "block 0 1", "block many 1",
+                                         "dance", "",          "open x"};
+    char said[16384], line[512];
+
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+        snprintf(line, sizeof(line), "open " CELL "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
+        cr_expect_eq(serve(line, said, sizeof(said)), 0, "%s", orders[i]);
+        cr_expect_eq(count_lines(said, "fail 6 an order that makes no sense"), 1, "%s: %s",
+                     orders[i], said);
+        cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", orders[i]);
+    }
+}
+
+Test(serve, a_child_refuses_what_is_no_cell)
+{
+    static const char *const orders[] = {
+        "dance",
+        "",
+        "open",
+        "open --variant nothing",
+        "open --seq 1..",
+        "open --variant xl --backend ref --seq 4,8 --mem 0 --threads 1",
+        "score --ckpt nothing --corpus nothing --seq 4 --mem 0 --backend ref --threads 1",
+    };
+    char said[16384], line[512];
+
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+        snprintf(line, sizeof(line), "%s\n", orders[i]);
+        cr_expect_neq(serve(line, said, sizeof(said)), 0, "%s", orders[i]);
+        cr_expect_eq(count_lines(said, "fail "), 1, "%s: %s", orders[i], said);
+        cr_expect_eq(count_lines(said, "end\n"), 0, "%s: %s", orders[i], said);
+    }
+}
+
+Test(serve, a_child_whose_parent_is_gone_ends)
+{
+    char said[16384];
+
+    cr_expect_neq(serve("", said, sizeof(said)), 0);
+    cr_expect_neq(serve("open " CELL "\nplace\n", said, sizeof(said)), 0);
+    cr_expect_neq(serve("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
+}
+
+/* What the process took and gave back before is not the cell's. */
+Test(serve, memory_of_a_cell_in_a_process_that_had_more)
+{
+    enum { MUCH = 64 << 20 };
+    struct options o;
+    struct plan p;
+    struct server s;
+    struct err e = {""};
+    char *const before = malloc(MUCH);
+
+    cr_assert_not_null(before);
+    memset(before, 1, MUCH);
+    cr_expect_eq(before[MUCH - 1], 1);
+    free(before);
+    must_plan(&p, &o, CELL);
+    cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+    cr_assert_eq(server_place(&s, &e), OK, "%s", e.msg);
+    server_close(&s);
+    cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
+              s.report.rss_peak_bytes, s.report.rss_before_bytes);
+    drop_plan(&p, &o);
+}
+
+/* Each backend that gives row operations is named, once. */
+Test(serve, rows_are_named_after_all_that_give_them)
+{
+    for (int b = 0; backends[b]; b++) {
+        struct options o;
+        struct plan p;
+        struct server s;
+        struct err e = {""};
+        char line[512];
+        if (backend_usable(backends[b], NULL) != OK)
+            continue;
+        snprintf(line, sizeof(line),
+                 "-b %s -V xl -w layer --seq 4 --mem 2 --d-model 16 --heads 2 --threads 1 "
+                 "--pin none",
+                 backends[b]->name);
+        must_plan(&p, &o, line);
+        cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+        const char *const *from = s.job.engine.from;
+        cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
+        cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);
+        cr_expect(strstr(s.report.rows_from, from[OP_gate]), "%s", s.report.rows_from);
+        cr_expect_eq(!strchr(s.report.rows_from, '+'), from[OP_softmax] == from[OP_norm] &&
+                                                           from[OP_softmax] == from[OP_act] &&
+                                                           from[OP_softmax] == from[OP_gate]);
+        server_close(&s);
+        drop_plan(&p, &o);
+    }
+}

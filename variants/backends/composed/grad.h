@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the parts of composed attention's backward half share. */
+#ifndef COMPOSED_GRAD_H
+#define COMPOSED_GRAD_H
+
+#include "composed.h"
+#include "variants/backends/attn_sums.h"
+
+/* One thread's: the forward's, and the gradients on the way back, as many matrices as the team has
+ * heads. Where heads do not mix, d_w and d_p are one. space.g is used for sums of P, then of G. */
+struct grad_space {
+    struct space forward;
+    float *d_w; /* of what values are weighted with; in the end of the scores before mixing */
+    float *d_p; /* of probabilities, then of the scores behind mixing */
+};
+
+/* A call, and the block that it is at. */
+struct grad_call {
+    const struct engine *g;
+    const struct attn *a;
+    const struct attn_grad *d;
+    const struct attn_sums *sums;
+    float *all; /* sums of every (sequence, head) */
+};
+static inline float *composed_sum(const struct grad_call *c, const struct block_at *at,
+                                  enum attn_sum which)
+{
+    return c->all + (size_t)(at->b * c->a->H + at->h) * c->sums->each + c->sums->at[which];
+}
+
+/* c (+)= alpha op(a) b of a block, on one thread. */
+struct composed_product {
+    bool ta, tb, add;
+    int m, n, k;
+    float alpha;
+    const float *a, *b;
+    float *c;
+    ptrdiff_t lda, ldb, ldc;
+};
+void composed_gemm(const struct engine *g, const struct composed_product *p);
+
+/* dst [n] += column sums of x [rows, n]. */
+void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, int n);
+
+/* The sinks' part of d_w, and d_sink_v, from one head's weights. */
+void composed_sink_values(const struct grad_call *c, const struct block_at *at, const float *w,
+                          float *d_w);
+
+/* d_sink_k, and what the sinks add to d_q, from the gradients of the scores. */
+void composed_sink_keys(const struct grad_call *c, const struct block_at *at, const float *d,
+                        float *work);
+
+/* From d_w to the gradients of the scores before mixing, in d_w again, for the whole team; what
+ * arrives from above and what goes to `add` included. */
+void composed_all_scores_grad(const struct grad_call *c, const struct block_at *at,
+                              const struct grad_space *sp);
+
+/* d_rel_q, and what it adds to d_k. */
+void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, const float *d,
+                         float *work);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gradients of composed attention's further terms: what is added pair by pair, heads that mix,
+ * sinks, and tables that keys meet. */
+#include "grad.h"
+
+#include <string.h>
+
+/* ---- mixing ------------------------------------------------------------------------------- */
+
+/* Row g of the matrix' gradient: sums of d_new[g] (.) old[h] over the block. */
+static void mix_grad(const struct grad_call *c, const struct block_at *at, enum attn_sum which,
+                     const float *d_new, const float *old, int cols)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t ld = composed_score_ld(a), square = composed_square(a);
+
+    for (int x = 0; x < a->H * a->H; x++) {
+        const int g = x / a->H, h = x % a->H;
+        const struct block_at own = composed_of_head(a, at, g);
+        double sum = 0;
+        for (int i = 0; i < at->n; i++)
+            for (int j = 0; j < cols; j++)
+                sum +=
+                    (double)d_new[g * square + i * ld + j] * (double)old[h * square + i * ld + j];
+        composed_sum(c, &own, which)[h] += (float)sum;
+    }
+}
+
+/* From d_w to d_p. */
+static void unmix_probabilities(const struct grad_call *c, const struct block_at *at,
+                                const struct grad_space *sp)
+{
+    const int cols = at->cols + c->a->sinks;
+
+    if (c->a->mix_probs)
+        mix_grad(c, at, SUM_MIX_PROBS, sp->d_w, sp->forward.p, cols);
+    composed_mix(c->a, at, c->a->mix_probs, true, sp->d_p, sp->d_w, cols);
+}
+
+/* From d_p to d_w. The sinks' columns were not mixed: they come along as they are. */
+static void unmix_scores(const struct grad_call *c, const struct block_at *at,
+                         const struct grad_space *sp)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t ld = composed_score_ld(a), square = composed_square(a);
+
+    if (a->mix_logits)
+        mix_grad(c, at, SUM_MIX_LOGITS, sp->d_p, sp->forward.s, at->cols);
+    composed_mix(a, at, a->mix_logits, true, sp->d_w, sp->d_p, at->cols);
+    for (int x = 0; x < a->H * at->n; x++) {
+        const ptrdiff_t sinks = x / at->n * square + x % at->n * ld + at->cols;
+        memcpy(sp->d_w + sinks, sp->d_p + sinks, sizeof(float) * (size_t)a->sinks);
+    }
+}
+
+/* ---- scores ------------------------------------------------------------------------------- */
+
+/* d of one head from the gradients of probabilities to those of scores; 0 where hidden. */
+static void scores_grad(const struct grad_call *c, const struct block_at *at, const float *p,
+                        float *d)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t ld = composed_score_ld(a);
+    const struct sight sight = attn_sight(a, at->h);
+    const float gain = attn_gain(a), *arriving = c->d->d_scores_out;
+
+    c->g->ops.softmax_grad(&(struct softmax_grad){
+        .d = d, .p = p, .ld = ld, .rows = at->n, .cols = at->cols + a->sinks, .threads = 1});
+    for (int i = 0; i < at->n && (a->gain != 0 || arriving); i++) {
+        const ptrdiff_t row = ((ptrdiff_t)at->b * a->H + at->h) * a->L + at->i0 + i;
+        float *own = d + i * ld - at->j0;
+        for (struct range r = {0}; sight_next(&sight, at->i0 + i, 1, &r);)
+            for (int j = r.from; j < r.to; j++)
+                own[j] = gain * own[j] + (arriving ? arriving[row * (a->M + a->L) + j] : 0);
+    }
+}
+
+/* What of d goes to `add`. Where that is what arrived, d has it already. */
+static void add_grad(const struct grad_call *c, const struct block_at *at, const float *d)
+{
+    const struct attn *a = c->a;
+    const bool has_it = c->d->d_add == c->d->d_scores_out;
+
+    for (int i = 0; i < at->n; i++) {
+        float *to = c->d->d_add + attn_dense_at(&a->add, at->b, at->h, at->i0 + i);
+        const float *from = d + i * composed_score_ld(a) - at->j0;
+        const int team = composed_team(a), first = at->h / team * team;
+        for (struct range r = {0}; attn_next_keys(a, first, team, at->i0 + i, &r);)
+            for (int j = r.from; j < r.to; j++)
+                to[j] = has_it ? from[j] : to[j] + from[j];
+    }
+}
+
+void composed_all_scores_grad(const struct grad_call *c, const struct block_at *at,
+                              const struct grad_space *sp)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t square = composed_square(a);
+    const int team = composed_team(a);
+
+    if (attn_mixes(a))
+        unmix_probabilities(c, at, sp);
+    for (int x = 0; x < team; x++) {
+        const struct block_at own = composed_of_head(a, at, at->h + x);
+        scores_grad(c, &own, sp->forward.p + x * square, sp->d_p + x * square);
+    }
+    if (attn_mixes(a))
+        unmix_scores(c, at, sp);
+    for (int x = 0; x < team && a->add.at && c->d->d_add; x++) {
+        const struct block_at own = composed_of_head(a, at, at->h + x);
+        add_grad(c, &own, sp->d_w + x * square);
+    }
+}
+
+/* ---- sinks -------------------------------------------------------------------------------- */
+
+void composed_sink_values(const struct grad_call *c, const struct block_at *at, const float *w,
+                          float *d_w)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t ld = composed_score_ld(a);
+    const float *d_o =
+        c->d->d_o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
+
+    composed_gemm(c->g, &(struct composed_product){.ta = true,
+                                                   .add = true,
+                                                   .m = a->sinks,
+                                                   .n = a->dh,
+                                                   .k = at->n,
+                                                   .alpha = 1,
+                                                   .a = w + at->cols,
+                                                   .lda = ld,
+                                                   .b = d_o,
+                                                   .ldb = a->o_at.row,
+                                                   .c = composed_sum(c, at, SUM_SINK_V),
+                                                   .ldc = a->dh});
+    composed_gemm(c->g,
+                  &(struct composed_product){.tb = true,
+                                             .m = at->n,
+                                             .n = a->sinks,
+                                             .k = a->dh,
+                                             .alpha = 1,
+                                             .a = d_o,
+                                             .lda = a->o_at.row,
+                                             .b = a->sink_v + (ptrdiff_t)at->h * a->sinks * a->dh,
+                                             .ldb = a->dh,
+                                             .c = d_w + at->cols,
+                                             .ldc = ld});
+}
+
+void composed_sink_keys(const struct grad_call *c, const struct block_at *at, const float *d,
+                        float *work)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t ld = composed_score_ld(a);
+    ptrdiff_t q_ld;
+    const float *q = composed_queries(a, at, a->u, work, &q_ld);
+
+    composed_gemm(c->g, &(struct composed_product){.ta = true,
+                                                   .add = true,
+                                                   .m = a->sinks,
+                                                   .n = a->dh,
+                                                   .k = at->n,
+                                                   .alpha = a->scale,
+                                                   .a = d + at->cols,
+                                                   .lda = ld,
+                                                   .b = q,
+                                                   .ldb = q_ld,
+                                                   .c = composed_sum(c, at, SUM_SINK_K),
+                                                   .ldc = a->dh});
+    composed_gemm(c->g,
+                  &(struct composed_product){.add = true,
+                                             .m = at->n,
+                                             .n = a->dh,
+                                             .k = a->sinks,
+                                             .alpha = a->scale,
+                                             .a = d + at->cols,
+                                             .lda = ld,
+                                             .b = a->sink_k + (ptrdiff_t)at->h * a->sinks * a->dh,
+                                             .ldb = a->dh,
+                                             .c = c->d->d_q + at->b * a->q_at.batch +
+                                                  at->i0 * a->q_at.row + (ptrdiff_t)at->h * a->dh,
+                                             .ldc = a->q_at.row});
+}
+
+/* ---- tables that keys meet ---------------------------------------------------------------- */
+
+/* sums [keys, n_rel]: of d over the queries whose distance to the key has that row. */
+static void sum_by_key(const struct attn *a, const struct block_at *part, const float *d,
+                       float *sums)
+{
+    const ptrdiff_t ld = composed_score_ld(a), sums_ld = composed_table_ld(a);
+
+    for (int j = 0; j < part->cols; j++)
+        memset(sums + j * sums_ld, 0, sizeof(*sums) * (size_t)part->n_rel);
+    for (int i = 0; i < part->n; i++)
+        for (int j = 0; j < part->cols; j++)
+            sums[j * sums_ld + composed_table_row(part, i, j)] += d[i * ld + j];
+}
+
+void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, const float *d,
+                         float *work)
+{
+    const struct attn *a = c->a;
+    const ptrdiff_t sums_ld = composed_table_ld(a);
+    const int keys = composed_rows(a);
+
+    for (int j = 0; j < at->cols; j += keys) {
+        const struct block_at part = composed_part(a, at, j, min_int(keys, at->cols - j));
+        const ptrdiff_t row = (ptrdiff_t)part.r0 * a->dh;
+        const ptrdiff_t k_at =
+            at->b * a->k_at.batch + part.j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
+        sum_by_key(a, &part, d + j, work);
+        composed_gemm(c->g, &(struct composed_product){.ta = true,
+                                                       .add = true,
+                                                       .m = part.n_rel,
+                                                       .n = a->dh,
+                                                       .k = part.cols,
+                                                       .alpha = a->scale,
+                                                       .a = work,
+                                                       .lda = sums_ld,
+                                                       .b = a->k + k_at,
+                                                       .ldb = a->k_at.row,
+                                                       .c = composed_sum(c, at, SUM_REL_Q) + row,
+                                                       .ldc = a->dh});
+        composed_gemm(c->g, &(struct composed_product){.add = true,
+                                                       .m = part.cols,
+                                                       .n = a->dh,
+                                                       .k = part.n_rel,
+                                                       .alpha = a->scale,
+                                                       .a = work,
+                                                       .lda = sums_ld,
+                                                       .b = a->rel_q + at->h * a->rel_head + row,
+                                                       .ldb = a->dh,
+                                                       .c = c->d->d_k + k_at,
+                                                       .ldc = a->k_at.row});
+    }
+}

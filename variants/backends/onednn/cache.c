@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cache of primitives: found without a lock, made under one. Nothing is ever dropped. */
+#include "cache.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { BUCKETS = 1024 };
+
+static struct {
+    pthread_mutex_t making; /* guards all but the lookup of primitives */
+    struct workshop shop;
+    int threads;
+    _Atomic(struct primitive *) bucket[BUCKETS];
+} library = {.making = PTHREAD_MUTEX_INITIALIZER};
+
+enum status cache_open(int threads, struct err *e)
+{
+    dnnl_status_t st = dnnl_success;
+
+    pthread_mutex_lock(&library.making);
+    if (!library.shop.engine)
+        st = dnnl_engine_create(&library.shop.engine, dnnl_cpu, 0);
+    library.threads = max_int(library.threads, threads);
+    library.shop.failed = false;
+    pthread_mutex_unlock(&library.making);
+    if (st == dnnl_success)
+        return OK;
+    return fail(e, E_UNSUPPORTED, "oneDNN gives no CPU engine (%s)  -> use another backend",
+                dnnl_status2str(st));
+}
+
+uint32_t cache_slots(int threads) { return threads > 1 ? 1 : (uint32_t)library.threads; }
+
+/* ---- finding and running one -------------------------------------------------------------- */
+
+static struct primitive *look_up(_Atomic(struct primitive *) *bucket, const struct key *key)
+{
+    struct primitive *p = atomic_load_explicit(bucket, memory_order_acquire);
+
+    while (p && memcmp(&p->key, key, sizeof(*key)) != 0)
+        p = p->next;
+    return p;
+}
+
+struct primitive *cache_get(const struct key *key)
+{
+    _Atomic(struct primitive *) *bucket = &library.bucket[XXH3_64bits(key, sizeof(*key)) % BUCKETS];
+    struct primitive *p = look_up(bucket, key);
+
+    if (p)
+        return p;
+    pthread_mutex_lock(&library.making);
+    p = look_up(bucket, key); /* another thread may have been faster */
+    if (!p) {
+        p = primitive_make(&library.shop, key);
+        p->next = atomic_load_explicit(bucket, memory_order_relaxed);
+        atomic_store_explicit(bucket, p, memory_order_release);
+    }
+    pthread_mutex_unlock(&library.making);
+    return p;
+}
+
+static dnnl_status_t point_at(const struct slot *s, int operand, const float *at)
+{
+    return dnnl_memory_set_data_handle(s->arg[operand].memory, (void *)at);
+}
+
+bool cache_run(struct primitive *p, const float *src, const float *weights, const float *bias,
+               float *dst)
+{
+    const int thread = p->key.threads > 1 ? 0 : omp_get_thread_num();
+    const int threads = omp_get_max_threads();
+
+    CHECK((uint32_t)thread < p->key.slots);
+    const struct slot *s = &p->slot[thread];
+    dnnl_status_t st = point_at(s, SRC, src);
+    if (st == dnnl_success)
+        st = point_at(s, WEIGHTS, weights);
+    if (st == dnnl_success && p->biased)
+        st = point_at(s, BIAS, bias);
+    if (st == dnnl_success)
+        st = point_at(s, DST, dst);
+    omp_set_num_threads(p->key.threads);
+    if (st == dnnl_success)
+        st = dnnl_primitive_execute(p->run, s->stream, p->operands, s->arg);
+    if (st == dnnl_success)
+        st = dnnl_stream_wait(s->stream);
+    omp_set_num_threads(threads);
+    if (!atomic_load_explicit(&p->used, memory_order_relaxed))
+        atomic_store_explicit(&p->used, true, memory_order_relaxed);
+    if (st == dnnl_success)
+        return true;
+    pthread_mutex_lock(&library.making);
+    workshop_complain(&library.shop, &p->key, "cannot run", p->impl);
+    pthread_mutex_unlock(&library.making);
+    return false;
+}
+
+dnnl_engine_t cache_engine(void) { return library.shop.engine; }
+
+void *cache_take(size_t bytes)
+{
+    pthread_mutex_lock(&library.making);
+    void *at = workshop_take(&library.shop, bytes);
+    pthread_mutex_unlock(&library.making);
+    return at;
+}
+
+void cache_refuse(const char *format, ...)
+{
+    va_list arg;
+
+    pthread_mutex_lock(&library.making);
+    if (!library.shop.failed) {
+        va_start(arg, format);
+        vsnprintf(library.shop.why.msg, sizeof(library.shop.why.msg), format, arg);
+        va_end(arg);
+    }
+    library.shop.failed = true;
+    pthread_mutex_unlock(&library.making);
+}
+
+/* ---- a constant b ------------------------------------------------------------------------- */
+
+size_t cache_packed_floats(const struct gemm *like)
+{
+    pthread_mutex_lock(&library.making);
+    const struct packing *p =
+        packing_for(&library.shop.packings, library.shop.engine, like->n, like->k);
+    const size_t bytes = p->plain ? 0 : layout_bytes(&p->layout);
+    pthread_mutex_unlock(&library.making);
+    return bytes / sizeof(float);
+}
+
+void cache_pack(float *dst, const struct gemm *like)
+{
+    pthread_mutex_lock(&library.making);
+    const struct packing *p =
+        packing_for(&library.shop.packings, library.shop.engine, like->n, like->k);
+    const dnnl_status_t st = packing_fill(dst, p, library.shop.engine, like);
+    pthread_mutex_unlock(&library.making);
+    CHECK(st == dnnl_success);
+}
+
+/* ---- what happened ------------------------------------------------------------------------ */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Each name once, in the order of the alphabet, joined by '+'. */
+static void join_names(char *names, size_t size, const char **name, size_t n)
+{
+    size_t used = 0;
+
+    qsort(name, n, sizeof(*name), by_name);
+    names[0] = '\0';
+    for (size_t i = 0; i < n && used < size; i++)
+        if (i == 0 || strcmp(name[i], name[i - 1]) != 0)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? "+" : "", name[i]);
+}
+
+enum status cache_ran(char *names, size_t size, struct err *e)
+{
+    const char *name[256];
+    size_t n = 0;
+
+    pthread_mutex_lock(&library.making);
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct primitive *p = atomic_load_explicit(&library.bucket[i], memory_order_acquire);
+             p; p = p->next)
+            if (atomic_exchange_explicit(&p->used, false, memory_order_relaxed) &&
+                n < ARRAY_LEN(name))
+                name[n++] = p->impl;
+    join_names(names, size, name, n);
+    const bool failed = library.shop.failed;
+    if (failed && e)
+        *e = library.shop.why;
+    pthread_mutex_unlock(&library.making);
+    return failed ? E_UNSUPPORTED : OK;
+}
+
+size_t cache_held_bytes(void) { return library.shop.held_bytes; }

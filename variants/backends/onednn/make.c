@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Choice of the implementation, memory objects and work space of a primitive. */
+#include "make.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW_ROWS = 12 }; /* fewer do not pay for copying b */
+
+/* Work space of primitives, the same for all that fit: a thread runs one after the other. */
+struct space {
+    struct space *older; /* primitives that were made with it still use it */
+    unsigned char *at;
+    size_t slice, slots; /* bytes per thread */
+};
+
+uint32_t key_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+static float number(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+void workshop_complain(struct workshop *w, const struct key *key, const char *what,
+                       const char *detail)
+{
+    if (w->failed)
+        return;
+    w->failed = true;
+    fail(&w->why, E_UNSUPPORTED,
+         "oneDNN %s %s for %d x %d x %d%s%s, alpha %g, beta %g  -> use another backend", what,
+         detail, key->m, key->n, key->k, key->form & FORM_TA ? ", a transposed" : "",
+         key->form & FORM_TB ? ", b transposed" : "", (double)number(key->alpha),
+         (double)number(key->beta));
+}
+
+void *workshop_take(struct workshop *w, size_t bytes)
+{
+    const size_t whole = round_up(bytes, 64);
+    void *at = aligned_alloc(64, whole);
+
+    CHECK(at);
+    w->held_bytes += whole;
+    return memset(at, 0, whole);
+}
+
+static const struct space *space_for(struct workshop *w, size_t bytes, size_t slots)
+{
+    struct space *s = w->space;
+
+    if (s && s->slice >= bytes && s->slots >= slots)
+        return s;
+    s = workshop_take(w, sizeof(*s));
+    s->slice = round_up(bytes, 4096) + 64; /* slices at a page's distance would share cache sets */
+    s->slots = slots;
+    s->at = workshop_take(w, s->slice * slots);
+    s->older = w->space;
+    return w->space = s;
+}
+
+/* ---- products and norms, described -------------------------------------------------------- */
+
+/* What is to be made; one of the two. */
+struct order {
+    bool norm;
+    struct matmul product;
+    struct layout rows, vector; /* of a norm: its data, and both scale and shift */
+    struct layout alpha;        /* one float */
+    float eps;
+};
+
+static dnnl_status_t lay_out_one(struct layout *l, const struct key *key, ptrdiff_t head, int rows,
+                                 int cols, ptrdiff_t row, ptrdiff_t col)
+{
+    if (key->heads)
+        return layout_heads(l, (int)key->heads, head, rows, cols, row, col);
+    return layout_strided(l, rows, cols, row, col);
+}
+
+static dnnl_status_t order_product(struct workshop *w, struct matmul *mm, const struct key *key)
+{
+    const bool ta = key->form & FORM_TA, tb = key->form & FORM_TB;
+
+    mm->alpha = number(key->alpha);
+    mm->beta = number(key->beta);
+    mm->relu = key->form & FORM_RELU;
+    mm->biased = key->form & FORM_BIAS;
+    dnnl_status_t st = lay_out_one(&mm->src, key, key->head_a, key->m, key->k, ta ? 1 : key->lda,
+                                   ta ? key->lda : 1);
+    if (st == dnnl_success && key->form & FORM_PACKED)
+        st = layout_copy(&mm->weights,
+                         &packing_for(&w->packings, w->engine, key->n, key->k)->layout);
+    else if (st == dnnl_success)
+        st = lay_out_one(&mm->weights, key, key->head_b, key->k, key->n, tb ? 1 : key->ldb,
+                         tb ? key->ldb : 1);
+    CHECK(!mm->biased || mm->alpha == 1);
+    if (st == dnnl_success && mm->biased)
+        st = layout_strided(&mm->bias, 1, key->n, key->n, 1);
+    if (st == dnnl_success)
+        st = lay_out_one(&mm->dst, key, key->head_c, key->m, key->n, key->ldc, 1);
+    return st;
+}
+
+static dnnl_status_t order_norm(struct order *o, const struct key *key)
+{
+    const dnnl_status_t st = layout_strided(&o->rows, key->m, key->n, key->n, 1);
+
+    o->eps = number(key->alpha);
+    return st == dnnl_success ? layout_vector(&o->vector, key->n) : st;
+}
+
+static dnnl_status_t order_from(struct workshop *w, struct order *o, const struct key *key)
+{
+    *o = (struct order){.norm = key->form & FORM_NORM};
+    const dnnl_status_t st = layout_vector(&o->alpha, 1);
+    if (st != dnnl_success)
+        return st;
+    return o->norm ? order_norm(o, key) : order_product(w, &o->product, key);
+}
+
+static void order_release(struct order *o)
+{
+    layout_release(&o->product.src);
+    layout_release(&o->product.weights);
+    layout_release(&o->product.bias);
+    layout_release(&o->product.dst);
+    layout_release(&o->rows);
+    layout_release(&o->vector);
+    layout_release(&o->alpha);
+}
+
+static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const char **impl,
+                     const struct order *o, int nth)
+{
+    *pd = NULL;
+    const dnnl_status_t st = o->norm ? norm_describe(pd, &o->rows, o->eps, w->engine, nth)
+                                     : matmul_describe(pd, &o->product, w->engine, nth);
+    return st == dnnl_success && dnnl_primitive_desc_query(*pd, dnnl_query_impl_info_str, 0,
+                                                           (void *)impl) == dnnl_success;
+}
+
+/* ---- choice ------------------------------------------------------------------------------- */
+
+/* For few rows brgemm copies a plain b first, which does not pay. */
+static bool brgemm_is_slow(const struct key *key)
+{
+    return key->m < FEW_ROWS && !(key->form & (FORM_PACKED | FORM_NORM));
+}
+
+/* 3.7.2's brgemm mistakes the distances of one column of a wider c or of a wider transposed a. */
+static bool brgemm_is_wrong(const struct key *key)
+{
+    return (key->n == 1 && key->ldc != 1) || (key->m == 1 && key->form & FORM_TA && key->lda != 1);
+}
+
+static bool is_brgemm(const char *impl) { return strncmp(impl, "brg", 3) == 0; }
+
+/* The library's next choice that is not brgemm and not the fallback, or `first` for want of it. */
+static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primitive *p,
+                                          const struct order *o, dnnl_primitive_desc_t first)
+{
+    dnnl_primitive_desc_t other;
+    const char *name;
+
+    for (int nth = 1; describe(w, &other, &name, o, nth) && !strstr(name, "ref"); nth++) {
+        if (!is_brgemm(name)) {
+            dnnl_primitive_desc_destroy(first);
+            p->impl = name;
+            return other;
+        }
+        dnnl_primitive_desc_destroy(other);
+    }
+    if (other)
+        dnnl_primitive_desc_destroy(other);
+    return first;
+}
+
+/* NULL, with the reason noted, where nothing but the fallback would do. */
+static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, const struct order *o)
+{
+    const bool optional = p->key.form & FORM_OPTIONAL, wrong = brgemm_is_wrong(&p->key);
+    dnnl_primitive_desc_t pd;
+
+    if (!describe(w, &pd, &p->impl, o, 0)) {
+        if (!optional)
+            workshop_complain(w, &p->key, "has no", "implementation");
+        return NULL;
+    }
+    if (is_brgemm(p->impl) && (wrong || brgemm_is_slow(&p->key)))
+        pd = choose_other(w, p, o, pd);
+    if (strstr(p->impl, "ref") || (wrong && is_brgemm(p->impl))) {
+        if (!optional)
+            workshop_complain(w, &p->key, "would be slow or wrong as", p->impl);
+        dnnl_primitive_desc_destroy(pd);
+        return NULL;
+    }
+    return pd;
+}
+
+/* ---- what a call needs -------------------------------------------------------------------- */
+
+struct operand {
+    int arg;
+    const struct layout *layout;
+    void *at;
+};
+
+/* Returns their number. */
+static int list_operands(struct primitive *p, const struct order *o, const struct layout *scratch,
+                         struct operand list[OPERANDS])
+{
+    const struct matmul *mm = &o->product;
+
+    p->biased = o->norm || mm->biased;
+    p->alpha = mm->alpha;
+    if (o->norm) {
+        list[SRC] = (struct operand){DNNL_ARG_SRC, &o->rows, NULL};
+        list[WEIGHTS] = (struct operand){DNNL_ARG_SCALE, &o->vector, NULL};
+        list[BIAS] = (struct operand){DNNL_ARG_SHIFT, &o->vector, NULL};
+        list[DST] = (struct operand){DNNL_ARG_DST, &o->rows, NULL};
+    } else {
+        list[SRC] = (struct operand){DNNL_ARG_SRC, &mm->src, NULL};
+        list[WEIGHTS] = (struct operand){DNNL_ARG_WEIGHTS, &mm->weights, NULL};
+        list[DST] = (struct operand){DNNL_ARG_DST, &mm->dst, NULL};
+        if (p->biased)
+            list[BIAS] = (struct operand){DNNL_ARG_BIAS, &mm->bias, NULL};
+        else
+            list[ALPHA] = (struct operand){ALPHA_ARG, &o->alpha, &p->alpha};
+    }
+    list[SCRATCH] = (struct operand){DNNL_ARG_SCRATCHPAD, scratch, NULL};
+    return p->biased || (ALPHA_ARG && mm->alpha != 1) ? OPERANDS : OPERANDS - 1;
+}
+
+static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const struct order *o,
+                                const_dnnl_primitive_desc_t pd)
+{
+    struct layout scratch = {0};
+    struct operand list[OPERANDS];
+    dnnl_status_t st = layout_query(&scratch, pd, dnnl_query_scratchpad_md);
+
+    if (st != dnnl_success)
+        return st;
+    p->operands = list_operands(p, o, &scratch, list);
+    const struct space *space = space_for(w, layout_bytes(&scratch), p->key.slots);
+    p->slot = workshop_take(w, p->key.slots * sizeof(*p->slot));
+    for (uint32_t t = 0; t < p->key.slots && st == dnnl_success; t++) {
+        struct slot *s = &p->slot[t];
+        list[SCRATCH].at = space->at + t * space->slice;
+        st = dnnl_stream_create(&s->stream, w->engine, dnnl_stream_default_flags);
+        for (int i = 0; i < p->operands && st == dnnl_success; i++) {
+            s->arg[i].arg = list[i].arg;
+            st = layout_memory(&s->arg[i].memory, list[i].layout, w->engine, list[i].at);
+        }
+    }
+    layout_release(&scratch);
+    return st;
+}
+
+/* How many threads a primitive uses is fixed when it is made and asked again when it runs. */
+struct primitive *primitive_make(struct workshop *w, const struct key *key)
+{
+    struct order order;
+    struct primitive *p = workshop_take(w, sizeof(*p));
+    const int threads = omp_get_max_threads();
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t st = order_from(w, &order, key);
+
+    p->key = *key;
+    omp_set_num_threads(key->threads);
+    if (st == dnnl_success && (pd = choose(w, p, &order))) {
+        st = make_slots(w, p, &order, pd);
+        if (st == dnnl_success)
+            st = dnnl_primitive_create(&p->run, pd);
+    }
+    if (st != dnnl_success) {
+        p->run = NULL;
+        if (!(key->form & FORM_OPTIONAL))
+            workshop_complain(w, key, "reports", dnnl_status2str(st));
+    }
+    omp_set_num_threads(threads);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    order_release(&order);
+    return p;
+}

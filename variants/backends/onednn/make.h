@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Making one primitive of oneDNN, with what its calls need. */
+#ifndef ONEDNN_MAKE_H
+#define ONEDNN_MAKE_H
+
+#include "compat.h"
+#include "pack.h"
+
+#include <stdatomic.h>
+
+/* Everything that decides which primitive runs: a product of a [m,k] and b [k,n], or the norm of m
+ * rows of n. Hashed and compared as bytes: no padding, and floats by their bits. */
+enum {
+    FORM_TA = 1,
+    FORM_TB = 2,
+    FORM_PACKED = 4,
+    FORM_BIAS = 8,
+    FORM_RELU = 16,
+    FORM_NORM = 32,
+    /* What the caller can do in another way: where the library has nothing good, no complaint. */
+    FORM_OPTIONAL = FORM_PACKED | FORM_BIAS | FORM_RELU | FORM_NORM
+};
+struct key {
+    ptrdiff_t lda, ldb, ldc;
+    ptrdiff_t heads, head_a, head_b, head_c; /* 0 heads: one product */
+    int m, n, k, threads;
+    uint32_t alpha, beta; /* of a norm, alpha is eps */
+    uint32_t form;
+    uint32_t slots; /* threads that may run it at the same time */
+};
+_Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "no padding");
+
+uint32_t key_bits(float x);
+
+/* Memory objects carry the pointers of a call, so each thread has its own. A norm's scale is its
+ * WEIGHTS, its shift its BIAS. The last two are there only where they are wanted, and never both.
+ */
+enum { SRC, WEIGHTS, DST, SCRATCH, BIAS, ALPHA = BIAS, OPERANDS };
+struct slot {
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arg[OPERANDS];
+};
+
+struct primitive {
+    struct key key;
+    struct primitive *next;
+    dnnl_primitive_t run; /* NULL: the library has nothing good for it */
+    const char *impl;
+    bool biased;
+    int operands;      /* OPERANDS, or without the last one */
+    float alpha;       /* the operand, or unused */
+    struct slot *slot; /* [key.slots] */
+    atomic_bool used;
+};
+
+/* What primitives are made with. Nothing is given back before the process ends. */
+struct workshop {
+    dnnl_engine_t engine;
+    struct packing *packings;
+    struct space *space; /* work space of primitives */
+    size_t held_bytes;
+    bool failed;
+    struct err why; /* the first refusal or failure */
+};
+
+/* Always succeeds; where the primitive has no `run`, w->why says so, unless its form is optional.
+ */
+struct primitive *primitive_make(struct workshop *w, const struct key *key);
+
+/* Aligned to cache lines and zeroed; counted in held_bytes. */
+void *workshop_take(struct workshop *w, size_t bytes);
+
+/* Note that `what` happened ("cannot run") with `detail`. */
+void workshop_complain(struct workshop *w, const struct key *key, const char *what,
+                       const char *detail);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * oneDNN: matrix products by its matmul primitive, layer norms of many rows by its own, everything
+ * else from the best SIMD level. Like OpenBLAS it must run on OpenMP, to share one pool of pinned
+ * threads with our own regions. */
+#include "cache.h"
+#include "graph.h"
+#include "product.h"
+#include "sdpa.h"
+#include "variants/backends/composed/composed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the matmul primitive has no words for: an empty sum. */
+static void scale(const struct gemm *g)
+{
+    for (int i = 0; i < g->m; i++)
+        for (int j = 0; j < g->n; j++) {
+            float *c = &g->c[i * g->ldc + j];
+            *c = g->beta == 0 ? 0 : g->beta * *c; /* beta = 0 never reads c */
+        }
+}
+
+static void gemm_onednn(const struct gemm *g)
+{
+    if (g->k == 0)
+        scale(g);
+    else if (g->m > 0 && g->n > 0)
+        product_run(g);
+}
+
+/* ---- together with row operations --------------------------------------------------------- */
+
+static void act_inherited(const struct act *o)
+{
+    const struct backend *b = backend_parent(&backend_onednn);
+
+    while (!b->ops.act)
+        b = backend_parent(b);
+    b->ops.act(o);
+}
+
+static void norm_inherited(const struct norm *o)
+{
+    const struct backend *b = backend_parent(&backend_onednn);
+
+    while (!b->ops.norm)
+        b = backend_parent(b);
+    b->ops.norm(o);
+}
+
+/* Bias and ReLU go into the primitive: 0.97 to 1.02, half of them below 0.99, of the time of
+ * product and row operation one after the other (2.6.3, AVX-512, 128 to 1024 rows, packed weights
+ * 512x512 to 2048x512). What reads a second matrix does not: a residual took 1.00 to 1.04 as
+ * `sum`, 1.01 to 1.04 as a `binary_add` of the whole shape. Nor do gates: those that can be said in
+ * post-operations (logistic, times x, plus y) took 1.01 to 1.09, and a primitive with one
+ * destination cannot leave the pre-activation behind as well. So there is no gemm_gate. */
+static void gemm_act_onednn(const struct gemm *g, const struct act *after)
+{
+    const bool sayable = after->kind == ACT_NONE || after->kind == ACT_RELU; /* others: inherited */
+    const bool plain = g->alpha == 1 && (g->beta == 0 || after->y == g->c);
+    struct gemm p = *g;
+
+    p.c = after->y;
+    if (sayable && plain && !after->add && g->m > 0 && g->n > 0 && g->k > 0 &&
+        product_run_after(&p, after->bias, after->kind == ACT_RELU))
+        return;
+    gemm_onednn(g);
+    act_inherited(after);
+}
+
+/* The primitive's time beside that of the AVX-512 rows, widths 256 to 1024: 0.71 to 0.96 from 128
+ * rows on, 0.75 to 1.03 at 64, but 1.3 to 8 for a few rows, because a call costs 0.4 us before it
+ * begins. It knows no `add`: behind an addition of its own it took 1.0 to 1.3. The other row
+ * operations stay whole: the library's softmax took 2.2 to 3.8 times as long and knows no masks;
+ * its ReLU alone 0.7 to 0.9 from 64 rows on, but here a bias always comes with it. Norms of other
+ * kinds than LAYER are no primitive of the library. */
+static void norm_onednn(const struct norm *o)
+{
+    enum { WORTH = 1 << 14 }; /* floats */
+
+    const bool sayable = o->kind == NORM_LAYER && !o->add;
+
+    if (!sayable || (ptrdiff_t)o->rows * o->n < WORTH || !product_norm(o))
+        norm_inherited(o);
+}
+
+/* ---- the library -------------------------------------------------------------------------- */
+
+static const char *threading(void)
+{
+    switch (dnnl_version()->cpu_runtime) {
+    case DNNL_RUNTIME_OMP:
+        return "openmp";
+    case DNNL_RUNTIME_TBB:
+        return "tbb";
+    case DNNL_RUNTIME_SEQ:
+        return "sequential";
+    default:
+        return "unknown";
+    }
+}
+
+static enum status open_onednn(int threads, struct err *e)
+{
+    if (dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
+        return fail(e, E_UNSUPPORTED,
+                    "oneDNN loaded is the %s build; its threads cannot be pinned  -> install "
+                    "libdnnl-dev and run make again",
+                    threading());
+    return cache_open(threads, e);
+}
+
+/* The instruction set that the library generates code for, e.g. "avx512_core_bf16". */
+static const char *core(void)
+{
+    static const char prefix[] = "cpu_isa_";
+    const char *name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
+
+    return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix) : name;
+}
+
+/* The version is the loaded library's, not the header's; both are constant, so is the text. */
+static const char *config(void)
+{
+    static char text[128];
+    const dnnl_version_t *v = dnnl_version();
+
+    snprintf(text, sizeof(text), "oneDNN %d.%d.%d %s %s", v->major, v->minor, v->patch, threading(),
+             core());
+    return text;
+}
+
+static enum isa core_isa(void)
+{
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+
+    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
+        return ISA_AVX512;
+    return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? ISA_AVX2 : ISA_BASE;
+}
+
+/* The fused one stands behind those that were faster, so it runs only by its name. */
+static const struct attn_impl *const attn_list[] = {&attn_batched, &attn_composed,
+#if HAVE_GRAPH_SDPA
+                                                    &attn_graph_sdpa,
+#endif
+                                                    NULL};
+
+const struct backend backend_onednn = {
+    .name = "onednn",
+    .about = "matmul and layer-norm primitives; attention by products of all heads or composed",
+    .inherits = "simd",
+    .open = open_onednn,
+    .core = core,
+    .config = config,
+    .core_isa = core_isa,
+    .packed_floats = cache_packed_floats,
+    .pack = cache_pack,
+    .ran = cache_ran,
+    .makes_kernels = true,
+    .held_bytes = cache_held_bytes,
+    .gemm_act = gemm_act_onednn,
+    .ops = {.gemm = gemm_onednn, .norm = norm_onednn},
+    .attn = attn_list,
+};

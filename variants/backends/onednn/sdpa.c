@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention with oneDNN's batched matmul: per block of rows one product for the scores of all heads
+ * and one for their outputs, on the matrices where they lie ([L,H,dh] is an order of dimensions
+ * that the library's best kernels know, a single head of it is not). Between them each head adds
+ * its relative term and takes its softmax. Better than composed attention while the scores of all
+ * heads stay in the L2 cache, with blocks of half as many rows. */
+#include "sdpa.h"
+
+#include "product.h"
+#include "variants/backends/composed/composed.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+enum {
+    ROWS = 64,             /* at most, in a block */
+    FEW_ROWS = 32,         /* fewer do not pay for copying the keys, which the kernel does */
+    SCORE_BYTES = 1 << 20, /* the L2 cache of a core */
+};
+
+static int block_count(const struct attn *a) { return (a->L + ROWS - 1) / ROWS; }
+
+/* Blocks of nearly the same size: no short one at the end. */
+static int block_rows(const struct attn *a) { return (a->L + block_count(a) - 1) / block_count(a); }
+
+static size_t score_bytes(const struct attn *a)
+{
+    return (size_t)a->H * (size_t)block_rows(a) * (size_t)(a->M + a->L) * sizeof(float);
+}
+
+static bool accepts(const struct attn *a, const char **why_not)
+{
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+    const unsigned known = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
+
+    *why_not = (isa & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core ? "needs AVX-512"
+               : a->L < FEW_ROWS                                            ? "too few queries"
+               : score_bytes(a) > SCORE_BYTES ? "scores of all heads exceed 1 MiB"
+                                              : NULL;
+    return !*why_not && attn_knows(a, known, why_not);
+}
+
+/* ---- work space --------------------------------------------------------------------------- */
+
+struct room {
+    float *s; /* [H, rows, keys of the block] */
+    float *q; /* [rows, H, dh] q + u */
+    float *w; /* [H, rows, dh] q + w */
+    float *g; /* [H, rows, composed_ld(R + Rf)] scores against the table */
+};
+
+static size_t query_floats(const struct attn *a)
+{
+    return round_up((size_t)block_rows(a) * (size_t)a->H * (size_t)a->dh, 16);
+}
+
+static ptrdiff_t table_ld(const struct attn *a) { return composed_ld(a->R + a->Rf); }
+
+static struct attn_need need(const struct attn *a, int threads)
+{
+    const size_t table = (size_t)a->H * (size_t)block_rows(a) * (size_t)table_ld(a);
+
+    (void)threads;
+    return (struct attn_need){
+        .scores_bytes = round_up(score_bytes(a), 64),
+        .scratch_bytes = sizeof(float) *
+                         ((a->u ? query_floats(a) : 0) + (a->rel_k ? query_floats(a) + table : 0)),
+    };
+}
+
+static struct room room_of(const struct attn *a, void *scratch)
+{
+    float *s = scratch, *q = s + round_up(score_bytes(a), 64) / sizeof(float);
+    float *w = q + (a->u ? query_floats(a) : 0);
+
+    return (struct room){.s = s, .q = q, .w = w, .g = w + query_floats(a)};
+}
+
+/* ---- one block of rows -------------------------------------------------------------------- */
+
+struct part {
+    int b, i0, n; /* sequence, first query, queries */
+    int cols;     /* keys that any of them sees */
+};
+
+/* dst [n, dh] = q of head h + add of head h */
+static void add_vector(float *dst, ptrdiff_t ld, const struct attn *a, const struct part *p, int h,
+                       const float *add)
+{
+    const ptrdiff_t head = (ptrdiff_t)h * a->dh;
+    const float *q = a->q + p->b * a->q_at.batch + p->i0 * a->q_at.row + head;
+
+    for (int i = 0; i < p->n; i++)
+        for (int e = 0; e < a->dh; e++)
+            dst[i * ld + e] = q[i * a->q_at.row + e] + add[head + e];
+}
+
+/* The relative scores of one head: its table rows from r0 on, n_rel of them. */
+static void relative_scores(const struct engine *g, const struct attn *a, const struct part *p,
+                            int h, int r0, int n_rel, float *dst, float *work)
+{
+    const float *q = a->q + p->b * a->q_at.batch + p->i0 * a->q_at.row + (ptrdiff_t)h * a->dh;
+
+    if (a->w)
+        add_vector(work, a->dh, a, p, h, a->w);
+    g->ops.gemm(&(struct gemm){.tb = true,
+                               .m = p->n,
+                               .n = n_rel,
+                               .k = a->dh,
+                               .alpha = a->scale,
+                               .a = a->w ? work : q,
+                               .lda = a->w ? a->dh : a->q_at.row,
+                               .b = a->rel_k + h * a->rel_head + (ptrdiff_t)r0 * a->dh,
+                               .ldb = a->dh,
+                               .c = dst,
+                               .ldc = table_ld(a),
+                               .threads = 1});
+}
+
+static void head_probabilities(const struct engine *g, const struct attn *a, const struct part *p,
+                               const struct room *room, int h)
+{
+    const int all = a->R + a->Rf, near = a->R - 1 - a->M - p->i0; /* key j of row 0: j + near */
+    const int r0 = clamp_int(near - (p->n - 1), 0, max_int(0, all - 1));
+    const int n_rel = all ? clamp_int(p->cols + near, r0 + 1, all) - r0 : 0;
+    float *table = room->g + (ptrdiff_t)h * block_rows(a) * table_ld(a);
+
+    if (a->rel_k)
+        relative_scores(g, a, p, h, r0, n_rel, table,
+                        room->w + (ptrdiff_t)h * block_rows(a) * a->dh);
+    g->ops.softmax(&(struct softmax){
+        .s = room->s + (ptrdiff_t)h * p->n * p->cols,
+        .ld = p->cols,
+        .rows = p->n,
+        .cols = p->cols,
+        .hi = a->causal ? a->M + p->i0 + 1 : p->cols,
+        .hi_slope = a->causal ? 1 : 0,
+        .rel = a->rel_k ? table : NULL,
+        .rel_ld = table_ld(a),
+        .bias = a->bias ? a->bias + h * a->bias_head + r0 : NULL,
+        .n_rel = n_rel,
+        .shift = near - r0,
+        .lse = a->lse ? a->lse + ((ptrdiff_t)p->b * a->H + h) * a->L + p->i0 : NULL,
+        .threads = 1,
+    });
+}
+
+/* S = scale (Q + u) K^T of all heads. */
+static void all_scores(const struct engine *g, const struct attn *a, const struct part *p,
+                       const struct room *room)
+{
+    const ptrdiff_t row = (ptrdiff_t)a->H * a->dh;
+    const ptrdiff_t keys = p->b * a->k_at.batch, queries = p->b * a->q_at.batch;
+
+    for (int h = 0; a->u && h < a->H; h++)
+        add_vector(room->q + (ptrdiff_t)h * a->dh, row, a, p, h, a->u);
+    product_run_heads(&(struct gemm){.tb = true,
+                                     .m = p->n,
+                                     .n = p->cols,
+                                     .k = a->dh,
+                                     .alpha = a->scale,
+                                     .a = a->u ? room->q : a->q + queries + p->i0 * a->q_at.row,
+                                     .lda = a->u ? row : a->q_at.row,
+                                     .b = a->k + keys,
+                                     .ldb = a->k_at.row,
+                                     .c = room->s,
+                                     .ldc = p->cols,
+                                     .threads = g->threads},
+                      &(struct heads){a->H, a->dh, a->dh, (ptrdiff_t)p->n * p->cols});
+}
+
+/* O = P V of all heads. */
+static void all_outputs(const struct engine *g, const struct attn *a, const struct part *p,
+                        const struct room *room)
+{
+    product_run_heads(&(struct gemm){.m = p->n,
+                                     .n = a->dh,
+                                     .k = p->cols,
+                                     .alpha = 1,
+                                     .a = room->s,
+                                     .lda = p->cols,
+                                     .b = a->v + p->b * a->v_at.batch,
+                                     .ldb = a->v_at.row,
+                                     .c = a->o + p->b * a->o_at.batch + p->i0 * a->o_at.row,
+                                     .ldc = a->o_at.row,
+                                     .threads = g->threads},
+                      &(struct heads){a->H, (ptrdiff_t)p->n * p->cols, a->dh, a->dh});
+}
+
+static void forward(const struct engine *g, const struct attn *a, void *scratch)
+{
+    const int rows = block_rows(a);
+    const struct room room = room_of(a, scratch);
+
+    for (int b = 0; b < a->B; b++)
+        for (int i0 = 0; i0 < a->L; i0 += rows) {
+            struct part p = {.b = b, .i0 = i0, .n = min_int(rows, a->L - i0)};
+            p.cols = a->causal ? a->M + i0 + p.n : a->M + a->L;
+            all_scores(g, a, &p, &room);
+#pragma omp parallel for num_threads(g->threads)
+            for (int h = 0; h < a->H; h++)
+                head_probabilities(g, a, &p, &room, h);
+            all_outputs(g, a, &p, &room);
+        }
+}
+
+const struct attn_impl attn_batched = {
+    .name = "batched",
+    .accepts = accepts,
+    .need = need,
+    .forward = forward,
+    .backward_by = "composed",
+    .need_backward = composed_need_backward,
+    .backward = composed_backward,
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The judge of all others: products and attention (row operations: rows.c). Reads like the
+ * equations: double accumulators, no blocking, no tricks.
+ * Threads share out whole rows, or (sequence, head) pairs, so results do not depend on them. */
+#include "ref.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+/* ---- dense products ----------------------------------------------------------------------- */
+
+/* c[i][j] = alpha * sum_p op(a)[i][p] op(b)[p][j] + beta * c[i][j] */
+static void gemm_ref(const struct gemm *g)
+{
+    const ptrdiff_t a_row = g->ta ? 1 : g->lda, a_col = g->ta ? g->lda : 1;
+    const ptrdiff_t b_row = g->tb ? 1 : g->ldb, b_col = g->tb ? g->ldb : 1;
+
+#pragma omp parallel for num_threads(g->threads) collapse(2)
+    for (int i = 0; i < g->m; i++)
+        for (int j = 0; j < g->n; j++) {
+            const float *a = g->a + i * a_row, *b = g->b + j * b_col;
+            float *c = g->c + i * g->ldc + j;
+            double sum = 0;
+            for (int p = 0; p < g->k; p++)
+                sum += (double)a[p * a_col] * (double)b[p * b_row];
+            sum *= (double)g->alpha;
+            *c = (float)(g->beta == 0 ? sum : sum + (double)g->beta * (double)*c);
+        }
+}
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+struct ref_row ref_row_at(const struct attn *a, int h, double *at)
+{
+    const ptrdiff_t n = (ptrdiff_t)a->H * ref_ld(a);
+
+    return attn_mixes(a) ? (struct ref_row){h, a->H, at, at + n, at + 2 * n}
+                         : (struct ref_row){h, 1, at, at, at};
+}
+
+size_t ref_row_doubles(const struct attn *a)
+{
+    return (attn_mixes(a) ? 3 * (size_t)a->H : 1) * (size_t)ref_ld(a);
+}
+
+bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
+{
+    const int K = a->M + a->L;
+    const bool over = r->from >= K; /* the sinks were the last */
+
+    if (r->to < K && attn_next_keys(a, h, heads, i, r))
+        return true;
+    *r = (struct range){K, K + a->sinks};
+    return !over && a->sinks > 0;
+}
+
+static double score(const struct attn *a, int b, int h, int i, int j)
+{
+    const int kv = h / (a->H / a->Hkv), r = attn_table_row(a, i, j);
+    const ptrdiff_t he = (ptrdiff_t)h * a->dh, table = h * a->rel_head + (ptrdiff_t)r * a->dh;
+    double x = 0;
+
+    if (!a->no_content) {
+        const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + he;
+        const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
+        for (int e = 0; e < a->dh; e++)
+            x += ((double)q[e] + (a->u ? (double)a->u[he + e] : 0)) * (double)k[e];
+        for (int e = 0; a->rel_k && e < a->dh; e++)
+            x += ((double)q[e] + (a->w ? (double)a->w[he + e] : 0)) * (double)a->rel_k[table + e];
+        for (int e = 0; a->rel_q && e < a->dh; e++)
+            x += (double)k[e] * (double)a->rel_q[table + e];
+    }
+    x = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
+    return a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
+}
+
+static double sink_score(const struct attn *a, int b, int h, int i, int n)
+{
+    const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
+    const float *u = a->u ? a->u + (ptrdiff_t)h * a->dh : NULL;
+    const float *k = a->sink_k + ((ptrdiff_t)h * a->sinks + n) * a->dh;
+    double x = 0;
+
+    for (int e = 0; e < a->dh; e++)
+        x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)k[e];
+    return (double)a->scale * x;
+}
+
+/* What the softmax of head h is given, in p: gain * scores where it sees, 0 elsewhere, and the
+ * sinks' scores. Returns the largest. */
+static double logits(const struct attn *a, int b, int h, int i, double *p)
+{
+    const int K = a->M + a->L;
+    const ptrdiff_t row = ((ptrdiff_t)b * a->H + h) * a->L + i;
+    double max = -INFINITY;
+    int done = 0;
+
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r); done = r.to) {
+        memset(p + done, 0, sizeof(*p) * (size_t)(r.from - done));
+        for (int j = r.from; j < r.to; j++) {
+            if (j < K && a->scores_out)
+                a->scores_out[row * K + j] = (float)p[j];
+            p[j] = j < K ? (double)attn_gain(a) * p[j] : sink_score(a, b, h, i, j - K);
+            if (p[j] > max || isnan(p[j]))
+                max = p[j];
+        }
+    }
+    memset(p + done, 0, sizeof(*p) * (size_t)(ref_ld(a) - done));
+    return max;
+}
+
+static void soften(const struct attn *a, int b, int h, int i, double *p)
+{
+    const double max = logits(a, b, h, i, p);
+    double sum = 0;
+
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
+        for (int j = r.from; j < r.to; j++) {
+            p[j] = exp(p[j] - max);
+            sum += p[j];
+        }
+    for (struct range r = {0}; ref_next(a, h, 1, i, &r);)
+        for (int j = r.from; j < r.to; j++)
+            p[j] /= sum;
+    if (a->lse)
+        a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)(max + log(sum));
+}
+
+/* to[g][j] = sum over h of matrix[g][h] from[h][j]; without a matrix, as they are. */
+static void mix(const struct attn *a, const float *matrix, double *to, const double *from, int i)
+{
+    const ptrdiff_t ld = ref_ld(a);
+
+    for (struct range r = {0}; ref_next(a, 0, a->H, i, &r);)
+        for (int g = 0; g < a->H; g++)
+            for (int j = r.from; j < r.to; j++) {
+                double sum = 0;
+                for (int h = 0; matrix && h < a->H; h++)
+                    sum += (double)matrix[g * a->H + h] * from[h * ld + j];
+                to[g * ld + j] = matrix ? sum : from[g * ld + j];
+            }
+}
+
+void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row *row)
+{
+    const ptrdiff_t ld = ref_ld(a);
+    const int K = a->M + a->L;
+
+    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+        for (int x = 0; x < row->heads; x++)
+            for (int j = r.from; j < r.to; j++)
+                row->s[x * ld + j] = j < K ? score(a, b, row->h + x, i, j) : 0;
+    if (attn_mixes(a))
+        mix(a, a->mix_logits, row->p, row->s, i);
+    for (int x = 0; x < row->heads; x++)
+        soften(a, b, row->h + x, i, row->p + x * ld);
+    if (attn_mixes(a))
+        mix(a, a->mix_probs, row->w, row->p, i);
+}
+
+/* o_i of head row->h + x. */
+static void output(const struct attn *a, int b, int i, const struct ref_row *row, int x)
+{
+    const int h = row->h + x;
+    const double *w = row->w + x * ref_ld(a);
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+
+    for (int e0 = 0; e0 < a->dh; e0 += REF_PART) {
+        const int n = min_int(REF_PART, a->dh - e0);
+        double out[REF_PART] = {0};
+        for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+            for (int j = r.from; j < r.to; j++) {
+                const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
+                for (int e = 0; e < n; e++)
+                    out[e] += w[j] * ((double)v.own[e] + (v.rel ? (double)v.rel[e] : 0));
+            }
+        for (int e = 0; e < n; e++)
+            o[e0 + e] = (float)out[e];
+    }
+}
+
+static bool accepts_all(const struct attn *a, const char **why_not)
+{
+    (void)a, (void)why_not;
+    return true;
+}
+
+static struct attn_need need_ref(const struct attn *a, int threads)
+{
+    const size_t row = round_up(sizeof(double) * ref_row_doubles(a), 64);
+
+    return (struct attn_need){.scores_bytes = (size_t)threads * row};
+}
+
+static void forward_ref(const struct engine *g, const struct attn *a, void *scratch)
+{
+    const size_t bytes = need_ref(a, 1).scores_bytes;
+    const int heads = attn_mixes(a) ? a->H : 1;
+
+#pragma omp parallel for num_threads(g->threads) collapse(3)
+    for (int b = 0; b < a->B; b++)
+        for (int h = 0; h < a->H; h += heads)
+            for (int i = 0; i < a->L; i++) {
+                char *mine = (char *)scratch + (size_t)omp_get_thread_num() * bytes;
+                const struct ref_row row = ref_row_at(a, h, (double *)(void *)mine);
+                ref_probabilities(a, b, i, &row);
+                for (int x = 0; x < heads; x++)
+                    output(a, b, i, &row, x);
+            }
+}
+
+static const struct attn_impl attn_ref = {
+    .name = "ref",
+    .accepts = accepts_all,
+    .need = need_ref,
+    .forward = forward_ref,
+    .need_backward = ref_need_backward,
+    .backward = ref_backward,
+};
+
+static const struct attn_impl *const attn_list[] = {&attn_ref, NULL};
+
+const struct backend backend_ref = {
+    .name = "ref",
+    .about = "plain C, double accumulators: the judge of the others",
+    .ops = {.gemm = gemm_ref,
+            .softmax = softmax_ref,
+            .norm = norm_ref,
+            .act = act_ref,
+            .glu = glu_ref,
+            .gate = gate_ref,
+            .cell = cell_ref,
+            .linear_step = linear_step_ref,
+            .nll = nll_ref,
+            .softmax_grad = softmax_grad_ref,
+            .norm_grad = norm_grad_ref,
+            .act_grad = act_grad_ref,
+            .glu_grad = glu_grad_ref,
+            .gate_grad = gate_grad_ref,
+            .cell_grad = cell_grad_ref,
+            .nll_grad = nll_grad_ref},
+    .attn = attn_list,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the two halves of the reference, forward and backward, share. */
+#ifndef REF_H
+#define REF_H
+
+#include "variants/backends/backend.h"
+
+/* One query's row of one head, or of all heads where they mix. Sinks lie behind the keys, as keys
+ * K, K+1, ... */
+struct ref_row {
+    int h, heads;      /* first head, heads */
+    double *s, *p, *w; /* [heads, K + sinks] scores before mixing, probabilities before and after;
+                          without mixing one array, used up step by step */
+};
+static inline ptrdiff_t ref_ld(const struct attn *a) { return (ptrdiff_t)a->M + a->L + a->sinks; }
+size_t ref_row_doubles(const struct attn *a);
+struct ref_row ref_row_at(const struct attn *a, int h, double *at);
+
+/* Fill s, p and w of query i; p and w are 0 where the row's heads see a key and one does not. */
+void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row *row);
+
+/* attn_next_keys, and behind them the sinks. */
+bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
+
+/* Elements from `e` on of what key or sink j brings to an output: own + rel. */
+struct ref_value {
+    const float *own, *rel; /* rel may be NULL */
+};
+static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, int i, int j, int e)
+{
+    const int kv = h / (a->H / a->Hkv), sink = j - (a->M + a->L);
+    const float *rel = a->rel_v;
+
+    if (sink >= 0)
+        return (struct ref_value){a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * a->dh + e, NULL};
+    if (rel)
+        rel += h * a->rel_head + (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e;
+    return (struct ref_value){
+        a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * a->dh + e, rel};
+}
+
+/* Elements of a head that are summed at a time, so that keys are the outer loop. */
+enum { REF_PART = 64 };
+
+struct attn_need ref_need_backward(const struct attn *a, int threads);
+void ref_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
+                  void *scratch);
+
+#define REF_PI 3.14159265358979323846
+
+/* f of struct act. */
+double ref_act(enum act_kind kind, double x, double beta);
+/* What a row is divided by, from the sum of the squares of what is divided. */
+double ref_norm_root(enum norm_kind kind, double squares, int n, double eps);
+bool ref_norm_centred(enum norm_kind kind); /* the mean is taken off first */
+
+void softmax_ref(const struct softmax *o);
+void norm_ref(const struct norm *o);
+void act_ref(const struct act *o);
+void linear_step_ref(const struct linear_step *p);
+void glu_ref(const struct glu *o);
+void gate_ref(const struct gate_op *o);
+void cell_ref(const struct rnn_step *o);
+void nll_ref(const struct nll_op *o);
+void softmax_grad_ref(const struct softmax_grad *o);
+void norm_grad_ref(const struct norm_grad *o);
+void act_grad_ref(const struct act_grad *o);
+void glu_grad_ref(const struct glu_grad *o);
+void gate_grad_ref(const struct gate_grad *o);
+void cell_grad_ref(const struct rnn_step_grad *o);
+void nll_grad_ref(const struct nll_grad *o);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The matrix kernels of fused attention for one group of query rows, and the softmax between them.
+ * Everything works on small blocks in a thread's own work space; nothing here knows of heads,
+ * sequences or threads. Scores are in base 2: the factor log2 e is already in the packed keys.
+ *
+ * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
+ * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
+ * L2. */
+#include "tile.h"
+#include "variants/backends/backend.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum {
+    TILE_ROWS = VEC_REGISTERS / 4,
+    TILES = 2, /* above each other in a group: the second reads its operand from L1 */
+    ROWS = TILES * TILE_ROWS,
+    COLS = TILE_COLS,
+    QUERIES = 64,        /* of a work item, in groups of ROWS that share one pass over the keys */
+    KEYS = 256,          /* of a block */
+    HEAD = 256,          /* widest head */
+    HEAD_LD = HEAD + 16, /* not a power of two, or rows collide in L1 */
+    LD = KEYS + 3 * VL,  /* of scores and band: VL in front, 2 VL behind */
+};
+
+#define LOG2E 0x1.715476p+0f
+#define LN2 0x1.62e43p-1f
+
+/* Below every score; its differences do not overflow. Row maxima start here. */
+#define LOWEST (-0x1p126f)
+
+/* Which keys each query of a work item sees, where a mask hides some. Heads that see alike find the
+ * bits of the head before. */
+struct seen {
+    uint64_t *bits; /* [SEEN_ROWS][words]: of each query, then of any in each group */
+    int words;
+    int i0, window; /* of whom they are: first query, -1 = nobody; the head's window and mask */
+    const struct mask *mask;
+};
+enum { SEEN_ROWS = QUERIES + QUERIES / ROWS };
+
+/* A thread's own. Rows of s start VL floats in, those of `band` likewise. */
+struct work {
+    _Alignas(64) float qu[QUERIES][HEAD_LD]; /* q + u */
+    _Alignas(64) float qw[QUERIES][HEAD_LD]; /* q + w */
+    _Alignas(64) float o[QUERIES][HEAD_LD];  /* not yet divided by the sum */
+    _Alignas(64) float sum[QUERIES][VL];     /* in VL partial sums */
+    _Alignas(64) float top[QUERIES + VL];    /* running row maxima */
+    _Alignas(64) float s[ROWS][LD];          /* scores, then 2^(s - top) */
+    _Alignas(64) float band[ROWS][LD];       /* (q + w) . rel_k + bias by table row */
+    struct seen seen;
+};
+
+/* How many of the next vectors one tile takes: no lone one after a full tile (4 = 2 + 2). */
+static int tile_width(int vectors)
+{
+    return vectors >= COLS && vectors != COLS + 1 ? COLS : vectors == 1 ? 1 : 2;
+}
+
+/* ---- scores ------------------------------------------------------------------------------- */
+
+/* Rows of queries, ld floats apart. */
+struct queries {
+    const float *at;
+    ptrdiff_t ld;
+};
+
+/* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is r * start_row
+ * floats further: that is where relative positions come in, at no instruction. */
+VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float *panel,
+                           const float *start, ptrdiff_t start_row)
+{
+    vf acc[TILE_ROWS][TILE_COLS];
+
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = start ? vld(start + r * start_row + c * VL) : v0();
+    tile_fma(TILE_ROWS, C, acc, d, q.at, q.ld, 1, panel, VL, (ptrdiff_t)d * VL);
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        vst(s + r * LD + c * VL, acc[r][c]);
+}
+
+/* A group's scores against `vectors` panels; tile t only needs its first n[t] keys. */
+static void scores(float *s, struct queries q, int d, const float *panels, int vectors,
+                   const int n[TILES], const float *start, ptrdiff_t start_row)
+{
+    for (int v = 0, width; v < vectors; v += width) {
+        const float *panel = panels + (ptrdiff_t)v * d * VL;
+
+        width = tile_width(vectors - v);
+        for (int t = 0; t < TILES; t++) {
+            const int row = t * TILE_ROWS;
+            const float *from = start ? start + row * start_row + v * VL : NULL;
+            float *to = s + row * LD + v * VL;
+            const struct queries q_t = {q.at + row * q.ld, q.ld};
+            if (v * VL >= n[t])
+                continue;
+            switch (width) {
+            case 1:
+                score_tile(1, to, q_t, d, panel, from, start_row);
+                break;
+            case 2:
+                score_tile(2, to, q_t, d, panel, from, start_row);
+                break;
+            default:
+                score_tile(COLS, to, q_t, d, panel, from, start_row);
+            }
+        }
+    }
+}
+
+/* ---- softmax ------------------------------------------------------------------------------ */
+
+/* Columns of `vectors` vectors outside [lo, hi) become x. */
+VEC_INLINE void fill_outside(float *s, int lo, int hi, int vectors, vf x)
+{
+    for (int at = 0; at < lo; at += VL)
+        vst_upto(s + at, lo - at, x);
+    for (int at = max_int(hi, 0); at < vectors * VL; at += VL)
+        vst(s + at, x);
+}
+
+/* s = 2^(s - top) for one group, with top and sum brought up to date (or begun, when fresh);
+ * alpha[r] is what the group's older sums and outputs must be multiplied by. The vector behind each
+ * row becomes 0. */
+static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
+{
+    const vmask rows = vfirst(ROWS);
+    float block_top[VL];
+
+    for (int r = 0; r < ROWS; r++) {
+        const float *s = w->s[r] + VL;
+        vf x = vld(s);
+        for (int v = 1; v < vectors; v++)
+            x = vmax(x, vld(s + v * VL));
+        block_top[r] = vmax_lanes(x);
+    }
+    const vf old = fresh ? v1(LOWEST) : vld_m(w->top + g, rows, v0());
+    const vf top = vmax(old, vld_m(block_top, rows, v0()));
+    vst_m(w->top + g, rows, top);
+    vst_m(alpha, rows, vexp2(vsub(old, top)));
+    for (int r = 0; r < ROWS; r++) {
+        float *s = w->s[r] + VL;
+        const vf t = v1(w->top[g + r]);
+        vf sum = fresh ? v0() : vmul(vld(w->sum[g + r]), v1(alpha[r]));
+        for (int v = 0; v < vectors; v++) {
+            const vf e = vexp2(vsub(vld(s + v * VL), t));
+            vst(s + v * VL, e);
+            sum = vadd(sum, e);
+        }
+        vst(w->sum[g + r], sum);
+        vst(s + vectors * VL, v0());
+    }
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* o = o alpha + p . v: C vectors of n rows of v. p_row = LD is a block of keys; LD + 1 reads
+ * p by table row, a key later in each query. A fresh o counts as 0; alpha = NULL leaves it as it
+ * is. */
+VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
+                           ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
+{
+    vf acc[TILE_ROWS][TILE_COLS];
+
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++) {
+        acc[r][c] = fresh ? v0() : vld(o + r * HEAD_LD + c * VL);
+        if (alpha)
+            acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
+    }
+    tile_fma(TILE_ROWS, C, acc, n, p, p_row, 1, v, v_row, VL);
+    UNROLL
+    for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        vst(o + r * HEAD_LD + c * VL, acc[r][c]);
+}
+
+/* A matrix of values. Long ones are packed in strips as wide as the tiles that read them, each
+ * [rows][width * VL]: rows farther apart than a tile is wide would make it fetch parts of cache
+ * lines that it does not use. Short ones may stay where they are, `step` floats from row to row. */
+struct values {
+    const float *at;
+    ptrdiff_t step; /* 0 = strips */
+    int rows, vectors;
+};
+
+/* The strip that vector v is in begins at which vector? */
+static int strip_start(int vectors, int v)
+{
+    int at = 0;
+
+    while (at + tile_width(vectors - at) <= v)
+        at += tile_width(vectors - at);
+    return at;
+}
+
+/* Floats from row to row of the strip of vector v, and where its vector of a row is. */
+static ptrdiff_t strip_step(int vectors, int v)
+{
+    return tile_width(vectors - strip_start(vectors, v)) * VL;
+}
+
+static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
+{
+    const int at = strip_start(vectors, v);
+
+    return (ptrdiff_t)at * VL * rows + row * strip_step(vectors, v) + (v - at) * VL;
+}
+
+/* A group's outputs from rows [x, ..) of the values; tile t only needs n[t] of them. */
+VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
+                            ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
+{
+    for (int at = 0, width; at < values->vectors; at += width) {
+        width = tile_width(values->vectors - at);
+        const ptrdiff_t step = values->step ? values->step : width * VL;
+        const ptrdiff_t strip = (ptrdiff_t)at * VL * (values->step ? 1 : values->rows);
+        const float *v = values->at + strip + x * step;
+        for (int t = 0; t < TILES; t++) {
+            const int row = t * TILE_ROWS;
+            const float *scale = alpha ? alpha + row : NULL, *p_t = p + row * p_row;
+            float *to = o + row * HEAD_LD + at * VL;
+            switch (width) {
+            case 1:
+                value_tile(1, fresh, to, scale, p_t, p_row, n[t], v, step);
+                break;
+            case 2:
+                value_tile(2, fresh, to, scale, p_t, p_row, n[t], v, step);
+                break;
+            default:
+                value_tile(COLS, fresh, to, scale, p_t, p_row, n[t], v, step);
+            }
+        }
+    }
+}
+
+/* By key: p is a group's block of probabilities, its first key is row x of the values. */
+VEC_INLINE void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int x,
+                           const int n[TILES], const struct values *v)
+{
+    value_tiles(fresh, o, alpha, p, LD, x, n, v);
+}
+
+/* By table row, from row x on: query r meets row x + y at key y + r behind p. */
+static void add_relative_values(float *o, const float *p, int x, const int n[TILES],
+                                const struct values *v)
+{
+    value_tiles(false, o, NULL, p, LD + 1, x, n, v);
+}

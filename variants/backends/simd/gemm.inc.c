@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Dense products over the words of vec.h, included once per instruction set. Large ones follow the
+ * usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and a
+ * register tile runs down both; the tile's height varies, so that no row is wasted. Products of few
+ * rows with a weight W [n,k] read W once, in place, at memory speed. What follows a product element
+ * by element happens block by block, while the block of c is in L2; in the registers of the last
+ * step it is not faster. */
+#include "lanes.h"
+#include "tile.h"
+#include "variants/backends/backend.h"
+
+#include <stdint.h>
+
+/* Register budget: MR*NV accumulators + NV of B + 1 broadcast = 31 of 32, 15 of 16. KC rows of one
+ * sliver of B stay in L1 or close to it, MC x KC of A and KC x NC of B in L2. */
+enum {
+    MR = VEC_REGISTERS == 32 ? 14 : 6,
+    NV = 2,
+    NR = NV * VL,
+    KC = 256,
+    MC = 8 * MR,
+    NC = 512,
+    FEW_ROWS = 8,        /* up to here in place, without packing */
+    FORK_WORTH = 1 << 18 /* multiply-adds */
+};
+
+/* A product and what follows it: at most one of the two. */
+struct fused {
+    const struct gemm *g;
+    const struct act *act;
+    const struct gate_op *gate;
+};
+
+/* What follows, for rows [i0, i1) and columns [j0, j1) of c. A gate may be narrower than the
+ * product. */
+static void follow(const struct fused *f, int i0, int i1, int j0, int j1)
+{
+    if (f->act)
+        act_part(f->act, i0, i1, j0, j1);
+    if (f->gate)
+        gate_part(f->gate, i0, i1, j0, min_int(j1, f->gate->n));
+}
+
+/* c = beta c + alpha a b for one tile: a packed [k][R], b packed [k][NR], `cols` columns of c. */
+VEC_INLINE void gemm_tile(int R, int C, const struct gemm *g, int k, float beta, const float *a,
+                          const float *b, float *c, int cols)
+{
+    vf acc[MR][TILE_COLS];
+    const vmask last = vfirst(cols - (C - 1) * VL);
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int v = 0; v < C; v++)
+        acc[r][v] = v0();
+    tile_fma(R, C, acc, k, a, 1, R, b, NR, VL);
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int v = 0; v < C; v++) {
+        float *to = c + r * g->ldc + v * VL;
+        vf x = vmul(acc[r][v], v1(g->alpha));
+        if (v < C - 1) {
+            vst(to, beta == 0.0f ? x : vfma(vld(to), v1(beta), x));
+        } else {
+            if (beta != 0.0f)
+                x = vfma(vld_m(to, last, v0()), v1(beta), x);
+            vst_m(to, last, x);
+        }
+    }
+}
+
+static void gemm_tile_any(int R, const struct gemm *g, int k, float beta, const float *a,
+                          const float *b, float *c, int cols)
+{
+#define HEIGHT(r)                                                                                  \
+    case r:                                                                                        \
+        if (r > MR)                                                                                \
+            break;                                                                                 \
+        if (cols > VL)                                                                             \
+            gemm_tile(r <= MR ? r : 1, 2, g, k, beta, a, b, c, cols);                              \
+        else                                                                                       \
+            gemm_tile(r <= MR ? r : 1, 1, g, k, beta, a, b, c, cols);                              \
+        break;
+    switch (R) {
+        HEIGHT(1)
+        HEIGHT(2)
+        HEIGHT(3)
+        HEIGHT(4)
+        HEIGHT(5)
+        HEIGHT(6)
+        HEIGHT(7)
+        HEIGHT(8)
+        HEIGHT(9)
+        HEIGHT(10)
+        HEIGHT(11)
+        HEIGHT(12)
+        HEIGHT(13)
+        HEIGHT(14)
+    }
+#undef HEIGHT
+}
+
+/* Rows [p, p+k) of op(b), columns [j, j+n), into slivers of [k][NR]. */
+static void pack_b(float *dst, const struct gemm *g, int p, int k, int j, int n)
+{
+    for (int s = 0; s < n; s += NR)
+        for (int v = 0; v < NV; v++) {
+            float *to = dst + (ptrdiff_t)s * k + v * VL;
+            const int at = s + v * VL, cols = clamp_int(n - at, 0, VL);
+            if (cols == 0)
+                continue;
+            if (g->tb)
+                pack_across(to, NR, g->b + (j + at) * g->ldb + p, g->ldb, cols, k, 1.0f);
+            else
+                pack_along(to, NR, g->b + p * g->ldb + j + at, g->ldb, cols, k);
+        }
+}
+
+/* Rows [i, i+R) of op(a), columns [p, p+k), into [k][R]. */
+static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
+{
+    if (g->ta)
+        pack_along(dst, R, g->a + p * g->lda + i, g->lda, R, k);
+    else
+        pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
+}
+
+/* First row of tile t of n that share m rows evenly. */
+static int share(int m, int t, int n) { return (int)((int64_t)m * t / n); }
+
+/* Packed b as a whole: steps of k one after the other, each in slivers of the padded width. */
+static int padded(int n) { return (n + NR - 1) / NR * NR; }
+
+static int k_steps(int k) { return max_int(1, (k + KC - 1) / KC); }
+
+static size_t gemm_packed_floats(const struct gemm *g)
+{
+    if (g->m <= FEW_ROWS && g->tb)
+        return 0;
+    return (size_t)g->k * (size_t)padded(g->n) + NR;
+}
+
+static void gemm_pack(float *dst, const struct gemm *g)
+{
+    const int steps = k_steps(g->k);
+
+    for (int s = 0; s < steps; s++) {
+        const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
+        pack_b(dst + (ptrdiff_t)p * padded(g->n), g, p, k, 0, g->n);
+    }
+}
+
+/* c[i0..i1) [j0..j1), the whole of k; j0 is a multiple of NR where b is packed. */
+static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
+{
+    _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
+    const struct gemm *g = f->g;
+    const int steps = k_steps(g->k);
+
+    for (int j = j0; j < j1; j += NC) {
+        const int n = min_int(NC, j1 - j);
+        for (int s = 0; s < steps; s++) {
+            const int p = share(g->k, s, steps), k = share(g->k, s + 1, steps) - p;
+            const float beta = s == 0 ? g->beta : 1.0f;
+            const float *slivers = b;
+            if (g->b_packed)
+                slivers = g->b_packed + (ptrdiff_t)p * padded(g->n) + (ptrdiff_t)j * k;
+            else
+                pack_b(b, g, p, k, j, n);
+            for (int i = i0; i < i1; i += MC) {
+                const int m = min_int(MC, i1 - i), tiles = (m + MR - 1) / MR;
+                for (int t = 0; t < tiles; t++)
+                    pack_a(a + share(m, t, tiles) * k, g, i + share(m, t, tiles),
+                           share(m, t + 1, tiles) - share(m, t, tiles), p, k);
+                for (int c = 0; c < n; c += NR)
+                    for (int t = 0; t < tiles; t++) {
+                        const int r = share(m, t, tiles);
+                        gemm_tile_any(share(m, t + 1, tiles) - r, g, k, beta, a + r * k,
+                                      slivers + (ptrdiff_t)c * k, g->c + (i + r) * g->ldc + j + c,
+                                      min_int(NR, n - c));
+                    }
+                if (s == steps - 1)
+                    follow(f, i, i + m, j, j + n);
+            }
+        }
+    }
+}
+
+/* ---- few rows ----------------------------------------------------------------------------- */
+
+/* R rows of a against C rows of W, all of k: dot products along k. */
+VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
+{
+    const float *a = g->a + i * g->lda, *w = g->b + j * g->ldb;
+    vf acc[2][4];
+
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++)
+        acc[r][c] = v0();
+    for (int p = 0; p < g->k; p += VL) {
+        const int left = g->k - p;
+        vf x[2];
+        UNROLL
+        for (int r = 0; r < R; r++)
+            x[r] = vld_upto(a + r * g->lda + p, left, v0());
+        UNROLL
+        for (int c = 0; c < C; c++) {
+            const vf y = vld_upto(w + c * g->ldb + p, left, v0());
+            UNROLL
+            for (int r = 0; r < R; r++)
+                acc[r][c] = vfma(x[r], y, acc[r][c]);
+        }
+    }
+    UNROLL
+    for (int r = 0; r < R; r++)
+        UNROLL
+    for (int c = 0; c < C; c++) {
+        float *to = g->c + (i + r) * g->ldc + j + c;
+        const float sum = g->alpha * vsum(acc[r][c]);
+        *to = g->beta == 0.0f ? sum : sum + g->beta * *to;
+    }
+}
+
+/* c[..][j0..j1) for g->m <= FEW_ROWS: four rows of W at a time pass by all rows of a. */
+static void gemm_few(const struct fused *f, int j0, int j1)
+{
+    const struct gemm *g = f->g;
+    int j = j0;
+
+    for (; j + 4 <= j1; j += 4) {
+        int i = 0;
+        for (; i + 2 <= g->m; i += 2)
+            dot_tile(2, 4, g, i, j);
+        if (i < g->m)
+            dot_tile(1, 4, g, i, j);
+    }
+    for (; j < j1; j++)
+        for (int i = 0; i < g->m; i++)
+            dot_tile(1, 1, g, i, j);
+    follow(f, 0, g->m, j0, j1);
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+/* Rows of threads in a grid of `threads` over m x n: the divisor that keeps the parts squarest,
+ * because each part packs its own rows of a and columns of b. */
+static int grid_rows(int m, int n, int threads)
+{
+    int best = 1;
+    int64_t least = INT64_MAX;
+
+    for (int rows = 1; rows <= threads; rows++) {
+        if (threads % rows)
+            continue;
+        const int64_t edge = m / rows + n / (threads / rows) + (m < rows * MR ? m : 0) +
+                             (n < threads / rows * NR ? n : 0);
+        if (edge < least) {
+            least = edge;
+            best = rows;
+        }
+    }
+    return best;
+}
+
+/* Part t of the grid; columns are shared out in whole vectors, or slivers where b is packed. */
+static void gemm_grid(const struct fused *f, bool few, int rows, int cols, int t)
+{
+    const struct gemm *g = f->g;
+    const int r = t / cols, c = t % cols, unit = g->b_packed ? NR : VL;
+    const int units = (g->n + unit - 1) / unit;
+    const int j0 = share(units, c, cols) * unit;
+    const int j1 = min_int(share(units, c + 1, cols) * unit, g->n);
+
+    if (few)
+        gemm_few(f, j0, j1);
+    else
+        gemm_part(f, share(g->m, r, rows), share(g->m, r + 1, rows), j0, j1);
+}
+
+static void gemm_fused(const struct fused *f)
+{
+    const struct gemm *g = f->g;
+    const bool few = g->m <= FEW_ROWS && g->tb && !g->ta;
+
+    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < FORK_WORTH) {
+        gemm_grid(f, few, 1, 1, 0);
+        return;
+    }
+    const int rows = few ? 1 : grid_rows(g->m, g->n, g->threads), cols = g->threads / rows;
+#pragma omp parallel for num_threads(g->threads) schedule(static, 1)
+    for (int t = 0; t < rows * cols; t++)
+        gemm_grid(f, few, rows, cols, t);
+}
+
+static void gemm(const struct gemm *g) { gemm_fused(&(struct fused){.g = g}); }
+
+static void gemm_act(const struct gemm *g, const struct act *after)
+{
+    gemm_fused(&(struct fused){.g = g, .act = after});
+}
+
+static void gemm_gate(const struct gemm *g, const struct gate_op *after)
+{
+    gemm_fused(&(struct fused){.g = g, .gate = after});
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * act and gate over the words of vec.h, for a rectangle of their elements: all of it where they are
+ * operations of their own (rows.inc.c), the part just finished where they follow a product
+ * (gemm.inc.c). Included after VEC_AVX2 or VEC_AVX512 is defined. */
+#ifndef LANES_H
+#define LANES_H
+
+#include "variants/backends/backend.h"
+#include "vec.h"
+
+#include <math.h>
+
+/* ---- act ---------------------------------------------------------------------------------- */
+
+/* X(kind) for every kind: each gets loops of its own. */
+#define ACT_KIND_LIST(X)                                                                           \
+    X(ACT_NONE)                                                                                    \
+    X(ACT_RELU) X(ACT_SIGMOID) X(ACT_SWISH) X(ACT_GELU) X(ACT_GELU_TANH) X(ACT_ELU1)
+
+/* f of struct act; `kind` is a constant wherever this is inlined. */
+VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
+{
+    switch (kind) {
+    case ACT_RELU:
+        return vmax(v0(), x); /* in this order a NaN stays one */
+    case ACT_SIGMOID:
+        return vlogistic(x);
+    case ACT_SWISH:
+        return vmul(x, vlogistic(vmul(beta, x)));
+    case ACT_GELU: {
+        const vf a = vabs(x);
+        return vfnma(a, vtail(a, vbell(a)), vmax(v0(), x)); /* x Phi(x) = max(0, x) - a Phi(-a) */
+    }
+    case ACT_GELU_TANH:
+        return vmul(x, vlogistic(vgelu_tanh_arg(x)));
+    case ACT_ELU1:
+        return vsel_lt(v0(), x, vadd(x, v1(1.0f)), vexp(vsub(v0(), vabs(x))));
+    default:
+        return x;
+    }
+}
+
+/* f'(x) of the smooth kinds. 1 - s is the logistic of the other sign: it does not cancel. */
+VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
+{
+    switch (kind) {
+    case ACT_SIGMOID:
+        return vmul(vlogistic(x), vlogistic(vsub(v0(), x)));
+    case ACT_SWISH: {
+        const vf z = vmul(beta, x), s = vlogistic(z);
+        return vfma(vmul(z, s), vlogistic(vsub(v0(), z)), s);
+    }
+    case ACT_GELU: { /* Phi(x) + x phi(x) */
+        const vf a = vabs(x), e = vbell(a), q = vtail(a, e);
+        const vf phi = vmul(e, v1(0x1.988454p-2f)); /* 1 / sqrt(2 pi) */
+        return vfma(x, phi, vsel_neg(x, q, vsub(v1(1.0f), q)));
+    }
+    case ACT_GELU_TANH: {
+        const vf z = vgelu_tanh_arg(x), s = vlogistic(z);
+        const vf slope = vfma(vmul(x, x), v1(3 * GELU_TANH_CUBE * GELU_TANH_ARG),
+                              v1(GELU_TANH_ARG)); /* dz / dx */
+        return vfma(vmul(vmul(x, s), vlogistic(vsub(v0(), z))), slope, s);
+    }
+    case ACT_ELU1:
+        return vsel_lt(v0(), x, v1(1.0f), vexp(vsub(v0(), vabs(x))));
+    default:
+        return v1(1.0f);
+    }
+}
+
+/* What goes back through f from d; a unit that is off passes nothing, whatever arrives. */
+VEC_INLINE vf act_back(enum act_kind kind, vf d, vf x, vf beta)
+{
+    return kind == ACT_RELU ? vsel_lt(v0(), x, d, v0()) : vmul(d, act_slope(kind, x, beta));
+}
+
+/* d f / d beta of SWISH: x^2 s (1 - s). */
+VEC_INLINE vf swish_beta_slope(vf x, vf beta)
+{
+    const vf z = vmul(beta, x);
+    return vmul(vmul(x, vlogistic(z)), vmul(x, vlogistic(vsub(v0(), z))));
+}
+
+VEC_INLINE vf act_beta(const float *beta) { return v1(beta ? *beta : 1.0f); }
+
+/* Rows [i0, i1), columns [j0, j1); nothing beside them is read or written. `kind` is a constant. */
+VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int i1, int j0, int j1)
+{
+    const vf beta = act_beta(o->beta);
+
+    for (int i = i0; i < i1; i++)
+        for (int j = j0; j < j1; j += VL) {
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
+            const int left = j1 - j;
+            vf t = vld_upto(o->x + at, left, v0());
+            if (o->bias)
+                t = vadd(t, vld_upto(o->bias + j, left, v0()));
+            t = act_value(kind, t, beta);
+            if (o->add)
+                t = vadd(t, vld_upto(o->add + at, left, v0()));
+            vst_upto(o->y + at, left, t);
+        }
+}
+
+/* The kinds that cost registers stay out of the products that they follow. */
+static __attribute__((noinline)) void act_part_curved(const struct act *o, int i0, int i1, int j0,
+                                                      int j1)
+{
+    switch (o->kind) {
+    case ACT_SIGMOID:
+        act_part_as(ACT_SIGMOID, o, i0, i1, j0, j1);
+        break;
+    case ACT_SWISH:
+        act_part_as(ACT_SWISH, o, i0, i1, j0, j1);
+        break;
+    case ACT_GELU:
+        act_part_as(ACT_GELU, o, i0, i1, j0, j1);
+        break;
+    case ACT_GELU_TANH:
+        act_part_as(ACT_GELU_TANH, o, i0, i1, j0, j1);
+        break;
+    case ACT_ELU1:
+        act_part_as(ACT_ELU1, o, i0, i1, j0, j1);
+        break;
+    default:
+        CHECK(!"a curved kind of activation");
+    }
+}
+
+static inline void act_part(const struct act *o, int i0, int i1, int j0, int j1)
+{
+    if (o->kind == ACT_NONE)
+        act_part_as(ACT_NONE, o, i0, i1, j0, j1);
+    else if (o->kind == ACT_RELU)
+        act_part_as(ACT_RELU, o, i0, i1, j0, j1);
+    else
+        act_part_curved(o, i0, i1, j0, j1);
+}
+
+/* ---- gate --------------------------------------------------------------------------------- */
+
+/* x + z (y - x) would cancel where z is near 1; this form keeps both ends. */
+VEC_INLINE vf vblend(vf z, vf x, vf y) { return vfma(z, y, vfnma(z, x, x)); }
+
+/* `left` lanes of column j: `in` is the element of x and y, `pre` that of a and c. */
+VEC_INLINE vf gate_lanes(const struct gate_op *o, ptrdiff_t in, ptrdiff_t pre, int j, int left)
+{
+    const vf a = vld_upto(o->a + pre, left, v0()), x = vld_upto(o->x + in, left, v0());
+
+    switch (o->kind) {
+    case GATE_INPUT:
+        return vfma(vlogistic(a), x, vld_upto(o->y + in, left, v0()));
+    case GATE_OUTPUT: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return vfma(z, vld_upto(o->y + in, left, v0()), x);
+    }
+    case GATE_HIGHWAY: {
+        const vf t = vlogistic(vadd(a, vld_upto(o->b + j, left, v0())));
+        return vblend(t, vld_upto(o->y + in, left, v0()), x);
+    }
+    case GATE_SIGTANH: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return vfma(z, vtanh(vld_upto(o->c + pre, left, v0())), x);
+    }
+    case GATE_RESET:
+        return vmul(vlogistic(a), x);
+    case GATE_UPDATE: {
+        const vf z = vlogistic(vsub(a, vld_upto(o->b + j, left, v0())));
+        return vblend(z, x, vtanh(vld_upto(o->c + pre, left, v0())));
+    }
+    }
+    return v1(NAN);
+}
+
+static inline void gate_part(const struct gate_op *o, int i0, int i1, int j0, int j1)
+{
+    for (int i = i0; i < i1; i++)
+        for (int j = j0; j < j1; j += VL) {
+            const ptrdiff_t in = (ptrdiff_t)i * o->n + j;
+            vst_upto(o->out + in, j1 - j, gate_lanes(o, in, i * o->ld + j, j, j1 - j));
+        }
+}
+
+#endif

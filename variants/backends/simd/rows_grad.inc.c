@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gradients of the row operations over the words of vec.h. Included once per instruction set by
+ * rows_grad_avx2.c and rows_grad_avx512.c, which export the functions under their names. */
+#include "rows_shared.h"
+
+/* ---- softmax ------------------------------------------------------------------------------ */
+
+static void softmax_grad_rows(const void *arg, int first, int last)
+{
+    const struct softmax_grad *o = arg;
+    const int n = o->cols;
+
+    for (int i = first; i < last; i++) {
+        const float *p = o->p + i * o->ld;
+        float *d = o->d + i * o->ld;
+        vf sum = v0();
+
+        if (o->rel)
+            add_relative(d, 0, n, o->rel + i * o->rel_ld, o->n_rel, o->shift - i);
+        for (int j = 0; j < n; j += VL)
+            sum = vfma(vld_upto(p + j, n - j, v0()), vld_upto(d + j, n - j, v0()), sum);
+        const vf delta = v1(vsum(sum));
+        for (int j = 0; j < n; j += VL) {
+            const vf t = vsub(vld_upto(d + j, n - j, v0()), delta);
+            vst_upto(d + j, n - j, vmul(vld_upto(p + j, n - j, v0()), t));
+        }
+    }
+}
+
+static void softmax_grad(const struct softmax_grad *o)
+{
+    each_row(softmax_grad_rows, o, o->rows, o->cols, o->threads);
+}
+
+/* ---- norm --------------------------------------------------------------------------------- */
+
+/* stats of a row: the mean, what its rounding left over, 1/root (0, 0 and the factor where nothing
+ * is taken off), and PULL, by which the product of t and xhat is divided when it goes back into the
+ * row; see norm in rows.inc.c and struct normal in rows_grad.c. */
+enum { MEAN, REST, FACTOR, PULL };
+_Static_assert(PULL + 1 == NORM_STATS, "each has a place");
+
+static void centred_stats(const struct norm_grad *o, const float *x, float *stats)
+{
+    const int n = o->n;
+    vf sum = v0(), d1 = v0(), d2 = v0();
+
+    for (int j = 0; j < n; j += VL)
+        sum = vadd(sum, vld_upto(x + j, n - j, v0()));
+    const float mean = vsum(sum) / (float)n;
+    for (int j = 0; j < n; j += VL) {
+        const vf d = vsub(vld_upto(x + j, n - j, v1(mean)), v1(mean));
+        d1 = vadd(d1, d);
+        d2 = vfma(d, d, d2);
+    }
+    const float rest = vsum(d1) / (float)n, variance = vsum(d2) / (float)n - rest * rest;
+    stats[MEAN] = mean;
+    stats[REST] = rest;
+    stats[FACTOR] = centred_factor(o->kind, variance, n, o->eps);
+    stats[PULL] = (float)n;
+    if (o->kind == NORM_UNBIASED) { /* s (n-1) / (s + eps), and a row of equals pulls nothing */
+        const float s = sqrtf(variance * ((float)n / (float)(n - 1)));
+        stats[PULL] = s > 0.0f ? s * (float)(n - 1) * stats[FACTOR] : INFINITY;
+    }
+}
+
+static void length_stats(const struct norm_grad *o, const float *x, float *stats)
+{
+    vf sum = v0();
+
+    for (int j = 0; j < o->n; j += VL) {
+        const vf t = vld_upto(x + j, o->n - j, v0());
+        sum = vfma(t, t, sum);
+    }
+    const float squares = vsum(sum);
+    stats[MEAN] = stats[REST] = 0.0f;
+    stats[FACTOR] = length_factor(o->kind, squares, o->n, o->eps);
+    stats[PULL] = (float)o->n;
+    if (o->kind == NORM_SCALE) /* a row shorter than eps is only multiplied */
+        stats[PULL] = sqrtf(squares) > o->eps ? 1.0f : INFINITY;
+}
+
+static void norm_stats_rows(const void *arg, int first, int last)
+{
+    const struct norm_grad *o = arg;
+    const bool centred = o->kind == NORM_LAYER || o->kind == NORM_UNBIASED;
+
+    for (int i = first; i < last; i++) {
+        const float *x = o->x + (ptrdiff_t)i * o->n;
+        float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
+        if (centred)
+            centred_stats(o, x, stats);
+        else
+            length_stats(o, x, stats);
+    }
+}
+
+VEC_INLINE vf normalised(const float *x, int left, const float *stats)
+{
+    const vf d = vsub(vsub(vld_upto(x, left, v0()), v1(stats[MEAN])), v1(stats[REST]));
+    return vmul(d, v1(stats[FACTOR]));
+}
+
+static void norm_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
+{
+    const struct norm_grad *o = arg;
+
+    for (int j = j0; j < j1; j += VL) {
+        const int left = o->n - j;
+        vf weight = v0(), bias = v0();
+        for (int i = i0; i < i1; i++) {
+            const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
+            const vf d_y = vld_upto(o->d_y + at, left, v0());
+            weight = vfma(d_y, normalised(o->x + at, left, o->stats + NORM_STATS * i), weight);
+            bias = vadd(bias, d_y);
+        }
+        if (o->d_weight)
+            add_upto(o->d_weight + j, left, weight);
+        if (o->d_bias)
+            add_upto(o->d_bias + j, left, bias);
+    }
+}
+
+/* The one weight of SCALE: each row's share first, in MEAN's place, then their sum. */
+static void norm_share_rows(const void *arg, int first, int last)
+{
+    const struct norm_grad *o = arg;
+
+    for (int i = first; i < last; i++) {
+        const ptrdiff_t at = (ptrdiff_t)i * o->n;
+        vf sum = v0();
+        for (int j = 0; j < o->n; j += VL)
+            sum = vfma(vld_upto(o->d_y + at + j, o->n - j, v0()),
+                       vld_upto(o->x + at + j, o->n - j, v0()), sum);
+        o->stats[(ptrdiff_t)NORM_STATS * i] =
+            vsum(sum) * o->stats[(ptrdiff_t)NORM_STATS * i + FACTOR];
+    }
+}
+
+static void norm_grad_scale(const struct norm_grad *o)
+{
+    float sum = 0.0f;
+
+    each_row(norm_share_rows, o, o->rows, o->n, o->threads);
+    for (int i = 0; i < o->rows; i++) {
+        sum += o->stats[(ptrdiff_t)NORM_STATS * i];
+        o->stats[(ptrdiff_t)NORM_STATS * i] = 0.0f;
+    }
+    *o->d_weight += sum;
+}
+
+/* dx = r (t - mean(t) - xhat (t . xhat) / pull), t = dy weight; nothing is taken off where x is not
+ * centred. `kind` is a constant. */
+VEC_INLINE void norm_grad_rows_as(enum norm_kind kind, const struct norm_grad *o, int first,
+                                  int last)
+{
+    const bool centred = kind == NORM_LAYER || kind == NORM_UNBIASED;
+    const vf one = v1(*o->weight); /* of SCALE */
+    const int n = o->n;
+
+    for (int i = first; i < last; i++) {
+        const ptrdiff_t at = (ptrdiff_t)i * n;
+        const float *x = o->x + at, *d_y = o->d_y + at, *stats = o->stats + NORM_STATS * i;
+        vf sum_t = v0(), sum_tx = v0();
+
+        for (int j = 0; j < n; j += VL) {
+            const int left = n - j;
+            const vf w = kind == NORM_SCALE ? one : vld_upto(o->weight + j, left, v0());
+            const vf t = vmul(vld_upto(d_y + j, left, v0()), w);
+            if (centred)
+                sum_t = vadd(sum_t, t);
+            sum_tx = vfma(t, normalised(x + j, left, stats), sum_tx);
+        }
+        const vf mean_t = v1(centred ? vsum(sum_t) / (float)n : 0.0f);
+        const vf pulled = v1(vsum(sum_tx) / stats[PULL]);
+        for (int j = 0; j < n; j += VL) {
+            const int left = n - j;
+            const vf w = kind == NORM_SCALE ? one : vld_upto(o->weight + j, left, v0());
+            vf t = vmul(vld_upto(d_y + j, left, v0()), w);
+            if (centred)
+                t = vsub(t, mean_t);
+            const vf d = vfnma(normalised(x + j, left, stats), pulled, t);
+            vst_upto(o->d_x + at + j, left, vmul(d, v1(stats[FACTOR])));
+        }
+    }
+}
+
+static void norm_grad_rows(const void *arg, int first, int last)
+{
+    const struct norm_grad *o = arg;
+
+    if (o->kind == NORM_SCALE)
+        norm_grad_rows_as(NORM_SCALE, o, first, last);
+    else if (o->kind == NORM_RMS)
+        norm_grad_rows_as(NORM_RMS, o, first, last);
+    else
+        norm_grad_rows_as(NORM_LAYER, o, first, last); /* the stats say how UNBIASED differs */
+}
+
+/* Rows last: d_x may lie where x or d_y lies. */
+static void norm_grad(const struct norm_grad *o)
+{
+    each_row(norm_stats_rows, o, o->rows, o->n, o->threads);
+    if (o->kind == NORM_SCALE && o->d_weight)
+        norm_grad_scale(o);
+    else if (o->kind != NORM_SCALE && (o->d_weight || o->d_bias))
+        each_column(norm_grad_columns, o, o->rows, o->n, o->threads);
+    if (o->d_x)
+        each_row(norm_grad_rows, o, o->rows, o->n, o->threads);
+}
+
+/* ---- nll ---------------------------------------------------------------------------------- */
+
+static void nll_grad_rows(const void *arg, int first, int last)
+{
+    const struct nll_grad *o = arg;
+    const int n = o->n;
+
+    for (int i = first; i < last; i++) {
+        const float *x = o->logits + (ptrdiff_t)i * n;
+        float *d = o->d_logits + (ptrdiff_t)i * n;
+        const vf m = v1(row_max(x, n));
+        vf sum = v0();
+
+        for (int j = 0; j < n; j += VL) {
+            const vf e = vexp(vsub(vld_upto(x + j, n - j, v1(-INFINITY)), m));
+            vst_upto(d + j, n - j, e);
+            sum = vadd(sum, e);
+        }
+        const vf scale = v1(o->scale / vsum(sum));
+        for (int j = 0; j < n; j += VL)
+            vst_upto(d + j, n - j, vmul(vld_upto(d + j, n - j, v0()), scale));
+        d[o->target[i]] -= o->scale;
+    }
+}
+
+static void nll_grad(const struct nll_grad *o)
+{
+    each_row(nll_grad_rows, o, o->rows, o->n, o->threads);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files compiled for one instruction set each give to simd.c, which assembles the backends
+ * from them. The ISA is the last word of a name. Calling one on a machine without its instructions
+ * is a fault. */
+#ifndef SIMD_H
+#define SIMD_H
+
+#include "variants/backends/backend.h"
+
+extern const struct attn_impl attn_fused_avx2;
+
+void gemm_avx2(const struct gemm *g);
+void gemm_act_avx2(const struct gemm *g, const struct act *after);
+void gemm_gate_avx2(const struct gemm *g, const struct gate_op *after);
+size_t gemm_packed_floats_avx2(const struct gemm *like);
+void gemm_pack_avx2(float *dst, const struct gemm *like);
+void softmax_avx2(const struct softmax *o);
+void norm_avx2(const struct norm *o);
+void act_avx2(const struct act *o);
+void glu_avx2(const struct glu *o);
+void gate_avx2(const struct gate_op *o);
+void cell_avx2(const struct rnn_step *o);
+void linear_step_avx2(const struct linear_step *p);
+void nll_avx2(const struct nll_op *o);
+void softmax_grad_avx2(const struct softmax_grad *o);
+void norm_grad_avx2(const struct norm_grad *o);
+void act_grad_avx2(const struct act_grad *o);
+void glu_grad_avx2(const struct glu_grad *o);
+void gate_grad_avx2(const struct gate_grad *o);
+void cell_grad_avx2(const struct rnn_step_grad *o);
+void nll_grad_avx2(const struct nll_grad *o);
+
+extern const struct attn_impl attn_fused_avx512;
+
+void gemm_avx512(const struct gemm *g);
+void gemm_act_avx512(const struct gemm *g, const struct act *after);
+void gemm_gate_avx512(const struct gemm *g, const struct gate_op *after);
+size_t gemm_packed_floats_avx512(const struct gemm *like);
+void gemm_pack_avx512(float *dst, const struct gemm *like);
+void softmax_avx512(const struct softmax *o);
+void norm_avx512(const struct norm *o);
+void act_avx512(const struct act *o);
+void glu_avx512(const struct glu *o);
+void gate_avx512(const struct gate_op *o);
+void cell_avx512(const struct rnn_step *o);
+void linear_step_avx512(const struct linear_step *p);
+void nll_avx512(const struct nll_op *o);
+void softmax_grad_avx512(const struct softmax_grad *o);
+void norm_grad_avx512(const struct norm_grad *o);
+void act_grad_avx512(const struct act_grad *o);
+void glu_grad_avx512(const struct glu_grad *o);
+void gate_grad_avx512(const struct gate_grad *o);
+void cell_grad_avx512(const struct rnn_step_grad *o);
+void nll_grad_avx512(const struct nll_grad *o);
+
+#endif

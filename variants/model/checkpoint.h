@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models on disk: metadata to a config, tensors to parameters. Golden files and
+ * checkpoints share the format; the former put "param." in front of every name. */
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H
+
+#include "variants/base/safetensors.h"
+#include "variants/variant.h"
+
+/* The model that a file describes. E_IO naming the file and the key that is missing, unknown or
+ * makes no sense. `prefix` ("" or "param.") stands before the names of tensors. */
+enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
+                              struct err *e);
+
+/* Only what norms, feed-forward networks and LocalRNNs are, into a config that has the other sizes.
+ */
+enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
+                             struct err *e);
+/* Only the map in front of q, k and v and compressed memory, into a config that has its other
+ * sizes. */
+enum status checkpoint_map(const struct safetensors *s, struct config *c, struct err *e);
+const char *checkpoint_act_name(enum act_kind kind);
+
+/* Copy every parameter's values from the file. E_IO naming the first that is missing, or has
+ * another type or shape. */
+enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
+                            struct err *e);
+
+/* What a checkpoint says besides its model; NULL texts are left out. */
+struct provenance {
+    const char *unit, *corpus, *corpus_xxh3;
+    int step;
+    uint64_t seed;
+    int seq, mem; /* lengths it was trained with */
+};
+
+/* Write config and parameters to `path`, atomically (safetensors_write). */
+enum status checkpoint_save(const char *path, const struct config *c, const struct params *p,
+                            const struct provenance *from, struct err *e);
+
+/* One parameter-shaped tensor under another name, for files that hold more than weights. */
+struct tensor checkpoint_tensor(const struct param *p, const char *prefix, const float *data);
+
+#endif

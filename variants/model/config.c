@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One model of a variant: defaults, and the choices that make no sense together. */
+#include "sublayer_list.h"
+#include "variants/parts/masks.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const wiring_name[WIRING_COUNT + 1] = {
+    "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
+
+const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
+
+const char *const carry_name[CARRY_COUNT] = {"none", "sum", "mean"};
+
+bool wiring_norms_first(enum wiring w)
+{
+    return w == WIRING_PRE || w == WIRING_REORDER || w == WIRING_MACARON_PRE;
+}
+
+bool wiring_norms_after(enum wiring w) { return w == WIRING_POST || w == WIRING_MACARON_POST; }
+
+int variant_kv_heads(const struct variant *v, int H)
+{
+    int n = v->kv_heads ? v->kv_heads : H;
+
+    while (n > 1 && H % n)
+        n--;
+    return n;
+}
+
+enum status config_set_masks(struct config *c, const struct variant *v, const char *text,
+                             const char *heads, struct err *e)
+{
+    return masks_parse(&c->masks, *text || !v->mask ? text : v->mask, heads, e);
+}
+
+void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F)
+{
+    *dh = D / H;
+    *F = 4 * D;
+    if (v->sizes)
+        v->sizes(D, H, dh, F);
+}
+
+struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
+{
+    enum { DEFAULT_CLIP = 16 };
+
+    struct config c = {
+        .variant = v,
+        .pos = v->pos,
+        .gate = v->gate,
+        .ffn = v->ffn,
+        .before_qkv = v->before_qkv,
+        .mixer = v->mixer,
+        .features = max_int(1, (int)(dh * log(dh))), /* as published */
+        .lin_eps = v->mixer ? v->mixer->eps : 0,
+        .more = v->more,
+        .carry = v->carry,
+        .wiring = v->wiring,
+        .norm_kind = v->norm_kind,
+        .D = D,
+        .H = H,
+        .dh = dh,
+        .kv_heads = variant_kv_heads(v, H),
+        .F = F,
+        .N = N,
+        .V = V,
+        .scale = (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
+        .causal = true,
+        .clip = DEFAULT_CLIP,
+        .rel_rows = DEFAULT_CLIP + 1,
+        .rel_k = true,
+        .rel_v = true,
+        .persistent = F,
+        .span_ramp = 32,
+        .span_max = 8192,
+        .span_cost = 2e-6f,
+        .rope_dim = dh - dh % 2,
+        .rope_base = 10000,
+        .rope_pairs = ROPE_HALVES,
+        .t5_buckets = 32,
+        .t5_max_distance = 128,
+        .dextra_depth = {4, 8},
+        .dextra_width = {2, 3},
+        .glt_groups = 8,
+        .glt_shuffle = true,
+        .glt_act = ACT_GELU,
+        .compress = COMPRESS_CONV,
+        .c_ratio = 4,
+        .tied = !v->untied,
+        .out_bias = true,
+        .emb_scale = (float)sqrt(D),
+        .attn_bias = v->attn_bias,
+        .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
+        .ffn_bias = !v->bare_ffn,
+        .experts = 4,
+        .moe_k = 1,
+        .aux_coef = 0.01f,
+        .rnn_layers = v->rnn_layers,
+        .rnn_window = 7,
+        .rnn_cell = CELL_GRU,
+        .rnn_carry = true,
+        .step_base = 1,
+        .halt = v->halt,
+        .halt_eps = 0.01f,
+        .ponder_tau = 0.01f,
+    };
+
+    if (v->order)
+        v->order(c.order, N);
+    if (v->loops) {
+        c.steps = N;
+        c.N = 1;
+    }
+    CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
+    return c;
+}
+
+void config_compress(struct config *c, int M) { c->cmem = c->variant->mem->compressed ? M / 2 : 0; }
+
+int config_memory(const struct config *c)
+{
+    return c->cmem ? c->mem_len + c->cmem + c->c_ratio - 1 : c->mem_len;
+}
+
+static enum status check_positions(const struct config *c, struct err *e)
+{
+    if (c->pos->past_only && !c->causal)
+        return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
+                    c->variant->name, c->pos->name);
+    if (c->pos->check && c->pos->check(c, e) != OK)
+        return E_USAGE;
+    return c->more && c->more->check ? c->more->check(c, e) : OK;
+}
+
+/* Cells of several tokens (sublayer_cells.c): up to so large ones, then every token has its row
+ * again; they stand where a table of distances says, in a window that is computed anew. */
+static enum status check_cells(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name, *const pools = strchr(c->order, 'p');
+    const char *const joins = strchr(c->order, 'u'), *const last = strrchr(c->order, 'p');
+    int levels = 0;
+
+    for (const char *at = c->order; *at; at++)
+        levels += *at == 'p';
+    if (!pools && !joins)
+        return OK;
+    if (!pools || !joins || last > joins || joins != strrchr(c->order, 'u') || levels > CELL_LEVELS)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
+                    "times p, behind them one u",
+                    name, c->order, (int)CELL_LEVELS);
+    if (c->wiring != WIRING_POST || c->mixer || c->before_qkv || c->more || c->carry != CARRY_NONE)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
+                    "none",
+                    name, c->order, wiring_name[c->wiring]);
+    if (!c->causal || c->window || c->same_length || c->masks.n || c->steps)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with a mask, steps or a view of the future  "
+                    "-> none of them",
+                    name, c->order);
+    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter)
+        return fail(e, E_USAGE,
+                    "%s: order \"%.64s\" with a memory or positions %s  -> positions "
+                    "that are tables of distances, and none",
+                    name, c->order, c->pos->name);
+    return OK;
+}
+
+/* Sub-layers in an order of their own have tensors named for a norm each, and nothing else. */
+static enum status check_order(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    char order[ORDER_MOST] = "";
+    if (c->variant->order)
+        c->variant->order(order, c->N);
+    if (c->variant->order && !*order)
+        return fail(e, E_USAGE,
+                    "%s: %d layers are too many for an order of their own  -> at most %d", name,
+                    c->N, (ORDER_MOST - 1) / 2);
+    for (const char *at = c->order; *at; at++)
+        if (!sub_letter(*at))
+            return fail(e, E_USAGE,
+                        "%s: order \"%.64s\" has a '%c'  -> s attention, f feed-forward", name,
+                        c->order, *at);
+    if (*c->order && !strpbrk(c->order, "spu"))
+        return fail(e, E_USAGE, "%s: order \"%.64s\" has no attention  -> an s somewhere", name,
+                    c->order);
+    if (*c->order && c->wiring != WIRING_PRE && c->wiring != WIRING_POST)
+        return fail(e, E_USAGE, "%s: norm %s with an order of sub-layers  -> norm pre or post",
+                    name, wiring_name[c->wiring]);
+    return check_cells(c, e);
+}
+
+/* What is not attention has nothing of what is done to scores. */
+static enum status check_mixer(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+    const struct pos *const pos = c->pos;
+
+    if (!c->mixer)
+        return OK;
+    if (!c->causal || c->window || c->same_length || c->masks.n)
+        return fail(e, E_USAGE,
+                    "%s: a window, a mask or a view of the future with mixer %s, which only knows "
+                    "all of the past  -> none of them",
+                    name, c->mixer->name);
+    if (pos->reserve || pos->rotate || pos->enter || pos->layer_params || c->more ||
+        c->before_qkv || c->carry != CARRY_NONE)
+        return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
+                    name, pos->name, c->mixer->name);
+    if (c->features < 1 || !(c->lin_eps >= 0))
+        return fail(e, E_USAGE, "%s: %d features, lin_eps %g  -> 1 or more, 0 or more", name,
+                    c->features, (double)c->lin_eps);
+    if (c->lin_eps > 0 && c->mixer->features > FEATURES_ELU)
+        return fail(e, E_USAGE,
+                    "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
+                    "each row  -> 0",
+                    name, (double)c->lin_eps, c->mixer->name);
+    return OK;
+}
+
+static enum status check_ffn(const struct config *c, struct err *e)
+{
+    const char *name = c->variant->name;
+
+    if (c->norm_kind == NORM_UNBIASED && c->D < 2)
+        return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
+                    c->D);
+    if (!c->ffn->aux) /* what routes nothing has no such loss */
+        return OK;
+    if (c->experts < 1 || c->moe_k < 1 || c->moe_k > c->experts)
+        return fail(e, E_USAGE,
+                    "%s: %d of %d experts for each row  -> 1 or more, at most all of them", name,
+                    c->moe_k, c->experts);
+    if (c->capacity < 0)
+        return fail(e, E_USAGE, "%s: capacity %d  -> rows that an expert takes, 0 = any number",
+                    name, c->capacity);
+    return OK;
+}
+
+static enum status check_depth(const struct config *c, struct err *e)
+{
+    const char *name = c->variant->name;
+
+    if (c->rnn_layers < 0 || c->rnn_layers > RNN_MOST || c->rnn_window < 1)
+        return fail(e, E_USAGE,
+                    "%s: %d LocalRNNs of window %d in a layer  -> at most %d, of 1 or more", name,
+                    c->rnn_layers, c->rnn_window, (int)RNN_MOST);
+    if (c->steps < 0 || c->step_base < 0 || (c->halt != HALT_NEVER && !c->steps))
+        return fail(e, E_USAGE, "%s: %d steps from %d, halting %s  -> halting needs steps", name,
+                    c->steps, c->step_base, halt_name[c->halt]);
+    if (c->steps && c->D % 2)
+        return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
+                    name, c->D, c->D + 1);
+    if (c->steps && (c->pos->embed || c->pos->enter))
+        return fail(e, E_USAGE, "%s: %s positions beside those of its steps  -> none", name,
+                    c->pos->name);
+    if (!(c->halt_eps >= 0 && c->halt_eps < 1) || !(c->ponder_tau >= 0))
+        return fail(e, E_USAGE, "%s: halt_eps %g, ponder_tau %g  -> in [0,1), 0 or more", name,
+                    (double)c->halt_eps, (double)c->ponder_tau);
+    return OK;
+}
+
+enum status config_check(const struct config *c, struct err *e)
+{
+    const char *name = c->variant->name;
+
+    if (c->D < 1 || c->H < 1 || c->dh < 1)
+        return fail(e, E_USAGE, "%s: d_model %d, heads %d, d_head %d  -> all must be 1 or more",
+                    name, c->D, c->H, c->dh);
+    if (c->pos->sinusoids && c->D % 2)
+        return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
+                    name, c->D, c->D + 1);
+    if ((c->wiring == WIRING_REORDER) != (c->gate != NULL))
+        return fail(e, E_USAGE, "%s: norm %s %s a gate  -> gates belong to norm reorder", name,
+                    wiring_name[c->wiring], c->gate ? "with" : "without");
+    if (c->clip < 0)
+        return fail(e, E_USAGE, "%s: --clip %d is negative  -> 0 or more", name, c->clip);
+    if (c->rel_rows != c->clip + 1 && c->rel_rows != 2 * c->clip + 1)
+        return fail(e, E_USAGE, "%s: %d table rows for clip %d  -> %d (causal) or %d (full)", name,
+                    c->rel_rows, c->clip, c->clip + 1, 2 * c->clip + 1);
+    if (c->kv_heads < 1 || c->H % c->kv_heads)
+        return fail(e, E_USAGE, "%s: --kv-heads %d does not divide --heads %d  -> a divisor", name,
+                    c->kv_heads, c->H);
+    enum status st = check_positions(c, e);
+    if (st == OK)
+        st = check_ffn(c, e);
+    if (st == OK)
+        st = masks_check(&c->masks, name, e);
+    if (st == OK)
+        st = check_mixer(c, e);
+    if (st == OK)
+        st = check_depth(c, e);
+    return st == OK ? check_order(c, e) : st;
+}

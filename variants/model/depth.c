@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With
+ * P^t[i] = sinusoid(i) + sinusoid(t), per position, a = 0 and out = 0 at first:
+ *
+ *   never    h = layers(h + P^t), out = the last h
+ *   graves   while it runs:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a where it stops;
+ *            out += w h; it stops where a + p >= 1 - eps and at the last step, else a += p.
+ *            Behind that h stays, and is still seen by others, through h + P^t.
+ *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops where
+ *            a + p > 1 - eps only; out = w h + (1 - w) out with w = 0 behind that, while h goes on
+ *            to change.
+ *
+ * A position depends on its own past only, so halting does not break the order of time. */
+#include "depth.h"
+#include "sublayer_inner.h"
+#include "variants/parts/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+int depth_params(const struct config *c, struct params *p)
+{
+    const int at = p->n;
+
+    if (c->halt == HALT_NEVER)
+        return -1;
+    params_add(p, INIT_NORMAL, 1 / sqrtf((float)c->D), 2, (const int[]){1, c->D}, "%s",
+               "halt.weight");
+    params_add(p, INIT_CONST, 1, 1, (const int[]){1}, "%s", "halt.bias");
+    return at;
+}
+
+static size_t rows_of(const struct depth *d) { return (size_t)d->max.B * (size_t)d->max.L; }
+
+static int n_codes(const struct depth *d)
+{
+    return max_int(d->max.L, d->c->step_base + d->c->steps);
+}
+
+void depth_bind(struct depth *d, const struct config *c, struct subs *subs, const struct params *p,
+                int at_halt, struct arena *a)
+{
+    *d = (struct depth){.c = c, .subs = subs, .max = subs->max};
+    d->halt = at_halt < 0 ? NULL : &p->v[at_halt];
+    const size_t rows = rows_of(d), D = (size_t)c->D, all = rows * (size_t)c->steps;
+    d->codes = arena_f32(a, PART_SCRATCH, (size_t)n_codes(d) * D);
+    d->h = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    d->y = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    d->steps = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->steps));
+    d->p = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->p));
+    d->w = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->w));
+    d->sum = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->sum));
+    d->rest = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->rest));
+}
+
+void depth_lower(struct depth *d)
+{
+    for (int t = 0; t < n_codes(d); t++)
+        sinusoid_row(d->codes + (ptrdiff_t)t * d->c->D, d->c->D, t, d->c->sinusoid);
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+float *depth_state(const struct depth *d, int t)
+{
+    return d->kept ? d->h + (size_t)t * rows_of(d) * (size_t)d->c->D : d->h;
+}
+
+float *depth_input(const struct depth *d) { return depth_state(d, 0); }
+
+static int team(const struct engine *g, size_t n) { return n > WORTH_A_TEAM ? g->threads : 1; }
+
+/* x = h + P^t */
+static void enter_step(const struct depth *d, const struct engine *g, float *x, const float *h,
+                       int t, int B, int L)
+{
+    const int D = d->c->D;
+    const float *const step = d->codes + (ptrdiff_t)(d->c->step_base + t) * D;
+
+#pragma omp parallel for num_threads(team(g, (size_t)(B * L) * (size_t)D))
+    for (int i = 0; i < B * L; i++) {
+        const float *const place = d->codes + (ptrdiff_t)(i % L) * D;
+        for (int e = 0; e < D; e++)
+            x[(ptrdiff_t)i * D + e] = h[(ptrdiff_t)i * D + e] + (place[e] + step[e]);
+    }
+}
+
+/* p of step t from the states that it is read from. */
+static void read_p(const struct depth *d, const struct engine *g, const float *x, int t)
+{
+    const int D = d->c->D;
+    const float *const w = d->halt[0].data;
+    double *const p = d->p + (ptrdiff_t)t * d->rows;
+
+#pragma omp parallel for num_threads(team(g, (size_t)d->rows *(size_t)D))
+    for (int i = 0; i < d->rows; i++) {
+        double logit = (double)d->halt[1].data[0];
+        for (int e = 0; e < D; e++)
+            logit += (double)w[e] * (double)x[(ptrdiff_t)i * D + e];
+        p[i] = 1 / (1 + exp(-logit));
+    }
+}
+
+static bool runs(const struct depth *d, int i, int t) { return d->steps[i] == t; }
+
+/* The weight of step t for a position that runs; it goes on to run where steps[i] follows t. */
+static double settle(struct depth *d, int i, int t)
+{
+    const bool graves = d->c->halt == HALT_GRAVES, last = t == d->c->steps - 1;
+    const double p = d->p[(ptrdiff_t)t * d->rows + i], most = 1 - (double)d->c->halt_eps;
+    const double all = d->sum[i] + p;
+
+    if (graves ? last || all >= most : all > most) {
+        d->rest[i] = 1 - d->sum[i];
+        d->steps[i] = -(t + 1); /* halted: told by the sign until the end */
+        return d->rest[i];
+    }
+    d->sum[i] = all;
+    d->steps[i] = t + 1;
+    return p;
+}
+
+/* Behind the layers of step t: y becomes the next state, and counts in the output. */
+static void leave_step(struct depth *d, const struct engine *g, float *out, int t)
+{
+    const int D = d->c->D;
+    const bool graves = d->c->halt == HALT_GRAVES;
+    const float *const from = depth_state(d, t);
+    float *const to = depth_state(d, t + 1);
+
+#pragma omp parallel for num_threads(team(g, (size_t)d->rows *(size_t)D))
+    for (int i = 0; i < d->rows; i++) {
+        const ptrdiff_t row = (ptrdiff_t)i * D;
+        const bool running = runs(d, i, t);
+        const double w = running ? settle(d, i, t) : 0;
+        const float weight = (float)w, keep = graves ? 1 : (float)(1 - w);
+        const float *const next = running || !graves ? d->y + row : from + row;
+        d->w[(ptrdiff_t)t * d->rows + i] = w;
+        for (int e = 0; e < D; e++) {
+            to[row + e] = next[e];
+            if (running)
+                out[row + e] = keep * out[row + e] + weight * next[e];
+        }
+    }
+}
+
+static bool anybody_runs(const struct depth *d, int t)
+{
+    bool any = false;
+
+    for (int i = 0; i < d->rows; i++)
+        any = any || runs(d, i, t);
+    return any;
+}
+
+static void add_up(struct depth *d)
+{
+    d->ponder = 0;
+    for (int i = 0; i < d->rows; i++) {
+        d->steps[i] = d->steps[i] < 0 ? -d->steps[i] : d->steps[i];
+        d->ponder += (d->steps[i] + d->rest[i]) / d->rows;
+    }
+}
+
+static void run_step(struct depth *d, const struct engine *g, float *out, int t, int B, int L)
+{
+    const int n = depth_at_once(d);
+    float *const x = subs_part_input(d->subs, t * n, n, d->y);
+
+    enter_step(d, g, x, depth_state(d, t), t, B, L);
+    if (d->c->halt == HALT_T2T)
+        read_p(d, g, x, t);
+    subs_part_forward(d->subs, g, t * n, n, d->y, x, B, L);
+    if (d->c->halt == HALT_GRAVES)
+        read_p(d, g, d->y, t);
+    if (d->halt)
+        leave_step(d, g, out, t);
+    else
+        memcpy(t == d->c->steps - 1 ? out : depth_state(d, t + 1), d->y,
+               (size_t)d->rows * (size_t)d->c->D * sizeof(float));
+}
+
+void depth_forward(struct depth *d, const struct engine *g, float *out, int B, int L)
+{
+    d->rows = B * L;
+    d->ran = 0;
+    for (int i = 0; i < d->rows; i++) {
+        d->steps[i] = d->halt ? 0 : d->c->steps;
+        d->sum[i] = d->rest[i] = 0;
+    }
+    memset(out, 0, (size_t)d->rows * (size_t)d->c->D * sizeof(float));
+    while (d->ran < d->c->steps && (!d->halt || anybody_runs(d, d->ran)))
+        run_step(d, g, out, d->ran++, B, L);
+    add_up(d);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double depth_share(const struct depth *d)
+{
+    double taken = 0;
+
+    for (int i = 0; i < d->rows; i++)
+        taken += d->steps[i];
+    return d->rows ? taken / ((double)d->rows * d->c->steps) : 1;
+}
+
+/* A position that has halted is worth nothing, although its keys and values are computed again. */
+double depth_flop(const struct depth *d, int B, int L, int M)
+{
+    const double unit = d->halt ? 2.0 * B * L * d->c->D * d->c->steps : 0;
+
+    return (subs_flop(d->subs, B, L, M) + unit) * depth_share(d);
+}
+
+double depth_grad_flop(const struct depth *d, int B, int L, int M)
+{
+    const double unit = d->halt ? 4.0 * B * L * d->c->D * d->c->steps : 0;
+
+    return (subs_grad_flop(d->subs, B, L, M) + unit) * depth_share(d);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The depth of a model whose layers are run several times with the same weights, sinusoids of
+ * position and step being added in front of each run, and each position halting by itself. */
+#ifndef DEPTH_H
+#define DEPTH_H
+
+#include "sublayer_list.h"
+
+struct depth {
+    const struct config *c;
+    struct subs *subs;
+    const struct param *halt; /* weight [1,D] and bias [1]; NULL = nothing halts */
+    struct extent max;
+    bool kept;      /* backward follows: every step keeps its own */
+    float *codes;   /* sinusoids, of positions from 0 on */
+    float *h;       /* [B,L,D] the state; kept: [steps+1,B,L,D] */
+    float *y;       /* [B,L,D] behind the layers */
+    double *p, *w;  /* [steps,B*L] halting probability of each step, weight of its state */
+    double *sum;    /* [B*L] of the p of steps behind which a position went on */
+    double *rest;   /* [B*L] weight of the last step where it was topped up, else 0 */
+    int32_t *steps; /* [B*L] that each position took */
+    int rows, ran;  /* of the last forward: B*L, and steps until all had halted */
+    double ponder;  /* mean of steps + rest */
+    /* Training only. */
+    double *coef, *slope; /* [steps,B*L] of the output by each state, of the loss by each logit */
+    float *d, *d_h;       /* [B,L,D] gradients: in front of or behind the layers, of the state */
+};
+
+/* Declare the halting unit. Returns where, -1 = there is none. */
+int depth_params(const struct config *c, struct params *p);
+/* Count or place; `subs` has been bound. The same for training, in addition. */
+void depth_bind(struct depth *d, const struct config *c, struct subs *subs, const struct params *p,
+                int at_halt, struct arena *a);
+void depth_bind_grad(struct depth *d, struct arena *a);
+void depth_lower(struct depth *d);
+
+/* Where the input of a forward belongs. */
+float *depth_input(const struct depth *d);
+/* out [B,L,D] from it; then d_out to the gradient of the input, in place, the loss being that of
+ * d_out and ponder_tau times ponder. */
+void depth_forward(struct depth *d, const struct engine *g, float *out, int B, int L);
+void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B, int L);
+
+/* Share of all steps of all positions that the last forward took; 1 before the first. */
+double depth_share(const struct depth *d);
+/* Useful FLOP: the layers' and the halting unit's, for the steps that positions took. */
+double depth_flop(const struct depth *d, int B, int L, int M);
+double depth_grad_flop(const struct depth *d, int B, int L, int M);
+
+/* For depth_grad.c. */
+float *depth_state(const struct depth *d, int t); /* in front of step t, from 0 */
+static inline int depth_at_once(const struct depth *d) { return d->subs->once; }
+
+#endif

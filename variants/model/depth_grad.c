@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps of depth, backward. How many steps a position takes is constant, and so is what is topped
+ * up at a stop but for the p in front of it. With a_t = d_out.h^t, c_t the factor of h^t in the
+ * output and s the step at which a position stops,
+ *
+ *   dL/dw_t = a_t (graves), or (a_t - out_(t-1).d_out) prod_(k>t) (1 - w_k) (t2t)
+ *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   in front of a stop, 0 at it */
+#include "depth.h"
+#include "sublayer_inner.h"
+
+#include <string.h>
+
+void depth_bind_grad(struct depth *d, struct arena *a)
+{
+    const size_t rows = (size_t)d->max.B * (size_t)d->max.L, D = (size_t)d->c->D;
+    const size_t steps = (size_t)d->c->steps;
+
+    d->kept = d->halt != NULL; /* else the layers keep all that is needed */
+    if (!d->halt)
+        return;
+    d->h = arena_f32(a, PART_ACTIVATIONS, (steps + 1) * rows * D);
+    d->coef = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->coef));
+    d->slope = arena_take(a, PART_ACTIVATIONS, steps * rows * sizeof(*d->slope));
+    d->d = arena_f32(a, PART_ACTIVATIONS, rows * D);
+    d->d_h = arena_f32(a, PART_ACTIVATIONS, rows * D);
+}
+
+static double dot(const float *x, const float *y, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+/* coef and slope of position i, whose output has the gradient g_i. Entries of step t lie d->rows
+ * apart. */
+static void weigh(const struct depth *d, int i, const float *g_i)
+{
+    const bool graves = d->c->halt == HALT_GRAVES, stopped = d->rest[i] > 0;
+    const int D = d->c->D, taken = d->steps[i];
+    double *const slope = d->slope + i, *const coef = d->coef + i;
+    double out = 0, behind = 1, top = 0;
+
+    for (int t = 0; t < taken; t++) { /* dL/dw, but for what is behind */
+        const ptrdiff_t at = (ptrdiff_t)t * d->rows;
+        const double a = dot(g_i, depth_state(d, t + 1) + (ptrdiff_t)i * D, D), w = d->w[at + i];
+        slope[at] = graves ? a : a - out;
+        out = w * a + (1 - w) * out;
+    }
+    for (int t = taken - 1; t >= 0; t--) {
+        const ptrdiff_t at = (ptrdiff_t)t * d->rows;
+        const double w = d->w[at + i], p = d->p[at + i], d_w = behind * slope[at];
+        const bool stop = stopped && t == taken - 1;
+        coef[at] = behind * w;
+        if (stop)
+            top = d_w + (double)d->c->ponder_tau / d->rows;
+        slope[at] = stop ? 0 : (d_w - top) * p * (1 - p);
+        if (!graves)
+            behind *= 1 - w;
+    }
+}
+
+/* The halting unit reads x in step t: to its weights, and for positions that still run to d. */
+static void halt_backward(const struct depth *d, const struct engine *g, float *to, const float *x,
+                          int t)
+{
+    const int D = d->c->D;
+    const double *const slope = d->slope + (ptrdiff_t)t * d->rows;
+    const float *const w = d->halt[0].data;
+    double bias = 0;
+
+    for (int i = 0; i < d->rows; i++)
+        bias += t < d->steps[i] ? slope[i] : 0;
+    d->halt[1].grad[0] += (float)bias;
+#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > WORTH_A_TEAM ? g->threads : 1)
+    for (int e = 0; e < D; e++) {
+        double sum = 0;
+        for (int i = 0; i < d->rows; i++) {
+            const ptrdiff_t at = (ptrdiff_t)i * D + e;
+            if (t >= d->steps[i])
+                continue;
+            sum += slope[i] * (double)x[at];
+            to[at] += (float)(slope[i] * (double)w[e]);
+        }
+        d->halt[0].grad[e] += (float)sum;
+    }
+}
+
+/* The gradient of the state behind step t, d_h, is split: d has what goes through the layers, d_h
+ * keeps what passes them by. */
+static void split(const struct depth *d, const float *d_out, int t)
+{
+    const int D = d->c->D;
+    const double *const coef = d->coef + (ptrdiff_t)t * d->rows;
+
+    for (int i = 0; i < d->rows; i++) {
+        const bool running = t < d->steps[i], through = running || d->c->halt == HALT_T2T;
+        const float c = running ? (float)coef[i] : 0;
+        for (ptrdiff_t at = (ptrdiff_t)i * D; at < (ptrdiff_t)(i + 1) * D; at++) {
+            d->d[at] = through ? d->d_h[at] + c * d_out[at] : 0;
+            d->d_h[at] = through ? 0 : d->d_h[at];
+        }
+    }
+}
+
+static void step_backward(const struct depth *d, const struct engine *g, const float *d_out, int t,
+                          int B, int L)
+{
+    const int n = depth_at_once(d);
+    const size_t size = (size_t)d->rows * (size_t)d->c->D;
+
+    split(d, d_out, t);
+    if (d->c->halt == HALT_GRAVES)
+        halt_backward(d, g, d->d, depth_state(d, t + 1), t);
+    subs_part_backward(d->subs, g, t * n, n, d->d, B, L);
+    if (d->c->halt == HALT_T2T)
+        halt_backward(d, g, d->d, d->subs->work[t * n].x, t);
+    for (size_t at = 0; at < size; at++)
+        d->d_h[at] += d->d[at];
+}
+
+void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B, int L)
+{
+    const size_t size = (size_t)d->rows * (size_t)d->c->D;
+
+    CHECK(d->rows == B * L);
+    if (!d->halt) {
+        subs_backward(d->subs, g, d_out, B, L);
+        return;
+    }
+    for (int i = 0; i < d->rows; i++)
+        weigh(d, i, d_out + (ptrdiff_t)i * d->c->D);
+    memset(d->d_h, 0, size * sizeof(float));
+    for (int t = d->ran - 1; t >= 0; t--)
+        step_backward(d, g, d_out, t, B, L);
+    memcpy(d_out, d->d_h, size * sizeof(float));
+}

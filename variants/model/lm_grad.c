@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The language model, backward: from the mean nll of a segment to the gradient of every parameter.
+ * A tied embedding receives both of its uses. */
+#include "lm.h"
+#include "sublayer_compress.h"
+#include "sublayer_inner.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/norm.h"
+
+enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
+{
+    const size_t n = (size_t)m->max.B * (size_t)m->max.L * (size_t)m->c.D;
+
+    if (m->kind == MEM_KV)
+        return fail(e, E_UNSUPPORTED,
+                    "training cannot keep memory as keys and values: their weights change  -> "
+                    "--mem-kind hidden");
+    const enum status st = subs_bind_grad(&m->subs, g, a, e);
+    if (st != OK)
+        return st;
+    params_place_grad(&m->params, a);
+    if (m->c.steps)
+        depth_bind_grad(&m->depth, a);
+    m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
+    m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
+    return OK;
+}
+
+/* From the logits to d_h, the gradient of the last layer's output. */
+static void output_backward(struct lm *m, const struct engine *g, const int32_t *target, int rows)
+{
+    const struct config *c = &m->c;
+    const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
+    float *d_logits = m->logits;
+
+    g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
+                                       .logits = m->logits,
+                                       .target = target,
+                                       .scale = 1 / (float)rows,
+                                       .rows = rows,
+                                       .n = c->V,
+                                       .threads = g->threads});
+    if (c->out_bias)
+        linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
+    linear_weight_grad(g, W, d_logits, m->h, rows);
+    linear_input_grad(g, W, m->d_h, d_logits, rows, 0);
+    dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
+    if (c->final_ln)
+        norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
+                      m->subs.work[0].stats, rows);
+}
+
+/* dE[token] += emb_scale * d_h, token after token: the order does not depend on threads. */
+static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
+{
+    const int D = m->c.D;
+    float *d_E = m->params.v[m->at_embed].grad; /* [V,D] */
+
+    for (ptrdiff_t t = 0; t < rows; t++)
+        for (int e = 0; e < D; e++)
+            d_E[(ptrdiff_t)tokens[t] * D + e] += m->c.emb_scale * m->d_h[t * D + e];
+}
+
+void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
+                 int B, int L)
+{
+    CHECK(m->subs.kept && B <= m->max.B && m->n_scored == L);
+    output_backward(m, g, target, B * L);
+    if (m->c.steps)
+        depth_backward(&m->depth, g, m->d_h, B, L);
+    else
+        subs_backward(&m->subs, g, m->d_h, B, L);
+    dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
+    if (m->c.pos->embed_grad)
+        m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->d_h, B, L);
+    embed_backward(m, tokens, B * L);
+}
+
+double lm_extra_loss(const struct lm *m)
+{
+    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
+}
+
+double lm_aux(const struct lm *m, int B, int L)
+{
+    const struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->aux && rows_behind(&s->at[i], L) > 0)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_behind(&s->at[i], L));
+    return sum;
+}
+
+double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L)
+{
+    struct subs *const s = &m->subs;
+    double sum = 0;
+
+    CHECK(s->kept);
+    for (int i = 0; i < s->n; i++)
+        sum += sub_reconstruction(g, &s->at[i], &s->work[i], B, L);
+    return sum;
+}
+
+double lm_grad_flop(const struct lm *m, int B, int L, int M)
+{
+    const double layers =
+        m->c.steps ? depth_grad_flop(&m->depth, B, L, M) : subs_grad_flop(&m->subs, B, L, M);
+
+    /* dX and dW of the output */
+    return 4.0 * B * L * m->c.D * m->c.V + layers;
+}

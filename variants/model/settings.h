@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Numbers of a model that a user may set by name, where the model has what they count: experts, a
+ * window, compressed rows. What people compare is an option of its own; these are the rest. */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include "variants/variant.h"
+
+struct setting {
+    const char *name; /* as checkpoints call it */
+    const char *of;   /* what it counts, for people */
+    int least, most;
+    bool core; /* attention alone has it, too */
+    bool (*applies)(const struct config *c);
+    int (*get)(const struct config *c);
+    void (*set)(struct config *c, int value);
+};
+
+extern const struct setting settings[]; /* the last one has no name */
+
+enum { SETTINGS_TEXT = 128 };
+
+/* "experts=8,moe_k=2": set those that apply to a model whose other choices, the length of its
+ * memory among them, have been made, and leave the others. With `core` only those that attention
+ * alone has. E_USAGE names what is unknown or out of range, whether it applies or not. */
+enum status settings_parse(struct config *c, const char *text, bool core, struct err *e);
+/* E_USAGE where they do not fit a model that is made for its memory. */
+enum status settings_fit(const struct config *c, struct err *e);
+/* Those that apply, with their values, as settings_parse reads them; "" where there is none. Unless
+ * `but` is NULL, only those whose value is not that of `but`. */
+void settings_print(char text[SETTINGS_TEXT], const struct config *c, const struct config *but,
+                    bool core);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One sub-layer, forward: f of its kind, wired into the stream x in one of these ways; m is the
+ * memory of what entered, N a norm, g a gate, h 1 or, for the halves of Macaron, 1/2:
+ *
+ *   post     z = N(x + h f([m; x]))          pre      z = x + h f(N([m; x]))
+ *   reorder  z = g(x, relu(f(N([m; x]))))    rezero   z = x + alpha f([m; x]) */
+#include "sublayer.h"
+#include "sublayer_compress.h"
+#include "sublayer_inner.h"
+#include "variants/parts/norm.h"
+
+#include <string.h>
+
+const char *const mem_kind_name[MEM_KIND_COUNT] = {"", "hidden", "kv", "recompute", "state"};
+
+bool mem_can(const struct mem *m, enum mem_kind kind)
+{
+    switch (kind) {
+    case MEM_HIDDEN:
+        return m->recurrent;
+    case MEM_KV:
+        return m->recurrent && !m->compressed;
+    case MEM_RECOMPUTE:
+        return !m->recurrent;
+    case MEM_STATE:
+        return m->state;
+    default:
+        return false;
+    }
+}
+
+enum mem_kind mem_usual(const struct mem *m, bool decode)
+{
+    if (m->state)
+        return MEM_STATE;
+    if (!m->recurrent)
+        return MEM_RECOMPUTE;
+    return decode && !m->compressed ? MEM_KV : MEM_HIDDEN;
+}
+
+/* ---- binding and memory ------------------------------------------------------------------- */
+
+static const struct param *found(const struct params *p, int at)
+{
+    return at < 0 ? NULL : p->v + at;
+}
+
+enum status sub_bind(struct sub *s, const struct engine *g, const struct params *p, int at_model,
+                     enum mem_kind mem, struct extent max, struct arena *a, struct err *e)
+{
+    const int rows = s->kind->keeps ? s->kind->keeps(s->c, mem, max.M) : -1;
+
+    s->model = &p->v[at_model];
+    s->own = found(p, s->at_own);
+    s->norm = found(p, s->at_norm);
+    s->gate = found(p, s->at_gate);
+    s->alpha = found(p, s->at_alpha);
+    s->before = found(p, s->at_before);
+    s->compress = found(p, s->at_compress);
+    s->more = found(p, s->at_more);
+    s->mem = mem;
+    s->keeps = rows >= 0;
+    s->memory = (struct cache){0};
+    if (s->keeps)
+        cache_bind(&s->memory, max.B, max.L, rows, s->c->D, a);
+    compressed_bind(s, max, a);
+    return s->kind->bind ? s->kind->bind(s, g, max, a, e) : OK;
+}
+
+/* Copy x behind the remembered rows. */
+static void join(const struct engine *g, struct sub *s, const float *x, int B, int L)
+{
+    struct cache *const cache = &s->memory;
+    const ptrdiff_t n = (ptrdiff_t)L * cache->n;
+
+    cache_reserve(cache, L);
+    for (int b = 0; b < B; b++)
+        memcpy(cache_rows(cache, b) + (ptrdiff_t)cache->M * cache->n, x + b * n,
+               sizeof(float) * (size_t)n);
+    if (compresses(s))
+        compressed_prepare(g, s, B, L);
+}
+
+void sub_remember(const struct engine *g, struct sub *s, struct work *w, const float *x, int B,
+                  int rows)
+{
+    if (s->keeps)
+        join(g, s, x, B, rows);
+    else if (s->kind->remember)
+        s->kind->remember(g, s, w, sub_source(g, s, w, x, B, rows));
+    sub_commit(s, rows);
+}
+
+void sub_commit(struct sub *s, int L)
+{
+    if (compresses(s))
+        compressed_commit(s, L);
+    else if (s->keeps)
+        cache_commit(&s->memory, L);
+    if (s->kind->commit)
+        s->kind->commit(s, L);
+}
+
+void sub_forget(struct sub *s)
+{
+    cache_clear(&s->memory);
+    if (s->kind->forget)
+        s->kind->forget(s);
+}
+
+/* ---- source rows -------------------------------------------------------------------------- */
+
+struct sub_input sub_entered(const struct sub *s, const float *x, int B, int L)
+{
+    struct sub_input from = {{(float *)x, (ptrdiff_t)L * s->c->D}, B, 0, L};
+
+    if (s->keeps) {
+        from.at = (struct seq_rows){cache_rows(&s->memory, 0), cache_stride(&s->memory)};
+        from.M = s->memory.M;
+    }
+    return from;
+}
+
+static struct sub_input normed(const struct sub *s, const struct work *w, struct sub_input from)
+{
+    from.at = (struct seq_rows){w->n, (ptrdiff_t)(from.M + from.L) * s->c->D};
+    return from;
+}
+
+struct sub_input sub_source(const struct engine *g, struct sub *s, struct work *w, const float *x,
+                            int B, int L)
+{
+    if (s->keeps)
+        join(g, s, x, B, L);
+    const struct sub_input from = sub_entered(s, x, B, L);
+    if (!wiring_norms_first(s->wiring))
+        return from;
+    const struct sub_input n = normed(s, w, from);
+    const int at_once = s->kind->keeps ? 1 : B; /* sequences whose rows follow one another */
+    for (int b = 0; b < B; b += at_once)
+        norm_apply(g, s->c, s->norm, n.at.at + b * n.at.stride, from.at.at + b * from.at.stride,
+                   NULL, at_once * (from.M + L));
+    return n;
+}
+
+struct sub_input sub_source_again(const struct sub *s, const struct work *w, int B, int L)
+{
+    const struct sub_input from = sub_entered(s, w->x, B, L);
+
+    return wiring_norms_first(s->wiring) ? normed(s, w, from) : from;
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+bool sub_adds_plainly(const struct sub *s) { return !s->alpha && s->scale == 1; }
+
+float sub_factor(const struct sub *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
+
+/* What follows the last product of f: the residual sum, where nothing comes between. */
+static struct act leave(const struct sub *s, const struct work *w, float *to, const float *x)
+{
+    if (s->wiring == WIRING_REORDER)
+        return (struct act){.kind = ACT_RELU, .y = w->y};
+    if (w->drop.p > 0 || !sub_adds_plainly(s))
+        return (struct act){.y = w->y};
+    return (struct act){.y = to, .add = x};
+}
+
+/* z = x + factor * y */
+static void add_scaled(float *z, const float *x, const float *y, float factor, size_t n,
+                       int threads)
+{
+#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+    for (size_t i = 0; i < n; i++)
+        z[i] = x[i] + factor * y[i];
+}
+
+/* Behind `leave`: what could not be done on the way. */
+static void join_stream(const struct engine *g, const struct sub *s, struct work *w, float *z,
+                        float *to, const float *x, int rows)
+{
+    const size_t n = (size_t)rows * (size_t)s->c->D;
+
+    dropout(&w->drop, s->kind->place, w->y, n, g->threads);
+    if (s->wiring == WIRING_REORDER)
+        s->c->gate->forward(g, s->c, s->gate, z, x, w->y, rows, w->gate);
+    else if (!sub_adds_plainly(s))
+        add_scaled(to, x, w->y, sub_factor(s), n, g->threads);
+    else if (w->drop.p > 0)
+        g->ops.act(&(struct act){
+            .y = to, .x = x, .add = w->y, .rows = rows, .n = s->c->D, .threads = g->threads});
+}
+
+void sub_forward(const struct engine *g, struct sub *s, struct work *w, float *z, float *x, int B,
+                 int L)
+{
+    const bool after = wiring_norms_after(s->wiring);
+    float *const to = after && w->sum ? w->sum : z;
+
+    if (s->kind->enter)
+        s->kind->enter(s, x, B, L);
+    const struct sub_input from = sub_source(g, s, w, x, B, L);
+    const int rows = s->pools ? B * (L / 2) : B * L;
+    if (s->pools)
+        x = pool_rows(s, w, x, B, L);
+    s->kind->forward(g, s, w, from, leave(s, w, to, x));
+    join_stream(g, s, w, z, to, x, rows);
+    if (after)
+        norm_apply(g, s->c, s->norm, z, to, NULL, rows);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double sub_flop(const struct sub *s, int B, int L, int M)
+{
+    const double rows = (double)B * L;
+    const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
+
+    return s->kind->flop(s, B, L, M) + gate + compressed_flop(s, B, L);
+}

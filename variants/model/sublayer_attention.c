@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention as a kind of sub-layer: q of the new rows, k and v of memory and new rows, the
+ * attention that the position scheme describes, W_o. Remembers hidden states (the wiring does) or
+ * keys and values (here). */
+#include "sublayer_attention.h"
+#include "sublayer_compress.h"
+#include "sublayer_inner.h"
+#include "variants/parts/masks.h"
+
+struct attn attn_of_config(const struct config *c, int B, int L, int M)
+{
+    const ptrdiff_t row = (ptrdiff_t)c->H * c->dh, kv_row = (ptrdiff_t)c->kv_heads * c->dh;
+
+    return (struct attn){
+        .B = B,
+        .H = c->H,
+        .Hkv = c->kv_heads,
+        .L = L,
+        .M = M,
+        .dh = c->dh,
+        .window = c->window,
+        .causal = c->causal,
+        .scale = c->scale,
+        .q_at = {.batch = L * row, .row = row},
+        .k_at = {.batch = (M + L) * kv_row, .row = kv_row},
+        .v_at = {.batch = (M + L) * kv_row, .row = kv_row},
+        .o_at = {.batch = L * row, .row = row},
+    };
+}
+
+/* ---- declaration and binding --------------------------------------------------------------- */
+
+static void attention_params(const struct config *c, const char *prefix, const char *ff,
+                             struct params *p)
+{
+    (void)ff;
+    project_params(c, attention_width(c), prefix, p);
+    if (c->pos->layer_params)
+        c->pos->layer_params(c, prefix, p);
+}
+
+static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
+{
+    (void)c;
+    return mem == MEM_HIDDEN ? M : -1;
+}
+
+static enum status attention_bind(struct sub *s, const struct engine *g, struct extent max,
+                                  struct arena *a, struct err *e)
+{
+    const struct config *c = s->c;
+    struct attention *t = &s->of.attention;
+    const int kv_width = c->kv_heads * c->dh;
+
+    *t = (struct attention){.pos = s->own + (c->attn_bias ? 2 : 1) * ATTN_WEIGHTS};
+    if (s->mem == MEM_KV) {
+        cache_bind(&t->keys, max.B, max.L, max.M, kv_width, a);
+        cache_bind(&t->values, max.B, max.L, max.M, kv_width, a);
+    }
+    if (c->cmem && s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED,
+                    "compressing memory needs the rows themselves  -> --mem-kind hidden");
+    const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
+    t->reach = max.M + max.L;
+    t->lowered = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
+    const struct term_params p = attention_term_params(s);
+    terms_reserve(c, &p, max.L, t->reach, a, &t->lowered);
+    if (s->level) /* one cell at least: what can run it is asked now */
+        attention_resize(s, &t->lowered, max_int(rows_before(s, max.L), 1 + s->pools), 0);
+    const struct attn asked = attention_asked(s);
+    return engine_attn(g, &asked, &t->impl, e);
+}
+
+static enum status attention_can_grad(const struct sub *s, const struct engine *g, struct err *e)
+{
+    return engine_attn_backward(g, s->of.attention.impl, e);
+}
+
+static void attention_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const size_t HD = (size_t)s->c->H * (size_t)s->c->dh;
+    const size_t kv_width = (size_t)s->c->kv_heads * (size_t)s->c->dh;
+    const size_t asking = (size_t)max.B * (size_t)attention_asking(s, max.L), q = asking * HD;
+    const size_t k = s->mem == MEM_KV ? 0 : (size_t)max.B * (size_t)(max.L + max.M) * kv_width;
+    const size_t lse = asking * (size_t)s->c->H;
+    const size_t pooled = s->pools ? asking * (size_t)s->c->D : 0;
+
+    out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
+    out[AT_K] = out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
+    out[AT_LSE] = (struct array){0, lse, false, PART_ACTIVATIONS};
+    out[AT_BEFORE] = attention_map_array(s, max);
+    const size_t scores = attention_scores_floats(s, max);
+    out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
+    out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
+}
+
+static void attention_arrays_grad(const struct sub *s, struct extent max,
+                                  struct array out[SUB_ARRAYS])
+{
+    attention_arrays(s, max, out);
+    for (int i = AT_Q; i <= AT_O; i++) {
+        out[i].n = 0;
+        out[i].shared = true;
+    }
+    out[AT_D_TABLES] =
+        (struct array){0, terms_n_tables_grad(s->c, s->of.attention.reach), true, PART_REL_POS};
+    out[AT_POOLED].n = 0;
+    out[AT_POOLED].shared = true;
+    out[AT_SCORES].n = 0;
+    out[AT_SCORES].shared = true;
+    out[AT_BEFORE] = attention_map_array_grad(s, max);
+}
+
+static struct attn_need attention_scratch(const struct sub *s, int threads, bool backward)
+{
+    const struct attn_impl *impl = s->of.attention.impl;
+    const struct attn asked = attention_asked(s);
+
+    struct attn_need need =
+        backward ? impl->need_backward(&asked, threads) : impl->need(&asked, threads);
+
+    if (backward) {
+        const struct extent max = {asked.B, asked.L, asked.M};
+        const size_t other = sub_reconstruction_floats(s, max) * sizeof(float);
+        const size_t have = need.scores_bytes + need.scratch_bytes;
+        need.scratch_bytes += other > have ? other - have : 0;
+    }
+    return need;
+}
+
+static void attention_lower(const struct engine *g, struct sub *s, const float *codes)
+{
+    struct attention *t = &s->of.attention;
+
+    t->codes = codes;
+    const struct term_params p = attention_term_params(s);
+    terms_lower(g, s->c, &p, codes, &t->lowered);
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static void attention_enter(const struct sub *s, float *x, int B, int L)
+{
+    if (!s->c->pos->enter)
+        return;
+    CHECK(s->mem != MEM_HIDDEN); /* memory would have to be kept without the added positions */
+    s->c->pos->enter(s->c, s->of.attention.pos, x, B, L);
+}
+
+static void attention_enter_grad(const struct sub *s, const float *d_x, int B, int L)
+{
+    if (s->c->pos->enter_grad)
+        s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
+}
+
+/* Where the keys of `rows` source rows go when they are kept: straight behind the cached ones. */
+static struct seq_rows behind(struct cache *cache, int rows)
+{
+    cache_reserve(cache, rows);
+    return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
+                             cache_stride(cache)};
+}
+
+int64_t attention_base(const struct sub *s)
+{
+    return cache_base(s->mem == MEM_KV ? &s->of.attention.keys : &s->memory);
+}
+
+void attention_rotate(const struct engine *g, const struct sub *s, struct seq_rows x, int B,
+                      int rows, int heads, int64_t position, bool back)
+{
+    if (s->c->pos->rotate)
+        s->c->pos->rotate(g, s->c, s->of.attention.codes,
+                          &(struct rotation){.x = x.at,
+                                             .stride = x.stride,
+                                             .B = B,
+                                             .rows = rows,
+                                             .heads = heads,
+                                             .position = position,
+                                             .back = back});
+}
+
+/* The rows end at position `end` of the stream. */
+static void project_kv(const struct engine *g, const struct sub *s, struct seq_rows k,
+                       struct seq_rows v, struct sub_input from, int64_t end)
+{
+    const int rows = from.M + from.L;
+
+    project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
+    project_rows(g, s, ATTN_V, v, from.at, from.B, rows);
+    attention_rotate(g, s, k, from.B, rows, s->c->kv_heads, end - rows, false);
+}
+
+int attention_memory(const struct sub *s)
+{
+    return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
+}
+
+/* Cells stand at their last tokens, and distances count tokens: no table ends earlier for fewer of
+ * them. */
+void attention_resize(const struct sub *s, struct attn *a, int L, int M)
+{
+    if (s->level == 0) {
+        attn_resize(a, L, M);
+        return;
+    }
+    a->L = attention_asking(s, L);
+    a->M = L - a->L;
+    a->q_step = 1 << s->level;
+    a->k_step = 1 << (s->level - s->pools);
+    a->q_first = a->q_step - a->k_step;
+}
+
+struct attn attention_operands(const struct sub *s, const struct work *w, int B, int L)
+{
+    const struct attention *t = &s->of.attention;
+    const bool kv = s->mem == MEM_KV;
+    const ptrdiff_t HD = (ptrdiff_t)s->c->H * s->c->dh;
+    const ptrdiff_t kv_width = (ptrdiff_t)s->c->kv_heads * s->c->dh;
+    const int M = attention_memory(s);
+    struct attn a = t->lowered;
+
+    attention_resize(s, &a, L, M);
+    a.B = B;
+    a.q = w->own[AT_Q];
+    a.o = w->own[AT_O];
+    a.lse = w->own[AT_LSE];
+    a.base = attention_base(s);
+    masks_draw(&s->c->masks, s->nth, &a);
+    attention_carry(s, w, &a);
+    a.q_at.batch = a.o_at.batch = a.L * HD;
+    a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
+    a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
+    a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->keys) : (M + L) * kv_width;
+    return a;
+}
+
+struct attn attention_project(const struct engine *g, struct sub *s, struct work *w,
+                              struct sub_input from)
+{
+    const struct config *c = s->c;
+    struct attention *t = &s->of.attention;
+    const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, kv_width = (ptrdiff_t)c->kv_heads * c->dh;
+    const int64_t end = attention_base(s) + attention_memory(s) + from.L;
+    const bool kv = s->mem == MEM_KV;
+    const int K = from.M + from.L; /* rows whose keys are projected now */
+
+    from = attention_mapped(g, s, w, from);
+    const int asking = attention_asking(s, from.L);
+    const struct seq_rows fresh =
+        s->pools ? (struct seq_rows){w->own[AT_POOLED], (ptrdiff_t)asking * c->D}
+                 : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(c),
+                                     from.at.stride};
+    const struct seq_rows q = {w->own[AT_Q], asking * HD};
+    const struct seq_rows k =
+        kv ? behind(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
+    const struct seq_rows v =
+        kv ? behind(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
+
+    project_rows(g, s, ATTN_Q, q, fresh, from.B, asking);
+    attention_rotate(g, s, q, from.B, asking, c->H, end - from.L, false);
+    project_kv(g, s, k, v, from, end);
+    return attention_operands(s, w, from.B, from.L);
+}
+
+void attention_unproject(const struct engine *g, const struct sub *s, struct work *w, int rows,
+                         struct act leave)
+{
+    project_out(g, s, w, w->own[AT_O], rows, leave);
+}
+
+static void attention_forward(const struct engine *g, struct sub *s, struct work *w,
+                              struct sub_input from, struct act leave)
+{
+    const struct attn a = attention_project(g, s, w, from);
+
+    s->of.attention.impl->forward(g, &a, w->scratch);
+    attention_unproject(g, s, w, a.B * a.L, leave);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static void attention_remember(const struct engine *g, struct sub *s, struct work *w,
+                               struct sub_input from)
+{
+    struct attention *t = &s->of.attention;
+
+    CHECK(s->mem == MEM_KV);
+    from = attention_mapped(g, s, w, from);
+    project_kv(g, s, behind(&t->keys, from.L), behind(&t->values, from.L), from,
+               attention_base(s) + attention_memory(s) + from.L);
+}
+
+static void attention_commit(struct sub *s, int L)
+{
+    if (s->mem == MEM_KV) {
+        cache_commit(&s->of.attention.keys, L);
+        cache_commit(&s->of.attention.values, L);
+    }
+}
+
+static void attention_impl(const struct sub *s, const char **forward, const char **backward)
+{
+    *forward = s->of.attention.impl->name;
+    *backward = s->of.attention.impl->backward_by;
+}
+
+static void attention_forget(struct sub *s)
+{
+    cache_clear(&s->of.attention.keys);
+    cache_clear(&s->of.attention.values);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+static double attention_flop(const struct sub *s, int B, int L, int M)
+{
+    const struct config *c = s->c;
+    const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
+    const double rows = (double)B * attention_asking(s, L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
+    const struct attn a = attention_costed(s, B, L, M);
+    const double in = attention_width(c);
+    return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
+           + 4 * projected * in * kv_width             /* W_k, W_v */
+           + attention_map_flop(s, projected);
+}
+
+const struct sub_kind sub_attention = {
+    .name = "attention",
+    .memory = "mem",
+    .mixes = true,
+    .place = DROP_ATTENTION,
+    .params = attention_params,
+    .keeps = attention_keeps,
+    .bind = attention_bind,
+    .can_grad = attention_can_grad,
+    .arrays = attention_arrays,
+    .arrays_grad = attention_arrays_grad,
+    .scratch = attention_scratch,
+    .lower = attention_lower,
+    .enter = attention_enter,
+    .enter_grad = attention_enter_grad,
+    .forward = attention_forward,
+    .backward = attention_backward,
+    .remember = attention_remember,
+    .commit = attention_commit,
+    .forget = attention_forget,
+    .impl = attention_impl,
+    .flop = attention_flop,
+    .grad_flop = attention_grad_flop,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention as a kind of sub-layer, backward: W_o, the implementation's own backward pass, the
+ * position scheme's tables, and the projections of memory and new rows. */
+#include "sublayer_attention.h"
+
+/* From d_y to the gradients of q, k, v and of the position scheme's weights. */
+static void core_backward(const struct engine *g, struct sub *s, const struct work *w,
+                          const float *d_y, int B, int L)
+{
+    const struct config *c = s->c;
+    const struct attention *t = &s->of.attention;
+    const struct attn a = attention_operands(s, w, B, L);
+    const int64_t base = attention_base(s);
+    const struct term_params p = attention_term_params(s);
+    struct attn_grad d = {
+        .d_o = w->d_own[AT_O], .d_q = w->d_own[AT_Q], .d_k = w->d_own[AT_K], .d_v = w->d_own[AT_V]};
+
+    project_out_grad(g, s, w->d_own[AT_O], d_y, w->own[AT_O], B * a.L);
+    terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
+    attention_carry_grad(s, w, &a, &d);
+    t->impl->backward(g, &a, &d, w->d_scratch);
+    attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, a.L, c->H, base + a.M, true);
+    attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + a.L, c->kv_heads, base,
+                     true);
+    terms_lower_grad(g, c, &p, w->codes, &a, &d);
+}
+
+void attention_backward_projections(const struct engine *g, struct sub *s, const struct work *w,
+                                    struct sub_input from, float *d_in, const float *d_y, int skip)
+{
+    const struct project_grad d = {w->d_own[AT_Q], w->d_own[AT_K], w->d_own[AT_V]};
+
+    CHECK(s->mem != MEM_KV);
+    core_backward(g, s, w, d_y, from.B, from.L);
+    if (s->pools)
+        project_pooled_backward(g, s, from, w->own[AT_POOLED], d_in, w->d_own[AT_POOLED], d);
+    else
+        project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
+}
+
+double attention_grad_flop(const struct sub *s, int B, int L, int M)
+{
+    const struct config *c = s->c;
+    const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
+    const double rows = (double)B * attention_asking(s, L);
+    const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
+    const double in = attention_width(c);
+    /* Memory is a constant unless it goes through a norm or a map, which have weights. */
+    const double reached =
+        wiring_norms_first(s->wiring) || c->before_qkv ? projected : (double)B * L;
+    const struct attn a = attention_costed(s, B, L, M);
+    return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
+           + 4 * projected * in * kv_width                  /* dW_k, dW_v */
+           + 4 * reached * in * kv_width                    /* dX through them */
+           + 2 * attention_map_flop(s, projected);
+}

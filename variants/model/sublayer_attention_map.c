@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The map in front of q, k and v, for variants that have one: source rows go through it before they
+ * are projected, and gradients on their way back. It works in w->own[AT_BEFORE]: what comes out,
+ * what it keeps, and the rows that go in where they had to be brought together. */
+#include "sublayer_attention.h"
+
+#include <string.h>
+
+int attention_width(const struct config *c)
+{
+    return c->before_qkv ? c->before_qkv->width(c) : c->D;
+}
+
+struct array attention_map_array(const struct sub *s, struct extent max)
+{
+    const struct before_qkv *const map = s->c->before_qkv;
+    const int rows = max.B * (max.L + (s->mem == MEM_KV ? 0 : max.M));
+
+    if (!map)
+        return (struct array){0};
+    const size_t n = map->work(s->c, s->nth, rows) + (size_t)rows * (size_t)s->c->D;
+    return (struct array){n, n, false, PART_ACTIVATIONS};
+}
+
+struct array attention_map_array_grad(const struct sub *s, struct extent max)
+{
+    const struct before_qkv *const map = s->c->before_qkv;
+    const int rows = max.B * (max.L + max.M);
+
+    if (!map)
+        return (struct array){0};
+    const size_t n = (size_t)rows * (size_t)(attention_width(s->c) + s->c->D) +
+                     map->work_grad(s->c, s->nth, rows);
+    return (struct array){0, n, true, PART_ACTIVATIONS};
+}
+
+/* The source rows one after the other, as the map wants them. */
+static const float *together(const struct sub *s, const struct work *w, struct sub_input from)
+{
+    const int K = from.M + from.L;
+    const ptrdiff_t n = (ptrdiff_t)K * s->c->D;
+
+    if (from.B == 1 || from.at.stride == n)
+        return from.at.at;
+    float *const x = w->own[AT_BEFORE] + s->c->before_qkv->work(s->c, s->nth, from.B * K);
+    for (int b = 0; b < from.B; b++)
+        memcpy(x + b * n, from.at.at + b * from.at.stride, sizeof(float) * (size_t)n);
+    return x;
+}
+
+static struct sub_input mapped_again(const struct sub *s, const struct work *w,
+                                     struct sub_input from)
+{
+    from.at =
+        (struct seq_rows){w->own[AT_BEFORE], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
+    return from;
+}
+
+struct sub_input attention_mapped(const struct engine *g, const struct sub *s, const struct work *w,
+                                  struct sub_input from)
+{
+    if (!s->c->before_qkv)
+        return from;
+    s->c->before_qkv->forward(g, s->c, s->nth, s->before, together(s, w, from),
+                              from.B * (from.M + from.L), w->own[AT_BEFORE]);
+    return mapped_again(s, w, from);
+}
+
+/* The weights of the map act on memory too, so that all rows have a gradient on the way. */
+void attention_backward(const struct engine *g, struct sub *s, const struct work *w,
+                        struct sub_input from, float *d_in, const float *d_y, int skip)
+{
+    const struct config *c = s->c;
+
+    if (!c->before_qkv) {
+        attention_backward_projections(g, s, w, from, d_in, d_y, skip);
+        return;
+    }
+    const int K = from.M + from.L, rows = from.B * K;
+    const ptrdiff_t all = (ptrdiff_t)K * c->D, wanted = (ptrdiff_t)(K - skip) * c->D;
+    float *const d_mapped = w->d_own[AT_BEFORE];
+    float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
+
+    attention_backward_projections(g, s, w, mapped_again(s, w, from), d_mapped, d_y, 0);
+    c->before_qkv->backward(g, c, s->nth, s->before, d_x, d_mapped, together(s, w, from), rows,
+                            w->own[AT_BEFORE], d_x + (size_t)rows * (size_t)c->D);
+    for (int b = 0; b < from.B; b++)
+        memcpy(d_in + b * wanted, d_x + (b + 1) * all - wanted, sizeof(float) * (size_t)wanted);
+}
+
+double attention_map_flop(const struct sub *s, double rows)
+{
+    return s->c->before_qkv ? s->c->before_qkv->flop(s->c, s->nth, (int)rows) : 0;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cells of several tokens, as rows of a stream that is shorter for a while. A sub-layer that pools
+ * asks from the means of two rows each, and its rows are cells of twice as many tokens; one that
+ * joins is given a row for each token again:
+ *
+ *   x_t = near_t + top_(cell of t)      near: the stream in front of the first cells
+ *
+ * A cell is known with its last token, and a token reads the newest one that is; where there is
+ * none, zeros. A sequence has its whole cells alone, so that a row never depends on what follows
+ * it. */
+#include "sublayer_attention.h"
+#include "sublayer_inner.h"
+
+#include <string.h>
+
+static void add_rows(float *dst, const float *x, int n)
+{
+    for (int e = 0; e < n; e++)
+        dst[e] += x[e];
+}
+
+/* ---- fewer rows ----------------------------------------------------------------------------- */
+
+float *pool_rows(const struct sub *s, struct work *w, const float *x, int B, int L)
+{
+    const int D = s->c->D, cells = L / 2;
+    float *const y = w->own[AT_POOLED];
+
+    for (int b = 0; b < B; b++)
+        for (int i = 0; i < cells; i++) {
+            const float *const one = x + ((ptrdiff_t)b * L + 2 * i) * D;
+            for (int e = 0; e < D; e++)
+                y[((ptrdiff_t)b * cells + i) * D + e] = (one[e] + one[D + e]) / 2;
+        }
+    return y;
+}
+
+/* From the last row to the first: none is overwritten before it has been read. */
+void pool_rows_grad(const struct sub *s, const struct work *w, float *d, int B, int L)
+{
+    const int D = s->c->D, cells = L / 2;
+    const float *const d_asking = w->d_own[AT_POOLED];
+
+    for (int b = B - 1; b >= 0; b--)
+        for (int j = L - 1; j >= 0; j--) {
+            const ptrdiff_t cell = ((ptrdiff_t)b * cells + j / 2) * D;
+            float *const to = d + ((ptrdiff_t)b * L + j) * D;
+            for (int e = 0; e < D; e++)
+                to[e] = j / 2 < cells ? (d[cell + e] + d_asking[cell + e]) / 2 : 0;
+        }
+}
+
+/* ---- a row for each token ------------------------------------------------------------------- */
+
+/* The newest cell that is known with token t; -1 = none. */
+static int cell_of(int t, int level) { return ((t + 1) >> level) - 1; }
+
+/* x from [B,cells,D] to [B,L,D], from the last row to the first as above. */
+static void join(const struct subs *s, int level, const float *near, float *x, int B, int L)
+{
+    const int D = s->at->c->D, cells = L >> level;
+
+    for (int b = B - 1; b >= 0; b--)
+        for (int t = L - 1; t >= 0; t--) {
+            const int cell = cell_of(t, level);
+            const ptrdiff_t at = ((ptrdiff_t)b * L + t) * D;
+            const float *const top = x + ((ptrdiff_t)b * cells + cell) * D;
+            for (int e = 0; e < D; e++)
+                x[at + e] = near[at + e] + (cell < 0 ? 0 : top[e]);
+        }
+}
+
+/* d from [B,L,D] to [B,cells,D]: sums over the tokens that read a cell, from the first row on. */
+static void join_grad(const struct subs *s, int level, float *d, int B, int L)
+{
+    const int D = s->at->c->D, cells = L >> level;
+
+    for (int b = 0; b < B; b++)
+        for (int t = 0; t < L; t++) {
+            const int cell = cell_of(t, level);
+            float *const to = d + ((ptrdiff_t)b * cells + cell) * D;
+            const float *const from = d + ((ptrdiff_t)b * L + t) * D;
+            if (cell < 0)
+                continue;
+            if (cell > cell_of(t - 1, level))
+                memmove(to, from, sizeof(float) * (size_t)D);
+            else
+                add_rows(to, from, D);
+        }
+}
+
+/* ---- in front of a sub-layer ---------------------------------------------------------------- */
+
+static bool begins(const struct sub *s) { return s->pools && s->level == 1; }
+
+/* Where the stream in front of the first cells is: in training that sub-layer keeps it. */
+static const float *near_rows(const struct subs *s, int i)
+{
+    while (!begins(&s->at[i]))
+        i--;
+    return s->kept ? s->work[i].x : s->near;
+}
+
+void cells_enter(const struct subs *s, int i, float *x, int B, int L)
+{
+    const struct sub *const sub = &s->at[i];
+
+    if (sub->joins)
+        join(s, s->at[i - 1].level, near_rows(s, i), x, B, L);
+    if (begins(sub) && !s->kept)
+        memcpy(s->near, x, sizeof(float) * (size_t)B * (size_t)L * (size_t)sub->c->D);
+}
+
+void cells_enter_grad(const struct subs *s, int i, float *d, int B, int L)
+{
+    const struct sub *const sub = &s->at[i];
+    const size_t D = (size_t)sub->c->D, n = (size_t)B * (size_t)L * D;
+
+    if (sub->pools && rows_behind(sub, L) == 0) /* nothing came of these rows */
+        memset(d, 0, sizeof(float) * (size_t)B * (size_t)rows_before(sub, L) * D);
+    if (sub->joins) {
+        memcpy(s->d_near, d, n * sizeof(float));
+        join_grad(s, s->at[i - 1].level, d, B, L);
+    }
+    if (begins(sub))
+        for (size_t k = 0; k < n; k++)
+            d[k] += s->d_near[k];
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Feed-forward as a kind of sub-layer: the model's `struct ffn` on each row by itself. */
+#include "sublayer.h"
+
+enum { WORK };
+
+static void ffn_params(const struct config *c, const char *prefix, const char *ff, struct params *p)
+{
+    (void)prefix;
+    c->ffn->params(c, ff, p);
+}
+
+static void ffn_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const struct config *c = s->c;
+
+    out[WORK] = (struct array){c->ffn->work(c, max.B * max.L, false),
+                               c->ffn->work(c, max.B * max.L, true), false, PART_ACTIVATIONS};
+}
+
+static void ffn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    out[WORK] =
+        (struct array){0, s->c->ffn->work_grad(s->c, max.B * max.L), true, PART_ACTIVATIONS};
+}
+
+static void ffn_forward(const struct engine *g, struct sub *s, struct work *w,
+                        struct sub_input from, struct act leave)
+{
+    s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, from.B * from.L, w->own[WORK],
+                       w->x != NULL, leave, &w->drop);
+}
+
+static void ffn_backward(const struct engine *g, struct sub *s, const struct work *w,
+                         struct sub_input from, float *d_in, const float *d_y, int skip)
+{
+    (void)skip;
+    s->c->ffn->backward(g, s->c, s->own, d_in, d_y, from.at.at, from.B * from.L, w->own[WORK],
+                        w->d_own[WORK], &w->drop);
+}
+
+static double ffn_aux(const struct sub *s, const struct work *w, int rows)
+{
+    return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->own[WORK]) : 0;
+}
+
+static double ffn_flop(const struct sub *s, int B, int L, int M)
+{
+    (void)M;
+    return s->c->ffn->flop(s->c, B * L);
+}
+
+static double ffn_grad_flop(const struct sub *s, int B, int L, int M)
+{
+    return 2 * ffn_flop(s, B, L, M);
+}
+
+const struct sub_kind sub_ffn = {
+    .name = "ffn",
+    .place = DROP_FFN,
+    .params = ffn_params,
+    .arrays = ffn_arrays,
+    .arrays_grad = ffn_arrays_grad,
+    .forward = ffn_forward,
+    .backward = ffn_backward,
+    .aux = ffn_aux,
+    .flop = ffn_flop,
+    .grad_flop = ffn_grad_flop,
+};

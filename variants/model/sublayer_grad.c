@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One sub-layer, backward: sublayer.c read from its last line to its first. d is the gradient of
+ * the stream; that of f's input is added to it where the sub-layer branched off. */
+#include "sublayer_compress.h"
+#include "sublayer_inner.h"
+#include "variants/parts/norm.h"
+
+#include <string.h>
+
+static void add(const struct engine *g, float *dst, const float *x, int rows, int n)
+{
+    g->ops.act(
+        &(struct act){.y = dst, .x = dst, .add = x, .rows = rows, .n = n, .threads = g->threads});
+}
+
+/* ---- from the stream to f ------------------------------------------------------------------ */
+
+/* d from the gradient of gate(x, relu(y)) to that of x; d_y to that of y before its ReLU. */
+static void gate_backward(const struct engine *g, const struct sub *s, struct work *w, float *d,
+                          int rows)
+{
+    const struct config *c = s->c;
+
+    c->gate->backward(g, c, s->gate, d, w->d_y, d, w->x, w->y, rows, w->gate, w->d_gate);
+    g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
+                                       .d_x = w->d_y,
+                                       .d_y = w->d_y,
+                                       .x = w->y,
+                                       .rows = rows,
+                                       .n = c->D,
+                                       .threads = g->threads});
+}
+
+/* Sum of x_i y_i in double, in one order for any number of threads. */
+static double dot(const float *x, const float *y, size_t n)
+{
+    enum { LANES = 8 };
+    double lane[LANES] = {0}, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        lane[i % LANES] += (double)x[i] * (double)y[i];
+    for (int i = 0; i < LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+static void scaled(float *y, const float *x, float factor, size_t n, int threads)
+{
+#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+    for (size_t i = 0; i < n; i++)
+        y[i] = factor * x[i];
+}
+
+/* The gradient of f before dropout, from that of the sum it went into, which the stream still
+ * needs. */
+static const float *of_f(const struct engine *g, const struct sub *s, struct work *w, float *d,
+                         int rows)
+{
+    const size_t n = (size_t)rows * (size_t)s->c->D;
+
+    if (s->wiring == WIRING_REORDER)
+        gate_backward(g, s, w, d, rows);
+    else if (!sub_adds_plainly(s))
+        scaled(w->d_y, d, sub_factor(s), n, g->threads);
+    else if (w->drop.p > 0)
+        memcpy(w->d_y, d, n * sizeof(float));
+    else
+        return d;
+    if (s->alpha)
+        s->alpha->grad[0] += (float)dot(d, w->y, n);
+    dropout(&w->drop, s->kind->place, w->d_y, n, g->threads);
+    return w->d_y;
+}
+
+/* ---- from f to its source rows -------------------------------------------------------------- */
+
+/* Through the norm in front of f, sequence by sequence where memory stands between them. */
+static void through_norm(const struct engine *g, const struct sub *s, struct work *w,
+                         struct sub_input from)
+{
+    const struct sub_input x = sub_entered(s, w->x, from.B, from.L);
+    const int at_once = s->kind->keeps ? 1 : from.B, rows = at_once * (from.M + from.L);
+
+    for (int b = 0; b < from.B; b += at_once) {
+        float *d = w->d_in + b * from.at.stride;
+        norm_backward(g, s->c, s->norm, d, d, x.at.at + b * x.at.stride, w->stats, rows);
+    }
+}
+
+/* d [B,L,D] += the last L of each sequence's rows of d_in. */
+static void add_new_rows(const struct engine *g, float *d, const float *d_in, struct sub_input from,
+                         int skip, int D)
+{
+    const int M = from.M - skip, at_once = M ? 1 : from.B;
+
+    for (int b = 0; b < from.B; b += at_once)
+        add(g, d + (ptrdiff_t)b * from.L * D, d_in + ((ptrdiff_t)b * (M + from.L) + M) * D,
+            at_once * from.L, D);
+}
+
+void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *d, int B, int L)
+{
+    const bool first = wiring_norms_first(s->wiring);
+    const struct sub_input from = sub_source_again(s, w, B, L);
+    const int skip = first ? 0 : from.M; /* else memory goes through a norm, which has weights */
+    const int rows = s->pools ? B * (L / 2) : B * L;
+
+    sub_reconstruction_grad(g, s, w, B, L);
+    if (wiring_norms_after(s->wiring))
+        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows);
+    const float *d_y = of_f(g, s, w, d, rows);
+    s->kind->backward(g, s, w, from, w->d_in, d_y, skip);
+    if (first)
+        through_norm(g, s, w, from);
+    if (s->pools)
+        pool_rows_grad(s, w, d, B, L);
+    add_new_rows(g, d, w->d_in, from, skip, s->c->D);
+    if (s->kind->enter_grad)
+        s->kind->enter_grad(s, d, B, L);
+}
+
+double sub_grad_flop(const struct sub *s, int B, int L, int M)
+{
+    const double rows = (double)B * L;
+    const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
+
+    return s->kind->grad_flop(s, B, L, M) + 2 * gate;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of sub-layers as one: bound, run forward and backward, remembered, counted. */
+#include "sublayer_list.h"
+#include "sublayer_attention.h"
+#include "sublayer_inner.h"
+
+#include <math.h>
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+enum status subs_bind(struct subs *s, const struct engine *g, const struct params *p,
+                      enum mem_kind mem, struct extent max, struct arena *a, struct err *e)
+{
+    const struct config *c = s->at->c;
+
+    s->mem = mem;
+    s->max = max;
+    s->kept = false;
+    for (int i = 0; i < s->n; i++) {
+        const enum status st = sub_bind(&s->at[i], g, p, s->at_model, mem, max, a, e);
+        if (st != OK)
+            return st;
+    }
+    s->codes = NULL;
+    if (c->pos->n_codes)
+        s->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, max.M + max.L));
+    works_bind(s, g, a);
+    return OK;
+}
+
+enum status subs_can_grad(const struct subs *s, const struct engine *g, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < s->n && st == OK; i++)
+        if (s->at[i].kind->can_grad)
+            st = s->at[i].kind->can_grad(&s->at[i], g, e);
+    return st;
+}
+
+enum status subs_bind_grad(struct subs *s, const struct engine *g, struct arena *a, struct err *e)
+{
+    const enum status st = subs_can_grad(s, g, e);
+
+    if (st == OK)
+        works_bind_grad(s, g, a);
+    return st;
+}
+
+void subs_spoil(const struct subs *s)
+{
+    for (size_t i = 0; i < s->n_space; i++)
+        s->space[i] = NAN;
+}
+
+void subs_lower(struct subs *s, const struct engine *g)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->lower)
+            s->at[i].kind->lower(g, &s->at[i], s->codes);
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* The stream behind sub-layer i of those in front of `end`. A gate needs another than the one in
+ * front of it: they alternate, so that the last is z. */
+static float *behind(const struct subs *s, int i, int end, float *z)
+{
+    const int left = end - 1 - i;
+
+    if (left == 0)
+        return z;
+    return s->kept ? s->work[i + 1].x : s->mid && left % 2 ? s->mid : z;
+}
+
+float *subs_part_input(const struct subs *s, int first, int count, float *z)
+{
+    return s->kept ? s->work[first].x : behind(s, first - 1, first + count, z);
+}
+
+float *subs_input(const struct subs *s, float *z) { return subs_part_input(s, 0, s->n, z); }
+
+void subs_part_forward(struct subs *s, const struct engine *g, int first, int count, float *z,
+                       float *x, int B, int L)
+{
+    CHECK(!s->kept || x == s->work[first].x);
+    CHECK(s->drop.p == 0 || s->kept);
+    for (int i = first; i < first + count; i++) {
+        float *const to = behind(s, i, first + count, z);
+        const int rows = rows_before(&s->at[i], L);
+        cells_enter(s, i, x, B, L);
+        s->work[i].drop = s->drop;
+        s->work[i].drop.layer = s->at[i].nth;
+        if (rows_behind(&s->at[i], L) > 0)
+            sub_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
+        x = to;
+    }
+}
+
+void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, int B, int L)
+{
+    subs_part_forward(s, g, 0, s->n, z, x, B, L);
+}
+
+void subs_part_backward(struct subs *s, const struct engine *g, int first, int count, float *d,
+                        int B, int L)
+{
+    CHECK(s->kept);
+    for (int i = first + count - 1; i >= first; i--) {
+        if (rows_behind(&s->at[i], L) > 0)
+            sub_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
+        cells_enter_grad(s, i, d, B, L);
+    }
+}
+
+void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L)
+{
+    subs_part_backward(s, g, 0, s->n, d, B, L);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+void subs_commit(struct subs *s, int L)
+{
+    for (int i = 0; i < s->n; i++)
+        sub_commit(&s->at[i], L);
+}
+
+void subs_forget(struct subs *s)
+{
+    for (int i = 0; i < s->n; i++)
+        sub_forget(&s->at[i]);
+}
+
+struct sub *subs_attention(const struct subs *s, int i)
+{
+    for (int k = 0; k < s->n; k++)
+        if (s->at[k].kind == &sub_attention && i-- == 0)
+            return &s->at[k];
+    return NULL;
+}
+
+void subs_impl(const struct subs *s, const char **forward, const char **backward)
+{
+    *forward = "";
+    *backward = NULL;
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->impl) {
+            s->at[i].kind->impl(&s->at[i], forward, backward);
+            return;
+        }
+}
+
+bool subs_carry(const struct subs *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind->carries)
+            return true;
+    return false;
+}
+
+int subs_attentions(const struct subs *s)
+{
+    int n = 0;
+
+    while (subs_attention(s, n))
+        n++;
+    return n;
+}
+
+int subs_remembering(const struct subs *s, int i)
+{
+    for (int k = 0; k < s->n; k++)
+        if (s->at[k].kind->keeps && i-- == 0)
+            return k;
+    return -1;
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+double subs_flop(const struct subs *s, int B, int L, int M)
+{
+    double flop = 0;
+
+    for (int i = 0; i < s->n; i++)
+        flop +=
+            rows_behind(&s->at[i], L) ? sub_flop(&s->at[i], B, rows_before(&s->at[i], L), M) : 0;
+    return flop;
+}
+
+double subs_grad_flop(const struct subs *s, int B, int L, int M)
+{
+    double flop = 0;
+
+    for (int i = 0; i < s->n; i++)
+        flop += rows_behind(&s->at[i], L)
+                    ? sub_grad_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
+                    : 0;
+    return flop;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which sub-layers a model has, and what their tensors are called. */
+#include "sublayer_compress.h"
+#include "sublayer_list.h"
+#include "variants/parts/norm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct letter {
+    char letter;
+    const struct sub_kind *kind;
+    float scale;
+    const char *own; /* what its tensors are called where a layer may have several */
+} letters[] = {
+    {'s', &sub_attention, 1, ""}, {'f', &sub_ffn, 1, "ff."},    {'h', &sub_ffn, 0.5f, "ff."},
+    {'r', &sub_rnn, 1, "rnn."},   {'p', &sub_attention, 1, ""}, {'u', &sub_attention, 1, ""},
+};
+
+static const struct letter *letter_find(char letter)
+{
+    for (size_t i = 0; i < ARRAY_LEN(letters); i++)
+        if (letters[i].letter == letter)
+            return &letters[i];
+    return NULL;
+}
+
+bool sub_letter(char letter) { return letter_find(letter) != NULL; }
+
+static bool macaron(enum wiring w) { return w == WIRING_MACARON_PRE || w == WIRING_MACARON_POST; }
+
+/* What the tensors of one sub-layer begin with. */
+struct names {
+    char prefix[32], own[48], gate[64], norm[16];
+};
+
+/* The k-th sub-layer of layer l, LocalRNNs aside. */
+static struct names in_layer(enum wiring w, int l, int k)
+{
+    struct names n;
+
+    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
+    snprintf(n.own, sizeof(n.own), "%sff%s.", n.prefix, macaron(w) && k == 0 ? "0" : "");
+    snprintf(n.gate, sizeof(n.gate), "%sgate%d.", n.prefix, k + 1);
+    snprintf(n.norm, sizeof(n.norm), "ln%d", macaron(w) ? k : k + 1);
+    return n;
+}
+
+/* The r-th LocalRNN of layer l. */
+static struct names rnn_in_layer(int l, int r)
+{
+    struct names n;
+
+    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
+    snprintf(n.own, sizeof(n.own), "%srnn.%d.", n.prefix, r);
+    snprintf(n.gate, sizeof(n.gate), "%sgater.%d.", n.prefix, r);
+    snprintf(n.norm, sizeof(n.norm), "lnr.%d", r);
+    return n;
+}
+
+/* The i-th of a model with an order of its own. */
+static struct names in_order(int i, char letter)
+{
+    struct names n;
+
+    snprintf(n.prefix, sizeof(n.prefix), "sub.%d.", i);
+    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, letter_find(letter)->own);
+    snprintf(n.gate, sizeof(n.gate), "%sgate.", n.prefix);
+    snprintf(n.norm, sizeof(n.norm), "ln");
+    return n;
+}
+
+static void begin(struct subs *s, int i, const struct config *c, char letter)
+{
+    const struct letter *const what = letter_find(letter);
+    const bool pools = letter == 'p';
+    int nth = 0;
+
+    CHECK(what);
+    const struct sub_kind *const kind =
+        what->kind == &sub_attention && c->mixer ? c->mixer->kind : what->kind;
+    for (int k = 0; k < i; k++)
+        nth += s->at[k].kind == kind;
+    s->at[i] = (struct sub){.kind = kind,
+                            .c = c,
+                            .wiring = c->wiring,
+                            .scale = what->scale,
+                            .nth = nth,
+                            .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
+                            .pools = pools,
+                            .joins = letter == 'u',
+                            .at_own = -1,
+                            .at_norm = -1,
+                            .at_gate = -1,
+                            .at_alpha = -1,
+                            .at_before = -1,
+                            .at_compress = -1,
+                            .at_more = -1};
+}
+
+static void declare_own(struct sub *s, const struct names *n, struct params *p)
+{
+    const struct before_qkv *const before = s->c->before_qkv;
+
+    if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sub_attention) {
+        s->at_compress = p->n;
+        compressed_params(s->c, n->prefix, p);
+    }
+    if (before && s->kind == &sub_attention) {
+        s->at_before = p->n;
+        before->params(s->c, s->nth, n->prefix, p);
+    }
+    s->at_own = p->n;
+    s->kind->params(s->c, n->prefix, n->own, p);
+    if (s->c->more && s->kind == &sub_attention) {
+        s->at_more = p->n;
+        s->c->more->layer_params(s->c, n->prefix, p);
+    }
+}
+
+/* The parameters of sub-layers [first, first + count), in the order of checkpoints: what mixes
+ * positions, norms, the others, what joins them to the stream. */
+static void declare(const struct config *c, struct sub *at, int count, const struct names *n,
+                    struct params *p)
+{
+
+    for (int k = 0; k < count; k++)
+        if (at[k].kind->mixes)
+            declare_own(&at[k], &n[k], p);
+    for (int k = 0; k < count && c->wiring != WIRING_REZERO; k++) {
+        at[k].at_norm = p->n;
+        norm_params(c, n[k].prefix, n[k].norm, p);
+    }
+    for (int k = 0; k < count; k++)
+        if (!at[k].kind->mixes)
+            declare_own(&at[k], &n[k], p);
+    for (int k = 0; k < count && c->gate; k++) {
+        at[k].at_gate = p->n;
+        c->gate->params(c, n[k].gate, p);
+    }
+    if (c->wiring == WIRING_REZERO)
+        at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
+    for (int k = 1; k < count; k++)
+        at[k].at_alpha = at->at_alpha;
+}
+
+static enum status make_room(struct subs *s, int n, struct err *e)
+{
+    s->n = n;
+    s->at = calloc((size_t)n, sizeof(*s->at));
+    s->work = calloc((size_t)n, sizeof(*s->work));
+    if (s->at && s->work)
+        return OK;
+    subs_free(s);
+    return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
+}
+
+/* Behind the first run of the layers others, each with places of its own and the same parameters.
+ */
+static void repeat(struct subs *s)
+{
+    for (int i = s->once; i < s->n; i++) {
+        struct sub *const sub = &s->at[i];
+        *sub = s->at[i - s->once];
+        for (int k = i - s->once; k < i; k++)
+            sub->nth += s->at[k].kind == sub->kind;
+    }
+}
+
+enum status subs_init(struct subs *s, const struct config *c, struct params *p, int at_model,
+                      struct err *e)
+{
+    const char *const block = macaron(c->wiring) ? "hsh" : "sf";
+    const int count = *c->order ? 1 : c->rnn_layers + (int)strlen(block);
+    const int once = *c->order ? (int)strlen(c->order) : count * c->N;
+    const enum status st = make_room(s, once * max_int(1, c->steps), e);
+
+    if (st != OK)
+        return st;
+    s->at_model = at_model;
+    s->once = once;
+    for (int i = 0; i < once; i += count) {
+        struct names names[RNN_MOST + 3];
+        for (int k = 0; k < count; k++) {
+            const int r = k - c->rnn_layers; /* behind the LocalRNNs */
+            begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
+            names[k] = *c->order ? in_order(i, c->order[i])
+                       : r < 0   ? rnn_in_layer(i / count, k)
+                                 : in_layer(c->wiring, i / count, r);
+        }
+        declare(c, s->at + i, count, names, p);
+    }
+    repeat(s);
+    return OK;
+}
+
+enum status subs_init_bare(struct subs *s, const struct config *c, char letter, struct params *p,
+                           int at_model, struct err *e)
+{
+    struct names n = {.prefix = ""};
+    const enum status st = make_room(s, 1, e);
+
+    if (st != OK)
+        return st;
+    s->at_model = at_model;
+    s->once = 1;
+    begin(s, 0, c, letter);
+    s->at->wiring = WIRING_POST; /* so far as it reaches: source rows are what they are */
+    snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);
+    declare_own(s->at, &n, p);
+    return OK;
+}
+
+enum status subs_init_operator(struct subs *s, const struct config *c, struct params *p,
+                               int at_model, struct err *e)
+{
+    return subs_init_bare(s, c, 's', p, at_model, e);
+}
+
+void subs_free(struct subs *s)
+{
+    free(s->at);
+    free(s->work);
+    *s = (struct subs){0};
+}

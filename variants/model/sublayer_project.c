@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Queries, keys, values and outputs: the linear maps around a core. */
+#include "sublayer_project.h"
+#include "variants/parts/linear.h"
+
+void project_params(const struct config *c, int in, const char *prefix, struct params *p)
+{
+    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+
+    params_matrix(p, HD, in, prefix, "attn.q.weight");
+    params_matrix(p, kv_width, in, prefix, "attn.k.weight");
+    params_matrix(p, kv_width, in, prefix, "attn.v.weight");
+    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
+    if (c->attn_bias) {
+        params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");
+        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.k.bias");
+        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
+    }
+}
+
+static const struct param *bias(const struct sub *s, int which)
+{
+    return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
+}
+
+/* Sequences whose rows follow one another become one. */
+static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int m, int *B,
+                               int *rows)
+{
+    if (x.stride == (ptrdiff_t)*rows * n && y.stride == (ptrdiff_t)*rows * m) {
+        *rows *= *B;
+        *B = 1;
+    }
+}
+
+/* One product where both are contiguous, one per sequence where they lie in a cache. */
+void project_rows(const struct engine *g, const struct sub *s, int which, struct seq_rows y,
+                  struct seq_rows x, int B, int rows)
+{
+    const struct param *const w = &s->own[which];
+
+    join_if_contiguous(x, w->shape[1], y, w->shape[0], &B, &rows);
+    for (int i = 0; i < B; i++) {
+        float *dst = y.at + i * y.stride;
+        linear_forward(g, w, bias(s, which), dst, x.at + i * x.stride, rows,
+                       (struct act){.y = dst});
+    }
+}
+
+void project_out(const struct engine *g, const struct sub *s, struct work *w, const float *o,
+                 int rows, struct act leave)
+{
+    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, leave);
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+void project_out_grad(const struct engine *g, const struct sub *s, float *d_o, const float *d_y,
+                      const float *o, int rows)
+{
+    linear_weight_grad(g, &s->own[ATTN_O], d_y, o, rows);
+    if (s->c->attn_bias)
+        linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_O], d_y, rows);
+    linear_input_grad(g, &s->own[ATTN_O], d_o, d_y, rows, 0);
+}
+
+/* Rows follow one another inside a sequence; sequences may be apart, in a cache. */
+static void weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
+                        struct seq_rows x, int B, int rows)
+{
+    join_if_contiguous(d_y, w->shape[0], x, w->shape[1], &B, &rows);
+    for (int b = 0; b < B; b++)
+        linear_weight_grad(g, w, d_y.at + b * d_y.stride, x.at + b * x.stride, rows);
+}
+
+static void input_grad(const struct engine *g, const struct param *w, struct seq_rows d_x,
+                       struct seq_rows d_y, int B, int rows, float beta)
+{
+    join_if_contiguous(d_y, w->shape[0], d_x, w->shape[1], &B, &rows);
+    for (int b = 0; b < B; b++)
+        linear_input_grad(g, w, d_x.at + b * d_x.stride, d_y.at + b * d_y.stride, rows, beta);
+}
+
+static struct seq_rows behind_memory(struct seq_rows r, int M, int n)
+{
+    return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
+}
+
+static void kv_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
+                        float *d_in, struct project_grad d_of, int skip)
+{
+    const int kv_width = s->c->kv_heads * s->c->dh;
+    const int B = from.B, K = from.M + from.L, rows = K - skip;
+    const struct param *W = s->own, *bias = W + ATTN_WEIGHTS;
+    const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
+                          v = {d_of.d_v, (ptrdiff_t)K * kv_width}, d = {d_in, (ptrdiff_t)rows * in};
+
+    weight_grad(g, &W[ATTN_K], k, from.at, B, K);
+    weight_grad(g, &W[ATTN_V], v, from.at, B, K);
+    if (s->c->attn_bias) {
+        linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
+        linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
+    }
+    input_grad(g, &W[ATTN_K], d, behind_memory(k, skip, kv_width), B, rows, 0);
+    input_grad(g, &W[ATTN_V], d, behind_memory(v, skip, kv_width), B, rows, 1);
+}
+
+/* Of the rows x, L of each sequence; their gradient is added to beta times d_x. */
+static void q_backward(const struct engine *g, const struct sub *s, struct seq_rows x,
+                       struct seq_rows d_x, float *d_q, int B, int L, float beta)
+{
+    const struct seq_rows q = {d_q, (ptrdiff_t)L * s->c->H * s->c->dh};
+
+    weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
+    if (s->c->attn_bias)
+        linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_Q], d_q, B * L);
+    input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
+}
+
+void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
+                      float *d_in, struct project_grad d, int skip)
+{
+    const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
+
+    kv_backward(g, s, in, from, d_in, d, skip);
+    q_backward(g, s, behind_memory(from.at, from.M, in), behind_memory(d_rows, from.M - skip, in),
+               d.d_q, from.B, from.L, 1);
+}
+
+void project_pooled_backward(const struct engine *g, const struct sub *s, struct sub_input from,
+                             const float *pooled, float *d_in, float *d_pooled,
+                             struct project_grad d)
+{
+    const ptrdiff_t n = (ptrdiff_t)(from.L / 2) * s->c->D;
+
+    kv_backward(g, s, s->c->D, from, d_in, d, 0);
+    q_backward(g, s, (struct seq_rows){(float *)pooled, n}, (struct seq_rows){d_pooled, n}, d.d_q,
+               from.B, from.L / 2, 0);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LocalRNN as a kind of sub-layer: its parts, for its backward pass. */
+#ifndef SUBLAYER_RNN_H
+#define SUBLAYER_RNN_H
+
+#include "sublayer.h"
+
+/* Parameters, in the order they are added. */
+enum { RNN_W_IH, RNN_W_HH, RNN_B_IH, RNN_B_HH };
+
+/* Arrays, G gates: [B,M+L,G D] W_ih x + b_ih, [B,L,G D] W_hh h, [B,L,D] h and, for LSTM, c. */
+enum { RNN_X, RNN_H, RNN_STATE, RNN_CELL };
+/* Those of backward: the last three for every step of the window; gradients of the x and of the h
+ * side of a step, the latter for GRU only; that of RNN_X; those of h and c. */
+enum { RNN_HS, RNN_STATES, RNN_CELLS, RNN_D_SIDES, RNN_D_X, RNN_D_STATE };
+
+/* One call: sizes, and where things are. What is remembered of each step lies `step` rows behind
+ * that of the step before, 0 = in its place. */
+struct rnn {
+    const struct engine *g;
+    const struct param *w; /* RNN_W_IH.. */
+    enum cell_kind kind;
+    int B, M, L, D, gates, window;
+    int step;
+    float *x, *h, *state, *cell; /* of step 0 */
+};
+
+/* The call for these source rows; its arrays are the caller's to set. */
+struct rnn rnn_of(const struct engine *g, const struct sub *s, struct sub_input from);
+void rnn_project(const struct rnn *r, struct sub_input from);
+/* All steps of all windows, once x is projected. */
+void rnn_run(const struct rnn *r);
+
+/* Rows of step s: those of a sequence whose window reaches back before the first source row stand
+ * in front, and see zeros instead, that is b_ih alone. */
+int rnn_padded(const struct rnn *r, int s);
+/* Operands of step s: those rows of sequence b, or the others. */
+struct rnn_step rnn_cell(const struct rnn *r, int s, int b, bool padded);
+float *rnn_state(const struct rnn *r, int s); /* behind step s */
+
+void rnn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS]);
+void rnn_backward(const struct engine *g, struct sub *s, const struct work *w,
+                  struct sub_input from, float *d_in, const float *d_y, int skip);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synthesized scores as a kind of sub-layer (variants/synthesizer.c): attention over values alone,
+ * whose scores are made of the query rows (dense) or are a parameter (random), and enter as the
+ * term that is added. */
+#include "sublayer.h"
+#include "sublayer_attention.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
+
+#include <string.h>
+
+/* Parameters: W_v and W_o, their biases where attn_bias is set, then those of the scores. */
+enum { SYN_V, SYN_O, SYN_WEIGHTS };
+enum { DENSE_1, DENSE_1_BIAS, DENSE_2, DENSE_2_BIAS };
+
+/* Arrays: values [B,L,Hkv,dh], outputs [B,L,H,dh], log-sum-exp [B,H,L]; of dense the hidden units
+ * [B,L,H,f] and the scores [B,H,L,L]. Those of gradients are alike. */
+enum { SY_V, SY_O, SY_LSE, SY_HIDDEN, SY_SCORES };
+
+static bool dense(const struct config *c) { return c->mixer == &mixer_synth_dense; }
+
+static int places(const struct config *c) { return c->max_pos ? c->max_pos : c->max_seq; }
+
+static int hidden(const struct config *c) { return c->syn_inner ? c->syn_inner : c->dh; }
+
+static void syn_params(const struct config *c, const char *prefix, const char *own,
+                       struct params *p)
+{
+    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh, T = max_int(1, places(c));
+
+    (void)own;
+    params_matrix(p, kv_width, c->D, prefix, "attn.v.weight");
+    params_matrix(p, c->D, HD, prefix, "attn.o.weight");
+    if (c->attn_bias) {
+        params_vector(p, INIT_ZERO, 0, kv_width, prefix, "attn.v.bias");
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.o.bias");
+    }
+    if (!dense(c)) {
+        params_add(p, INIT_NORMAL, 1, 3, (const int[]){c->H, T, T}, "%sattn.syn.table", prefix);
+        return;
+    }
+    params_matrix(p, c->H * hidden(c), c->D, prefix, "attn.syn.1.weight");
+    params_vector(p, INIT_ZERO, 0, c->H * hidden(c), prefix, "attn.syn.1.bias");
+    params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->H, T, hidden(c)}, "%sattn.syn.2.weight",
+               prefix);
+    params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, T}, "%sattn.syn.2.bias", prefix);
+}
+
+static const struct param *bias(const struct sub *s, int which)
+{
+    return s->c->attn_bias ? &s->own[SYN_WEIGHTS + which] : NULL;
+}
+
+static const struct param *of_scores(const struct sub *s)
+{
+    return s->own + (s->c->attn_bias ? 2 : 1) * SYN_WEIGHTS;
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+/* The attention of B sequences of L rows, without operands that belong to a call. */
+static struct attn core(const struct sub *s, int B, int L, const float *scores)
+{
+    const struct config *c = s->c;
+    const ptrdiff_t T = places(c), pairs = (ptrdiff_t)L * L;
+    struct attn a = attn_of_config(c, B, L, 0);
+
+    a.no_content = true;
+    a.add = dense(c) ? (struct dense){scores, c->H * pairs, pairs, L}
+                     : (struct dense){of_scores(s)->data, 0, T * T, T};
+    return a;
+}
+
+static enum status syn_bind(struct sub *s, const struct engine *g, struct extent max,
+                            struct arena *a, struct err *e)
+{
+    static const float something = 0;
+    struct attention *t = &s->of.attention;
+
+    (void)a;
+    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED,
+                    "%s: synthesized scores know the places of one window only  -> --mem-kind "
+                    "recompute",
+                    g->backend->name);
+    if (max.L > places(s->c))
+        return fail(e, E_UNSUPPORTED, "%s: a window of %d, scores of %d places  -> shorter",
+                    s->c->variant->name, max.L, places(s->c));
+    *t = (struct attention){.lowered = core(s, max.B, max.L, &something)};
+    return engine_attn(g, &t->lowered, &t->impl, e);
+}
+
+static enum status syn_can_grad(const struct sub *s, const struct engine *g, struct err *e)
+{
+    return engine_attn_backward(g, s->of.attention.impl, e);
+}
+
+static void syn_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const struct config *c = s->c;
+    const size_t rows = (size_t)max.B * (size_t)max.L, H = (size_t)c->H;
+    const size_t v = rows * (size_t)(c->kv_heads * c->dh), o = rows * H * (size_t)c->dh;
+    const size_t units = dense(c) ? rows * H * (size_t)hidden(c) : 0;
+    const size_t scores = dense(c) ? rows * H * (size_t)max.L : 0;
+
+    out[SY_V] = (struct array){v, v, false, PART_ACTIVATIONS};
+    out[SY_O] = (struct array){o, o, false, PART_ACTIVATIONS};
+    out[SY_LSE] = (struct array){0, rows * H, false, PART_ACTIVATIONS};
+    out[SY_HIDDEN] = (struct array){units, units, false, PART_ACTIVATIONS};
+    out[SY_SCORES] = (struct array){scores, scores, false, PART_SCORES};
+}
+
+static void syn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    syn_arrays(s, max, out);
+    out[SY_LSE].n_kept = 0;
+    for (int i = SY_V; i <= SY_SCORES; i++) {
+        out[i].n = 0;
+        out[i].shared = true;
+    }
+}
+
+static struct attn_need syn_scratch(const struct sub *s, int threads, bool backward)
+{
+    const struct attention *t = &s->of.attention;
+
+    return backward ? t->impl->need_backward(&t->lowered, threads)
+                    : t->impl->need(&t->lowered, threads);
+}
+
+static void syn_impl(const struct sub *s, const char **forward, const char **backward)
+{
+    *forward = s->of.attention.impl->name;
+    *backward = s->of.attention.impl->backward_by;
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+/* Hidden units of head h of sequence b, [L,f] of rows H*f apart. */
+static float *units_of(const struct config *c, float *all, int b, int h, int L)
+{
+    return all + ((ptrdiff_t)b * L * c->H + h) * hidden(c);
+}
+
+/* Rows of W2 or b2 of head h; `width` floats each. */
+static ptrdiff_t head_at(const struct config *c, int h, int width)
+{
+    return (ptrdiff_t)h * places(c) * width;
+}
+
+static void make_scores(const struct engine *g, const struct sub *s, const struct work *w,
+                        const float *x, int B, int L)
+{
+    const struct config *c = s->c;
+    const struct param *const W = of_scores(s);
+    const int f = hidden(c);
+
+    linear_forward(g, &W[DENSE_1], &W[DENSE_1_BIAS], w->own[SY_HIDDEN], x, B * L,
+                   (struct act){.kind = ACT_RELU, .y = w->own[SY_HIDDEN]});
+    for (int at = 0; at < B * c->H; at++) {
+        const int b = at / c->H, h = at % c->H;
+        float *const to = w->own[SY_SCORES] + (ptrdiff_t)at * L * L;
+        for (int i = 0; i < L; i++)
+            memcpy(to + (ptrdiff_t)i * L, W[DENSE_2_BIAS].data + head_at(c, h, 1),
+                   sizeof(float) * (size_t)L);
+        g->ops.gemm(&(struct gemm){.tb = true,
+                                   .m = L,
+                                   .n = L,
+                                   .k = f,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = units_of(c, w->own[SY_HIDDEN], b, h, L),
+                                   .lda = (ptrdiff_t)c->H * f,
+                                   .b = W[DENSE_2].data + head_at(c, h, f),
+                                   .ldb = f,
+                                   .c = to,
+                                   .ldc = L,
+                                   .threads = g->threads});
+    }
+}
+
+static struct attn syn_operands(const struct sub *s, const struct work *w, int B, int L)
+{
+    struct attn a = core(s, B, L, w->own[SY_SCORES]);
+
+    a.v = w->own[SY_V];
+    a.o = w->own[SY_O];
+    a.lse = w->own[SY_LSE];
+    return a;
+}
+
+static void syn_forward(const struct engine *g, struct sub *s, struct work *w,
+                        struct sub_input from, struct act leave)
+{
+    const int B = from.B, L = from.L;
+
+    CHECK(from.M == 0 && L <= places(s->c));
+    linear_forward(g, &s->own[SYN_V], bias(s, SYN_V), w->own[SY_V], from.at.at, B * L,
+                   (struct act){.y = w->own[SY_V]});
+    if (dense(s->c))
+        make_scores(g, s, w, from.at.at, B, L);
+    const struct attn a = syn_operands(s, w, B, L);
+    s->of.attention.impl->forward(g, &a, w->scratch);
+    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, leave);
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* From the gradient of the scores [B,H,L,L] to that of the hidden units; adds to W2's and b2's. */
+static void scores_grad(const struct engine *g, const struct sub *s, const struct work *w, int B,
+                        int L)
+{
+    const struct config *c = s->c;
+    const struct param *const W = of_scores(s);
+    const int f = hidden(c);
+    const ptrdiff_t row = (ptrdiff_t)c->H * f;
+
+    for (int at = 0; at < B * c->H; at++) {
+        const int b = at / c->H, h = at % c->H;
+        const float *const d = w->d_own[SY_SCORES] + (ptrdiff_t)at * L * L;
+        float *const d_bias = W[DENSE_2_BIAS].grad + head_at(c, h, 1);
+        g->ops.gemm(&(struct gemm){.m = L,
+                                   .n = f,
+                                   .k = L,
+                                   .alpha = 1,
+                                   .a = d,
+                                   .lda = L,
+                                   .b = W[DENSE_2].data + head_at(c, h, f),
+                                   .ldb = f,
+                                   .c = units_of(c, w->d_own[SY_HIDDEN], b, h, L),
+                                   .ldc = row,
+                                   .threads = g->threads});
+        g->ops.gemm(&(struct gemm){.ta = true,
+                                   .m = L,
+                                   .n = f,
+                                   .k = L,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = d,
+                                   .lda = L,
+                                   .b = units_of(c, w->own[SY_HIDDEN], b, h, L),
+                                   .ldb = row,
+                                   .c = W[DENSE_2].grad + head_at(c, h, f),
+                                   .ldc = f,
+                                   .threads = g->threads});
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)L * L; i++)
+            d_bias[i % L] += d[i];
+    }
+}
+
+/* Through the scores to d_in, which is added to. */
+static void dense_backward(const struct engine *g, const struct sub *s, const struct work *w,
+                           const float *x, float *d_in, int B, int L)
+{
+    const struct config *c = s->c;
+    const struct param *const W = of_scores(s);
+
+    scores_grad(g, s, w, B, L);
+    g->ops.act_grad(&(struct act_grad){.kind = ACT_RELU,
+                                       .d_x = w->d_own[SY_HIDDEN],
+                                       .d_bias = W[DENSE_1_BIAS].grad,
+                                       .d_y = w->d_own[SY_HIDDEN],
+                                       .x = w->own[SY_HIDDEN],
+                                       .rows = B * L,
+                                       .n = c->H * hidden(c),
+                                       .threads = g->threads});
+    linear_weight_grad(g, &W[DENSE_1], w->d_own[SY_HIDDEN], x, B * L);
+    linear_input_grad(g, &W[DENSE_1], d_in, w->d_own[SY_HIDDEN], B * L, 1);
+}
+
+static void syn_backward(const struct engine *g, struct sub *s, const struct work *w,
+                         struct sub_input from, float *d_in, const float *d_y, int skip)
+{
+    const int B = from.B, L = from.L;
+    const size_t pairs = (size_t)B * (size_t)s->c->H * (size_t)L * (size_t)L;
+    const struct attn a = syn_operands(s, w, B, L);
+    const struct attn_grad d = {
+        .d_o = w->d_own[SY_O],
+        .d_v = w->d_own[SY_V],
+        .d_add = dense(s->c) ? w->d_own[SY_SCORES] : of_scores(s)->grad,
+    };
+
+    CHECK(skip == 0);
+    linear_weight_grad(g, &s->own[SYN_O], d_y, w->own[SY_O], B * L);
+    linear_input_grad(g, &s->own[SYN_O], w->d_own[SY_O], d_y, B * L, 0);
+    if (dense(s->c))
+        memset(w->d_own[SY_SCORES], 0, pairs * sizeof(float));
+    s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
+    linear_weight_grad(g, &s->own[SYN_V], w->d_own[SY_V], from.at.at, B * L);
+    linear_input_grad(g, &s->own[SYN_V], d_in, w->d_own[SY_V], B * L, 0);
+    if (s->c->attn_bias) {
+        linear_bias_grad(g, bias(s, SYN_O), d_y, B * L);
+        linear_bias_grad(g, bias(s, SYN_V), w->d_own[SY_V], B * L);
+    }
+    if (dense(s->c))
+        dense_backward(g, s, w, from.at.at, d_in, B, L);
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+/* Products of W_v, W_o and of the scores' own maps. */
+static double maps_flop(const struct config *c, int B, int L)
+{
+    const double rows = (double)B * L, H = c->H;
+    const double scores = dense(c) ? 2 * rows * H * hidden(c) * ((double)c->D + L) : 0;
+
+    return 2 * rows * c->D * ((double)c->kv_heads + H) * c->dh + scores;
+}
+
+static double syn_flop(const struct sub *s, int B, int L, int M)
+{
+    static const float something = 0;
+    const struct attn a = core(s, B, L, &something);
+
+    (void)M;
+    return attn_flop(&a) + maps_flop(s->c, B, L);
+}
+
+static double syn_grad_flop(const struct sub *s, int B, int L, int M)
+{
+    static const float something = 0;
+    const struct attn a = core(s, B, L, &something);
+
+    (void)M;
+    return attn_grad_flop(&a) + 2 * maps_flop(s->c, B, L);
+}
+
+const struct sub_kind sub_synthesizer = {
+    .name = "synthesizer",
+    .mixes = true,
+    .place = DROP_ATTENTION,
+    .params = syn_params,
+    .bind = syn_bind,
+    .can_grad = syn_can_grad,
+    .arrays = syn_arrays,
+    .arrays_grad = syn_arrays_grad,
+    .scratch = syn_scratch,
+    .impl = syn_impl,
+    .forward = syn_forward,
+    .backward = syn_backward,
+    .ends_in = syn_operands,
+    .flop = syn_flop,
+    .grad_flop = syn_grad_flop,
+};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Work space of a list of sub-layers. At inference those of one kind share all of it. In training
+ * each keeps what its backward pass reads; the first of a kind keeps it in what all of them shared.
+ */
+#include "sublayer_inner.h"
+#include "sublayer_list.h"
+
+static struct work *first_of_kind(const struct subs *s, int i)
+{
+    int k = 0;
+
+    while (s->at[k].kind != s->at[i].kind)
+        k++;
+    return &s->work[k];
+}
+
+static float *take(struct arena *a, enum part part, size_t n)
+{
+    return n ? arena_f32(a, part, n) : NULL;
+}
+
+/* The longest sequence in front of one sub-layer. */
+static struct extent extent_of(const struct sub *s, struct extent max)
+{
+    max.L = max_int(rows_before(s, max.L), 1 + s->pools);
+    return max;
+}
+
+/* The largest that any sub-layer of the kind of the i-th asks for. */
+static void arrays_of_kind(const struct subs *s, int i, bool backward, struct array out[SUB_ARRAYS])
+{
+    const struct sub_kind *const kind = s->at[i].kind;
+
+    for (int k = 0; k < SUB_ARRAYS; k++)
+        out[k] = (struct array){0};
+    for (int j = 0; j < s->n; j++) {
+        struct array one[SUB_ARRAYS] = {{0}};
+        if (s->at[j].kind != kind)
+            continue;
+        (backward ? kind->arrays_grad : kind->arrays)(&s->at[j], extent_of(&s->at[j], s->max), one);
+        for (int k = 0; k < SUB_ARRAYS; k++) {
+            one[k].n = one[k].n > out[k].n ? one[k].n : out[k].n;
+            one[k].n_kept = one[k].n_kept > out[k].n_kept ? one[k].n_kept : out[k].n_kept;
+            out[k] = one[k];
+        }
+    }
+}
+
+static void *scratch_of_kind(const struct subs *s, int i, const struct engine *g, bool backward,
+                             struct arena *a)
+{
+    const struct sub_kind *const kind = s->at[i].kind;
+    struct attn_need most = {0};
+
+    if (!kind->scratch)
+        return NULL;
+    for (int j = 0; j < s->n; j++) {
+        if (s->at[j].kind != kind)
+            continue;
+        const struct attn_need need = kind->scratch(&s->at[j], g->threads, backward);
+        if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
+            most = need;
+    }
+    /* Scores first: they are the larger part and the ledger has a column for them. */
+    void *const at = arena_take(a, PART_SCRATCH, most.scores_bytes + most.scratch_bytes);
+    a->part[PART_SCRATCH] -= most.scores_bytes;
+    a->part[PART_SCORES] += most.scores_bytes;
+    return at;
+}
+
+static size_t rows_floats(const struct subs *s, int rows)
+{
+    return (size_t)s->max.B * (size_t)rows * (size_t)s->at->c->D;
+}
+
+/* Source rows of a sub-layer after its norm. Where only rows of the segment are read the room is
+ * also taken under a norm behind the sum, which does not use it. */
+static size_t normed_floats(const struct subs *s, int i)
+{
+    const struct sub *const sub = &s->at[i];
+
+    if (!wiring_norms_first(sub->wiring) && (sub->wiring != WIRING_POST || sub->kind->keeps))
+        return 0;
+    return rows_floats(s, (sub->keeps ? sub->memory.keep : 0) + s->max.L);
+}
+
+static size_t gate_floats(const struct subs *s, bool backward)
+{
+    const struct gate *const gate = s->at->c->gate;
+
+    if (!gate || s->at->at_gate < 0)
+        return 0;
+    return rows_floats(s, s->max.L) * (size_t)(backward ? gate->work_grad : gate->work);
+}
+
+/* Of every kind, who is in front of whom. */
+static void link_kinds(struct subs *s)
+{
+    for (int i = 0; i < s->n; i++)
+        for (int k = i - 1; k >= 0 && !s->work[i].below; k--)
+            if (s->at[k].kind == s->at[i].kind) {
+                s->work[i].below = &s->work[k];
+                s->work[k].above = &s->work[i];
+            }
+}
+
+static bool has_cells(const struct subs *s)
+{
+    bool any = false;
+
+    for (int i = 0; i < s->n; i++)
+        any = any || s->at[i].joins;
+    return any;
+}
+
+void works_bind(struct subs *s, const struct engine *g, struct arena *a)
+{
+    const size_t stream = rows_floats(s, s->max.L);
+
+    for (int i = 0; i < s->n; i++) {
+        struct work *const w = &s->work[i];
+        struct array own[SUB_ARRAYS];
+        if (first_of_kind(s, i) != w) {
+            *w = *first_of_kind(s, i);
+            w->below = w->above = NULL;
+            continue;
+        }
+        *w = (struct work){.codes = s->codes};
+        w->n = take(a, PART_ACTIVATIONS, normed_floats(s, i));
+        arrays_of_kind(s, i, false, own);
+        for (int k = 0; k < SUB_ARRAYS; k++)
+            w->own[k] = take(a, own[k].part, own[k].n);
+        w->y = i ? s->work[0].y : take(a, PART_ACTIVATIONS, stream);
+        w->gate = i ? s->work[0].gate : take(a, PART_ACTIVATIONS, gate_floats(s, false));
+        w->scratch = scratch_of_kind(s, i, g, false, a);
+    }
+    s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    s->near = has_cells(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    link_kinds(s);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+/* What sub-layer i leaves for its backward pass. */
+static void bind_kept(struct subs *s, int i, struct arena *a)
+{
+    const struct sub *const sub = &s->at[i];
+    const size_t stream = rows_floats(s, s->max.L);
+    const bool own_n = first_of_kind(s, i) == &s->work[i];
+    const bool operand = sub->wiring == WIRING_REORDER || sub->alpha; /* y itself is read again */
+    struct work *const w = &s->work[i];
+    struct array own[SUB_ARRAYS];
+
+    w->x = i == 1 && s->mid ? s->mid : take(a, PART_ACTIVATIONS, stream);
+    if (wiring_norms_first(sub->wiring) && !own_n)
+        w->n = take(a, PART_ACTIVATIONS, normed_floats(s, i));
+    if (wiring_norms_after(sub->wiring))
+        w->sum = take(a, PART_ACTIVATIONS, stream);
+    if (operand && i) {
+        w->y = take(a, PART_ACTIVATIONS, stream);
+        w->gate = take(a, PART_ACTIVATIONS, gate_floats(s, false));
+    }
+    arrays_of_kind(s, i, false, own);
+    for (int k = 0; k < SUB_ARRAYS; k++)
+        if (!own[k].shared && !(own_n && own[k].n == own[k].n_kept))
+            w->own[k] = take(a, own[k].part, own[k].n_kept);
+}
+
+/* The longest source of a sub-layer, memory included. */
+static int source_rows(const struct subs *s)
+{
+    int keep = s->max.M;
+
+    for (int i = 0; i < s->n; i++)
+        keep = max_int(keep, s->at[i].memory.keep);
+    return keep + s->max.L;
+}
+
+/* Work space of backward, the same for all. */
+static void bind_shared(struct subs *s, struct arena *a)
+{
+    const struct extent max = s->max;
+    const int source = source_rows(s), stats = NORM_STATS * max_int(max.B * max.L, source);
+    const struct work all = {
+        .d_y = take(a, PART_ACTIVATIONS, rows_floats(s, max.L)),
+        .d_gate = take(a, PART_ACTIVATIONS, gate_floats(s, true)),
+        .stats = take(a, PART_SCRATCH, (size_t)stats),
+    };
+    s->d_near = has_cells(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
+    float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
+    float *const of_source = take(a, PART_ACTIVATIONS, rows_floats(s, source));
+
+    for (int i = 0; i < s->n; i++) {
+        struct work *const w = &s->work[i];
+        const bool memory = s->at[i].kind->keeps && wiring_norms_first(s->at[i].wiring);
+        w->d_y = all.d_y;
+        w->d_gate = all.d_gate;
+        w->stats = all.stats;
+        w->d_in = memory ? of_source : of_rows;
+    }
+}
+
+/* And that of each kind. */
+static void bind_shared_by_kind(struct subs *s, const struct engine *g, struct arena *a)
+{
+    for (int i = 0; i < s->n; i++) {
+        struct work *const w = &s->work[i], *const first = first_of_kind(s, i);
+        struct array own[SUB_ARRAYS];
+        arrays_of_kind(s, i, true, own);
+        for (int k = 0; k < SUB_ARRAYS; k++)
+            w->d_own[k] = first == w ? take(a, own[k].part, own[k].n_kept) : first->d_own[k];
+        w->d_scratch = first == w ? scratch_of_kind(s, i, g, true, a) : first->d_scratch;
+    }
+}
+
+void works_bind_grad(struct subs *s, const struct engine *g, struct arena *a)
+{
+    const size_t before = a->used;
+
+    bind_shared(s, a);
+    bind_shared_by_kind(s, g, a);
+    s->space = a->base ? (float *)(a->base + before) : NULL;
+    s->n_space = (a->used - before) / sizeof(float);
+    for (int i = 0; i < s->n; i++)
+        bind_kept(s, i, a);
+    s->kept = true;
+}

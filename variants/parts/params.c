@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of a model's named tensors: declared by the parts, placed in the arena, filled from a
+ * seed or from a checkpoint. */
+#include "params.h"
+#include "variants/base/rng.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
+               const char *fmt, ...)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? 2 * p->cap : 32;
+        p->v = realloc(p->v, (size_t)p->cap * sizeof(*p->v));
+        CHECK(p->v);
+    }
+    struct param *new = &p->v[p->n];
+    *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg, .stack = 1};
+
+    va_list ap;
+    va_start(ap, fmt);
+    const int len = vsnprintf(new->name, sizeof(new->name), fmt, ap);
+    va_end(ap);
+    CHECK(len > 0 && len < (int)sizeof(new->name));
+
+    for (int i = 0; i < rank; i++) {
+        new->shape[i] = shape[i];
+        new->n *= (size_t)shape[i];
+    }
+    return p->n++;
+}
+
+int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name)
+{
+    return params_add(p, INIT_LINEAR, 0, 2, (const int[]){out, in}, "%s%s", prefix, name);
+}
+
+int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
+                  const char *name)
+{
+    return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
+}
+
+void params_bound(struct params *p, int i, float least, float most)
+{
+    p->v[i].bounded = true;
+    p->v[i].least = least;
+    p->v[i].most = most;
+}
+
+void param_keep_bounds(struct param *p)
+{
+    for (size_t i = 0; p->bounded && i < p->n; i++)
+        p->data[i] = p->data[i] < p->least  ? p->least
+                     : p->data[i] > p->most ? p->most
+                                            : p->data[i]; /* NaN stays */
+}
+
+const struct param *params_find(const struct params *p, const char *name)
+{
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->v[i].name, name) == 0)
+            return &p->v[i];
+    return NULL;
+}
+
+void params_stack(struct params *p, int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        struct param *w = &p->v[i];
+        CHECK(i < p->n && w->stack == 1 && w->rank == 2 && w->init == INIT_LINEAR);
+        CHECK(w->shape[1] == p->v[first].shape[1]);
+        w->stack = 0;
+    }
+    p->v[first].stack = count;
+}
+
+int param_out(const struct param *w)
+{
+    int out = w->shape[0];
+
+    for (int i = 1; i < w->stack; i++)
+        out += w[i].shape[0];
+    return out;
+}
+
+/* Elements of a tensor and of what is stacked behind it. */
+static size_t stack_floats(const struct param *w)
+{
+    size_t n = w->n;
+
+    for (int i = 1; i < w->stack; i++)
+        n += w[i].n;
+    return n;
+}
+
+void params_place(struct params *p, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        if (!w->borrowed)
+            w->data = w->stack ? arena_f32(a, PART_WEIGHTS, stack_floats(w)) : w[-1].data + w[-1].n;
+    }
+}
+
+void params_borrow(struct params *p, const struct params *from)
+{
+    CHECK(p->n == from->n);
+    for (int i = 0; i < p->n; i++) {
+        p->v[i].data = from->v[i].data;
+        p->v[i].packed = from->v[i].packed;
+        p->v[i].borrowed = true;
+    }
+}
+
+void params_place_grad(struct params *p, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        w->grad = w->stack ? arena_f32(a, PART_GRADIENTS, stack_floats(w)) : w[-1].grad + w[-1].n;
+    }
+}
+
+void params_zero_grad(struct params *p)
+{
+    for (int i = 0; i < p->n; i++)
+        memset(p->v[i].grad, 0, p->v[i].n * sizeof(float));
+}
+
+/* A weight W [out,in], or the stack that it begins, as the b of x W^T. */
+static struct gemm product_of(const struct param *p, int rows)
+{
+    return (struct gemm){.tb = true,
+                         .m = rows,
+                         .n = param_out(p),
+                         .k = p->shape[1],
+                         .b = p->data,
+                         .ldb = p->shape[1]};
+}
+
+void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct param *w = &p->v[i];
+        if (w->borrowed || w->init != INIT_LINEAR || w->rank != 2 || !w->stack || !g->packed_floats)
+            continue;
+        const struct gemm like = product_of(w, rows);
+        const size_t n = g->packed_floats(&like);
+        w->packed = n ? arena_f32(a, PART_SCRATCH, n) : NULL;
+    }
+}
+
+void params_pack(struct params *p, const struct engine *g)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->v[i].packed && !p->v[i].borrowed) {
+            const struct gemm like = product_of(&p->v[i], 0);
+            g->pack(p->v[i].packed, &like);
+        }
+}
+
+/* Linear maps keep the variance of their input, embeddings have rows of unit length before
+ * emb_scale, tables and biases are small. Benchmark weights, not a training recipe: what matters is
+ * that scores have a spread of about one and every term is felt by the check. */
+static void fill(struct param *p, uint64_t seed)
+{
+    const uint64_t stream = rng_stream(p->name);
+    const float width = (float)p->shape[p->rank - 1];
+
+    switch (p->init) {
+    case INIT_LINEAR:
+    case INIT_EMBED:
+        rng_normal(p->data, p->n, seed, stream, 0, 1 / sqrtf(width));
+        break;
+    case INIT_TABLE:
+        rng_normal(p->data, p->n, seed, stream, 0, 0.2f);
+        break;
+    case INIT_ONE:
+        rng_normal(p->data, p->n, seed, stream, 1, 0.02f);
+        break;
+    case INIT_ZERO:
+    case INIT_OFF:
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        break;
+    case INIT_CONST:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg;
+        break;
+    case INIT_UNIFORM:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
+        break;
+    case INIT_NORMAL:
+        rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
+        break;
+    case INIT_EYE: /* square, and nearly the identity */
+        rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
+        for (int i = 0; i < p->shape[0]; i++)
+            p->data[(ptrdiff_t)i * p->shape[0] + i] += 1;
+        break;
+    }
+    param_keep_bounds(p);
+}
+
+void params_init(struct params *p, uint64_t seed)
+{
+    for (int i = 0; i < p->n; i++)
+        fill(&p->v[i], seed);
+}
+
+void params_init_training(struct params *p, uint64_t seed)
+{
+    params_init(p, seed);
+    for (int i = 0; i < p->n; i++)
+        if (p->v[i].init == INIT_OFF)
+            memset(p->v[i].data, 0, p->v[i].n * sizeof(float));
+}
+
+void params_free(struct params *p)
+{
+    free(p->v);
+    *p = (struct params){0};
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parameters of a model: named tensors in the order in which parts declare them, each with the
+ * rule that fills it. Where they lie in memory is the caller's affair. */
+#ifndef PARAMS_H
+#define PARAMS_H
+
+#include "variants/backends/backend.h"
+#include "variants/base/arena.h"
+#include "variants/base/base.h"
+
+enum init {
+    INIT_LINEAR,
+    INIT_EMBED,
+    INIT_TABLE,
+    INIT_ONE,
+    INIT_ZERO,
+    INIT_OFF,
+    INIT_CONST,
+    INIT_UNIFORM,
+    INIT_NORMAL,
+    INIT_EYE
+};
+
+/* One named tensor of a model; the name is that of checkpoints. */
+struct param {
+    char name[64];
+    int rank, shape[3];
+    size_t n; /* elements */
+    enum init init;
+    float init_arg; /* INIT_CONST: the value; INIT_UNIFORM: from 0 to it; INIT_NORMAL: deviation */
+    bool bounded;   /* the optimiser keeps each element in [least, most] */
+    float least, most;
+    float *data;
+    float *grad;   /* same shape; NULL unless the model is bound for training */
+    bool borrowed; /* data and packed belong to another list: see params_borrow */
+    float *packed; /* as the backend's products like to read it; NULL = as it is */
+    int stack;     /* how many lie in memory as one matrix, this the first; 0 = in another's */
+};
+struct params {
+    struct param *v;
+    int n, cap;
+};
+
+/* Append a parameter; the name is printf-formatted. Returns its index. */
+int params_add(struct params *p, enum init init, float init_arg, int rank, const int *shape,
+               const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
+int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
+                  const char *name);
+/* Keep each element of parameter i in [least, most], initially and when it is trained. */
+void params_bound(struct params *p, int i, float least, float most);
+void param_keep_bounds(struct param *p);
+const struct param *params_find(const struct params *p, const char *name);
+/* Matrices [out_i,in] that multiply the same operand: data, grad and packed of the following ones
+ * lie directly behind the first's, which stands for one matrix of sum out_i rows. They stay tensors
+ * of their own names, shapes and values. */
+void params_stack(struct params *p, int first, int count);
+int param_out(const struct param *w); /* rows of W and of what is stacked behind it */
+/* Take each tensor from the arena as PART_WEIGHTS. */
+void params_place(struct params *p, struct arena *a);
+/* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes add to them, so that layers
+ * may share a tensor and a step may take several segments; params_zero_grad starts a new sum. */
+void params_place_grad(struct params *p, struct arena *a);
+void params_zero_grad(struct params *p);
+/* Use the values of a list of the same model, which must be placed before this one is. */
+void params_borrow(struct params *p, const struct params *from);
+/* Take room for the packed form of every linear map, for products of up to `rows` rows, as
+ * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they
+ * change. */
+void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
+void params_pack(struct params *p, const struct engine *g);
+/* Fill by each tensor's rule; values depend on seed and name only. */
+void params_init(struct params *p, uint64_t seed);
+/* What training begins with: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as it
+ * is published. Who only runs a model wants to see what they scale. */
+void params_init_training(struct params *p, uint64_t seed);
+void params_free(struct params *p);
+
+#endif
