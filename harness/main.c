@@ -39,7 +39,7 @@ static const struct command {
     {"plot", cmd_plot, "RUN...", INT_MAX,
      "figures of runs (gnuplot); --term draws in the terminal"},
     {"report", cmd_report, "RUN...", INT_MAX, "runs as one page of HTML: -o FILE"},
-    {"cell", cmd_cell, "WORD", INT_MAX, NULL},
+    {"cell", cmd_worker, "WORD", INT_MAX, NULL},
     {"peak", cmd_peak, "WORD", INT_MAX, NULL},
 };
 
@@ -133,7 +133,7 @@ static int dispatch(struct options *o)
         st = check_dry_run(c, o, &e);
     cpu_limit((enum isa)o->max_isa);
     if (st == OK)
-        st = choose_impl(o, &e);
+        st = lookup_impl(o, &e);
     return st == OK ? c->run(o) : report_error(st, &e);
 }
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 2
 shopt -s nullglob
 
 files=("$@")
-[ $# -gt 0 ] || files=(variants/*.[ch] variants/*/*.[ch] harness/*.[ch] tests/*.[ch])
+[ $# -gt 0 ] || mapfile -t files < <(find variants harness tests -name "*.[ch]" | sort)
 found=0
 say() { # each line of stdin is a finding
     while IFS= read -r line; do
@@ -16,23 +16,40 @@ say() { # each line of stdin is a finding
     done
 }
 
-# Includes point one way: base <- backends <- parts <- variants <- harness <- tests.
-# variant.h, part.h and params.h hold the types that parts fill in, so they belong to them.
+# Includes point one way: a folder includes folders of a lower level and itself. Folders of harness/
+# on one level are peers, which do not include each other. variant.h holds the types that parts fill
+# in, so it belongs to them.
 level() {
     case $1 in
     variants/base/*) echo 0 ;;
     variants/backends/*) echo 1 ;;
-    variants/parts/* | variants/variant.h | variants/parts/part.h | variants/parts/params.h) echo 2 ;;
-    variants/*) echo 3 ;;
-    harness/*) echo 4 ;;
-    *) echo 5 ;;
+    variants/parts/* | variants/variant.h) echo 2 ;;
+    variants/model/*) echo 3 ;;
+    variants/*) echo 4 ;;
+    harness/util/*) echo 5 ;;
+    harness/cli/*) echo 6 ;;
+    harness/plan/*) echo 7 ;;
+    harness/table/*) echo 8 ;;
+    harness/machine/*) echo 9 ;;
+    harness/worker/*) echo 10 ;;
+    harness/measure/*) echo 11 ;;
+    harness/learn/* | harness/compare/* | harness/figure/* | harness/check/*) echo 12 ;;
+    harness/command/*) echo 13 ;;
+    harness/*) echo 14 ;;
+    *) echo 15 ;;
     esac
 }
 say < <(grep -nHE '^ *# *include "' "${files[@]}" | sed -E 's/^([^:]*):([0-9]+):[^"]*"([^"]*)".*/\1 \2 \3/' |
     while read -r file line include; do
-        target=$(realpath -m --relative-to=. "${file%/*}/$include")
-        [ "$(level "$target")" -le "$(level "$file")" ] ||
-            echo "$file:$line: includes $target  -> base <- backends <- parts <- variants <- harness <- tests"
+        from=${file%/*} target=$include
+        [ ! -e "$from/$include" ] || target=$from/$include
+        [ -e "$target" ] || continue # generated
+        to=${target%/*} mine=$(level "$file") its=$(level "$target")
+        if [ "$its" -gt "$mine" ]; then
+            echo "$file:$line: includes $target  -> the order of folders: see CONTRIBUTING.md"
+        elif [ "$its" -eq "$mine" ] && [ "$from" != "$to" ] && [[ $file == harness/* ]]; then
+            echo "$file:$line: includes $target, a peer  -> move what both need below them"
+        fi
     done)
 
 # A variant is one line in the registry: no code in harness/ knows a name.

@@ -11,7 +11,7 @@
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_aan = {.name = "aan", .kind = &sub_aan};
+const struct mixer mixer_aan = {.name = "aan", .kind = &sublayer_aan};
 
 const struct variant variant_aan = {
     .name = "aan",

@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-static void all_attention_order(char order[ORDER_MOST], int N)
+static void all_attention_order(char order[MAX_ORDER], int N)
 {
-    if (N > (ORDER_MOST - 1) / 2)
+    if (N > (MAX_ORDER - 1) / 2)
         N = 0;
     memset(order, 's', (size_t)N);
     order[N] = '\0';
@@ -31,6 +31,6 @@ const struct variant variant_all_attention = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .order = all_attention_order,
-    .more = &more_persistent,
+    .attn_extra = &extra_persistent,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -15,12 +15,12 @@
 
 /* One layer of tokens below and one on top of those that work on cells: of two tokens, in deep
  * models the upper half of four. Of two layers one is on top, and of one nothing is pooled. */
-static void funnel_order(char order[ORDER_MOST], int N)
+static void funnel_order(char order[MAX_ORDER], int N)
 {
     const int below = N > 2, cells = N - 1 - below;
 
     *order = '\0';
-    if (2 * N >= ORDER_MOST)
+    if (2 * N >= MAX_ORDER)
         return; /* config_check says so */
     if (N == 1 || below)
         strcat(order, "sf");

@@ -15,7 +15,7 @@
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
-    .kind = &sub_linear,
+    .kind = &sublayer_linear,
     .features = FEATURES_ELU,
     .eps = 1e-6f,
 };

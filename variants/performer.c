@@ -12,10 +12,11 @@
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 
-const struct mixer mixer_favor = {.name = "favor", .kind = &sub_linear, .features = FEATURES_EXP};
+const struct mixer mixer_favor = {
+    .name = "favor", .kind = &sublayer_linear, .features = FEATURES_EXP};
 
 const struct mixer mixer_favor_hyp = {
-    .name = "favor_hyp", .kind = &sub_linear, .features = FEATURES_COSH};
+    .name = "favor_hyp", .kind = &sublayer_linear, .features = FEATURES_COSH};
 
 const struct variant variant_performer = {
     .name = "performer",

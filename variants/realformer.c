@@ -18,7 +18,7 @@ const struct variant variant_realformer = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .carry = CARRY_SUM,
+    .score_residual = SCORE_RESIDUAL_SUM,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };
 
@@ -30,6 +30,6 @@ const struct variant variant_realformer_mean = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
-    .carry = CARRY_MEAN,
+    .score_residual = SCORE_RESIDUAL_MEAN,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

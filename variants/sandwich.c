@@ -13,12 +13,12 @@
 
 #include <string.h>
 
-static void sandwich_order(char order[ORDER_MOST], int N)
+static void sandwich_order(char order[MAX_ORDER], int N)
 {
     const int k = 3 * N / 8;
 
     *order = '\0';
-    if (2 * N >= ORDER_MOST)
+    if (2 * N >= MAX_ORDER)
         return; /* config_check says so */
     for (int i = 0; i < k; i++)
         strcat(order, "s");

@@ -19,6 +19,6 @@ const struct variant variant_span = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
-    .more = &more_span,
+    .attn_extra = &extra_span,
     .axes = AXIS_SAME_LENGTH,
 };

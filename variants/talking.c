@@ -18,6 +18,6 @@ const struct variant variant_talking = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .more = &more_talking,
+    .attn_extra = &extra_talking,
     .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -23,13 +23,13 @@ extern const char *const wiring_name[WIRING_COUNT + 1]; /* "post" "pre" "reorder
 bool wiring_norms_first(enum wiring w);                 /* f is given normalised rows */
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
 
-enum { ORDER_MOST = 256, CELL_LEVELS = 8 }; /* a cell has up to 2^8 tokens */
+enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a cell has up to 2^8 tokens */
 
 /* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
-enum { MASK_MOST = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
+enum { MAX_MASKS = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
 struct masks {
     int n, n_heads;
-    struct mask at[MASK_MOST];
+    struct mask at[MAX_MASKS];
     uint8_t head[MASK_HEADS];
 };
 
@@ -44,8 +44,13 @@ enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* What becomes of the scores of one attention in the next: nothing, they are added to its own, or
  * that and softmax sees the mean of them. */
-enum carry { CARRY_NONE, CARRY_SUM, CARRY_MEAN, CARRY_COUNT };
-extern const char *const carry_name[CARRY_COUNT]; /* "none" "sum" "mean" */
+enum score_residual {
+    SCORE_RESIDUAL_NONE,
+    SCORE_RESIDUAL_SUM,
+    SCORE_RESIDUAL_MEAN,
+    SCORE_RESIDUAL_COUNT
+};
+extern const char *const score_residual_name[SCORE_RESIDUAL_COUNT]; /* "none" "sum" "mean" */
 
 /* Options of the command line that mean something for a variant; an axis that does not apply
  * neither multiplies cells nor fills its column. */
@@ -72,13 +77,13 @@ struct variant {
     const struct mem *mem;
     const struct gate *gate; /* default; NULL = plain residual without ReLU */
     const struct ffn *ffn;
-    const struct before_qkv *before_qkv; /* NULL = none */
-    const struct mixer *mixer;           /* NULL = attention */
-    enum wiring wiring;                  /* default */
-    enum norm_kind norm_kind;            /* default */
+    const struct qkv_map *qkv_map; /* NULL = none */
+    const struct mixer *mixer;     /* NULL = attention */
+    enum wiring wiring;            /* default */
+    enum norm_kind norm_kind;      /* default */
     /* The order of a model's sub-layers, one letter each (sublayer_list.h), where it is not layer
      * after layer; NULL = it is. */
-    void (*order)(char order[ORDER_MOST], int N);
+    void (*order)(char order[MAX_ORDER], int N);
     /* Head width and width of the feed-forward network for D and H, where nobody says otherwise;
      * NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
@@ -86,8 +91,8 @@ struct variant {
     int kv_heads;  /* most heads of keys and values by default; 0 = all */
     bool untied;   /* logits have a matrix of their own by default */
     bool bare_ffn; /* the feed-forward network has no biases by default */
-    const struct pos *more; /* a further scheme: see struct config */
-    enum carry carry;
+    const struct pos *attn_extra; /* a further scheme: see struct config */
+    enum score_residual score_residual;
     int rnn_layers;      /* LocalRNNs in front of each attention by default */
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
@@ -118,12 +123,12 @@ struct config {
     const struct pos *pos;
     const struct gate *gate; /* NULL = none */
     const struct ffn *ffn;
-    const struct before_qkv *before_qkv; /* NULL = none */
-    const struct mixer *mixer;           /* NULL = attention */
-    int features;                        /* random ones of a mixer that has them */
-    float lin_eps;                       /* what the divisors of linear attention begin with */
+    const struct qkv_map *qkv_map; /* NULL = none */
+    const struct mixer *mixer;     /* NULL = attention */
+    int features;                  /* random ones of a mixer that has them */
+    float lin_eps;                 /* what the divisors of linear attention begin with */
     enum wiring wiring;
-    char order[ORDER_MOST]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
+    char order[MAX_ORDER]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
@@ -138,10 +143,10 @@ struct config {
     bool causal, attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
-    enum carry carry; /* of scores from layer to layer */
+    enum score_residual score_residual; /* of scores from layer to layer */
     /* What attention has beside positions: a scheme of its own, whose hooks check, layer_params,
      * reserve, lower and their backward are called behind those of pos; NULL = nothing. */
-    const struct pos *more;
+    const struct pos *attn_extra;
     int persistent;          /* keys and values that are parameters, per head */
     int span_ramp, span_max; /* adaptive span: tokens of its soft end, longest span */
     float span_cost;         /* what the mean span of a layer adds to the loss, per token */
@@ -175,7 +180,7 @@ struct config {
     float aux_coef;               /* moe: what its auxiliary loss counts */
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
     int rnn_layers, rnn_window;
-    enum cell_kind rnn_cell;
+    enum rnn_cell_kind rnn_cell;
     bool rnn_carry;
     /* depth (depth.c) */
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */

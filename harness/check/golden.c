@@ -18,7 +18,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void judge(struct run *r, const char *tensor, const char *skipped, double error,
+static void check(struct run *r, const char *tensor, const char *skipped, double error,
                   double limit)
 {
     const struct verdict v = {
@@ -46,7 +46,7 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
     if (!t)
         return;
     if (t->n != n) {
-        judge(r, tensor, NULL, INFINITY, 0);
+        check(r, tensor, NULL, INFINITY, 0);
         return;
     }
     const float *want = t->data;
@@ -56,7 +56,7 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
             worst = d;
         largest = fmax(largest, fabs((double)want[i]));
     }
-    judge(r, tensor, NULL, worst, fmax(tolerance * largest, tolerance_abs));
+    check(r, tensor, NULL, worst, fmax(tolerance * largest, tolerance_abs));
 }
 
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)
@@ -68,12 +68,12 @@ void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got,
     if (!t)
         return;
     if (t->n != n || t->dtype != DTYPE_I32) {
-        judge(r, tensor, NULL, INFINITY, 0);
+        check(r, tensor, NULL, INFINITY, 0);
         return;
     }
     for (size_t i = 0; i < n; i++)
         wrong += got[i] != want[i];
-    judge(r, tensor, NULL, (double)wrong, 0.5);
+    check(r, tensor, NULL, (double)wrong, 0.5);
 }
 
 static int count_grad(const struct safetensors *s)
@@ -100,7 +100,7 @@ void golden_skip_grad(struct run *r, const char *why)
 {
     for (int i = 0; i < r->s->n_tensors; i++)
         if (strncmp(r->s->tensors[i].name, GRADIENT, strlen(GRADIENT)) == 0)
-            judge(r, r->s->tensors[i].name, why, 0, 0);
+            check(r, r->s->tensors[i].name, why, 0, 0);
 }
 
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
@@ -165,17 +165,17 @@ enum status golden_place(const struct run *r, golden_bind *bind, void *arg, stru
     return st == OK ? golden_no_strangers(r, p, e) : st;
 }
 
-void golden_remember(const struct run *r, struct subs *subs, struct extent m, float *x,
+void golden_remember(const struct run *r, struct sublayers *sublayers, struct extent m, float *x,
                      const float *rows)
 {
-    const size_t D = (size_t)subs->at->c->D;
+    const size_t D = (size_t)sublayers->at->c->D;
 
     for (int done = 0; done < m.M; done += m.L) {
         const int n = min_int(m.L, m.M - done);
         for (int b = 0; b < m.B; b++)
             memcpy(x + (size_t)(b * n) * D, rows + (size_t)(b * m.M + done) * D,
                    sizeof(float) * (size_t)n * D);
-        sub_remember(r->g, subs->at, subs->work, x, m.B, n);
+        sublayer_remember(r->g, sublayers->at, sublayers->work, x, m.B, n);
     }
 }
 

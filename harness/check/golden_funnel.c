@@ -89,12 +89,12 @@ static enum status run_funnel(struct run *r, struct funnel_run *o, struct err *e
         dy = golden_need(r, "in.dy", DTYPE_F32, n, &st, e);
     if (st != OK || (st = golden_place(r, bind, o, &o->arena, &f->params, e)) != OK)
         return st;
-    funnel_lower(f, r->g);
+    funnel_build_tables(f, r->g);
     params_zero_grad(&f->params);
     memcpy(f->x, x->data, n * sizeof(float));
     golden_compare(r, "out.y", funnel_forward(f, r->g), n);
-    const int cells = funnel_cells(f);
-    golden_compare(r, "out.top", f->top, (size_t)o->B * (size_t)cells * (size_t)f->c.D);
+    const int cases = funnel_cells(f);
+    golden_compare(r, "out.top", f->top, (size_t)o->B * (size_t)cases * (size_t)f->c.D);
     if (!dy)
         return OK;
     golden_compare(r, GRADIENT "x", funnel_backward(f, r->g, dy->data), n);

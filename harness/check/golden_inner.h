@@ -51,7 +51,7 @@ enum status golden_place(const struct run *r, golden_bind *bind, void *arg, stru
 
 /* Let the only sub-layer remember rows [B,M,D] as it does in use: in segments of at most L. `x`
  * [B,L,D] is work space. */
-void golden_remember(const struct run *r, struct subs *subs, struct extent m, float *x,
+void golden_remember(const struct run *r, struct sublayers *sublayers, struct extent m, float *x,
                      const float *rows);
 
 /* Judge the probabilities [B,H,L,sinks+K] of an attention whose operands are set: they are never

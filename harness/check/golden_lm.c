@@ -25,7 +25,7 @@ static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
     const struct extent max = o->max;
     enum status st = lm_bind(&o->m, g, o->kind, max, &o->arena, e);
 
-    if (st == OK && o->grad_segment >= 0 && subs_can_grad(&o->m.subs, g, NULL) != OK)
+    if (st == OK && o->grad_segment >= 0 && sublayers_can_grad(&o->m.sublayers, g, NULL) != OK)
         o->grad_segment = -1;
     if (st == OK && o->grad_segment >= 0)
         st = lm_bind_grad(&o->m, g, &o->arena, e);
@@ -35,10 +35,10 @@ static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
 
 /* Rows [first, first + rows) of what the l-th sub-layer of its kind remembers after segment s are
  * out.WORD.s.l [B,rows,D]. */
-static void compare_rows(struct run *r, const struct sub *sub, const char *word, int segment,
-                         int first, int rows)
+static void compare_rows(struct run *r, const struct sublayer *sublayer, const char *word,
+                         int segment, int first, int rows)
 {
-    const struct cache *c = &sub->memory;
+    const struct cache *c = &sublayer->memory;
     const size_t n = (size_t)rows * (size_t)c->n;
     float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
     char name[64];
@@ -46,7 +46,7 @@ static void compare_rows(struct run *r, const struct sub *sub, const char *word,
     CHECK(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
-    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sub->nth);
+    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sublayer->nth);
     golden_compare(r, name, flat, (size_t)c->B * n);
     free(flat);
 }
@@ -54,13 +54,14 @@ static void compare_rows(struct run *r, const struct sub *sub, const char *word,
 /* Kinds have names of their own for what they remember; its compressed rows come first. */
 static void compare_memory(struct run *r, const struct lm *m, int segment)
 {
-    for (int l = 0, at; (at = subs_remembering(&m->subs, l)) >= 0; l++) {
-        const struct sub *sub = &m->subs.at[at];
-        const int compressed = sub->memory.compressed;
-        if (!sub->keeps)
+    for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
+        const struct sublayer *sublayer = &m->sublayers.at[at];
+        const int compressed = sublayer->memory.compressed;
+        if (!sublayer->keeps)
             continue;
-        compare_rows(r, sub, sub->kind->memory, segment, compressed, sub->memory.M - compressed);
-        compare_rows(r, sub, "cmem", segment, 0, compressed);
+        compare_rows(r, sublayer, sublayer->kind->memory, segment, compressed,
+                     sublayer->memory.M - compressed);
+        compare_rows(r, sublayer, "cmem", segment, 0, compressed);
     }
 }
 
@@ -84,8 +85,8 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
     struct carried c;
     int l = 0;
 
-    for (int i = 0; i < m->subs.n; i++) {
-        const struct sub *const s = &m->subs.at[i];
+    for (int i = 0; i < m->sublayers.n; i++) {
+        const struct sublayer *const s = &m->sublayers.at[i];
         for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
             char name[64];
             snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, l);
@@ -125,13 +126,13 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
     snprintf(name, sizeof(name), "out.nll.%d", segment);
     golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
-    if (m->subs.kept) { /* else layers share the room that it is computed from */
+    if (m->sublayers.kept) { /* else layers share the room that it is computed from */
         const float aux = (float)lm_aux(m, B, L);
         snprintf(name, sizeof(name), "out.aux.%d", segment);
         golden_compare(r, name, &aux, 1);
     }
     compare_halting(r, m, segment, (size_t)B * (size_t)L);
-    if (m->subs.kept) {
+    if (m->sublayers.kept) {
         const float lost = (float)lm_reconstruction(m, r->g, B, L);
         snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
         golden_compare(r, name, &lost, 1);
@@ -169,10 +170,12 @@ static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
         return st;
     if ((st = lm_init(&o->m, &c, e)) != OK)
         return st;
-    o->kind = max->M ? MEM_HIDDEN : subs_carry(&o->m.subs) && c.mixer ? MEM_STATE : MEM_NONE;
+    o->kind = max->M                                        ? MEM_HIDDEN
+              : sublayers_carry(&o->m.sublayers) && c.mixer ? MEM_STATE
+                                                            : MEM_NONE;
     if ((st = golden_place(r, bind_lm, o, &o->arena, &o->m.params, e)) != OK)
         return st;
-    lm_lower(&o->m, r->g);
+    lm_build_tables(&o->m, r->g);
     for (int s = 0; st == OK && s < segments; s++)
         st = run_segment(r, o, s, e);
     if (st == OK && o->grad_segment < 0)

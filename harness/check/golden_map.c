@@ -29,8 +29,8 @@ static enum status bind(void *arg, const struct engine *g, struct err *e)
     o->x = arena_f32(a, PART_ACTIVATIONS, n);
     o->d_x = arena_f32(a, PART_ACTIVATIONS, n);
     o->d_y = arena_f32(a, PART_ACTIVATIONS, (size_t)o->rows * (size_t)o->width);
-    o->work = arena_f32(a, PART_ACTIVATIONS, c->before_qkv->work(c, 0, o->rows));
-    o->more = arena_f32(a, PART_SCRATCH, c->before_qkv->work_grad(c, 0, o->rows));
+    o->work = arena_f32(a, PART_ACTIVATIONS, c->qkv_map->work(c, 0, o->rows));
+    o->more = arena_f32(a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, o->rows));
     (void)g;
     (void)e;
     return OK;
@@ -52,14 +52,14 @@ static enum status read_map(struct run *r, struct map_run *o, int *B, int *L, st
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
         (st = checkpoint_map(r->s, c, e)) != OK)
         return st;
-    if (!c->before_qkv || !(width > 0 && width < WIDE))
+    if (!c->qkv_map || !(width > 0 && width < WIDE))
         return fail(e, E_IO, "%s: describes no map in front of q, k and v", r->s->path);
     c->ln_eps = (float)eps;
     c->dextra_depth[0] = c->dextra_depth[1] = depth;
     c->dextra_width[0] = c->dextra_width[1] = (float)width;
     o->rows = *B * *L;
-    o->width = c->before_qkv->width(c);
-    c->before_qkv->params(c, 0, "", &o->params);
+    o->width = c->qkv_map->width(c);
+    c->qkv_map->params(c, 0, "", &o->params);
     return OK;
 }
 
@@ -82,13 +82,12 @@ static enum status run_map(struct run *r, struct map_run *o, struct err *e)
         return st;
     params_zero_grad(&o->params);
     memcpy(o->x, x->data, n * sizeof(float));
-    c->before_qkv->forward(r->g, c, 0, o->params.v, o->x, o->rows, o->work);
+    c->qkv_map->forward(r->g, c, 0, o->params.v, o->x, o->rows, o->work);
     golden_compare(r, "out.y", o->work, n_y);
     if (!dy)
         return OK;
     memcpy(o->d_y, dy->data, n_y * sizeof(float));
-    c->before_qkv->backward(r->g, c, 0, o->params.v, o->d_x, o->d_y, o->x, o->rows, o->work,
-                            o->more);
+    c->qkv_map->backward(r->g, c, 0, o->params.v, o->d_x, o->d_y, o->x, o->rows, o->work, o->more);
     golden_compare(r, GRADIENT "x", o->d_x, n);
     golden_compare_grad(r, &o->params);
     return OK;

@@ -12,7 +12,7 @@
 struct mixer_run {
     struct config c;
     struct params params;
-    struct subs subs; /* one sub-layer, without wiring */
+    struct sublayers sublayers; /* one sub-layer, without wiring */
     struct extent max;
     struct arena arena;
     float *x, *y, *d_x;
@@ -27,12 +27,12 @@ static enum status bind_mixer(void *arg, const struct engine *g, struct err *e)
     const enum mem_kind kind = o->max.M ? MEM_HIDDEN : MEM_STATE;
 
     params_place(&o->params, a);
-    enum status st = subs_bind(&o->subs, g, &o->params, kind, o->max, a, e);
+    enum status st = sublayers_bind(&o->sublayers, g, &o->params, kind, o->max, a, e);
     if (st != OK)
         return st;
-    o->grad = o->grad && subs_can_grad(&o->subs, g, NULL) == OK;
+    o->grad = o->grad && sublayers_can_grad(&o->sublayers, g, NULL) == OK;
     if (o->grad) {
-        st = subs_bind_grad(&o->subs, g, a, e);
+        st = sublayers_bind_grad(&o->sublayers, g, a, e);
         params_place_grad(&o->params, a);
         o->d_x = arena_f32(a, PART_ACTIVATIONS, n);
     }
@@ -45,7 +45,7 @@ static enum status bind_mixer(void *arg, const struct engine *g, struct err *e)
 static bool carried(const struct mixer_run *o, int i, const char *prefix, struct carried *out,
                     char name[TENSOR_NAME])
 {
-    const struct sub *const s = o->subs.at;
+    const struct sublayer *const s = o->sublayers.at;
 
     if (!s->kind->carries || !s->kind->carries(s, i, out))
         return false;
@@ -56,12 +56,12 @@ static bool carried(const struct mixer_run *o, int i, const char *prefix, struct
 /* Every input is one that is read. */
 static enum status known_inputs(const struct run *r, const struct mixer_run *o, struct err *e)
 {
-    enum { CARRIED_MOST = 8 };
-    const char *known[3 + CARRIED_MOST + 1] = {"in.x", "in.mem", "in.dy"};
-    char name[CARRIED_MOST][TENSOR_NAME];
+    enum { MAX_CARRIED = 8 };
+    const char *known[3 + MAX_CARRIED + 1] = {"in.x", "in.mem", "in.dy"};
+    char name[MAX_CARRIED][TENSOR_NAME];
     struct carried c;
 
-    for (int i = 0; i < CARRIED_MOST && carried(o, i, "in.", &c, name[i]); i++)
+    for (int i = 0; i < MAX_CARRIED && carried(o, i, "in.", &c, name[i]); i++)
         known[3 + i] = name[i];
     return golden_known_inputs(r, known, e);
 }
@@ -83,7 +83,7 @@ static enum status load_carried(const struct run *r, struct mixer_run *o, struct
 
 static void run_gradients(struct run *r, struct mixer_run *o, const struct tensor *dy)
 {
-    struct sub *const s = o->subs.at;
+    struct sublayer *const s = o->sublayers.at;
     const struct extent m = o->max;
 
     if (!o->grad) {
@@ -91,8 +91,8 @@ static void run_gradients(struct run *r, struct mixer_run *o, const struct tenso
         return;
     }
     params_zero_grad(&o->params);
-    s->kind->backward(r->g, s, o->subs.work, sub_source_again(s, o->subs.work, m.B, m.L), o->d_x,
-                      dy->data, m.M);
+    s->kind->backward(r->g, s, o->sublayers.work,
+                      sublayer_source_again(s, o->sublayers.work, m.B, m.L), o->d_x, dy->data, m.M);
     golden_compare(r, GRADIENT "x", o->d_x, dy->n);
     golden_compare_grad(r, &o->params);
 }
@@ -101,22 +101,23 @@ static void run_mixer(struct run *r, struct mixer_run *o, const struct tensor *x
                       const struct tensor *mem, const struct tensor *dy)
 {
     const struct extent m = o->max;
-    struct sub *const s = o->subs.at;
-    struct work *const w = o->subs.work;
+    struct sublayer *const s = o->sublayers.at;
+    struct work *const w = o->sublayers.work;
     struct carried c;
     char name[TENSOR_NAME];
 
     if (mem)
-        golden_remember(r, &o->subs, m, o->x, mem->data);
-    float *const in = subs_input(&o->subs, o->x);
+        golden_remember(r, &o->sublayers, m, o->x, mem->data);
+    float *const in = sublayers_input(&o->sublayers, o->x);
     memcpy(in, x->data, x->n * sizeof(float));
-    s->kind->forward(r->g, s, w, sub_source(r->g, s, w, in, m.B, m.L), (struct act){.y = o->y});
+    s->kind->forward(r->g, s, w, sublayer_source(r->g, s, w, in, m.B, m.L),
+                     (struct act){.y = o->y});
     golden_compare(r, "out.y", o->y, x->n);
     if (dy)
         run_gradients(r, o, dy);
     if (s->kind->ends_in)
         golden_probs(r, s->kind->ends_in(s, w, m.B, m.L), s->of.attention.impl, w->scratch);
-    sub_commit(s, m.L);
+    sublayer_commit(s, m.L);
     for (int i = 0; carried(o, i, "out.", &c, name); i++)
         if (!c.given)
             golden_compare(r, name, c.at, c.n);
@@ -140,14 +141,14 @@ static enum status golden_mixer_run(struct run *r, struct mixer_run *o, struct e
         dy = golden_need(r, "in.dy", DTYPE_F32, row * (size_t)m->L, &st, e);
         o->grad = true;
     }
-    if (st != OK || (st = subs_init_operator(&o->subs, &o->c, &o->params, 0, e)) != OK ||
+    if (st != OK || (st = sublayers_init_operator(&o->sublayers, &o->c, &o->params, 0, e)) != OK ||
         (st = golden_place(r, bind_mixer, o, &o->arena, &o->params, e)) != OK ||
         (st = known_inputs(r, o, e)) != OK)
         return st;
-    subs_lower(&o->subs, r->g);
+    sublayers_build_tables(&o->sublayers, r->g);
     if ((st = load_carried(r, o, e)) != OK)
         return st;
-    subs_lower(&o->subs, r->g); /* what is given may have tables of its own */
+    sublayers_build_tables(&o->sublayers, r->g); /* what is given may have tables of its own */
     run_mixer(r, o, x, mem, dy);
     return OK;
 }
@@ -158,7 +159,7 @@ enum status golden_mixer(struct run *r, struct err *e)
     const enum status st = golden_mixer_run(r, &o, e);
 
     params_free(&o.params);
-    subs_free(&o.subs);
+    sublayers_free(&o.sublayers);
     arena_release(&o.arena);
     return st;
 }

@@ -15,7 +15,7 @@
 struct operator_run {
     struct config c;
     struct params params;
-    struct subs subs; /* one sub-layer, without wiring */
+    struct sublayers sublayers; /* one sub-layer, without wiring */
     struct extent max;
     enum mem_kind kind;
     int base; /* stream position of the first remembered row */
@@ -39,12 +39,12 @@ static enum status bind_operator(void *arg, const struct engine *g, struct err *
     const size_t rows = (size_t)m.B * (size_t)m.L;
 
     params_place(&o->params, a);
-    enum status st = subs_bind(&o->subs, g, &o->params, o->kind, m, a, e);
+    enum status st = sublayers_bind(&o->sublayers, g, &o->params, o->kind, m, a, e);
     if (st != OK)
         return st;
-    o->grad = o->grad && subs_can_grad(&o->subs, g, NULL) == OK;
+    o->grad = o->grad && sublayers_can_grad(&o->sublayers, g, NULL) == OK;
     if (o->grad) {
-        st = subs_bind_grad(&o->subs, g, a, e);
+        st = sublayers_bind_grad(&o->sublayers, g, a, e);
         params_place_grad(&o->params, a);
         o->d_x = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)o->c.D);
     }
@@ -120,7 +120,7 @@ static int row_of_distance(const struct attn *a, const struct param *table, int 
 static void check_buckets(struct run *r, struct operator_run *o)
 {
     const struct param *table = params_find(&o->params, "attn.rel_bias");
-    const struct attn *a = &o->subs.at->of.attention.lowered;
+    const struct attn *a = &o->sublayers.at->of.attention.lowered;
     const int K = o->max.L + o->max.M;
 
     for (int n = 0; n < K; n++)
@@ -160,7 +160,7 @@ static enum status draw(const struct run *r, struct operator_run *o, struct err 
 }
 
 /* Scores of pairs that are not visible are nobody's. */
-static void judge_scores(struct run *r, const struct operator_run *o, const char *name,
+static void check_scores(struct run *r, const struct operator_run *o, const char *name,
                          float *scores)
 {
     const int K = o->max.M + o->max.L, pairs = o->c.H * o->max.L * K;
@@ -181,21 +181,22 @@ static void run_gradients(struct run *r, struct operator_run *o, const struct te
         return;
     }
     params_zero_grad(&o->params);
-    float *const d_scores = o->subs.work->d_own[AT_SCORES];
+    float *const d_scores = o->sublayers.work->d_own[AT_SCORES];
     if (o->d_scores_out)
         memcpy(d_scores, o->d_scores_out->data, o->d_scores_out->n * sizeof(float));
-    attention_backward(r->g, o->subs.at, o->subs.work,
-                       sub_source_again(o->subs.at, o->subs.work, m.B, m.L), o->d_x, dy->data, m.M);
+    attention_backward(r->g, o->sublayers.at, o->sublayers.work,
+                       sublayer_source_again(o->sublayers.at, o->sublayers.work, m.B, m.L), o->d_x,
+                       dy->data, m.M);
     golden_compare(r, GRADIENT "x", o->d_x, dy->n);
     golden_compare_grad(r, &o->params);
     if (o->d_scores_out)
-        judge_scores(r, o, GRADIENT "scores_in", d_scores);
+        check_scores(r, o, GRADIENT "scores_in", d_scores);
 }
 
 /* As if between two others. */
 static void link_scores(struct operator_run *o)
 {
-    struct work *const w = o->subs.work;
+    struct work *const w = o->sublayers.work;
 
     if (!o->scores_in)
         return;
@@ -209,26 +210,26 @@ static void run_operator(struct run *r, struct operator_run *o, const struct ten
 {
     const struct engine *g = r->g;
     const struct extent m = o->max;
-    struct sub *const s = o->subs.at;
-    struct work *const w = o->subs.work;
+    struct sublayer *const s = o->sublayers.at;
+    struct work *const w = o->sublayers.work;
 
-    if (o->c.pos->codes)
-        o->c.pos->codes(&o->c, m.L + m.M, o->subs.codes);
-    subs_lower(&o->subs, g);
+    if (o->c.pos->pos_encoding)
+        o->c.pos->pos_encoding(&o->c, m.L + m.M, o->sublayers.pos_encoding);
+    sublayers_build_tables(&o->sublayers, g);
     link_scores(o);
     s->memory.seen = o->base; /* rows that have been forgotten */
     if (mem)
-        golden_remember(r, &o->subs, m, o->x, mem->data);
-    float *const in = subs_input(&o->subs, o->x);
+        golden_remember(r, &o->sublayers, m, o->x, mem->data);
+    float *const in = sublayers_input(&o->sublayers, o->x);
     memcpy(in, x->data, x->n * sizeof(float));
-    const struct attn a = attention_project(g, s, w, sub_source(g, s, w, in, m.B, m.L));
+    const struct attn a = attention_project(g, s, w, sublayer_source(g, s, w, in, m.B, m.L));
     s->of.attention.impl->forward(g, &a, w->scratch);
     attention_unproject(g, s, w, m.B * m.L, (struct act){.y = o->y});
     golden_compare(r, "out.y", o->y, x->n);
     check_buckets(r, o);
     check_visible(r, o, &a);
     if (o->scores_in)
-        judge_scores(r, o, "out.scores_out", w->own[AT_SCORES]);
+        check_scores(r, o, "out.scores_out", w->own[AT_SCORES]);
     if (dy)
         run_gradients(r, o, dy);
     golden_probs(r, a, s->of.attention.impl, w->scratch);
@@ -256,7 +257,7 @@ static enum status golden_attention(struct run *r, struct operator_run *o, struc
         mem = golden_need(r, "in.mem", DTYPE_F32, row * (size_t)m->M, &st, e);
     const size_t scores = (size_t)(m->B * o->c.H * m->L) * (size_t)(m->M + m->L);
     if (safetensors_find(r->s, "in.scores_in")) {
-        o->c.carry = CARRY_SUM;
+        o->c.score_residual = SCORE_RESIDUAL_SUM;
         o->scores_in = golden_need(r, "in.scores_in", DTYPE_F32, scores, &st, e);
         o->d_scores_out = golden_need(r, "in.dscores_out", DTYPE_F32, scores, &st, e);
     }
@@ -267,7 +268,7 @@ static enum status golden_attention(struct run *r, struct operator_run *o, struc
     o->kind = m->M || o->base ? MEM_HIDDEN : MEM_NONE;
     if (o->c.pos->model_params)
         o->c.pos->model_params(&o->c, &o->params);
-    if (st != OK || (st = subs_init_operator(&o->subs, &o->c, &o->params, 0, e)) != OK ||
+    if (st != OK || (st = sublayers_init_operator(&o->sublayers, &o->c, &o->params, 0, e)) != OK ||
         (st = golden_place(r, bind_operator, o, &o->arena, &o->params, e)) != OK)
         return st;
     run_operator(r, o, x, mem, dy);
@@ -280,7 +281,7 @@ enum status golden_operator(struct run *r, struct err *e)
     const enum status st = golden_attention(r, &o, e);
 
     params_free(&o.params);
-    subs_free(&o.subs);
+    sublayers_free(&o.sublayers);
     arena_release(&o.arena);
     return st;
 }

@@ -13,7 +13,7 @@ enum { WIDE = 1 << 12 };
 struct rnn_run {
     struct config c;
     struct params params;
-    struct subs subs; /* one sub-layer, without wiring */
+    struct sublayers sublayers; /* one sub-layer, without wiring */
     struct extent max;
     struct arena arena;
     float *y, *d_x;
@@ -49,9 +49,9 @@ static enum status bind_rnn(void *arg, const struct engine *g, struct err *e)
     const size_t n = (size_t)o->max.B * (size_t)o->max.L * (size_t)o->c.D;
 
     params_place(&o->params, a);
-    enum status st = subs_bind(&o->subs, g, &o->params, MEM_HIDDEN, o->max, a, e);
+    enum status st = sublayers_bind(&o->sublayers, g, &o->params, MEM_HIDDEN, o->max, a, e);
     if (st == OK)
-        st = subs_bind_grad(&o->subs, g, a, e);
+        st = sublayers_bind_grad(&o->sublayers, g, a, e);
     params_place_grad(&o->params, a);
     o->y = arena_f32(a, PART_ACTIVATIONS, n);
     o->d_x = arena_f32(a, PART_ACTIVATIONS, n);
@@ -60,11 +60,11 @@ static enum status bind_rnn(void *arg, const struct engine *g, struct err *e)
 
 static void run_rnn(struct run *r, struct rnn_run *o, const float *x, const float *dy, size_t n)
 {
-    struct sub *const s = o->subs.at;
-    struct work *const w = o->subs.work;
+    struct sublayer *const s = o->sublayers.at;
+    struct work *const w = o->sublayers.work;
 
     memcpy(w->x, x, n * sizeof(float));
-    const struct sub_input from = sub_source(r->g, s, w, w->x, o->max.B, o->max.L);
+    const struct sublayer_input from = sublayer_source(r->g, s, w, w->x, o->max.B, o->max.L);
     s->kind->forward(r->g, s, w, from, (struct act){.y = o->y});
     golden_compare(r, "out.y", o->y, n);
     if (!dy)
@@ -90,12 +90,12 @@ static enum status run_file(struct run *r, struct rnn_run *o, struct err *e)
         dy = golden_need(r, "in.dy", DTYPE_F32, n, &st, e);
     o->c.rnn_carry = tail != NULL;
     o->max.M = tail ? o->c.rnn_window - 1 : 0;
-    if (st != OK || (st = subs_init_bare(&o->subs, &o->c, 'r', &o->params, 0, e)) != OK ||
+    if (st != OK || (st = sublayers_init_bare(&o->sublayers, &o->c, 'r', &o->params, 0, e)) != OK ||
         (st = golden_place(r, bind_rnn, o, &o->arena, &o->params, e)) != OK)
         return st;
     params_pack(&o->params, r->g);
     if (tail)
-        golden_remember(r, &o->subs, o->max, o->subs.work->x, tail->data);
+        golden_remember(r, &o->sublayers, o->max, o->sublayers.work->x, tail->data);
     run_rnn(r, o, x->data, dy ? dy->data : NULL, n);
     return OK;
 }
@@ -105,7 +105,7 @@ enum status golden_rnn(struct run *r, struct err *e)
     struct rnn_run o = {0};
     const enum status st = run_file(r, &o, e);
 
-    subs_free(&o.subs);
+    sublayers_free(&o.sublayers);
     params_free(&o.params);
     arena_release(&o.arena);
     return st;

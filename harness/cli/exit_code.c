@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * From a status to the exit code that scripts rely on. */
-#include "harness/command/commands.h"
+#include "exit_code.h"
 
 #include <stdio.h>
 

@@ -90,7 +90,7 @@ const struct option_spec option_specs[] = {
     {"gate", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(gates),
      .doc = "residual gates: gru, input, output, highway, sigtanh, residual (gtrxl)"},
     {"rnn-cell", 0, "LIST", NULL, "gru", AXIS, NAMES, .flags = IN_RUN, AT(rnn_cells),
-     .words = cell_name, .doc = "recurrent cells: rnn, gru, lstm (rtransformer)"},
+     .words = rnn_cell_name, .doc = "recurrent cells: rnn, gru, lstm (rtransformer)"},
     {"halt", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(halts),
      .words = halt_name, .doc = "when a position of a model that repeats its layers is done: none "
                                 "(after --layers), graves, t2t (universal)"},

@@ -7,38 +7,21 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
+#include "harness/util/range.h"
+#include "harness/util/terminal.h"
+#include "harness/util/text_table.h"
 #include "variants/base/arena.h" /* enum huge_pages */
 #include "variants/base/base.h"
 #include "variants/base/cpu.h"
 
 #include <stdio.h>
 
-struct names {
-    const char **v;
-    int n;
-};
-struct ints {
-    int *v;
-    int n;
-};
-
 /* The values of options that take one word; stored as int, in the order of the words. */
 enum order { ORDER_INTERLEAVE, ORDER_GIVEN };
 enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
-enum format {
-    FORMAT_AUTO,
-    FORMAT_TABLE,
-    FORMAT_CSV,
-    FORMAT_JSONL,
-    FORMAT_MD,
-    FORMAT_SVG, /* from here on: of figures */
-    FORMAT_PNG
-};
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_CONSTANT };
-enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };
-enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 

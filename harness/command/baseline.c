@@ -111,7 +111,7 @@ int baseline_finish(const struct options *o, const char *run)
 /* ---- the command -------------------------------------------------------------------------- */
 
 struct listing {
-    struct sheet sheet;
+    struct text_table text_table;
     const char *host_id;
     enum status st;
     struct err e;
@@ -136,30 +136,30 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
                           first.run_id, rows_text,
                           path};
     if (l->st == OK)
-        l->st = sheet_add(&l->sheet, text, &l->e);
+        l->st = text_table_add(&l->text_table, text, &l->e);
     rows_free(&rows);
     return l->st != OK;
 }
 
 int baseline_list(const struct options *o)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         {.name = "baseline"},  {.name = "here"},   {.name = "host_id"},
         {.name = "cpu_model"}, {.name = "run_id"}, {.name = "rows", .number = true},
         {.name = "path"},
     };
     char host_id[17];
-    struct listing l = {.sheet = {.column = columns, .columns = ARRAY_LEN(columns)},
+    struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
                         .host_id = host_id};
 
     l.st = baseline_host(host_id, &l.e);
     if (l.st == OK)
         baseline_each(o, NULL, list_one, &l);
     if (l.st == OK)
-        l.st = sheet_select(&l.sheet, &o->columns, &l.e);
+        l.st = text_table_select(&l.text_table, &o->columns, &l.e);
     if (l.st == OK)
-        sheet_print(stdout, &l.sheet, (enum format)o->format);
-    sheet_free(&l.sheet);
+        text_table_print(stdout, &l.text_table, (enum format)o->format);
+    text_table_free(&l.text_table);
     return l.st == OK ? EXIT_FINE : report_error(l.st, &l.e);
 }
 
@@ -169,12 +169,12 @@ static int show(const struct options *o, const char *path)
     static const char *const some[] = {"case_id",   "variant",     "backend",     "workload",
                                        "mem_kind",  "seq_tokens",  "mem_tokens",  "threads",
                                        "median_ns", "ci95_low_ns", "ci95_high_ns"};
-    struct sheet_column columns[ARRAY_LEN(some)] = {{0}};
+    struct text_table_column columns[ARRAY_LEN(some)] = {{0}};
     struct selection at;
     char file[FILE_PATH];
     struct rows rows = {0};
     struct err e;
-    struct sheet s = {.column = columns, .columns = ARRAY_LEN(some)};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(some)};
     enum status st = columns_select(&at, t, some, ARRAY_LEN(some), &e);
 
     if (st == OK)
@@ -190,13 +190,13 @@ static int show(const struct options *o, const char *path)
         const char *text[ARRAY_LEN(some)];
         for (int k = 0; k < at.n; k++)
             text[k] = row_field(t, at.at[k], (const struct latency_row *)rows.row + i, num[k]);
-        st = sheet_add(&s, text, &e);
+        st = text_table_add(&s, text, &e);
     }
     if (st == OK)
-        st = sheet_select(&s, &o->columns, &e);
+        st = text_table_select(&s, &o->columns, &e);
     if (st == OK)
-        sheet_print(stdout, &s, (enum format)o->format);
-    sheet_free(&s);
+        text_table_print(stdout, &s, (enum format)o->format);
+    text_table_free(&s);
     rows_free(&rows);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

@@ -88,7 +88,8 @@ static const char *const shapes[] = {
 };
 
 /* One run; what its gradients should be, where it has some, is kept for the judge if wanted. */
-static enum status run_job(struct job *j, const struct cell *c, float **gradients, struct err *e)
+static enum status run_job(struct job *j, const struct bench_case *c, float **gradients,
+                           struct err *e)
 {
     enum status st = job_open(j, c, e);
 
@@ -109,16 +110,16 @@ static bool gradients_agree(const struct job *got, const float *want, char *text
 
     if (!want)
         return true;
-    job_judge_gradients(got, want, &a);
+    job_check_gradients(got, want, &a);
     snprintf(text + n, size - n, "; %s: max_rel_err %.2e, nmse %.1e", a.at[0] ? a.at : "gradients",
              a.max_rel, a.nmse);
-    return a.max_rel <= job_err_limit(got->cell) && a.nmse <= 1e-10; /* false for NaN */
+    return a.max_rel <= job_err_limit(got->bcase) && a.nmse <= 1e-10; /* false for NaN */
 }
 
 /* The rule of a whole cell: largest error against largest magnitude, and the mean square. */
 static bool agrees(const struct job *got, const struct job *want, char *text, size_t size)
 {
-    const double limit = job_err_limit(got->cell);
+    const double limit = job_err_limit(got->bcase);
     double worst = 0, largest = 0, off = 0, all = 0;
 
     if (got->n_out != want->n_out) {
@@ -138,9 +139,9 @@ static bool agrees(const struct job *got, const struct job *want, char *text, si
     return worst <= limit * largest && off <= 1e-10 * all; /* false for NaN */
 }
 
-static void check_cell(struct check *c, const struct cell *cell)
+static void check_case(struct check *c, const struct bench_case *bcase)
 {
-    struct cell ref = *cell;
+    struct bench_case ref = *bcase;
     struct job got = {0}, want = {0};
     char label[160], text[320];
     float *gradients = NULL;
@@ -148,18 +149,18 @@ static void check_cell(struct check *c, const struct cell *cell)
     struct tally *t = &c->p->tally;
 
     ref.backend = &backend_ref;
-    cell_label(cell, label, sizeof(label));
+    case_label(bcase, label, sizeof(label));
     snprintf(c->p->now, sizeof(c->p->now), "%s", label);
     enum status st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
-        st = run_job(&got, cell, &gradients, &e);
+        st = run_job(&got, bcase, &gradients, &e);
     const bool good = st == OK && agrees(&got, &want, text, sizeof(text)) &&
                       gradients_agree(&got, gradients, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;
     if (!good || c->opt->verbose > 0)
-        printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, cell->batch,
+        printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, bcase->batch,
                st == OK ? text : e.msg);
     free(gradients);
     job_close(&got);
@@ -187,7 +188,7 @@ static void check_shape(struct check *c, const struct backend *b, int threads, c
         CHECK(st == OK || !e.msg[0] || printf("FAILED   %s: %s\n", b->name, e.msg) > 0);
         c->p->tally.failed += st != OK;
         for (int k = 0; k < plan.n; k++)
-            check_cell(c, &plan.cells[k]);
+            check_case(c, &plan.cases[k]);
     }
     plan_free(&plan);
     o.variants = own_variants; /* what is its own to free */
@@ -291,7 +292,7 @@ int cmd_check(struct options *opt)
     const struct backend *chosen[CHOICE_MAX];
     struct err e;
     int n = 0, code = EXIT_FINE;
-    enum status st = choose_backends(chosen, &n, opt, &e);
+    enum status st = lookup_backends(chosen, &n, opt, &e);
 
     c.p = mmap(NULL, sizeof(*c.p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(c.p != MAP_FAILED);

@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
-#include "harness/compare/compare_show.h"
+#include "harness/compare/compare_print.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,9 +53,10 @@ static int conclude(const struct comparisons *c, const struct options *o)
 {
     int unclear = comparisons_count(c, VERDICT_UNCLEAR);
 
-    if (c->lonely[BEFORE] + c->lonely[AFTER] > 0 && !o->quiet)
+    if (c->unmatched[BEFORE] + c->unmatched[AFTER] > 0 && !o->quiet)
         fprintf(stderr, "note: %d rows without a partner (%d old, %d new)\n",
-                c->lonely[BEFORE] + c->lonely[AFTER], c->lonely[BEFORE], c->lonely[AFTER]);
+                c->unmatched[BEFORE] + c->unmatched[AFTER], c->unmatched[BEFORE],
+                c->unmatched[AFTER]);
     if (c->n == 0) {
         fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
                         "options\n");
@@ -136,26 +137,26 @@ out:
     return code;
 }
 
-static int compare_live(struct options *o)
+static int compare_programs(struct options *o)
 {
     struct comparisons c = {0};
-    struct live live;
+    struct ab_run ab_run;
     struct err e;
-    enum status st = live_open(&live, o, 0, &e);
+    enum status st = ab_run_open(&ab_run, o, 0, &e);
 
     if (st == OK)
-        st = live_compare(&live, &c, threshold_of(o), &e);
+        st = ab_run_compare(&ab_run, &c, threshold_of(o), &e);
     struct err print_e;
     const enum status printed =
-        live.plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
-    int code = live_exit_code(&live, st);
+        ab_run.plan.n > 0 ? print(stdout, &c, o, (enum format)o->format, &print_e) : OK;
+    int code = ab_run_exit_code(&ab_run, st);
     if (st != OK && st != E_INTERRUPTED)
         code = report_error(st, &e);
     else if (printed != OK)
         code = report_error(printed, &print_e);
     else if (code == EXIT_FINE)
         code = conclude(&c, o);
-    live_close(&live);
+    ab_run_close(&ab_run);
     comparisons_free(&c);
     return code;
 }
@@ -173,7 +174,7 @@ int cmd_compare(struct options *opt)
     if (opt->base && !opt->axis)
         return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
     if (opt->exec.n > 0)
-        return compare_live(opt);
+        return compare_programs(opt);
     if (opt->words.n != (opt->axis ? 1 : 2))
         return report_error(
             fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",

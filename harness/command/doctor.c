@@ -21,7 +21,7 @@ static const char *const severity_name[] = {"ok", "note", "warning", "bad"};
 
 struct doctor {
     struct session s;
-    struct sheet sheet;
+    struct text_table text_table;
     int worst; /* enum severity */
 };
 
@@ -40,7 +40,7 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
     vsnprintf(reason, sizeof(reason), fmt, ap);
     va_end(ap);
     const char *const row[] = {severity_name[severity], what, reason, mend};
-    CHECK(sheet_add(&d->sheet, row, &e) == OK);
+    CHECK(text_table_add(&d->text_table, row, &e) == OK);
     d->worst = max_int(d->worst, severity);
 }
 
@@ -101,7 +101,7 @@ static void look_at_load(struct doctor *d)
         "%.2f on %d CPUs over the last minute", f->load_1min, f->topo.allowed_cpus);
     say(d, steal > 1 ? WARN : FINE, "stolen time", steal > 1 ? "another hour, or another host" : "",
         "%s of the CPU went to other virtual machines in half a second",
-        human_pct(isnan(steal) ? 0 : steal).s);
+        units_pct(isnan(steal) ? 0 : steal).s);
     say(d, lock_machine() ? FINE : WARN, "other benches", "", "one measuring bench at a time");
 }
 
@@ -110,8 +110,8 @@ static void look_at_memory(struct doctor *d)
     const struct env_facts *f = &d->s.facts;
     const bool never = strcmp(f->huge_pages, "never") == 0;
 
-    say(d, FINE, "memory", "", "%s free of %s", human_bytes((double)f->memory_free_bytes).s,
-        human_bytes((double)f->memory_bytes).s);
+    say(d, FINE, "memory", "", "%s free of %s", units_bytes((double)f->memory_free_bytes).s,
+        units_bytes((double)f->memory_bytes).s);
     say(d, never ? WARN : FINE, "huge pages",
         never ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled" : "", "%s",
         f->huge_pages[0] ? f->huge_pages : "not in this kernel");
@@ -120,13 +120,13 @@ static void look_at_memory(struct doctor *d)
 static void look_at_clock(struct doctor *d)
 {
     const struct clock_facts *c = &d->s.facts.clock;
-    char source[32];
+    char synthetic[32];
 
-    read_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-              sizeof(source));
+    read_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", synthetic,
+              sizeof(synthetic));
     say(d, c->overhead_ns > 200 ? WARN : FINE, "clock",
         c->overhead_ns > 200 ? "choose tsc or kvm-clock as clocksource" : "",
-        "%s: %.0f ns a reading, steps of %.0f ns", source[0] ? source : "unknown source",
+        "%s: %.0f ns a reading, steps of %.0f ns", synthetic[0] ? synthetic : "unknown source",
         c->overhead_ns, c->resolution_ns);
 }
 
@@ -203,14 +203,14 @@ static enum status run_twins(struct doctor *d, struct result twins[2], struct er
     snprintf(line, sizeof(line),
              "--variant %s --backend %s --workload attn --seq 128 --mem 0 --threads 1 "
              "--max-time 2 --min-samples 60 --target-ci 0",
-             variants[0]->name, choose_fastest(backends)->name);
+             variants[0]->name, lookup_fastest(backends)->name);
     enum status st = options_parse_line(&o, line, e);
     if (st == OK)
         st = plan_make(&plan, &o, e);
     if (st == OK) {
-        const struct cell *const cells[] = {&plan.cells[0], &plan.cells[0]};
+        const struct bench_case *const cases[] = {&plan.cases[0], &plan.cases[0]};
         d->s.setup.memory_bytes = (double)d->s.facts.memory_free_bytes;
-        st = group_measure(cells, 2, &d->s.setup, &hooks, twins, e);
+        st = group_measure(cases, 2, &d->s.setup, &hooks, twins, e);
     }
     if (st == OK && twins[0].status != ROW_OK)
         st = fail(e, E_CHILD, "%s", twins[0].detail);
@@ -247,9 +247,9 @@ static void look_at_noise(struct doctor *d)
 
 int cmd_doctor(struct options *opt)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "mend"}};
-    struct doctor d = {.sheet = {.column = columns, .columns = ARRAY_LEN(columns)}};
+    struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
     struct err e;
     enum status st = session_open(&d.s, opt, &e);
 
@@ -261,11 +261,11 @@ int cmd_doctor(struct options *opt)
         look_at_clock(&d);
         look_at_backends(&d);
         look_at_pinning(&d);
-        st = sheet_select(&d.sheet, &opt->columns, &e);
+        st = text_table_select(&d.text_table, &opt->columns, &e);
     }
     if (st == OK)
-        sheet_print(stdout, &d.sheet, (enum format)opt->format);
-    sheet_free(&d.sheet);
+        text_table_print(stdout, &d.text_table, (enum format)opt->format);
+    text_table_free(&d.text_table);
     session_close(&d.s);
     if (st != OK)
         return report_error(st, &e);

@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "harness/compare/callgrind.h"
-#include "harness/compare/compare_show.h"
+#include "harness/compare/compare_print.h"
 #include "harness/util/signals.h"
 
 #include <errno.h>
@@ -23,33 +23,34 @@ static const double GATE_THRESHOLD = 0.05; /* fraction */
 enum { FIRST_AA, SECOND_AA, FIRST_ROUND, SECOND_ROUND }; /* salts of the duels of a cell */
 
 /* One duel of a case: `after` against `before`. A fault of the cell is in d->status. */
-static enum status meet(struct trial *g, const struct gate_case *k, struct change *out, int before,
-                        int after, int reference, uint64_t salt, struct duel *d, struct err *e)
+static enum status measure_pair(struct trial *g, const struct gate_case *k, struct change *out,
+                                int before, int after, int reference, uint64_t salt,
+                                struct ab_pairs *d, struct err *e)
 {
-    const enum status st = duel_run(d, &g->live, k->cell, &g->live.program[before],
-                                    &g->live.program[after], reference, k->pairs, salt, e);
+    const enum status st = ab_pairs_run(d, &g->ab_run, k->bcase, &g->ab_run.program[before],
+                                        &g->ab_run.program[after], reference, k->pairs, salt, e);
 
     if (st == OK && d->status == ROW_OK) {
         double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
         CHECK(work);
-        *out = change_of_pairs(d->pair, d->n, k->cell->threads, k->threshold,
-                               g->live.session.opt->seed, work);
+        *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold,
+                               g->ab_run.session.opt->seed, work);
         free(work);
     }
-    duel_free(d);
+    ab_pairs_free(d);
     return st;
 }
 
 /* A/A, once more with twice the pairs where the machine is noisy; sets the threshold. */
-static enum status meet_itself(struct trial *g, struct gate_case *k, int reference, struct duel *d,
-                               struct err *e)
+static enum status measure_identical(struct trial *g, struct gate_case *k, int reference,
+                                     struct ab_pairs *d, struct err *e)
 {
-    k->pairs = g->live.session.opt->min_samples;
+    k->pairs = g->ab_run.session.opt->min_samples;
     k->threshold = g->threshold;
-    enum status st = meet(g, k, &k->identical, BEFORE, BEFORE, reference, FIRST_AA, d, e);
+    enum status st = measure_pair(g, k, &k->identical, BEFORE, BEFORE, reference, FIRST_AA, d, e);
     if (st == OK && d->status == ROW_OK && gate_too_noisy(&k->identical, g->threshold)) {
         k->pairs *= 2;
-        st = meet(g, k, &k->identical, BEFORE, BEFORE, reference, SECOND_AA, d, e);
+        st = measure_pair(g, k, &k->identical, BEFORE, BEFORE, reference, SECOND_AA, d, e);
     }
     if (st == OK && d->status == ROW_OK)
         k->threshold = gate_threshold(&k->identical, g->threshold);
@@ -57,13 +58,13 @@ static enum status meet_itself(struct trial *g, struct gate_case *k, int referen
 }
 
 static enum status open_reference(const struct trial *g, const struct gate_case *k, int *reference,
-                                  struct duel *d, struct err *e)
+                                  struct ab_pairs *d, struct err *e)
 {
     struct err why;
 
-    if (live_reference(&g->live, k->cell, reference, &why) == OK)
+    if (ab_run_reference(&g->ab_run, k->bcase, reference, &why) == OK)
         return OK;
-    if (*g->live.session.setup.stop)
+    if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
     d->status = ROW_FAILED;
     text_put(d->detail, sizeof(d->detail), why.msg);
@@ -73,19 +74,19 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 static enum status first_round(struct trial *g, struct gate_case *k, struct comparison *c,
                                struct err *e)
 {
-    struct duel d = {.arena_bytes = {NAN, NAN}};
+    struct ab_pairs d = {.arena_bytes = {NAN, NAN}};
     int reference = -1;
     enum status st = open_reference(g, k, &reference, &d, e);
 
     if (st == OK && d.status == ROW_OK)
-        st = meet_itself(g, k, reference, &d, e);
+        st = measure_identical(g, k, reference, &d, e);
     if (st == OK && d.status == ROW_OK)
-        st = meet(g, k, &k->first, BEFORE, AFTER, reference, FIRST_ROUND, &d, e);
+        st = measure_pair(g, k, &k->first, BEFORE, AFTER, reference, FIRST_ROUND, &d, e);
     if (reference >= 0)
         close(reference);
     if (st != OK)
         return st;
-    live_account(&g->live, c, &d);
+    ab_run_account(&g->ab_run, c, &d);
     c->threshold = k->threshold;
     c->before_pct = 100 * change_noise(&k->identical);
     if (d.status == ROW_OK)
@@ -95,12 +96,12 @@ static enum status first_round(struct trial *g, struct gate_case *k, struct comp
 
 static enum status second_round(struct trial *g, struct gate_case *k, struct err *e)
 {
-    struct duel d = {.status = ROW_OK};
+    struct ab_pairs d = {.status = ROW_OK};
     int reference = -1;
     enum status st = open_reference(g, k, &reference, &d, e);
 
     if (st == OK && d.status == ROW_OK)
-        st = meet(g, k, &k->second, BEFORE, AFTER, reference, SECOND_ROUND, &d, e);
+        st = measure_pair(g, k, &k->second, BEFORE, AFTER, reference, SECOND_ROUND, &d, e);
     if (reference >= 0)
         close(reference);
     k->repeated = st == OK && d.status == ROW_OK;
@@ -117,24 +118,24 @@ static void note(struct comparison *c, const char *text)
         snprintf(c->note + n, sizeof(c->note) - n, "%s%s", n ? "; " : "", text);
 }
 
-static enum status count_case(struct trial *g, const struct cell *cell, struct comparison *c,
+static enum status count_case(struct trial *g, const struct bench_case *bcase, struct comparison *c,
                               struct err *e)
 {
     char text[160];
 
-    if (!count_applies(cell))
+    if (!callgrind_applies(bcase))
         return OK;
     for (int s = 0; s < SIDES; s++) {
         struct err why;
-        const enum status st = count_instructions(
-            &c->instructions[s], cell, g->live.program[s].path, &g->live.session.setup, &why);
-        if (*g->live.session.setup.stop)
+        const enum status st = callgrind_count(
+            &c->instructions[s], bcase, g->ab_run.program[s].path, &g->ab_run.session.setup, &why);
+        if (*g->ab_run.session.setup.stop)
             return fail(e, E_INTERRUPTED, "interrupted");
         if (st != OK) {
             snprintf(text, sizeof(text), "instructions of %s not counted: %.100s",
-                     g->live.program[s].name, why.msg);
+                     g->ab_run.program[s].name, why.msg);
             note(c, text);
-            session_warn(&g->live.session, text);
+            session_warn(&g->ab_run.session, text);
             return OK;
         }
     }
@@ -148,22 +149,22 @@ static enum status count_case(struct trial *g, const struct cell *cell, struct c
 }
 
 /* Append an entry to both lists. */
-static struct comparison *add_case(struct trial *g, const struct cell *cell)
+static struct comparison *add_case(struct trial *g, const struct bench_case *bcase)
 {
-    struct comparison *c =
-        cell ? live_comparison(&g->live, &g->all, cell, g->threshold) : comparisons_add(&g->all);
+    struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
+                                 : comparisons_add(&g->all);
 
     CHECK(c);
     g->cases = realloc(g->cases, (size_t)g->all.cap * sizeof(*g->cases));
     CHECK(g->cases);
-    g->cases[g->all.n - 1] = (struct gate_case){.cell = cell};
+    g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
     return c;
 }
 
 /* One text under one checkpoint by both programs. */
 static enum status score(struct trial *g, int seq, int mem, const char *backend, struct err *e)
 {
-    const struct options *o = g->live.session.opt;
+    const struct options *o = g->ab_run.session.opt;
     struct comparison *c = add_case(g, NULL);
     char line[TALK_LINE / 2];
 
@@ -174,11 +175,11 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
              o->ckpt, o->corpus, o->bytes, backend, seq, mem,
              o->threads.n ? o->threads.v[0] : o->default_threads);
     for (int s = 0; s < SIDES; s++) {
-        const char *const words[] = {g->live.program[s].path, NULL};
-        struct child_setup setup = g->live.session.setup;
+        const char *const words[] = {g->ab_run.program[s].path, NULL};
+        struct child_setup setup = g->ab_run.session.setup;
         struct child child;
         struct err why;
-        text_put(c->name[s], TEXT_SIZE, g->live.program[s].name);
+        text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
         const enum status st = child_score(&child, line, &setup, &why);
         c->nll[s] = st == OK ? child.report.nll : NAN;
@@ -187,9 +188,9 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
             return fail(e, E_INTERRUPTED, "interrupted");
         if (st == OK)
             continue;
-        g->live.failed++;
-        snprintf(c->note, sizeof(c->note), "%s %.900s", g->live.program[s].name, why.msg);
-        session_warn(&g->live.session, c->note);
+        g->ab_run.failed++;
+        snprintf(c->note, sizeof(c->note), "%s %.900s", g->ab_run.program[s].name, why.msg);
+        session_warn(&g->ab_run.session, c->note);
         return OK;
     }
     comparison_exact(c);
@@ -198,16 +199,16 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
 
 static enum status score_all(struct trial *g, struct err *e)
 {
-    const struct options *o = g->live.session.opt;
+    const struct options *o = g->ab_run.session.opt;
     const struct backend *chosen[CHOICE_MAX];
     int n = 0;
     enum status st = OK;
 
     if (!o->ckpt)
         return OK;
-    st = choose_backends(chosen, &n, o, e);
+    st = lookup_backends(chosen, &n, o, e);
     const struct backend *b =
-        options_given(o, "backend") && n > 0 ? chosen[0] : choose_fastest(backends);
+        options_given(o, "backend") && n > 0 ? chosen[0] : lookup_fastest(backends);
     for (int i = 0; i < o->seq.n && st == OK; i++)
         for (int k = 0; k < o->mem.n && st == OK; k++)
             st = score(g, o->seq.v[i], o->mem.v[k], b->name, e);
@@ -218,9 +219,9 @@ static enum status score_all(struct trial *g, struct err *e)
 
 static void tell(struct trial *g, int i, int n, const struct comparison *c, const char *when)
 {
-    if (!g->live.session.opt->quiet)
-        show_note(&g->live.session.show, "[%d/%d] %s  %s%s  (threshold %.1f %%)", i + 1, n,
-                  c->label, verdict_name[c->change.verdict], when, 100 * c->threshold);
+    if (!g->ab_run.session.opt->quiet)
+        console_note(&g->ab_run.session.console, "[%d/%d] %s  %s%s  (threshold %.1f %%)", i + 1, n,
+                     c->label, verdict_name[c->change.verdict], when, 100 * c->threshold);
 }
 
 static enum status confirm(struct trial *g, struct err *e)
@@ -232,7 +233,7 @@ static enum status confirm(struct trial *g, struct err *e)
         struct gate_case *k = &g->cases[i];
         struct comparison *c = &g->all.v[i];
         char why[160];
-        if (!k->cell || c->change.n == 0)
+        if (!k->bcase || c->change.n == 0)
             continue;
         if (gate_flagged(k))
             st = second_round(g, k, e);
@@ -248,16 +249,16 @@ static enum status confirm(struct trial *g, struct err *e)
 
 static enum status run(struct trial *g, struct err *e)
 {
-    const int n = g->live.plan.n;
+    const int n = g->ab_run.plan.n;
     enum status st = OK;
 
     for (int i = 0; i < n && st == OK; i++) {
-        const struct cell *cell = &g->live.plan.cells[i];
-        struct comparison *c = add_case(g, cell);
-        st = *g->live.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
-                                         : first_round(g, &g->cases[i], c, e);
-        if (st == OK && g->live.session.opt->instructions && c->change.n > 0)
-            st = count_case(g, cell, c, e);
+        const struct bench_case *bcase = &g->ab_run.plan.cases[i];
+        struct comparison *c = add_case(g, bcase);
+        st = *g->ab_run.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
+                                           : first_round(g, &g->cases[i], c, e);
+        if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
+            st = count_case(g, bcase, c, e);
         if (st != OK) {
             g->all.n--; /* no half results */
             break;
@@ -273,7 +274,7 @@ static enum status run(struct trial *g, struct err *e)
 /* Precedence: interruption, files, wrong, slower, failed, not trustworthy. */
 static int exit_code(const struct trial *g, enum status st)
 {
-    const int code = live_exit_code(&g->live, st);
+    const int code = ab_run_exit_code(&g->ab_run, st);
     bool changed = false;
 
     for (int i = 0; i < g->all.n; i++)
@@ -284,16 +285,16 @@ static int exit_code(const struct trial *g, enum status st)
         return EXIT_REGRESSION;
     if (code != EXIT_FINE)
         return code;
-    if (g->all.n == g->live.skipped)
+    if (g->all.n == g->ab_run.skipped)
         return EXIT_NOTHING_TO_DO;
-    const int warnings = comparisons_count(&g->all, VERDICT_UNCLEAR) + g->live.session.warnings;
-    return warnings > 0 && g->live.session.opt->strict ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
+    const int warnings = comparisons_count(&g->all, VERDICT_UNCLEAR) + g->ab_run.session.warnings;
+    return warnings > 0 && g->ab_run.session.opt->strict ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 
 /* Appended, never overwritten: CI systems hand out a file that several steps write to. */
 static enum status write_summary(const struct trial *g, int code, struct err *e)
 {
-    const char *path = g->live.session.opt->summary;
+    const char *path = g->ab_run.session.opt->summary;
 
     if (!path)
         return OK;
@@ -353,8 +354,8 @@ int cmd_gate(struct options *opt)
 
     if (st != OK)
         return report_error(st, &e);
-    st = live_open(&g.live, opt, 1, &e);
-    if (st == OK && g.live.plan.n > 0)
+    st = ab_run_open(&g.ab_run, opt, 1, &e);
+    if (st == OK && g.ab_run.plan.n > 0)
         st = run(&g, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
@@ -372,7 +373,7 @@ int cmd_gate(struct options *opt)
     }
     if (written != OK && st != E_INTERRUPTED)
         code = report_error(written, &io);
-    live_close(&g.live);
+    ab_run_close(&g.ab_run);
     comparisons_free(&g.all);
     free(g.cases);
     return code;

@@ -7,19 +7,19 @@
 #include "harness/table/record.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"
-#include "list_cells.h"
+#include "list_cases.h"
 #include "variants/model/sublayer_attention.h"
 
 #include <string.h>
 
 /* Print and free. */
-static int finish(struct sheet *s, const struct options *o, enum status st, struct err *e)
+static int finish(struct text_table *s, const struct options *o, enum status st, struct err *e)
 {
     if (st == OK)
-        st = sheet_select(s, &o->columns, e);
+        st = text_table_select(s, &o->columns, e);
     if (st == OK)
-        sheet_print(stdout, s, (enum format)o->format);
-    sheet_free(s);
+        text_table_print(stdout, s, (enum format)o->format);
+    text_table_free(s);
     return st == OK ? EXIT_FINE : report_error(st, e);
 }
 
@@ -69,12 +69,12 @@ static void print_axes(char *list, size_t size, const struct variant *v)
 
 static int list_variants(const struct options *o)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
         {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
         {.name = "about"},   {.name = "composed"}, {.name = "paper"},
     };
-    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
     enum status st = OK;
 
@@ -95,20 +95,20 @@ static int list_variants(const struct options *o)
             why_composed(v),
             v->paper,
         };
-        st = sheet_add(&s, text, &e);
+        st = text_table_add(&s, text, &e);
     }
     return finish(&s, o, st, &e);
 }
 
 static int list_backends(const struct options *o)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         {.name = "backend"},
         {.name = "usable"},
         {.name = "needs"},
         {.name = "about"},
     };
-    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     const char *name, *mend;
     struct err e;
     enum status st = OK;
@@ -119,7 +119,7 @@ static int list_backends(const struct options *o)
         const bool usable = backend_usable(b, &why) == OK;
         const char *const text[] = {b->name, usable ? "yes" : "no", isa_needs[b->needs],
                                     usable ? b->about : why.msg};
-        st = sheet_add(&s, text, &e);
+        st = text_table_add(&s, text, &e);
     }
     for (int i = 0; st == OK && (name = optional_backend(i, &mend)); i++) {
         char note[160];
@@ -127,20 +127,20 @@ static int list_backends(const struct options *o)
         if (backend_find(name))
             continue;
         snprintf(note, sizeof(note), "was not built in  -> %s", mend);
-        st = sheet_add(&s, text, &e);
+        st = text_table_add(&s, text, &e);
     }
     return finish(&s, o, st, &e);
 }
 
 static int list_columns(const struct options *o)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         {.name = "table"}, {.name = "column"},  {.name = "type"},
         {.name = "unit"},  {.name = "meaning"},
     };
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
-    struct sheet s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
     enum status st = OK;
 
@@ -153,7 +153,7 @@ static int list_columns(const struct options *o)
             const struct column *const c = &tables[t].columns[i];
             const char *const text[] = {tables[t].name, c->name, type[c->type], c->unit,
                                         c->meaning};
-            st = sheet_add(&s, text, &e);
+            st = text_table_add(&s, text, &e);
         }
     }
     return finish(&s, o, st, &e);
@@ -171,7 +171,7 @@ int cmd_list(struct options *opt)
     if (strcmp(what, "backends") == 0)
         return list_backends(opt);
     if (strcmp(what, "cells") == 0)
-        return list_cells(opt);
+        return list_cases(opt);
     if (strcmp(what, "columns") == 0)
         return list_columns(opt);
     if (strcmp(what, "baselines") == 0)

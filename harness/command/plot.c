@@ -28,7 +28,7 @@ struct drawing {
     struct err e;
 };
 
-static int terminal_width(void)
+static int drawing_width(void)
 {
     struct winsize w;
     const char *const columns = getenv("COLUMNS");
@@ -203,7 +203,7 @@ static enum status choose_what(struct drawing *g)
 
 int cmd_plot(struct options *opt)
 {
-    struct drawing g = {.opt = opt, .width = terminal_width(), .stop = signals_watch()};
+    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
     const bool given = opt->given[option_find("out")] == FROM_USER;
     char latest[FILE_PATH];
     enum status st = choose_what(&g);

@@ -7,7 +7,7 @@
 #include "harness/learn/perplexity.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
-#include "list_cells.h"
+#include "list_cases.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static const double MEMORY_SHARE = 0.9;
 static enum status check_places(struct sweep *w, struct err *e)
 {
     for (int i = 0; i < w->plan.n; i++) {
-        const int n = w->plan.cells[i].threads;
+        const int n = w->plan.cases[i].threads;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
         CHECK(cpus);
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
@@ -58,7 +58,7 @@ static const struct peaks *peaks_for(const struct sweep *w, int threads)
 static void measure_peaks(struct sweep *w)
 {
     for (int i = 0; i < w->plan.n; i++) {
-        const int n = w->plan.cells[i].threads;
+        const int n = w->plan.cases[i].threads;
         struct err why;
         if (peaks_for(w, n))
             continue;
@@ -84,7 +84,7 @@ static enum status on_sample(void *arg, const struct result *res, const struct s
     struct sample_row row = sample_row_empty();
 
     text_put(row.run_id, sizeof(row.run_id), w->s.dir.run_id);
-    text_put(row.case_id, sizeof(row.case_id), res->cell->case_id);
+    text_put(row.case_id, sizeof(row.case_id), res->bcase->case_id);
     row.sample = res->n - 1;
     row.round = s->round;
     row.wall_ns = s->wall_ns;
@@ -92,7 +92,7 @@ static enum status on_sample(void *arg, const struct result *res, const struct s
     row.calls = s->calls;
     row.involuntary_switches = s->involuntary_switches;
     row.disturbed = s->disturbed;
-    show_progress(&w->s.show, res);
+    console_progress(&w->s.console, res);
     return samples_write(&w->s.dir.samples, &row, e);
 }
 
@@ -108,9 +108,9 @@ static void on_warning(void *arg, const char *text)
 static double ref_median(const struct result *results, int n, const struct result *of)
 {
     for (int i = 0; i < n; i++)
-        if (results[i].cell->backend == &backend_ref && results[i].n > 0 &&
-            results[i].cell->mem_kind == of->cell->mem_kind &&
-            cell_same_problem(results[i].cell, of->cell))
+        if (results[i].bcase->backend == &backend_ref && results[i].n > 0 &&
+            results[i].bcase->mem_kind == of->bcase->mem_kind &&
+            case_same_problem(results[i].bcase, of->bcase))
             return results[i].sum.median;
     return NAN;
 }
@@ -124,11 +124,11 @@ static void remark(struct sweep *w, const struct result *res)
 
     if (res->status != ROW_OK || !(s->noisy || half > 5 * w->s.opt->target_ci_pct))
         return;
-    cell_label(res->cell, label, sizeof(label));
+    case_label(res->bcase, label, sizeof(label));
     snprintf(text, sizeof(text),
              "%s: noise %s (goal %s), %.0f %% of samples interrupted  -> row kept, marked; stop "
              "other jobs or raise --max-time",
-             label, human_pct(half).s, human_pct(w->s.opt->target_ci_pct).s,
+             label, units_pct(half).s, units_pct(w->s.opt->target_ci_pct).s,
              100.0 * s->disturbed / max_int(1, s->samples));
     session_warn(&w->s, text);
 }
@@ -139,16 +139,17 @@ static void complain_if_wrong(struct sweep *w, const struct result *res)
 
     if (res->status != ROW_WRONG)
         return;
-    cell_label(res->cell, label, sizeof(label));
-    show_note(&w->s.show,
-              "bench: results differ from reference: %s %s  -> no time recorded; bench rerun %s -v",
-              label, res->detail, res->cell->case_id);
+    case_label(res->bcase, label, sizeof(label));
+    console_note(
+        &w->s.console,
+        "bench: results differ from reference: %s %s  -> no time recorded; bench rerun %s -v",
+        label, res->detail, res->bcase->case_id);
 }
 
 static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
                               struct err *e)
 {
-    const struct yardstick y = {peaks_for(w, res->cell->threads), &w->s.facts.topo, ref_ns};
+    const struct roofline y = {peaks_for(w, res->bcase->threads), &w->s.facts.topo, ref_ns};
     struct key_row key;
     struct memory_row memory;
     struct latency_row latency;
@@ -161,7 +162,7 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
         st = rundir_write(&w->s.dir, TABLE_LATENCY, &latency, e);
     if (st != OK)
         return st;
-    show_row(&w->s.show, res, &latency);
+    console_row(&w->s.console, res, &latency);
     complain_if_wrong(w, res);
     remark(w, res);
     w->s.rows[res->status]++;
@@ -169,12 +170,13 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     w->disturbed += res->sum.disturbed;
     if (res->status == ROW_OK)
         w->seen[w->n_seen++] =
-            (struct seen){res->cell, res->sum.median, res->sum.ci_low, res->sum.ci_high};
+            (struct seen){res->bcase, res->sum.median, res->sum.ci_low, res->sum.ci_high};
     env_row_library(&w->s.env, res->report.core, res->report.config);
     return OK;
 }
 
-static enum status run_group(struct sweep *w, const struct cell *const *cells, int n, struct err *e)
+static enum status run_group(struct sweep *w, const struct bench_case *const *cases, int n,
+                             struct err *e)
 {
     const struct group_hooks hooks = {on_sample, on_warning, w};
     struct result *results = calloc((size_t)n, sizeof(*results));
@@ -183,7 +185,7 @@ static enum status run_group(struct sweep *w, const struct cell *const *cells, i
     CHECK(results);
     env_gather(w->s.topo, &w->s.facts);
     w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
-    enum status st = group_measure(cells, n, &w->s.setup, &hooks, results, e);
+    enum status st = group_measure(cases, n, &w->s.setup, &hooks, results, e);
     enum status io = samples_flush(&w->s.dir.samples, &why);
     for (int i = 0; i < n && io == OK; i++)
         io = write_rows(w, &results[i], ref_median(results, n, &results[i]), &why);
@@ -196,31 +198,31 @@ static enum status run_group(struct sweep *w, const struct cell *const *cells, i
         *e = why;
         return io;
     }
-    show_note(&w->s.show, "bench: %s", why.msg);
+    console_note(&w->s.console, "bench: %s", why.msg);
     return st;
 }
 
 /* Every group of the plan, without the cells that a resumed run has already. */
 static enum status run_all(struct sweep *w, struct err *e)
 {
-    const struct cell **cells = calloc((size_t)w->plan.n, sizeof(const struct cell *));
+    const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
     enum status st = OK;
 
-    CHECK(cells);
+    CHECK(cases);
     for (int i = 0; i < w->plan.n && st == OK;) {
-        const int group = w->plan.cells[i].group;
+        const int group = w->plan.cases[i].group;
         int n = 0;
-        for (; i < w->plan.n && w->plan.cells[i].group == group; i++)
-            if (rundir_done(&w->s.dir, TABLE_LATENCY, w->plan.cells[i].case_id))
-                w->s.show.cells--;
+        for (; i < w->plan.n && w->plan.cases[i].group == group; i++)
+            if (rundir_done(&w->s.dir, TABLE_LATENCY, w->plan.cases[i].case_id))
+                w->s.console.cases--;
             else
-                cells[n++] = &w->plan.cells[i];
+                cases[n++] = &w->plan.cases[i];
         if (n > 0)
-            st = run_group(w, cells, n, e);
+            st = run_group(w, cases, n, e);
         if (st == OK && w->s.opt->fail_fast && w->s.rows[ROW_FAILED] + w->s.rows[ROW_WRONG] > 0)
             break;
     }
-    free(cells);
+    free(cases);
     return st;
 }
 
@@ -228,15 +230,16 @@ static enum status run_all(struct sweep *w, struct err *e)
 
 static void say_goodbye(struct sweep *w, int code)
 {
-    show_fastest(&w->s.show, w->seen, w->n_seen);
+    console_fastest(&w->s.console, w->seen, w->n_seen);
     if (w->disturbed > 0 && !w->s.opt->quiet)
-        show_note(&w->s.show,
-                  "%d of %d samples were interrupted by other processes (kept in the samples file)",
-                  w->disturbed, w->samples);
+        console_note(
+            &w->s.console,
+            "%d of %d samples were interrupted by other processes (kept in the samples file)",
+            w->disturbed, w->samples);
     if (code >= EXIT_SIGINT) {
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
-        show_note(&w->s.show, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
+        console_note(&w->s.console, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
     }
 }
 
@@ -250,7 +253,7 @@ static enum status prepare(struct sweep *w, struct err *e)
     if (st == OK && w->plan.n > 0)
         st = sweep_perplexity_check(o, &w->plan, e);
     if (st == OK)
-        st = show_open(&w->s.show, o, &tables[TABLE_LATENCY], w->plan.n, e);
+        st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
     w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
     CHECK(w->seen && w->peaks);
@@ -272,8 +275,8 @@ static enum status measure_all(struct sweep *w, struct err *e)
     if (st != OK)
         return st;
     if (!w->s.opt->quiet)
-        show_note(&w->s.show, "%d cells in %d groups, at most %.3g s each", w->plan.n,
-                  w->plan.groups, w->s.opt->max_time_s);
+        console_note(&w->s.console, "%d cells in %d groups, at most %.3g s each", w->plan.n,
+                     w->plan.groups, w->s.opt->max_time_s);
     measure_peaks(w);
     if (w->n_peaks > 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
@@ -310,7 +313,7 @@ int cmd_sweep(struct options *opt)
     int code = EXIT_NOTHING_TO_DO;
 
     if (opt->dry_run)
-        return list_cells(opt);
+        return list_cases(opt);
     enum status st = session_open(&w.s, opt, &e);
     if (st == OK)
         st = prepare(&w, &e);

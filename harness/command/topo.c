@@ -213,11 +213,11 @@ static void print_machine(const struct report *r)
     } caches[] = {{"L1d", t->l1d_bytes}, {"L2", t->l2_bytes}, {"L3", t->l3_bytes}};
     for (size_t i = 0; i < ARRAY_LEN(caches); i++)
         printf("%-11s %s\n", caches[i].name,
-               caches[i].bytes ? human_bytes((double)caches[i].bytes).s : "none seen");
+               caches[i].bytes ? units_bytes((double)caches[i].bytes).s : "none seen");
     if (t->l3_count > 1)
         printf("L3 caches   %d\n", t->l3_count);
-    printf("memory      %s, %s free\n", human_bytes((double)r->env.memory_bytes).s,
-           human_bytes((double)r->env.memory_free_bytes).s);
+    printf("memory      %s, %s free\n", units_bytes((double)r->env.memory_bytes).s,
+           units_bytes((double)r->env.memory_free_bytes).s);
     printf("huge pages  %s\n", r->env.huge_pages[0] ? r->env.huge_pages : "not in this kernel");
     printf("governor    %s\n", r->env.governor);
     if (r->env.overrides[0])
@@ -274,7 +274,7 @@ static enum status draw_roofline(const struct report *r, struct err *e)
     if (st != OK)
         return st;
     st = plot_draw(&drawn, &p, PLOT_TERMINAL,
-                   clamp_int(screen_width(STDOUT_FILENO), NARROWEST, WIDEST), e);
+                   clamp_int(terminal_width(STDOUT_FILENO), NARROWEST, WIDEST), e);
     if (st == OK)
         printf("\n%d thread%s\n%s", threads, threads == 1 ? "" : "s",
                drawn.data + strspn(drawn.data, "\f"));

@@ -35,7 +35,7 @@ struct session_of_training {
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
-    struct screen_line line;
+    struct terminal_line line;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static enum status training_defaults(struct options *o, int threads, struct err 
     if (st == OK)
         st = options_default(o, "threads", number, e);
     if (st == OK)
-        st = options_default(o, "backend", choose_fastest(backends)->name, e);
+        st = options_default(o, "backend", lookup_fastest(backends)->name, e);
     return st;
 }
 
@@ -106,9 +106,9 @@ static enum status check_options(struct options *o, struct err *e)
     enum status st = one_of_each(o, e);
 
     if (st == OK)
-        st = choose_variants(chosen, &n, o, e);
+        st = lookup_variants(chosen, &n, o, e);
     if (st == OK)
-        st = choose_backends(backend, &n, o, e);
+        st = lookup_backends(backend, &n, o, e);
     if (st != OK)
         return st;
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
@@ -175,7 +175,7 @@ static double progress_of(const struct session_of_training *s)
 static void print_progress(struct session_of_training *s, const struct train_row *row)
 {
     const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
-    const enum progress how = screen_progress(s->opt);
+    const enum progress how = terminal_progress((enum progress)s->opt->progress, s->opt->quiet);
     char valid[64] = "", line[256];
 
     if (how == PROGRESS_NONE)
@@ -185,14 +185,14 @@ static void print_progress(struct session_of_training *s, const struct train_row
     snprintf(line, sizeof(line),
              "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left",
              (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
-             human_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
+             units_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
     if (how == PROGRESS_BAR && !*valid) {
-        screen_line_put(&s->line, line);
+        terminal_line_put(&s->line, line);
         return;
     }
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     if (how == PROGRESS_BAR)
-        screen_cut(line, screen_width(STDERR_FILENO));
+        terminal_cut(line, terminal_width(STDERR_FILENO));
     fprintf(stderr, "%s\n", line);
 }
 
@@ -289,12 +289,12 @@ static enum status train(struct session_of_training *s, struct err *e)
     if (!o->quiet)
         fprintf(stderr, "train %s on %s: %s parameters, %d x %d tokens a step, %s, %d threads\n",
                 s->t.lm.c.variant->name, s->t.corpus.name,
-                human_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
+                units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
                 s->t.L, s->t.engine.backend->name, s->t.engine.threads);
     s->start_ns = s->report_ns = clock_wall_ns();
     s->report_step = s->t.adam.step;
     st = loop(s, e);
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;
 }

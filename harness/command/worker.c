@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status answer_block(struct talk *t, struct server *s, const char *line, struct err *e)
+static enum status answer_block(struct protocol *t, struct worker *s, const char *line,
+                                struct err *e)
 {
     struct sample out;
     unsigned calls = 0;
@@ -17,33 +18,33 @@ static enum status answer_block(struct talk *t, struct server *s, const char *li
 
     if (sscanf(line, "block %u %d", &calls, &prime) != 2 || calls == 0)
         return fail(e, E_CHILD, "an order that makes no sense: %.40s", line);
-    const enum status st = server_block(s, calls, prime != 0, &out, e);
-    return st == OK ? talk_write(t, e, "sample %.17g %.17g %u", out.wall_ns, out.cpu_ns,
-                                 out.involuntary_switches)
+    const enum status st = worker_block(s, calls, prime != 0, &out, e);
+    return st == OK ? protocol_write(t, e, "sample %.17g %.17g %u", out.wall_ns, out.cpu_ns,
+                                     out.involuntary_switches)
                     : st;
 }
 
 /* Obey until "close". Failures are told; only a broken pipe ends it early. */
-static enum status obey(struct talk *t, struct server *s, struct err *e)
+static enum status obey(struct protocol *t, struct worker *s, struct err *e)
 {
     char line[TALK_LINE];
 
     for (;;) {
         struct err why;
-        enum status st = talk_read(t, line, e);
+        enum status st = protocol_read(t, line, e);
         if (st != OK)
             return st;
         if (strcmp(line, "place") == 0) {
-            st = server_place(s, &why);
+            st = worker_place(s, &why);
             if (st == OK)
-                st = talk_write_report(t, &s->report, &why);
+                st = protocol_write_report(t, &s->report, &why);
         } else if (strcmp(line, "close") == 0) {
-            server_close(s);
-            return talk_write_report(t, &s->report, e);
+            worker_close(s);
+            return protocol_write_report(t, &s->report, e);
         } else {
             st = answer_block(t, s, line, &why);
         }
-        if (st != OK && talk_write(t, e, "fail %d %s", (int)st, why.msg) != OK)
+        if (st != OK && protocol_write(t, e, "fail %d %s", (int)st, why.msg) != OK)
             return E_CHILD;
     }
 }
@@ -76,22 +77,22 @@ static enum status score(struct report *r, const char *line, struct err *e)
     if (st == OK)
         cpu_limit((enum isa)opt.max_isa);
     if (st == OK)
-        st = serve_score(r, &opt, e);
+        st = worker_score(r, &opt, e);
     options_free(&opt);
     return st;
 }
 
-int serve_talk(struct talk *t, const struct cell *cell, enum role role, int reference)
+int worker_loop(struct protocol *t, const struct bench_case *bcase, enum role role, int reference)
 {
-    struct server s = {0};
+    struct worker s = {0};
     struct err e;
     char line[TALK_LINE];
     struct options opt = {0};
     struct plan plan = {0};
-    enum status st = talk_write(t, &e, TALK_HELLO);
+    enum status st = protocol_write(t, &e, TALK_HELLO);
 
     if (st == OK)
-        st = talk_read(t, line, &e);
+        st = protocol_read(t, line, &e);
     if (st != OK)
         return EXIT_SOME_FAILED;
     const char *open = after(line, "open "), *text = after(line, "score ");
@@ -99,14 +100,14 @@ int serve_talk(struct talk *t, const struct cell *cell, enum role role, int refe
         st = fail(&e, E_CHILD, "the first order is %.40s", line);
     else if (text)
         st = score(&s.report, text, &e);
-    else if (!cell)
+    else if (!bcase)
         st = rebuild(&plan, &opt, open, &e);
     if (st == OK && open)
-        st = server_open(&s, cell ? cell : plan.cells, role, reference, &e);
+        st = worker_open(&s, bcase ? bcase : plan.cases, role, reference, &e);
     if (st == OK)
-        st = talk_write_report(t, &s.report, &e);
+        st = protocol_write_report(t, &s.report, &e);
     else
-        talk_write(t, &(struct err){""}, "fail %d %s", (int)st, e.msg);
+        protocol_write(t, &(struct err){""}, "fail %d %s", (int)st, e.msg);
     if (st == OK)
         st = obey(t, &s, &e);
     plan_free(&plan);
@@ -114,12 +115,12 @@ int serve_talk(struct talk *t, const struct cell *cell, enum role role, int refe
     return st == OK ? EXIT_FINE : EXIT_SOME_FAILED;
 }
 
-int cmd_cell(struct options *opt)
+int cmd_worker(struct options *opt)
 {
-    struct talk t = {.fd = -1};
+    struct protocol t = {.fd = -1};
 
     if (opt->words.n != 3)
         return EXIT_BAD_USAGE;
     t.fd = atoi(opt->words.v[0]);
-    return serve_talk(&t, NULL, (enum role)atoi(opt->words.v[2]), atoi(opt->words.v[1]));
+    return worker_loop(&t, NULL, (enum role)atoi(opt->words.v[2]), atoi(opt->words.v[1]));
 }

@@ -20,11 +20,11 @@ enum {
     GAP_MS = 2,
 };
 
-struct ring {
+struct ab_rotation {
     struct child child[SIDES][LAUNCHES];
-    const struct live *live;
-    const struct cell *cell;
-    struct duel *duel;
+    const struct ab_run *ab_run;
+    const struct bench_case *bcase;
+    struct ab_pairs *ab_pairs;
     uint32_t calls;
     bool prime;
     double call_ns; /* fastest seen in warm-up */
@@ -33,12 +33,12 @@ struct ring {
 /* ---- faults ------------------------------------------------------------------------------- */
 
 /* The duel ends here. An interruption is the run's affair, everything else the cell's. */
-static enum status give_up(struct ring *r, const struct contender *side, enum status why,
+static enum status give_up(struct ab_rotation *r, const struct ab_side *side, enum status why,
                            const struct err *what, struct err *e)
 {
-    struct duel *d = r->duel;
+    struct ab_pairs *d = r->ab_pairs;
 
-    if (why == E_INTERRUPTED || *r->live->session.setup.stop)
+    if (why == E_INTERRUPTED || *r->ab_run->session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
     const bool cannot = why == E_NOMEM || why == E_UNSUPPORTED || why == E_USAGE;
     d->status = cannot                               ? ROW_SKIPPED
@@ -51,30 +51,30 @@ static enum status give_up(struct ring *r, const struct contender *side, enum st
 
 /* ---- launching ---------------------------------------------------------------------------- */
 
-static enum status launch(struct ring *r, const struct contender *p, struct child *child,
+static enum status launch(struct ab_rotation *r, const struct ab_side *p, struct child *child,
                           int reference, double *bytes, struct err *e)
 {
-    const struct child_setup *shared = &r->live->session.setup;
+    const struct child_setup *shared = &r->ab_run->session.setup;
     const char *const words[] = {p->path, NULL};
     struct child_setup setup = *shared;
     char detail[LINE_SIZE];
 
     setup.launch = words;
-    enum status st = child_open(child, r->cell, &setup, ROLE_COMPARE, reference, e);
+    enum status st = child_open(child, r->bcase, &setup, ROLE_COMPARE, reference, e);
     if (st != OK)
         return st;
     *bytes += child->report.arena_bytes;
     if (*bytes > shared->memory_bytes)
-        return fail(e, E_NOMEM, "needs %s, %s free", human_bytes(*bytes).s,
-                    human_bytes(shared->memory_bytes).s);
+        return fail(e, E_NOMEM, "needs %s, %s free", units_bytes(*bytes).s,
+                    units_bytes(shared->memory_bytes).s);
     st = child_place(child, e);
-    if (st == OK && report_is_wrong(r->cell, &child->report, detail))
+    if (st == OK && report_is_wrong(r->bcase, &child->report, detail))
         st = fail(e, E_WRONG, "%.600s", detail);
     return st;
 }
 
 /* Alternately, so that neither side is the older one. */
-static enum status launch_all(struct ring *r, const struct contender *const side[SIDES],
+static enum status launch_all(struct ab_rotation *r, const struct ab_side *const side[SIDES],
                               int reference, struct err *e)
 {
     double bytes = 0;
@@ -85,7 +85,7 @@ static enum status launch_all(struct ring *r, const struct contender *const side
             struct err why;
             const enum status st = launch(r, side[s], child, reference, &bytes, &why);
             if (child->report.arena_bytes > 0)
-                r->duel->arena_bytes[s] = child->report.arena_bytes;
+                r->ab_pairs->arena_bytes[s] = child->report.arena_bytes;
             if (st != OK)
                 return give_up(r, side[s], st, &why, e);
         }
@@ -97,7 +97,7 @@ static enum status launch_all(struct ring *r, const struct contender *const side
 static enum status watch(void *arg, int target, const struct sample *s, const struct outcome *o,
                          struct err *e)
 {
-    struct ring *r = arg;
+    struct ab_rotation *r = arg;
     (void)target;
     (void)e;
 
@@ -109,9 +109,10 @@ static enum status watch(void *arg, int target, const struct sample *s, const st
 }
 
 /* measure() warms up and calibrates; its three samples are not used. */
-static enum status warm_up(struct ring *r, const struct contender *const side[SIDES], struct err *e)
+static enum status warm_up(struct ab_rotation *r, const struct ab_side *const side[SIDES],
+                           struct err *e)
 {
-    const struct options *o = r->live->session.opt;
+    const struct options *o = r->ab_run->session.opt;
     const struct schedule s = {
         .max_time_s = 1e-9,
         .min_samples = 3,
@@ -121,7 +122,7 @@ static enum status warm_up(struct ring *r, const struct contender *const side[SI
         .interleave = true,
         .seed = o->seed,
         .gap_ms = GAP_MS,
-        .stop = r->live->session.setup.stop,
+        .stop = r->ab_run->session.setup.stop,
     };
     struct target t[SIDES * LAUNCHES];
     struct outcome out[SIDES * LAUNCHES];
@@ -142,11 +143,11 @@ static enum status warm_up(struct ring *r, const struct contender *const side[SI
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
-static enum status take_pair(struct ring *r, int k, int first, int *culprit, struct err *e)
+static enum status take_pair(struct ab_rotation *r, int k, int first, int *culprit, struct err *e)
 {
     /* Every launch of one side meets every launch of the other. */
     const int launch_of[SIDES] = {k % LAUNCHES, k / LAUNCHES % LAUNCHES};
-    struct pair *p = &r->duel->pair[k];
+    struct pair *p = &r->ab_pairs->pair[k];
 
     *p = (struct pair){0};
     for (int i = 0; i < SIDES; i++) {
@@ -164,10 +165,10 @@ static enum status take_pair(struct ring *r, int k, int first, int *culprit, str
     return OK;
 }
 
-static enum status take_pairs(struct ring *r, const struct contender *const side[SIDES], int pairs,
-                              uint64_t salt, struct err *e)
+static enum status take_pairs(struct ab_rotation *r, const struct ab_side *const side[SIDES],
+                              int pairs, uint64_t salt, struct err *e)
 {
-    const uint64_t seed = r->live->session.opt->seed, stream = rng_stream("duel.order");
+    const uint64_t seed = r->ab_run->session.opt->seed, stream = rng_stream("duel.order");
     const int most = REPEATS * pairs;
     int good = 0;
 
@@ -178,29 +179,29 @@ static enum status take_pairs(struct ring *r, const struct contender *const side
         struct err why;
         int culprit = BEFORE;
         const enum status st =
-            *r->live->session.setup.stop ? E_INTERRUPTED : take_pair(r, k, first, &culprit, &why);
+            *r->ab_run->session.setup.stop ? E_INTERRUPTED : take_pair(r, k, first, &culprit, &why);
         if (st != OK)
             return give_up(r, side[culprit], st, &why, e);
-        r->duel->n = k + 1;
-        good += !r->duel->pair[k].disturbed;
+        r->ab_pairs->n = k + 1;
+        good += !r->ab_pairs->pair[k].disturbed;
     }
     return OK;
 }
 
-enum status duel_run(struct duel *d, const struct live *l, const struct cell *c,
-                     const struct contender *before, const struct contender *after, int reference,
-                     int pairs, uint64_t salt, struct err *e)
+enum status ab_pairs_run(struct ab_pairs *d, const struct ab_run *l, const struct bench_case *c,
+                         const struct ab_side *before, const struct ab_side *after, int reference,
+                         int pairs, uint64_t salt, struct err *e)
 {
-    const struct contender *const side[SIDES] = {before, after};
-    struct ring r = {.live = l, .cell = c, .duel = d};
+    const struct ab_side *const side[SIDES] = {before, after};
+    struct ab_rotation r = {.ab_run = l, .bcase = c, .ab_pairs = d};
 
-    *d = (struct duel){.arena_bytes = {NAN, NAN}};
+    *d = (struct ab_pairs){.arena_bytes = {NAN, NAN}};
     d->pair = calloc((size_t)pairs * REPEATS, sizeof(*d->pair));
     if (!d->pair)
         return fail(e, E_NOMEM, "no memory for %d pairs", pairs * REPEATS);
     for (int s = 0; s < SIDES; s++)
         for (int k = 0; k < LAUNCHES; k++)
-            r.child[s][k].talk.fd = -1;
+            r.child[s][k].protocol.fd = -1;
     enum status st = launch_all(&r, side, reference, e);
     if (st == OK && d->status == ROW_OK)
         st = warm_up(&r, side, e);
@@ -212,7 +213,7 @@ enum status duel_run(struct duel *d, const struct live *l, const struct cell *c,
     return st;
 }
 
-void duel_free(struct duel *d)
+void ab_pairs_free(struct ab_pairs *d)
 {
     free(d->pair);
     d->pair = NULL;

@@ -3,7 +3,7 @@
  * The programs, the plan, and the round over its cells. */
 #include "ab_run.h"
 
-#include "harness/command/commands.h"
+#include "harness/cli/exit_code.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
 #include "harness/worker/reference.h"
@@ -18,7 +18,7 @@ static const double MEMORY_SHARE = 0.9; /* of what is free */
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
-static enum status use_program(struct contender *p, const char *path, struct err *e)
+static enum status use_program(struct ab_side *p, const char *path, struct err *e)
 {
     char *real = realpath(path, NULL);
     const bool runs = real && access(real, X_OK) == 0 && strlen(real) < FILE_PATH;
@@ -31,7 +31,7 @@ static enum status use_program(struct contender *p, const char *path, struct err
                        p->name, path);
 }
 
-static enum status read_programs(struct live *l, const struct options *o, struct err *e)
+static enum status read_programs(struct ab_run *l, const struct options *o, struct err *e)
 {
     static const char *const names[SIDES] = {"old", "new"};
     enum status st = OK;
@@ -71,9 +71,9 @@ static enum status check_options(const struct options *o, struct err *e)
     return OK;
 }
 
-enum status live_open(struct live *l, struct options *opt, int threads, struct err *e)
+enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e)
 {
-    *l = (struct live){0};
+    *l = (struct ab_run){0};
     enum status st = session_open(&l->session, opt, e);
     if (st == OK)
         st = check_options(opt, e);
@@ -92,13 +92,13 @@ enum status live_open(struct live *l, struct options *opt, int threads, struct e
     return OK;
 }
 
-void live_close(struct live *l)
+void ab_run_close(struct ab_run *l)
 {
     plan_free(&l->plan);
     session_close(&l->session);
 }
 
-int live_exit_code(const struct live *l, enum status st)
+int ab_run_exit_code(const struct ab_run *l, enum status st)
 {
     if (st == E_INTERRUPTED)
         return signals_exit_code();
@@ -109,13 +109,13 @@ int live_exit_code(const struct live *l, enum status st)
 
 /* ---- cells -------------------------------------------------------------------------------- */
 
-enum status live_reference(const struct live *l, const struct cell *c, int *reference,
-                           struct err *e)
+enum status ab_run_reference(const struct ab_run *l, const struct bench_case *c, int *reference,
+                             struct err *e)
 {
-    struct cell ref;
+    struct bench_case ref;
     struct options opt;
     struct child child;
-    enum status st = cell_as_ref(&ref, &opt, c, e);
+    enum status st = case_as_ref(&ref, &opt, c, e);
 
     *reference = -1;
     if (st != OK)
@@ -133,22 +133,22 @@ enum status live_reference(const struct live *l, const struct cell *c, int *refe
     return st;
 }
 
-struct comparison *live_comparison(struct live *l, struct comparisons *c, const struct cell *cell,
-                                   double threshold)
+struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
+                                     const struct bench_case *bcase, double threshold)
 {
     struct comparison *one = comparisons_add(c);
 
     CHECK(one);
-    cell_label(cell, one->label, sizeof(one->label));
+    case_label(bcase, one->label, sizeof(one->label));
     for (int s = 0; s < SIDES; s++) {
         text_put(one->name[s], TEXT_SIZE, l->program[s].name);
-        text_put(one->case_id[s], TEXT_SIZE, cell->case_id);
+        text_put(one->case_id[s], TEXT_SIZE, bcase->case_id);
     }
     one->threshold = threshold;
     return one;
 }
 
-void live_account(struct live *l, struct comparison *c, const struct duel *d)
+void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pairs *d)
 {
     for (int s = 0; s < SIDES; s++)
         c->arena_bytes[s] = d->arena_bytes[s];
@@ -161,18 +161,18 @@ void live_account(struct live *l, struct comparison *c, const struct duel *d)
     session_warn(&l->session, c->note);
 }
 
-static enum status compare_cell(struct live *l, struct comparison *c, const struct cell *cell,
-                                struct err *e)
+static enum status compare_case(struct ab_run *l, struct comparison *c,
+                                const struct bench_case *bcase, struct err *e)
 {
     const struct options *o = l->session.opt;
-    struct duel d = {.status = ROW_FAILED};
+    struct ab_pairs d = {.status = ROW_FAILED};
     int reference;
     struct err why;
     enum status st = OK;
 
-    if (live_reference(l, cell, &reference, &why) == OK)
-        st = duel_run(&d, l, cell, &l->program[BEFORE], &l->program[AFTER], reference,
-                      o->min_samples, 0, e);
+    if (ab_run_reference(l, bcase, &reference, &why) == OK)
+        st = ab_pairs_run(&d, l, bcase, &l->program[BEFORE], &l->program[AFTER], reference,
+                          o->min_samples, 0, e);
     else
         text_put(d.detail, sizeof(d.detail), why.msg);
     if (st == OK && *l->session.setup.stop)
@@ -182,32 +182,32 @@ static enum status compare_cell(struct live *l, struct comparison *c, const stru
     if (st == OK && d.status == ROW_OK) {
         double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
         CHECK(work);
-        c->change = change_of_pairs(d.pair, d.n, cell->threads, c->threshold, o->seed, work);
+        c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, o->seed, work);
         free(work);
     }
     if (st == OK)
-        live_account(l, c, &d);
+        ab_run_account(l, c, &d);
     comparison_exact(c);
-    duel_free(&d);
+    ab_pairs_free(&d);
     return st;
 }
 
-enum status live_compare(struct live *l, struct comparisons *c, double threshold, struct err *e)
+enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double threshold, struct err *e)
 {
     enum status st = OK;
 
     for (int i = 0; i < l->plan.n && st == OK; i++) {
-        const struct cell *cell = &l->plan.cells[i];
-        struct comparison *one = live_comparison(l, c, cell, threshold);
+        const struct bench_case *bcase = &l->plan.cases[i];
+        struct comparison *one = ab_run_comparison(l, c, bcase, threshold);
         if (*l->session.setup.stop)
             st = fail(e, E_INTERRUPTED, "interrupted");
         if (st == OK)
-            st = compare_cell(l, one, cell, e);
+            st = compare_case(l, one, bcase, e);
         if (st != OK)
             c->n--; /* no half results */
         else if (!l->session.opt->quiet)
-            show_note(&l->session.show, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
-                      verdict_name[one->change.verdict]);
+            console_note(&l->session.console, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
+                         verdict_name[one->change.verdict]);
     }
     return st;
 }

@@ -9,21 +9,21 @@
 #include "compare.h"
 #include "harness/measure/session.h"
 
-struct contender {
+struct ab_side {
     const char *name; /* "old", "new" */
     char path[FILE_PATH];
 };
 
-struct live {
+struct ab_run {
     struct session session;
     struct plan plan;
-    struct contender program[SIDES];
+    struct ab_side program[SIDES];
     int failed, wrong; /* cells */
     int skipped;       /* that a program cannot run */
 };
 
 /* What became of one cell on two sides. */
-struct duel {
+struct ab_pairs {
     struct pair *pair; /* [n] */
     int n;
     double arena_bytes[SIDES];
@@ -33,30 +33,31 @@ struct duel {
 
 /* Read --exec (`new` without a path is this program), look at the machine, plan. Threads are
  * `threads` where --threads was not given, 0 = as a sweep. */
-enum status live_open(struct live *l, struct options *opt, int threads, struct err *e);
-void live_close(struct live *l);
-int live_exit_code(const struct live *l, enum status st);
+enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e);
+void ab_run_close(struct ab_run *l);
+int ab_run_exit_code(const struct ab_run *l, enum status st);
 
 /* The reference output of a cell for its duels: a file descriptor, -1 with --no-check. */
-enum status live_reference(const struct live *l, const struct cell *c, int *reference,
-                           struct err *e);
+enum status ab_run_reference(const struct ab_run *l, const struct bench_case *c, int *reference,
+                             struct err *e);
 
 /* Measure `pairs` undisturbed pairs of the cell with fresh processes. `salt` tells duels of the
  * same cell apart. Not OK only when interrupted or without memory; faults of the cell are in `d`.
  */
-enum status duel_run(struct duel *d, const struct live *l, const struct cell *c,
-                     const struct contender *before, const struct contender *after, int reference,
-                     int pairs, uint64_t salt, struct err *e);
-void duel_free(struct duel *d);
+enum status ab_pairs_run(struct ab_pairs *d, const struct ab_run *l, const struct bench_case *c,
+                         const struct ab_side *before, const struct ab_side *after, int reference,
+                         int pairs, uint64_t salt, struct err *e);
+void ab_pairs_free(struct ab_pairs *d);
 
 /* Count a duel that did not end well, say so in the comparison's note. */
-void live_account(struct live *l, struct comparison *c, const struct duel *d);
+void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pairs *d);
 
 /* A new comparison for this cell. */
-struct comparison *live_comparison(struct live *l, struct comparisons *c, const struct cell *cell,
-                                   double threshold);
+struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
+                                     const struct bench_case *bcase, double threshold);
 
 /* Every cell of the plan once: bench compare --exec. */
-enum status live_compare(struct live *l, struct comparisons *c, double threshold, struct err *e);
+enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double threshold,
+                           struct err *e);
 
 #endif

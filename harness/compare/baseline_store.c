@@ -190,16 +190,16 @@ enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const
 
 static enum status copy_file(const char *to, const char *from, const char *name, struct err *e)
 {
-    char source[FILE_PATH], target[FILE_PATH];
+    char synthetic[FILE_PATH], target[FILE_PATH];
     struct bytes data = {0};
-    enum status st = file_join(source, from, name, e);
+    enum status st = file_join(synthetic, from, name, e);
 
-    if (st == OK && access(source, F_OK) != 0)
+    if (st == OK && access(synthetic, F_OK) != 0)
         return OK; /* samples come in one form only */
     if (st == OK)
         st = file_join(target, to, name, e);
     if (st == OK)
-        st = file_read(&data, source, e);
+        st = file_read(&data, synthetic, e);
     if (st == OK)
         st = file_replace(target, data.data, data.n, e);
     free(data.data);

@@ -31,7 +31,7 @@ enum status count_ready(struct err *e)
                         "--instructions needs valgrind  -> apt install valgrind, or leave it out");
 }
 
-bool count_applies(const struct cell *c)
+bool callgrind_applies(const struct bench_case *c)
 {
     static const char *const counted[] = {"ref", "avx2"};
 
@@ -72,8 +72,8 @@ static char **quiet_environment(char *const *from)
     return copy;
 }
 
-enum status count_instructions(double *n, const struct cell *c, const char *program,
-                               const struct child_setup *shared, struct err *e)
+enum status callgrind_count(double *n, const struct bench_case *c, const char *program,
+                            const struct child_setup *shared, struct err *e)
 {
     char path[] = "/tmp/bench-callgrind-XXXXXX", out[64];
     const int fd = mkstemp(path);

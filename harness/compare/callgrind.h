@@ -11,10 +11,10 @@
 enum status count_ready(struct err *e);
 
 /* valgrind knows no AVX-512 and the count of waiting threads means nothing. */
-bool count_applies(const struct cell *c);
+bool callgrind_applies(const struct bench_case *c);
 
 /* Instructions of a fixed number of calls, by `program`. */
-enum status count_instructions(double *n, const struct cell *c, const char *program,
-                               const struct child_setup *shared, struct err *e);
+enum status callgrind_count(double *n, const struct bench_case *c, const char *program,
+                            const struct child_setup *shared, struct err *e);
 
 #endif

@@ -54,7 +54,7 @@ void comparison_exact(struct comparison *c)
         c->arena_bytes[BEFORE] != c->arena_bytes[AFTER]) {
         const double more = c->arena_bytes[AFTER] - c->arena_bytes[BEFORE];
         snprintf(text, sizeof(text), "arena %s -> %s (%+.0f bytes)",
-                 human_bytes(c->arena_bytes[BEFORE]).s, human_bytes(c->arena_bytes[AFTER]).s, more);
+                 units_bytes(c->arena_bytes[BEFORE]).s, units_bytes(c->arena_bytes[AFTER]).s, more);
         add_note(c, text);
         c->changed = true;
     }
@@ -203,7 +203,7 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
     for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
         const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
         if (k < 0) {
-            c->lonely[AFTER]++;
+            c->unmatched[AFTER]++;
             continue;
         }
         struct comparison *one = comparisons_add(c);
@@ -219,7 +219,7 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
         compare_rows(c, one, &b, run, row, false, seed);
         comparison_exact(one);
     }
-    c->lonely[BEFORE] += keys_unused(&keys[BEFORE]);
+    c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
     bench_close(&b);
@@ -238,7 +238,7 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
         const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
         struct comparison *one = k < 0 ? NULL : comparisons_add(c);
         if (k < 0) {
-            c->lonely[AFTER]++;
+            c->unmatched[AFTER]++;
             continue;
         }
         if (!one) {
@@ -259,7 +259,7 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
                  (long long)row[AFTER]->mem_tokens);
         comparison_exact(one);
     }
-    c->lonely[BEFORE] += keys_unused(&keys[BEFORE]);
+    c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
     return st;
@@ -354,7 +354,7 @@ enum status compare_axis(struct comparisons *c, const struct run *run, const cha
         if (at == -2)
             st = ambiguous(&rows[i], &a, e);
         else if (at == -1)
-            c->lonely[AFTER]++;
+            c->unmatched[AFTER]++;
         else if (at != i)
             st = compare_one(c, run, &b, &a, at, i, threshold, seed, e);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Comparing what is on disk: two runs case by case, or the values of one axis inside a run. Knows
- * tables and samples; what a difference means is verdict.h's, how it is shown compare_show.h's. */
+ * tables and samples; what a difference means is verdict.h's, how it is shown compare_print.h's. */
 #ifndef COMPARE_H
 #define COMPARE_H
 
@@ -38,8 +38,8 @@ struct comparison {
 struct comparisons {
     struct comparison *v;
     int n, cap;
-    int lonely[SIDES]; /* rows that only one side has */
-    int other_machine; /* comparisons whose times come from two machines */
+    int unmatched[SIDES]; /* rows that only one side has */
+    int other_machine;    /* comparisons whose times come from two machines */
 };
 
 /* A new comparison at the end, all numbers unknown. NULL without memory. */

@@ -8,10 +8,10 @@
 
 /* One case: what identical programs differ by here, and what the two programs do. */
 struct gate_case {
-    const struct cell *cell; /* NULL: numbers without times, such as a perplexity */
-    struct change identical; /* old against old */
-    double threshold;        /* fraction: the user's, or three times the noise */
-    int pairs;               /* that were wanted */
+    const struct bench_case *bcase; /* NULL: numbers without times, such as a perplexity */
+    struct change identical;        /* old against old */
+    double threshold;               /* fraction: the user's, or three times the noise */
+    int pairs;                      /* that were wanted */
     struct change first, second;
     bool repeated; /* there was a second round */
 };
@@ -32,7 +32,7 @@ enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size);
 bool gate_more_instructions(double before, double after);
 
 struct trial {
-    struct live live;
+    struct ab_run ab_run;
     struct comparisons all;  /* what is reported; entry i belongs to cases[i] */
     struct gate_case *cases; /* [all.cap] */
     double threshold;

@@ -3,9 +3,9 @@
  * Decisions of the gate as pure functions, and its Markdown. */
 #include "gate.h"
 
-#include "compare_show.h"
+#include "compare_print.h"
 #include "harness/cli/build.h"
-#include "harness/command/commands.h"
+#include "harness/cli/exit_code.h"
 #include "harness/util/units.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void print_case(FILE *f, const struct comparison *c)
         fprintf(f, "| | | | ");
     else
         fprintf(f, "%s | %s | %+.1f %% [%+.1f %+.1f] | %.1f %% | ",
-                human_ns(c->change.median[BEFORE]).s, human_ns(c->change.median[AFTER]).s,
+                units_ns(c->change.median[BEFORE]).s, units_ns(c->change.median[AFTER]).s,
                 change_pct(d->mid), change_pct(d->low), change_pct(d->high), 100 * c->threshold);
     fprintf(f, "%s | ", comparison_word(c));
     for (const char *note = c->note; *note; note++)
@@ -96,13 +96,13 @@ static void print_case(FILE *f, const struct comparison *c)
 
 void gate_markdown(FILE *f, const struct trial *g, int code)
 {
-    const struct options *o = g->live.session.opt;
+    const struct options *o = g->ab_run.session.opt;
     char machine[256];
     int changed = 0;
 
     for (int i = 0; i < g->all.n; i++)
         changed += g->all.v[i].changed;
-    env_summary(&g->live.session.facts, machine, sizeof(machine));
+    env_summary(&g->ab_run.session.facts, machine, sizeof(machine));
     fprintf(f, "## bench gate: %s\n\n",
             code == EXIT_REGRESSION        ? "regression"
             : code == EXIT_FINE            ? "no regression"
@@ -117,7 +117,7 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     fprintf(f,
             "old `%s`, new `%s`; %s; pairs of %.3g ms blocks, two launches a side, threshold "
             "the larger of %.3g %% and three times the A/A noise.\n\n",
-            g->live.program[BEFORE].path, g->live.program[AFTER].path, machine, o->block_ms,
+            g->ab_run.program[BEFORE].path, g->ab_run.program[AFTER].path, machine, o->block_ms,
             100 * g->threshold);
     fputs("| case | old | new | change [95 %] | threshold | verdict | note |\n"
           "|---|---:|---:|---:|---:|---|---|\n",

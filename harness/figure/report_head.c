@@ -133,7 +133,7 @@ struct tally {
 };
 struct matrix {
     struct plot_names variants, backends;
-    struct tally *cell;   /* [variants * backends] */
+    struct tally *bcase;  /* [variants * backends] */
     struct tally *common; /* [backends], of the cases that all backends with a time have */
     bool *timed, *seen;   /* [backends]: has a time at all; has one of the case at hand */
 };
@@ -171,11 +171,11 @@ static enum status name_all(struct matrix *m, const struct rows *rows, struct er
     qsort(m->variants.v, (size_t)m->variants.n, sizeof(*m->variants.v), by_style);
     qsort(m->backends.v, (size_t)m->backends.n, sizeof(*m->backends.v), by_style);
     const size_t n = (size_t)m->backends.n;
-    m->cell = calloc((size_t)m->variants.n * n + 1, sizeof(*m->cell));
+    m->bcase = calloc((size_t)m->variants.n * n + 1, sizeof(*m->bcase));
     m->common = calloc(n + 1, sizeof(*m->common));
     m->timed = calloc(n + 1, sizeof(*m->timed));
     m->seen = calloc(n + 1, sizeof(*m->seen));
-    if (st == OK && (!m->cell || !m->common || !m->timed || !m->seen))
+    if (st == OK && (!m->bcase || !m->common || !m->timed || !m->seen))
         st = fail(e, E_NOMEM, "no memory for a page  -> free some");
     return st;
 }
@@ -205,7 +205,7 @@ static void tally(struct matrix *m, const struct rows *rows, const struct keys *
                 best = fmin(best, v[j].median_ns);
             }
         const double behind = log(v[i].median_ns / best);
-        count_in(&m->cell[index_of(&m->variants, v[i].variant) * m->backends.n + backend], behind);
+        count_in(&m->bcase[index_of(&m->variants, v[i].variant) * m->backends.n + backend], behind);
         if (memcmp(m->seen, m->timed, (size_t)m->backends.n * sizeof(*m->seen)) == 0)
             count_in(&m->common[backend], behind);
     }
@@ -233,7 +233,7 @@ static void print_fastest(FILE *f, const struct matrix *m)
     fprintf(f,
             "</b>, %s of the best time of each case (geometric mean; %d cases that all %d backends "
             "have).</p>\n",
-            human_ratio(exp(least)).s, m->common[best].n, compared);
+            units_ratio(exp(least)).s, m->common[best].n, compared);
 }
 
 static void print_matrix(FILE *f, const struct matrix *m)
@@ -254,11 +254,11 @@ static void print_matrix(FILE *f, const struct matrix *m)
         html_text(f, m->variants.v[i].text);
         fputs("</th>", f);
         for (int b = 0; b < m->backends.n; b++) {
-            const struct tally *const c = &m->cell[i * m->backends.n + b];
+            const struct tally *const c = &m->bcase[i * m->backends.n + b];
             const double mean = c->n ? exp(c->logs / c->n) : NAN;
             if (c->n)
                 fprintf(f, "<td class=\"n%s\">%s <small>(%d)</small></td>",
-                        mean < 1.005 ? " best" : "", human_ratio(mean).s, c->n);
+                        mean < 1.005 ? " best" : "", units_ratio(mean).s, c->n);
             else
                 fputs("<td class=\"n\">-</td>", f);
         }
@@ -288,7 +288,7 @@ enum status report_matrix(FILE *f, const struct plot_data *d, struct err *e)
         print_matrix(f, &m);
     }
     keys_free(&k);
-    free(m.cell);
+    free(m.bcase);
     free(m.common);
     free(m.timed);
     free(m.seen);

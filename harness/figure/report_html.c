@@ -79,15 +79,15 @@ void html_value(FILE *f, const struct table *t, int column, const void *row)
     }
     const double x = number_of(c, row);
     if (strcmp(c->unit, "ns") == 0)
-        fputs(human_ns(x).s, f);
+        fputs(units_ns(x).s, f);
     else if (strcmp(c->unit, "bytes") == 0)
-        fputs(human_bytes(x).s, f);
+        fputs(units_bytes(x).s, f);
     else if (strcmp(c->unit, "flop/s") == 0)
-        fprintf(f, "%s GFLOP/s", human_rate(x * 1e-9).s);
+        fprintf(f, "%s GFLOP/s", units_rate(x * 1e-9).s);
     else if (strcmp(c->unit, "bytes/s") == 0)
-        fprintf(f, "%s GB/s", human_rate(x * 1e-9).s);
+        fprintf(f, "%s GB/s", units_rate(x * 1e-9).s);
     else if (strcmp(c->unit, "1/s") == 0)
-        fputs(human_rate(x).s, f);
+        fputs(units_rate(x).s, f);
     else if (c->type == COLUMN_REAL)
         fprintf(f, "%.4g", x);
     else
@@ -165,7 +165,7 @@ static void split_constant(struct shown *s, FILE *f, const struct table *t, cons
     s->n = n;
 }
 
-static void print_cell(FILE *f, const struct table *t, int column, const char *row)
+static void print_case(FILE *f, const struct table *t, int column, const char *row)
 {
     const struct column *const c = &t->columns[column];
     char num[NUMBER_SIZE];
@@ -215,7 +215,7 @@ void report_rows(FILE *f, const struct table *t, const struct rows *rows, const 
         const char *const row = (const char *)rows->row + k * t->row_size;
         fputs("<tr>", f);
         for (int i = 0; i < s.n; i++)
-            print_cell(f, t, s.column[i], row);
+            print_case(f, t, s.column[i], row);
         fputs("</tr>\n", f);
     }
     fputs("</tbody></table></div>\n", f);

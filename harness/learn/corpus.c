@@ -57,18 +57,18 @@ static enum status generate(struct corpus *c, const char *text, enum split split
                             struct err *e)
 {
     const size_t n = max_bytes > 0 ? max_bytes : SOURCE_TOKENS;
-    const enum status st = source_parse(&c->source, text, e);
+    const enum status st = synthetic_parse(&c->synthetic, text, e);
 
     if (st != OK)
         return st;
     void *map = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return fail(e, E_NOMEM, "text %s: no memory for %zu symbols  -> lower --bytes", text, n);
-    source_fill(&c->source, split, map, n);
+    synthetic_fill(&c->synthetic, split, map, n);
     c->bytes = map;
     c->n = n;
     c->generated = true;
-    c->vocab = c->source.alphabet;
+    c->vocab = c->synthetic.alphabet;
     c->unit = "symbol";
     return OK;
 }
@@ -76,7 +76,7 @@ static enum status generate(struct corpus *c, const char *text, enum split split
 enum status corpus_open(struct corpus *c, const char *path, enum split split, size_t max_bytes,
                         struct err *e)
 {
-    const bool generated = source_named(path);
+    const bool generated = synthetic_named(path);
     const char *slash = generated ? NULL : strrchr(path, '/');
 
     *c = (struct corpus){.vocab = 256, .unit = "byte"};

@@ -13,7 +13,7 @@ struct corpus {
     char xxh3[17];    /* 16 hex digits: XXH3 of these n bytes */
     int vocab;        /* 256, or the source's alphabet */
     const char *unit; /* "byte" or "symbol" */
-    struct source source;
+    struct synthetic synthetic;
     bool generated; /* `source` is what it is made of */
 };
 

@@ -3,7 +3,6 @@
  * Perplexity rows, for bench eval and for sweeps. */
 #include "perplexity.h"
 
-#include "harness/command/commands.h"
 #include "harness/util/signals.h"
 #include "harness/util/units.h"
 #include "score.h"
@@ -45,7 +44,7 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
         st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;
     snprintf(t->unit, sizeof(t->unit), "%s", unit ? unit : "byte");
-    snprintf(t->made_of, sizeof(t->made_of), "%s", text && source_named(text) ? text : "");
+    snprintf(t->made_of, sizeof(t->made_of), "%s", text && synthetic_named(text) ? text : "");
     snprintf(t->ckpt_xxh3, sizeof(t->ckpt_xxh3), "%016llx",
              (unsigned long long)XXH3_64bits(file.map, file.size));
     safetensors_close(&file);
@@ -123,11 +122,11 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
 
 static void print_row(struct session *s, const struct perplexity_row *row)
 {
-    const bool first = !s->show.started;
+    const bool first = !s->console.started;
     const struct table *t = &tables[TABLE_PERPLEXITY];
-    const struct selection *columns = &s->show.columns;
+    const struct selection *columns = &s->console.columns;
 
-    switch (s->show.format) {
+    switch (s->console.format) {
     case FORMAT_CSV:
         if (first)
             print_csv_header(stdout, t, columns);
@@ -152,10 +151,10 @@ static void print_row(struct session *s, const struct perplexity_row *row)
             printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
                    row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
                    row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
-                   human_count((double)row->tokens_scored).s, human_rate(row->tokens_per_s).s);
+                   units_count((double)row->tokens_scored).s, units_rate(row->tokens_per_s).s);
     }
-    s->show.started = true;
-    show_flush(&s->show);
+    s->console.started = true;
+    console_flush(&s->console);
 }
 
 /* What a cell says of the model in words, here those of the checkpoint. */
@@ -173,12 +172,12 @@ static void describe(struct words *w, const struct subject *t, int mem)
 }
 
 /* A cell that stands for the evaluation in the key columns. */
-static struct cell stand_in(const struct subject *t, const struct words *w, struct session *s,
-                            int seq, int mem, enum mem_kind kind)
+static struct bench_case scored_case(const struct subject *t, const struct words *w,
+                                     struct session *s, int seq, int mem, enum mem_kind kind)
 {
     const struct config *c = &t->config;
     const unsigned axes = c->variant->axes;
-    struct cell cell = {
+    struct bench_case bcase = {
         .variant = c->variant,
         .backend = t->backend,
         .workload = WORK_SEGMENT,
@@ -207,10 +206,10 @@ static struct cell stand_in(const struct subject *t, const struct words *w, stru
         .threads = t->threads,
         .opt = s->opt,
     };
-    cell.repro = line_of(t, s->opt, seq, mem, kind);
-    snprintf(cell.case_id, sizeof(cell.case_id), "%016llx",
-             (unsigned long long)XXH3_64bits(cell.repro, strlen(cell.repro)));
-    return cell;
+    bcase.repro = line_of(t, s->opt, seq, mem, kind);
+    snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
+             (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
+    return bcase;
 }
 
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
@@ -225,12 +224,12 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
         return st;
     struct words words;
     describe(&words, t, mem);
-    struct cell cell = stand_in(t, &words, s, seq, mem, kind);
-    struct result r = {.cell = &cell};
-    if (rundir_done(&s->dir, TABLE_PERPLEXITY, cell.case_id))
+    struct bench_case bcase = scored_case(t, &words, s, seq, mem, kind);
+    struct result r = {.bcase = &bcase};
+    if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
-    const enum status scored = child_score(&child, cell.repro + strlen(EVAL), &s->setup, &why);
+    const enum status scored = child_score(&child, bcase.repro + strlen(EVAL), &s->setup, &why);
     r.report = child.report;
     child_close(&child);
     if (scored != OK && *s->setup.stop) {
@@ -246,11 +245,11 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     st = rundir_write(&s->dir, TABLE_PERPLEXITY, &row, e);
     s->rows[r.status]++;
     if (scored != OK)
-        show_note(&s->show, "bench: %s", why.msg);
+        console_note(&s->console, "bench: %s", why.msg);
     if (print)
         print_row(s, &row);
 out:
-    free(cell.repro);
+    free(bcase.repro);
     return st;
 }
 
@@ -271,11 +270,11 @@ static enum status choose_one(struct subject *t, const struct options *o, struct
 {
     const struct backend *chosen[CHOICE_MAX + 1] = {0};
     int n = 0;
-    const enum status st = choose_backends(chosen, &n, o, e);
+    const enum status st = lookup_backends(chosen, &n, o, e);
 
     if (st != OK)
         return st;
-    t->backend = choose_fastest(options_given(o, "backend") ? chosen : backends);
+    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
     t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
     return OK;
 }
@@ -314,7 +313,7 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
     if (st != OK)
         return st;
     for (int i = 0; i < plan->n; i++)
-        if (plan->cells[i].variant == t.config.variant)
+        if (plan->cases[i].variant == t.config.variant)
             return OK;
     return fail(e, E_USAGE,
                 "checkpoint %s is of variant %s, which this sweep leaves out  -> "
@@ -330,7 +329,7 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
         char path[FILE_PATH];
         bool planned = false;
         for (int i = 0; i < plan->n; i++)
-            planned = planned || plan->cells[i].variant == variants[v];
+            planned = planned || plan->cases[i].variant == variants[v];
         if (!planned || !weights_of(variants[v], s->opt, path))
             continue;
         struct subject t = {.ckpt = path, .corpus = s->opt->corpus};
@@ -345,7 +344,7 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
-static enum status evaluate(struct session *s, struct err *e)
+enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
     struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
@@ -356,7 +355,8 @@ static enum status evaluate(struct session *s, struct err *e)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
         (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
-        (st = show_open(&s->show, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) != OK ||
+        (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) !=
+            OK ||
         (st = session_begin(s, e)) != OK)
         return st;
     st = score_all(s, &t, true, e);
@@ -364,21 +364,6 @@ static enum status evaluate(struct session *s, struct err *e)
     if (st == E_INTERRUPTED)
         session_say_how_to_resume(s);
     else if (!o->quiet)
-        show_note(&s->show, "wrote %s/perplexity.csv", s->dir.path);
+        console_note(&s->console, "wrote %s/perplexity.csv", s->dir.path);
     return st;
-}
-
-int cmd_eval(struct options *opt)
-{
-    struct session s;
-    struct err e;
-    enum status st = session_open(&s, opt, &e);
-
-    if (st == OK)
-        st = evaluate(&s, &e);
-    if (st != OK && st != E_INTERRUPTED)
-        report_error(st, &e);
-    const int code = s.started ? session_exit_code(&s, st) : exit_of(st);
-    session_close(&s);
-    return code;
 }

@@ -15,4 +15,8 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
  * results/models/VARIANT.safetensors; nothing where there are none. */
 enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e);
 
+/* The rows of `bench eval`: --ckpt on --corpus, for each --seq and --mem. Begins and ends the run.
+ */
+enum status perplexity_eval(struct session *s, struct err *e);
+
 #endif

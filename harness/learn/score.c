@@ -110,7 +110,7 @@ static enum status open_stream(struct stream *t, struct safetensors *file, struc
     if (st == OK)
         st = checkpoint_load(file, "", &t->lm.params, e);
     if (st == OK)
-        lm_lower(&t->lm, &t->s->engine);
+        lm_build_tables(&t->lm, &t->s->engine);
     return st;
 }
 
@@ -155,17 +155,17 @@ static void interval(struct score *r, const double *sum, const int *n, size_t se
 }
 
 /* Nats that the true source pays for the n tokens behind `at`. */
-static double source_segment(const struct stream *t, size_t at, int n)
+static double synthetic_segment(const struct stream *t, size_t at, int n)
 {
     double sum = 0;
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
-        const size_t reach = t->lm.kind == MEM_STATE
-                                 ? target
-                                 : source_reach(t->kind == MEM_RECOMPUTE, t->lm.c.N, t->M, t->L, i);
-        sum +=
-            source_nll(&t->corpus.source, t->corpus.bytes, target, reach < target ? reach : target);
+        const size_t reach = t->lm.kind == MEM_STATE ? target
+                                                     : synthetic_reach(t->kind == MEM_RECOMPUTE,
+                                                                       t->lm.c.N, t->M, t->L, i);
+        sum += synthetic_nll(&t->corpus.synthetic, t->corpus.bytes, target,
+                             reach < target ? reach : target);
     }
     return sum;
 }
@@ -182,7 +182,7 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
         sum[segments] = segment(t, at, n[segments]);
         total += sum[segments];
         if (t->corpus.generated)
-            floor += source_segment(t, at, n[segments]);
+            floor += synthetic_segment(t, at, n[segments]);
     }
     *r = (struct score){.nll = total / (double)tokens,
                         .floor = t->corpus.generated ? floor / (double)tokens : NAN,
@@ -220,7 +220,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         CHECK(sum && n);
         score_all(&t, &s->score, sum, n);
         const char *backward;
-        subs_impl(&t.lm.subs, &s->impl, &backward);
+        sublayers_impl(&t.lm.sublayers, &s->impl, &backward);
     }
     free(sum);
     free(n);

@@ -12,10 +12,10 @@
 static const char PREFIX[] = "copy:";
 const char *const split_name[SPLIT_COUNT] = {"train", "valid", "test"};
 
-bool source_named(const char *text) { return strncmp(text, PREFIX, strlen(PREFIX)) == 0; }
+bool synthetic_named(const char *text) { return strncmp(text, PREFIX, strlen(PREFIX)) == 0; }
 
 /* One "key=value"; *at moves behind it and its comma. */
-static bool read_pair(struct source *s, const char **at)
+static bool read_pair(struct synthetic *s, const char **at)
 {
     static const char *const keys[] = {"lag=", "p=", "alphabet="};
     char *end;
@@ -40,11 +40,11 @@ static bool read_pair(struct source *s, const char **at)
     return false;
 }
 
-enum status source_parse(struct source *s, const char *text, struct err *e)
+enum status synthetic_parse(struct synthetic *s, const char *text, struct err *e)
 {
     const char *at = text + strlen(PREFIX);
 
-    *s = (struct source){.lag = 192, .alphabet = 16, .p = 0.9};
+    *s = (struct synthetic){.lag = 192, .alphabet = 16, .p = 0.9};
     while (*at)
         if (!read_pair(s, &at))
             return fail(e, E_USAGE, "source \"%s\": cannot read \"%s\"  -> write it as %s", text,
@@ -55,7 +55,7 @@ enum status source_parse(struct source *s, const char *text, struct err *e)
     return OK;
 }
 
-void source_fill(const struct source *s, enum split split, uint8_t *symbols, size_t n)
+void synthetic_fill(const struct synthetic *s, enum split split, uint8_t *symbols, size_t n)
 {
     const uint64_t choice = rng_stream("source.choice"), fresh = rng_stream("source.symbol");
     const uint64_t seed = (uint64_t)split;
@@ -67,7 +67,7 @@ void source_fill(const struct source *s, enum split split, uint8_t *symbols, siz
     }
 }
 
-size_t source_reach(bool recompute, int N, int M, int L, int i)
+size_t synthetic_reach(bool recompute, int N, int M, int L, int i)
 {
     const size_t n = (size_t)N, m = (size_t)M, l = (size_t)L;
     const size_t past = recompute || M == 0 ? m : n * m + (n - 1) * (l - 1);
@@ -75,7 +75,7 @@ size_t source_reach(bool recompute, int N, int M, int L, int i)
     return past + (size_t)i + 1;
 }
 
-double source_nll(const struct source *s, const uint8_t *symbols, size_t at, size_t reach)
+double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t at, size_t reach)
 {
     const double other = (1 - s->p) / s->alphabet;
 

@@ -13,7 +13,7 @@
 enum split { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_COUNT };
 extern const char *const split_name[SPLIT_COUNT];
 
-struct source {
+struct synthetic {
     int lag, alphabet;
     double p;
 };
@@ -21,21 +21,21 @@ struct source {
 #define SOURCE_DEFAULT "copy:lag=192,p=0.9,alphabet=16"
 
 /* Does the text name a generated source rather than a file? */
-bool source_named(const char *text);
+bool synthetic_named(const char *text);
 
 /* "copy:..." with the three keys in any order, missing ones as in SOURCE_DEFAULT. E_USAGE for what
  * makes no sense. */
-enum status source_parse(struct source *s, const char *text, struct err *e);
+enum status synthetic_parse(struct synthetic *s, const char *text, struct err *e);
 
 /* The first n symbols of a split. */
-void source_fill(const struct source *s, enum split split, uint8_t *symbols, size_t n);
+void synthetic_fill(const struct synthetic *s, enum split split, uint8_t *symbols, size_t n);
 
 /* At most so many symbols can be seen in front of the target of position i of a segment: the window
  * where the past is recomputed; with memory of M states in each of N layers, M more per layer, and
  * up to a segment of L on the way. An upper bound, so that what follows from it is a floor. */
-size_t source_reach(bool recompute, int N, int M, int L, int i);
+size_t synthetic_reach(bool recompute, int N, int M, int L, int i);
 
 /* Nats that the true source pays for symbols[at], when a model sees `reach` symbols before it. */
-double source_nll(const struct source *s, const uint8_t *symbols, size_t at, size_t reach);
+double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t at, size_t reach);
 
 #endif

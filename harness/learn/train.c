@@ -39,8 +39,8 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     if (*opt->ffn)
         c.ffn = ffn_find(opt->ffn);
     for (int i = 0; i < CELL_KINDS && opt->rnn_cells.n && v->axes & AXIS_RNN_CELL; i++)
-        if (strcmp(cell_name[i], opt->rnn_cells.v[0]) == 0)
-            c.rnn_cell = (enum cell_kind)i;
+        if (strcmp(rnn_cell_name[i], opt->rnn_cells.v[0]) == 0)
+            c.rnn_cell = (enum rnn_cell_kind)i;
     for (int i = 0; i < HALT_KINDS && opt->halts.n && v->axes & AXIS_HALT; i++)
         if (strcmp(halt_name[i], opt->halts.v[0]) == 0)
             c.halt = (enum halt_kind)i;
@@ -66,9 +66,9 @@ static size_t symbols_needed(const struct options *o)
 
 static enum status open_texts(struct trainer *t, struct err *e)
 {
-    enum { VALID_SHARE = 20, VALID_MOST = 32768 };
+    enum { VALID_SHARE = 20, MAX_VALID = 32768 };
     const struct options *o = t->opt;
-    const bool generated = source_named(o->corpus);
+    const bool generated = synthetic_named(o->corpus);
     enum status st = corpus_open(&t->corpus, o->corpus, SPLIT_TRAIN,
                                  o->bytes    ? (size_t)o->bytes
                                  : generated ? symbols_needed(o)
@@ -86,8 +86,8 @@ static enum status open_texts(struct trainer *t, struct err *e)
         t->text.n -= n;
         t->valid = (struct text_part){t->corpus.bytes + t->text.n, n};
     }
-    if (st == OK && t->valid.n > VALID_MOST)
-        t->valid.n = VALID_MOST;
+    if (st == OK && t->valid.n > MAX_VALID)
+        t->valid.n = MAX_VALID;
     if (st == OK && (t->text.n / (size_t)t->B <= (size_t)t->L || t->valid.n < 2))
         st = fail(e, E_USAGE,
                   "text %s: %zu symbols are too few for --batch %d --seq %d  -> lower them",
@@ -162,7 +162,7 @@ static enum status open_model(struct trainer *t, struct err *e)
     params_init_training(&t->lm.params, o->seed);
     adam_reset(&t->adam, &t->lm.params);
     t->lm.drop = (struct dropout){.p = (float)o->dropout, .seed = o->seed};
-    lm_lower(&t->lm, &t->engine);
+    lm_build_tables(&t->lm, &t->engine);
     return OK;
 }
 
@@ -235,23 +235,23 @@ struct step_report trainer_step(struct trainer *t, double progress)
     adam_step(&t->adam, &t->lm.params, r.lr, clip ? o->grad_clip / r.grad_norm : 1,
               t->engine.threads);
     t->lm.drop.step = (uint64_t)t->adam.step;
-    lm_lower(&t->lm, &t->engine);
+    lm_build_tables(&t->lm, &t->engine);
     return r;
 }
 
 /* ---- validation --------------------------------------------------------------------------- */
 
 /* Mean nats that the true source pays for the validation text. */
-static double source_floor(const struct trainer *t, size_t tokens)
+static double synthetic_floor(const struct trainer *t, size_t tokens)
 {
     double sum = 0;
 
     for (size_t at = 0; at < tokens; at++) {
         const int i = (int)(at % (size_t)t->L);
         const size_t reach =
-            t->kind == MEM_STATE ? at + 1 : source_reach(false, t->lm.c.N, t->M, t->L, i);
-        sum += source_nll(&t->valid_corpus.source, t->valid.at, at + 1,
-                          reach < at + 1 ? reach : at + 1);
+            t->kind == MEM_STATE ? at + 1 : synthetic_reach(false, t->lm.c.N, t->M, t->L, i);
+        sum += synthetic_nll(&t->valid_corpus.synthetic, t->valid.at, at + 1,
+                             reach < at + 1 ? reach : at + 1);
     }
     return sum / (double)tokens;
 }
@@ -261,7 +261,7 @@ double trainer_validate(struct trainer *t, double *floor)
     const size_t tokens = t->valid.n - 1;
     double sum = 0;
 
-    lm_lower(&t->valid_lm, &t->engine);
+    lm_build_tables(&t->valid_lm, &t->engine);
     lm_forget(&t->valid_lm);
     for (size_t at = 0; at < tokens; at += (size_t)t->L) {
         const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
@@ -275,6 +275,6 @@ double trainer_validate(struct trainer *t, double *floor)
             sum += (double)t->nll[i];
     }
     if (floor)
-        *floor = t->valid_corpus.generated ? source_floor(t, tokens) : NAN;
+        *floor = t->valid_corpus.generated ? synthetic_floor(t, tokens) : NAN;
     return sum / (double)tokens;
 }

@@ -37,8 +37,8 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
 /* The memory of the nth sub-layer that has one; NULL behind the last. */
 static struct cache *memory_of(const struct trainer *t, int nth)
 {
-    const int at = subs_remembering(&t->lm.subs, nth);
-    struct cache *const c = at < 0 ? NULL : &t->lm.subs.at[at].memory;
+    const int at = sublayers_remembering(&t->lm.sublayers, nth);
+    struct cache *const c = at < 0 ? NULL : &t->lm.sublayers.at[at].memory;
 
     return c && c->keep > 0 ? c : NULL;
 }
@@ -56,13 +56,13 @@ static float *flat_memory(const struct cache *c)
 }
 
 /* The i-th array that any sub-layer carries; false behind the last. */
-static bool carried(const struct trainer *t, int i, struct carried *out, int *sub)
+static bool carried(const struct trainer *t, int i, struct carried *out, int *sublayer)
 {
-    for (int k = 0; k < t->lm.subs.n; k++) {
-        const struct sub *const s = &t->lm.subs.at[k];
+    for (int k = 0; k < t->lm.sublayers.n; k++) {
+        const struct sublayer *const s = &t->lm.sublayers.at[k];
         for (int n = 0; s->kind->carries && s->kind->carries(s, n, out); n++)
             if (!out->given && out->n && i-- == 0) {
-                *sub = k;
+                *sublayer = k;
                 return true;
             }
     }
@@ -72,27 +72,27 @@ static bool carried(const struct trainer *t, int i, struct carried *out, int *su
 static int carried_count(const struct trainer *t)
 {
     struct carried c;
-    int n = 0, sub;
+    int n = 0, sublayer;
 
-    while (carried(t, n, &c, &sub))
+    while (carried(t, n, &c, &sublayer))
         n++;
     return n;
 }
 
-static void carried_name(char name[TENSOR_NAME], const struct carried *c, int sub)
+static void carried_name(char name[TENSOR_NAME], const struct carried *c, int sublayer)
 {
-    snprintf(name, TENSOR_NAME, "carried.%d.%s", sub, c->name);
+    snprintf(name, TENSOR_NAME, "carried.%d.%s", sublayer, c->name);
 }
 
 static void list_carried(const struct trainer *t, struct tensor *to)
 {
     struct carried c;
-    int sub;
+    int sublayer;
 
-    for (int i = 0; carried(t, i, &c, &sub); i++) {
+    for (int i = 0; carried(t, i, &c, &sublayer); i++) {
         to[i] = (struct tensor){
             .dtype = DTYPE_F32, .rank = 1, .shape = {(int)c.n}, .n = c.n, .data = c.at};
-        carried_name(to[i].name, &c, sub);
+        carried_name(to[i].name, &c, sublayer);
     }
 }
 
@@ -174,10 +174,10 @@ static enum status load_carried(struct trainer *t, const struct safetensors *s, 
 {
     struct carried c;
     char name[TENSOR_NAME];
-    int sub;
+    int sublayer;
 
-    for (int i = 0; carried(t, i, &c, &sub); i++) {
-        carried_name(name, &c, sub);
+    for (int i = 0; carried(t, i, &c, &sublayer); i++) {
+        carried_name(name, &c, sublayer);
         const struct tensor *from = state_tensor(s, "", name, c.n, e);
         if (!from)
             return E_IO;
@@ -325,6 +325,6 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
         return st;
     t->adam.step = step;
     t->lm.drop.step = (uint64_t)step;
-    lm_lower(&t->lm, &t->engine);
+    lm_build_tables(&t->lm, &t->engine);
     return OK;
 }

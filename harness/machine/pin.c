@@ -30,7 +30,7 @@ static void take_places(const struct topo *topo, struct place *p, int n)
     }
 }
 
-static enum status judge(const struct place *p, int n, struct err *e)
+static enum status check(const struct place *p, int n, struct err *e)
 {
     for (int t = 0; t < n; t++) {
         if (p[t].is == -2)
@@ -60,7 +60,7 @@ enum status pin_team(struct team *t, const struct topo *topo, const char *policy
         p[i] = (struct place){.want = cpus[i], .is = -2};
     if (st == OK) {
         take_places(topo, p, threads);
-        st = judge(p, threads, e);
+        st = check(p, threads, e);
     }
     *t = (struct team){.first_cpu = cpus[0]};
     for (int i = 0; i < threads; i++) {

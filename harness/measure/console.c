@@ -16,33 +16,33 @@
 
 static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 
-void show_flush(struct show *s)
+void console_flush(struct console *s)
 {
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     if (fflush(stdout) != 0 && !s->out_error)
         s->out_error = errno;
 }
 
-enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
-                      struct err *e)
+enum status console_open(struct console *s, const struct options *opt, const struct table *t,
+                         int cases, struct err *e)
 {
-    *s = (struct show){.opt = opt, .cells = cells, .start_s = now_s()};
+    *s = (struct console){.opt = opt, .cases = cases, .start_s = now_s()};
     s->format = opt->format != FORMAT_AUTO ? (enum format)opt->format
                 : isatty(STDOUT_FILENO)    ? FORMAT_TABLE
                                            : FORMAT_CSV;
-    s->progress = screen_progress(opt);
-    s->color = screen_color(opt, STDOUT_FILENO);
+    s->progress = terminal_progress((enum progress)opt->progress, opt->quiet);
+    s->color = terminal_color((enum color)opt->color, STDOUT_FILENO);
     s->last_told_s = s->start_s;
     return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
 }
 
 /* ---- the progress line -------------------------------------------------------------------- */
 
-void show_note(struct show *s, const char *fmt, ...)
+void console_note(struct console *s, const char *fmt, ...)
 {
     va_list ap;
 
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
@@ -50,12 +50,12 @@ void show_note(struct show *s, const char *fmt, ...)
 }
 
 /* "  2:10 left", from the cells that are done; "" before the first. */
-static void time_left(const struct show *s, char *buf, size_t size)
+static void time_left(const struct console *s, char *buf, size_t size)
 {
     buf[0] = '\0';
     if (s->done == 0)
         return;
-    const double left = (now_s() - s->start_s) / s->done * (s->cells - s->done);
+    const double left = (now_s() - s->start_s) / s->done * (s->cases - s->done);
     snprintf(buf, size, "  %d:%02d left", (int)left / 60, (int)left % 60);
 }
 
@@ -74,25 +74,25 @@ static void noise_so_far(const struct result *r, char *buf, size_t size)
     stats_sort(per_call, n);
     const int low = max_int(0, (int)floor((n - 1.96 * sqrt(n)) / 2) - 1), high = n - 1 - low;
     const double half = (per_call[high] - per_call[low]) / 2 / stats_median(per_call, n);
-    snprintf(buf, size, "  noise %s", human_pct(100 * half).s);
+    snprintf(buf, size, "  noise %s", units_pct(100 * half).s);
 }
 
-void show_progress(struct show *s, const struct result *r)
+void console_progress(struct console *s, const struct result *r)
 {
     enum { PLAIN_S = 30 };
-    const bool live = s->progress == PROGRESS_BAR;
+    const bool ab_run = s->progress == PROGRESS_BAR;
     char label[160], noise[48], left[32], line[320];
 
-    if (s->progress == PROGRESS_NONE || now_s() - s->last_told_s < (live ? 0.1 : PLAIN_S))
+    if (s->progress == PROGRESS_NONE || now_s() - s->last_told_s < (ab_run ? 0.1 : PLAIN_S))
         return;
     s->last_told_s = now_s();
-    cell_label(r->cell, label, sizeof(label));
+    case_label(r->bcase, label, sizeof(label));
     noise_so_far(r, noise, sizeof(noise));
     time_left(s, left, sizeof(left));
-    snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cells, label,
+    snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cases, label,
              r->n, s->opt->min_samples, noise, left);
-    if (live)
-        screen_line_put(&s->line, line);
+    if (ab_run)
+        terminal_line_put(&s->line, line);
     else
         fprintf(stderr, "%s\n", line);
 }
@@ -101,7 +101,7 @@ void show_progress(struct show *s, const struct result *r)
 
 /* From left to right by how much they are missed; the first five are always there. */
 enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
-static const struct screen_column {
+static const struct terminal_column {
     const char *name;
     int gap, width; /* blanks in front, room; a longer text takes what its neighbours leave */
     int narrow;     /* room where the terminal is too narrow for five; the gap is then one */
@@ -134,7 +134,7 @@ static int width_of(int n)
 }
 
 /* Each text at its place; one that is too long moves what follows no further than it must. */
-static void lay_out(const struct show *s, const char *const *text, int n, char line[TABLE_LINE])
+static void lay_out(const struct console *s, const char *const *text, int n, char line[TABLE_LINE])
 {
     const bool narrow = s->width < width_of(ALWAYS);
     int place = 0, at = 0; /* where the column begins, where the line ends */
@@ -143,7 +143,7 @@ static void lay_out(const struct show *s, const char *const *text, int n, char l
     line[0] = '\0';
     for (int k = 0; k < n && used < TABLE_LINE; k++) {
         const int room = narrow ? columns[k].narrow : columns[k].width;
-        const int width = screen_columns(text[k]);
+        const int width = terminal_columns(text[k]);
         place += k == 0 ? 0 : narrow ? 1 : columns[k].gap;
         const int pad = max_int(k > 0, place + (columns[k].right ? room - width : 0) - at);
         used += (size_t)snprintf(line + used, TABLE_LINE - used, "%*s%s", pad, "", text[k]);
@@ -154,27 +154,27 @@ static void lay_out(const struct show *s, const char *const *text, int n, char l
 
 /* The same within so many columns: a long variant gives way before anything else is cut. `text`
  * has a variant that may be written to. */
-static void lay_out_within(const struct show *s, int room, const char *const *text, int n,
+static void lay_out_within(const struct console *s, int room, const char *const *text, int n,
                            char *variant, char line[TABLE_LINE])
 {
     lay_out(s, text, n, line);
-    const int excess = screen_columns(line) - room;
+    const int excess = terminal_columns(line) - room;
     if (excess <= 0)
         return;
-    screen_cut(variant, screen_columns(variant) - excess);
+    terminal_cut(variant, terminal_columns(variant) - excess);
     lay_out(s, text, n, line);
 }
 
-static void print_line(const struct show *s, const char *code, char *line)
+static void print_line(const struct console *s, const char *code, char *line)
 {
     const bool colored = s->color && *code;
 
-    screen_cut(line, s->width);
+    terminal_cut(line, s->width);
     printf("%s%s%s\n", colored ? code : "", line, colored ? "\033[0m" : "");
 }
 
 /* Which columns the terminal has no room for; said once. */
-static void tell_hidden(struct show *s)
+static void tell_hidden(struct console *s)
 {
     char names[160] = "";
     size_t used = 0;
@@ -184,14 +184,15 @@ static void tell_hidden(struct show *s)
     for (int k = s->fitting; k < COLUMN_COUNT && used < sizeof(names); k++)
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
                                  columns[k].name);
-    show_note(s,
-              "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
-              "has them all",
-              s->width, names, width_of(COLUMN_COUNT));
+    console_note(
+        s,
+        "note: %d columns are too narrow for %s  -> widen the terminal to %d; --format csv "
+        "has them all",
+        s->width, names, width_of(COLUMN_COUNT));
     s->hidden_told = true;
 }
 
-static bool same_heading(const struct cell *a, const struct cell *b)
+static bool same_heading(const struct bench_case *a, const struct bench_case *b)
 {
     return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
            a->layers == b->layers && a->d_model == b->d_model && a->heads == b->heads &&
@@ -199,14 +200,14 @@ static bool same_heading(const struct cell *a, const struct cell *b)
 }
 
 /* The terminal may have another size than at the last heading. */
-static void print_heading(struct show *s, const struct cell *c)
+static void print_heading(struct console *s, const struct bench_case *c)
 {
     const char *names[COLUMN_COUNT];
     char line[TABLE_LINE];
 
     if (s->started && same_heading(&s->heading, c))
         return;
-    s->width = screen_width(STDOUT_FILENO);
+    s->width = terminal_width(STDOUT_FILENO);
     for (s->fitting = ALWAYS; s->fitting < COLUMN_COUNT; s->fitting++)
         if (width_of(s->fitting + 1) > s->width)
             break;
@@ -215,8 +216,8 @@ static void print_heading(struct show *s, const struct cell *c)
         putchar('\n');
     snprintf(line, sizeof(line),
              "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
-             workload_name[c->workload], cell_names_phase(c) ? "  " : "",
-             cell_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->d_model,
+             workload_name[c->workload], case_names_phase(c) ? "  " : "",
+             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->d_model,
              c->heads, c->d_head, c->threads);
     print_line(s, "\033[1m", line);
     for (int k = 0; k < COLUMN_COUNT; k++)
@@ -233,20 +234,20 @@ static void noise_text(const struct result *r, char *buf, size_t size)
 {
     const double half = (r->sum.ci_high - r->sum.ci_low) / 2 / r->sum.median;
 
-    snprintf(buf, size, "%s%s%s%s", human_pct(100 * half).s, r->sum.noisy ? " ~" : "",
-             r->cell->opt->check ? "" : " !", strstr(r->detail, "few") ? " few" : "");
+    snprintf(buf, size, "%s%s%s%s", units_pct(100 * half).s, r->sum.noisy ? " ~" : "",
+             r->bcase->opt->check ? "" : " !", strstr(r->detail, "few") ? " few" : "");
 }
 
 /* "xl:hidden", "gtrxl/highway:kv" */
-static void variant_text(const struct cell *c, char *buf, size_t size)
+static void variant_text(const struct bench_case *c, char *buf, size_t size)
 {
     const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
-    struct cell usual = *c;
+    struct bench_case usual = *c;
 
-    cell_usual_choices(&usual);
+    case_usual_choices(&usual);
     const char *const choices[] = {
         c->gate && c->gate != usual.gate ? c->gate->name : NULL,
-        c->rnn_cell != usual.rnn_cell ? cell_name[c->rnn_cell] : NULL,
+        c->rnn_cell != usual.rnn_cell ? rnn_cell_name[c->rnn_cell] : NULL,
         c->halt != usual.halt ? halt_name[c->halt] : NULL,
     };
     int n = snprintf(buf, size, "%s", c->variant->name);
@@ -258,7 +259,7 @@ static void variant_text(const struct cell *c, char *buf, size_t size)
 }
 
 /* A row without numbers: why, behind what the cell is. */
-static void print_reason(const struct show *s, const struct result *r, const char *const *text,
+static void print_reason(const struct console *s, const struct result *r, const char *const *text,
                          char *variant)
 {
     enum { STATUS = 13 }; /* "  skipped: .." */
@@ -270,20 +271,22 @@ static void print_reason(const struct show *s, const struct result *r, const cha
     print_line(s, bad ? "\033[31m" : "", whole);
 }
 
-static void print_cell(struct show *s, const struct result *r, const struct latency_row *row)
+static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
-    const struct cell *c = r->cell;
+    const struct bench_case *c = r->bcase;
     char seq[16], mem[16], variant[64], noise[64], ci[80], line[TABLE_LINE];
 
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
     snprintf(mem, sizeof(mem), "%d", c->mem);
     variant_text(c, variant, sizeof(variant));
-    snprintf(ci, sizeof(ci), "[%s %s]", human_ns(r->sum.ci_low).s, human_ns(r->sum.ci_high).s);
-    const struct human median = human_ns(row->median_ns), tokens = human_rate(row->tokens_per_s),
-                       gflop = human_rate(row->gflop_per_s), peak = human_rate(row->peak_flops_pct),
-                       arena = human_bytes(r->report.arena_bytes),
-                       rss = human_bytes(r->report.rss_peak_bytes);
+    snprintf(ci, sizeof(ci), "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
+    const struct unit_text median = units_ns(row->median_ns),
+                           tokens = units_rate(row->tokens_per_s),
+                           gflop = units_rate(row->gflop_per_s),
+                           peak = units_rate(row->peak_flops_pct),
+                           arena = units_bytes(r->report.arena_bytes),
+                           rss = units_bytes(r->report.rss_peak_bytes);
     const char *const text[COLUMN_COUNT] = {
         seq,      mem,     variant, c->backend->name, median.s, ci,
         tokens.s, gflop.s, peak.s,  arena.s,          rss.s,    c->opt->check ? "ok" : "none",
@@ -297,19 +300,19 @@ static void print_cell(struct show *s, const struct result *r, const struct late
     print_line(s, "", line);
 }
 
-void show_row(struct show *s, const struct result *r, const struct latency_row *row)
+void console_row(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct table *t = &tables[TABLE_LATENCY];
     char label[160];
 
     s->done++;
     s->last_told_s = now_s();
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     if (s->progress == PROGRESS_PLAIN) {
-        cell_label(r->cell, label, sizeof(label));
-        fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cells, label,
+        case_label(r->bcase, label, sizeof(label));
+        fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cases, label,
                 row_status_name[r->status],
-                r->status == ROW_OK ? human_ns(r->sum.median).s : r->detail);
+                r->status == ROW_OK ? units_ns(r->sum.median).s : r->detail);
     }
     switch (s->format) {
     case FORMAT_CSV:
@@ -326,8 +329,8 @@ void show_row(struct show *s, const struct result *r, const struct latency_row *
         print_md_row(stdout, t, &s->columns, row);
         break;
     default:
-        print_cell(s, r, row);
+        print_case(s, r, row);
     }
     s->started = true;
-    show_flush(s);
+    console_flush(s);
 }

@@ -9,46 +9,46 @@
 #include "harness/util/terminal.h"
 #include "result.h"
 
-struct show {
+struct console {
     const struct options *opt;
     enum format format; /* never AUTO */
     enum progress progress;
     struct selection columns;
-    struct cell heading; /* what the last heading said */
-    int width;           /* of standard output when it was printed, INT_MAX = no terminal */
-    int fitting;         /* the columns of the table that fit into it */
-    bool hidden_told;    /* which columns do not */
-    bool color;          /* standard output may have them */
+    struct bench_case heading; /* what the last heading said */
+    int width;                 /* of standard output when it was printed, INT_MAX = no terminal */
+    int fitting;               /* the columns of the table that fit into it */
+    bool hidden_told;          /* which columns do not */
+    bool color;                /* standard output may have them */
     bool started;
-    int cells, done;         /* planned, finished */
-    double start_s;          /* when the first cell began */
-    double last_told_s;      /* when the progress line was last written */
-    struct screen_line line; /* on standard error */
-    int out_error;           /* errno of the first write to standard output that failed */
+    int cases, done;           /* planned, finished */
+    double start_s;            /* when the first cell began */
+    double last_told_s;        /* when the progress line was last written */
+    struct terminal_line line; /* on standard error */
+    int out_error;             /* errno of the first write to standard output that failed */
 };
 
 /* `t` is the table whose rows programs get: --columns selects from it. */
-enum status show_open(struct show *s, const struct options *opt, const struct table *t, int cells,
-                      struct err *e);
+enum status console_open(struct console *s, const struct options *opt, const struct table *t,
+                         int cases, struct err *e);
 
 /* A finished cell's row. */
-void show_row(struct show *s, const struct result *r, const struct latency_row *row);
+void console_row(struct console *s, const struct result *r, const struct latency_row *row);
 
 /* Between rows: how far the cell is. */
-void show_progress(struct show *s, const struct result *r);
+void console_progress(struct console *s, const struct result *r);
 
 /* Clear the live line, send on what was printed to standard output, and note whether that went
  * well. */
-void show_flush(struct show *s);
+void console_flush(struct console *s);
 
 /* One line on standard error, in front of which the live line is cleared. */
-void show_note(struct show *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void console_note(struct console *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Ratios of backends over the shapes that both ran, per variant, with 95 % intervals. */
 struct seen { /* what the last lines are made of */
-    const struct cell *cell;
+    const struct bench_case *bcase;
     double median_ns, ci_low_ns, ci_high_ns;
 };
-void show_fastest(struct show *s, const struct seen *seen, int n);
+void console_fastest(struct console *s, const struct seen *seen, int n);
 
 #endif

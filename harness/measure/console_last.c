@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 /* Same variant, choices and shape: only the backend differs. */
-static bool comparable(const struct cell *a, const struct cell *b)
+static bool comparable(const struct bench_case *a, const struct bench_case *b)
 {
-    return a->group == b->group && cell_same_problem(a, b) && a->mem_kind == b->mem_kind;
+    return a->group == b->group && case_same_problem(a, b) && a->mem_kind == b->mem_kind;
 }
 
 /* A geometric mean of ratios and its 95 % interval; NAN without a shape. */
@@ -32,8 +32,8 @@ static struct mean_ratio mean_ratio(const struct seen *seen, int n, const struct
 
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++)
-            if (seen[i].cell->variant == v && seen[i].cell->backend == a &&
-                seen[k].cell->backend == b && comparable(seen[i].cell, seen[k].cell)) {
+            if (seen[i].bcase->variant == v && seen[i].bcase->backend == a &&
+                seen[k].bcase->backend == b && comparable(seen[i].bcase, seen[k].bcase)) {
                 sum += log(seen[k].median_ns / seen[i].median_ns);
                 squares += pow(spread(&seen[i]), 2) + pow(spread(&seen[k]), 2);
                 shapes++;
@@ -47,8 +47,8 @@ static const struct backend *fastest_of(const struct seen *seen, int n, const st
     const struct backend *best = NULL;
 
     for (int i = 0; i < n; i++) {
-        const struct backend *b = seen[i].cell->backend;
-        if (seen[i].cell->variant == v && (!best || mean_ratio(seen, n, v, best, b).mean < 1))
+        const struct backend *b = seen[i].bcase->backend;
+        if (seen[i].bcase->variant == v && (!best || mean_ratio(seen, n, v, best, b).mean < 1))
             best = b;
     }
     return best;
@@ -87,21 +87,21 @@ static bool print_fastest(const struct seen *seen, int n, const struct variant *
         return false;
     printf("%sfastest for %s: %s", first ? "\n" : "", v->name, best->name);
     for (int b = -1; (b = next_slower(ratio, known, b)) >= 0;)
-        printf(", %s %s [%s %s]", human_ratio(ratio[b].mean).s, backends[b]->name,
-               human_rate(ratio[b].low).s, human_rate(ratio[b].high).s);
+        printf(", %s %s [%s %s]", units_ratio(ratio[b].mean).s, backends[b]->name,
+               units_rate(ratio[b].low).s, units_rate(ratio[b].high).s);
     printf(" (geometric mean of %d shape%s)\n", most, most == 1 ? "" : "s");
     return true;
 }
 
-void show_fastest(struct show *s, const struct seen *seen, int n)
+void console_fastest(struct console *s, const struct seen *seen, int n)
 {
     bool first = true;
 
     if (s->format != FORMAT_TABLE)
         return;
-    screen_line_clear(&s->line);
+    terminal_line_clear(&s->line);
     for (int v = 0; variants[v]; v++)
         if (print_fastest(seen, n, variants[v], first))
             first = false;
-    show_flush(s);
+    console_flush(s);
 }

@@ -68,7 +68,7 @@ static void number_problems(struct group *g)
     for (int i = 0; i < g->n; i++) {
         g->m[i].problem = -1;
         for (int k = 0; k < i && g->m[i].problem < 0; k++)
-            if (cell_same_problem(g->m[i].result->cell, g->m[k].result->cell))
+            if (case_same_problem(g->m[i].result->bcase, g->m[k].result->bcase))
                 g->m[i].problem = g->m[k].problem;
         if (g->m[i].problem < 0)
             g->m[i].problem = g->n_problems++;
@@ -79,14 +79,14 @@ static void number_problems(struct group *g)
 static struct member *maker_of(const struct group *g, int problem)
 {
     for (int i = 0; i < g->n; i++)
-        if (g->m[i].problem == problem && g->m[i].result->cell->backend == &backend_ref)
+        if (g->m[i].problem == problem && g->m[i].result->bcase->backend == &backend_ref)
             return &g->m[i];
     return NULL;
 }
 
 static enum role role_of(const struct group *g, const struct member *m)
 {
-    if (!m->result->cell->opt->check)
+    if (!m->result->bcase->opt->check)
         return ROLE_NONE;
     return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
 }
@@ -94,28 +94,28 @@ static enum role role_of(const struct group *g, const struct member *m)
 /* Make a problem's reference with a child that is not measured. */
 static enum status make_reference(struct group *g, const struct member *like, struct err *e)
 {
-    struct cell cell;
+    struct bench_case bcase;
     struct options opt;
     struct child child;
-    enum status st = cell_as_ref(&cell, &opt, like->result->cell, e);
+    enum status st = case_as_ref(&bcase, &opt, like->result->bcase, e);
 
     if (st != OK)
         return st;
-    st = child_open(&child, &cell, g->setup, ROLE_MAKE, g->reference[like->problem], e);
+    st = child_open(&child, &bcase, g->setup, ROLE_MAKE, g->reference[like->problem], e);
     if (st == OK)
         st = child_place(&child, e);
     child_close(&child);
-    free(cell.repro);
+    free(bcase.repro);
     return st;
 }
 
 /* ---- placing ------------------------------------------------------------------------------ */
 
-static void judge(struct member *m)
+static void check(struct member *m)
 {
     char detail[LINE_SIZE];
 
-    if (!report_is_wrong(m->result->cell, &m->child.report, detail))
+    if (!report_is_wrong(m->result->bcase, &m->child.report, detail))
         return;
     set_status(m, ROW_WRONG, detail);
     m->alive = false;
@@ -129,7 +129,7 @@ static void place(struct group *g, struct member *m)
     if (st != OK)
         drop(g, m, st, why.msg);
     else if (role_of(g, m) == ROLE_COMPARE)
-        judge(m);
+        check(m);
 }
 
 /* The reference of a problem, if nobody has made it yet. */
@@ -202,7 +202,7 @@ static enum status keep_sample(void *arg, int target, const struct sample *s,
 
 static struct schedule schedule_of(const struct group *g)
 {
-    const struct options *o = g->m[0].result->cell->opt;
+    const struct options *o = g->m[0].result->bcase->opt;
 
     return (struct schedule){
         .max_time_s = o->max_time_s,
@@ -222,20 +222,20 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
     enum { ROUNDS_APART = 1000000 }; /* rounds of different parts are no pairs */
     struct target *t = calloc((size_t)n, sizeof(*t));
     struct outcome *out = calloc((size_t)n, sizeof(*out));
-    int *member = calloc((size_t)n, sizeof(*member)), live = 0;
+    int *member = calloc((size_t)n, sizeof(*member)), ab_run = 0;
     const struct schedule s = schedule_of(g);
     enum status st = OK;
 
     CHECK(t && out && member);
     for (int i = 0; i < n; i++)
         if (g->m[part[i]].alive) {
-            member[live] = part[i];
-            t[live++] = (struct target){child_block, &g->m[part[i]].child};
+            member[ab_run] = part[i];
+            t[ab_run++] = (struct target){child_block, &g->m[part[i]].child};
         }
     struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
-    if (live > 0)
-        st = measure(t, live, &s, keep_sample, &p, out, e);
-    for (int i = 0; i < live; i++) {
+    if (ab_run > 0)
+        st = measure(t, ab_run, &s, keep_sample, &p, out, e);
+    for (int i = 0; i < ab_run; i++) {
         struct member *m = &g->m[member[i]];
         m->result->outcome = out[i];
         if (out[i].stop == STOP_FAILED)
@@ -260,10 +260,10 @@ static void skip_oversized(struct group *g)
         char label[160], detail[LINE_SIZE];
         if (!m->alive || need <= g->setup->memory_bytes)
             continue;
-        cell_label(m->result->cell, label, sizeof(label));
+        case_label(m->result->bcase, label, sizeof(label));
         snprintf(detail, sizeof(detail),
                  "%s needs %s, %s free  -> row marked skipped(memory); lower --seq or --batch",
-                 label, human_bytes(need).s, human_bytes(g->setup->memory_bytes).s);
+                 label, units_bytes(need).s, units_bytes(g->setup->memory_bytes).s);
         g->hooks->warn(g->hooks->arg, detail);
         set_status(m, ROW_SKIPPED, "memory");
         m->alive = false;
@@ -327,7 +327,7 @@ static void start_one(struct group *g, struct member *m)
     if (*reference < 0)
         st = fail(&why, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
     if (st == OK)
-        st = child_open(&m->child, m->result->cell, g->setup, role_of(g, m), *reference, &why);
+        st = child_open(&m->child, m->result->bcase, g->setup, role_of(g, m), *reference, &why);
     m->alive = true;
     if (st != OK)
         drop(g, m, st, why.msg);
@@ -342,8 +342,9 @@ static enum status start_all(struct group *g, struct err *e)
     return *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
-enum status group_measure(const struct cell *const *cells, int n, const struct child_setup *setup,
-                          const struct group_hooks *hooks, struct result *results, struct err *e)
+enum status group_measure(const struct bench_case *const *cases, int n,
+                          const struct child_setup *setup, const struct group_hooks *hooks,
+                          struct result *results, struct err *e)
 {
     struct group g = {.n = n, .setup = setup, .hooks = hooks};
 
@@ -353,9 +354,9 @@ enum status group_measure(const struct cell *const *cells, int n, const struct c
     g.made = calloc((size_t)n, sizeof(*g.made));
     CHECK(g.m && g.reference && g.part && g.made);
     for (int i = 0; i < n; i++) {
-        results[i] = (struct result){.cell = cells[i]};
+        results[i] = (struct result){.bcase = cases[i]};
         g.m[i].result = &results[i];
-        g.m[i].child.talk.fd = -1;
+        g.m[i].child.protocol.fd = -1;
         g.reference[i] = -1;
     }
     number_problems(&g);

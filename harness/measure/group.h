@@ -16,7 +16,8 @@ struct group_hooks {
 
 /* Measure cells[0..n) together; results[n] are filled. Returns OK, E_INTERRUPTED (results then say
  * which cells were cut short) or the first error of a hook. */
-enum status group_measure(const struct cell *const *cells, int n, const struct child_setup *setup,
-                          const struct group_hooks *hooks, struct result *results, struct err *e);
+enum status group_measure(const struct bench_case *const *cases, int n,
+                          const struct child_setup *setup, const struct group_hooks *hooks,
+                          struct result *results, struct err *e);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 struct run {
     const struct target *target;
     struct outcome *out;
-    bool live, prime;
+    bool ab_run, prime;
     double spent_ns;        /* timed and priming calls */
     struct sample *samples; /* [capacity], out->samples of them used */
     double *work;           /* [2 capacity], for the interval */
@@ -50,13 +50,13 @@ static enum status finish(struct session *m, int i, enum stop_reason why)
 {
     struct run *r = &m->runs[i];
 
-    r->live = false;
+    r->ab_run = false;
     r->out->stop = why;
     return m->emit(m->arg, i, NULL, r->out, m->e);
 }
 
 /* Target i cannot go on. A block that fails after the user's Ctrl-C failed because of it. */
-static enum status leave(struct session *m, int i, enum status why)
+static enum status drop_target(struct session *m, int i, enum status why)
 {
     m->runs[i].out->status = why;
     return finish(m, i, why == E_INTERRUPTED || stopped(m->s) ? STOP_INTERRUPTED : STOP_FAILED);
@@ -98,7 +98,7 @@ static enum status warm_up(struct session *m, int i)
         struct sample x;
         const enum status st = stopped(m->s) ? E_INTERRUPTED : run_block(r, calls, false, &x);
         if (st != OK)
-            return leave(m, i, st);
+            return drop_target(m, i, st);
         spent_ns += x.wall_ns;
         call_ns = fmin(call_ns, x.wall_ns / calls);
         want = calls_for(block_ns, call_ns);
@@ -163,7 +163,7 @@ static enum status step(struct session *m, int i, uint32_t round)
     if (st == OK)
         st = run_block(r, r->out->inner_calls, r->prime, &x);
     if (st != OK)
-        return leave(m, i, st);
+        return drop_target(m, i, st);
 
     x.round = round;
     x.disturbed = x.involuntary_switches > 0;
@@ -187,7 +187,7 @@ static int shuffle_live(struct session *m, int first, int last, uint32_t round)
     int n = 0;
 
     for (int i = first; i < last; i++)
-        if (m->runs[i].live)
+        if (m->runs[i].ab_run)
             m->order[n++] = i;
     for (int k = n - 1; k > 0; k--) { /* Fisher and Yates */
         const uint64_t bits = rng_u32(m->s->seed, stream, (uint64_t)round << 32 | (uint64_t)k);
@@ -202,12 +202,13 @@ static int shuffle_live(struct session *m, int first, int last, uint32_t round)
 static enum status measure_together(struct session *m, int first, int last)
 {
     enum status st = OK;
-    int live;
+    int ab_run;
 
     for (int i = first; i < last && st == OK; i++)
         st = warm_up(m, i);
-    for (uint32_t round = 0; st == OK && (live = shuffle_live(m, first, last, round)) > 0; round++)
-        for (int k = 0; k < live && st == OK; k++)
+    for (uint32_t round = 0; st == OK && (ab_run = shuffle_live(m, first, last, round)) > 0;
+         round++)
+        for (int k = 0; k < ab_run && st == OK; k++)
             st = step(m, m->order[k], round);
     return st;
 }
@@ -227,7 +228,7 @@ enum status measure(const struct target *t, int n, const struct schedule *s, sam
         goto out;
     }
     for (int i = 0; i < n; i++)
-        m.runs[i] = (struct run){.target = &t[i], .out = &out[i], .live = true};
+        m.runs[i] = (struct run){.target = &t[i], .out = &out[i], .ab_run = true};
 
     const int together = s->interleave ? n : 1;
     for (int i = 0; i < n && st == OK; i += together)

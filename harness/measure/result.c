@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cell_label(const struct cell *c, char *buf, size_t size)
+void case_label(const struct bench_case *c, char *buf, size_t size)
 {
     char extra[320] = "", chosen[SETTINGS_TEXT];
     size_t n = 0;
@@ -21,23 +21,23 @@ void cell_label(const struct cell *c, char *buf, size_t size)
     if (*c->mask)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " mask=%.40s", c->mask);
     if (c->rnn_cell >= 0)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " cell=%s", cell_name[c->rnn_cell]);
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " cell=%s", rnn_cell_name[c->rnn_cell]);
     if (c->halt >= 0)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " halt=%s", halt_name[c->halt]);
-    cell_own_settings(chosen, c);
+    case_own_settings(chosen, c);
     if (*chosen)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", chosen);
     if (c->clip >= 0)
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
     if (c->mem_kind != MEM_NONE)
         snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
-    const bool phase = cell_names_phase(c);
+    const bool phase = case_names_phase(c);
     snprintf(buf, size, "%s %s%s%s seq=%d mem=%d%s %s", c->variant->name,
              workload_name[c->workload], phase ? " " : "", phase ? phase_name[c->phase] : "",
              c->seq, c->mem, extra, c->backend->name);
 }
 
-bool cell_same_problem(const struct cell *a, const struct cell *b)
+bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
 {
     return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
            a->ffn == b->ffn && a->norm_kind == b->norm_kind && a->rnn_cell == b->rnn_cell &&
@@ -53,11 +53,11 @@ void result_finish(struct result *r)
     double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
 
     CHECK(work);
-    r->sum = summarize(r->samples, r->n, r->cell->opt->seed, work);
+    r->sum = summarize(r->samples, r->n, r->bcase->opt->seed, work);
     free(work);
     if (r->status != ROW_OK)
         return;
-    snprintf(r->detail, sizeof(r->detail), "%s%s%s", r->cell->opt->check ? "" : "unchecked ",
+    snprintf(r->detail, sizeof(r->detail), "%s%s%s", r->bcase->opt->check ? "" : "unchecked ",
              r->sum.noisy ? "noisy " : "", r->sum.samples < FEW ? "few " : "");
     const size_t len = strlen(r->detail);
     if (len > 0)
@@ -74,11 +74,11 @@ void result_free(struct result *r)
 
 #define PUT(row, column, text) text_put((row)->column, sizeof((row)->column), (text))
 
-void result_model(struct key_row *row, const struct cell *c)
+void result_model(struct key_row *row, const struct bench_case *c)
 {
-    struct cell_words w;
+    struct case_words w;
 
-    cell_describe(&w, c);
+    case_describe(&w, c);
     row->kv_heads = c->kv_heads;
     PUT(row, ffn, w.ffn);
     PUT(row, norm_kind, w.norm_kind);
@@ -89,7 +89,7 @@ void result_model(struct key_row *row, const struct cell *c)
     PUT(row, settings, w.settings);
 }
 
-static void put_choices(struct key_row *row, const struct cell *c)
+static void put_choices(struct key_row *row, const struct bench_case *c)
 {
     result_model(row, c);
     PUT(row, gate, c->gate ? c->gate->name : "");
@@ -105,7 +105,7 @@ static void put_choices(struct key_row *row, const struct cell *c)
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id)
 {
-    const struct cell *c = r->cell;
+    const struct bench_case *c = r->bcase;
     const struct report *p = &r->report;
 
     *row = key_row_empty();
@@ -146,7 +146,7 @@ void result_key(struct key_row *row, const struct result *r, const char *run_id,
 }
 
 /* Read bandwidth of the level that `bytes` fit into; private levels once per thread. */
-static double bandwidth_for(const struct yardstick *y, double bytes)
+static double bandwidth_for(const struct roofline *y, double bytes)
 {
     const struct peaks *p = y->peaks;
     const double n = p->threads;
@@ -168,7 +168,7 @@ static enum isa isa_of(const char *name)
     return ISA_BASE;
 }
 
-static void put_roofline(struct latency_row *row, const struct result *r, const struct yardstick *y)
+static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)
 {
     if (!y->peaks)
         return;
@@ -202,7 +202,7 @@ static void put_times(struct latency_row *row, const struct summary *s)
 }
 
 void result_latency(struct latency_row *row, const struct result *r, const struct key_row *key,
-                    const struct yardstick *y)
+                    const struct roofline *y)
 {
     const struct report *p = &r->report;
 
@@ -214,8 +214,8 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->bytes_moved_min = p->bytes;
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
-        if (r->cell->opt->check)
-            row->err_limit = job_err_limit(r->cell);
+        if (r->bcase->opt->check)
+            row->err_limit = job_err_limit(r->bcase);
     }
     if (r->n == 0)
         return;

@@ -10,7 +10,7 @@
 #include "stats.h"
 
 struct result {
-    const struct cell *cell;
+    const struct bench_case *bcase;
     enum row_status status;
     char detail[LINE_SIZE]; /* why the status is not plain ok */
     char started_at_utc[TEXT_SIZE];
@@ -27,25 +27,25 @@ void result_free(struct result *r);
 
 /* "xl layer seq=128 mem=512 hidden openblas", with choices that are not the variant's
  * own. */
-void cell_label(const struct cell *c, char *buf, size_t size);
+void case_label(const struct bench_case *c, char *buf, size_t size);
 
 /* Do two cells of a group compute the same numbers? Backend and memory kind do not matter. */
-bool cell_same_problem(const struct cell *a, const struct cell *b);
+bool case_same_problem(const struct bench_case *a, const struct bench_case *b);
 
 /* What rows are put in relation to. */
-struct yardstick {
+struct roofline {
     const struct peaks *peaks; /* for the row's threads; NULL = not measured */
     const struct topo_facts *caches;
     double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
 };
 
 /* Of them those that say which model ran: kv_heads, ffn, ... */
-void result_model(struct key_row *row, const struct cell *c);
+void result_model(struct key_row *row, const struct bench_case *c);
 /* The columns that latency, memory and perplexity rows share. */
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id);
 void result_latency(struct latency_row *row, const struct result *r, const struct key_row *key,
-                    const struct yardstick *y);
+                    const struct roofline *y);
 void result_memory(struct memory_row *row, const struct result *r, const struct key_row *key);
 
 #endif

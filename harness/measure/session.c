@@ -4,7 +4,7 @@
 #include "session.h"
 
 #include "harness/cli/build.h"
-#include "harness/command/commands.h"
+#include "harness/cli/exit_code.h"
 #include "harness/table/runjson.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
@@ -22,7 +22,7 @@ void session_warn(struct session *s, const char *text)
 {
     s->warnings++;
     if (!s->opt->quiet)
-        show_note(&s->show, "warning: %s", text);
+        console_note(&s->console, "warning: %s", text);
 }
 
 /* A word as the shell reads it. */
@@ -115,7 +115,7 @@ static enum status create_dir(struct session *s, const char *started, time_t now
     if (st != OK)
         return st;
     if (note && !o->quiet)
-        show_note(&s->show, "note: %s", note);
+        console_note(&s->console, "note: %s", note);
     st = rundir_create(&s->dir, o->out, build_commit, now, raw, e);
     if (st != OK)
         return st;
@@ -152,8 +152,8 @@ static void greet(struct session *s)
     if (s->opt->quiet)
         return;
     env_summary(&s->facts, machine, sizeof(machine));
-    show_note(&s->show, "bench %s (%s%s)  %s", build_version, build_commit,
-              build_dirty ? ", modified" : "", machine);
+    console_note(&s->console, "bench %s (%s%s)  %s", build_version, build_commit,
+                 build_dirty ? ", modified" : "", machine);
 }
 
 /* ---- the session -------------------------------------------------------------------------- */
@@ -235,9 +235,9 @@ enum status session_end(struct session *s, enum status st, struct err *e)
         io = rundir_close(&s->dir, &why);
     else
         rundir_close(&s->dir, &(struct err){""});
-    show_flush(&s->show);
-    if (io == OK && s->show.out_error)
-        io = file_fail(&why, "write to", "standard output", s->show.out_error);
+    console_flush(&s->console);
+    if (io == OK && s->console.out_error)
+        io = file_fail(&why, "write to", "standard output", s->console.out_error);
     clearerr(stdout); /* once is enough */
     if (io != OK && st != E_INTERRUPTED && st != E_IO) {
         *e = why;

@@ -18,7 +18,7 @@ struct session {
     struct env_row env;
     struct rundir dir;
     struct child_setup setup;
-    struct show show;
+    struct console console;
     int rows[ROW_STATUS_COUNT];
     int warnings;
     bool started;  /* the run has its folder */

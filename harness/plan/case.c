@@ -9,7 +9,7 @@
 
 enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
 
-struct config cell_config(const struct cell *c)
+struct config case_config(const struct bench_case *c)
 {
     struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
                                           c->layers, workload_is_model(c->workload) ? BYTES : 0);
@@ -21,7 +21,7 @@ struct config cell_config(const struct cell *c)
     if (c->gate)
         config.gate = c->gate;
     if (c->rnn_cell >= 0)
-        config.rnn_cell = (enum cell_kind)c->rnn_cell;
+        config.rnn_cell = (enum rnn_cell_kind)c->rnn_cell;
     if (c->halt >= 0)
         config.halt = (enum halt_kind)c->halt;
     if (c->clip >= 0) {
@@ -53,15 +53,15 @@ static bool in_turn(const struct masks *m)
 /* A model with an order of its own may be attention only. */
 static bool has_ffn(const struct config *c) { return !*c->order || strpbrk(c->order, "fh"); }
 
-void cell_describe(struct cell_words *w, const struct cell *c)
+void case_describe(struct case_words *w, const struct bench_case *c)
 {
     const bool attn = c->workload == WORK_ATTN;
-    const struct config config = cell_config(c);
+    const struct config config = case_config(c);
 
-    *w = (struct cell_words){
+    *w = (struct case_words){
         .ffn = attn || !has_ffn(&config) ? "" : c->ffn->name,
         .norm_kind = attn || config.wiring == WIRING_REZERO ? "" : norm_kind_name[c->norm_kind],
-        .rnn_cell = c->rnn_cell >= 0 ? cell_name[c->rnn_cell] : "",
+        .rnn_cell = c->rnn_cell >= 0 ? rnn_cell_name[c->rnn_cell] : "",
         .halt = c->halt >= 0 ? halt_name[c->halt] : "",
     };
     masks_print(w->mask, w->mask_heads, &config.masks);
@@ -70,7 +70,7 @@ void cell_describe(struct cell_words *w, const struct cell *c)
     settings_print(w->settings, &config, NULL, attn);
 }
 
-void cell_usual_choices(struct cell *c)
+void case_usual_choices(struct bench_case *c)
 {
     const struct variant *const v = c->variant;
     const struct config usual =
@@ -86,11 +86,11 @@ void cell_usual_choices(struct cell *c)
     c->halt = workload_is_model(c->workload) && v->axes & AXIS_HALT ? (int)usual.halt : -1;
 }
 
-void cell_own_settings(char text[SETTINGS_TEXT], const struct cell *c)
+void case_own_settings(char text[SETTINGS_TEXT], const struct bench_case *c)
 {
-    struct cell own = *c;
+    struct bench_case own = *c;
 
     own.settings = "";
-    const struct config as_chosen = cell_config(c), as_usual = cell_config(&own);
+    const struct config as_chosen = case_config(c), as_usual = case_config(&own);
     settings_print(text, &as_chosen, &as_usual, c->workload == WORK_ATTN);
 }

@@ -22,7 +22,7 @@ enum text_key {
     KEY_HALT
 };
 
-#define NUMBER(field) offsetof(struct cell, field)
+#define NUMBER(field) offsetof(struct bench_case, field)
 
 /* The words first, in the order of enum text_key; a number is an int of the cell, -1 where it does
  * not apply. Names on the command line, and the columns of the tables. */
@@ -115,18 +115,18 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
     return OK;
 }
 
-static const char *described_as(const struct cell *c, enum text_key key)
+static const char *described_as(const struct bench_case *c, enum text_key key)
 {
-    struct cell_words words;
+    struct case_words words;
 
-    cell_describe(&words, c);
+    case_describe(&words, c);
     return key == KEY_FFN         ? words.ffn
            : key == KEY_NORM_KIND ? words.norm_kind
            : key == KEY_RNN_CELL  ? words.rnn_cell
                                   : words.halt;
 }
 
-static const char *word_of(const struct cell *c, enum text_key key)
+static const char *word_of(const struct bench_case *c, enum text_key key)
 {
     switch (key) {
     case KEY_VARIANT:
@@ -169,7 +169,7 @@ static bool compare(enum filter_op op, int a, int b)
     return false;
 }
 
-bool filter_match(const struct filter *f, const struct cell *c)
+bool filter_match(const struct filter *f, const struct bench_case *c)
 {
     bool match;
 

@@ -22,7 +22,7 @@ struct filter {
 enum status filter_parse(struct filter *f, const char *text, struct err *e);
 
 /* A column that does not apply to the cell (clip of xl) matches nothing. */
-bool filter_match(const struct filter *f, const struct cell *c);
+bool filter_match(const struct filter *f, const struct bench_case *c);
 
 /* The same for a row of latency, memory or perplexity. */
 bool filter_match_row(const struct filter *f, const struct table *t, const void *row);

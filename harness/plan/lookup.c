@@ -37,7 +37,7 @@ int set_of_variants(const char *name)
     return strcmp(name, "all") == 0 ? CHOICE_MAX : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
 }
 
-enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
+enum status lookup_variants(const struct variant *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e)
 {
     const void *chosen[CHOICE_MAX];
@@ -79,7 +79,7 @@ static enum status unknown_backend(const char *name, struct err *e)
     return unknown_word(e, "backend", name, names, "bench list backends");
 }
 
-enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
+enum status lookup_backends(const struct backend *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e)
 {
     const void *chosen[CHOICE_MAX];
@@ -106,7 +106,7 @@ enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
     return OK;
 }
 
-enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
+enum status lookup_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
                          struct err *e)
 {
     const void *chosen[CHOICE_MAX];
@@ -151,7 +151,7 @@ static void add_implementations(const char **names, int *n, const struct backend
     }
 }
 
-enum status choose_impl(const struct options *opt, struct err *e)
+enum status lookup_impl(const struct options *opt, struct err *e)
 {
     const struct backend *chosen[CHOICE_MAX] = {0};
     const char *names[CHOICE_MAX + 1] = {0};
@@ -159,13 +159,13 @@ enum status choose_impl(const struct options *opt, struct err *e)
 
     if (!opt->impl)
         return OK;
-    const enum status st = choose_backends(chosen, &n, opt, e);
+    const enum status st = lookup_backends(chosen, &n, opt, e);
     if (st != OK)
         return st;
-    const bool judge_alone = n == 1 && chosen[0] == &backend_ref;
-    for (int i = 0; !judge_alone && i < n; i++)
+    const bool reference_alone = n == 1 && chosen[0] == &backend_ref;
+    for (int i = 0; !reference_alone && i < n; i++)
         add_implementations(names, &n_names, chosen[i]);
-    for (int i = 0; judge_alone && backends[i]; i++)
+    for (int i = 0; reference_alone && backends[i]; i++)
         add_implementations(names, &n_names, backends[i]);
     for (int i = 0; i < n_names; i++)
         if (strcmp(names[i], opt->impl) == 0)
@@ -173,7 +173,7 @@ enum status choose_impl(const struct options *opt, struct err *e)
     return unknown_word(e, "implementation", opt->impl, names, NULL);
 }
 
-const struct backend *choose_fastest(const struct backend *const *list)
+const struct backend *lookup_fastest(const struct backend *const *list)
 {
     const struct backend *best = list[0];
     struct err ignored;

@@ -33,7 +33,7 @@ bool workload_is_model(enum workload w)
     return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
 }
 
-bool cell_names_phase(const struct cell *c)
+bool case_names_phase(const struct bench_case *c)
 {
     return c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
 }
@@ -73,7 +73,7 @@ static enum wiring wiring_of(const struct options *opt, const struct variant *v)
     return v->wiring;
 }
 
-static bool passes(const struct maker *m, const struct cell *c)
+static bool passes(const struct maker *m, const struct bench_case *c)
 {
     for (int i = 0; i < m->opt->filters.n; i++)
         if (!filter_match(&m->filters[i], c))
@@ -81,32 +81,32 @@ static bool passes(const struct maker *m, const struct cell *c)
     return true;
 }
 
-static enum status push(struct maker *m, struct cell *c, struct err *e)
+static enum status push(struct maker *m, struct bench_case *c, struct err *e)
 {
     struct plan *const p = m->plan;
 
     m->any = true;
     if (!passes(m, c))
         return OK;
-    const struct config config = cell_config(c);
+    const struct config config = case_config(c);
     const enum status st = config_check(&config, e);
     if (st != OK)
         return st;
     /* Room doubles at powers of two. */
     if ((p->n & (p->n - 1)) == 0) {
         const size_t room = (size_t)max_int(1, 2 * p->n);
-        struct cell *const cells = realloc(p->cells, room * sizeof(*cells));
-        if (!cells)
+        struct bench_case *const cases = realloc(p->cases, room * sizeof(*cases));
+        if (!cases)
             return fail(e, E_NOMEM, "no memory for %zu cells  -> use shorter ranges", room);
-        p->cells = cells;
+        p->cases = cases;
     }
-    c->repro = cell_repro(c, &m->preset);
+    c->repro = case_repro(c, &m->preset);
     if (!c->repro)
         return fail(e, E_NOMEM, "no memory for %d cells  -> use shorter ranges", p->n);
     snprintf(c->case_id, sizeof(c->case_id), "%016llx",
              (unsigned long long)XXH3_64bits(c->repro, strlen(c->repro)));
     c->index = p->n;
-    p->cells[p->n++] = *c;
+    p->cases[p->n++] = *c;
     return OK;
 }
 
@@ -135,7 +135,7 @@ static int word_at(const struct word_axis *a, int i, int own)
 }
 
 /* What cells of the variant begin with; the texts of its masks and settings are looked at here. */
-static enum status usual_config(struct config *to, const struct cell *c, struct err *e)
+static enum status usual_config(struct config *to, const struct bench_case *c, struct err *e)
 {
     *to = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
     to->ffn = c->ffn;
@@ -148,7 +148,7 @@ static enum status usual_config(struct config *to, const struct cell *c, struct 
 }
 
 /* The cells of one variant and one shape; `c` has the shape. */
-static enum status add_variant(struct maker *m, struct cell c, const struct variant *v,
+static enum status add_variant(struct maker *m, struct bench_case c, const struct variant *v,
                                struct err *e)
 {
     const struct options *const opt = m->opt;
@@ -158,7 +158,7 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
     const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
     const int n_clips = clipped ? opt->clips.n : 1;
-    const struct word_axis rnn = {&opt->rnn_cells, cell_name, !attn && v->axes & AXIS_RNN_CELL};
+    const struct word_axis rnn = {&opt->rnn_cells, rnn_cell_name, !attn && v->axes & AXIS_RNN_CELL};
     const struct word_axis halt = {&opt->halts, halt_name,
                                    workload_is_model(c.workload) && v->axes & AXIS_HALT};
     const int n_rnns = word_count(&rnn), n_halts = word_count(&halt);
@@ -203,7 +203,7 @@ static enum status add_variant(struct maker *m, struct cell c, const struct vari
     return st;
 }
 
-static enum status add_group(struct maker *m, struct cell c, struct err *e)
+static enum status add_group(struct maker *m, struct bench_case c, struct err *e)
 {
     const int before = m->plan->n;
     enum status st = OK;
@@ -245,7 +245,7 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
             rest /= axes[k]->n;
         }
         st = add_group(m,
-                       (struct cell){
+                       (struct bench_case){
                            .workload = w,
                            .phase = phase,
                            .threads = at[0],
@@ -315,12 +315,12 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 static enum status make(struct maker *m, struct err *e)
 {
     const struct options *const opt = m->opt;
-    enum status st = choose_variants(m->variants, &m->n_variants, opt, e);
+    enum status st = lookup_variants(m->variants, &m->n_variants, opt, e);
 
     if (st == OK)
-        st = choose_backends(m->backends, &m->n_backends, opt, e);
+        st = lookup_backends(m->backends, &m->n_backends, opt, e);
     if (st == OK)
-        st = choose_gates(m->gates, &m->n_gates, opt, e);
+        st = lookup_gates(m->gates, &m->n_gates, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)
         st = filter_parse(&m->filters[i], opt->filters.v[i], e);
     for (int i = 0; i < opt->workloads.n && st == OK; i++)
@@ -345,13 +345,13 @@ static enum status keep_shard(struct plan *p, const char *shard, struct err *e)
                     shard, p->groups, p->groups);
     p->groups = 0;
     for (int k = 0; k < p->n; k++) {
-        if (p->cells[k].group % n != i - 1) {
-            free(p->cells[k].repro);
+        if (p->cases[k].group % n != i - 1) {
+            free(p->cases[k].repro);
             continue;
         }
-        p->groups += p->cells[k].group != last;
-        last = p->cells[k].group;
-        p->cells[kept++] = p->cells[k];
+        p->groups += p->cases[k].group != last;
+        last = p->cases[k].group;
+        p->cases[kept++] = p->cases[k];
     }
     p->n = kept;
     return OK;
@@ -388,7 +388,7 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
 void plan_free(struct plan *p)
 {
     for (int i = 0; i < p->n; i++)
-        free(p->cells[i].repro);
-    free(p->cells);
+        free(p->cases[i].repro);
+    free(p->cases);
     *p = (struct plan){0};
 }

@@ -15,7 +15,7 @@ extern const char *const workload_name[WORK_COUNT];
 enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
 extern const char *const phase_name[PHASE_COUNT];
 
-struct cell {
+struct bench_case {
     /* what runs */
     const struct variant *variant;
     const struct backend *backend;
@@ -43,7 +43,7 @@ struct cell {
 };
 
 struct plan {
-    struct cell *cells;
+    struct bench_case *cases;
     int n, groups;
 };
 
@@ -63,50 +63,50 @@ int set_of_variants(const char *name);
 /* The variants, backends and gates that the options name, each once, in the order given; "all" and
  * "base" are variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown
  * names, E_UNSUPPORTED for a named backend that cannot be used here. No gates: n = 0. */
-enum status choose_variants(const struct variant *out[CHOICE_MAX], int *n,
+enum status lookup_variants(const struct variant *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e);
-enum status choose_backends(const struct backend *out[CHOICE_MAX], int *n,
+enum status lookup_backends(const struct backend *out[CHOICE_MAX], int *n,
                             const struct options *opt, struct err *e);
-enum status choose_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
+enum status lookup_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
                          struct err *e);
 
 /* E_USAGE unless --impl is a name that one of the backends chosen has; where another of them lacks
  * it, that one's rows are skipped. The reference ignores --impl, so where it is alone a name of any
  * backend will do: its line in a table of several repeats it. */
-enum status choose_impl(const struct options *opt, struct err *e);
+enum status lookup_impl(const struct options *opt, struct err *e);
 
 /* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
 const char *optional_backend(int i, const char **mend);
 
 /* The backend to use where only one is wanted, of a list that ends with NULL: the best SIMD level
  * that is usable, else a library. */
-const struct backend *choose_fastest(const struct backend *const *list);
+const struct backend *lookup_fastest(const struct backend *const *list);
 
 /* The malloc'ed option line that makes exactly this cell; `preset` are options without any given.
  * NULL when there is no memory. */
-char *cell_repro(const struct cell *c, const struct options *preset);
+char *case_repro(const struct bench_case *c, const struct options *preset);
 
 /* Is the workload a whole model: embedding, N layers, output? */
 bool workload_is_model(enum workload w);
 
 /* Does its phase say something that the workload does not? */
-bool cell_names_phase(const struct cell *c);
+bool case_names_phase(const struct bench_case *c);
 
 /* Layers of a model where --layers was not given. */
 enum { DEFAULT_LAYERS = 4 };
 
 /* The model that a cell measures (V = 256 for whole models, 0 otherwise). */
-struct config cell_config(const struct cell *c);
+struct config case_config(const struct bench_case *c);
 
 /* Its choices as tables have them; "" where one does not apply. */
-struct cell_words {
+struct case_words {
     const char *ffn, *norm_kind, *rnn_cell, *halt;
     char mask[MASK_TEXT], mask_heads[MASK_TEXT], settings[SETTINGS_TEXT];
 };
-void cell_describe(struct cell_words *w, const struct cell *c);
+void case_describe(struct case_words *w, const struct bench_case *c);
 /* Choose what the variant has by default: the cell's variant, workload and sizes have been set. */
-void cell_usual_choices(struct cell *c);
+void case_usual_choices(struct bench_case *c);
 /* Of its settings those that are not what they were without; "" where all are. */
-void cell_own_settings(char text[SETTINGS_TEXT], const struct cell *c);
+void case_own_settings(char text[SETTINGS_TEXT], const struct bench_case *c);
 
 #endif

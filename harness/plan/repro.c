@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Widths: what follows from others is not said. */
-static void print_shape(FILE *f, const struct cell *c, const struct options *preset)
+static void print_shape(FILE *f, const struct bench_case *c, const struct options *preset)
 {
     if (c->batch != preset->batch.v[0])
         fprintf(f, " --batch %d", c->batch);
@@ -25,7 +25,7 @@ static void print_shape(FILE *f, const struct cell *c, const struct options *pre
         fprintf(f, " --d-inner %d", c->d_inner);
 }
 
-static void print_choices(FILE *f, const struct cell *c, const struct options *preset)
+static void print_choices(FILE *f, const struct bench_case *c, const struct options *preset)
 {
     const struct config usual =
         config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
@@ -34,7 +34,7 @@ static void print_choices(FILE *f, const struct cell *c, const struct options *p
     if (c->gate && c->gate != c->variant->gate)
         fprintf(f, " --gate %s", c->gate->name);
     if (c->rnn_cell >= 0 && c->rnn_cell != (int)usual.rnn_cell)
-        fprintf(f, " --rnn-cell %s", cell_name[c->rnn_cell]);
+        fprintf(f, " --rnn-cell %s", rnn_cell_name[c->rnn_cell]);
     if (c->halt >= 0 && c->halt != (int)usual.halt)
         fprintf(f, " --halt %s", halt_name[c->halt]);
     if (c->clip >= 0 && c->clip != preset->clips.v[0])
@@ -51,12 +51,12 @@ static void print_choices(FILE *f, const struct cell *c, const struct options *p
         fprintf(f, " --norm %s", wiring_name[c->wiring]);
     if (c->ffn != c->variant->ffn)
         fprintf(f, " --ffn %s", c->ffn->name);
-    cell_own_settings(chosen, c);
+    case_own_settings(chosen, c);
     if (*chosen)
         fprintf(f, " --set %s", chosen);
 }
 
-char *cell_repro(const struct cell *c, const struct options *preset)
+char *case_repro(const struct bench_case *c, const struct options *preset)
 {
     char *line = NULL;
     size_t size;
@@ -69,7 +69,7 @@ char *cell_repro(const struct cell *c, const struct options *preset)
     }
     fprintf(f, "--variant %s --backend %s --workload %s --seq %d --mem %d", c->variant->name,
             c->backend->name, workload_name[c->workload], c->seq, c->mem);
-    if (cell_names_phase(c))
+    if (case_names_phase(c))
         fprintf(f, " --phase %s", phase_name[c->phase]);
     if (c->mem_kind != MEM_NONE)
         fprintf(f, " --mem-kind %s", mem_kind_name[c->mem_kind]);

@@ -337,7 +337,7 @@ enum status table_cut_torn(const char *path, size_t *cut, struct err *e)
     return st;
 }
 
-struct sieve {
+struct row_filter {
     const struct table *table;
     drop_fn *drop;
     void *arg;
@@ -347,7 +347,7 @@ struct sieve {
 
 static enum status sift(void *arg, const void *row, const char *line, size_t n, struct err *e)
 {
-    struct sieve *s = arg;
+    struct row_filter *s = arg;
     (void)e;
 
     if (row && s->drop(s->arg, s->table, row)) {
@@ -363,7 +363,7 @@ enum status table_rewrite_without(const struct table *t, const char *path, drop_
                                   size_t *dropped, struct err *e)
 {
     struct bytes file = {0};
-    struct sieve s = {.table = t, .drop = drop, .arg = arg};
+    struct row_filter s = {.table = t, .drop = drop, .arg = arg};
     enum status st = table_cut_torn(path, NULL, e);
 
     if (st == OK)

@@ -35,7 +35,7 @@ static void fill_in(struct key_row *k)
 
     if (k->kv_heads != I64_EMPTY || !v || w == WORK_COUNT || !sane(k))
         return;
-    struct cell c = {
+    struct bench_case c = {
         .variant = v,
         .workload = w,
         .seq = (int)k->seq_tokens,
@@ -52,7 +52,7 @@ static void fill_in(struct key_row *k)
         .clamp_len = -1,
         .same_length = -1,
     };
-    cell_usual_choices(&c);
+    case_usual_choices(&c);
     result_model(k, &c);
 }
 

@@ -262,7 +262,7 @@ static enum status load(struct bytes *text, bool *torn, enum raw raw, const char
     return st;
 }
 
-struct sieve {
+struct row_filter {
     struct bytes kept; /* as long as the text: it only shrinks */
     drop_fn *drop;
     void *arg;
@@ -270,7 +270,7 @@ struct sieve {
 
 static enum status sift(void *arg, const void *row, const char *line, size_t n, struct err *e)
 {
-    struct sieve *s = arg;
+    struct row_filter *s = arg;
     (void)e;
 
     if (row && s->drop && s->drop(s->arg, table, row))
@@ -284,7 +284,7 @@ static enum status sift(void *arg, const void *row, const char *line, size_t n, 
 static enum status mend(const char *path, enum raw raw, drop_fn *drop, void *arg, struct err *e)
 {
     struct bytes text, frame = {0};
-    struct sieve s = {.drop = drop, .arg = arg};
+    struct row_filter s = {.drop = drop, .arg = arg};
     bool torn;
     enum status st = load(&text, &torn, raw, path, e);
 

@@ -5,8 +5,17 @@
 #ifndef RANGE_H
 #define RANGE_H
 
-#include "harness/cli/options.h"
 #include "variants/base/base.h"
+
+/* Values of a list, in the order given. */
+struct names {
+    const char **v;
+    int n;
+};
+struct ints {
+    int *v;
+    int n;
+};
 
 enum {
     VALUE_MAX = 1 << 28, /* tokens: twice this still fits an int */

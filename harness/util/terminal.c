@@ -4,12 +4,13 @@
 #include "terminal.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-int screen_width(int fd)
+int terminal_width(int fd)
 {
     enum { UNKNOWN = 80 };
     const char *const columns = getenv("COLUMNS");
@@ -25,7 +26,7 @@ int screen_width(int fd)
 
 static bool begins_character(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
-int screen_columns(const char *text)
+int terminal_columns(const char *text)
 {
     int n = 0;
 
@@ -34,13 +35,13 @@ int screen_columns(const char *text)
     return n;
 }
 
-void screen_cut(char *text, int columns)
+void terminal_cut(char *text, int columns)
 {
     static const char missing[] = "..";
     const int mark = (int)strlen(missing), room = max_int(0, columns);
     const int keep = room > mark ? room - mark : room;
 
-    if (screen_columns(text) <= room)
+    if (terminal_columns(text) <= room)
         return;
     for (int n = 0; *text; text++) {
         n += begins_character(*text);
@@ -54,36 +55,36 @@ void screen_cut(char *text, int columns)
         *text = '\0';
 }
 
-bool screen_color(const struct options *o, int fd)
+bool terminal_color(enum color when, int fd)
 {
-    return o->color == COLOR_ALWAYS || (o->color == COLOR_AUTO && isatty(fd));
+    return when == COLOR_ALWAYS || (when == COLOR_AUTO && isatty(fd));
 }
 
-enum progress screen_progress(const struct options *o)
+enum progress terminal_progress(enum progress how, bool quiet)
 {
     const char *const term = getenv("TERM");
 
-    if (o->quiet)
+    if (quiet)
         return PROGRESS_NONE;
-    if (o->progress != PROGRESS_AUTO)
-        return (enum progress)o->progress;
+    if (how != PROGRESS_AUTO)
+        return how;
     return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0) && !getenv("CI")
                ? PROGRESS_BAR
                : PROGRESS_PLAIN;
 }
 
-void screen_line_put(struct screen_line *l, char *text)
+void terminal_line_put(struct terminal_line *l, char *text)
 {
-    const int width = screen_width(STDERR_FILENO);
+    const int width = terminal_width(STDERR_FILENO);
 
     /* The last column stays free: some terminals wrap as soon as it is written. */
-    screen_cut(text, width == INT_MAX ? width : width - 1);
+    terminal_cut(text, width == INT_MAX ? width : width - 1);
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
     l->shown = true;
 }
 
-void screen_line_clear(struct screen_line *l)
+void terminal_line_clear(struct terminal_line *l)
 {
     if (l->shown)
         fputs("\r\033[K", stderr);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum status sheet_add(struct sheet *s, const char *const *text, struct err *e)
+enum status text_table_add(struct text_table *s, const char *const *text, struct err *e)
 {
     char **row;
 
@@ -34,14 +34,14 @@ enum status sheet_add(struct sheet *s, const char *const *text, struct err *e)
     return OK;
 }
 
-enum status sheet_select(struct sheet *s, const struct names *columns, struct err *e)
+enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e)
 {
-    const char *names[SHEET_COLUMNS + 1] = {0};
+    const char *names[TEXT_TABLE_COLUMNS + 1] = {0};
 
-    CHECK(s->columns <= SHEET_COLUMNS);
+    CHECK(s->columns <= TEXT_TABLE_COLUMNS);
     for (int i = 0; i < s->columns; i++)
         names[i] = s->column[i].name;
-    for (int k = 0; k < columns->n && k < SHEET_COLUMNS; k++) {
+    for (int k = 0; k < columns->n && k < TEXT_TABLE_COLUMNS; k++) {
         int i = 0;
         while (names[i] && strcmp(names[i], columns->v[k]) != 0)
             i++;
@@ -52,22 +52,22 @@ enum status sheet_select(struct sheet *s, const struct names *columns, struct er
     return OK;
 }
 
-static int shown_columns(const struct sheet *s) { return s->shown ? s->shown : s->columns; }
+static int shown_columns(const struct text_table *s) { return s->shown ? s->shown : s->columns; }
 
 /* The k-th printed column; wide ones are left out of a table unless they were asked for. */
-static int column_at(const struct sheet *s, int k, enum format format)
+static int column_at(const struct text_table *s, int k, enum format format)
 {
     if (s->shown)
         return s->at[k];
     return format == FORMAT_TABLE && s->column[k].wide ? -1 : k;
 }
 
-static const char *text_at(const struct sheet *s, int row, int column)
+static const char *text_at(const struct text_table *s, int row, int column)
 {
     return row < 0 ? s->column[column].name : s->text[(size_t)row * (size_t)s->columns + column];
 }
 
-static void print_json(FILE *f, const struct sheet *s, int row, int column, bool first)
+static void print_json(FILE *f, const struct text_table *s, int row, int column, bool first)
 {
     const char *const text = text_at(s, row, column);
     json_t *const string = json_string(text);
@@ -82,7 +82,8 @@ static void print_json(FILE *f, const struct sheet *s, int row, int column, bool
     json_decref(string);
 }
 
-static void print_row(FILE *f, const struct sheet *s, int row, enum format format, const int *width)
+static void print_row(FILE *f, const struct text_table *s, int row, enum format format,
+                      const int *width)
 {
     bool first = true;
     int pending = 0; /* blanks owed, so that no line ends with them */
@@ -92,7 +93,7 @@ static void print_row(FILE *f, const struct sheet *s, int row, enum format forma
         if (c < 0)
             continue;
         const char *const text = text_at(s, row, c);
-        const int pad = width[c] - screen_columns(text);
+        const int pad = width[c] - terminal_columns(text);
         if (format == FORMAT_JSONL) {
             print_json(f, s, row, c, first);
         } else if (format == FORMAT_MD) {
@@ -114,16 +115,16 @@ static void print_row(FILE *f, const struct sheet *s, int row, enum format forma
     fputs(format == FORMAT_JSONL ? "}\n" : format == FORMAT_MD ? "|\n" : "\n", f);
 }
 
-void sheet_print(FILE *f, const struct sheet *s, enum format format)
+void text_table_print(FILE *f, const struct text_table *s, enum format format)
 {
-    int width[SHEET_COLUMNS] = {0};
+    int width[TEXT_TABLE_COLUMNS] = {0};
 
-    CHECK(s->columns <= SHEET_COLUMNS);
+    CHECK(s->columns <= TEXT_TABLE_COLUMNS);
     if (format == FORMAT_AUTO)
         format = isatty(fileno(f)) ? FORMAT_TABLE : FORMAT_CSV;
     for (int row = -1; row < s->rows; row++)
         for (int c = 0; c < s->columns; c++)
-            width[c] = max_int(width[c], screen_columns(text_at(s, row, c)));
+            width[c] = max_int(width[c], terminal_columns(text_at(s, row, c)));
     if (format != FORMAT_JSONL)
         print_row(f, s, -1, format, width);
     if (format == FORMAT_MD) {
@@ -135,7 +136,7 @@ void sheet_print(FILE *f, const struct sheet *s, enum format format)
         print_row(f, s, row, format, width);
 }
 
-void sheet_free(struct sheet *s)
+void text_table_free(struct text_table *s)
 {
     for (size_t i = 0; i < (size_t)s->rows * (size_t)s->columns; i++)
         free(s->text[i]);

@@ -5,34 +5,47 @@
 #ifndef TEXT_TABLE_H
 #define TEXT_TABLE_H
 
-#include "harness/cli/options.h"
+#include "range.h"
 
-struct sheet_column {
+#include <stdio.h>
+
+/* Of standard output, and of figures. */
+enum format {
+    FORMAT_AUTO,
+    FORMAT_TABLE,
+    FORMAT_CSV,
+    FORMAT_JSONL,
+    FORMAT_MD,
+    FORMAT_SVG, /* from here on: of figures */
+    FORMAT_PNG
+};
+
+struct text_table_column {
     const char *name;
     bool number; /* right-aligned; no quotes in JSON */
     bool wide;   /* left out of the aligned form */
 };
 
-enum { SHEET_COLUMNS = 32 };
+enum { TEXT_TABLE_COLUMNS = 32 };
 
-struct sheet {
-    const struct sheet_column *column;
+struct text_table {
+    const struct text_table_column *column;
     int columns;
     char **text; /* [rows, columns] */
     int rows, cap;
-    int at[SHEET_COLUMNS]; /* the columns to print */
-    int shown;             /* 0: all */
+    int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
+    int shown;                  /* 0: all */
 };
 
 /* Append a row; `text` has one entry per column, NULL is empty. */
-enum status sheet_add(struct sheet *s, const char *const *text, struct err *e);
+enum status text_table_add(struct text_table *s, const char *const *text, struct err *e);
 
 /* Print only these columns, in this order. E_USAGE for a name that the sheet does not have. */
-enum status sheet_select(struct sheet *s, const struct names *columns, struct err *e);
+enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
 
 /* `format` is FORMAT_AUTO for aligned columns on a terminal and CSV elsewhere. */
-void sheet_print(FILE *f, const struct sheet *s, enum format format);
+void text_table_print(FILE *f, const struct text_table *s, enum format format);
 
-void sheet_free(struct sheet *s);
+void text_table_free(struct text_table *s);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct human nothing = {"-"};
+static const struct unit_text nothing = {"-"};
 
 /* x rounded to three digits, so that 999.6 becomes 1000 before a unit is chosen for it. */
 static double three_digits(double x)
@@ -18,9 +18,9 @@ static double three_digits(double x)
 }
 
 /* A number that three_digits made, with trailing zeros, and what follows it. */
-static struct human put(double x, const char *unit)
+static struct unit_text put(double x, const char *unit)
 {
-    struct human h;
+    struct unit_text h;
     const double a = fabs(x);
 
     if (a == 0)
@@ -32,7 +32,7 @@ static struct human put(double x, const char *unit)
     return h;
 }
 
-struct human human_ns(double ns)
+struct unit_text units_ns(double ns)
 {
     static const char *const unit[] = {" ns", " us", " ms", " s"};
     double x = three_digits(ns);
@@ -45,10 +45,10 @@ struct human human_ns(double ns)
     return put(x, unit[u]);
 }
 
-struct human human_bytes(double bytes)
+struct unit_text units_bytes(double bytes)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    struct human h = nothing;
+    struct unit_text h = nothing;
     double x = bytes;
     int u = 0;
 
@@ -61,9 +61,9 @@ struct human human_bytes(double bytes)
     return h;
 }
 
-struct human human_count(double n)
+struct unit_text units_count(double n)
 {
-    struct human h = nothing;
+    struct unit_text h = nothing;
     char digits[24];
 
     if (!isfinite(n) || fabs(n) >= 1e18)
@@ -81,18 +81,18 @@ struct human human_count(double n)
     return h;
 }
 
-struct human human_rate(double x)
+struct unit_text units_rate(double x)
 {
     const double rounded = three_digits(x);
 
     if (fabs(rounded) >= 1000 || !isfinite(x))
-        return human_count(rounded);
+        return units_count(rounded);
     return put(rounded, "");
 }
 
-struct human human_pct(double pct)
+struct unit_text units_pct(double pct)
 {
-    struct human h = nothing;
+    struct unit_text h = nothing;
 
     if (!isfinite(pct))
         return h;
@@ -101,4 +101,4 @@ struct human human_pct(double pct)
     return h;
 }
 
-struct human human_ratio(double x) { return isfinite(x) ? put(three_digits(x), "x") : nothing; }
+struct unit_text units_ratio(double x) { return isfinite(x) ? put(three_digits(x), "x") : nothing; }

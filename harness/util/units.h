@@ -6,15 +6,15 @@
 #define UNITS_H
 
 /* Returned by value, so that calls can stand in a printf: human_ns(x).s */
-struct human {
+struct unit_text {
     char s[32];
 };
 
-struct human human_ns(double ns);       /* "21.4 ms" */
-struct human human_bytes(double bytes); /* "4.1 MiB", "34.4 GiB", "512 B", one decimal */
-struct human human_count(double n);     /* rounded to a whole number: "42 400" */
-struct human human_rate(double x);      /* three digits: "42 400", "5 980", "0.123" */
-struct human human_pct(double pct);     /* "0.6 %", "14 %" */
-struct human human_ratio(double x);     /* "1.07x", "12.0x" */
+struct unit_text units_ns(double ns);       /* "21.4 ms" */
+struct unit_text units_bytes(double bytes); /* "4.1 MiB", "34.4 GiB", "512 B", one decimal */
+struct unit_text units_count(double n);     /* rounded to a whole number: "42 400" */
+struct unit_text units_rate(double x);      /* three digits: "42 400", "5 980", "0.123" */
+struct unit_text units_pct(double pct);     /* "0.6 %", "14 %" */
+struct unit_text units_ratio(double x);     /* "1.07x", "12.0x" */
 
 #endif

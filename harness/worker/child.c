@@ -3,7 +3,7 @@
  * Starting measuring children and talking to them. */
 #include "child.h"
 
-#include "harness/command/commands.h"
+#include "harness/cli/exit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,23 +100,23 @@ static enum status broken(struct child *c, enum status st, struct err *e)
 
 static enum status expect_report(struct child *c, struct err *e)
 {
-    const enum status st = talk_read_report(&c->talk, &c->report, e);
+    const enum status st = protocol_read_report(&c->protocol, &c->report, e);
 
     return st == OK ? OK : broken(c, st, e);
 }
 
-static void serve_and_exit(const struct cell *cell, int fd, enum role role, int reference)
+static void serve_and_exit(const struct bench_case *bcase, int fd, enum role role, int reference)
 {
-    struct talk t = {.fd = fd};
+    struct protocol t = {.fd = fd};
 
-    _exit(serve_talk(&t, cell, role, reference));
+    _exit(worker_loop(&t, bcase, role, reference));
 }
 
 /* "bench cell 3 4 ROLE", or the words of setup->launch in the place of "bench". */
-static enum status exec_cell(struct child *c, const struct child_setup *setup, enum role role,
+static enum status exec_case(struct child *c, const struct child_setup *setup, enum role role,
                              const int keep[2], struct err *e)
 {
-    char program[] = "bench", command[] = "cell", talk[] = "3", reference[] = "4", role_word[8];
+    char program[] = "bench", command[] = "cell", protocol[] = "3", reference[] = "4", role_word[8];
     char *argv[CHILD_WORDS + 6];
     int n = 0;
 
@@ -128,7 +128,7 @@ static enum status exec_cell(struct child *c, const struct child_setup *setup, e
         argv[n++] = program;
     snprintf(role_word, sizeof(role_word), "%d", (int)role);
     argv[n++] = command;
-    argv[n++] = talk;
+    argv[n++] = protocol;
     argv[n++] = reference;
     argv[n++] = role_word;
     argv[n] = NULL;
@@ -145,22 +145,22 @@ static enum status start(struct child *c, const struct child_setup *setup, enum 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return fail(e, E_CHILD, "no socket for a child process: %s", strerror(errno));
     if (setup->isolate == ISOLATE_EXEC) {
-        st = exec_cell(c, setup, role, (int[]){ends[1], reference}, e);
+        st = exec_case(c, setup, role, (int[]){ends[1], reference}, e);
     } else {
         const pid_t parent = getpid();
         c->pid = fork();
         if (c->pid == 0) {
             become_child(parent);
             close(ends[0]);
-            serve_and_exit(c->cell, ends[1], role, reference);
+            serve_and_exit(c->bcase, ends[1], role, reference);
         }
         if (c->pid < 0)
             st = fail(e, E_CHILD, "cannot start a child process: %s", strerror(errno));
     }
     close(ends[1]);
-    c->talk = (struct talk){.fd = ends[0], .patience_s = setup->patience_s};
-    if (!c->cell) /* a block is waited for, a text is not */
-        c->talk.stop = setup->stop;
+    c->protocol = (struct protocol){.fd = ends[0], .patience_s = setup->patience_s};
+    if (!c->bcase) /* a block is waited for, a text is not */
+        c->protocol.stop = setup->stop;
     if (st != OK)
         c->pid = 0;
     return st;
@@ -174,50 +174,51 @@ static enum status begin(struct child *c, const struct child_setup *setup, enum 
     enum status st = start(c, setup, role, reference, e);
 
     if (st == OK)
-        st = talk_read(&c->talk, hello, e);
+        st = protocol_read(&c->protocol, hello, e);
     if (st == OK && strcmp(hello, TALK_HELLO) != 0)
         st = fail(e, E_CHILD, "child process said \"%.40s\" for a greeting", hello);
     if (st == OK)
-        st = talk_write(&c->talk, e, "%s %s", order, line);
+        st = protocol_write(&c->protocol, e, "%s %s", order, line);
     return st == OK ? expect_report(c, e) : broken(c, st, e);
 }
 
-enum status child_open(struct child *c, const struct cell *cell, const struct child_setup *setup,
-                       enum role role, int reference, struct err *e)
+enum status child_open(struct child *c, const struct bench_case *bcase,
+                       const struct child_setup *setup, enum role role, int reference,
+                       struct err *e)
 {
-    *c = (struct child){.cell = cell, .talk = {.fd = -1}};
+    *c = (struct child){.bcase = bcase, .protocol = {.fd = -1}};
     if (setup->isolate != ISOLATE_NONE)
-        return begin(c, setup, role, reference, "open", cell->repro, e);
-    c->server = malloc(sizeof(*c->server));
-    if (!c->server)
+        return begin(c, setup, role, reference, "open", bcase->repro, e);
+    c->worker = malloc(sizeof(*c->worker));
+    if (!c->worker)
         return fail(e, E_NOMEM, "no memory for a cell");
-    const enum status st = server_open(c->server, cell, role, reference, e);
-    c->report = c->server->report;
+    const enum status st = worker_open(c->worker, bcase, role, reference, e);
+    c->report = c->worker->report;
     return st;
 }
 
 enum status child_score(struct child *c, const char *line, const struct child_setup *setup,
                         struct err *e)
 {
-    *c = (struct child){.talk = {.fd = -1}};
+    *c = (struct child){.protocol = {.fd = -1}};
     if (setup->isolate != ISOLATE_NONE)
         return begin(c, setup, ROLE_NONE, -1, "score", line, e);
     struct options opt = {0};
     enum status st = options_parse_line(&opt, line, e);
     if (st == OK)
-        st = serve_score(&c->report, &opt, e);
+        st = worker_score(&c->report, &opt, e);
     options_free(&opt);
     return st;
 }
 
 enum status child_place(struct child *c, struct err *e)
 {
-    if (c->server) {
-        const enum status st = server_place(c->server, e);
-        c->report = c->server->report;
+    if (c->worker) {
+        const enum status st = worker_place(c->worker, e);
+        c->report = c->worker->report;
         return st;
     }
-    const enum status st = talk_write(&c->talk, e, "place");
+    const enum status st = protocol_write(&c->protocol, e, "place");
     return st == OK ? expect_report(c, e) : broken(c, st, e);
 }
 
@@ -226,14 +227,14 @@ enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *ou
     struct child *c = ctx;
     char line[TALK_LINE];
 
-    if (c->server)
-        return server_block(c->server, calls, prime, out, e);
+    if (c->worker)
+        return worker_block(c->worker, calls, prime, out, e);
     *out = (struct sample){.calls = calls};
-    enum status st = talk_write(&c->talk, e, "block %u %d", calls, prime);
+    enum status st = protocol_write(&c->protocol, e, "block %u %d", calls, prime);
     if (st == OK)
-        st = talk_read(&c->talk, line, e);
+        st = protocol_read(&c->protocol, line, e);
     if (st == OK)
-        st = talk_failure(line, e);
+        st = protocol_failure(line, e);
     if (st == OK && sscanf(line, "sample %lf %lf %u", &out->wall_ns, &out->cpu_ns,
                            &out->involuntary_switches) != 3)
         st = fail(e, E_CHILD, "child process answered \"%.40s\"", line);
@@ -244,24 +245,24 @@ void child_close(struct child *c)
 {
     struct err ignored;
 
-    if (c->server) {
-        server_close(c->server);
-        c->report = c->server->report;
-        free(c->server);
-        c->server = NULL;
+    if (c->worker) {
+        worker_close(c->worker);
+        c->report = c->worker->report;
+        free(c->worker);
+        c->worker = NULL;
     }
     if (c->pid > 0) {
-        if (!c->failed && talk_write(&c->talk, &ignored, "close") == OK)
-            talk_read_report(&c->talk, &c->report, &ignored);
-        close(c->talk.fd);
-        c->talk.fd = -1;
+        if (!c->failed && protocol_write(&c->protocol, &ignored, "close") == OK)
+            protocol_read_report(&c->protocol, &c->report, &ignored);
+        close(c->protocol.fd);
+        c->protocol.fd = -1;
         if (c->failed)
             kill(c->pid, SIGKILL);
         child_reap(c->pid, &ignored);
         c->pid = 0;
     }
-    if (c->talk.fd >= 0) {
-        close(c->talk.fd);
-        c->talk.fd = -1;
+    if (c->protocol.fd >= 0) {
+        close(c->protocol.fd);
+        c->protocol.fd = -1;
     }
 }

@@ -10,11 +10,11 @@
 #include <sys/types.h>
 
 struct child {
-    const struct cell *cell;
+    const struct bench_case *bcase;
     struct report report;
-    struct talk talk;
+    struct protocol protocol;
     pid_t pid;             /* 0 = none */
-    struct server *server; /* --isolate none */
+    struct worker *worker; /* --isolate none */
     bool failed;           /* nothing more can be asked of it */
 };
 
@@ -35,8 +35,9 @@ struct child_setup {
 
 /* Start and let it pin, open and count. A dead child's error says how it died. `reference` is a
  * file descriptor, see enum role. */
-enum status child_open(struct child *c, const struct cell *cell, const struct child_setup *setup,
-                       enum role role, int reference, struct err *e);
+enum status child_open(struct child *c, const struct bench_case *bcase,
+                       const struct child_setup *setup, enum role role, int reference,
+                       struct err *e);
 /* Start one that scores a text instead; `line` are the options of score.h. */
 enum status child_score(struct child *c, const char *line, const struct child_setup *setup,
                         struct err *e);

@@ -12,11 +12,11 @@
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
     struct params params;
-    int at_more;  /* those from it on belong to the further scheme */
-    int at_layer; /* parameters before it belong to the model, from it on to the layer */
+    int at_attn_extra; /* those from it on belong to the further scheme */
+    int at_layer;      /* parameters before it belong to the model, from it on to the layer */
     struct attn attn;
     const struct attn_impl *impl;
-    float *codes;
+    float *pos_encoding;
     void *scratch;
     /* With a backward pass. */
     bool trained; /* the scheme maps gradients of its tables to weights */
@@ -28,7 +28,7 @@ struct attn_job {
 /* One layer. */
 struct layer_job {
     struct params params;
-    struct subs subs;
+    struct sublayers sublayers;
     float *x, *z; /* [B,L,D] input, which stays, and the stream */
     /* With a backward pass. */
     float *d_z, *d; /* [B,L,D] gradient of z, and the stream's, which becomes that of x */
@@ -44,7 +44,7 @@ struct lm_job {
 };
 
 struct job {
-    const struct cell *cell;
+    const struct bench_case *bcase;
     struct config config;
     enum mem_kind kind;
     struct extent shape; /* L as executed: recompute runs the past with the segment */
@@ -61,7 +61,7 @@ struct job {
 };
 
 /* Open the engine and count the arena: job->arena.used is what job_place will take. */
-enum status job_open(struct job *j, const struct cell *c, struct err *e);
+enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 
 /* Place the arena, fill weights, inputs and memory from the seed, lower the tables. `bind` as in
  * arena_place. */
@@ -88,7 +88,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e);
 
 /* After job_run: each gradient against the expected one, relative to its largest entry or, where it
  * cancels to nothing, to a hundredth of the largest of all. */
-void job_judge_gradients(const struct job *j, const float *want, struct agreement *a);
+void job_check_gradients(const struct job *j, const float *want, struct agreement *a);
 void job_close(struct job *j);
 
 /* The attention implementation, "FORWARD/BACKWARD" where another one's backward pass runs. */
@@ -100,6 +100,6 @@ double job_bytes(const struct job *j); /* compulsory bytes of a run: each operan
 double job_tokens(const struct job *j);
 
 /* The bound on max|got - ref| / max|ref| for a whole cell. */
-double job_err_limit(const struct cell *c);
+double job_err_limit(const struct bench_case *c);
 
 #endif

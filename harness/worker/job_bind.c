@@ -16,7 +16,7 @@
 
 void job_draw(const struct job *j, const char *name, float *x, size_t n)
 {
-    rng_normal(x, n, j->cell->opt->seed, rng_stream(name), 0, 1);
+    rng_normal(x, n, j->bcase->opt->seed, rng_stream(name), 0, 1);
 }
 
 static size_t elements(int a, int b, int c) { return (size_t)a * (size_t)b * (size_t)c; }
@@ -34,7 +34,7 @@ static struct term_params attn_params(const struct attn_job *t)
 {
     const struct param *const all = t->params.v;
 
-    return (struct term_params){all, all + t->at_layer, all + t->at_more};
+    return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
 /* Scores arrive as from the attention below, and go on to the one above. */
@@ -44,12 +44,12 @@ static void attn_bind_carried(struct job *j)
     const size_t pairs = elements(at->B, at->H, at->L * (at->M + at->L));
     const ptrdiff_t K = at->M + at->L;
 
-    if (!j->config.carry)
+    if (!j->config.score_residual)
         return;
     at->add =
         (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K, at->L * K, K};
     at->scores_out = arena_f32(&j->arena, PART_SCORES, pairs);
-    at->gain = j->config.carry == CARRY_MEAN ? 0.5f : 0;
+    at->gain = j->config.score_residual == SCORE_RESIDUAL_MEAN ? 0.5f : 0;
 }
 
 static enum status attn_bind(struct job *j, struct err *e)
@@ -62,17 +62,17 @@ static enum status attn_bind(struct job *j, struct err *e)
 
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
-    t->trained = c->pos->terms_grad || (c->more && c->more->terms_grad);
+    t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = attn_params(t);
     terms_reserve(c, &p, s.L, K, a, &t->attn);
     attn_bind_carried(j);
-    if (c->pos->lower && c->pos->n_codes)
-        t->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, K));
+    if (c->pos->build_tables && c->pos->n_pos_encoding)
+        t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));
     t->attn.q = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
     t->attn.k = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, kv_width));
     t->attn.v = arena_f32(a, PART_ACTIVATIONS, elements(s.B, K, kv_width));
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
-    if (j->cell->phase == PHASE_FWD_BWD)
+    if (j->bcase->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
     const struct attn asked = masks_asked(&t->attn);
     const enum status st = engine_attn(&j->engine, &asked, &t->impl, e);
@@ -99,12 +99,12 @@ static void attn_fill(struct job *j)
     job_draw(j, "attn.k", (float *)t->attn.k, keys);
     job_draw(j, "attn.v", (float *)t->attn.v, keys);
     masks_draw(&c->masks, 0, &t->attn);
-    if (t->codes)
-        c->pos->codes(c, s.L + s.M, t->codes);
-    if (c->carry)
+    if (t->pos_encoding)
+        c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
+    if (c->score_residual)
         job_draw(j, "attn.scores", (float *)t->attn.add.at, elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = attn_params(t);
-    terms_lower(&j->engine, c, &p, t->codes, &t->attn);
+    terms_build_tables(&j->engine, c, &p, t->pos_encoding, &t->attn);
 }
 
 static void attn_declare(struct job *j)
@@ -119,9 +119,9 @@ static void attn_declare(struct job *j)
     j->attn.at_layer = p->n;
     if (relative && c->pos->layer_params)
         c->pos->layer_params(c, "", p);
-    j->attn.at_more = p->n;
-    if (c->more)
-        c->more->layer_params(c, "", p);
+    j->attn.at_attn_extra = p->n;
+    if (c->attn_extra)
+        c->attn_extra->layer_params(c, "", p);
 }
 
 /* ---- memory of layer and lm ---------------------------------------------------------------- */
@@ -129,12 +129,12 @@ static void attn_declare(struct job *j)
 /* Past states of the nth sub-layer that remembers: one stream of numbers per (nth, sequence,
  * position), so that neither the memory kind nor the piece size changes them. `x` [B,L,D] is work
  * space. */
-static void fill_memory(struct job *j, const struct subs *subs, int nth, float *x)
+static void fill_memory(struct job *j, const struct sublayers *sublayers, int nth, float *x)
 {
     const struct extent s = j->shape;
-    const int D = j->config.D, at = subs_remembering(subs, nth);
+    const int D = j->config.D, at = sublayers_remembering(sublayers, nth);
 
-    const int reach = subs->at[at].keeps ? compressed_reach(&subs->at[at]) : s.M;
+    const int reach = sublayers->at[at].keeps ? compressed_reach(&sublayers->at[at]) : s.M;
 
     for (int done = 0; done < reach; done += s.L) {
         const int rows = min_int(s.L, reach - done);
@@ -144,27 +144,28 @@ static void fill_memory(struct job *j, const struct subs *subs, int nth, float *
                 snprintf(name, sizeof(name), "memory.%d.%d.%d", nth, seq, done + r);
                 job_draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
             }
-        sub_remember(&j->engine, &subs->at[at], &subs->work[at], x, s.B, rows);
+        sublayer_remember(&j->engine, &sublayers->at[at], &sublayers->work[at], x, s.B, rows);
     }
 }
 
-static void fill_memories(struct job *j, const struct subs *subs, float *x)
+static void fill_memories(struct job *j, const struct sublayers *sublayers, float *x)
 {
     const bool any = j->kind != MEM_NONE && j->kind != MEM_RECOMPUTE;
 
-    for (int nth = 0; any && subs_remembering(subs, nth) >= 0; nth++)
-        fill_memory(j, subs, nth, x);
+    for (int nth = 0; any && sublayers_remembering(sublayers, nth) >= 0; nth++)
+        fill_memory(j, sublayers, nth, x);
 }
 
 /* What sub-layers carry besides rows. */
 static size_t carried_bytes(const struct job *j)
 {
-    const struct subs *const subs = job_subs(j);
+    const struct sublayers *const sublayers = job_sublayers(j);
     struct carried c;
     size_t n = 0;
 
-    for (int i = 0; i < subs->n; i++)
-        for (int k = 0; subs->at[i].kind->carries && subs->at[i].kind->carries(&subs->at[i], k, &c);
+    for (int i = 0; i < sublayers->n; i++)
+        for (int k = 0; sublayers->at[i].kind->carries &&
+                        sublayers->at[i].kind->carries(&sublayers->at[i], k, &c);
              k++)
             n += c.given ? 0 : c.n;
     return 4 * n;
@@ -173,12 +174,12 @@ static size_t carried_bytes(const struct job *j)
 /* Rows that sub-layers other than attention remember, however long its memory is. */
 static size_t tail_bytes(const struct job *j)
 {
-    const struct subs *const subs = job_subs(j);
+    const struct sublayers *const sublayers = job_sublayers(j);
     size_t rows = 0;
 
-    for (int i = 0; i < subs->n; i++)
-        if (subs->at[i].keeps && subs->at[i].kind != &sub_attention)
-            rows += (size_t)subs->at[i].memory.keep;
+    for (int i = 0; i < sublayers->n; i++)
+        if (sublayers->at[i].keeps && sublayers->at[i].kind != &sublayer_attention)
+            rows += (size_t)sublayers->at[i].memory.keep;
     return 4 * rows * elements(j->shape.B, j->config.D, 1);
 }
 
@@ -186,7 +187,7 @@ static size_t tail_bytes(const struct job *j)
 static size_t memory_bytes(const struct job *j)
 {
     const struct config *c = &j->config;
-    const size_t rows = elements(subs_attentions(job_subs(j)), j->shape.B, j->shape.M);
+    const size_t rows = elements(sublayers_attentions(job_sublayers(j)), j->shape.B, j->shape.M);
 
     return j->kind == MEM_KV       ? 8 * rows * elements(c->kv_heads, c->dh, 1) + tail_bytes(j)
            : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j)
@@ -205,10 +206,10 @@ static enum status layer_bind(struct job *j, struct err *e)
 
     params_place(&t->params, a);
     params_place_packed(&t->params, &j->engine, s.B * s.L, a);
-    const enum status st = subs_bind(&t->subs, &j->engine, &t->params, j->kind, s, a, e);
+    const enum status st = sublayers_bind(&t->sublayers, &j->engine, &t->params, j->kind, s, a, e);
     if (st != OK)
         return st;
-    if (j->cell->phase == PHASE_FWD)
+    if (j->bcase->phase == PHASE_FWD)
         t->x = arena_f32(a, PART_ACTIVATIONS, n);
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
     set_output(j, t->z, s.L, j->config.D);
@@ -220,11 +221,11 @@ static void layer_fill(struct job *j)
 {
     struct layer_job *t = &j->layer;
 
-    if (j->config.pos->codes)
-        j->config.pos->codes(&j->config, j->shape.L + j->shape.M, t->subs.codes);
+    if (j->config.pos->pos_encoding)
+        j->config.pos->pos_encoding(&j->config, j->shape.L + j->shape.M, t->sublayers.pos_encoding);
     params_pack(&t->params, &j->engine);
-    subs_lower(&t->subs, &j->engine);
-    fill_memories(j, &t->subs, t->x);
+    sublayers_build_tables(&t->sublayers, &j->engine);
+    fill_memories(j, &t->sublayers, t->x);
     job_draw(j, "x", t->x, j->n_out);
 }
 
@@ -242,8 +243,8 @@ static enum status lm_job_bind(struct job *j, struct err *e)
     t->tokens = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
     t->targets = arena_take(a, PART_ACTIVATIONS, elements(s.B, s.L, 1) * sizeof(int32_t));
     t->nll = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, 1));
-    t->n_scored = j->cell->workload == WORK_TRAIN ? s.L : j->cell->seq;
-    if (j->cell->workload == WORK_TRAIN) /* backward uses the logits up */
+    t->n_scored = j->bcase->workload == WORK_TRAIN ? s.L : j->bcase->seq;
+    if (j->bcase->workload == WORK_TRAIN) /* backward uses the logits up */
         set_output(j, t->nll, t->n_scored, 1);
     else
         set_output(j, t->lm.logits, t->n_scored, j->config.V);
@@ -254,12 +255,12 @@ static enum status lm_job_bind(struct job *j, struct err *e)
 static void lm_fill(struct job *j)
 {
     struct lm_job *t = &j->lm;
-    const uint64_t seed = j->cell->opt->seed;
+    const uint64_t seed = j->bcase->opt->seed;
     const uint32_t V = (uint32_t)j->config.V;
     const size_t n = elements(j->shape.B, j->shape.L, 1);
 
-    lm_lower(&t->lm, &j->engine);
-    fill_memories(j, &t->lm.subs, t->lm.h);
+    lm_build_tables(&t->lm, &j->engine);
+    fill_memories(j, &t->lm.sublayers, t->lm.h);
     for (size_t i = 0; i < n; i++) {
         t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
         t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);
@@ -273,7 +274,7 @@ enum status job_declare(struct job *j, struct err *e)
     struct params *p = &j->layer.params;
     enum status st;
 
-    switch (j->cell->workload) {
+    switch (j->bcase->workload) {
     case WORK_ATTN:
         attn_declare(j);
         return config_check(&j->config, e);
@@ -281,7 +282,7 @@ enum status job_declare(struct job *j, struct err *e)
         st = config_check(&j->config, e);
         if (st == OK && j->config.pos->model_params)
             j->config.pos->model_params(&j->config, p);
-        return st == OK ? subs_init(&j->layer.subs, &j->config, p, 0, e) : st;
+        return st == OK ? sublayers_init(&j->layer.sublayers, &j->config, p, 0, e) : st;
     default:
         return lm_init(&j->lm.lm, &j->config, e);
     }
@@ -289,7 +290,7 @@ enum status job_declare(struct job *j, struct err *e)
 
 enum status job_bind_forward(struct job *j, struct err *e)
 {
-    switch (j->cell->workload) {
+    switch (j->bcase->workload) {
     case WORK_ATTN:
         return attn_bind(j, e);
     case WORK_LAYER:
@@ -306,9 +307,9 @@ enum status job_bind_forward(struct job *j, struct err *e)
 
 void job_fill_forward(struct job *j)
 {
-    if (j->cell->workload == WORK_ATTN)
+    if (j->bcase->workload == WORK_ATTN)
         attn_fill(j);
-    else if (j->cell->workload == WORK_LAYER)
+    else if (j->bcase->workload == WORK_LAYER)
         layer_fill(j);
     else
         lm_fill(j);

@@ -15,7 +15,7 @@ enum { LAYER_INPUT = 1 }; /* gradients of a layer that are not a parameter's */
 
 static const struct params *params_of(const struct job *j)
 {
-    return j->cell->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
+    return j->bcase->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
 }
 
 /* The i-th gradient; false behind the last. */
@@ -25,7 +25,7 @@ static bool gradient(const struct job *j, int i, const char **name, const float 
     struct operand list[ATTN_OPERANDS];
     const struct params *p = params_of(j);
 
-    if (j->cell->workload == WORK_ATTN) {
+    if (j->bcase->workload == WORK_ATTN) {
         if (i >= ATTN_OPERANDS)
             return false;
         job_operands(list, &attn);
@@ -43,7 +43,7 @@ static bool gradient(const struct job *j, int i, const char **name, const float 
     *name = "d_x";
     *at = j->layer.d;
     *n = j->n_out;
-    return j->cell->workload == WORK_LAYER && i < p->n + LAYER_INPUT;
+    return j->bcase->workload == WORK_LAYER && i < p->n + LAYER_INPUT;
 }
 
 static size_t all_gradients(const struct job *j, float *copy)
@@ -58,31 +58,31 @@ static size_t all_gradients(const struct job *j, float *copy)
     return total;
 }
 
-struct stand_in {
+struct reference_impl {
     const struct attn_impl *impl;
     void *scratch;
 };
 
 /* Change places: the implementation and scratch of every attention sub-layer with ours, which are
  * one a sub-layer, whatever its kind. */
-static void swap_attention(struct job *j, struct stand_in *with)
+static void swap_attention(struct job *j, struct reference_impl *with)
 {
-    const struct subs *const subs = job_subs(j);
+    const struct sublayers *const sublayers = job_sublayers(j);
 
-    for (int i = 0; i < subs->n; i++) {
-        struct sub *const s = &subs->at[i];
-        const struct stand_in ours = with[i];
-        if (s->kind != &sub_attention)
+    for (int i = 0; i < sublayers->n; i++) {
+        struct sublayer *const s = &sublayers->at[i];
+        const struct reference_impl ours = with[i];
+        if (s->kind != &sublayer_attention)
             continue;
-        with[i] = (struct stand_in){s->of.attention.impl, subs->work[i].d_scratch};
+        with[i] = (struct reference_impl){s->of.attention.impl, sublayers->work[i].d_scratch};
         s->of.attention.impl = ours.impl;
-        subs->work[i].d_scratch = ours.scratch;
+        sublayers->work[i].d_scratch = ours.scratch;
     }
 }
 
 /* What executes `like` backward on `ref`; *most grows to the bytes that it works in. */
-static enum status find_stand_in(struct stand_in *with, const struct attn *like,
-                                 const struct engine *ref, size_t *most, struct err *e)
+static enum status find_reference_impl(struct reference_impl *with, const struct attn *like,
+                                       const struct engine *ref, size_t *most, struct err *e)
 {
     enum status st = engine_attn(ref, like, &with->impl, e);
 
@@ -96,16 +96,16 @@ static enum status find_stand_in(struct stand_in *with, const struct attn *like,
     return OK;
 }
 
-static enum status find_stand_ins(struct job *j, struct stand_in *with, const struct engine *ref,
-                                  size_t *most, struct err *e)
+static enum status find_reference_impls(struct job *j, struct reference_impl *with,
+                                        const struct engine *ref, size_t *most, struct err *e)
 {
-    const struct subs *const subs = job_subs(j);
+    const struct sublayers *const sublayers = job_sublayers(j);
     enum status st = OK;
 
-    for (int i = 0; i < subs->n && st == OK; i++)
-        if (subs->at[i].kind == &sub_attention) {
-            const struct attn like = attention_asked(&subs->at[i]);
-            st = find_stand_in(&with[i], &like, ref, most, e);
+    for (int i = 0; i < sublayers->n && st == OK; i++)
+        if (sublayers->at[i].kind == &sublayer_attention) {
+            const struct attn like = attention_asked(&sublayers->at[i]);
+            st = find_reference_impl(&with[i], &like, ref, most, e);
         }
     return st;
 }
@@ -113,20 +113,21 @@ static enum status find_stand_ins(struct job *j, struct stand_in *with, const st
 /* Backward once by `ref`, with scratch as its attention wants it. */
 static enum status backward_by(struct job *j, const struct engine *ref, struct err *e)
 {
-    const bool core = j->cell->workload == WORK_ATTN;
-    const int n = core ? 1 : job_subs(j)->n;
+    const bool core = j->bcase->workload == WORK_ATTN;
+    const int n = core ? 1 : job_sublayers(j)->n;
     size_t bytes = 0;
     enum status st;
 
-    if (!core && !subs_attention(job_subs(j), 0)) { /* others ask the engine that they are given */
+    if (!core &&
+        !sublayers_attention(job_sublayers(j), 0)) { /* others ask the engine that they are given */
         job_backward(j, ref);
         return OK;
     }
-    struct stand_in *const with = calloc((size_t)n, sizeof(*with));
+    struct reference_impl *const with = calloc((size_t)n, sizeof(*with));
     if (!with)
         return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
-    st = core ? find_stand_in(with, &j->attn.attn, ref, &bytes, e)
-              : find_stand_ins(j, with, ref, &bytes, e);
+    st = core ? find_reference_impl(with, &j->attn.attn, ref, &bytes, e)
+              : find_reference_impls(j, with, ref, &bytes, e);
     void *const scratch =
         st == OK ? aligned_alloc(ARENA_ALIGN, (bytes / ARENA_ALIGN + 1) * ARENA_ALIGN) : NULL;
     if (st == OK && !scratch)
@@ -146,12 +147,12 @@ static enum status backward_by(struct job *j, const struct engine *ref, struct e
 }
 
 /* NaN for all that a backward pass writes; what it adds to starts from zero in each run. */
-static void spoil(struct job *j)
+static void poison(struct job *j)
 {
     struct operand list[ATTN_OPERANDS];
 
-    if (j->cell->workload != WORK_ATTN) {
-        subs_spoil(job_subs(j));
+    if (j->bcase->workload != WORK_ATTN) {
+        sublayers_poison(job_sublayers(j));
         return;
     }
     job_operands(list, &j->attn);
@@ -165,7 +166,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     struct engine ref;
 
     *want = NULL;
-    if (j->cell->phase == PHASE_FWD)
+    if (j->bcase->phase == PHASE_FWD)
         return OK;
     enum status st = engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e);
     if (st != OK)
@@ -178,12 +179,12 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     if (!*want)
         return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
     all_gradients(j, *want);
-    spoil(j); /* the reference wrote where the cell will */
+    poison(j); /* the reference wrote where the cell will */
     return OK;
 }
 
 /* One gradient: its largest error, in units of its own largest entry or of `floor`. */
-static void judge_one(struct agreement *a, const char *name, const float *got, const float *want,
+static void check_one(struct agreement *a, const char *name, const float *got, const float *want,
                       size_t n, double floor)
 {
     double worst = -1, largest = floor, off = 0, all = 0;
@@ -212,7 +213,7 @@ static void judge_one(struct agreement *a, const char *name, const float *got, c
     snprintf(a->at, sizeof(a->at), "gradient of %s[%zu]", name, at);
 }
 
-void job_judge_gradients(const struct job *j, const float *want, struct agreement *a)
+void job_check_gradients(const struct job *j, const float *want, struct agreement *a)
 {
     enum { NEGLIGIBLE = 100 };
     const size_t total = all_gradients(j, NULL);
@@ -226,7 +227,7 @@ void job_judge_gradients(const struct job *j, const float *want, struct agreemen
         largest = fmax(largest, fabs((double)want[i]));
     for (int i = 0; gradient(j, i, &name, &got, &n); want += n, i++) {
         /* What is left for a bias are differences of numbers as large as any gradient. */
-        const bool bias = j->cell->workload == WORK_ATTN && got && got == j->attn.d.d_bias;
-        judge_one(a, name, got, want, n, bias ? largest : largest / NEGLIGIBLE);
+        const bool bias = j->bcase->workload == WORK_ATTN && got && got == j->attn.d.d_bias;
+        check_one(a, name, got, want, n, bias ? largest : largest / NEGLIGIBLE);
     }
 }

@@ -94,12 +94,12 @@ void job_attn_backward(struct attn_job *t, const struct attn_impl *impl, const s
 static enum status bind_layer(struct job *j, struct err *e)
 {
     struct layer_job *t = &j->layer;
-    const enum status st = subs_bind_grad(&t->subs, &j->engine, &j->arena, e);
+    const enum status st = sublayers_bind_grad(&t->sublayers, &j->engine, &j->arena, e);
 
     if (st != OK)
         return st;
     params_place_grad(&t->params, &j->arena);
-    t->x = subs_input(&t->subs, NULL);
+    t->x = sublayers_input(&t->sublayers, NULL);
     t->d_z = arena_f32(&j->arena, PART_GRADIENTS, j->n_out);
     t->d = arena_f32(&j->arena, PART_GRADIENTS, j->n_out);
     return OK;
@@ -111,7 +111,7 @@ static void layer_backward(struct job *j, const struct engine *g)
 
     params_zero_grad(&t->params);
     memcpy(t->d, t->d_z, j->n_out * sizeof(float));
-    subs_backward(&t->subs, g, t->d, j->shape.B, j->shape.L);
+    sublayers_backward(&t->sublayers, g, t->d, j->shape.B, j->shape.L);
 }
 
 /* ---- train -------------------------------------------------------------------------------- */
@@ -145,14 +145,14 @@ static void optimise(struct job *j)
 
     adam_step(&t->adam, &t->lm.params, LEARNING_RATE, norm > CLIP ? CLIP / norm : 1,
               j->engine.threads);
-    lm_lower(&t->lm, &j->engine);
+    lm_build_tables(&t->lm, &j->engine);
 }
 
 /* ---- all three ---------------------------------------------------------------------------- */
 
 enum status job_bind_grad(struct job *j, struct err *e)
 {
-    switch (j->cell->workload) {
+    switch (j->bcase->workload) {
     case WORK_ATTN:
         return bind_attn(j, e);
     case WORK_LAYER:
@@ -164,9 +164,9 @@ enum status job_bind_grad(struct job *j, struct err *e)
 
 void job_fill_grad(struct job *j)
 {
-    if (j->cell->workload == WORK_ATTN)
+    if (j->bcase->workload == WORK_ATTN)
         job_draw(j, "d_o", j->attn.d_o, j->n_out);
-    else if (j->cell->workload == WORK_LAYER)
+    else if (j->bcase->workload == WORK_LAYER)
         job_draw(j, "d_z", j->layer.d_z, j->n_out);
     else
         adam_reset(&j->lm.adam, &j->lm.lm.params);
@@ -174,7 +174,7 @@ void job_fill_grad(struct job *j)
 
 void job_backward(struct job *j, const struct engine *g)
 {
-    switch (j->cell->workload) {
+    switch (j->bcase->workload) {
     case WORK_ATTN:
         job_attn_backward(&j->attn, j->attn.impl, g, j->attn.scratch_grad);
         break;
@@ -189,7 +189,7 @@ void job_backward(struct job *j, const struct engine *g)
 void job_run_grad(struct job *j)
 {
     job_backward(j, &j->engine);
-    if (j->cell->workload == WORK_TRAIN)
+    if (j->bcase->workload == WORK_TRAIN)
         optimise(j);
 }
 
@@ -198,28 +198,28 @@ static double lowering(const struct job *j)
 {
     const struct pos *pos = j->config.pos;
 
-    return pos->lower_flop ? pos->lower_flop(&j->config, j->shape.L + j->shape.M) : 0;
+    return pos->build_tables_flop ? pos->build_tables_flop(&j->config, j->shape.L + j->shape.M) : 0;
 }
 
 double job_grad_flop(const struct job *j)
 {
     const struct extent s = j->shape;
 
-    switch (j->cell->workload) {
+    switch (j->bcase->workload) {
     case WORK_ATTN:
         return attn_grad_flop(&j->attn.attn);
     case WORK_LAYER:
-        return subs_grad_flop(&j->layer.subs, s.B, s.L, s.M) + lowering(j);
+        return sublayers_grad_flop(&j->layer.sublayers, s.B, s.L, s.M) + lowering(j);
     default:
         return lm_grad_flop(&j->lm.lm, s.B, s.L, s.M) +
-               2 * subs_attentions(job_subs(j)) * lowering(j);
+               2 * sublayers_attentions(job_sublayers(j)) * lowering(j);
     }
 }
 
 /* Each once, as of forward: the gradients of all that forward read and wrote, and both moments. */
 double job_grad_bytes(const struct job *j)
 {
-    if (j->cell->workload == WORK_ATTN)
+    if (j->bcase->workload == WORK_ATTN)
         return attn_bytes(&j->attn.attn);
     return (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
 }

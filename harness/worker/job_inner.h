@@ -17,9 +17,9 @@ enum status job_bind_forward(struct job *j, struct err *e);
 void job_fill_forward(struct job *j);
 
 /* The sub-layers of a layer or a model. */
-static inline const struct subs *job_subs(const struct job *j)
+static inline const struct sublayers *job_sublayers(const struct job *j)
 {
-    return j->cell->workload == WORK_LAYER ? &j->layer.subs : &j->lm.lm.subs;
+    return j->bcase->workload == WORK_LAYER ? &j->layer.sublayers : &j->lm.lm.sublayers;
 }
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Wait until there is something to read. */
-static enum status wait_for(struct talk *t, struct err *e)
+static enum status wait_for(struct protocol *t, struct err *e)
 {
     const int ms = t->patience_s > 0 ? (int)(t->patience_s * 1000) : -1;
     struct pollfd p = {.fd = t->fd, .events = POLLIN};
@@ -29,7 +29,7 @@ static enum status wait_for(struct talk *t, struct err *e)
     return OK;
 }
 
-enum status talk_read(struct talk *t, char *line, struct err *e)
+enum status protocol_read(struct protocol *t, char *line, struct err *e)
 {
     for (;;) {
         char *end = memchr(t->buf, '\n', t->n);
@@ -55,7 +55,7 @@ enum status talk_read(struct talk *t, char *line, struct err *e)
     }
 }
 
-enum status talk_write(struct talk *t, struct err *e, const char *fmt, ...)
+enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, ...)
 {
     char line[TALK_LINE];
     va_list ap;
@@ -81,23 +81,23 @@ enum status talk_write(struct talk *t, struct err *e, const char *fmt, ...)
 
 /* ---- reports ------------------------------------------------------------------------------ */
 
-enum status talk_write_report(struct talk *t, const struct report *r, struct err *e)
+enum status protocol_write_report(struct protocol *t, const struct report *r, struct err *e)
 {
     enum status st = OK;
 
 #define X(name)                                                                                    \
     if (st == OK && r->name[0])                                                                    \
-        st = talk_write(t, e, #name " %s", r->name);
+        st = protocol_write(t, e, #name " %s", r->name);
     REPORT_TEXTS(X)
 #undef X
 #define X(name)                                                                                    \
     if (st == OK)                                                                                  \
-        st = talk_write(t, e, #name " %.17g", r->name);
+        st = protocol_write(t, e, #name " %.17g", r->name);
     REPORT_REALS(X)
 #undef X
     for (int p = 0; st == OK && p < PART_COUNT; p++)
-        st = talk_write(t, e, "part%d %.17g", p, r->part_bytes[p]);
-    return st == OK ? talk_write(t, e, "end") : st;
+        st = protocol_write(t, e, "part%d %.17g", p, r->part_bytes[p]);
+    return st == OK ? protocol_write(t, e, "end") : st;
 }
 
 /* Set the field that a line names; lines of a newer child are ignored. */
@@ -121,14 +121,14 @@ static void set_field(struct report *r, const char *name, const char *value)
     }
 }
 
-enum status talk_read_report(struct talk *t, struct report *r, struct err *e)
+enum status protocol_read_report(struct protocol *t, struct report *r, struct err *e)
 {
     char line[TALK_LINE];
 
     for (;;) {
-        enum status st = talk_read(t, line, e);
+        enum status st = protocol_read(t, line, e);
         if (st == OK)
-            st = talk_failure(line, e);
+            st = protocol_failure(line, e);
         if (st != OK)
             return st;
         if (strcmp(line, "end") == 0)
@@ -141,7 +141,7 @@ enum status talk_read_report(struct talk *t, struct report *r, struct err *e)
     }
 }
 
-enum status talk_failure(const char *line, struct err *e)
+enum status protocol_failure(const char *line, struct err *e)
 {
     int st, at = 0;
 

@@ -20,7 +20,7 @@
 #define TALK_HELLO "hello bench-cell/1"
 enum { TALK_LINE = 16384 }; /* two paths and the options around them */
 
-struct talk {
+struct protocol {
     int fd;
     double patience_s;        /* longest silence of the other side; 0 = for ever */
     const volatile int *stop; /* an interruption ends a wait; NULL: nothing does */
@@ -30,18 +30,18 @@ struct talk {
 
 /* One line without its newline into `line` [TALK_LINE]. E_CHILD "ended" at end of file, "is silent"
  * after `patience_s`. */
-enum status talk_read(struct talk *t, char *line, struct err *e);
-enum status talk_write(struct talk *t, struct err *e, const char *fmt, ...)
+enum status protocol_read(struct protocol *t, char *line, struct err *e);
+enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-enum status talk_write_report(struct talk *t, const struct report *r, struct err *e);
-enum status talk_read_report(struct talk *t, struct report *r, struct err *e);
+enum status protocol_write_report(struct protocol *t, const struct report *r, struct err *e);
+enum status protocol_read_report(struct protocol *t, struct report *r, struct err *e);
 
 /* If `line` is "fail ...": the status and message it carries, else OK. */
-enum status talk_failure(const char *line, struct err *e);
+enum status protocol_failure(const char *line, struct err *e);
 
 /* The child's side: greet, obey until "close", return the exit code. `cell` is NULL after exec: it
  * is rebuilt from its repro line. */
-int serve_talk(struct talk *t, const struct cell *cell, enum role role, int reference);
+int worker_loop(struct protocol *t, const struct bench_case *bcase, enum role role, int reference);
 
 #endif

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell *c, struct err *e)
+enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
+                        struct err *e)
 {
     struct options preset = {0};
     enum status st = options_parse_line(&preset, "", e);
@@ -16,14 +17,14 @@ enum status cell_as_ref(struct cell *ref, struct options *opt, const struct cell
     *ref = *c;
     ref->backend = &backend_ref;
     ref->opt = opt;
-    ref->repro = st == OK ? cell_repro(ref, &preset) : NULL;
+    ref->repro = st == OK ? case_repro(ref, &preset) : NULL;
     options_free(&preset);
     if (st == OK && !ref->repro)
         st = fail(e, E_NOMEM, "no memory for a line of options");
     return st;
 }
 
-bool report_is_wrong(const struct cell *c, const struct report *r, char detail[LINE_SIZE])
+bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE])
 {
     enum { NMSE_LIMIT_EXP = -10 };
     const double limit = job_err_limit(c);

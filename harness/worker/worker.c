@@ -17,14 +17,14 @@
 
 static enum status bind_memory(void *arg, void *base, size_t size, struct err *e)
 {
-    const struct server *s = arg;
+    const struct worker *s = arg;
 
-    return topo_membind(s->topo, s->cell->opt->membind, s->team.first_cpu, base, size, e);
+    return topo_membind(s->topo, s->bcase->opt->membind, s->team.first_cpu, base, size, e);
 }
 
 /* ---- the check ---------------------------------------------------------------------------- */
 
-static enum status write_reference(const struct server *s, struct err *e)
+static enum status write_reference(const struct worker *s, struct err *e)
 {
     const char *from = (const char *)s->job.out;
     const size_t size = s->job.n_out * sizeof(float);
@@ -38,7 +38,7 @@ static enum status write_reference(const struct server *s, struct err *e)
     return OK;
 }
 
-static void compare(struct server *s, const float *want)
+static void compare(struct worker *s, const float *want)
 {
     const struct job *j = &s->job;
     double worst = -1, largest = 0, off = 0, all = 0;
@@ -62,7 +62,7 @@ static void compare(struct server *s, const float *want)
              at / width % rows, at % width);
 }
 
-static enum status check(struct server *s, struct err *e)
+static enum status check(struct worker *s, struct err *e)
 {
     const size_t size = s->job.n_out * sizeof(float);
     struct stat have;
@@ -86,12 +86,12 @@ static enum status check(struct server *s, struct err *e)
 
 /* The gradients of the first run against those that were expected. The worse of output and
  * gradients is what is reported. */
-static void check_gradients(struct server *s, const float *want)
+static void check_gradients(struct worker *s, const float *want)
 {
     struct report *r = &s->report;
     struct agreement a;
 
-    job_judge_gradients(&s->job, want, &a);
+    job_check_gradients(&s->job, want, &a);
     if (!(a.nmse <= r->nmse) && !isnan(r->nmse))
         r->nmse = a.nmse;
     if (a.max_rel <= r->max_rel_err || isnan(r->max_rel_err))
@@ -133,10 +133,10 @@ static void describe(struct report *r, const struct engine *g, const struct team
     r->threads_seen = team->seen;
 }
 
-enum status server_open(struct server *s, const struct cell *c, enum role role, int reference,
+enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
                         struct err *e)
 {
-    *s = (struct server){.cell = c, .role = role, .reference = reference};
+    *s = (struct worker){.bcase = c, .role = role, .reference = reference};
     s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
     vm_hwm_restart(); /* nor is the peak of what this process did before */
     s->report.rss_before_bytes = vm_hwm_bytes();
@@ -155,11 +155,11 @@ enum status server_open(struct server *s, const struct cell *c, enum role role, 
 }
 
 /* Room to sweep every cache level with, twice the last one. */
-static enum status prepare_cold(struct server *s, struct err *e)
+static enum status prepare_cold(struct worker *s, struct err *e)
 {
     struct topo_facts f;
 
-    if (s->cell->opt->cache != CACHE_COLD)
+    if (s->bcase->opt->cache != CACHE_COLD)
         return OK;
     topo_facts(s->topo, &f);
     const size_t last = f.l3_bytes ? f.l3_bytes : f.l2_bytes;
@@ -174,7 +174,7 @@ static enum status prepare_cold(struct server *s, struct err *e)
 
 /* The checked run of a library that chooses its kernels itself: which ones they were, and whether
  * it had good ones for everything. */
-static enum status first_run(struct server *s, struct err *e)
+static enum status first_run(struct worker *s, struct err *e)
 {
     const struct backend *b = s->job.engine.backend;
     struct report *r = &s->report;
@@ -193,7 +193,7 @@ static enum status first_run(struct server *s, struct err *e)
     return st;
 }
 
-enum status server_place(struct server *s, struct err *e)
+enum status worker_place(struct worker *s, struct err *e)
 {
     struct report *r = &s->report;
     const int64_t start = clock_wall_ns();
@@ -222,14 +222,14 @@ enum status server_place(struct server *s, struct err *e)
     return st == OK ? prepare_cold(s, e) : st;
 }
 
-static void flush_caches(struct server *s)
+static void flush_caches(struct worker *s)
 {
     for (size_t i = 0; i < s->flush_bytes; i += 64)
         s->flush[i]++;
 }
 
 /* Cold: caches are swept before each call, so calls are timed one by one. */
-static void cold_block(struct server *s, uint32_t calls, struct sample *out)
+static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 {
     for (uint32_t i = 0; i < calls; i++) {
         flush_caches(s);
@@ -253,9 +253,9 @@ static void take_longer(const struct clock_mark *start)
 }
 #endif
 
-enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
+enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
-    struct server *s = ctx;
+    struct worker *s = ctx;
 
     (void)e;
     *out = (struct sample){.calls = calls};
@@ -278,7 +278,7 @@ enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *o
     return OK;
 }
 
-void server_close(struct server *s)
+void worker_close(struct worker *s)
 {
     s->report.rss_peak_bytes = vm_hwm_bytes();
     job_close(&s->job);
@@ -288,7 +288,7 @@ void server_close(struct server *s)
     s->flush = NULL;
 }
 
-enum status serve_score(struct report *r, const struct options *opt, struct err *e)
+enum status worker_score(struct report *r, const struct options *opt, struct err *e)
 {
     struct topo *topo = NULL;
     enum status st = topo_open(&topo, NULL, e);

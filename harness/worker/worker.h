@@ -60,8 +60,8 @@ enum role {
     ROLE_COMPARE, /* read it and compare */
 };
 
-struct server {
-    const struct cell *cell;
+struct worker {
+    const struct bench_case *bcase;
     struct topo *topo;
     struct team team;
     struct job job;
@@ -73,20 +73,20 @@ struct server {
 };
 
 /* Pin the threads, open the engine, count: report.arena_bytes is known afterwards. */
-enum status server_open(struct server *s, const struct cell *c, enum role role, int reference,
+enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
                         struct err *e);
 
 /* Place, fill, run once and check. The numbers of a wrong result are in the report: the parent
  * decides. */
-enum status server_place(struct server *s, struct err *e);
+enum status worker_place(struct worker *s, struct err *e);
 
 /* struct target's block function; ctx is the server. */
-enum status server_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
+enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
 
 /* Fill in report.rss_peak_bytes, release everything. */
-void server_close(struct server *s);
+void worker_close(struct worker *s);
 
 /* Score a text under a checkpoint (score.h): the report's last seven numbers, and who computed. */
-enum status serve_score(struct report *r, const struct options *opt, struct err *e);
+enum status worker_score(struct report *r, const struct options *opt, struct err *e);
 
 #endif

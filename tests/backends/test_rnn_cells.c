@@ -15,7 +15,7 @@ struct case_of_cell {
     int gates;
 };
 
-static void make_cell(struct case_of_cell *t, enum cell_kind kind, int rows, int n, bool first,
+static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows, int n, bool first,
                       bool repeated)
 {
     const size_t size = (size_t)(rows * n), G = (size_t)cell_gates(kind);
@@ -123,8 +123,8 @@ static void expect_cell(const struct case_of_cell *t, const char *who)
                 worst = fmax(worst, in_bounds((double)t->d_c[at], r.d_c, bound));
         }
     const size_t size = (size_t)(o->rows * o->n);
-    cr_expect(worst <= 1, "%s: %s, %dx%d: %.2f x its bound", who, cell_name[o->kind], o->rows, o->n,
-              worst);
+    cr_expect(worst <= 1, "%s: %s, %dx%d: %.2f x its bound", who, rnn_cell_name[o->kind], o->rows,
+              o->n, worst);
     cr_expect(guards_intact(t->out, size) && guards_intact(t->c_out, size) &&
               guards_intact(t->d_state, size) && guards_intact(t->d_c, size) &&
               guards_intact(t->d_x, size * (size_t)t->gates) &&
@@ -141,7 +141,8 @@ ParameterizedTest(int *b, rnn_cells, cells)
             for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
                 const struct engine g = open_engine(backends[*b]->name, 1 + (turn >> 2));
                 struct case_of_cell t;
-                make_cell(&t, (enum cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1, turn & 2);
+                make_cell(&t, (enum rnn_cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1,
+                          turn & 2);
                 t.o.of.threads = g.threads;
                 g.ops.cell(&t.o.of);
                 g.ops.cell_grad(&t.o);
@@ -159,8 +160,8 @@ ParameterizedTest(int *b, rnn_cells, cells_in_place)
 
     for (int kind = 0; kind < CELL_KINDS; kind++) {
         struct case_of_cell t, u;
-        make_cell(&t, (enum cell_kind)kind, ROWS, N, false, false);
-        make_cell(&u, (enum cell_kind)kind, ROWS, N, false, false);
+        make_cell(&t, (enum rnn_cell_kind)kind, ROWS, N, false, false);
+        make_cell(&u, (enum rnn_cell_kind)kind, ROWS, N, false, false);
         t.o.of.threads = u.o.of.threads = 1;
         g.ops.cell(&t.o.of), g.ops.cell_grad(&t.o);
         memcpy(u.c_out, t.c_out, SIZE * sizeof(float));

@@ -24,14 +24,14 @@ static void write_file(const char *name, const char *data, size_t n)
 /* The folder of golden files beside the suites, wherever the runner was started. */
 static void copy_golden(const char *name)
 {
-    char source[FILE_PATH];
+    char synthetic[FILE_PATH];
     struct bytes b;
     struct err e;
 
-    cr_assert(snprintf(source, sizeof(source), "tests/golden/%s", name) > 0);
-    if (access(source, R_OK) != 0)
+    cr_assert(snprintf(synthetic, sizeof(synthetic), "tests/golden/%s", name) > 0);
+    if (access(synthetic, R_OK) != 0)
         cr_skip_test("run from the top of the repository");
-    cr_assert_eq(file_read(&b, source, &e), OK, "%s", e.msg);
+    cr_assert_eq(file_read(&b, synthetic, &e), OK, "%s", e.msg);
     write_file(name, b.data, b.n);
     free(b.data);
 }

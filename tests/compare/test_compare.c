@@ -167,7 +167,7 @@ Test(compare, runs_match_by_id_then_by_key)
     struct run a = must_run(dir[0].path), b = must_run(dir[1].path);
     cr_assert_eq(compare_runs(&c, &a, &b, 0.02, 1, &e), OK, "%s", e.msg);
     cr_assert_eq(c.n, 2);
-    cr_expect(c.lonely[BEFORE] == 1 && c.lonely[AFTER] == 0);
+    cr_expect(c.unmatched[BEFORE] == 1 && c.unmatched[AFTER] == 0);
     cr_expect_str_eq(c.v[1].case_id[BEFORE], "3333");
     cr_expect_str_eq(c.v[1].case_id[AFTER], "5555");
     for (int i = 0; i < 2; i++) {
@@ -203,7 +203,7 @@ Test(compare, exact_numbers)
     cr_expect_eq(c.v[0].change.verdict, VERDICT_SAME);
     cr_expect(c.v[1].exact && !c.v[1].changed);
     cr_expect(c.v[2].exact && c.v[2].changed && strstr(c.v[2].note, "NLL"), "%s", c.v[2].note);
-    cr_expect(c.lonely[BEFORE] == 1 && c.lonely[AFTER] == 1);
+    cr_expect(c.unmatched[BEFORE] == 1 && c.unmatched[AFTER] == 1);
     comparisons_free(&c);
     run_free(&a);
     run_free(&b);

@@ -35,12 +35,12 @@ Test(merge, shards_are_the_plan)
             must_plan(&part, &po, line);
             for (int k = 0; k < part.n; k++) {
                 int at = 0;
-                while (at < whole.n && strcmp(whole.cells[at].case_id, part.cells[k].case_id) != 0)
+                while (at < whole.n && strcmp(whole.cases[at].case_id, part.cases[k].case_id) != 0)
                     at++;
-                cr_assert_lt(at, whole.n, "%s: %s is not in the plan", line, part.cells[k].repro);
-                cr_expect_eq(owner[at], 0, "%s: %s twice", line, part.cells[k].repro);
+                cr_assert_lt(at, whole.n, "%s: %s is not in the plan", line, part.cases[k].repro);
+                cr_expect_eq(owner[at], 0, "%s: %s twice", line, part.cases[k].repro);
                 cr_expect_lt(last, at, "%s: out of order", line);
-                cr_expect_eq(whole.cells[at].group, part.cells[k].group);
+                cr_expect_eq(whole.cases[at].group, part.cases[k].group);
                 owner[at] = i;
                 last = at;
             }
@@ -51,7 +51,7 @@ Test(merge, shards_are_the_plan)
         cr_expect_eq(cells, whole.n, "n = %d", n);
         cr_expect_eq(groups, whole.groups, "n = %d", n);
         for (int k = 1; k < whole.n; k++)
-            if (whole.cells[k].group == whole.cells[k - 1].group)
+            if (whole.cases[k].group == whole.cases[k - 1].group)
                 cr_expect_eq(owner[k], owner[k - 1], "n = %d cuts a group", n);
         free(owner);
     }

@@ -233,11 +233,11 @@ Test(plot_files, usage)
         {"list variants --format svg", 2, "bench list has no --format svg  -> table, csv"},
         {"list variants --term", 2, "--term has no meaning for list"},
     };
-    char sub[FILE_PATH];
+    char sublayer[FILE_PATH];
 
     make_run();
-    snprintf(sub, sizeof(sub), "%s/sub", folder);
-    cr_assert_eq(mkdir(sub, 0700), 0);
+    snprintf(sublayer, sizeof(sublayer), "%s/sub", folder);
+    cr_assert_eq(mkdir(sublayer, 0700), 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct ran r = run_bench(folder, "%s", bad[i].line);
         expect_exit(&r, bad[i].code);

@@ -139,7 +139,7 @@ static void check_windows(const struct config *c, int L, int M)
     double sum = 0;
 
     model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, L + M, 0});
-    lm_lower(&m.lm, &m.g);
+    lm_build_tables(&m.lm, &m.g);
     for (int t = 0; t < BYTES - 1; t++) { /* byte by byte, each from the window of its segment */
         const int at = t / L * L, start = max_int(0, at - M), n = t - start + 1;
         for (int i = 0; i < n; i++)

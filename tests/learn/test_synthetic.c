@@ -7,33 +7,33 @@
 #include <math.h>
 #include <string.h>
 
-Test(source, text_is_read_or_refused)
+Test(synthetic, text_is_read_or_refused)
 {
     static const char *const bad[] = {"copy:lag=0",      "copy:p=1",          "copy:p=-0.1",
                                       "copy:alphabet=1", "copy:alphabet=257", "copy:lag=2.5",
                                       "copy:lag=x",      "copy:speed=3",      "copy:lag=4;p=0.5"};
-    struct source s;
+    struct synthetic s;
     struct err e;
 
-    cr_expect(source_named("copy:") && !source_named("copy.txt"));
-    cr_assert_eq(source_parse(&s, "copy:alphabet=7,p=0.25,lag=3", &e), OK);
+    cr_expect(synthetic_named("copy:") && !synthetic_named("copy.txt"));
+    cr_assert_eq(synthetic_parse(&s, "copy:alphabet=7,p=0.25,lag=3", &e), OK);
     cr_expect(s.lag == 3 && s.alphabet == 7 && s.p == 0.25);
-    cr_assert_eq(source_parse(&s, SOURCE_DEFAULT, &e), OK);
+    cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &e), OK);
     cr_expect(s.lag == 192 && s.alphabet == 16 && s.p == 0.9);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        cr_expect_eq(source_parse(&s, bad[i], &e), E_USAGE, "%s", bad[i]);
+        cr_expect_eq(synthetic_parse(&s, bad[i], &e), E_USAGE, "%s", bad[i]);
 }
 
-Test(source, symbols_repeat_as_often_as_they_should)
+Test(synthetic, symbols_repeat_as_often_as_they_should)
 {
     enum { N = 200000 };
     static uint8_t x[N], again[N], other[N];
-    const struct source s = {.lag = 5, .alphabet = 4, .p = 0.6};
+    const struct synthetic s = {.lag = 5, .alphabet = 4, .p = 0.6};
     int repeats = 0, seen[4] = {0}, same = 0;
 
-    source_fill(&s, SPLIT_TRAIN, x, N);
-    source_fill(&s, SPLIT_TRAIN, again, N);
-    source_fill(&s, SPLIT_VALID, other, N);
+    synthetic_fill(&s, SPLIT_TRAIN, x, N);
+    synthetic_fill(&s, SPLIT_TRAIN, again, N);
+    synthetic_fill(&s, SPLIT_VALID, other, N);
     cr_assert_eq(memcmp(x, again, N), 0);
     for (int t = 5; t < N; t++) {
         repeats += x[t] == x[t - 5];
@@ -48,19 +48,19 @@ Test(source, symbols_repeat_as_often_as_they_should)
     cr_expect_float_eq(same / (N - 5.0), 0.25, 4 * sqrt(4 * 0.25 * 0.75 / N));
 }
 
-Test(source, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
+Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
 {
     enum { N = 100000 };
     static uint8_t x[N];
-    struct source s;
+    struct synthetic s;
     struct err e;
     double near = 0, far = 0;
 
-    cr_assert_eq(source_parse(&s, SOURCE_DEFAULT, &e), OK);
-    source_fill(&s, SPLIT_TEST, x, N);
+    cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &e), OK);
+    synthetic_fill(&s, SPLIT_TEST, x, N);
     for (size_t t = 192; t < N; t++) {
-        near += source_nll(&s, x, t, 192);
-        far += source_nll(&s, x, t, 191);
+        near += synthetic_nll(&s, x, t, 192);
+        far += synthetic_nll(&s, x, t, 191);
     }
     const double q = 0.9 + 0.1 / 16, r = 0.1 / 16;
     const double entropy = -(q * log(q) + 15 * r * log(r));
@@ -68,18 +68,18 @@ Test(source, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_expect_float_eq(near / (N - 192), entropy, log(q / r) * 4 * sqrt(q * (1 - q) / N));
     cr_expect_float_eq(exp(entropy), 1.759, 5e-4); /* the published floor of the default source */
     cr_expect_float_eq(far / (N - 192), log(16), 1e-10); /* N equal terms: N eps ln 16 */
-    cr_expect_float_eq(source_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
+    cr_expect_float_eq(synthetic_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
 }
 
-Test(source, reach_is_an_upper_bound)
+Test(synthetic, reach_is_an_upper_bound)
 {
-    cr_expect_eq(source_reach(true, 3, 10, 4, 2), 13, "the window alone");
-    cr_expect_eq(source_reach(false, 3, 0, 4, 2), 3, "no memory: the segment so far");
-    cr_expect_eq(source_reach(false, 1, 10, 4, 2), 13, "one layer: memory and segment");
-    cr_expect_eq(source_reach(false, 3, 10, 4, 0), 3 * 10 + 2 * 3 + 1);
+    cr_expect_eq(synthetic_reach(true, 3, 10, 4, 2), 13, "the window alone");
+    cr_expect_eq(synthetic_reach(false, 3, 0, 4, 2), 3, "no memory: the segment so far");
+    cr_expect_eq(synthetic_reach(false, 1, 10, 4, 2), 13, "one layer: memory and segment");
+    cr_expect_eq(synthetic_reach(false, 3, 10, 4, 0), 3 * 10 + 2 * 3 + 1);
 }
 
-Test(source, a_corpus_can_be_generated)
+Test(synthetic, a_corpus_can_be_generated)
 {
     struct corpus c;
     struct err e;

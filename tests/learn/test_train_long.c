@@ -55,7 +55,7 @@ Test(train_long, threads_do_not_change_many_steps)
         for (int threads = 1; threads <= 2; threads++) {
             struct options o;
             struct trainer t;
-            begin(&t, &o, variants[v]->name, choose_fastest(backends)->name, threads,
+            begin(&t, &o, variants[v]->name, lookup_fastest(backends)->name, threads,
                   v % 2 ? "--steps 100 --dropout 0.1" : "--steps 100");
             loss[threads - 1] = run(&t, steps);
             end(&t, &o);
@@ -77,12 +77,12 @@ Test(train_long, two_hundred_and_two_hundred)
     while (!variants[v]->gate) /* everything that can go wrong: memory, gates */
         v++;
     folder_path(path, "half.safetensors");
-    begin(&whole, &o[0], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
-    begin(&first, &o[1], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
+    begin(&whole, &o[0], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
+    begin(&first, &o[1], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
     run(&whole, 400);
     run(&first, 200);
     cr_assert_eq(trainer_save(&first, path, 0, &e), OK, "%s", e.msg);
-    begin(&second, &o[2], variants[v]->name, choose_fastest(backends)->name, 1, "--steps 400");
+    begin(&second, &o[2], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
     cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
     run(&second, 200);
     for (int i = 0; i < whole.lm.params.n; i++)
@@ -107,7 +107,7 @@ Test(train_long, the_last_step_is_saved)
         struct ran r = run_bench(folder,
                                  LINE "--variant %s --backend %s --threads 1 --eval-every 40 "
                                       "--force %s",
-                                 variants[0]->name, choose_fastest(backends)->name, ends[i]);
+                                 variants[0]->name, lookup_fastest(backends)->name, ends[i]);
         expect_exit(&r, 0);
         ran_free(&r);
         folder_path(path, "unused");
@@ -167,7 +167,7 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
         char path[FILE_PATH];
 
         folder_path(path, "trained.safetensors");
-        begin(&t, &o, variants[v]->name, choose_fastest(backends)->name, 1, "--steps 60");
+        begin(&t, &o, variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 60");
         t.valid.n = 1500;
         const double before = trainer_validate(&t, NULL);
         run(&t, 60);

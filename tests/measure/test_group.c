@@ -21,7 +21,7 @@ enum { CELLS_MAX = 8 };
 struct crew {
     struct options opt, preset;
     struct plan plan;
-    struct cell cell[CELLS_MAX];
+    struct bench_case cell[CELLS_MAX];
     struct result result[CELLS_MAX];
     int n, samples;
     volatile int stop;
@@ -44,10 +44,10 @@ static void gather_crew(struct crew *c, const char *names, bool with_ref)
     cr_assert_eq(options_parse_line(&c->preset, "", &e), OK);
     for (int i = 0; i < c->plan.n; i++) {
         if (with_ref)
-            c->cell[c->n++] = c->plan.cells[i];
-        c->cell[c->n] = c->plan.cells[i];
+            c->cell[c->n++] = c->plan.cases[i];
+        c->cell[c->n] = c->plan.cases[i];
         c->cell[c->n].backend = backend_find("avx2");
-        c->cell[c->n].repro = cell_repro(&c->cell[c->n], &c->preset);
+        c->cell[c->n].repro = case_repro(&c->cell[c->n], &c->preset);
         cr_assert_not_null(c->cell[c->n++].repro);
     }
 }
@@ -75,7 +75,7 @@ static void on_warning(void *arg, const char *text)
 static enum status run_crew(struct crew *c, const char *manners)
 {
     struct group_hooks hooks = {on_sample, on_warning, c};
-    const struct cell *cells[CELLS_MAX];
+    const struct bench_case *cells[CELLS_MAX];
     struct err e;
 
     setenv(FAKE_PLAN, manners, 1);

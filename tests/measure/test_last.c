@@ -17,16 +17,16 @@ static void play_last(void *arg)
 {
     struct last *const s = arg;
     struct seen seen[8];
-    struct show show;
+    struct console show;
     struct err e;
 
-    CHECK(show_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
+    CHECK(console_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
     for (int i = 0; i < s->p.n; i++) {
-        const double k = s->p.cells[i].backend == &backend_ref ? 2 : 1;
-        seen[i] = (struct seen){&s->p.cells[i], k * 1e6, k * 1e6 * (1 - 0.01 * k),
+        const double k = s->p.cases[i].backend == &backend_ref ? 2 : 1;
+        seen[i] = (struct seen){&s->p.cases[i], k * 1e6, k * 1e6 * (1 - 0.01 * k),
                                 k * 1e6 * (1 + 0.01 * k)};
     }
-    show_fastest(&show, seen, s->p.n);
+    console_fastest(&show, seen, s->p.n);
 }
 
 Test(last, ratios_of_backends_have_intervals)

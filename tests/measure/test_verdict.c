@@ -13,13 +13,13 @@ enum { MOST = 64 };
 static const double T = 0.05;
 
 /* One number per draw from named streams. */
-struct source {
+struct synthetic {
     uint64_t seed, stream, n;
 };
 
-static double uniform(struct source *s) { return rng_uniform(s->seed, s->stream, s->n++); }
+static double uniform(struct synthetic *s) { return rng_uniform(s->seed, s->stream, s->n++); }
 
-static double normal(struct source *s)
+static double normal(struct synthetic *s)
 {
     const double u = uniform(s), v = uniform(s);
 
@@ -178,7 +178,7 @@ Test(verdict, unpaired)
 Test(verdict, unpaired_interval_covers)
 {
     enum { TRIALS = 300, N = 20 };
-    struct source s = {11, rng_stream("test.unpaired"), 0};
+    struct synthetic s = {11, rng_stream("test.unpaired"), 0};
     struct sample a[N], b[N];
     double work[3 * 2 * N];
     int held = 0;
@@ -202,7 +202,7 @@ enum noise { WHITE, SLOW_MINUTES, TWO_MODES, NOISE_COUNT };
 
 /* Fifteen pairs on a machine: a level both share that wanders (autocorrelation 0.95, 10 %), 1 %
  * own noise, and for TWO_MODES blocks that take 30 % longer one time in five. */
-static void simulate(struct pair *p, int n, double ratio, enum noise noise, struct source *s)
+static void simulate(struct pair *p, int n, double ratio, enum noise noise, struct synthetic *s)
 {
     double level = 0;
 
@@ -221,7 +221,7 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
 }
 
 /* How many of the trials say `want` (for faster and slower: twice, as the gate asks). */
-static int said(enum verdict want, double ratio, enum noise noise, int trials, struct source *s)
+static int said(enum verdict want, double ratio, enum noise noise, int trials, struct synthetic *s)
 {
     struct pair p[15];
     double work[15 * PAIRS_WORK];
@@ -245,7 +245,7 @@ Test(verdict, simulated_machines, .timeout = 60)
                                        0.65}; /* a fifth at +30 % hides +20 % at times */
 
     for (int noise = 0; noise < NOISE_COUNT; noise++) {
-        struct source s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
+        struct synthetic s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
         const int alarms = said(VERDICT_SLOWER, 1, (enum noise)noise, TRIALS, &s) +
                            said(VERDICT_FASTER, 1, (enum noise)noise, TRIALS, &s);
         const int found = said(VERDICT_SLOWER, 1.2, (enum noise)noise, TRIALS, &s);
@@ -263,7 +263,7 @@ Test(verdict, simulated_machines, .timeout = 60)
 Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
 {
     enum { TRIALS = 400 };
-    struct source s = {7, rng_stream("test.small"), 0};
+    struct synthetic s = {7, rng_stream("test.small"), 0};
     const int seven = said(VERDICT_SLOWER, 1.07, SLOW_MINUTES, TRIALS, &s);
     const int three = said(VERDICT_SLOWER, 1.03, SLOW_MINUTES, TRIALS, &s);
     const int same = said(VERDICT_SAME, 1, SLOW_MINUTES, TRIALS, &s);

@@ -16,7 +16,7 @@ struct bound {
     struct config c;
     struct params p;
     struct arena a;
-    struct subs subs;
+    struct sublayers sublayers;
     float *x, *y, *d_y, *d_x; /* [B,L,D] */
 };
 
@@ -25,9 +25,10 @@ static void bind(struct bound *t)
     struct err e = {""};
 
     params_place(&t->p, &t->a);
-    cr_assert_eq(subs_bind(&t->subs, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
-                 OK, "%s", e.msg);
-    cr_assert_eq(subs_bind_grad(&t->subs, &t->g, &t->a, &e), OK, "%s", e.msg);
+    cr_assert_eq(
+        sublayers_bind(&t->sublayers, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
+        OK, "%s", e.msg);
+    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
     params_place_grad(&t->p, &t->a);
 }
 
@@ -39,7 +40,7 @@ static void open_bound(struct bound *t, const char *backend, int threads)
     *t = (struct bound){.c = config_default(v, D, 2, 5, F, 1, 9)};
     if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
         cr_skip_test("%s", e.msg);
-    cr_assert_eq(subs_init_operator(&t->subs, &t->c, &t->p, 0, &e), OK);
+    cr_assert_eq(sublayers_init_operator(&t->sublayers, &t->c, &t->p, 0, &e), OK);
     bind(t);
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);
     memset(t->a.base, 0xff, t->a.size);
@@ -57,7 +58,7 @@ static void open_bound(struct bound *t, const char *backend, int threads)
 static void close_bound(struct bound *t)
 {
     release(t->x), release(t->y), release(t->d_y), release(t->d_x);
-    subs_free(&t->subs);
+    sublayers_free(&t->sublayers);
     params_free(&t->p);
     arena_release(&t->a);
 }
@@ -67,21 +68,21 @@ static void begin_at(struct bound *t, const float *sum, double count)
 {
     struct carried at;
 
-    cr_assert(t->subs.at->kind->carries(t->subs.at, 0, &at) && at.n == B * D);
+    cr_assert(t->sublayers.at->kind->carries(t->sublayers.at, 0, &at) && at.n == B * D);
     memcpy(at.at, sum, at.n * sizeof(float));
-    cr_assert(t->subs.at->kind->carries(t->subs.at, 1, &at) && at.n == 2);
+    cr_assert(t->sublayers.at->kind->carries(t->sublayers.at, 1, &at) && at.n == 2);
     at.at[0] = (float)floor(count / 0x1p20);
     at.at[1] = (float)fmod(count, 0x1p20);
 }
 
 static void run(struct bound *t)
 {
-    struct sub *const s = t->subs.at;
-    struct work *const w = t->subs.work;
-    float *const in = subs_input(&t->subs, t->x);
+    struct sublayer *const s = t->sublayers.at;
+    struct work *const w = t->sublayers.work;
+    float *const in = sublayers_input(&t->sublayers, t->x);
 
     memcpy(in, t->x, B * L * D * sizeof(float));
-    s->kind->forward(&t->g, s, w, sub_source(&t->g, s, w, in, B, L), (struct act){.y = t->y});
+    s->kind->forward(&t->g, s, w, sublayer_source(&t->g, s, w, in, B, L), (struct act){.y = t->y});
 }
 
 static const float *tensor(const struct bound *t, const char *name)
@@ -155,10 +156,10 @@ ParameterizedTest(int *b, aan, is_its_equations)
         const double error = error_of(&t, sum, counts[i]);
         cr_expect_lt(error, 1, "%s, behind %g rows: %.3g", backends[*b]->name, counts[i], error);
         struct carried at;
-        sub_commit(t.subs.at, L);
-        cr_assert(t.subs.at->kind->carries(t.subs.at, 1, &at));
+        sublayer_commit(t.sublayers.at, L);
+        cr_assert(t.sublayers.at->kind->carries(t.sublayers.at, 1, &at));
         cr_expect_eq((double)at.at[0] * 0x1p20 + (double)at.at[1], counts[i] + L);
-        cr_assert(t.subs.at->kind->carries(t.subs.at, 0, &at));
+        cr_assert(t.sublayers.at->kind->carries(t.sublayers.at, 0, &at));
         for (int k = 0; k < B * D; k++) {
             double want = (double)sum[k];
             for (int r = 0; r < L; r++)
@@ -194,9 +195,9 @@ ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 60)
     begin_at(&t, sum, 3);
     params_zero_grad(&t.p);
     run(&t);
-    struct sub *const s = t.subs.at;
-    s->kind->backward(&t.g, s, t.subs.work, sub_source_again(s, t.subs.work, B, L), t.d_x, t.d_y,
-                      0);
+    struct sublayer *const s = t.sublayers.at;
+    s->kind->backward(&t.g, s, t.sublayers.work, sublayer_source_again(s, t.sublayers.work, B, L),
+                      t.d_x, t.d_y, 0);
     double noise = 0; /* some ten roundings on the way to an output */
     for (int i = 0; i < B * L * D; i++)
         noise += 4 * U * fabs((double)t.y[i] * (double)t.d_y[i]) / sqrt(B * L * D);

@@ -25,10 +25,10 @@ static struct config compressing(enum compress kind, int cmem, int ratio)
 
 /* ---- contents ------------------------------------------------------------------------------- */
 
-enum { ROWS_MOST = 128 };
+enum { MAX_ROWS = 128 };
 struct list {
     int n;
-    double row[ROWS_MOST][D];
+    double row[MAX_ROWS][D];
 };
 
 static void drop_front(struct list *l, int n)
@@ -37,7 +37,7 @@ static void drop_front(struct list *l, int n)
     memmove(l->row, l->row + n, sizeof(l->row[0]) * (size_t)l->n);
 }
 
-static void compress_by_hand(const struct sub *s, const struct list *m, double y[D])
+static void compress_by_hand(const struct sublayer *s, const struct list *m, double y[D])
 {
     const int ratio = s->c->c_ratio;
 
@@ -61,7 +61,8 @@ static void compress_by_hand(const struct sub *s, const struct list *m, double y
 
 /* One row at a time: a full group leaves as soon as m is `plain` + ratio rows long; of cm the
  * newest stay. */
-static void remember_by_hand(const struct sub *s, struct list *cm, struct list *m, const float *x)
+static void remember_by_hand(const struct sublayer *s, struct list *cm, struct list *m,
+                             const float *x)
 {
     for (int d = 0; d < D; d++)
         m->row[m->n][d] = (double)x[d];
@@ -107,13 +108,13 @@ ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout 
         struct model t;
         char what[96];
         model_open(&t, &c, backends[*backend]->name, 1, MEM_HIDDEN, (struct extent){B, L, 11});
-        struct sub *const s = subs_attention(&t.lm.subs, 1);
+        struct sublayer *const s = sublayers_attention(&t.lm.sublayers, 1);
         memset(cm, 0, sizeof(cm)), memset(m, 0, sizeof(m));
         cr_assert_eq(s->compressed.plain, 11 - 3 - (c.c_ratio - 1));
         for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
             float x[B * L * D];
             rng_normal(x, ARRAY_LEN(x), SEED + i, rng_stream("rows"), 0, 1);
-            sub_remember(&t.g, s, &t.lm.subs.work[2], x, B, pieces[i]);
+            sublayer_remember(&t.g, s, &t.lm.sublayers.work[2], x, B, pieces[i]);
             for (int b = 0; b < B; b++) {
                 for (int r = 0; r < pieces[i]; r++)
                     remember_by_hand(s, &cm[b], &m[b], x + (b * pieces[i] + r) * D);
@@ -186,7 +187,7 @@ static void open_trained(struct trained *t, const struct config *c, const char *
     for (int i = 0; i < m->lm.params.n; i++)
         if (strstr(m->lm.params.v[i].name, "compress"))
             quantise(m->lm.params.v[i].data, m->lm.params.v[i].n);
-    lm_lower(&m->lm, &m->g);
+    lm_build_tables(&m->lm, &m->g);
 }
 
 static void segment(struct trained *t, int first)
@@ -259,8 +260,9 @@ Test(compressive, nothing_else_is_trained_by_it)
     reach_full_memory(&t);
     cr_assert_gt(lost(&t), 0);
     params_zero_grad(&t.m.lm.params);
-    for (int i = 0; i < t.m.lm.subs.n; i++)
-        sub_reconstruction_grad(&t.m.g, &t.m.lm.subs.at[i], &t.m.lm.subs.work[i], B, L);
+    for (int i = 0; i < t.m.lm.sublayers.n; i++)
+        sublayer_reconstruction_grad(&t.m.g, &t.m.lm.sublayers.at[i], &t.m.lm.sublayers.work[i], B,
+                                     L);
     for (int i = 0; i < t.m.lm.params.n; i++) {
         const struct param *p = &t.m.lm.params.v[i];
         bool any = false;
@@ -279,11 +281,11 @@ Test(compressive, fills_its_memory)
         const struct config c = compressing(COMPRESS_MEAN, 4, 3);
         struct model t;
         model_open(&t, &c, "ref", 1, MEM_HIDDEN, (struct extent){B, L, 13});
-        struct sub *const s = subs_attention(&t.lm.subs, 0);
+        struct sublayer *const s = sublayers_attention(&t.lm.sublayers, 0);
         static const float x[B * L * D];
         for (int done = 0; done < compressed_reach(s); done += piece)
-            sub_remember(&t.g, s, &t.lm.subs.work[0], x, B,
-                         min_int(piece, compressed_reach(s) - done));
+            sublayer_remember(&t.g, s, &t.lm.sublayers.work[0], x, B,
+                              min_int(piece, compressed_reach(s) - done));
         cr_expect(s->memory.M == 13 && s->memory.compressed == 4, "piece %d", piece);
         model_close(&t);
     }

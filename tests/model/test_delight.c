@@ -30,16 +30,16 @@ static void map_bind(struct map_case *t)
     t->x = arena_f32(&t->a, PART_ACTIVATIONS, n), t->d_x = arena_f32(&t->a, PART_ACTIVATIONS, n);
     t->d_y = arena_f32(&t->a, PART_ACTIVATIONS, n_y);
     t->spent = arena_f32(&t->a, PART_ACTIVATIONS, n_y);
-    t->work = arena_f32(&t->a, PART_ACTIVATIONS, c->before_qkv->work(c, 0, t->rows));
-    t->more = arena_f32(&t->a, PART_SCRATCH, c->before_qkv->work_grad(c, 0, t->rows));
+    t->work = arena_f32(&t->a, PART_ACTIVATIONS, c->qkv_map->work(c, 0, t->rows));
+    t->more = arena_f32(&t->a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, t->rows));
 }
 
 static void map_open(struct map_case *t, const struct config *c, const char *backend, int threads,
                      int rows)
 {
     *t = (struct map_case){.g = open_engine(backend, threads), .c = c, .rows = rows};
-    t->width = c->before_qkv->width(c);
-    c->before_qkv->params(c, 0, "", &t->p);
+    t->width = c->qkv_map->width(c);
+    c->qkv_map->params(c, 0, "", &t->p);
     map_bind(t);
     const size_t counted = t->a.used;
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
@@ -62,15 +62,15 @@ static void map_close(struct map_case *t)
 
 static void map_forward(struct map_case *t)
 {
-    t->c->before_qkv->forward(&t->g, t->c, 0, t->p.v, t->x, t->rows, t->work);
+    t->c->qkv_map->forward(&t->g, t->c, 0, t->p.v, t->x, t->rows, t->work);
 }
 
 static void map_backward(struct map_case *t)
 {
     params_zero_grad(&t->p);
     memcpy(t->spent, t->d_y, sizeof(float) * (size_t)(t->rows * t->width));
-    t->c->before_qkv->backward(&t->g, t->c, 0, t->p.v, t->d_x, t->spent, t->x, t->rows, t->work,
-                               t->more);
+    t->c->qkv_map->backward(&t->g, t->c, 0, t->p.v, t->d_x, t->spent, t->x, t->rows, t->work,
+                            t->more);
 }
 
 /* Forms of the map: either form, with and without shuffle, norms and groups, few and many stages.
@@ -325,14 +325,14 @@ Test(delight, widths_are_its_own_unless_given)
     must_plan(&p, &o, "-V delight,xl -b ref -w layer --seq 8 --mem 0 --d-model 64 --heads 2");
     cr_assert_eq(p.n, 2);
     for (int i = 0; i < p.n; i++) {
-        const bool narrow = p.cells[i].variant->before_qkv;
-        cr_expect_eq(p.cells[i].d_head, narrow ? 16 : 32);
-        cr_expect_eq(p.cells[i].d_inner, narrow ? 16 : 256);
-        cr_expect_eq(strstr(p.cells[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow);
+        const bool narrow = p.cases[i].variant->qkv_map;
+        cr_expect_eq(p.cases[i].d_head, narrow ? 16 : 32);
+        cr_expect_eq(p.cases[i].d_inner, narrow ? 16 : 256);
+        cr_expect_eq(strstr(p.cases[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow);
     }
     drop_plan(&p, &o);
     must_plan(&p, &o, "-V delight -b ref -w layer --seq 8 --mem 0 --d-head 8 --d-inner 100");
-    cr_expect(p.n == 1 && p.cells[0].d_head == 8 && p.cells[0].d_inner == 100);
+    cr_expect(p.n == 1 && p.cases[0].d_head == 8 && p.cases[0].d_inner == 100);
     drop_plan(&p, &o);
 }
 
@@ -354,7 +354,7 @@ Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remo
         cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
         cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
         cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
-        cr_expect(back.before_qkv == c.before_qkv && back.dextra_code == c.dextra_code);
+        cr_expect(back.qkv_map == c.qkv_map && back.dextra_code == c.dextra_code);
         cr_expect(back.glt_norm == c.glt_norm && back.glt_shuffle == c.glt_shuffle);
         cr_expect(back.glt_groups == c.glt_groups && back.glt_act == c.glt_act);
         for (int i = 0; i < 2; i++)
@@ -373,9 +373,9 @@ Test(delight, cost_counts_every_product)
     double want = 0;
     struct params p = {0};
 
-    c.before_qkv->params(&c, 0, "", &p);
+    c.qkv_map->params(&c, 0, "", &p);
     for (int i = 0; i < p.n; i++)
         want += strstr(p.v[i].name, "glt") && p.v[i].rank > 1 ? 2.0 * 5 * (double)p.v[i].n : 0;
-    cr_expect_eq(c.before_qkv->flop(&c, 0, 5), want);
+    cr_expect_eq(c.qkv_map->flop(&c, 0, 5), want);
     params_free(&p);
 }

@@ -65,7 +65,7 @@ static void train(struct trained *t, const struct config *c, const char *backend
         t->tokens[i] = token_of(&t->m, i / L, i % L);
         t->targets[i] = token_of(&t->m, i / L, i % L + 1);
     }
-    lm_lower(&t->m.lm, &t->m.g);
+    lm_build_tables(&t->m.lm, &t->m.g);
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->m.nll);
     t->logits = guarded((size_t)(B * L * c->V)); /* backward works in their place */
     memcpy(t->logits, t->m.lm.logits, sizeof(float) * (size_t)(B * L * c->V));
@@ -165,14 +165,14 @@ Test(ffn_model, the_option_reaches_cells_and_their_line)
     must_plan(&p, &o, "-V vanilla,xl -b ref -w attn,layer,segment --seq 8 --mem 0 --ffn swiglu");
     cr_expect_eq(p.n, 6);
     for (int i = 0; i < p.n; i++) {
-        const bool attn = p.cells[i].workload == WORK_ATTN; /* has none */
-        cr_expect_str_eq(p.cells[i].ffn->name, attn ? "relu" : "swiglu");
-        cr_expect_eq(strstr(p.cells[i].repro, " --ffn swiglu") != NULL, !attn);
-        cr_expect_eq(cell_config(&p.cells[i]).ffn, p.cells[i].ffn);
+        const bool attn = p.cases[i].workload == WORK_ATTN; /* has none */
+        cr_expect_str_eq(p.cases[i].ffn->name, attn ? "relu" : "swiglu");
+        cr_expect_eq(strstr(p.cases[i].repro, " --ffn swiglu") != NULL, !attn);
+        cr_expect_eq(case_config(&p.cases[i]).ffn, p.cases[i].ffn);
     }
     drop_plan(&p, &o);
     must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --ffn relu");
-    cr_expect(p.n == 1 && !strstr(p.cells[0].repro, "--ffn")); /* the variant's own */
+    cr_expect(p.n == 1 && !strstr(p.cases[0].repro, "--ffn")); /* the variant's own */
     drop_plan(&p, &o);
 }
 
@@ -185,7 +185,7 @@ Test(ffn_model, the_option_knows_every_kind)
         snprintf(line, sizeof(line), "-V vanilla -b ref -w layer --seq 8 --mem 0 --ffn %s",
                  ffns[i]->name);
         must_plan(&p, &o, line);
-        cr_expect(p.n == 1 && p.cells[0].ffn == ffns[i]);
+        cr_expect(p.n == 1 && p.cases[0].ffn == ffns[i]);
         drop_plan(&p, &o);
     }
     struct options o;

@@ -51,7 +51,7 @@ static void funnel_open(struct funnel_case *t, int form, bool causal, const char
                    1);
     quantise(t->f.x, n);
     t->d_y = normal(n, "d_y", 0, 1);
-    funnel_lower(&t->f, &t->g);
+    funnel_build_tables(&t->f, &t->g);
 }
 
 static void funnel_close(struct funnel_case *t)
@@ -118,7 +118,7 @@ static double funnel_value(void *ctx)
     struct funnel_case *t = ctx;
     double sum = 0;
 
-    funnel_lower(&t->f, &t->g);
+    funnel_build_tables(&t->f, &t->g);
     const float *y = funnel_forward(&t->f, &t->g);
     for (int i = 0; i < t->f.B * t->f.T * t->f.c.D; i++)
         sum += (double)y[i] * (double)t->d_y[i];

@@ -18,7 +18,7 @@ struct bare {
     struct config c;
     struct params p;
     struct arena a;
-    struct subs subs;
+    struct sublayers sublayers;
     float *x, *dy, *y, *d_x; /* [B,L,D] */
     int M;
 };
@@ -29,18 +29,20 @@ static void bind_bare(struct bare *t)
     const struct extent max = {B, L, t->M};
 
     params_place(&t->p, &t->a);
-    cr_assert_eq(subs_bind(&t->subs, &t->g, &t->p, t->M ? MEM_HIDDEN : MEM_NONE, max, &t->a, &e),
-                 OK, "%s", e.msg);
-    cr_assert_eq(subs_bind_grad(&t->subs, &t->g, &t->a, &e), OK, "%s", e.msg);
+    cr_assert_eq(
+        sublayers_bind(&t->sublayers, &t->g, &t->p, t->M ? MEM_HIDDEN : MEM_NONE, max, &t->a, &e),
+        OK, "%s", e.msg);
+    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
     params_place_grad(&t->p, &t->a);
 }
 
-static void open_bare(struct bare *t, const char *backend, enum cell_kind kind, int window, int M)
+static void open_bare(struct bare *t, const char *backend, enum rnn_cell_kind kind, int window,
+                      int M)
 {
     *t = (struct bare){.g = open_engine(backend, 2), .M = M};
     t->c = config_default(variant_find("rtransformer"), D, 2, 3, 5, 1, 0);
     t->c.rnn_cell = kind, t->c.rnn_window = window;
-    cr_assert_eq(subs_init_bare(&t->subs, &t->c, 'r', &t->p, 0, NULL), OK);
+    cr_assert_eq(sublayers_init_bare(&t->sublayers, &t->c, 'r', &t->p, 0, NULL), OK);
     bind_bare(t);
     cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(t->a.base, 0xff, t->a.size);
@@ -55,17 +57,18 @@ static void open_bare(struct bare *t, const char *backend, enum cell_kind kind, 
 static void close_bare(struct bare *t)
 {
     release(t->x), release(t->dy), release(t->y), release(t->d_x);
-    subs_free(&t->subs), params_free(&t->p), arena_release(&t->a);
+    sublayers_free(&t->sublayers), params_free(&t->p), arena_release(&t->a);
 }
 
-static struct sub_input run_bare(struct bare *t)
+static struct sublayer_input run_bare(struct bare *t)
 {
-    struct sub *const s = t->subs.at;
+    struct sublayer *const s = t->sublayers.at;
 
     params_pack(&t->p, &t->g);
-    memcpy(t->subs.work->x, t->x, sizeof(float) * B * L * D);
-    const struct sub_input from = sub_source(&t->g, s, t->subs.work, t->subs.work->x, B, L);
-    s->kind->forward(&t->g, s, t->subs.work, from, (struct act){.y = t->y});
+    memcpy(t->sublayers.work->x, t->x, sizeof(float) * B * L * D);
+    const struct sublayer_input from =
+        sublayer_source(&t->g, s, t->sublayers.work, t->sublayers.work->x, B, L);
+    s->kind->forward(&t->g, s, t->sublayers.work, from, (struct act){.y = t->y});
     return from;
 }
 
@@ -112,7 +115,7 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
         for (size_t w = 0; w < ARRAY_LEN(windows); w++) {
             struct bare t;
             float want[B * L * D];
-            open_bare(&t, backends[*b]->name, (enum cell_kind)kind, windows[w], 0);
+            open_bare(&t, backends[*b]->name, (enum rnn_cell_kind)kind, windows[w], 0);
             run_bare(&t);
             for (int i = 0; i < B * L; i++) {
                 double rows[(L + 4) * D] = {0}, h[D];
@@ -126,7 +129,7 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
             }
             const double error = cell_error(t.y, want, B * L * D);
             cr_expect(error < 1, "%s, %s, window %d: %.3g x its limit", backends[*b]->name,
-                      cell_name[kind], windows[w], error);
+                      rnn_cell_name[kind], windows[w], error);
             cr_expect(guards_intact(t.y, B * L * D));
             close_bare(&t);
         }
@@ -153,15 +156,16 @@ Test(local_rnn, is_the_derivative)
         for (int M = 0; M <= 3; M += 3) {
             struct bare t;
             float *grad = NULL;
-            open_bare(&t, "ref", (enum cell_kind)kind, 4, M);
+            open_bare(&t, "ref", (enum rnn_cell_kind)kind, 4, M);
             const struct scalar f = {weighted, &t, 4 * U * sqrt(B * L * D), 0x1p-7};
             for (int i = 0; i < t.p.n; i++)
                 quantise(t.p.v[i].data, t.p.v[i].n);
             if (M)
-                sub_remember(&t.g, t.subs.at, t.subs.work, t.dy, B, M);
-            const struct sub_input from = run_bare(&t);
+                sublayer_remember(&t.g, t.sublayers.at, t.sublayers.work, t.dy, B, M);
+            const struct sublayer_input from = run_bare(&t);
             params_zero_grad(&t.p);
-            t.subs.at->kind->backward(&t.g, t.subs.at, t.subs.work, from, t.d_x, t.dy, M);
+            t.sublayers.at->kind->backward(&t.g, t.sublayers.at, t.sublayers.work, from, t.d_x,
+                                           t.dy, M);
             cr_expect(guards_intact(t.d_x, B * L * D));
             expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 64 * U, 2 * f.noise / f.step);
             for (int i = 0; i < t.p.n; i++) {
@@ -178,11 +182,11 @@ Test(local_rnn, is_the_derivative)
 
 /* ---- models ------------------------------------------------------------------------------- */
 
-static struct config model_of(enum cell_kind kind, int window, bool carry)
+static struct config model_of(enum rnn_cell_kind kind, int window, bool score_residual)
 {
     struct config c = config_default(variant_find("rtransformer"), 12, 3, 5, 17, 2, 11);
 
-    c.rnn_cell = kind, c.rnn_window = window, c.rnn_carry = carry, c.rnn_layers = 2;
+    c.rnn_cell = kind, c.rnn_window = window, c.rnn_carry = score_residual, c.rnn_layers = 2;
     return c;
 }
 
@@ -193,8 +197,8 @@ Test(local_rnn, carried_windows_are_one_pass)
     const size_t n = 2 * TEXT * 11;
 
     for (int kind = 0; kind < CELL_KINDS; kind++)
-        for (int carry = 0; carry < 2; carry++) {
-            const struct config c = model_of((enum cell_kind)kind, 5, carry);
+        for (int score_residual = 0; score_residual < 2; score_residual++) {
+            const struct config c = model_of((enum rnn_cell_kind)kind, 5, score_residual);
             struct model one, many;
             model_open(&one, &c, "ref", 1, MEM_NONE, (struct extent){2, TEXT, 0});
             float *const want = model_stream(&one, 0, 2, TEXT, TEXT);
@@ -202,8 +206,9 @@ Test(local_rnn, carried_windows_are_one_pass)
                 model_open(&many, &c, "ref", 1, segment % 3 ? MEM_HIDDEN : MEM_KV,
                            (struct extent){2, segment, TEXT});
                 float *const got = model_stream(&many, 0, 2, TEXT, segment);
-                cr_expect((memcmp(got, want, n * sizeof(float)) == 0) == (carry == 1),
-                          "%s, carry %d, segments of %d", cell_name[kind], carry, segment);
+                cr_expect((memcmp(got, want, n * sizeof(float)) == 0) == (score_residual == 1),
+                          "%s, carry %d, segments of %d", rnn_cell_name[kind], score_residual,
+                          segment);
                 free(got);
                 model_close(&many);
             }
@@ -238,8 +243,8 @@ Test(local_rnn, choices_that_make_no_sense)
 
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     cr_expect_not_null(strstr(e.msg, "LocalRNNs of window 0"), "%s", e.msg);
-    c.rnn_window = 1, c.rnn_layers = RNN_MOST + 1;
+    c.rnn_window = 1, c.rnn_layers = MAX_RNNS + 1;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    c.rnn_layers = RNN_MOST;
+    c.rnn_layers = MAX_RNNS;
     cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
 }

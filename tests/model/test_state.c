@@ -67,19 +67,19 @@ Test(state, remembers_and_forgets)
         if (!of_state(variants[v]))
             continue;
         model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 8, 0});
-        struct sub *const s = &m.lm.subs.at[0];
+        struct sublayer *const s = &m.lm.sublayers.at[0];
         float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12), *keep = NULL;
-        lm_lower(&m.lm, &m.g);
-        sub_forward(&m.g, s, &m.lm.subs.work[0], z, x, 2, 8);
-        sub_commit(s, 8);
+        lm_build_tables(&m.lm, &m.g);
+        sublayer_forward(&m.g, s, &m.lm.sublayers.work[0], z, x, 2, 8);
+        sublayer_commit(s, 8);
         cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
         keep = normal(ran.n, "copy", 0, 1);
         memcpy(keep, ran.at, ran.n * sizeof(float));
-        sub_forget(s);
+        sublayer_forget(s);
         cr_assert(s->kind->carries(s, 0, &told));
         for (size_t i = 0; i < told.n; i++)
             cr_assert_eq(told.at[i], 0);
-        sub_remember(&m.g, s, &m.lm.subs.work[0], x, 2, 8);
+        sublayer_remember(&m.g, s, &m.lm.sublayers.work[0], x, 2, 8);
         cr_assert(s->kind->carries(s, 0, &told));
         cr_expect_arr_eq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
         release(x), release(z), release(keep);
@@ -103,7 +103,7 @@ Test(state, costs_the_same_after_any_past)
             model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 1, M});
             bytes[far] = m.arena.part[PART_MEMORY];
             flop[far] = lm_flop(&m.lm, 2, 1, M, 1);
-            const struct sub *const s = &m.lm.subs.at[0];
+            const struct sublayer *const s = &m.lm.sublayers.at[0];
             state = 0;
             for (int k = 0; s->kind->carries(s, k, &at); k++)
                 state += at.given ? 0 : at.n * sizeof(float);

@@ -13,7 +13,7 @@ struct bound_layer {
     struct engine g;
     struct params p;
     struct arena a;
-    struct subs subs;
+    struct sublayers sublayers;
 };
 
 static void bind(struct bound_layer *y, enum mem_kind kind)
@@ -22,7 +22,8 @@ static void bind(struct bound_layer *y, enum mem_kind kind)
     struct err e = {""};
 
     params_place(&y->p, &y->a);
-    cr_assert_eq(subs_bind(&y->subs, &y->g, &y->p, kind, max, &y->a, &e), OK, "%s", e.msg);
+    cr_assert_eq(sublayers_bind(&y->sublayers, &y->g, &y->p, kind, max, &y->a, &e), OK, "%s",
+                 e.msg);
 }
 
 static void open_layer(struct bound_layer *y, const struct config *c, const char *backend,
@@ -32,7 +33,7 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
     cr_assert_eq(engine_open(&y->g, backend, 1, NULL, NULL), OK);
     if (c->pos->model_params)
         c->pos->model_params(c, &y->p);
-    cr_assert_eq(subs_init(&y->subs, c, &y->p, 0, NULL), OK);
+    cr_assert_eq(sublayers_init(&y->sublayers, c, &y->p, 0, NULL), OK);
     bind(y, kind);
     cr_assert_eq(arena_place(&y->a, HUGE_NEVER, NULL, NULL, NULL), OK);
     memset(y->a.base, 0xff, y->a.size);
@@ -41,29 +42,29 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
     const struct param *const alpha = params_find(&y->p, "layers.0.alpha");
     if (alpha) /* begins near 0, where little of f would be seen */
         *alpha->data = 0.75f;
-    if (c->pos->codes)
-        c->pos->codes(c, K, y->subs.codes);
-    subs_lower(&y->subs, &y->g);
+    if (c->pos->pos_encoding)
+        c->pos->pos_encoding(c, K, y->sublayers.pos_encoding);
+    sublayers_build_tables(&y->sublayers, &y->g);
 }
 
 /* z [B,L,D] from rows [B,K,D]; memory arrives in two pieces, or is run with the segment. */
 static void run_layer(struct bound_layer *y, enum mem_kind kind, const float *rows, float *z)
 {
-    const int D = y->subs.at->c->D, fresh = kind == MEM_RECOMPUTE ? K : L;
+    const int D = y->sublayers.at->c->D, fresh = kind == MEM_RECOMPUTE ? K : L;
     float *x = normal((size_t)(B * K * D), "piece", 0, 1);
 
     for (int done = 0; kind != MEM_RECOMPUTE && done < M; done += 5) {
         const int n = min_int(5, M - done);
         for (int b = 0; b < B; b++)
             memcpy(x + b * n * D, rows + (b * K + done) * D, sizeof(float) * (size_t)(n * D));
-        const int at = subs_remembering(&y->subs, 0);
-        sub_remember(&y->g, &y->subs.at[at], &y->subs.work[at], x, B, n);
+        const int at = sublayers_remembering(&y->sublayers, 0);
+        sublayer_remember(&y->g, &y->sublayers.at[at], &y->sublayers.work[at], x, B, n);
     }
     for (int b = 0; b < B; b++)
         memcpy(x + b * fresh * D, rows + (b * K + K - fresh) * D,
                sizeof(float) * (size_t)(fresh * D));
     float *const out = normal((size_t)(B * K * D), "out", 0, 1);
-    subs_forward(&y->subs, &y->g, out, x, B, fresh);
+    sublayers_forward(&y->sublayers, &y->g, out, x, B, fresh);
     for (int b = 0; b < B; b++)
         memcpy(z + b * L * D, out + (b * fresh + fresh - L) * D, sizeof(float) * (size_t)(L * D));
     release(x), release(out);
@@ -91,11 +92,11 @@ static void check_layer(const struct config *c, const char *backend, enum mem_ki
               mem_kind_name[kind], c->window, c->clamp_len, error);
     release(rows);
     arena_release(&y.a);
-    subs_free(&y.subs);
+    sublayers_free(&y.sublayers);
     params_free(&y.p);
 }
 
-ParameterizedTestParameters(sub, is_its_equations)
+ParameterizedTestParameters(sublayer, is_its_equations)
 {
     static struct form list[WIRINGS];
     const size_t all = all_wirings(list, false);
@@ -108,7 +109,7 @@ ParameterizedTestParameters(sub, is_its_equations)
     }
     return cr_make_param_array(struct form, list, n);
 }
-ParameterizedTest(struct form *w, sub, is_its_equations, .timeout = 60)
+ParameterizedTest(struct form *w, sublayer, is_its_equations, .timeout = 60)
 {
     for (int i = 0; backends[i]; i++)
         for (int turn = 0; turn < 4; turn++) {

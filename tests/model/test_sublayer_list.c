@@ -11,15 +11,15 @@
 static void list_tensors(const struct config *c, char *text, size_t size)
 {
     struct params p = {0};
-    struct subs subs;
+    struct sublayers sublayers;
 
-    cr_assert_eq(subs_init(&subs, c, &p, 0, NULL), OK);
+    cr_assert_eq(sublayers_init(&sublayers, c, &p, 0, NULL), OK);
     *text = '\0';
     for (int i = 0; i < p.n; i++) {
         cr_assert_lt(strlen(text) + strlen(p.v[i].name) + 2, size);
         strcat(strcat(text, i ? " " : ""), p.v[i].name);
     }
-    subs_free(&subs);
+    sublayers_free(&sublayers);
     params_free(&p);
 }
 
@@ -27,7 +27,7 @@ static void list_tensors(const struct config *c, char *text, size_t size)
 #define LN(l) l ".weight " l ".bias "
 #define FF(l) l "1.weight " l "1.bias " l "2.weight " l "2.bias"
 
-Test(sub_list, tensors_have_their_names)
+Test(sublayer_list, tensors_have_their_names)
 {
     struct config c = config_default(variant_find("vanilla"), 8, 2, 4, 16, 1, 0);
     char text[1024];
@@ -50,7 +50,7 @@ Test(sub_list, tensors_have_their_names)
 }
 
 /* s^k (sf)^(N-k) f^k, k = 3N/8. */
-Test(sub_list, sandwich_order)
+Test(sublayer_list, sandwich_order)
 {
     static const struct {
         int N;
@@ -94,7 +94,7 @@ static void copy_renamed(struct model *to, const struct model *from)
 }
 
 /* An order that says what layer after layer means is layer after layer, to the last bit. */
-Test(sub_list, an_order_of_layers_is_layers)
+Test(sublayer_list, an_order_of_layers_is_layers)
 {
     enum { TEXT = 17 };
     for (int wiring = WIRING_POST; wiring <= WIRING_PRE; wiring++)
@@ -116,7 +116,7 @@ Test(sub_list, an_order_of_layers_is_layers)
 }
 
 /* With alpha 0 the stream passes as the embedding made it; without, both sub-layers are felt. */
-Test(sub_list, rezero_begins_as_the_identity)
+Test(sublayer_list, rezero_begins_as_the_identity)
 {
     enum { D = 12, T = 5 };
     const struct config c = config_default(variant_find("rezero"), D, 3, 5, 17, 2, 11);
@@ -139,7 +139,7 @@ Test(sub_list, rezero_begins_as_the_identity)
     model_close(&m);
 }
 
-Test(sub_list, orders_that_make_no_sense)
+Test(sublayer_list, orders_that_make_no_sense)
 {
     static const struct {
         const char *order, *says;

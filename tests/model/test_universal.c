@@ -233,7 +233,7 @@ Test(universal, steps_share_their_weights)
     model_open(&b, &many, "ref", 1, MEM_NONE, (struct extent){B, T, 0});
     cr_expect_eq(a.lm.params.n, b.lm.params.n);
     cr_expect_eq(a.arena.part[PART_WEIGHTS], b.arena.part[PART_WEIGHTS]);
-    cr_expect(many.N == 1 && many.steps == STEPS && b.lm.subs.n == STEPS * a.lm.subs.n);
+    cr_expect(many.N == 1 && many.steps == STEPS && b.lm.sublayers.n == STEPS * a.lm.sublayers.n);
     model_close(&a), model_close(&b);
 }
 

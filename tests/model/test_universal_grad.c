@@ -26,7 +26,7 @@ static double loss(void *ctx)
     struct learner *t = ctx;
     double sum = 0;
 
-    lm_lower(&t->m.lm, &t->m.g);
+    lm_build_tables(&t->m.lm, &t->m.g);
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, T, T, t->targets, t->nll);
     for (int i = 0; i < B * T; i++)
         sum += (double)t->nll[i] / (B * T);

@@ -52,8 +52,9 @@ static void repeat_heads(struct params *to, const struct params *from)
  * default aside. */
 static bool attend_alike(const struct variant *v, const struct variant *w)
 {
-    return v->pos == w->pos && v->mem == w->mem && v->mixer == w->mixer && v->more == w->more &&
-           v->carry == w->carry && v->before_qkv == w->before_qkv && !v->mask == !w->mask;
+    return v->pos == w->pos && v->mem == w->mem && v->mixer == w->mixer &&
+           v->attn_extra == w->attn_extra && v->score_residual == w->score_residual &&
+           v->qkv_map == w->qkv_map && !v->mask == !w->mask;
 }
 
 /* Every kind of attention on every backend, with the divisors in turn. */
@@ -137,7 +138,7 @@ static void learn(struct model *m)
 {
     int32_t tokens[BATCH * L], targets[BATCH * L];
 
-    lm_lower(&m->lm, &m->g);
+    lm_build_tables(&m->lm, &m->g);
     for (int first = 0; first <= L; first += L) {
         for (int i = 0; i < BATCH * L; i++) {
             tokens[i] = token_of(m, i / L, first + i % L);
@@ -288,12 +289,12 @@ Test(kv_heads, option_reaches_the_cell_and_its_line)
         struct options o, again;
         struct plan p = plan_of(&o, cases[i].line);
         cr_assert_eq(p.n, 1);
-        cr_expect_eq(cell_config(&p.cells[0]).kv_heads, cases[i].kv_heads);
-        cr_expect_eq(strstr(p.cells[0].repro, "--kv-heads") != NULL, cases[i].said, "%s",
-                     p.cells[0].repro);
-        struct plan q = plan_of(&again, p.cells[0].repro);
-        cr_expect(q.n == 1 && strcmp(q.cells[0].case_id, p.cells[0].case_id) == 0);
-        cr_expect_eq(cell_config(&q.cells[0]).kv_heads, cases[i].kv_heads);
+        cr_expect_eq(case_config(&p.cases[0]).kv_heads, cases[i].kv_heads);
+        cr_expect_eq(strstr(p.cases[0].repro, "--kv-heads") != NULL, cases[i].said, "%s",
+                     p.cases[0].repro);
+        struct plan q = plan_of(&again, p.cases[0].repro);
+        cr_expect(q.n == 1 && strcmp(q.cases[0].case_id, p.cases[0].case_id) == 0);
+        cr_expect_eq(case_config(&q.cases[0]).kv_heads, cases[i].kv_heads);
         plan_free(&p);
         plan_free(&q);
         options_free(&o);

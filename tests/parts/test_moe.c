@@ -5,7 +5,7 @@
  * routes equal. */
 #include "tests/support/ffn_case.h"
 
-enum { D = 6, F = 9, ROWS = 14, E_MOST = 8 };
+enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
 
 static struct config moe(int experts, int k, int capacity, bool bias)
 {
@@ -30,7 +30,7 @@ static struct config form_of(size_t i, bool bias)
 
 struct by_hand {
     double y[ROWS][D], aux;
-    int route[ROWS][E_MOST];
+    int route[ROWS][MAX_E];
 };
 
 static void expert(const struct ffn_case *t, int e, const float *x, double y[D])
@@ -50,7 +50,7 @@ static void expert(const struct ffn_case *t, int e, const float *x, double y[D])
     }
 }
 
-static void router(const struct ffn_case *t, const float *x, double p[E_MOST])
+static void router(const struct ffn_case *t, const float *x, double p[MAX_E])
 {
     const int E = t->c->experts;
     double sum = 0;
@@ -66,7 +66,7 @@ static void router(const struct ffn_case *t, const float *x, double p[E_MOST])
 }
 
 /* How many experts row t prefers to e; ties do not occur. */
-static int rank_of(const double p[E_MOST], int E, int e)
+static int rank_of(const double p[MAX_E], int E, int e)
 {
     int better = 0;
 
@@ -78,8 +78,8 @@ static int rank_of(const double p[E_MOST], int E, int e)
 static struct by_hand by_hand(const struct ffn_case *t)
 {
     const struct config *c = t->c;
-    double p[ROWS][E_MOST];
-    int used[E_MOST] = {0}, firsts[E_MOST] = {0};
+    double p[ROWS][MAX_E];
+    int used[MAX_E] = {0}, firsts[MAX_E] = {0};
     struct by_hand out = {0};
 
     for (int i = 0; i < ROWS; i++)
@@ -181,7 +181,7 @@ Test(moe, a_dropped_row_keeps_its_residual)
 /* Differences are of one function only while no step changes a route. */
 struct routed {
     struct ffn_case *t;
-    int32_t route[ROWS * E_MOST];
+    int32_t route[ROWS * MAX_E];
 };
 
 static double routed_value(void *ctx)

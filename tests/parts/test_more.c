@@ -143,8 +143,8 @@ Test(span, keys_fade)
     c.span_ramp = 4;
     open(&m, &c);
     set_span(&m, 1.0f);
-    lm_lower(&m.lm, &m.g);
-    a = subs_attention(&m.lm.subs, 0)->of.attention.lowered;
+    lm_build_tables(&m.lm, &m.g);
+    a = sublayers_attention(&m.lm.sublayers, 0)->of.attention.lowered;
     static const double want[] = {1, 1, 0.75, 0.5, 0.25};
     for (int h = 0; h < H; h++) {
         cr_expect_eq(a.window_of_head[h], 5);
@@ -201,7 +201,7 @@ Test(persistent, shares_of_the_softmax)
         memset(tensor(&m, "sub.%d.attn.pers_v", 0), 0, sizeof(float) * (size_t)(H * counts[k] * 5));
         free(model_stream(&m, 0, BATCH, T, T));
         shares[k] = guarded(BATCH * T * 15);
-        memcpy(shares[k], m.lm.subs.work[0].own[AT_O], sizeof(float) * BATCH * T * 15);
+        memcpy(shares[k], m.lm.sublayers.work[0].own[AT_O], sizeof(float) * BATCH * T * 15);
         model_close(&m);
     }
     for (int i = 0; i < BATCH * T * 15; i++) /* v/2 and v/4 */
@@ -217,7 +217,7 @@ Test(persistent, stands_for_the_feed_forward)
     struct model m;
 
     open(&m, &c);
-    cr_expect_eq(m.lm.subs.n, 3);
+    cr_expect_eq(m.lm.sublayers.n, 3);
     for (int i = 0; i < m.lm.params.n; i++)
         cr_expect(!strstr(m.lm.params.v[i].name, "ff."), "%s", m.lm.params.v[i].name);
     const struct param *const k = params_find(&m.lm.params, "sub.2.attn.pers_k");
@@ -282,10 +282,10 @@ Test(realformer, a_silent_layer_repeats_the_one_below)
         memset(tensor(&m, "layers.%d.attn.q.weight", 1), 0, sizeof(float) * 15 * 12);
         memset(tensor(&m, "layers.%d.attn.bias_u", 1), 0, sizeof(float) * 15);
         memset(tensor(&m, "layers.%d.attn.bias_v", 1), 0, sizeof(float) * 15);
-        lm_lower(&m.lm, &m.g);
+        lm_build_tables(&m.lm, &m.g);
         model_segment(&m, 0, BATCH, 0, T, T);
-        const float *const S = m.lm.subs.work[0].own[AT_SCORES];
-        const float *const lse = m.lm.subs.work[2].own[AT_LSE];
+        const float *const S = m.lm.sublayers.work[0].own[AT_SCORES];
+        const float *const lse = m.lm.sublayers.work[2].own[AT_LSE];
         for (int row = 0; row < BATCH * H * T; row++) {
             double sum = 0;
             for (int j = 0; j <= row % T; j++)

@@ -75,13 +75,13 @@ enum { LIMBS = 40 };
 static void multiply(uint32_t x[LIMBS], uint32_t a, int n)
 {
     while (n-- > 0) {
-        uint64_t carry = 0;
+        uint64_t score_residual = 0;
         for (int i = 0; i < LIMBS; i++) {
-            carry += (uint64_t)x[i] * a;
-            x[i] = (uint32_t)carry;
-            carry >>= 32;
+            score_residual += (uint64_t)x[i] * a;
+            x[i] = (uint32_t)score_residual;
+            score_residual >>= 32;
         }
-        cr_assert_eq(carry, 0, "more than %d limbs", LIMBS);
+        cr_assert_eq(score_residual, 0, "more than %d limbs", LIMBS);
     }
 }
 
@@ -137,7 +137,7 @@ Test(pos_bias, buckets_that_are_whole_powers)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-enum { HEADS = 6, KEYS_MOST = 300 };
+enum { HEADS = 6, MAX_KEYS = 300 };
 
 /* A scheme whose tables lie in an arena of their own, weights drawn. */
 struct lowered {
@@ -162,9 +162,9 @@ static void bind_lowered(struct lowered *t, int K)
                     : NULL;
 }
 
-static void lower(struct lowered *t)
+static void build_tables(struct lowered *t)
 {
-    t->c.pos->lower(NULL, &t->c, t->params.v, t->params.v + t->at_layer, NULL, &t->a);
+    t->c.pos->build_tables(NULL, &t->c, t->params.v, t->params.v + t->at_layer, NULL, &t->a);
 }
 
 static void open_lowered(struct lowered *t, const struct pos *pos, bool per_layer, int K)
@@ -189,7 +189,7 @@ static void open_lowered(struct lowered *t, const struct pos *pos, bool per_laye
     params_init(&t->params, SEED);
     if (t->params.n)
         params_zero_grad(&t->params);
-    lower(t);
+    build_tables(t);
 }
 
 static void close_lowered(struct lowered *t)
@@ -233,7 +233,7 @@ static const struct pos *const schemes[] = {&pos_alibi, &pos_t5, &pos_kerple};
 
 Test(pos_bias, table_has_every_distance)
 {
-    static const int keys[] = {1, 2, 5, 15, 40, KEYS_MOST};
+    static const int keys[] = {1, 2, 5, 15, 40, MAX_KEYS};
 
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(keys); k++)
@@ -252,7 +252,7 @@ Test(pos_bias, table_can_be_cut)
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
             struct lowered t;
-            open_lowered(&t, schemes[i], false, KEYS_MOST);
+            open_lowered(&t, schemes[i], false, MAX_KEYS);
             attn_resize(&t.a, shapes[k][0], shapes[k][1]);
             expect_table(&t);
             close_lowered(&t);
@@ -264,7 +264,7 @@ Test(pos_bias, far_distances_share_an_entry)
 {
     struct lowered t;
 
-    open_lowered(&t, &pos_t5, false, KEYS_MOST);
+    open_lowered(&t, &pos_t5, false, MAX_KEYS);
     int first = 0;
     while (exact_bucket(first, 8, 20) < 7)
         first++;
@@ -277,7 +277,7 @@ Test(pos_bias, far_distances_share_an_entry)
 /* sum of weight (.) bias over heads and distances, so that the weights are the table's gradient. */
 static double weight(int h, int n)
 {
-    return 0.25 + (double)(rng_u32(SEED, 5, (uint64_t)(h * KEYS_MOST + n)) % 1024) / 1024;
+    return 0.25 + (double)(rng_u32(SEED, 5, (uint64_t)(h * MAX_KEYS + n)) % 1024) / 1024;
 }
 
 static double weighed(void *ctx)
@@ -302,7 +302,7 @@ static void backward(struct lowered *t)
         for (int n = 0; n < t->a.M + t->a.L; n++)
             d.d_bias[h * t->a.bias_head + t->a.R - 1 - min_int(n, t->a.R - 1)] +=
                 (float)weight(h, n);
-    pos->lower_grad(NULL, &t->c, t->params.v, layer, NULL, &t->a, &d);
+    pos->build_tables_grad(NULL, &t->c, t->params.v, layer, NULL, &t->a, &d);
 }
 
 Test(pos_bias, gradient_is_the_derivative)
@@ -311,7 +311,7 @@ Test(pos_bias, gradient_is_the_derivative)
         for (int per_layer = 0; per_layer <= 1; per_layer++)
             for (int cut = 0; cut <= 1; cut++) {
                 struct lowered t;
-                if (!schemes[i]->lower_grad) {
+                if (!schemes[i]->build_tables_grad) {
                     cr_expect(!schemes[i]->layer_params && !schemes[i]->model_params);
                     continue;
                 }

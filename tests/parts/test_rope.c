@@ -30,7 +30,7 @@ static const struct turn turns[] = {
 struct rotated {
     struct config c;
     struct engine g;
-    float *x, *codes;
+    float *x, *pos_encoding;
     ptrdiff_t stride;
 };
 
@@ -46,15 +46,15 @@ static struct rotated open_rotated(const struct turn *t)
     r.c.rope_pairs = (enum rope_pairs)t->pairs;
     cr_assert_eq(config_check(&r.c, &e), OK, "%s", e.msg);
     r.x = normal((size_t)(t->B * stride), "rope.x", 0, 1);
-    r.codes = guarded(pos_rope.n_codes(&r.c, t->rows));
-    pos_rope.codes(&r.c, t->rows, r.codes);
-    cr_expect(guards_intact(r.codes, pos_rope.n_codes(&r.c, t->rows)));
+    r.pos_encoding = guarded(pos_rope.n_pos_encoding(&r.c, t->rows));
+    pos_rope.pos_encoding(&r.c, t->rows, r.pos_encoding);
+    cr_expect(guards_intact(r.pos_encoding, pos_rope.n_pos_encoding(&r.c, t->rows)));
     return r;
 }
 
 static void rotate(const struct rotated *r, const struct turn *t, int64_t position, bool back)
 {
-    pos_rope.rotate(&r->g, &r->c, r->codes,
+    pos_rope.rotate(&r->g, &r->c, r->pos_encoding,
                     &(struct rotation){.x = r->x,
                                        .stride = r->stride,
                                        .B = t->B,
@@ -67,7 +67,7 @@ static void rotate(const struct rotated *r, const struct turn *t, int64_t positi
 static void close_rotated(struct rotated *r)
 {
     release(r->x);
-    release(r->codes);
+    release(r->pos_encoding);
 }
 
 /* (a + bi) e^(i position w_f) */
@@ -292,8 +292,8 @@ Test(rope, pairings_differ_by_a_permutation, .timeout = 60)
         const struct param *from = &a.lm.params.v[i], *to = &b.lm.params.v[i];
         const bool turned = strstr(to->name, "attn.q.weight") || strstr(to->name, "attn.k.weight");
         for (int r = 0; turned && r < to->shape[0]; r++) {
-            const int e = r % DH, f = e / 2, source = r - e + (e % 2 ? DH / 2 + f : f);
-            memcpy(to->data + r * D, from->data + source * D, sizeof(float) * D);
+            const int e = r % DH, f = e / 2, synthetic = r - e + (e % 2 ? DH / 2 + f : f);
+            memcpy(to->data + r * D, from->data + synthetic * D, sizeof(float) * D);
         }
     }
     float *want = model_stream(&a, 0, 1, ALL, ALL), *plain = model_stream(&b, 0, 1, ALL, ALL);
@@ -311,12 +311,12 @@ Test(rope, angles_are_not_dropped)
     struct model m;
 
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 20, 0});
-    const size_t n = pos_rope.n_codes(&m.lm.c, 20);
-    float *codes = guarded(n);
-    pos_rope.codes(&m.lm.c, 20, codes);
+    const size_t n = pos_rope.n_pos_encoding(&m.lm.c, 20);
+    float *pos_encoding = guarded(n);
+    pos_rope.pos_encoding(&m.lm.c, 20, pos_encoding);
     m.lm.drop = (struct dropout){.p = 0.5f, .seed = 3};
-    lm_lower(&m.lm, &m.g);
-    cr_expect_eq(memcmp(m.lm.subs.codes, codes, sizeof(float) * n), 0);
-    release(codes);
+    lm_build_tables(&m.lm, &m.g);
+    cr_expect_eq(memcmp(m.lm.sublayers.pos_encoding, pos_encoding, sizeof(float) * n), 0);
+    release(pos_encoding);
     model_close(&m);
 }

@@ -95,9 +95,9 @@ Test(choices, settings_are_refused_with_what_would_do)
 #define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 2 "
 
 /* Does a layer of the cell's model have tensors of such a name? */
-static bool has_tensor(const struct cell *c, const char *part)
+static bool has_tensor(const struct bench_case *c, const char *part)
 {
-    struct config config = cell_config(c);
+    struct config config = case_config(c);
     struct lm lm;
     struct err e = {""};
     bool found = false;
@@ -118,15 +118,15 @@ Test(choices, cells_say_what_applies_and_their_line_makes_them_again)
 
     must_plan(&p, &o, "-V all -w attn,layer,segment " SMALL CHOSEN);
     for (int i = 0; i < p.n; i++) {
-        const struct cell *const c = &p.cells[i];
+        const struct bench_case *const c = &p.cases[i];
         struct options again;
         struct plan one;
-        struct cell_words words, back;
+        struct case_words words, back;
         must_plan(&one, &again, c->repro);
         cr_assert_eq(one.n, 1, "%s", c->repro);
-        cr_expect_str_eq(one.cells[0].case_id, c->case_id);
-        cell_describe(&words, c);
-        cell_describe(&back, &one.cells[0]);
+        cr_expect_str_eq(one.cases[0].case_id, c->case_id);
+        case_describe(&words, c);
+        case_describe(&back, &one.cases[0]);
         cr_expect_str_eq(back.settings, words.settings);
         cr_expect_str_eq(back.mask, words.mask);
         cr_expect_str_eq(back.rnn_cell, words.rnn_cell);

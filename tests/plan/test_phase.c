@@ -41,7 +41,7 @@ Test(phase, train_keeps_hidden_states)
 
     must_plan(&p, &o, EACH "-w train,layer --phase fwd_bwd");
     for (int i = 0; i < p.n; i++) {
-        const struct cell *c = &p.cells[i];
+        const struct bench_case *c = &p.cases[i];
         cr_expect_eq(c->phase, PHASE_FWD_BWD);
         cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
         cr_expect_eq(c->layers, c->workload == WORK_TRAIN ? DEFAULT_LAYERS : 1);
@@ -59,14 +59,14 @@ Test(phase, repro_lines_make_their_cells)
     for (int i = 0; i < p.n; i++) {
         struct options again;
         struct plan one;
-        must_plan(&one, &again, p.cells[i].repro);
-        cr_assert_eq(one.n, 1, "%s", p.cells[i].repro);
-        cr_expect_str_eq(one.cells[0].case_id, p.cells[i].case_id);
-        cr_expect(one.cells[0].phase == p.cells[i].phase &&
-                  one.cells[0].workload == p.cells[i].workload);
+        must_plan(&one, &again, p.cases[i].repro);
+        cr_assert_eq(one.n, 1, "%s", p.cases[i].repro);
+        cr_expect_str_eq(one.cases[0].case_id, p.cases[i].case_id);
+        cr_expect(one.cases[0].phase == p.cases[i].phase &&
+                  one.cases[0].workload == p.cases[i].workload);
         for (int k = 0; k < i; k++) {
-            cr_expect(strcmp(p.cells[k].case_id, p.cells[i].case_id) != 0);
-            cr_expect(p.cells[k].group != p.cells[i].group || p.cells[k].phase == p.cells[i].phase);
+            cr_expect(strcmp(p.cases[k].case_id, p.cases[i].case_id) != 0);
+            cr_expect(p.cases[k].group != p.cases[i].group || p.cases[k].phase == p.cases[i].phase);
         }
         drop_plan(&one, &again);
     }

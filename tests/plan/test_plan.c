@@ -40,7 +40,7 @@ Test(plan, presets_are_base_variants_and_usable_backends)
     cr_expect_eq(p.groups, 4 * 2);
     cr_expect_eq(p.n, p.groups * BASE_VARIANTS * usable_backends());
     for (int i = 0; i < p.n; i++) {
-        const struct cell *const c = &p.cells[i];
+        const struct bench_case *const c = &p.cases[i];
         cr_expect(c->index == i && c->opt == &o && c->threads == 3 && c->layers == 1);
         cr_expect(c->batch == 1 && c->d_model == 512 && c->heads == 8 && c->d_head == 64);
         cr_expect(c->d_inner == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
@@ -99,7 +99,7 @@ Test(plan, corners)
               "-b ref -V vanilla,gtrxl,shaw -w attn,layer,segment,decode --seq 8 --mem 0,4");
     cr_expect_eq(p.n, 4 * 3 * 2);
     for (int i = 0; i < p.n; i++) {
-        const struct cell *const c = &p.cells[i];
+        const struct bench_case *const c = &p.cases[i];
         const bool recurrent = c->variant->mem->recurrent;
         const unsigned axes = c->variant->axes;
         const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
@@ -138,7 +138,7 @@ Test(plan, groups_are_shapes)
               "-w attn,decode,layer,segment --layers 2,3 --seq 8,16 --mem 0,4 --batch 1,2 "
               "--threads 1,2 --gate gru,input --clip 2,4 --mem-kind hidden,kv,auto");
     for (int i = 1; i < p.n; i++) {
-        const struct cell *const a = &p.cells[i - 1], *const b = &p.cells[i];
+        const struct bench_case *const a = &p.cases[i - 1], *const b = &p.cases[i];
         cr_expect(b->group == a->group || b->group == a->group + 1);
         cr_expect_eq(b->group == a->group, same_shape(a, b), "cells %d and %d", i - 1, i);
         if (b->group != a->group)
@@ -149,12 +149,12 @@ Test(plan, groups_are_shapes)
         if (a->variant == b->variant && a->gate == b->gate && a->clip == b->clip)
             cr_expect_leq(a->mem_kind, b->mem_kind);
     }
-    cr_expect_eq(p.cells[p.n - 1].group, p.groups - 1);
+    cr_expect_eq(p.cases[p.n - 1].group, p.groups - 1);
     /* A shape never comes back later. */
     for (int i = 0; i < p.n; i++)
         for (int k = i + 1; k < p.n; k++)
-            cr_assert(p.cells[i].group == p.cells[k].group ||
-                      !same_shape(&p.cells[i], &p.cells[k]));
+            cr_assert(p.cases[i].group == p.cases[k].group ||
+                      !same_shape(&p.cases[i], &p.cases[k]));
     drop_plan(&p, &o);
 }
 
@@ -203,7 +203,7 @@ Test(plan, filtered_groups_are_numbered_without_holes)
 
     must_plan(&p, &o, "-V xl -b ref --seq 8,16,32 --mem 0 --filter !seq:16");
     cr_assert(p.n == 2 && p.groups == 2);
-    cr_expect(p.cells[0].group == 0 && p.cells[1].group == 1 && p.cells[1].index == 1);
+    cr_expect(p.cases[0].group == 0 && p.cases[1].group == 1 && p.cases[1].index == 1);
     drop_plan(&p, &o);
 }
 
@@ -245,7 +245,7 @@ Test(plan, errors_say_what_to_do)
         cr_expect_eq(plan_make(&p, &o, &e), cases[i].st, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
-        cr_expect(p.n == 0 && !p.cells);
+        cr_expect(p.n == 0 && !p.cases);
         drop_plan(&p, &o);
     }
 }
@@ -280,8 +280,8 @@ Test(plan, config_of_a_cell)
               "--gate input");
     cr_assert_eq(p.n, 4);
     for (int i = 0; i < p.n; i++) {
-        const struct cell *const cell = &p.cells[i];
-        const struct config c = cell_config(cell);
+        const struct bench_case *const cell = &p.cases[i];
+        const struct config c = case_config(cell);
         const unsigned axes = cell->variant->axes;
         cr_expect(c.D == 64 && c.H == 4 && c.dh == 10 && c.F == 256 && c.N == 3 && c.V == 256);
         cr_expect(c.mem_len == 24 && c.max_seq == (cell->variant->mem->recurrent ? 8 : 32));
@@ -296,7 +296,7 @@ Test(plan, config_of_a_cell)
 
     must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");
     cr_assert_eq(p.n, 1);
-    const struct config c = cell_config(&p.cells[0]);
+    const struct config c = case_config(&p.cases[0]);
     cr_expect(c.window == 0 && c.same_length && c.V == 0 && c.N == 1 && c.wiring == WIRING_PRE);
     drop_plan(&p, &o);
 }
@@ -309,12 +309,12 @@ Test(plan, the_fastest_of_a_list)
     const struct backend *const two[] = {&backend_ref, &backend_avx2, NULL};
     const struct backend *const turned[] = {&backend_avx2, &backend_ref, NULL};
     const bool avx2 = backend_usable(&backend_avx2, NULL) == OK;
-    const struct backend *const of_all = choose_fastest(backends);
+    const struct backend *const of_all = lookup_fastest(backends);
 
-    cr_expect_eq(choose_fastest(alone), &backend_ref);
-    cr_expect_eq(choose_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
+    cr_expect_eq(lookup_fastest(alone), &backend_ref);
+    cr_expect_eq(lookup_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
     if (avx2) /* the first is who could be chosen */
-        cr_expect_eq(choose_fastest(turned), &backend_avx2);
+        cr_expect_eq(lookup_fastest(turned), &backend_avx2);
     cr_expect(backend_usable(of_all, NULL) == OK);
     for (int i = 0; backends[i]; i++)
         cr_expect(of_all->needs >= backends[i]->needs || backend_usable(backends[i], NULL) != OK);

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool same_cell(const struct cell *a, const struct cell *b)
+static bool same_cell(const struct bench_case *a, const struct bench_case *b)
 {
     return same_shape(a, b) && a->variant == b->variant && a->backend == b->backend &&
            a->mem_kind == b->mem_kind && a->gate == b->gate && a->wiring == b->wiring &&
@@ -25,13 +25,13 @@ static void round_trip(const char *line)
         struct options again;
         struct plan one = {0};
         struct err e = {""};
-        enum status st = options_parse_line(&again, p.cells[i].repro, &e);
+        enum status st = options_parse_line(&again, p.cases[i].repro, &e);
         if (st == OK)
             st = plan_make(&one, &again, &e);
-        cr_assert_eq(st, OK, "%s: %s", p.cells[i].repro, e.msg);
-        cr_assert_eq(one.n, 1, "%s makes %d cells", p.cells[i].repro, one.n);
-        cr_assert(same_cell(&p.cells[i], &one.cells[0]), "%s became %s", p.cells[i].repro,
-                  one.cells[0].repro);
+        cr_assert_eq(st, OK, "%s: %s", p.cases[i].repro, e.msg);
+        cr_assert_eq(one.n, 1, "%s makes %d cells", p.cases[i].repro, one.n);
+        cr_assert(same_cell(&p.cases[i], &one.cases[0]), "%s became %s", p.cases[i].repro,
+                  one.cases[0].repro);
         cr_expect(again.seed == o.seed && again.cache == o.cache && again.max_isa == o.max_isa);
         cr_expect(strcmp(again.pin, o.pin) == 0 && again.huge_pages == o.huge_pages);
         drop_plan(&one, &again);
@@ -59,11 +59,11 @@ Test(plan, repro_is_short)
               "-V xl -b ref -w attn,layer --seq 8 --mem 4 --threads 2 --d-head 64 --norm post "
               "--max-time 1 --no-check --order given --out x");
     cr_assert_eq(p.n, 2);
-    cr_expect_str_eq(p.cells[0].repro,
+    cr_expect_str_eq(p.cases[0].repro,
                      "--variant xl --backend ref --workload attn --seq 8 --mem 4 --threads 2");
-    cr_expect_str_eq(p.cells[1].repro, "--variant xl --backend ref --workload layer --seq 8 --mem "
+    cr_expect_str_eq(p.cases[1].repro, "--variant xl --backend ref --workload layer --seq 8 --mem "
                                        "4 --mem-kind hidden --threads 2");
-    cr_expect_eq(strlen(p.cells[0].case_id), 16);
+    cr_expect_eq(strlen(p.cases[0].case_id), 16);
     drop_plan(&p, &o);
 }
 
@@ -77,7 +77,7 @@ Test(plan, case_ids_differ)
               "--threads 1,2 --gate gru,input --clip 2,16 --mem-kind auto,hidden,kv");
     for (int i = 0; i < p.n; i++)
         for (int k = i + 1; k < p.n; k++)
-            cr_assert_str_neq(p.cells[i].case_id, p.cells[k].case_id, "%s / %s", p.cells[i].repro,
-                              p.cells[k].repro);
+            cr_assert_str_neq(p.cases[i].case_id, p.cases[k].case_id, "%s / %s", p.cases[i].repro,
+                              p.cases[k].repro);
     drop_plan(&p, &o);
 }

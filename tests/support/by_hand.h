@@ -113,7 +113,7 @@ static inline double *floats(const float *x, int n)
 }
 
 /* W_r R[dist], all heads: [K, H*dh]. */
-static inline double *codes(const struct layer *y)
+static inline double *pos_encoding(const struct layer *y)
 {
     const int D = y->c->D;
     double *R = numbers(K * D);
@@ -145,7 +145,7 @@ static inline void terms(const struct layer *y, int h, struct naive *n, double *
         n->rel_v = owned[1] = floats(tensor(y, "attn.rel_v") + at, table);
     } else if (strcmp(c->pos->name, "xl") == 0) {
         snprintf(u, sizeof(u), "%sbias_u", prefix), snprintf(w, sizeof(w), "%sbias_v", prefix);
-        double *all = codes(y);
+        double *all = pos_encoding(y);
         n->rho = owned[0] = head(c, all, K, h);
         n->u = owned[1] = floats(tensor(y, u) + h * c->dh, c->dh);
         n->w = owned[2] = floats(tensor(y, w) + h * c->dh, c->dh);
@@ -334,7 +334,8 @@ static inline bool by_hand_knows(const struct config *c)
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(c->pos->name, known[i]) == 0)
             return c->norm_kind == NORM_LAYER && strcmp(c->ffn->name, "relu") == 0 &&
-                   c->kv_heads == c->H && !c->steps && !c->rnn_layers && !c->more && !c->masks.n;
+                   c->kv_heads == c->H && !c->steps && !c->rnn_layers && !c->attn_extra &&
+                   !c->masks.n;
     return false;
 }
 

@@ -41,7 +41,7 @@ void drop_plan(struct plan *p, struct options *o)
     options_free(o);
 }
 
-bool same_shape(const struct cell *a, const struct cell *b)
+bool same_shape(const struct bench_case *a, const struct bench_case *b)
 {
     return a->workload == b->workload && a->phase == b->phase && a->seq == b->seq &&
            a->mem == b->mem && a->batch == b->batch && a->layers == b->layers &&

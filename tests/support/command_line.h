@@ -14,6 +14,6 @@ enum status parse_words(struct options *o, const char *line, struct err *e);
 void must_plan(struct plan *p, struct options *o, const char *line);
 void drop_plan(struct plan *p, struct options *o);
 
-bool same_shape(const struct cell *a, const struct cell *b);
+bool same_shape(const struct bench_case *a, const struct bench_case *b);
 
 #endif

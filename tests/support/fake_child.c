@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct fake {
-    struct talk t;
+    struct protocol t;
     char manner[32];
     int blocks;
 };
@@ -66,10 +66,10 @@ static enum status place(struct fake *f, struct err *e)
     if (is(f, "segv-place"))
         die(SIGSEGV);
     if (is(f, "nomem"))
-        return talk_write(&f->t, e, "fail %d no memory for 12 bytes", (int)E_NOMEM);
+        return protocol_write(&f->t, e, "fail %d no memory for 12 bytes", (int)E_NOMEM);
     while (is(f, "mute"))
         pause();
-    return talk_write_report(&f->t, &r, e);
+    return protocol_write_report(&f->t, &r, e);
 }
 
 static enum status block(struct fake *f, struct err *e)
@@ -80,7 +80,7 @@ static enum status block(struct fake *f, struct err *e)
         die(SIGSEGV);
     if (f->blocks > 1 && is(f, "kill-block"))
         die(SIGKILL);
-    return talk_write(&f->t, e, is(f, "garble") ? "smaple 1" : "sample 1e6 1e6 0");
+    return protocol_write(&f->t, e, is(f, "garble") ? "smaple 1" : "sample 1e6 1e6 0");
 }
 
 static enum status obey(struct fake *f, const char *line, struct err *e)
@@ -92,13 +92,13 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         if (is(f, "segv-open"))
             die(SIGSEGV);
         if (is(f, "absent"))
-            return talk_write(&f->t, e, "fail %d not on this machine", (int)E_UNSUPPORTED);
+            return protocol_write(&f->t, e, "fail %d not on this machine", (int)E_UNSUPPORTED);
         const struct report opened = report_of(f);
-        return talk_write_report(&f->t, &opened, e);
+        return protocol_write_report(&f->t, &opened, e);
     }
     return strcmp(line, "place") == 0        ? place(f, e)
            : strncmp(line, "block ", 6) == 0 ? block(f, e)
-                                             : talk_write_report(&f->t, &r, e);
+                                             : protocol_write_report(&f->t, &r, e);
 }
 
 static int serve(int fd)
@@ -108,10 +108,10 @@ static int serve(int fd)
     const bool rude = plan && strstr(plan, "=greet");
     char line[TALK_LINE] = "";
     struct err e;
-    enum status st = talk_write(&f.t, &e, rude ? "hello bench-cell/2" : TALK_HELLO);
+    enum status st = protocol_write(&f.t, &e, rude ? "hello bench-cell/2" : TALK_HELLO);
 
     while (st == OK && strcmp(line, "close") != 0) {
-        st = talk_read(&f.t, line, &e);
+        st = protocol_read(&f.t, line, &e);
         if (st == OK)
             st = obey(&f, line, &e);
     }

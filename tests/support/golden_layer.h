@@ -85,19 +85,19 @@ static inline float *project(struct layer *l, const char *name, const float *x, 
 
 /* ---- schemes ------------------------------------------------------------------------------ */
 
-static inline void lower_xl(struct layer *l)
+static inline void build_xl(struct layer *l)
 {
     struct attn *a = &l->a;
     const int K = a->M + a->L, D = l->D, HD = a->H * a->dh;
-    float *codes = take(l, (size_t)(K * D));
+    float *pos_encoding = take(l, (size_t)(K * D));
 
     for (int n = 0; n < K; n++)
         for (int f = 0; f < D / 2; f++) {
             const double angle = n / pow(10000, 2.0 * f / D);
-            codes[n * D + f] = (float)sin(angle);
-            codes[n * D + D / 2 + f] = (float)cos(angle);
+            pos_encoding[n * D + f] = (float)sin(angle);
+            pos_encoding[n * D + D / 2 + f] = (float)cos(angle);
         }
-    const float *r = project(l, "param.attn.r.weight", codes, K, HD, D);
+    const float *r = project(l, "param.attn.r.weight", pos_encoding, K, HD, D);
     float *table = take(l, (size_t)(HD * K)); /* [H,K,dh], farthest first */
     for (int n = 0; n < K; n++)
         for (int x = 0; x < HD; x++)
@@ -110,7 +110,7 @@ static inline void lower_xl(struct layer *l)
 }
 
 /* Both tables from one embedding of 2 clip rows: rows 0..clip hold distance 0 and beyond. */
-static inline void lower_deberta(struct layer *l)
+static inline void build_deberta(struct layer *l)
 {
     struct attn *a = &l->a;
     const int c = number(l, "clip"), HD = a->H * a->dh, R = c + 1;
@@ -134,7 +134,7 @@ static inline void lower_deberta(struct layer *l)
 }
 
 /* slope [H] or a span's ramp, by distance. */
-static inline void lower_bias(struct layer *l, const float *slope, const float *span)
+static inline void build_bias(struct layer *l, const float *slope, const float *span)
 {
     struct attn *a = &l->a;
     const int K = a->M + a->L;
@@ -177,7 +177,7 @@ static inline void set_field(struct mask *m, const char *name, int n, int value)
 }
 
 /* "window=4,global=2;stride=3" and, cycled over heads, "0,1". */
-static inline void lower_masks(struct layer *l)
+static inline void build_masks(struct layer *l)
 {
     const char *at = safetensors_meta(&l->s, "masks"),
                *heads = safetensors_meta(&l->s, "mask_head");
@@ -202,7 +202,7 @@ static inline void lower_masks(struct layer *l)
     l->a.base = number(l, "base");
 }
 
-static inline void lower_pairs(struct layer *l)
+static inline void build_pairs(struct layer *l)
 {
     struct attn *a = &l->a;
     const ptrdiff_t K = a->M + a->L, T = number(l, "max_pos");
@@ -222,20 +222,20 @@ static inline void lower_pairs(struct layer *l)
     a->sink_v = tensor(l, "param.attn.pers_v");
 }
 
-static inline void lower(struct layer *l)
+static inline void build_tables(struct layer *l)
 {
     const float *slope = tensor(l, "in.slopes"), *span = tensor(l, "param.attn.span");
     const char *masks = safetensors_meta(&l->s, "masks");
 
     if (says(l, "scheme", "xl"))
-        lower_xl(l);
+        build_xl(l);
     if (says(l, "scheme", "deberta"))
-        lower_deberta(l);
+        build_deberta(l);
     if (slope || span)
-        lower_bias(l, slope, span);
+        build_bias(l, slope, span);
     if (masks && *masks)
-        lower_masks(l);
-    lower_pairs(l);
+        build_masks(l);
+    build_pairs(l);
 }
 
 /* ---- the layer ---------------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ static inline void open_layer(struct layer *l, const char *file)
                        .scale = (float)real(l, "scale")};
     a->Hkv = number(l, "kv_heads");
     join_input(l);
-    lower(l);
+    build_tables(l);
     const int K = a->M + a->L, HD = a->H * a->dh, kv = a->Hkv * a->dh, rows = a->B * K;
     if (!a->no_content) { /* queries of memory are not used */
         a->q = project(l, "param.attn.q.weight", l->x, rows, HD, l->D) + a->M * HD;

@@ -173,7 +173,7 @@ static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
     float *all = calloc((size_t)(B * T * V), sizeof(*all));
 
     cr_assert_not_null(all);
-    lm_lower(&m->lm, &m->g);
+    lm_build_tables(&m->lm, &m->g);
     lm_forget(&m->lm);
     for (int t = 0; t < T; t += L) {
         const int n = min_int(L, T - t);

@@ -63,7 +63,7 @@ static inline double loss(void *ctx)
     struct trained *t = ctx;
     double sum = 0;
 
-    lm_lower(&t->m.lm, &t->m.g);
+    lm_build_tables(&t->m.lm, &t->m.g);
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->nll);
     for (int i = 0; i < B * L; i++)
         sum += (double)t->nll[i];
@@ -79,7 +79,7 @@ static inline void remember(struct trained *t)
         return;
     for (int i = 0; i < B * FIRST; i++)
         tokens[i] = token_of(&t->m, i / FIRST, i % FIRST);
-    lm_lower(&t->m.lm, &t->m.g);
+    lm_build_tables(&t->m.lm, &t->m.g);
     lm_forward(&t->m.lm, &t->m.g, tokens, B, FIRST, FIRST, NULL, NULL);
     lm_commit(&t->m.lm, FIRST);
 }

@@ -179,7 +179,7 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     struct config c = config_default(variant_find(variant), 8, 2, 5, 7, 1, 0);
     struct params p = {0};
     struct arena a = {0};
-    struct subs subs;
+    struct sublayers sublayers;
     struct engine g;
     const bool all = kind == MEM_RECOMPUTE;
     const struct extent s = {2, all ? 7 : 3, all ? 0 : 4};
@@ -190,11 +190,11 @@ static double layer_flop(const char *variant, const char *gate, enum mem_kind ki
     cr_assert_eq(engine_open(&g, "ref", 1, NULL, NULL), OK);
     if (c.pos->model_params)
         c.pos->model_params(&c, &p);
-    cr_assert_eq(subs_init(&subs, &c, &p, 0, NULL), OK);
+    cr_assert_eq(sublayers_init(&sublayers, &c, &p, 0, NULL), OK);
     params_place(&p, &a);
-    cr_assert_eq(subs_bind(&subs, &g, &p, kind, s, &a, NULL), OK);
-    const double flop = subs_flop(&subs, s.B, s.L, s.M);
-    subs_free(&subs);
+    cr_assert_eq(sublayers_bind(&sublayers, &g, &p, kind, s, &a, NULL), OK);
+    const double flop = sublayers_flop(&sublayers, s.B, s.L, s.M);
+    sublayers_free(&sublayers);
     params_free(&p);
     return flop;
 }
@@ -258,7 +258,7 @@ Test(cost, flop_of_lowering)
 {
     struct config c = config_default(variant_find("xl"), 8, 2, 5, 7, 1, 0);
 
-    cr_expect_eq(c.pos->lower_flop(&c, 7), 2 * 7 * 8 * 10);
+    cr_expect_eq(c.pos->build_tables_flop(&c, 7), 2 * 7 * 8 * 10);
     c.clamp_len = 3; /* four rows are left */
-    cr_expect_eq(c.pos->lower_flop(&c, 7), 2 * 4 * 8 * 10);
+    cr_expect_eq(c.pos->build_tables_flop(&c, 7), 2 * 4 * 8 * 10);
 }

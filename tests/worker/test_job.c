@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-static void must_open(struct job *j, const struct cell *c)
+static void must_open(struct job *j, const struct bench_case *c)
 {
     struct err e = {""};
 
@@ -21,12 +21,12 @@ static void must_place(struct job *j)
 {
     struct err e = {""};
 
-    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", j->cell->repro, e.msg);
+    cr_assert_eq(job_place(j, NULL, NULL, &e), OK, "%s: %s", j->bcase->repro, e.msg);
 }
 
 /* ---- counting and placing ----------------------------------------------------------------- */
 
-static void check_cell(const struct cell *c)
+static void check_cell(const struct bench_case *c)
 {
     struct job j;
 
@@ -91,7 +91,7 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         must_plan(&p, &o, line);
         cr_assert_geq(p.n, 5);
         for (int c = 0; c < p.n; c++)
-            check_cell(&p.cells[c]);
+            check_cell(&p.cases[c]);
         drop_plan(&p, &o);
     }
 }
@@ -103,7 +103,7 @@ static void count(struct job *j, struct plan *p, struct options *o, const char *
 {
     must_plan(p, o, line);
     cr_assert_eq(p->n, 1, "%s makes %d cells", line, p->n);
-    must_open(j, &p->cells[0]);
+    must_open(j, &p->cases[0]);
 }
 
 static void expect_parts(const char *line, size_t memory, size_t rel_pos)
@@ -117,7 +117,7 @@ static void expect_parts(const char *line, size_t memory, size_t rel_pos)
                  j.arena.part[PART_MEMORY]);
     cr_expect_eq(j.arena.part[PART_REL_POS], rel_pos, "%s: tables %zu", line,
                  j.arena.part[PART_REL_POS]);
-    if (p.cells[0].workload != WORK_ATTN)
+    if (p.cases[0].workload != WORK_ATTN)
         cr_expect_eq(j.predicted_bytes, memory, "%s", line);
     job_close(&j);
     drop_plan(&p, &o);
@@ -226,12 +226,12 @@ Test(job, memory_kinds_agree)
     cr_assert_eq(p.n, 18);
     for (int c = 0; c < p.n; c += 2) {
         for (int k = 0; k < 2; k++) {
-            must_open(&j[k], &p.cells[c + k]);
+            must_open(&j[k], &p.cases[c + k]);
             must_place(&j[k]);
             job_run(&j[k]);
         }
         cr_assert(j[0].kind == MEM_HIDDEN && j[1].kind == MEM_KV && j[0].n_out == j[1].n_out);
-        cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s", p.cells[c].repro);
+        cr_expect_arr_eq(j[0].out, j[1].out, j[0].n_out * sizeof(float), "%s", p.cases[c].repro);
         job_close(&j[0]), job_close(&j[1]);
     }
     drop_plan(&p, &o);

@@ -13,7 +13,7 @@
 
 #define SIZES "--seq 9 --mem 0,20 --batch 2 --d-model 24 --heads 3 --d-inner 40 --layers 2 "
 
-static void must_place(struct job *j, const struct cell *c)
+static void must_place(struct job *j, const struct bench_case *c)
 {
     struct err e = {""};
 
@@ -29,7 +29,7 @@ static float *must_expect(struct job *j)
     struct err e = {""};
     float *want;
 
-    cr_assert_eq(job_expect_gradients(j, &want, &e), OK, "%s: %s", j->cell->repro, e.msg);
+    cr_assert_eq(job_expect_gradients(j, &want, &e), OK, "%s: %s", j->bcase->repro, e.msg);
     cr_assert_not_null(want);
     return want;
 }
@@ -38,7 +38,7 @@ static double judged(const struct job *j, const float *want)
 {
     struct agreement a;
 
-    job_judge_gradients(j, want, &a);
+    job_check_gradients(j, want, &a);
     return a.max_rel;
 }
 
@@ -46,7 +46,7 @@ static double judged(const struct job *j, const float *want)
 
 static const struct params *weights_of(const struct job *j)
 {
-    return j->cell->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
+    return j->bcase->workload == WORK_LAYER ? &j->layer.params : &j->lm.lm.params;
 }
 
 static uint64_t sum_of(const struct params *p, bool grad)
@@ -73,13 +73,13 @@ static void expect_steady(struct job *j)
     memcpy(first, j->out, n);
     for (int run = 0; run < 3; run++)
         job_run(j);
-    cr_expect_arr_eq(first, j->out, n, "%s", j->cell->repro);
-    cr_expect_eq(sum_of(p, false), weights, "%s: weights moved", j->cell->repro);
-    cr_expect_eq(sum_of(p, true), grads, "%s: gradients moved", j->cell->repro);
+    cr_expect_arr_eq(first, j->out, n, "%s", j->bcase->repro);
+    cr_expect_eq(sum_of(p, false), weights, "%s: weights moved", j->bcase->repro);
+    cr_expect_eq(sum_of(p, true), grads, "%s: gradients moved", j->bcase->repro);
     free(first);
 }
 
-static void check_cell(const struct cell *c)
+static void check_cell(const struct bench_case *c)
 {
     struct job j;
     struct agreement a;
@@ -87,7 +87,7 @@ static void check_cell(const struct cell *c)
     must_place(&j, c);
     float *want = must_expect(&j);
     job_run(&j);
-    job_judge_gradients(&j, want, &a);
+    job_check_gradients(&j, want, &a);
     cr_expect(a.max_rel <= job_err_limit(c) && a.nmse <= 1e-10, "%s: %s off by %.2g, nmse %.2g",
               c->repro, a.at, a.max_rel, a.nmse);
     cr_expect_eq(job_tokens(&j), (double)c->batch * c->seq);
@@ -126,7 +126,7 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
         snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
         must_plan(&p, &o, line);
         for (int c = 0; c < p.n; c++)
-            check_cell(&p.cells[c]);
+            check_cell(&p.cases[c]);
         drop_plan(&p, &o);
     }
 }
@@ -137,7 +137,7 @@ static void one_cell(struct job *j, struct plan *p, struct options *o, const cha
 {
     must_plan(p, o, line);
     cr_assert_eq(p->n, 1, "%s", line);
-    must_place(j, &p->cells[0]);
+    must_place(j, &p->cases[0]);
 }
 
 /* One entry of one gradient: of the wrong sign, missing, not a number. Every gradient in turn. */
@@ -160,8 +160,8 @@ Test(job_grad, judge_sees_a_wrong_entry)
         kept = *worst;
         for (int fault = 0; fault < 3; fault++) {
             *worst = fault == 0 ? -kept : fault == 1 ? 0 : NAN;
-            job_judge_gradients(&j, want, &a);
-            cr_expect(!(a.max_rel <= job_err_limit(j.cell)), "%s, fault %d: %g", w->name, fault,
+            job_check_gradients(&j, want, &a);
+            cr_expect(!(a.max_rel <= job_err_limit(j.bcase)), "%s, fault %d: %g", w->name, fault,
                       a.max_rel);
             cr_expect(strstr(a.at, w->name), "%s named as %s", w->name, a.at);
         }
@@ -207,17 +207,18 @@ Test(job_grad, judge_sees_a_store_that_is_missing)
                      "-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
                      works[i]);
             one_cell(&j, &p, &o, line);
-            struct subs *const subs =
-                j.cell->workload == WORK_LAYER ? &j.layer.subs : &j.lm.lm.subs;
-            const struct attn_impl **impl = j.cell->workload == WORK_ATTN
-                                                ? &j.attn.impl
-                                                : &subs_attention(subs, 0)->of.attention.impl;
+            struct sublayers *const sublayers =
+                j.bcase->workload == WORK_LAYER ? &j.layer.sublayers : &j.lm.lm.sublayers;
+            const struct attn_impl **impl =
+                j.bcase->workload == WORK_ATTN
+                    ? &j.attn.impl
+                    : &sublayers_attention(sublayers, 0)->of.attention.impl;
             struct attn_impl broken = **impl;
             broken.backward = forgetful;
             *impl = &broken;
             float *want = must_expect(&j);
             job_run(&j);
-            cr_expect(!(judged(&j, want) <= job_err_limit(j.cell)), "%s, operand %d", works[i],
+            cr_expect(!(judged(&j, want) <= job_err_limit(j.bcase)), "%s, operand %d", works[i],
                       forgotten);
             free(want);
             job_close(&j);

@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(talk, .timeout = 20);
+TestSuite(protocol, .timeout = 20);
 
 /* Two ends; what the test writes to `peer` is what `t` reads. */
 struct wire {
-    struct talk t;
+    struct protocol t;
     int peer;
 };
 
@@ -50,7 +50,7 @@ static void expect_line(struct wire *w, const char *want)
     char line[TALK_LINE];
     struct err e;
 
-    cr_assert_eq(talk_read(&w->t, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(protocol_read(&w->t, line, &e), OK, "%s", e.msg);
     cr_expect_str_eq(line, want);
 }
 
@@ -59,13 +59,13 @@ static void expect_broken(struct wire *w, const char *message)
     char line[TALK_LINE];
     struct err e;
 
-    cr_assert_eq(talk_read(&w->t, line, &e), E_CHILD);
+    cr_assert_eq(protocol_read(&w->t, line, &e), E_CHILD);
     cr_expect_str_eq(e.msg, message);
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-Test(talk, lines_in_one_piece_and_in_many)
+Test(protocol, lines_in_one_piece_and_in_many)
 {
     struct wire w = wire_open(5);
 
@@ -78,7 +78,7 @@ Test(talk, lines_in_one_piece_and_in_many)
     wire_close(&w);
 }
 
-Test(talk, the_longest_line_and_one_too_long)
+Test(protocol, the_longest_line_and_one_too_long)
 {
     struct wire w = wire_open(5);
     char text[TALK_LINE + 1];
@@ -95,7 +95,7 @@ Test(talk, the_longest_line_and_one_too_long)
     wire_close(&w);
 }
 
-Test(talk, a_line_cut_short_is_no_line)
+Test(protocol, a_line_cut_short_is_no_line)
 {
     struct wire w = wire_open(5);
 
@@ -105,7 +105,7 @@ Test(talk, a_line_cut_short_is_no_line)
     wire_close(&w);
 }
 
-Test(talk, silence_has_an_end)
+Test(protocol, silence_has_an_end)
 {
     struct wire w = wire_open(0.02);
 
@@ -137,7 +137,7 @@ static pid_t nag(void)
     return pid;
 }
 
-Test(talk, an_interruption_ends_only_the_waits_that_ask_for_it)
+Test(protocol, an_interruption_ends_only_the_waits_that_ask_for_it)
 {
     struct wire w = wire_open(0.5);
     char line[TALK_LINE];
@@ -146,28 +146,28 @@ Test(talk, an_interruption_ends_only_the_waits_that_ask_for_it)
 
     w.t.stop = &interruptions;
     w.t.patience_s = 10;
-    cr_expect_eq(talk_read(&w.t, line, &e), E_INTERRUPTED);
+    cr_expect_eq(protocol_read(&w.t, line, &e), E_INTERRUPTED);
     w.t.stop = NULL;
     w.t.patience_s = 0.01;
-    cr_expect_eq(talk_read(&w.t, line, &e), E_CHILD, "it waits on and loses patience");
+    cr_expect_eq(protocol_read(&w.t, line, &e), E_CHILD, "it waits on and loses patience");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     wire_close(&w);
 }
 
-Test(talk, writing_to_the_dead_is_an_error_and_no_signal)
+Test(protocol, writing_to_the_dead_is_an_error_and_no_signal)
 {
     struct wire w = wire_open(5);
     struct err e;
 
     close(w.peer);
-    cr_expect_eq(talk_write(&w.t, &e, "place"), E_CHILD);
+    cr_expect_eq(protocol_write(&w.t, &e, "place"), E_CHILD);
     cr_expect_str_eq(e.msg, "ended");
     close(w.t.fd);
 }
 
 /* A path of the user's may be longer than a line: an error, no fault of ours. */
-Test(talk, a_line_too_long_to_send)
+Test(protocol, a_line_too_long_to_send)
 {
     struct wire w = wire_open(5);
     char text[TALK_LINE + 1];
@@ -175,10 +175,10 @@ Test(talk, a_line_too_long_to_send)
 
     memset(text, 'x', TALK_LINE);
     text[TALK_LINE] = '\0';
-    cr_expect_eq(talk_write(&w.t, &e, "score %s", text), E_CHILD);
+    cr_expect_eq(protocol_write(&w.t, &e, "score %s", text), E_CHILD);
     cr_expect(strstr(e.msg, "over 16382 characters"), "%s", e.msg);
     text[TALK_LINE - 2] = '\0';
-    cr_expect_eq(talk_write(&w.t, &e, "%s", text), OK);
+    cr_expect_eq(protocol_write(&w.t, &e, "%s", text), OK);
     wire_close(&w);
 }
 
@@ -197,16 +197,16 @@ static struct report full_report(void)
     return r;
 }
 
-Test(talk, reports_cross_unharmed)
+Test(protocol, reports_cross_unharmed)
 {
     struct wire w = wire_open(5);
-    struct talk back = {.fd = w.peer, .patience_s = 5};
+    struct protocol back = {.fd = w.peer, .patience_s = 5};
     const struct report sent = full_report();
     struct report got = {0};
     struct err e;
 
-    cr_assert_eq(talk_write_report(&back, &sent, &e), OK, "%s", e.msg);
-    cr_assert_eq(talk_read_report(&w.t, &got, &e), OK, "%s", e.msg);
+    cr_assert_eq(protocol_write_report(&back, &sent, &e), OK, "%s", e.msg);
+    cr_assert_eq(protocol_read_report(&w.t, &got, &e), OK, "%s", e.msg);
 #define X(name) cr_expect_str_eq(got.name, sent.name);
     REPORT_TEXTS(X)
 #undef X
@@ -220,21 +220,21 @@ Test(talk, reports_cross_unharmed)
     wire_close(&w);
 }
 
-Test(talk, unknown_fields_are_ignored)
+Test(protocol, unknown_fields_are_ignored)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
     struct err e;
 
     say_line(&w, "colour of the CPU green\nflop 12\npart99 4\npart-1 4\npart1x 4\nend\n");
-    cr_expect_eq(talk_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_report(&w.t, &r, &e), OK, "%s", e.msg);
     cr_expect_eq(r.flop, 12);
     for (int p = 0; p < PART_COUNT; p++)
         cr_expect_eq(r.part_bytes[p], 0);
     wire_close(&w);
 }
 
-Test(talk, a_text_too_long_is_cut)
+Test(protocol, a_text_too_long_is_cut)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
@@ -244,25 +244,25 @@ Test(talk, a_text_too_long_is_cut)
     memset(line + 5, 'i', 600);
     strcpy(line + 605, "\nflop 3\nend\n");
     say_line(&w, line);
-    cr_expect_eq(talk_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_report(&w.t, &r, &e), OK, "%s", e.msg);
     cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
     cr_expect_eq(r.flop, 3);
     wire_close(&w);
 }
 
-Test(talk, garbage_in_a_report)
+Test(protocol, garbage_in_a_report)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
     struct err e;
 
     say_line(&w, "flop 1\nSegmentation\n");
-    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_CHILD);
     cr_expect_str_eq(e.msg, "sent \"Segmentation\" in a report");
     wire_close(&w);
 }
 
-Test(talk, a_report_cut_short)
+Test(protocol, a_report_cut_short)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
@@ -270,44 +270,44 @@ Test(talk, a_report_cut_short)
 
     say_line(&w, "flop 1\nbytes 2\n");
     shutdown(w.peer, SHUT_WR);
-    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_CHILD);
     cr_expect_str_eq(e.msg, "ended");
     wire_close(&w);
 }
 
 /* ---- failures ----------------------------------------------------------------------------- */
 
-Test(talk, failures_carry_their_status)
+Test(protocol, failures_carry_their_status)
 {
     struct err e = {""};
 
-    cr_expect_eq(talk_failure("fail 3 no memory  -> lower --seq", &e), E_NOMEM);
+    cr_expect_eq(protocol_failure("fail 3 no memory  -> lower --seq", &e), E_NOMEM);
     cr_expect_str_eq(e.msg, "no memory  -> lower --seq");
-    cr_expect_eq(talk_failure("sample 1 2 3", &e), OK);
-    cr_expect_eq(talk_failure("failure 3 x", &e), OK);
-    cr_expect_eq(talk_failure("fail x", &e), OK);
+    cr_expect_eq(protocol_failure("sample 1 2 3", &e), OK);
+    cr_expect_eq(protocol_failure("failure 3 x", &e), OK);
+    cr_expect_eq(protocol_failure("fail x", &e), OK);
 }
 
 /* A failure without a status that we know is still a failure. */
-Test(talk, failures_of_an_unknown_kind)
+Test(protocol, failures_of_an_unknown_kind)
 {
     const char *const lines[] = {"fail 0 fine?", "fail -7 x", "fail 99 x"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct err e = {""};
-        cr_expect_eq(talk_failure(lines[i], &e), E_CHILD, "%s", lines[i]);
+        cr_expect_eq(protocol_failure(lines[i], &e), E_CHILD, "%s", lines[i]);
         cr_expect_str_eq(e.msg, lines[i] + strcspn(lines[i] + 5, " ") + 6);
     }
 }
 
-Test(talk, a_failure_instead_of_a_report)
+Test(protocol, a_failure_instead_of_a_report)
 {
     struct wire w = wire_open(5);
     struct report r = {0};
     struct err e;
 
     say_line(&w, "fail 2 no such thing\n");
-    cr_expect_eq(talk_read_report(&w.t, &r, &e), E_UNSUPPORTED);
+    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_UNSUPPORTED);
     cr_expect_str_eq(e.msg, "no such thing");
     wire_close(&w);
 }

@@ -17,7 +17,7 @@ TestSuite(serve, .timeout = 60);
  * `said` is everything that it answered. */
 static int serve(const char *orders, char *said, size_t size)
 {
-    struct talk t = {.patience_s = 10};
+    struct protocol t = {.patience_s = 10};
     size_t n = 0;
     int ends[2], how = 0;
 
@@ -27,7 +27,7 @@ static int serve(const char *orders, char *said, size_t size)
     if (pid == 0) {
         close(ends[1]);
         t.fd = ends[0];
-        _exit(serve_talk(&t, NULL, ROLE_NONE, -1));
+        _exit(worker_loop(&t, NULL, ROLE_NONE, -1));
     }
     close(ends[0]);
     cr_assert_eq(write(ends[1], orders, strlen(orders)), (ssize_t)strlen(orders));
@@ -118,7 +118,7 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     enum { MUCH = 64 << 20 };
     struct options o;
     struct plan p;
-    struct server s;
+    struct worker s;
     struct err e = {""};
     char *const before = malloc(MUCH);
 
@@ -127,9 +127,9 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     cr_expect_eq(before[MUCH - 1], 1);
     free(before);
     must_plan(&p, &o, CELL);
-    cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
-    cr_assert_eq(server_place(&s, &e), OK, "%s", e.msg);
-    server_close(&s);
+    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+    cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+    worker_close(&s);
     cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
               s.report.rss_peak_bytes, s.report.rss_before_bytes);
     drop_plan(&p, &o);
@@ -141,7 +141,7 @@ Test(serve, rows_are_named_after_all_that_give_them)
     for (int b = 0; backends[b]; b++) {
         struct options o;
         struct plan p;
-        struct server s;
+        struct worker s;
         struct err e = {""};
         char line[512];
         if (backend_usable(backends[b], NULL) != OK)
@@ -151,7 +151,7 @@ Test(serve, rows_are_named_after_all_that_give_them)
                  "--pin none",
                  backends[b]->name);
         must_plan(&p, &o, line);
-        cr_assert_eq(server_open(&s, &p.cells[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+        cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
         const char *const *from = s.job.engine.from;
         cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
         cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);
@@ -159,7 +159,7 @@ Test(serve, rows_are_named_after_all_that_give_them)
         cr_expect_eq(!strchr(s.report.rows_from, '+'), from[OP_softmax] == from[OP_norm] &&
                                                            from[OP_softmax] == from[OP_act] &&
                                                            from[OP_softmax] == from[OP_gate]);
-        server_close(&s);
+        worker_close(&s);
         drop_plan(&p, &o);
     }
 }

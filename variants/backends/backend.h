@@ -147,11 +147,11 @@ struct gate_op {
  *   LSTM  i = s(a_0), f = s(a_1), g = tanh(a_2), o = s(a_3);  c_out = f c + i g, out = o
  * tanh(c_out) Rows of x are x_row floats apart, 0 repeats one; all others are contiguous. h, state
  * and c may be NULL for zeros. out may be state, c_out may be c. */
-enum cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
-extern const char *const cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
-int cell_gates(enum cell_kind kind);                /* 1, 3, 4 */
+enum rnn_cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
+extern const char *const rnn_cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
+int cell_gates(enum rnn_cell_kind kind);                /* 1, 3, 4 */
 struct rnn_step {
-    enum cell_kind kind;
+    enum rnn_cell_kind kind;
     float *out, *c_out;
     const float *x, *h, *b, *state, *c;
     ptrdiff_t x_row;

@@ -70,12 +70,12 @@ static enum wiring read_wiring(struct reader *r)
     return WIRING_POST;
 }
 
-static void read_order(struct reader *r, char order[ORDER_MOST])
+static void read_order(struct reader *r, char order[MAX_ORDER])
 {
     const char *const text = word(r, "order");
 
     *order = '\0';
-    if (strlen(text) >= ORDER_MOST)
+    if (strlen(text) >= MAX_ORDER)
         complain(r, "order");
     else if (strcmp(text, "none") != 0)
         strcpy(order, text);
@@ -168,13 +168,13 @@ static void read_mixer(struct reader *r, struct config *c)
     c->lin_eps = (float)real(r, "lin_eps", 0);
 }
 
-static enum carry read_carry(struct reader *r)
+static enum score_residual read_score_residual(struct reader *r)
 {
-    for (int i = 0; i < CARRY_COUNT; i++)
-        if (strcmp(carry_name[i], word(r, "realformer")) == 0)
-            return (enum carry)i;
+    for (int i = 0; i < SCORE_RESIDUAL_COUNT; i++)
+        if (strcmp(score_residual_name[i], word(r, "realformer")) == 0)
+            return (enum score_residual)i;
     complain(r, "realformer");
-    return CARRY_NONE;
+    return SCORE_RESIDUAL_NONE;
 }
 
 /* The further scheme: the one whose key is set. */
@@ -183,8 +183,8 @@ static void read_more(struct reader *r, struct config *c)
     const bool talking = flag(r, "talking");
     const int ramp = whole(r, "span_ramp", 0, 0, WIDE), n = whole(r, "persistent", 0, 0, WIDE);
 
-    c->carry = read_carry(r);
-    c->more = talking ? &more_talking : ramp ? &more_span : n ? &more_persistent : NULL;
+    c->score_residual = read_score_residual(r);
+    c->attn_extra = talking ? &extra_talking : ramp ? &extra_span : n ? &extra_persistent : NULL;
     if ((talking + (ramp > 0) + (n > 0)) > 1 && r->st == OK)
         r->st = fail(r->e, E_IO, "%s: talking, span_ramp and persistent  -> one of them at most",
                      r->s->path);
@@ -262,11 +262,11 @@ static int choice(struct reader *r, const char *key, const char *const *names, i
 
 static void read_rnn(struct reader *r, struct config *c)
 {
-    c->rnn_layers = whole(r, "rnn_layers", 0, 0, RNN_MOST);
+    c->rnn_layers = whole(r, "rnn_layers", 0, 0, MAX_RNNS);
     c->rnn_window = whole(r, "rnn_window", c->rnn_window, 0, WIDE);
     c->rnn_carry = flag(r, "rnn_carry");
     if (safetensors_meta(r->s, "rnn_cell"))
-        c->rnn_cell = (enum cell_kind)choice(r, "rnn_cell", cell_name, CELL_KINDS);
+        c->rnn_cell = (enum rnn_cell_kind)choice(r, "rnn_cell", rnn_cell_name, CELL_KINDS);
 }
 
 static void read_depth(struct reader *r, struct config *c)

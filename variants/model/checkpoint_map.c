@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH_MOST = 64, GROUPS_MOST = 1 << 16, ROWS_MOST = 1 << 20 };
+enum { MAX_WIDTH = 64, MAX_GROUPS = 1 << 16, MAX_ROWS = 1 << 20 };
 
 static const struct {
     const char *name;
@@ -90,13 +90,13 @@ static enum status read_act(const struct safetensors *s, enum act_kind *kind, st
 static enum status read_compress(const struct safetensors *s, struct config *c, struct err *e)
 {
     const char *const name = safetensors_meta(s, "compress");
-    enum status st = safetensors_int(s, "c_ratio", c->c_ratio, 0, ROWS_MOST, &c->c_ratio, e);
+    enum status st = safetensors_int(s, "c_ratio", c->c_ratio, 0, MAX_ROWS, &c->c_ratio, e);
 
     c->cmem = 0;
     c->c_ratio = max_int(1, c->c_ratio);
     if (st != OK || !name || strcmp(name, "none") == 0)
         return st;
-    st = safetensors_int(s, "cmem", 0, 0, ROWS_MOST, &c->cmem, e);
+    st = safetensors_int(s, "cmem", 0, 0, MAX_ROWS, &c->cmem, e);
     for (int i = 0; i < COMPRESS_COUNT && st == OK; i++)
         if (strcmp(compress_name[i], name) == 0) {
             c->compress = (enum compress)i;
@@ -115,16 +115,16 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
 
     if ((st = read_compress(s, c, e)) != OK)
         return st;
-    c->before_qkv = NULL;
+    c->qkv_map = NULL;
     if (!form || strcmp(form, "none") == 0)
         return OK;
     if (strcmp(form, "paper") != 0 && strcmp(form, "code") != 0)
         return unknown(s, "dextra", form, e);
-    c->before_qkv = &before_dextra;
+    c->qkv_map = &before_dextra;
     c->dextra_code = strcmp(form, "code") == 0;
-    if ((st = read_ends(s, "dextra_depth", c->N, true, DEXTRA_MOST, depth, e)) != OK ||
-        (st = read_ends(s, "dextra_width", c->N, false, WIDTH_MOST, width, e)) != OK ||
-        (st = safetensors_int(s, "glt_max_groups", c->glt_groups, 1, GROUPS_MOST, &c->glt_groups,
+    if ((st = read_ends(s, "dextra_depth", c->N, true, MAX_DEXTRA_DEPTH, depth, e)) != OK ||
+        (st = read_ends(s, "dextra_width", c->N, false, MAX_WIDTH, width, e)) != OK ||
+        (st = safetensors_int(s, "glt_max_groups", c->glt_groups, 1, MAX_GROUPS, &c->glt_groups,
                               e)) != OK ||
         (st = safetensors_int(s, "glt_shuffle", 0, 0, 1, &shuffle, e)) != OK ||
         (st = safetensors_int(s, "glt_norm", 0, 0, 1, &norm, e)) != OK ||

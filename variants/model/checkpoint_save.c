@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 96, TEXT = ORDER_MOST };
+enum { MAX_PAIRS = 96, TEXT = MAX_ORDER };
 _Static_assert((int)TEXT >= (int)MASK_TEXT, "masks are not cut");
 
 struct meta {
@@ -116,11 +116,11 @@ static void put_masks(struct meta *m, const struct config *c)
 
 static void put_more(struct meta *m, const struct config *c)
 {
-    put(m, "realformer", "%s", carry_name[c->carry]);
-    put(m, "talking", "%d", c->more == &more_talking);
-    put(m, "persistent", "%d", c->more == &more_persistent ? c->persistent : 0);
-    put(m, "span_ramp", "%d", c->more == &more_span ? c->span_ramp : 0);
-    if (c->more != &more_span)
+    put(m, "realformer", "%s", score_residual_name[c->score_residual]);
+    put(m, "talking", "%d", c->attn_extra == &extra_talking);
+    put(m, "persistent", "%d", c->attn_extra == &extra_persistent ? c->persistent : 0);
+    put(m, "span_ramp", "%d", c->attn_extra == &extra_span ? c->span_ramp : 0);
+    if (c->attn_extra != &extra_span)
         return;
     put(m, "span_max", "%d", c->span_max);
     put(m, "span_cost", "%.9g", (double)c->span_cost);
@@ -141,7 +141,7 @@ static void put_positions(struct meta *m, const struct config *c)
 
 static void put_map(struct meta *m, const struct config *c)
 {
-    if (!c->before_qkv)
+    if (!c->qkv_map)
         return;
     put(m, "dextra", c->dextra_code ? "code" : "paper");
     put(m, "dextra_depth", "%d,%d", c->dextra_depth[0], c->dextra_depth[1]);
@@ -156,7 +156,7 @@ static void put_depth(struct meta *m, const struct config *c)
 {
     if (c->rnn_layers) {
         put(m, "rnn_layers", "%d", c->rnn_layers);
-        put(m, "rnn_cell", "%s", cell_name[c->rnn_cell]);
+        put(m, "rnn_cell", "%s", rnn_cell_name[c->rnn_cell]);
         put(m, "rnn_window", "%d", c->rnn_window);
         put(m, "rnn_carry", "%d", c->rnn_carry);
     }

@@ -12,7 +12,7 @@ const char *const wiring_name[WIRING_COUNT + 1] = {
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
-const char *const carry_name[CARRY_COUNT] = {"none", "sum", "mean"};
+const char *const score_residual_name[SCORE_RESIDUAL_COUNT] = {"none", "sum", "mean"};
 
 bool wiring_norms_first(enum wiring w)
 {
@@ -53,12 +53,12 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .pos = v->pos,
         .gate = v->gate,
         .ffn = v->ffn,
-        .before_qkv = v->before_qkv,
+        .qkv_map = v->qkv_map,
         .mixer = v->mixer,
         .features = max_int(1, (int)(dh * log(dh))), /* as published */
         .lin_eps = v->mixer ? v->mixer->eps : 0,
-        .more = v->more,
-        .carry = v->carry,
+        .attn_extra = v->attn_extra,
+        .score_residual = v->score_residual,
         .wiring = v->wiring,
         .norm_kind = v->norm_kind,
         .D = D,
@@ -133,10 +133,10 @@ static enum status check_positions(const struct config *c, struct err *e)
                     c->variant->name, c->pos->name);
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
-    return c->more && c->more->check ? c->more->check(c, e) : OK;
+    return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
 }
 
-/* Cells of several tokens (sublayer_cells.c): up to so large ones, then every token has its row
+/* Cells of several tokens (sublayer_pool.c): up to so large ones, then every token has its row
  * again; they stand where a table of distances says, in a window that is computed anew. */
 static enum status check_cells(const struct config *c, struct err *e)
 {
@@ -148,12 +148,13 @@ static enum status check_cells(const struct config *c, struct err *e)
         levels += *at == 'p';
     if (!pools && !joins)
         return OK;
-    if (!pools || !joins || last > joins || joins != strrchr(c->order, 'u') || levels > CELL_LEVELS)
+    if (!pools || !joins || last > joins || joins != strrchr(c->order, 'u') || levels > POOL_LEVELS)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" does not pool rows and then give them back  -> 1 to %d "
                     "times p, behind them one u",
-                    name, c->order, (int)CELL_LEVELS);
-    if (c->wiring != WIRING_POST || c->mixer || c->before_qkv || c->more || c->carry != CARRY_NONE)
+                    name, c->order, (int)POOL_LEVELS);
+    if (c->wiring != WIRING_POST || c->mixer || c->qkv_map || c->attn_extra ||
+        c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
@@ -176,15 +177,15 @@ static enum status check_order(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
 
-    char order[ORDER_MOST] = "";
+    char order[MAX_ORDER] = "";
     if (c->variant->order)
         c->variant->order(order, c->N);
     if (c->variant->order && !*order)
         return fail(e, E_USAGE,
                     "%s: %d layers are too many for an order of their own  -> at most %d", name,
-                    c->N, (ORDER_MOST - 1) / 2);
+                    c->N, (MAX_ORDER - 1) / 2);
     for (const char *at = c->order; *at; at++)
-        if (!sub_letter(*at))
+        if (!sublayer_letter(*at))
             return fail(e, E_USAGE,
                         "%s: order \"%.64s\" has a '%c'  -> s attention, f feed-forward", name,
                         c->order, *at);
@@ -210,8 +211,8 @@ static enum status check_mixer(const struct config *c, struct err *e)
                     "%s: a window, a mask or a view of the future with mixer %s, which only knows "
                     "all of the past  -> none of them",
                     name, c->mixer->name);
-    if (pos->reserve || pos->rotate || pos->enter || pos->layer_params || c->more ||
-        c->before_qkv || c->carry != CARRY_NONE)
+    if (pos->reserve || pos->rotate || pos->enter || pos->layer_params || c->attn_extra ||
+        c->qkv_map || c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);
     if (c->features < 1 || !(c->lin_eps >= 0))
@@ -248,10 +249,10 @@ static enum status check_depth(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (c->rnn_layers < 0 || c->rnn_layers > RNN_MOST || c->rnn_window < 1)
+    if (c->rnn_layers < 0 || c->rnn_layers > MAX_RNNS || c->rnn_window < 1)
         return fail(e, E_USAGE,
                     "%s: %d LocalRNNs of window %d in a layer  -> at most %d, of 1 or more", name,
-                    c->rnn_layers, c->rnn_window, (int)RNN_MOST);
+                    c->rnn_layers, c->rnn_window, (int)MAX_RNNS);
     if (c->steps < 0 || c->step_base < 0 || (c->halt != HALT_NEVER && !c->steps))
         return fail(e, E_USAGE, "%s: %d steps from %d, halting %s  -> halting needs steps", name,
                     c->steps, c->step_base, halt_name[c->halt]);

@@ -35,18 +35,18 @@ int depth_params(const struct config *c, struct params *p)
 
 static size_t rows_of(const struct depth *d) { return (size_t)d->max.B * (size_t)d->max.L; }
 
-static int n_codes(const struct depth *d)
+static int n_pos_encoding(const struct depth *d)
 {
     return max_int(d->max.L, d->c->step_base + d->c->steps);
 }
 
-void depth_bind(struct depth *d, const struct config *c, struct subs *subs, const struct params *p,
-                int at_halt, struct arena *a)
+void depth_bind(struct depth *d, const struct config *c, struct sublayers *sublayers,
+                const struct params *p, int at_halt, struct arena *a)
 {
-    *d = (struct depth){.c = c, .subs = subs, .max = subs->max};
+    *d = (struct depth){.c = c, .sublayers = sublayers, .max = sublayers->max};
     d->halt = at_halt < 0 ? NULL : &p->v[at_halt];
     const size_t rows = rows_of(d), D = (size_t)c->D, all = rows * (size_t)c->steps;
-    d->codes = arena_f32(a, PART_SCRATCH, (size_t)n_codes(d) * D);
+    d->pos_encoding = arena_f32(a, PART_SCRATCH, (size_t)n_pos_encoding(d) * D);
     d->h = arena_f32(a, PART_ACTIVATIONS, rows * D);
     d->y = arena_f32(a, PART_ACTIVATIONS, rows * D);
     d->steps = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->steps));
@@ -56,10 +56,10 @@ void depth_bind(struct depth *d, const struct config *c, struct subs *subs, cons
     d->rest = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->rest));
 }
 
-void depth_lower(struct depth *d)
+void depth_build_tables(struct depth *d)
 {
-    for (int t = 0; t < n_codes(d); t++)
-        sinusoid_row(d->codes + (ptrdiff_t)t * d->c->D, d->c->D, t, d->c->sinusoid);
+    for (int t = 0; t < n_pos_encoding(d); t++)
+        sinusoid_row(d->pos_encoding + (ptrdiff_t)t * d->c->D, d->c->D, t, d->c->sinusoid);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -78,11 +78,11 @@ static void enter_step(const struct depth *d, const struct engine *g, float *x, 
                        int t, int B, int L)
 {
     const int D = d->c->D;
-    const float *const step = d->codes + (ptrdiff_t)(d->c->step_base + t) * D;
+    const float *const step = d->pos_encoding + (ptrdiff_t)(d->c->step_base + t) * D;
 
 #pragma omp parallel for num_threads(team(g, (size_t)(B * L) * (size_t)D))
     for (int i = 0; i < B * L; i++) {
-        const float *const place = d->codes + (ptrdiff_t)(i % L) * D;
+        const float *const place = d->pos_encoding + (ptrdiff_t)(i % L) * D;
         for (int e = 0; e < D; e++)
             x[(ptrdiff_t)i * D + e] = h[(ptrdiff_t)i * D + e] + (place[e] + step[e]);
     }
@@ -168,12 +168,12 @@ static void add_up(struct depth *d)
 static void run_step(struct depth *d, const struct engine *g, float *out, int t, int B, int L)
 {
     const int n = depth_at_once(d);
-    float *const x = subs_part_input(d->subs, t * n, n, d->y);
+    float *const x = sublayers_part_input(d->sublayers, t * n, n, d->y);
 
     enter_step(d, g, x, depth_state(d, t), t, B, L);
     if (d->c->halt == HALT_T2T)
         read_p(d, g, x, t);
-    subs_part_forward(d->subs, g, t * n, n, d->y, x, B, L);
+    sublayers_part_forward(d->sublayers, g, t * n, n, d->y, x, B, L);
     if (d->c->halt == HALT_GRAVES)
         read_p(d, g, d->y, t);
     if (d->halt)
@@ -213,12 +213,12 @@ double depth_flop(const struct depth *d, int B, int L, int M)
 {
     const double unit = d->halt ? 2.0 * B * L * d->c->D * d->c->steps : 0;
 
-    return (subs_flop(d->subs, B, L, M) + unit) * depth_share(d);
+    return (sublayers_flop(d->sublayers, B, L, M) + unit) * depth_share(d);
 }
 
 double depth_grad_flop(const struct depth *d, int B, int L, int M)
 {
     const double unit = d->halt ? 4.0 * B * L * d->c->D * d->c->steps : 0;
 
-    return (subs_grad_flop(d->subs, B, L, M) + unit) * depth_share(d);
+    return (sublayers_grad_flop(d->sublayers, B, L, M) + unit) * depth_share(d);
 }

@@ -9,19 +9,19 @@
 
 struct depth {
     const struct config *c;
-    struct subs *subs;
+    struct sublayers *sublayers;
     const struct param *halt; /* weight [1,D] and bias [1]; NULL = nothing halts */
     struct extent max;
-    bool kept;      /* backward follows: every step keeps its own */
-    float *codes;   /* sinusoids, of positions from 0 on */
-    float *h;       /* [B,L,D] the state; kept: [steps+1,B,L,D] */
-    float *y;       /* [B,L,D] behind the layers */
-    double *p, *w;  /* [steps,B*L] halting probability of each step, weight of its state */
-    double *sum;    /* [B*L] of the p of steps behind which a position went on */
-    double *rest;   /* [B*L] weight of the last step where it was topped up, else 0 */
-    int32_t *steps; /* [B*L] that each position took */
-    int rows, ran;  /* of the last forward: B*L, and steps until all had halted */
-    double ponder;  /* mean of steps + rest */
+    bool kept;           /* backward follows: every step keeps its own */
+    float *pos_encoding; /* sinusoids, of positions from 0 on */
+    float *h;            /* [B,L,D] the state; kept: [steps+1,B,L,D] */
+    float *y;            /* [B,L,D] behind the layers */
+    double *p, *w;       /* [steps,B*L] halting probability of each step, weight of its state */
+    double *sum;         /* [B*L] of the p of steps behind which a position went on */
+    double *rest;        /* [B*L] weight of the last step where it was topped up, else 0 */
+    int32_t *steps;      /* [B*L] that each position took */
+    int rows, ran;       /* of the last forward: B*L, and steps until all had halted */
+    double ponder;       /* mean of steps + rest */
     /* Training only. */
     double *coef, *slope; /* [steps,B*L] of the output by each state, of the loss by each logit */
     float *d, *d_h;       /* [B,L,D] gradients: in front of or behind the layers, of the state */
@@ -30,10 +30,10 @@ struct depth {
 /* Declare the halting unit. Returns where, -1 = there is none. */
 int depth_params(const struct config *c, struct params *p);
 /* Count or place; `subs` has been bound. The same for training, in addition. */
-void depth_bind(struct depth *d, const struct config *c, struct subs *subs, const struct params *p,
-                int at_halt, struct arena *a);
+void depth_bind(struct depth *d, const struct config *c, struct sublayers *sublayers,
+                const struct params *p, int at_halt, struct arena *a);
 void depth_bind_grad(struct depth *d, struct arena *a);
-void depth_lower(struct depth *d);
+void depth_build_tables(struct depth *d);
 
 /* Where the input of a forward belongs. */
 float *depth_input(const struct depth *d);
@@ -50,6 +50,6 @@ double depth_grad_flop(const struct depth *d, int B, int L, int M);
 
 /* For depth_grad.c. */
 float *depth_state(const struct depth *d, int t); /* in front of step t, from 0 */
-static inline int depth_at_once(const struct depth *d) { return d->subs->once; }
+static inline int depth_at_once(const struct depth *d) { return d->sublayers->once; }
 
 #endif

@@ -115,9 +115,9 @@ static void step_backward(const struct depth *d, const struct engine *g, const f
     split(d, d_out, t);
     if (d->c->halt == HALT_GRAVES)
         halt_backward(d, g, d->d, depth_state(d, t + 1), t);
-    subs_part_backward(d->subs, g, t * n, n, d->d, B, L);
+    sublayers_part_backward(d->sublayers, g, t * n, n, d->d, B, L);
     if (d->c->halt == HALT_T2T)
-        halt_backward(d, g, d->d, d->subs->work[t * n].x, t);
+        halt_backward(d, g, d->d, d->sublayers->work[t * n].x, t);
     for (size_t at = 0; at < size; at++)
         d->d_h[at] += d->d[at];
 }
@@ -128,7 +128,7 @@ void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B
 
     CHECK(d->rows == B * L);
     if (!d->halt) {
-        subs_backward(d->subs, g, d_out, B, L);
+        sublayers_backward(d->sublayers, g, d_out, B, L);
         return;
     }
     for (int i = 0; i < d->rows; i++)

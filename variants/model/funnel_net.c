@@ -122,7 +122,7 @@ static enum status bind_layer(struct funnel *f, const struct engine *g, struct f
 
     l->a = layer_attn(f, l);
     l->rows_rel = l->a.R + l->a.Rf;
-    l->codes = arena_f32(a, PART_REL_POS, floats(1, l->rows_rel, c->D));
+    l->pos_encoding = arena_f32(a, PART_REL_POS, floats(1, l->rows_rel, c->D));
     l->a.rel_k = l->rel = arena_f32(a, PART_REL_POS, floats(1, l->rows_rel, HD));
     l->a.q = l->q = arena_f32(a, PART_ACTIVATIONS, floats(B, l->Lq, HD));
     l->a.k = l->k = arena_f32(a, PART_ACTIVATIONS, floats(B, l->Lk, HD));
@@ -220,7 +220,7 @@ enum status funnel_bind(struct funnel *f, const struct engine *g, int B, int T, 
     return OK;
 }
 
-void funnel_lower(struct funnel *f, const struct engine *g)
+void funnel_build_tables(struct funnel *f, const struct engine *g)
 {
     const int D = f->c.D, dh = f->c.dh;
 
@@ -228,14 +228,14 @@ void funnel_lower(struct funnel *f, const struct engine *g)
         const struct funnel_layer *l = &f->at[i];
         const struct param *W = &f->params.v[l->first + FUNNEL_R];
         for (int r = 0; r < l->rows_rel; r++)
-            sinusoid_row(l->codes + (ptrdiff_t)r * D, D, l->a.R - 1 - r, SINUSOID_CONCAT);
+            sinusoid_row(l->pos_encoding + (ptrdiff_t)r * D, D, l->a.R - 1 - r, SINUSOID_CONCAT);
         for (int h = 0; h < f->c.H; h++)
             g->ops.gemm(&(struct gemm){.tb = true,
                                        .m = l->rows_rel,
                                        .n = dh,
                                        .k = D,
                                        .alpha = 1,
-                                       .a = l->codes,
+                                       .a = l->pos_encoding,
                                        .lda = D,
                                        .b = W->data + (ptrdiff_t)h * dh * D,
                                        .ldb = D,

@@ -12,7 +12,7 @@
  * Distances count tokens. As published a cell stands at its first token and sees both ways. The
  * causal form is not published: a cell is known with its last token, stands there, and reaches only
  * the tokens from there on, so that what follows a token does not change its row. Golden files
- * check this network; the sub-layers of a language model that do the same, sublayer_cells.c, are
+ * check this network; the sub-layers of a language model that do the same, sublayer_pool.c, are
  * compared with it. */
 #ifndef FUNNEL_NET_H
 #define FUNNEL_NET_H
@@ -26,9 +26,9 @@ struct funnel_layer {
     int Lq, Lk, sq, sk; /* rows asking and asked, tokens from one to the next */
     struct attn a;      /* lowered; operands in place */
     const struct attn_impl *impl;
-    int rows_rel;        /* rows of its table of distances */
-    float *codes, *rel;  /* [rows_rel,D] [H,rows_rel,dh] */
-    float *q_in, *kv_in; /* [B,Lq,D] [B,Lk,D]; the same where nothing is pooled */
+    int rows_rel;              /* rows of its table of distances */
+    float *pos_encoding, *rel; /* [rows_rel,D] [H,rows_rel,dh] */
+    float *q_in, *kv_in;       /* [B,Lq,D] [B,Lk,D]; the same where nothing is pooled */
     float *q, *k, *v, *o, *lse;
     float *sum1, *y, *ffn, *sum2;
     float *out; /* [B,Lq,D] */
@@ -56,7 +56,7 @@ enum status funnel_init(struct funnel *f, const struct config *c, const int *lay
 enum status funnel_bind(struct funnel *f, const struct engine *g, int B, int T, struct arena *a,
                         struct err *e);
 /* Tables of distances, once the weights have their values and when they change. */
-void funnel_lower(struct funnel *f, const struct engine *g);
+void funnel_build_tables(struct funnel *f, const struct engine *g);
 /* From f->x to the result [B,T,D]. */
 const float *funnel_forward(struct funnel *f, const struct engine *g);
 /* From d_y [B,T,D] to the gradient of x, which is returned; adds to those of the weights. */

@@ -36,7 +36,7 @@ static void core_grad(struct funnel *f, const struct engine *g, struct funnel_la
                                    .beta = 1,
                                    .a = f->d_rel + h * l->a.rel_head,
                                    .lda = dh,
-                                   .b = l->codes,
+                                   .b = l->pos_encoding,
                                    .ldb = D,
                                    .c = p[FUNNEL_R].grad + (ptrdiff_t)h * dh * D,
                                    .ldc = D,

@@ -35,7 +35,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
     m->at_halt = depth_params(c, p);
 
-    const enum status listed = subs_init(&m->subs, &m->c, p, m->at_model, e);
+    const enum status listed = sublayers_init(&m->sublayers, &m->c, p, m->at_model, e);
     if (listed != OK)
         lm_free(m);
     return listed;
@@ -50,38 +50,39 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
     m->max = max;
     params_place(&m->params, a);
     params_place_packed(&m->params, g, max.B * max.L, a);
-    const enum status st = subs_bind(&m->subs, g, &m->params, kind, max, a, e);
+    const enum status st = sublayers_bind(&m->sublayers, g, &m->params, kind, max, a, e);
     if (st != OK)
         return st;
     if (m->c.steps)
-        depth_bind(&m->depth, &m->c, &m->subs, &m->params, m->at_halt, a);
+        depth_bind(&m->depth, &m->c, &m->sublayers, &m->params, m->at_halt, a);
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
     return OK;
 }
 
-static size_t n_codes(const struct config *c, struct extent max)
+static size_t n_pos_encoding(const struct config *c, struct extent max)
 {
-    return c->pos->n_codes ? c->pos->n_codes(c, max.M + max.L) : 0;
+    return c->pos->n_pos_encoding ? c->pos->n_pos_encoding(c, max.M + max.L) : 0;
 }
 
-void lm_lower(struct lm *m, const struct engine *g)
+void lm_build_tables(struct lm *m, const struct engine *g)
 {
     const struct config *c = &m->c;
 
-    if (c->pos->codes)
-        c->pos->codes(c, m->max.M + m->max.L, m->subs.codes);
-    if (c->pos->lower) /* codes that are added to the embedding are dropped with it */
-        dropout(&m->drop, DROP_POSITIONS, m->subs.codes, n_codes(c, m->max), g->threads);
+    if (c->pos->pos_encoding)
+        c->pos->pos_encoding(c, m->max.M + m->max.L, m->sublayers.pos_encoding);
+    if (c->pos->build_tables) /* codes that are added to the embedding are dropped with it */
+        dropout(&m->drop, DROP_POSITIONS, m->sublayers.pos_encoding, n_pos_encoding(c, m->max),
+                g->threads);
     params_pack(&m->params, g);
-    subs_lower(&m->subs, g);
+    sublayers_build_tables(&m->sublayers, g);
     if (c->steps)
-        depth_lower(&m->depth);
+        depth_build_tables(&m->depth);
 }
 
 void lm_free(struct lm *m)
 {
-    subs_free(&m->subs);
+    sublayers_free(&m->sublayers);
     params_free(&m->params);
     *m = (struct lm){0};
 }
@@ -99,7 +100,7 @@ static void embed(const struct lm *m, float *h, const int32_t *tokens, int B, in
             h[t * c->D + e] = c->emb_scale * E[(ptrdiff_t)tokens[t] * c->D + e];
     }
     if (c->pos->embed)
-        c->pos->embed(c, &m->params.v[m->at_model], m->subs.codes, h, B, L);
+        c->pos->embed(c, &m->params.v[m->at_model], m->sublayers.pos_encoding, h, B, L);
 }
 
 /* Move the last n of every sequence's L rows to the front: h becomes [B,n,D]. */
@@ -144,15 +145,15 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     float *last = m->final_in ? m->final_in : m->h;
-    float *const first = m->c.steps ? depth_input(&m->depth) : subs_input(&m->subs, last);
+    float *const first = m->c.steps ? depth_input(&m->depth) : sublayers_input(&m->sublayers, last);
     embed(m, first, tokens, B, L);
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
-    CHECK(m->drop.p == 0 || (m->subs.kept && n_scored == L));
-    m->subs.drop = m->drop;
+    CHECK(m->drop.p == 0 || (m->sublayers.kept && n_scored == L));
+    m->sublayers.drop = m->drop;
     if (m->c.steps)
         depth_forward(&m->depth, g, last, B, L);
     else
-        subs_forward(&m->subs, g, last, first, B, L);
+        sublayers_forward(&m->sublayers, g, last, first, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
@@ -167,13 +168,13 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-void lm_commit(struct lm *m, int L) { subs_commit(&m->subs, L); }
+void lm_commit(struct lm *m, int L) { sublayers_commit(&m->sublayers, L); }
 
-void lm_forget(struct lm *m) { subs_forget(&m->subs); }
+void lm_forget(struct lm *m) { sublayers_forget(&m->sublayers); }
 
 int lm_memory(const struct lm *m)
 {
-    const struct sub *const first = subs_attention(&m->subs, 0);
+    const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
 
     return first ? attention_memory(first) : 0;
 }
@@ -181,7 +182,7 @@ int lm_memory(const struct lm *m)
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
     const double layers =
-        m->c.steps ? depth_flop(&m->depth, B, L, M) : subs_flop(&m->subs, B, L, M);
+        m->c.steps ? depth_flop(&m->depth, B, L, M) : sublayers_flop(&m->sublayers, B, L, M);
 
     return 2.0 * B * n_scored * m->c.D * m->c.V + layers;
 }

@@ -12,7 +12,7 @@ struct lm {
     struct config c;
     struct params params;
     int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt; /* -1 = none */
-    struct subs subs;
+    struct sublayers sublayers;
     struct depth depth; /* where the layers are run several times */
     enum mem_kind kind;
     struct extent max;
@@ -37,7 +37,7 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
  * then on. E_UNSUPPORTED where the backend or the memory kind cannot run backward. */
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
 /* Lower the position tables: call after the weights have their values. */
-void lm_lower(struct lm *m, const struct engine *g);
+void lm_build_tables(struct lm *m, const struct engine *g);
 void lm_free(struct lm *m);
 
 /* Forward of one segment: tokens [B,L]. The last `n_scored` positions of each sequence get logits

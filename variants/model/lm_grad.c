@@ -16,7 +16,7 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
         return fail(e, E_UNSUPPORTED,
                     "training cannot keep memory as keys and values: their weights change  -> "
                     "--mem-kind hidden");
-    const enum status st = subs_bind_grad(&m->subs, g, a, e);
+    const enum status st = sublayers_bind_grad(&m->sublayers, g, a, e);
     if (st != OK)
         return st;
     params_place_grad(&m->params, a);
@@ -48,7 +48,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
     if (c->final_ln)
         norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
-                      m->subs.work[0].stats, rows);
+                      m->sublayers.work[0].stats, rows);
 }
 
 /* dE[token] += emb_scale * d_h, token after token: the order does not depend on threads. */
@@ -65,12 +65,12 @@ static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L)
 {
-    CHECK(m->subs.kept && B <= m->max.B && m->n_scored == L);
+    CHECK(m->sublayers.kept && B <= m->max.B && m->n_scored == L);
     output_backward(m, g, target, B * L);
     if (m->c.steps)
         depth_backward(&m->depth, g, m->d_h, B, L);
     else
-        subs_backward(&m->subs, g, m->d_h, B, L);
+        sublayers_backward(&m->sublayers, g, m->d_h, B, L);
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     if (m->c.pos->embed_grad)
         m->c.pos->embed_grad(&m->c, &m->params.v[m->at_model], m->d_h, B, L);
@@ -84,7 +84,7 @@ double lm_extra_loss(const struct lm *m)
 
 double lm_aux(const struct lm *m, int B, int L)
 {
-    const struct subs *const s = &m->subs;
+    const struct sublayers *const s = &m->sublayers;
     double sum = 0;
 
     CHECK(s->kept);
@@ -96,19 +96,19 @@ double lm_aux(const struct lm *m, int B, int L)
 
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L)
 {
-    struct subs *const s = &m->subs;
+    struct sublayers *const s = &m->sublayers;
     double sum = 0;
 
     CHECK(s->kept);
     for (int i = 0; i < s->n; i++)
-        sum += sub_reconstruction(g, &s->at[i], &s->work[i], B, L);
+        sum += sublayer_reconstruction(g, &s->at[i], &s->work[i], B, L);
     return sum;
 }
 
 double lm_grad_flop(const struct lm *m, int B, int L, int M)
 {
-    const double layers =
-        m->c.steps ? depth_grad_flop(&m->depth, B, L, M) : subs_grad_flop(&m->subs, B, L, M);
+    const double layers = m->c.steps ? depth_grad_flop(&m->depth, B, L, M)
+                                     : sublayers_grad_flop(&m->sublayers, B, L, M);
 
     /* dX and dW of the output */
     return 4.0 * B * L * m->c.D * m->c.V + layers;

@@ -18,8 +18,8 @@ static bool may_compress(const struct config *c)
     return c->variant->mem->compressed && c->mem_len > 0;
 }
 static bool does_compress(const struct config *c) { return c->cmem > 0; }
-static bool has_persistent(const struct config *c) { return c->more == &more_persistent; }
-static bool has_span(const struct config *c) { return c->more == &more_span; }
+static bool has_persistent(const struct config *c) { return c->attn_extra == &extra_persistent; }
+static bool has_span(const struct config *c) { return c->attn_extra == &extra_span; }
 
 #define NUMBER(field)                                                                              \
     static int get_##field(const struct config *c) { return c->field; }                            \

@@ -46,8 +46,9 @@ static const struct param *found(const struct params *p, int at)
     return at < 0 ? NULL : p->v + at;
 }
 
-enum status sub_bind(struct sub *s, const struct engine *g, const struct params *p, int at_model,
-                     enum mem_kind mem, struct extent max, struct arena *a, struct err *e)
+enum status sublayer_bind(struct sublayer *s, const struct engine *g, const struct params *p,
+                          int at_model, enum mem_kind mem, struct extent max, struct arena *a,
+                          struct err *e)
 {
     const int rows = s->kind->keeps ? s->kind->keeps(s->c, mem, max.M) : -1;
 
@@ -58,7 +59,7 @@ enum status sub_bind(struct sub *s, const struct engine *g, const struct params 
     s->alpha = found(p, s->at_alpha);
     s->before = found(p, s->at_before);
     s->compress = found(p, s->at_compress);
-    s->more = found(p, s->at_more);
+    s->attn_extra = found(p, s->at_attn_extra);
     s->mem = mem;
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
@@ -69,7 +70,7 @@ enum status sub_bind(struct sub *s, const struct engine *g, const struct params 
 }
 
 /* Copy x behind the remembered rows. */
-static void join(const struct engine *g, struct sub *s, const float *x, int B, int L)
+static void join(const struct engine *g, struct sublayer *s, const float *x, int B, int L)
 {
     struct cache *const cache = &s->memory;
     const ptrdiff_t n = (ptrdiff_t)L * cache->n;
@@ -82,17 +83,17 @@ static void join(const struct engine *g, struct sub *s, const float *x, int B, i
         compressed_prepare(g, s, B, L);
 }
 
-void sub_remember(const struct engine *g, struct sub *s, struct work *w, const float *x, int B,
-                  int rows)
+void sublayer_remember(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
+                       int B, int rows)
 {
     if (s->keeps)
         join(g, s, x, B, rows);
     else if (s->kind->remember)
-        s->kind->remember(g, s, w, sub_source(g, s, w, x, B, rows));
-    sub_commit(s, rows);
+        s->kind->remember(g, s, w, sublayer_source(g, s, w, x, B, rows));
+    sublayer_commit(s, rows);
 }
 
-void sub_commit(struct sub *s, int L)
+void sublayer_commit(struct sublayer *s, int L)
 {
     if (compresses(s))
         compressed_commit(s, L);
@@ -102,7 +103,7 @@ void sub_commit(struct sub *s, int L)
         s->kind->commit(s, L);
 }
 
-void sub_forget(struct sub *s)
+void sublayer_forget(struct sublayer *s)
 {
     cache_clear(&s->memory);
     if (s->kind->forget)
@@ -111,9 +112,9 @@ void sub_forget(struct sub *s)
 
 /* ---- source rows -------------------------------------------------------------------------- */
 
-struct sub_input sub_entered(const struct sub *s, const float *x, int B, int L)
+struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x, int B, int L)
 {
-    struct sub_input from = {{(float *)x, (ptrdiff_t)L * s->c->D}, B, 0, L};
+    struct sublayer_input from = {{(float *)x, (ptrdiff_t)L * s->c->D}, B, 0, L};
 
     if (s->keeps) {
         from.at = (struct seq_rows){cache_rows(&s->memory, 0), cache_stride(&s->memory)};
@@ -122,21 +123,22 @@ struct sub_input sub_entered(const struct sub *s, const float *x, int B, int L)
     return from;
 }
 
-static struct sub_input normed(const struct sub *s, const struct work *w, struct sub_input from)
+static struct sublayer_input normed(const struct sublayer *s, const struct work *w,
+                                    struct sublayer_input from)
 {
     from.at = (struct seq_rows){w->n, (ptrdiff_t)(from.M + from.L) * s->c->D};
     return from;
 }
 
-struct sub_input sub_source(const struct engine *g, struct sub *s, struct work *w, const float *x,
-                            int B, int L)
+struct sublayer_input sublayer_source(const struct engine *g, struct sublayer *s, struct work *w,
+                                      const float *x, int B, int L)
 {
     if (s->keeps)
         join(g, s, x, B, L);
-    const struct sub_input from = sub_entered(s, x, B, L);
+    const struct sublayer_input from = sublayer_entered(s, x, B, L);
     if (!wiring_norms_first(s->wiring))
         return from;
-    const struct sub_input n = normed(s, w, from);
+    const struct sublayer_input n = normed(s, w, from);
     const int at_once = s->kind->keeps ? 1 : B; /* sequences whose rows follow one another */
     for (int b = 0; b < B; b += at_once)
         norm_apply(g, s->c, s->norm, n.at.at + b * n.at.stride, from.at.at + b * from.at.stride,
@@ -144,25 +146,27 @@ struct sub_input sub_source(const struct engine *g, struct sub *s, struct work *
     return n;
 }
 
-struct sub_input sub_source_again(const struct sub *s, const struct work *w, int B, int L)
+struct sublayer_input sublayer_source_again(const struct sublayer *s, const struct work *w, int B,
+                                            int L)
 {
-    const struct sub_input from = sub_entered(s, w->x, B, L);
+    const struct sublayer_input from = sublayer_entered(s, w->x, B, L);
 
     return wiring_norms_first(s->wiring) ? normed(s, w, from) : from;
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-bool sub_adds_plainly(const struct sub *s) { return !s->alpha && s->scale == 1; }
+bool sublayer_adds_plainly(const struct sublayer *s) { return !s->alpha && s->scale == 1; }
 
-float sub_factor(const struct sub *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
+float sublayer_factor(const struct sublayer *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
 
 /* What follows the last product of f: the residual sum, where nothing comes between. */
-static struct act leave(const struct sub *s, const struct work *w, float *to, const float *x)
+static struct act epilogue(const struct sublayer *s, const struct work *w, float *to,
+                           const float *x)
 {
     if (s->wiring == WIRING_REORDER)
         return (struct act){.kind = ACT_RELU, .y = w->y};
-    if (w->drop.p > 0 || !sub_adds_plainly(s))
+    if (w->drop.p > 0 || !sublayer_adds_plainly(s))
         return (struct act){.y = w->y};
     return (struct act){.y = to, .add = x};
 }
@@ -177,7 +181,7 @@ static void add_scaled(float *z, const float *x, const float *y, float factor, s
 }
 
 /* Behind `leave`: what could not be done on the way. */
-static void join_stream(const struct engine *g, const struct sub *s, struct work *w, float *z,
+static void join_stream(const struct engine *g, const struct sublayer *s, struct work *w, float *z,
                         float *to, const float *x, int rows)
 {
     const size_t n = (size_t)rows * (size_t)s->c->D;
@@ -185,26 +189,26 @@ static void join_stream(const struct engine *g, const struct sub *s, struct work
     dropout(&w->drop, s->kind->place, w->y, n, g->threads);
     if (s->wiring == WIRING_REORDER)
         s->c->gate->forward(g, s->c, s->gate, z, x, w->y, rows, w->gate);
-    else if (!sub_adds_plainly(s))
-        add_scaled(to, x, w->y, sub_factor(s), n, g->threads);
+    else if (!sublayer_adds_plainly(s))
+        add_scaled(to, x, w->y, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
         g->ops.act(&(struct act){
             .y = to, .x = x, .add = w->y, .rows = rows, .n = s->c->D, .threads = g->threads});
 }
 
-void sub_forward(const struct engine *g, struct sub *s, struct work *w, float *z, float *x, int B,
-                 int L)
+void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w, float *z,
+                      float *x, int B, int L)
 {
     const bool after = wiring_norms_after(s->wiring);
     float *const to = after && w->sum ? w->sum : z;
 
     if (s->kind->enter)
         s->kind->enter(s, x, B, L);
-    const struct sub_input from = sub_source(g, s, w, x, B, L);
+    const struct sublayer_input from = sublayer_source(g, s, w, x, B, L);
     const int rows = s->pools ? B * (L / 2) : B * L;
     if (s->pools)
         x = pool_rows(s, w, x, B, L);
-    s->kind->forward(g, s, w, from, leave(s, w, to, x));
+    s->kind->forward(g, s, w, from, epilogue(s, w, to, x));
     join_stream(g, s, w, z, to, x, rows);
     if (after)
         norm_apply(g, s->c, s->norm, z, to, NULL, rows);
@@ -212,7 +216,7 @@ void sub_forward(const struct engine *g, struct sub *s, struct work *w, float *z
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-double sub_flop(const struct sub *s, int B, int L, int M)
+double sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;

@@ -55,8 +55,8 @@ struct work {
     /* Of the sub-layers of its kind in front of and behind it; NULL where there is none. At
      * inference they have the same arrays. */
     const struct work *below, *above;
-    void *scratch;      /* the kind's, in any state before and after */
-    const float *codes; /* the position scheme's constant codes */
+    void *scratch;             /* the kind's, in any state before and after */
+    const float *pos_encoding; /* the position scheme's constant codes */
     struct dropout drop;
     /* Backward only, shared by all sub-layers. */
     float *d_y;    /* [B,L,D] gradient of f */
@@ -69,10 +69,10 @@ struct work {
 
 /* ---- kinds -------------------------------------------------------------------------------- */
 
-struct sub;
+struct sublayer;
 
 /* What f of a sub-layer is given: rows [m; x] of B sequences, M of memory and L new ones. */
-struct sub_input {
+struct sublayer_input {
     struct seq_rows at;
     int B, M, L;
 };
@@ -86,7 +86,7 @@ struct carried {
     bool given;
 };
 
-struct sub_kind {
+struct sublayer_kind {
     const char *name;
     const char *memory;    /* what golden files call the rows that it remembers */
     bool mixes;            /* a position's output depends on others'; declared first in a layer */
@@ -98,45 +98,46 @@ struct sub_kind {
      * -1 = it has no memory of them, and reads new rows where they are. NULL = -1 always. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Count or place state of its own; choose what executes it. */
-    enum status (*bind)(struct sub *s, const struct engine *g, struct extent max, struct arena *a,
-                        struct err *e);
+    enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
+                        struct arena *a, struct err *e);
     /* OK, or E_UNSUPPORTED where it cannot run backward. */
-    enum status (*can_grad)(const struct sub *s, const struct engine *g, struct err *e);
+    enum status (*can_grad)(const struct sublayer *s, const struct engine *g, struct err *e);
     /* What it works in for up to `max`: forward, and further arrays of backward (n_kept only). */
-    void (*arrays)(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS]);
-    void (*arrays_grad)(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS]);
-    struct attn_need (*scratch)(const struct sub *s, int threads, bool backward);
+    void (*arrays)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
+    void (*arrays_grad)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
+    struct attn_need (*scratch)(const struct sublayer *s, int threads, bool backward);
     /* Once the weights have their values, and again when they change. */
-    void (*lower)(const struct engine *g, struct sub *s, const float *codes);
+    void (*build_tables)(const struct engine *g, struct sublayer *s, const float *pos_encoding);
     /* What it adds to the stream before anything else, and the backward of that. */
-    void (*enter)(const struct sub *s, float *x, int B, int L);
-    void (*enter_grad)(const struct sub *s, const float *d_x, int B, int L);
+    void (*enter)(const struct sublayer *s, float *x, int B, int L);
+    void (*enter_grad)(const struct sublayer *s, const float *d_x, int B, int L);
     /* f of the source, handed to `leave`: its kind, y and add are the caller's. Where leave.y is
      * not w->y, w->y is work space. */
-    void (*forward)(const struct engine *g, struct sub *s, struct work *w, struct sub_input from,
-                    struct act leave);
+    void (*forward)(const struct engine *g, struct sublayer *s, struct work *w,
+                    struct sublayer_input from, struct act leave);
     /* From d_y [B,L,D] of f to d_in [B, M+L-skip, D], the gradient of its source rows but for the
      * first `skip` of each sequence, which are constants; adds to the gradients of all weights. */
-    void (*backward)(const struct engine *g, struct sub *s, const struct work *w,
-                     struct sub_input from, float *d_in, const float *d_y, int skip);
+    void (*backward)(const struct engine *g, struct sublayer *s, const struct work *w,
+                     struct sublayer_input from, float *d_in, const float *d_y, int skip);
     /* The auxiliary loss of a forward pass of `rows` rows with kept work space, before its factor;
      * NULL = none. */
-    double (*aux)(const struct sub *s, const struct work *w, int rows);
+    double (*aux)(const struct sublayer *s, const struct work *w, int rows);
     /* Memory of its own, besides the rows of its input. remember: as if these source rows had been
      * run; commit: those of the last forward count from now on. */
-    void (*remember)(const struct engine *g, struct sub *s, struct work *w, struct sub_input from);
-    void (*commit)(struct sub *s, int L);
-    void (*forget)(struct sub *s);
+    void (*remember)(const struct engine *g, struct sublayer *s, struct work *w,
+                     struct sublayer_input from);
+    void (*commit)(struct sublayer *s, int L);
+    void (*forget)(struct sublayer *s);
     /* What it carries besides rows of its input: the i-th array; false behind the last. */
-    bool (*carries)(const struct sub *s, int i, struct carried *out);
+    bool (*carries)(const struct sublayer *s, int i, struct carried *out);
     /* The attention that its last forward pass of B sequences of L rows ended in, for those who
      * look inside; NULL = it ends in none. */
-    struct attn (*ends_in)(const struct sub *s, const struct work *w, int B, int L);
+    struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
     /* Names of what executes it forward and backward; NULL = nothing of its own. */
-    void (*impl)(const struct sub *s, const char **forward, const char **backward);
+    void (*impl)(const struct sublayer *s, const char **forward, const char **backward);
     /* Useful FLOP of a call with M rows of memory: products, each visible pair once. */
-    double (*flop)(const struct sub *s, int B, int L, int M);
-    double (*grad_flop)(const struct sub *s, int B, int L, int M);
+    double (*flop)(const struct sublayer *s, int B, int L, int M);
+    double (*grad_flop)(const struct sublayer *s, int B, int L, int M);
 };
 
 /* Memory whose oldest rows are compressed, sublayer_compress.c. */
@@ -148,14 +149,15 @@ struct compressed {
     float *group; /* those rows, as the convolution reads them */
 };
 
-extern const struct sub_kind sub_rnn, sub_attention, sub_ffn, sub_linear, sub_aan, sub_synthesizer;
+extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
+    sublayer_aan, sublayer_synthesizer;
 
 /* Attention's own state. */
 struct attention {
     const struct param *pos;      /* the position scheme's parameters of this layer */
     int reach;                    /* keys that tables were reserved for */
     struct attn lowered;          /* tables and terms for the largest shape; q, k, v, o unset */
-    const float *codes;           /* the position scheme's, from the last lowering */
+    const float *pos_encoding;    /* the position scheme's, from the last lowering */
     const struct attn_impl *impl; /* what executes it */
     struct cache keys, values;    /* MEM_KV */
 };
@@ -180,21 +182,21 @@ struct average_memory {
 
 /* ---- a sub-layer -------------------------------------------------------------------------- */
 
-struct sub {
-    const struct sub_kind *kind;
+struct sublayer {
+    const struct sublayer_kind *kind;
     const struct config *c;
     enum wiring wiring;
     float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
     int nth;     /* how many of its kind stand before it in the model */
-    int level;   /* its rows are cells of 2^level tokens (sublayer_cells.c) */
+    int level;   /* its rows are cells of 2^level tokens (sublayer_pool.c) */
     bool pools;  /* it asks from the means of two of the rows in front of it */
     bool joins;  /* in front of it every token is given a row of its own again */
     /* Its parameters: where they are in the model's list, -1 = none, and, once bound, themselves.
      */
-    int at_own, at_norm, at_gate, at_alpha, at_before, at_more;
+    int at_own, at_norm, at_gate, at_alpha, at_before, at_attn_extra;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
     const struct param *before;                            /* those of c->before_qkv */
-    const struct param *more;                              /* those of c->more */
+    const struct param *attn_extra;                        /* those of c->more */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, even if it is 0 rows long */
     struct cache memory; /* [m; x] */
@@ -209,32 +211,35 @@ struct sub {
 };
 
 /* Find the parameters in a list that has been placed; count or place memory and tables. */
-enum status sub_bind(struct sub *s, const struct engine *g, const struct params *p, int at_model,
-                     enum mem_kind mem, struct extent max, struct arena *a, struct err *e);
+enum status sublayer_bind(struct sublayer *s, const struct engine *g, const struct params *p,
+                          int at_model, enum mem_kind mem, struct extent max, struct arena *a,
+                          struct err *e);
 
 /* z [B,L,D] from x [B,L,D] and the rows that it remembers. The new rows are written behind the
  * memory but not committed: sub_commit makes them memory. z may be x unless there is a gate; x
  * itself is changed by schemes that add positions to a layer's input. */
-void sub_forward(const struct engine *g, struct sub *s, struct work *w, float *z, float *x, int B,
-                 int L);
+void sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w, float *z,
+                      float *x, int B, int L);
 /* After sub_forward with kept work space, x having been w->x, and before sub_commit: turn d [B,L,D]
  * from the gradient of z into that of x, and add to the gradients of all weights. Memory is a
  * constant, its rows count for the weights that act on them. */
-void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *d, int B, int L);
+void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *w, float *d, int B,
+                       int L);
 
 /* Make inputs x [B,rows,D] its newest memory, as if they had been run. rows <= the bound L. */
-void sub_remember(const struct engine *g, struct sub *s, struct work *w, const float *x, int B,
-                  int rows);
-void sub_commit(struct sub *s, int L);
-void sub_forget(struct sub *s);
+void sublayer_remember(const struct engine *g, struct sublayer *s, struct work *w, const float *x,
+                       int B, int rows);
+void sublayer_commit(struct sublayer *s, int L);
+void sublayer_forget(struct sublayer *s);
 
-double sub_flop(const struct sub *s, int B, int L, int M);
-double sub_grad_flop(const struct sub *s, int B, int L, int M);
+double sublayer_flop(const struct sublayer *s, int B, int L, int M);
+double sublayer_grad_flop(const struct sublayer *s, int B, int L, int M);
 
 /* The source rows of the new rows x, joined to the memory and normalised where the wiring norms
  * first; and the same again for backward, after a forward. */
-struct sub_input sub_source(const struct engine *g, struct sub *s, struct work *w, const float *x,
-                            int B, int L);
-struct sub_input sub_source_again(const struct sub *s, const struct work *w, int B, int L);
+struct sublayer_input sublayer_source(const struct engine *g, struct sublayer *s, struct work *w,
+                                      const float *x, int B, int L);
+struct sublayer_input sublayer_source_again(const struct sublayer *s, const struct work *w, int B,
+                                            int L);
 
 #endif

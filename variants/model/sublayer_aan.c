@@ -31,9 +31,12 @@ static int aan_keeps(const struct config *c, enum mem_kind mem, int M)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-static size_t sum_floats(const struct sub *s) { return (size_t)s->of.average.B * (size_t)s->c->D; }
+static size_t sum_floats(const struct sublayer *s)
+{
+    return (size_t)s->of.average.B * (size_t)s->c->D;
+}
 
-static void aan_forget(struct sub *s)
+static void aan_forget(struct sublayer *s)
 {
     if (!aan_goes_on(s))
         return;
@@ -41,7 +44,7 @@ static void aan_forget(struct sub *s)
     s->of.average.count[0] = s->of.average.count[1] = 0;
 }
 
-static enum status aan_bind(struct sub *s, const struct engine *g, struct extent max,
+static enum status aan_bind(struct sublayer *s, const struct engine *g, struct extent max,
                             struct arena *a, struct err *e)
 {
     struct average_memory *t = &s->of.average;
@@ -61,7 +64,7 @@ static enum status aan_bind(struct sub *s, const struct engine *g, struct extent
     return OK;
 }
 
-static void aan_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void aan_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const size_t rows = (size_t)max.B * (size_t)max.L, D = (size_t)s->c->D;
     const size_t n[AAN_ARRAYS] = {[AAN_MU] = rows * D,
@@ -73,7 +76,8 @@ static void aan_arrays(const struct sub *s, struct extent max, struct array out[
         out[i] = (struct array){n[i], n[i], false, PART_ACTIVATIONS};
 }
 
-static void aan_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void aan_arrays_grad(const struct sublayer *s, struct extent max,
+                            struct array out[SUB_ARRAYS])
 {
     aan_arrays(s, max, out);
     for (int i = 0; i < AAN_ARRAYS; i++) {
@@ -87,14 +91,14 @@ static void aan_arrays_grad(const struct sub *s, struct extent max, struct array
 enum { COLUMNS = 64, COUNT_LOW = 1 << 20 }; /* columns that are summed together, in double */
 
 /* Two floats hold a count that one would round from 2^24 on. */
-double aan_counted(const struct sub *s)
+double aan_counted(const struct sublayer *s)
 {
     const float *count = s->of.average.count;
 
     return aan_goes_on(s) ? (double)count[0] * COUNT_LOW + (double)count[1] : 0;
 }
 
-static void count_on(struct sub *s, int L)
+static void count_on(struct sublayer *s, int L)
 {
     const int64_t n = (int64_t)aan_counted(s) + L, high = n / COUNT_LOW;
 
@@ -103,7 +107,8 @@ static void count_on(struct sub *s, int L)
 }
 
 /* Sums of columns [e, e+n) of sequence b, and where mu is given the means of its rows. */
-static void sum_columns(const struct sub *s, float *mu, struct sub_input from, int b, int e, int n)
+static void sum_columns(const struct sublayer *s, float *mu, struct sublayer_input from, int b,
+                        int e, int n)
 {
     const struct average_memory *t = &s->of.average;
     const ptrdiff_t D = s->c->D;
@@ -124,14 +129,15 @@ static void sum_columns(const struct sub *s, float *mu, struct sub_input from, i
         t->sum_next[b * D + e + k] = (float)sum[k];
 }
 
-static int team(const struct engine *g, const struct sub *s, struct sub_input from)
+static int team(const struct engine *g, const struct sublayer *s, struct sublayer_input from)
 {
     enum { WORTH_A_TEAM = 16384 };
 
     return (double)from.B * from.L * s->c->D > WORTH_A_TEAM ? g->threads : 1;
 }
 
-static void sum_rows(const struct engine *g, const struct sub *s, float *mu, struct sub_input from)
+static void sum_rows(const struct engine *g, const struct sublayer *s, float *mu,
+                     struct sublayer_input from)
 {
     const int strips = (s->c->D + COLUMNS - 1) / COLUMNS;
 
@@ -145,7 +151,7 @@ static void sum_rows(const struct engine *g, const struct sub *s, float *mu, str
 /* ---- gates ----------------------------------------------------------------------------------- */
 
 /* The product of the gate's left or right half with rows of width D. */
-static struct gemm half_product(const struct engine *g, const struct sub *s, float *sides,
+static struct gemm half_product(const struct engine *g, const struct sublayer *s, float *sides,
                                 const float *x, int rows, int half)
 {
     const int D = s->c->D;
@@ -165,7 +171,7 @@ static struct gemm half_product(const struct engine *g, const struct sub *s, flo
                          .threads = g->threads};
 }
 
-static void gates_forward(const struct engine *g, const struct sub *s, const struct work *w,
+static void gates_forward(const struct engine *g, const struct sublayer *s, const struct work *w,
                           const float *x, int rows)
 {
     float *const sides = w->own[AAN_GATES];
@@ -191,8 +197,8 @@ static void blend(float *y, const float *sides, const float *x, const float *of_
         y[e] = sides[e] * x[e] + sides[D + e] * of_mean[e];
 }
 
-static void aan_forward(const struct engine *g, struct sub *s, struct work *w,
-                        struct sub_input from, struct act leave)
+static void aan_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                        struct sublayer_input from, struct act leave)
 {
     const ptrdiff_t D = s->c->D;
     const int rows = from.B * from.L;
@@ -217,14 +223,14 @@ static void aan_forward(const struct engine *g, struct sub *s, struct work *w,
 
 /* ---- memory and cost ------------------------------------------------------------------------- */
 
-static void aan_remember(const struct engine *g, struct sub *s, struct work *w,
-                         struct sub_input from)
+static void aan_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                         struct sublayer_input from)
 {
     CHECK(w && aan_goes_on(s));
     sum_rows(g, s, NULL, from);
 }
 
-static void aan_commit(struct sub *s, int L)
+static void aan_commit(struct sublayer *s, int L)
 {
     struct average_memory *t = &s->of.average;
     float *const old = t->sum;
@@ -236,7 +242,7 @@ static void aan_commit(struct sub *s, int L)
     count_on(s, L);
 }
 
-static bool aan_carries(const struct sub *s, int i, struct carried *out)
+static bool aan_carries(const struct sublayer *s, int i, struct carried *out)
 {
     const struct carried all[] = {
         {"sum", s->of.average.sum, aan_goes_on(s) ? sum_floats(s) : 0, false},
@@ -249,7 +255,7 @@ static bool aan_carries(const struct sub *s, int i, struct carried *out)
     return true;
 }
 
-static double aan_flop(const struct sub *s, int B, int L, int M)
+static double aan_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double rows = (double)B * L, D = s->c->D;
 
@@ -257,19 +263,19 @@ static double aan_flop(const struct sub *s, int B, int L, int M)
     return 4 * rows * D * s->c->F + 8 * rows * D * D;
 }
 
-static double aan_grad_flop(const struct sub *s, int B, int L, int M)
+static double aan_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     return 2 * aan_flop(s, B, L, M);
 }
 
-static void aan_impl(const struct sub *s, const char **forward, const char **backward)
+static void aan_impl(const struct sublayer *s, const char **forward, const char **backward)
 {
     (void)s;
     *forward = "average"; /* there is one, and it calls no attention */
     *backward = NULL;
 }
 
-const struct sub_kind sub_aan = {
+const struct sublayer_kind sublayer_aan = {
     .name = "aan",
     .mixes = true,
     .place = DROP_ATTENTION,

@@ -13,10 +13,10 @@ enum { AAN_W1, AAN_B1, AAN_W2, AAN_B2, AAN_GATE, AAN_GATE_BIAS };
  * are alike. */
 enum { AAN_MU, AAN_HIDDEN, AAN_G, AAN_GATES, AAN_ARRAYS };
 
-static inline bool aan_goes_on(const struct sub *s) { return s->mem == MEM_STATE; }
-double aan_counted(const struct sub *s); /* rows in its sum */
+static inline bool aan_goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
+double aan_counted(const struct sublayer *s); /* rows in its sum */
 
-void aan_backward(const struct engine *g, struct sub *s, const struct work *w,
-                  struct sub_input from, float *d_in, const float *d_y, int skip);
+void aan_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                  struct sublayer_input from, float *d_in, const float *d_y, int skip);
 
 #endif

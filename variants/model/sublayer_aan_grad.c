@@ -6,8 +6,8 @@
 #include "variants/parts/linear.h"
 
 /* d_x_j += sum_{t >= j} d_mu_t / (count + t + 1) */
-static void sum_backward(const struct engine *g, const struct sub *s, float *d_x, const float *d_mu,
-                         int B, int L)
+static void sum_backward(const struct engine *g, const struct sublayer *s, float *d_x,
+                         const float *d_mu, int B, int L)
 {
     const ptrdiff_t D = s->c->D;
     const double count = aan_counted(s);
@@ -24,8 +24,8 @@ static void sum_backward(const struct engine *g, const struct sub *s, float *d_x
 }
 
 /* d_x and d_g as far as the blend goes, and the gradients of the gates before their sigma. */
-static void blend_backward(const struct sub *s, const struct work *w, float *d_x, const float *d_y,
-                           const float *x, int rows)
+static void blend_backward(const struct sublayer *s, const struct work *w, float *d_x,
+                           const float *d_y, const float *x, int rows)
 {
     const ptrdiff_t D = s->c->D;
 
@@ -43,7 +43,7 @@ static void blend_backward(const struct sub *s, const struct work *w, float *d_x
 }
 
 /* Through one half of the gate's weight: dW += d_gates^T x, d_x += d_gates W. */
-static void half_backward(const struct engine *g, const struct sub *s, const struct work *w,
+static void half_backward(const struct engine *g, const struct sublayer *s, const struct work *w,
                           float *d_x, const float *x, int rows, int half)
 {
     const int D = s->c->D;
@@ -76,7 +76,7 @@ static void half_backward(const struct engine *g, const struct sub *s, const str
                                .threads = g->threads});
 }
 
-static void ffn_backward(const struct engine *g, const struct sub *s, const struct work *w,
+static void ffn_backward(const struct engine *g, const struct sublayer *s, const struct work *w,
                          int rows)
 {
     const struct param *const p = s->own;
@@ -97,8 +97,8 @@ static void ffn_backward(const struct engine *g, const struct sub *s, const stru
     linear_input_grad(g, &p[AAN_W1], w->d_own[AAN_MU], d_hidden, rows, 0);
 }
 
-void aan_backward(const struct engine *g, struct sub *s, const struct work *w,
-                  struct sub_input from, float *d_in, const float *d_y, int skip)
+void aan_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                  struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     const int rows = from.B * from.L;
     const float *x = from.at.at;

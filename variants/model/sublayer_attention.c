@@ -46,7 +46,7 @@ static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-static enum status attention_bind(struct sub *s, const struct engine *g, struct extent max,
+static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
                                   struct arena *a, struct err *e)
 {
     const struct config *c = s->c;
@@ -72,12 +72,14 @@ static enum status attention_bind(struct sub *s, const struct engine *g, struct 
     return engine_attn(g, &asked, &t->impl, e);
 }
 
-static enum status attention_can_grad(const struct sub *s, const struct engine *g, struct err *e)
+static enum status attention_can_grad(const struct sublayer *s, const struct engine *g,
+                                      struct err *e)
 {
     return engine_attn_backward(g, s->of.attention.impl, e);
 }
 
-static void attention_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void attention_arrays(const struct sublayer *s, struct extent max,
+                             struct array out[SUB_ARRAYS])
 {
     const size_t HD = (size_t)s->c->H * (size_t)s->c->dh;
     const size_t kv_width = (size_t)s->c->kv_heads * (size_t)s->c->dh;
@@ -95,7 +97,7 @@ static void attention_arrays(const struct sub *s, struct extent max, struct arra
     out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
 }
 
-static void attention_arrays_grad(const struct sub *s, struct extent max,
+static void attention_arrays_grad(const struct sublayer *s, struct extent max,
                                   struct array out[SUB_ARRAYS])
 {
     attention_arrays(s, max, out);
@@ -112,7 +114,7 @@ static void attention_arrays_grad(const struct sub *s, struct extent max,
     out[AT_BEFORE] = attention_map_array_grad(s, max);
 }
 
-static struct attn_need attention_scratch(const struct sub *s, int threads, bool backward)
+static struct attn_need attention_scratch(const struct sublayer *s, int threads, bool backward)
 {
     const struct attn_impl *impl = s->of.attention.impl;
     const struct attn asked = attention_asked(s);
@@ -122,25 +124,26 @@ static struct attn_need attention_scratch(const struct sub *s, int threads, bool
 
     if (backward) {
         const struct extent max = {asked.B, asked.L, asked.M};
-        const size_t other = sub_reconstruction_floats(s, max) * sizeof(float);
+        const size_t other = sublayer_reconstruction_floats(s, max) * sizeof(float);
         const size_t have = need.scores_bytes + need.scratch_bytes;
         need.scratch_bytes += other > have ? other - have : 0;
     }
     return need;
 }
 
-static void attention_lower(const struct engine *g, struct sub *s, const float *codes)
+static void attention_build_tables(const struct engine *g, struct sublayer *s,
+                                   const float *pos_encoding)
 {
     struct attention *t = &s->of.attention;
 
-    t->codes = codes;
+    t->pos_encoding = pos_encoding;
     const struct term_params p = attention_term_params(s);
-    terms_lower(g, s->c, &p, codes, &t->lowered);
+    terms_build_tables(g, s->c, &p, pos_encoding, &t->lowered);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void attention_enter(const struct sub *s, float *x, int B, int L)
+static void attention_enter(const struct sublayer *s, float *x, int B, int L)
 {
     if (!s->c->pos->enter)
         return;
@@ -148,7 +151,7 @@ static void attention_enter(const struct sub *s, float *x, int B, int L)
     s->c->pos->enter(s->c, s->of.attention.pos, x, B, L);
 }
 
-static void attention_enter_grad(const struct sub *s, const float *d_x, int B, int L)
+static void attention_enter_grad(const struct sublayer *s, const float *d_x, int B, int L)
 {
     if (s->c->pos->enter_grad)
         s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
@@ -162,16 +165,16 @@ static struct seq_rows behind(struct cache *cache, int rows)
                              cache_stride(cache)};
 }
 
-int64_t attention_base(const struct sub *s)
+int64_t attention_base(const struct sublayer *s)
 {
     return cache_base(s->mem == MEM_KV ? &s->of.attention.keys : &s->memory);
 }
 
-void attention_rotate(const struct engine *g, const struct sub *s, struct seq_rows x, int B,
+void attention_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                       int rows, int heads, int64_t position, bool back)
 {
     if (s->c->pos->rotate)
-        s->c->pos->rotate(g, s->c, s->of.attention.codes,
+        s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
                           &(struct rotation){.x = x.at,
                                              .stride = x.stride,
                                              .B = B,
@@ -182,8 +185,8 @@ void attention_rotate(const struct engine *g, const struct sub *s, struct seq_ro
 }
 
 /* The rows end at position `end` of the stream. */
-static void project_kv(const struct engine *g, const struct sub *s, struct seq_rows k,
-                       struct seq_rows v, struct sub_input from, int64_t end)
+static void project_kv(const struct engine *g, const struct sublayer *s, struct seq_rows k,
+                       struct seq_rows v, struct sublayer_input from, int64_t end)
 {
     const int rows = from.M + from.L;
 
@@ -192,14 +195,14 @@ static void project_kv(const struct engine *g, const struct sub *s, struct seq_r
     attention_rotate(g, s, k, from.B, rows, s->c->kv_heads, end - rows, false);
 }
 
-int attention_memory(const struct sub *s)
+int attention_memory(const struct sublayer *s)
 {
     return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
 }
 
 /* Cells stand at their last tokens, and distances count tokens: no table ends earlier for fewer of
  * them. */
-void attention_resize(const struct sub *s, struct attn *a, int L, int M)
+void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
 {
     if (s->level == 0) {
         attn_resize(a, L, M);
@@ -212,7 +215,7 @@ void attention_resize(const struct sub *s, struct attn *a, int L, int M)
     a->q_first = a->q_step - a->k_step;
 }
 
-struct attn attention_operands(const struct sub *s, const struct work *w, int B, int L)
+struct attn attention_operands(const struct sublayer *s, const struct work *w, int B, int L)
 {
     const struct attention *t = &s->of.attention;
     const bool kv = s->mem == MEM_KV;
@@ -228,7 +231,7 @@ struct attn attention_operands(const struct sub *s, const struct work *w, int B,
     a.lse = w->own[AT_LSE];
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
-    attention_carry(s, w, &a);
+    attention_score_residual(s, w, &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
     a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
@@ -236,8 +239,8 @@ struct attn attention_operands(const struct sub *s, const struct work *w, int B,
     return a;
 }
 
-struct attn attention_project(const struct engine *g, struct sub *s, struct work *w,
-                              struct sub_input from)
+struct attn attention_project(const struct engine *g, struct sublayer *s, struct work *w,
+                              struct sublayer_input from)
 {
     const struct config *c = s->c;
     struct attention *t = &s->of.attention;
@@ -264,14 +267,14 @@ struct attn attention_project(const struct engine *g, struct sub *s, struct work
     return attention_operands(s, w, from.B, from.L);
 }
 
-void attention_unproject(const struct engine *g, const struct sub *s, struct work *w, int rows,
+void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
                          struct act leave)
 {
     project_out(g, s, w, w->own[AT_O], rows, leave);
 }
 
-static void attention_forward(const struct engine *g, struct sub *s, struct work *w,
-                              struct sub_input from, struct act leave)
+static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                              struct sublayer_input from, struct act leave)
 {
     const struct attn a = attention_project(g, s, w, from);
 
@@ -281,8 +284,8 @@ static void attention_forward(const struct engine *g, struct sub *s, struct work
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void attention_remember(const struct engine *g, struct sub *s, struct work *w,
-                               struct sub_input from)
+static void attention_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                               struct sublayer_input from)
 {
     struct attention *t = &s->of.attention;
 
@@ -292,7 +295,7 @@ static void attention_remember(const struct engine *g, struct sub *s, struct wor
                attention_base(s) + attention_memory(s) + from.L);
 }
 
-static void attention_commit(struct sub *s, int L)
+static void attention_commit(struct sublayer *s, int L)
 {
     if (s->mem == MEM_KV) {
         cache_commit(&s->of.attention.keys, L);
@@ -300,13 +303,13 @@ static void attention_commit(struct sub *s, int L)
     }
 }
 
-static void attention_impl(const struct sub *s, const char **forward, const char **backward)
+static void attention_impl(const struct sublayer *s, const char **forward, const char **backward)
 {
     *forward = s->of.attention.impl->name;
     *backward = s->of.attention.impl->backward_by;
 }
 
-static void attention_forget(struct sub *s)
+static void attention_forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
     cache_clear(&s->of.attention.values);
@@ -314,7 +317,7 @@ static void attention_forget(struct sub *s)
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-static double attention_flop(const struct sub *s, int B, int L, int M)
+static double attention_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
@@ -327,7 +330,7 @@ static double attention_flop(const struct sub *s, int B, int L, int M)
            + attention_map_flop(s, projected);
 }
 
-const struct sub_kind sub_attention = {
+const struct sublayer_kind sublayer_attention = {
     .name = "attention",
     .memory = "mem",
     .mixes = true,
@@ -339,7 +342,7 @@ const struct sub_kind sub_attention = {
     .arrays = attention_arrays,
     .arrays_grad = attention_arrays_grad,
     .scratch = attention_scratch,
-    .lower = attention_lower,
+    .build_tables = attention_build_tables,
     .enter = attention_enter,
     .enter_grad = attention_enter_grad,
     .forward = attention_forward,

@@ -5,7 +5,7 @@
 #include "sublayer_attention.h"
 
 /* From d_y to the gradients of q, k, v and of the position scheme's weights. */
-static void core_backward(const struct engine *g, struct sub *s, const struct work *w,
+static void core_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                           const float *d_y, int B, int L)
 {
     const struct config *c = s->c;
@@ -18,16 +18,17 @@ static void core_backward(const struct engine *g, struct sub *s, const struct wo
 
     project_out_grad(g, s, w->d_own[AT_O], d_y, w->own[AT_O], B * a.L);
     terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
-    attention_carry_grad(s, w, &a, &d);
+    attention_score_residual_grad(s, w, &a, &d);
     t->impl->backward(g, &a, &d, w->d_scratch);
     attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, a.L, c->H, base + a.M, true);
     attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + a.L, c->kv_heads, base,
                      true);
-    terms_lower_grad(g, c, &p, w->codes, &a, &d);
+    terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
 }
 
-void attention_backward_projections(const struct engine *g, struct sub *s, const struct work *w,
-                                    struct sub_input from, float *d_in, const float *d_y, int skip)
+void attention_backward_projections(const struct engine *g, struct sublayer *s,
+                                    const struct work *w, struct sublayer_input from, float *d_in,
+                                    const float *d_y, int skip)
 {
     const struct project_grad d = {w->d_own[AT_Q], w->d_own[AT_K], w->d_own[AT_V]};
 
@@ -39,7 +40,7 @@ void attention_backward_projections(const struct engine *g, struct sub *s, const
         project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
 }
 
-double attention_grad_flop(const struct sub *s, int B, int L, int M)
+double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
@@ -47,8 +48,7 @@ double attention_grad_flop(const struct sub *s, int B, int L, int M)
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const double in = attention_width(c);
     /* Memory is a constant unless it goes through a norm or a map, which have weights. */
-    const double reached =
-        wiring_norms_first(s->wiring) || c->before_qkv ? projected : (double)B * L;
+    const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;
     const struct attn a = attention_costed(s, B, L, M);
     return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
            + 4 * projected * in * kv_width                  /* dW_k, dW_v */

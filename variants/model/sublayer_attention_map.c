@@ -7,14 +7,11 @@
 
 #include <string.h>
 
-int attention_width(const struct config *c)
-{
-    return c->before_qkv ? c->before_qkv->width(c) : c->D;
-}
+int attention_width(const struct config *c) { return c->qkv_map ? c->qkv_map->width(c) : c->D; }
 
-struct array attention_map_array(const struct sub *s, struct extent max)
+struct array attention_map_array(const struct sublayer *s, struct extent max)
 {
-    const struct before_qkv *const map = s->c->before_qkv;
+    const struct qkv_map *const map = s->c->qkv_map;
     const int rows = max.B * (max.L + (s->mem == MEM_KV ? 0 : max.M));
 
     if (!map)
@@ -23,9 +20,9 @@ struct array attention_map_array(const struct sub *s, struct extent max)
     return (struct array){n, n, false, PART_ACTIVATIONS};
 }
 
-struct array attention_map_array_grad(const struct sub *s, struct extent max)
+struct array attention_map_array_grad(const struct sublayer *s, struct extent max)
 {
-    const struct before_qkv *const map = s->c->before_qkv;
+    const struct qkv_map *const map = s->c->qkv_map;
     const int rows = max.B * (max.L + max.M);
 
     if (!map)
@@ -36,44 +33,45 @@ struct array attention_map_array_grad(const struct sub *s, struct extent max)
 }
 
 /* The source rows one after the other, as the map wants them. */
-static const float *together(const struct sub *s, const struct work *w, struct sub_input from)
+static const float *together(const struct sublayer *s, const struct work *w,
+                             struct sublayer_input from)
 {
     const int K = from.M + from.L;
     const ptrdiff_t n = (ptrdiff_t)K * s->c->D;
 
     if (from.B == 1 || from.at.stride == n)
         return from.at.at;
-    float *const x = w->own[AT_BEFORE] + s->c->before_qkv->work(s->c, s->nth, from.B * K);
+    float *const x = w->own[AT_BEFORE] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
     for (int b = 0; b < from.B; b++)
         memcpy(x + b * n, from.at.at + b * from.at.stride, sizeof(float) * (size_t)n);
     return x;
 }
 
-static struct sub_input mapped_again(const struct sub *s, const struct work *w,
-                                     struct sub_input from)
+static struct sublayer_input mapped_again(const struct sublayer *s, const struct work *w,
+                                          struct sublayer_input from)
 {
     from.at =
         (struct seq_rows){w->own[AT_BEFORE], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
     return from;
 }
 
-struct sub_input attention_mapped(const struct engine *g, const struct sub *s, const struct work *w,
-                                  struct sub_input from)
+struct sublayer_input attention_mapped(const struct engine *g, const struct sublayer *s,
+                                       const struct work *w, struct sublayer_input from)
 {
-    if (!s->c->before_qkv)
+    if (!s->c->qkv_map)
         return from;
-    s->c->before_qkv->forward(g, s->c, s->nth, s->before, together(s, w, from),
-                              from.B * (from.M + from.L), w->own[AT_BEFORE]);
+    s->c->qkv_map->forward(g, s->c, s->nth, s->before, together(s, w, from),
+                           from.B * (from.M + from.L), w->own[AT_BEFORE]);
     return mapped_again(s, w, from);
 }
 
 /* The weights of the map act on memory too, so that all rows have a gradient on the way. */
-void attention_backward(const struct engine *g, struct sub *s, const struct work *w,
-                        struct sub_input from, float *d_in, const float *d_y, int skip)
+void attention_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                        struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     const struct config *c = s->c;
 
-    if (!c->before_qkv) {
+    if (!c->qkv_map) {
         attention_backward_projections(g, s, w, from, d_in, d_y, skip);
         return;
     }
@@ -83,13 +81,13 @@ void attention_backward(const struct engine *g, struct sub *s, const struct work
     float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
 
     attention_backward_projections(g, s, w, mapped_again(s, w, from), d_mapped, d_y, 0);
-    c->before_qkv->backward(g, c, s->nth, s->before, d_x, d_mapped, together(s, w, from), rows,
-                            w->own[AT_BEFORE], d_x + (size_t)rows * (size_t)c->D);
+    c->qkv_map->backward(g, c, s->nth, s->before, d_x, d_mapped, together(s, w, from), rows,
+                         w->own[AT_BEFORE], d_x + (size_t)rows * (size_t)c->D);
     for (int b = 0; b < from.B; b++)
         memcpy(d_in + b * wanted, d_x + (b + 1) * all - wanted, sizeof(float) * (size_t)wanted);
 }
 
-double attention_map_flop(const struct sub *s, double rows)
+double attention_map_flop(const struct sublayer *s, double rows)
 {
-    return s->c->before_qkv ? s->c->before_qkv->flop(s->c, s->nth, (int)rows) : 0;
+    return s->c->qkv_map ? s->c->qkv_map->flop(s->c, s->nth, (int)rows) : 0;
 }

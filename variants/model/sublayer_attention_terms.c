@@ -8,54 +8,54 @@
 
 #include <string.h>
 
-struct term_params attention_term_params(const struct sub *s)
+struct term_params attention_term_params(const struct sublayer *s)
 {
-    return (struct term_params){s->model, s->of.attention.pos, s->more};
+    return (struct term_params){s->model, s->of.attention.pos, s->attn_extra};
 }
 
 /* ---- carried scores ------------------------------------------------------------------------- */
 
-size_t attention_scores_floats(const struct sub *s, struct extent max)
+size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
     const size_t pairs = (size_t)max.L * (size_t)(max.M + max.L);
 
-    return s->c->carry ? (size_t)max.B * (size_t)s->c->H * pairs : 0;
+    return s->c->score_residual ? (size_t)max.B * (size_t)s->c->H * pairs : 0;
 }
 
-struct attn attention_asked(const struct sub *s)
+struct attn attention_asked(const struct sublayer *s)
 {
     static const float something = 0;
     struct attn a = masks_asked(&s->of.attention.lowered);
 
-    if (!s->c->carry)
+    if (!s->c->score_residual)
         return a;
     a.add.at = &something;
     a.scores_out = (float *)&something;
-    a.gain = s->c->carry == CARRY_MEAN;
+    a.gain = s->c->score_residual == SCORE_RESIDUAL_MEAN;
     return a;
 }
 
-void attention_carry(const struct sub *s, const struct work *w, struct attn *a)
+void attention_score_residual(const struct sublayer *s, const struct work *w, struct attn *a)
 {
     const ptrdiff_t K = (ptrdiff_t)a->M + a->L, head = a->L * K;
 
-    if (!s->c->carry)
+    if (!s->c->score_residual)
         return;
     if (w->below)
         a->add = (struct dense){w->below->own[AT_SCORES], head * a->H, head, K};
     if (w->above)
         a->scores_out = w->own[AT_SCORES];
-    if (s->c->carry == CARRY_MEAN)
+    if (s->c->score_residual == SCORE_RESIDUAL_MEAN)
         a->gain = 1 / (float)(s->nth + 1);
 }
 
-void attention_carry_grad(const struct sub *s, const struct work *w, const struct attn *a,
-                          struct attn_grad *d)
+void attention_score_residual_grad(const struct sublayer *s, const struct work *w,
+                                   const struct attn *a, struct attn_grad *d)
 {
     float *const G = w->d_own[AT_SCORES];
     const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)(a->M + a->L);
 
-    if (!s->c->carry)
+    if (!s->c->score_residual)
         return;
     if (!w->above)
         memset(G, 0, n * sizeof(float));
@@ -66,7 +66,7 @@ void attention_carry_grad(const struct sub *s, const struct work *w, const struc
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-struct attn attention_costed(const struct sub *s, int B, int L, int M)
+struct attn attention_costed(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
     struct attn a = s->of.attention.lowered;
@@ -74,7 +74,7 @@ struct attn attention_costed(const struct sub *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->carry && s->nth > 0) { /* an addition per pair forward, and one backward */
+    if (s->c->score_residual && s->nth > 0) { /* an addition per pair forward, and one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;
     }
@@ -88,20 +88,21 @@ const char *attention_refusal(const struct engine *g, const struct config *c)
     enum { SOME = 8 };
     const struct extent max = {1, SOME, 0};
     struct params p = {0};
-    struct subs subs = {0};
+    struct sublayers sublayers = {0};
     struct arena counting = {0};
     const char *why = NULL;
 
     if (c->pos->model_params)
         c->pos->model_params(c, &p);
-    if (subs_init_operator(&subs, c, &p, 0, NULL) == OK && subs.at->kind == &sub_attention) {
+    if (sublayers_init_operator(&sublayers, c, &p, 0, NULL) == OK &&
+        sublayers.at->kind == &sublayer_attention) {
         params_place(&p, &counting);
-        if (subs_bind(&subs, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
-            const struct attn asked = attention_asked(subs.at);
+        if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
+            const struct attn asked = attention_asked(sublayers.at);
             attn_knows(&asked, TERMS_FUSED, &why);
         }
     }
-    subs_free(&subs);
+    sublayers_free(&sublayers);
     params_free(&p);
     return why;
 }

@@ -15,7 +15,7 @@
 
 const char *const compress_name[COMPRESS_COUNT] = {"mean", "max", "conv"};
 
-bool compresses(const struct sub *s) { return s->compressed.most > 0; }
+bool compresses(const struct sublayer *s) { return s->compressed.most > 0; }
 
 void compressed_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -24,14 +24,14 @@ void compressed_params(const struct config *c, const char *prefix, struct params
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "compress.bias");
 }
 
-void compressed_bind(struct sub *s, struct extent max, struct arena *a)
+void compressed_bind(struct sublayer *s, struct extent max, struct arena *a)
 {
     const struct config *c = s->c;
     const int wait = c->c_ratio - 1, plain = s->memory.keep - c->cmem - wait;
     const size_t D = (size_t)c->D;
 
     s->compressed = (struct compressed){0};
-    if (!s->keeps || s->kind != &sub_attention || c->cmem < 1 ||
+    if (!s->keeps || s->kind != &sublayer_attention || c->cmem < 1 ||
         plain < 1) /* too short for both: rows stay as they are */
         return;
     s->compressed = (struct compressed){.most = c->cmem, .plain = plain};
@@ -42,7 +42,7 @@ void compressed_bind(struct sub *s, struct extent max, struct arena *a)
 }
 
 /* Rows that leave m with L new ones behind it. */
-int compressed_leaving(const struct sub *s, int L)
+int compressed_leaving(const struct sublayer *s, int L)
 {
     const int rows = s->memory.M - s->memory.compressed + L, over = rows - s->compressed.plain;
 
@@ -75,7 +75,8 @@ static void pool(float *y, const float *old, int n, int D, int c, bool largest)
         }
 }
 
-static void convolve(const struct engine *g, const struct sub *s, float *y, const float *old, int n)
+static void convolve(const struct engine *g, const struct sublayer *s, float *y, const float *old,
+                     int n)
 {
     const struct param *W = s->compress;
     const int D = s->c->D, width = D * s->c->c_ratio;
@@ -97,7 +98,7 @@ static void convolve(const struct engine *g, const struct sub *s, float *y, cons
         &(struct act){.y = y, .x = y, .bias = W[1].data, .rows = n, .n = D, .threads = g->threads});
 }
 
-void compressed_convolve_grad(const struct engine *g, const struct sub *s, const float *d_y,
+void compressed_convolve_grad(const struct engine *g, const struct sublayer *s, const float *d_y,
                               const float *old, int n)
 {
     const struct param *W = s->compress;
@@ -121,12 +122,12 @@ void compressed_convolve_grad(const struct engine *g, const struct sub *s, const
 }
 
 /* The first row that leaves, of sequence b. */
-const float *compressed_old(const struct sub *s, int b)
+const float *compressed_old(const struct sublayer *s, int b)
 {
     return cache_rows(&s->memory, b) + (ptrdiff_t)s->memory.compressed * s->c->D;
 }
 
-void compressed_prepare(const struct engine *g, struct sub *s, int B, int L)
+void compressed_prepare(const struct engine *g, struct sublayer *s, int B, int L)
 {
     const struct config *c = s->c;
     const int e = compressed_leaving(s, L), n = e / c->c_ratio;
@@ -145,7 +146,7 @@ void compressed_prepare(const struct engine *g, struct sub *s, int B, int L)
 
 /* [cm; old; rest] becomes [cm'; rest]: what is kept moves up to the rest, which stays in its place.
  */
-void compressed_commit(struct sub *s, int L)
+void compressed_commit(struct sublayer *s, int L)
 {
     struct compressed *const t = &s->compressed;
     struct cache *const m = &s->memory;
@@ -172,14 +173,14 @@ void compressed_commit(struct sub *s, int L)
     CHECK(m->M <= m->keep);
 }
 
-int compressed_reach(const struct sub *s)
+int compressed_reach(const struct sublayer *s)
 {
     const int c = s->c->c_ratio;
 
     return compresses(s) ? s->compressed.plain + s->compressed.most * c + c - 1 : s->memory.keep;
 }
 
-double compressed_flop(const struct sub *s, int B, int L)
+double compressed_flop(const struct sublayer *s, int B, int L)
 {
     const double D = s->c->D;
 

@@ -11,7 +11,7 @@ static void ffn_params(const struct config *c, const char *prefix, const char *f
     c->ffn->params(c, ff, p);
 }
 
-static void ffn_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void ffn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
 
@@ -19,44 +19,45 @@ static void ffn_arrays(const struct sub *s, struct extent max, struct array out[
                                c->ffn->work(c, max.B * max.L, true), false, PART_ACTIVATIONS};
 }
 
-static void ffn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void ffn_arrays_grad(const struct sublayer *s, struct extent max,
+                            struct array out[SUB_ARRAYS])
 {
     out[WORK] =
         (struct array){0, s->c->ffn->work_grad(s->c, max.B * max.L), true, PART_ACTIVATIONS};
 }
 
-static void ffn_forward(const struct engine *g, struct sub *s, struct work *w,
-                        struct sub_input from, struct act leave)
+static void ffn_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                        struct sublayer_input from, struct act leave)
 {
     s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, from.B * from.L, w->own[WORK],
                        w->x != NULL, leave, &w->drop);
 }
 
-static void ffn_backward(const struct engine *g, struct sub *s, const struct work *w,
-                         struct sub_input from, float *d_in, const float *d_y, int skip)
+static void ffn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                         struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     (void)skip;
     s->c->ffn->backward(g, s->c, s->own, d_in, d_y, from.at.at, from.B * from.L, w->own[WORK],
                         w->d_own[WORK], &w->drop);
 }
 
-static double ffn_aux(const struct sub *s, const struct work *w, int rows)
+static double ffn_aux(const struct sublayer *s, const struct work *w, int rows)
 {
     return s->c->ffn->aux ? s->c->ffn->aux(s->c, rows, w->own[WORK]) : 0;
 }
 
-static double ffn_flop(const struct sub *s, int B, int L, int M)
+static double ffn_flop(const struct sublayer *s, int B, int L, int M)
 {
     (void)M;
     return s->c->ffn->flop(s->c, B * L);
 }
 
-static double ffn_grad_flop(const struct sub *s, int B, int L, int M)
+static double ffn_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     return 2 * ffn_flop(s, B, L, M);
 }
 
-const struct sub_kind sub_ffn = {
+const struct sublayer_kind sublayer_ffn = {
     .name = "ffn",
     .place = DROP_FFN,
     .params = ffn_params,

@@ -17,8 +17,8 @@ static void add(const struct engine *g, float *dst, const float *x, int rows, in
 /* ---- from the stream to f ------------------------------------------------------------------ */
 
 /* d from the gradient of gate(x, relu(y)) to that of x; d_y to that of y before its ReLU. */
-static void gate_backward(const struct engine *g, const struct sub *s, struct work *w, float *d,
-                          int rows)
+static void gate_backward(const struct engine *g, const struct sublayer *s, struct work *w,
+                          float *d, int rows)
 {
     const struct config *c = s->c;
 
@@ -54,15 +54,15 @@ static void scaled(float *y, const float *x, float factor, size_t n, int threads
 
 /* The gradient of f before dropout, from that of the sum it went into, which the stream still
  * needs. */
-static const float *of_f(const struct engine *g, const struct sub *s, struct work *w, float *d,
+static const float *of_f(const struct engine *g, const struct sublayer *s, struct work *w, float *d,
                          int rows)
 {
     const size_t n = (size_t)rows * (size_t)s->c->D;
 
     if (s->wiring == WIRING_REORDER)
         gate_backward(g, s, w, d, rows);
-    else if (!sub_adds_plainly(s))
-        scaled(w->d_y, d, sub_factor(s), n, g->threads);
+    else if (!sublayer_adds_plainly(s))
+        scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
         memcpy(w->d_y, d, n * sizeof(float));
     else
@@ -76,10 +76,10 @@ static const float *of_f(const struct engine *g, const struct sub *s, struct wor
 /* ---- from f to its source rows -------------------------------------------------------------- */
 
 /* Through the norm in front of f, sequence by sequence where memory stands between them. */
-static void through_norm(const struct engine *g, const struct sub *s, struct work *w,
-                         struct sub_input from)
+static void through_norm(const struct engine *g, const struct sublayer *s, struct work *w,
+                         struct sublayer_input from)
 {
-    const struct sub_input x = sub_entered(s, w->x, from.B, from.L);
+    const struct sublayer_input x = sublayer_entered(s, w->x, from.B, from.L);
     const int at_once = s->kind->keeps ? 1 : from.B, rows = at_once * (from.M + from.L);
 
     for (int b = 0; b < from.B; b += at_once) {
@@ -89,8 +89,8 @@ static void through_norm(const struct engine *g, const struct sub *s, struct wor
 }
 
 /* d [B,L,D] += the last L of each sequence's rows of d_in. */
-static void add_new_rows(const struct engine *g, float *d, const float *d_in, struct sub_input from,
-                         int skip, int D)
+static void add_new_rows(const struct engine *g, float *d, const float *d_in,
+                         struct sublayer_input from, int skip, int D)
 {
     const int M = from.M - skip, at_once = M ? 1 : from.B;
 
@@ -99,14 +99,15 @@ static void add_new_rows(const struct engine *g, float *d, const float *d_in, st
             at_once * from.L, D);
 }
 
-void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *d, int B, int L)
+void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *w, float *d, int B,
+                       int L)
 {
     const bool first = wiring_norms_first(s->wiring);
-    const struct sub_input from = sub_source_again(s, w, B, L);
+    const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const int skip = first ? 0 : from.M; /* else memory goes through a norm, which has weights */
     const int rows = s->pools ? B * (L / 2) : B * L;
 
-    sub_reconstruction_grad(g, s, w, B, L);
+    sublayer_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))
         norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows);
     const float *d_y = of_f(g, s, w, d, rows);
@@ -120,7 +121,7 @@ void sub_backward(const struct engine *g, struct sub *s, struct work *w, float *
         s->kind->enter_grad(s, d, B, L);
 }
 
-double sub_grad_flop(const struct sub *s, int B, int L, int M)
+double sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;

@@ -10,28 +10,31 @@
 enum { WORTH_A_TEAM = 16384 };
 
 /* [m; x] as it entered, after sub_source has joined them. */
-struct sub_input sub_entered(const struct sub *s, const float *x, int B, int L);
+struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x, int B, int L);
 
 /* Is f added as it is? Else it is multiplied by sub_factor first: ReZero's alpha or a half. */
-bool sub_adds_plainly(const struct sub *s);
-float sub_factor(const struct sub *s);
+bool sublayer_adds_plainly(const struct sublayer *s);
+float sublayer_factor(const struct sublayer *s);
 
-/* ---- cells of several tokens, sublayer_cells.c
+/* ---- cells of several tokens, sublayer_pool.c
  * --------------------------------------------------- */
 
 /* Rows of a sequence of L tokens in front of a sub-layer and behind it: whole cells alone. */
-static inline int rows_before(const struct sub *s, int L) { return L >> (s->level - s->pools); }
-static inline int rows_behind(const struct sub *s, int L) { return L >> s->level; }
+static inline int rows_before(const struct sublayer *s, int L)
+{
+    return L >> (s->level - s->pools);
+}
+static inline int rows_behind(const struct sublayer *s, int L) { return L >> s->level; }
 
 /* The means of two rows [B,L/2,D] of x [B,L,D], in w, which is what it asks from and adds to; and
  * backward: d from [B,L/2,D] to [B,L,D], that of x but for the part through f, which is added. */
-float *pool_rows(const struct sub *s, struct work *w, const float *x, int B, int L);
-void pool_rows_grad(const struct sub *s, const struct work *w, float *d, int B, int L);
+float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L);
+void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L);
 
 /* Before the i-th sub-layer runs on x, which has room for [B,L,D]: give each token its row again
  * where it joins, and put by what that needs where cells begin. */
-void cells_enter(const struct subs *s, int i, float *x, int B, int L);
+void pool_enter(const struct sublayers *s, int i, float *x, int B, int L);
 /* And backward, behind that of the sub-layer. */
-void cells_enter_grad(const struct subs *s, int i, float *d, int B, int L);
+void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L);
 
 #endif

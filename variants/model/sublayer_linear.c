@@ -29,19 +29,19 @@ static int linear_keeps(const struct config *c, enum mem_kind mem, int M)
 /* ---- binding ----------------------------------------------------------------------------------
  */
 
-static size_t s_floats(const struct sub *s)
+static size_t s_floats(const struct sublayer *s)
 {
     return (size_t)s->of.linear.B * (size_t)s->c->kv_heads * (size_t)features_count(s->c) *
            (size_t)s->c->dh;
 }
 
-static size_t z_floats(const struct sub *s) { return s_floats(s) / (size_t)s->c->dh; }
+static size_t z_floats(const struct sublayer *s) { return s_floats(s) / (size_t)s->c->dh; }
 
 /* All of the past is in the state, or none of it where the rows in front are keys anew. */
-static bool goes_on(const struct sub *s) { return s->mem == MEM_STATE; }
-static bool carries_state(const struct sub *s) { return goes_on(s) || s->mem == MEM_HIDDEN; }
+static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
+static bool carries_state(const struct sublayer *s) { return goes_on(s) || s->mem == MEM_HIDDEN; }
 
-static void linear_forget(struct sub *s)
+static void linear_forget(struct sublayer *s)
 {
     if (!carries_state(s))
         return;
@@ -49,7 +49,7 @@ static void linear_forget(struct sub *s)
     memset(s->of.linear.z, 0, z_floats(s) * sizeof(float));
 }
 
-static enum status linear_bind(struct sub *s, const struct engine *g, struct extent max,
+static enum status linear_bind(struct sublayer *s, const struct engine *g, struct extent max,
                                struct arena *a, struct err *e)
 {
     struct linear_memory *t = &s->of.linear;
@@ -73,11 +73,12 @@ static enum status linear_bind(struct sub *s, const struct engine *g, struct ext
     return OK;
 }
 
-static void linear_lower(const struct engine *g, struct sub *s, const float *codes)
+static void linear_build_tables(const struct engine *g, struct sublayer *s,
+                                const float *pos_encoding)
 {
     struct linear_memory *t = &s->of.linear;
 
-    (void)g, (void)codes;
+    (void)g, (void)pos_encoding;
     if (t->of.w && !t->drawn)
         features_draw(s->c, &t->of);
     else if (t->of.w)
@@ -85,7 +86,7 @@ static void linear_lower(const struct engine *g, struct sub *s, const float *cod
     t->drawn = true;
 }
 
-static void linear_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void linear_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
     const size_t dh = (size_t)c->dh, m = (size_t)features_count(c);
@@ -100,7 +101,8 @@ static void linear_arrays(const struct sub *s, struct extent max, struct array o
         out[i] = (struct array){i == LIN_DEN ? 0 : n[i], n[i], false, PART_ACTIVATIONS};
 }
 
-static void linear_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void linear_arrays_grad(const struct sublayer *s, struct extent max,
+                               struct array out[SUB_ARRAYS])
 {
     linear_arrays(s, max, out);
     for (int i = LIN_Q; i < LIN_DEN; i++) {
@@ -113,7 +115,7 @@ static void linear_arrays_grad(const struct sub *s, struct extent max, struct ar
 /* ---- the core ----------------------------------------------------------------------------------
  */
 
-static struct linear_attn core_of(const struct sub *s, int B, int L, int M)
+static struct linear_attn core_of(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
 
@@ -127,7 +129,8 @@ static struct linear_attn core_of(const struct sub *s, int B, int L, int M)
                                 .eps = c->lin_eps};
 }
 
-static struct linear_attn operands(const struct sub *s, const struct work *w, int B, int L, int M)
+static struct linear_attn operands(const struct sublayer *s, const struct work *w, int B, int L,
+                                   int M)
 {
     const struct linear_memory *t = &s->of.linear;
     struct linear_attn a = core_of(s, B, L, M);
@@ -144,7 +147,7 @@ static struct linear_attn operands(const struct sub *s, const struct work *w, in
     return a;
 }
 
-static struct attn_need linear_scratch(const struct sub *s, int threads, bool backward)
+static struct attn_need linear_scratch(const struct sublayer *s, int threads, bool backward)
 {
     /* As much as any shape takes. */
     const struct linear_attn a = core_of(s, 1, LINEAR_CHUNK, LINEAR_CHUNK);
@@ -152,8 +155,8 @@ static struct attn_need linear_scratch(const struct sub *s, int threads, bool ba
     return (struct attn_need){.scratch_bytes = linear_need(&a, threads, backward)};
 }
 
-static void project_keys(const struct engine *g, const struct sub *s, const struct work *w,
-                         struct sub_input from)
+static void project_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
+                         struct sublayer_input from)
 {
     const struct config *c = s->c;
     const int K = from.M + from.L, kv_width = c->kv_heads * c->dh;
@@ -165,8 +168,8 @@ static void project_keys(const struct engine *g, const struct sub *s, const stru
                      from.B * K * c->kv_heads, false);
 }
 
-static void linear_sub_forward(const struct engine *g, struct sub *s, struct work *w,
-                               struct sub_input from, struct act leave)
+static void linear_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                                    struct sublayer_input from, struct act leave)
 {
     const struct config *c = s->c;
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * c->D, from.at.stride};
@@ -181,8 +184,9 @@ static void linear_sub_forward(const struct engine *g, struct sub *s, struct wor
     project_out(g, s, w, w->own[LIN_O], from.B * from.L, leave);
 }
 
-static void linear_sub_backward(const struct engine *g, struct sub *s, const struct work *w,
-                                struct sub_input from, float *d_in, const float *d_y, int skip)
+static void linear_sublayer_backward(const struct engine *g, struct sublayer *s,
+                                     const struct work *w, struct sublayer_input from, float *d_in,
+                                     const float *d_y, int skip)
 {
     const struct config *c = s->c;
     const struct directions *const of = &s->of.linear.of;
@@ -205,8 +209,8 @@ static void linear_sub_backward(const struct engine *g, struct sub *s, const str
 /* ---- memory ------------------------------------------------------------------------------------
  */
 
-static void linear_remember(const struct engine *g, struct sub *s, struct work *w,
-                            struct sub_input from)
+static void linear_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                            struct sublayer_input from)
 {
     CHECK(goes_on(s) && from.M == 0);
     project_keys(g, s, w, from);
@@ -214,7 +218,7 @@ static void linear_remember(const struct engine *g, struct sub *s, struct work *
     engine_linear(g)->forward(g, &a, w->scratch);
 }
 
-static void linear_commit(struct sub *s, int L)
+static void linear_commit(struct sublayer *s, int L)
 {
     struct linear_memory *t = &s->of.linear;
     float *const old_s = t->s, *const old_z = t->z;
@@ -226,7 +230,7 @@ static void linear_commit(struct sub *s, int L)
     t->z_next = old_z;
 }
 
-static bool linear_carries(const struct sub *s, int i, struct carried *out)
+static bool linear_carries(const struct sublayer *s, int i, struct carried *out)
 {
     const struct linear_memory *t = &s->of.linear;
     const bool any = carries_state(s);
@@ -245,14 +249,14 @@ static bool linear_carries(const struct sub *s, int i, struct carried *out)
 /* ---- cost ---------------------------------------------------------------------------------------
  */
 
-static void linear_impl_names(const struct sub *s, const char **forward, const char **backward)
+static void linear_impl_names(const struct sublayer *s, const char **forward, const char **backward)
 {
     *forward = s->of.linear.impl->name;
     *backward = NULL;
 }
 
 /* Rows of memory in front are keys again; in a state they are no work. */
-static double linear_sub_flop(const struct sub *s, int B, int L, int M)
+static double linear_sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const int keys = s->mem == MEM_HIDDEN ? M + L : L;
@@ -265,12 +269,12 @@ static double linear_sub_flop(const struct sub *s, int B, int L, int M)
            + 4.0 * B * keys * c->D * kv_width /* W_k, W_v */;
 }
 
-static double linear_sub_grad_flop(const struct sub *s, int B, int L, int M)
+static double linear_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
-    return 2 * linear_sub_flop(s, B, L, M);
+    return 2 * linear_sublayer_flop(s, B, L, M);
 }
 
-const struct sub_kind sub_linear = {
+const struct sublayer_kind sublayer_linear = {
     .name = "linear",
     .mixes = true,
     .place = DROP_ATTENTION,
@@ -280,14 +284,14 @@ const struct sub_kind sub_linear = {
     .arrays = linear_arrays,
     .arrays_grad = linear_arrays_grad,
     .scratch = linear_scratch,
-    .lower = linear_lower,
-    .forward = linear_sub_forward,
-    .backward = linear_sub_backward,
+    .build_tables = linear_build_tables,
+    .forward = linear_sublayer_forward,
+    .backward = linear_sublayer_backward,
     .remember = linear_remember,
     .commit = linear_commit,
     .forget = linear_forget,
     .carries = linear_carries,
     .impl = linear_impl_names,
-    .flop = linear_sub_flop,
-    .grad_flop = linear_sub_grad_flop,
+    .flop = linear_sublayer_flop,
+    .grad_flop = linear_sublayer_grad_flop,
 };

@@ -9,8 +9,8 @@
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-enum status subs_bind(struct subs *s, const struct engine *g, const struct params *p,
-                      enum mem_kind mem, struct extent max, struct arena *a, struct err *e)
+enum status sublayers_bind(struct sublayers *s, const struct engine *g, const struct params *p,
+                           enum mem_kind mem, struct extent max, struct arena *a, struct err *e)
 {
     const struct config *c = s->at->c;
 
@@ -18,18 +18,18 @@ enum status subs_bind(struct subs *s, const struct engine *g, const struct param
     s->max = max;
     s->kept = false;
     for (int i = 0; i < s->n; i++) {
-        const enum status st = sub_bind(&s->at[i], g, p, s->at_model, mem, max, a, e);
+        const enum status st = sublayer_bind(&s->at[i], g, p, s->at_model, mem, max, a, e);
         if (st != OK)
             return st;
     }
-    s->codes = NULL;
-    if (c->pos->n_codes)
-        s->codes = arena_f32(a, PART_SCRATCH, c->pos->n_codes(c, max.M + max.L));
+    s->pos_encoding = NULL;
+    if (c->pos->n_pos_encoding)
+        s->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, max.M + max.L));
     works_bind(s, g, a);
     return OK;
 }
 
-enum status subs_can_grad(const struct subs *s, const struct engine *g, struct err *e)
+enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g, struct err *e)
 {
     enum status st = OK;
 
@@ -39,33 +39,34 @@ enum status subs_can_grad(const struct subs *s, const struct engine *g, struct e
     return st;
 }
 
-enum status subs_bind_grad(struct subs *s, const struct engine *g, struct arena *a, struct err *e)
+enum status sublayers_bind_grad(struct sublayers *s, const struct engine *g, struct arena *a,
+                                struct err *e)
 {
-    const enum status st = subs_can_grad(s, g, e);
+    const enum status st = sublayers_can_grad(s, g, e);
 
     if (st == OK)
         works_bind_grad(s, g, a);
     return st;
 }
 
-void subs_spoil(const struct subs *s)
+void sublayers_poison(const struct sublayers *s)
 {
     for (size_t i = 0; i < s->n_space; i++)
         s->space[i] = NAN;
 }
 
-void subs_lower(struct subs *s, const struct engine *g)
+void sublayers_build_tables(struct sublayers *s, const struct engine *g)
 {
     for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->lower)
-            s->at[i].kind->lower(g, &s->at[i], s->codes);
+        if (s->at[i].kind->build_tables)
+            s->at[i].kind->build_tables(g, &s->at[i], s->pos_encoding);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
 /* The stream behind sub-layer i of those in front of `end`. A gate needs another than the one in
  * front of it: they alternate, so that the last is z. */
-static float *behind(const struct subs *s, int i, int end, float *z)
+static float *behind(const struct sublayers *s, int i, int end, float *z)
 {
     const int left = end - 1 - i;
 
@@ -74,74 +75,78 @@ static float *behind(const struct subs *s, int i, int end, float *z)
     return s->kept ? s->work[i + 1].x : s->mid && left % 2 ? s->mid : z;
 }
 
-float *subs_part_input(const struct subs *s, int first, int count, float *z)
+float *sublayers_part_input(const struct sublayers *s, int first, int count, float *z)
 {
     return s->kept ? s->work[first].x : behind(s, first - 1, first + count, z);
 }
 
-float *subs_input(const struct subs *s, float *z) { return subs_part_input(s, 0, s->n, z); }
+float *sublayers_input(const struct sublayers *s, float *z)
+{
+    return sublayers_part_input(s, 0, s->n, z);
+}
 
-void subs_part_forward(struct subs *s, const struct engine *g, int first, int count, float *z,
-                       float *x, int B, int L)
+void sublayers_part_forward(struct sublayers *s, const struct engine *g, int first, int count,
+                            float *z, float *x, int B, int L)
 {
     CHECK(!s->kept || x == s->work[first].x);
     CHECK(s->drop.p == 0 || s->kept);
     for (int i = first; i < first + count; i++) {
         float *const to = behind(s, i, first + count, z);
         const int rows = rows_before(&s->at[i], L);
-        cells_enter(s, i, x, B, L);
+        pool_enter(s, i, x, B, L);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
         if (rows_behind(&s->at[i], L) > 0)
-            sub_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
+            sublayer_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;
     }
 }
 
-void subs_forward(struct subs *s, const struct engine *g, float *z, float *x, int B, int L)
+void sublayers_forward(struct sublayers *s, const struct engine *g, float *z, float *x, int B,
+                       int L)
 {
-    subs_part_forward(s, g, 0, s->n, z, x, B, L);
+    sublayers_part_forward(s, g, 0, s->n, z, x, B, L);
 }
 
-void subs_part_backward(struct subs *s, const struct engine *g, int first, int count, float *d,
-                        int B, int L)
+void sublayers_part_backward(struct sublayers *s, const struct engine *g, int first, int count,
+                             float *d, int B, int L)
 {
     CHECK(s->kept);
     for (int i = first + count - 1; i >= first; i--) {
         if (rows_behind(&s->at[i], L) > 0)
-            sub_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
-        cells_enter_grad(s, i, d, B, L);
+            sublayer_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
+        pool_enter_grad(s, i, d, B, L);
     }
 }
 
-void subs_backward(struct subs *s, const struct engine *g, float *d, int B, int L)
+void sublayers_backward(struct sublayers *s, const struct engine *g, float *d, int B, int L)
 {
-    subs_part_backward(s, g, 0, s->n, d, B, L);
+    sublayers_part_backward(s, g, 0, s->n, d, B, L);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-void subs_commit(struct subs *s, int L)
+void sublayers_commit(struct sublayers *s, int L)
 {
     for (int i = 0; i < s->n; i++)
-        sub_commit(&s->at[i], L);
+        sublayer_commit(&s->at[i], L);
 }
 
-void subs_forget(struct subs *s)
+void sublayers_forget(struct sublayers *s)
 {
     for (int i = 0; i < s->n; i++)
-        sub_forget(&s->at[i]);
+        sublayer_forget(&s->at[i]);
 }
 
-struct sub *subs_attention(const struct subs *s, int i)
+struct sublayer *sublayers_attention(const struct sublayers *s, int i)
 {
     for (int k = 0; k < s->n; k++)
-        if (s->at[k].kind == &sub_attention && i-- == 0)
+        if (s->at[k].kind == &sublayer_attention && i-- == 0)
             return &s->at[k];
     return NULL;
 }
 
-void subs_impl(const struct subs *s, const char **forward, const char **backward)
+void sublayers_impl(const struct sublayers *s, const char **forward, const char **backward)
 {
     *forward = "";
     *backward = NULL;
@@ -152,7 +157,7 @@ void subs_impl(const struct subs *s, const char **forward, const char **backward
         }
 }
 
-bool subs_carry(const struct subs *s)
+bool sublayers_carry(const struct sublayers *s)
 {
     for (int i = 0; i < s->n; i++)
         if (s->at[i].kind->carries)
@@ -160,16 +165,16 @@ bool subs_carry(const struct subs *s)
     return false;
 }
 
-int subs_attentions(const struct subs *s)
+int sublayers_attentions(const struct sublayers *s)
 {
     int n = 0;
 
-    while (subs_attention(s, n))
+    while (sublayers_attention(s, n))
         n++;
     return n;
 }
 
-int subs_remembering(const struct subs *s, int i)
+int sublayers_remembering(const struct sublayers *s, int i)
 {
     for (int k = 0; k < s->n; k++)
         if (s->at[k].kind->keeps && i-- == 0)
@@ -179,23 +184,24 @@ int subs_remembering(const struct subs *s, int i)
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-double subs_flop(const struct subs *s, int B, int L, int M)
-{
-    double flop = 0;
-
-    for (int i = 0; i < s->n; i++)
-        flop +=
-            rows_behind(&s->at[i], L) ? sub_flop(&s->at[i], B, rows_before(&s->at[i], L), M) : 0;
-    return flop;
-}
-
-double subs_grad_flop(const struct subs *s, int B, int L, int M)
+double sublayers_flop(const struct sublayers *s, int B, int L, int M)
 {
     double flop = 0;
 
     for (int i = 0; i < s->n; i++)
         flop += rows_behind(&s->at[i], L)
-                    ? sub_grad_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
+                    ? sublayer_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
+                    : 0;
+    return flop;
+}
+
+double sublayers_grad_flop(const struct sublayers *s, int B, int L, int M)
+{
+    double flop = 0;
+
+    for (int i = 0; i < s->n; i++)
+        flop += rows_behind(&s->at[i], L)
+                    ? sublayer_grad_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
                     : 0;
     return flop;
 }

@@ -11,12 +11,13 @@
 
 static const struct letter {
     char letter;
-    const struct sub_kind *kind;
+    const struct sublayer_kind *kind;
     float scale;
     const char *own; /* what its tensors are called where a layer may have several */
 } letters[] = {
-    {'s', &sub_attention, 1, ""}, {'f', &sub_ffn, 1, "ff."},    {'h', &sub_ffn, 0.5f, "ff."},
-    {'r', &sub_rnn, 1, "rnn."},   {'p', &sub_attention, 1, ""}, {'u', &sub_attention, 1, ""},
+    {'s', &sublayer_attention, 1, ""}, {'f', &sublayer_ffn, 1, "ff."},
+    {'h', &sublayer_ffn, 0.5f, "ff."}, {'r', &sublayer_rnn, 1, "rnn."},
+    {'p', &sublayer_attention, 1, ""}, {'u', &sublayer_attention, 1, ""},
 };
 
 static const struct letter *letter_find(char letter)
@@ -27,7 +28,7 @@ static const struct letter *letter_find(char letter)
     return NULL;
 }
 
-bool sub_letter(char letter) { return letter_find(letter) != NULL; }
+bool sublayer_letter(char letter) { return letter_find(letter) != NULL; }
 
 static bool macaron(enum wiring w) { return w == WIRING_MACARON_PRE || w == WIRING_MACARON_POST; }
 
@@ -72,57 +73,57 @@ static struct names in_order(int i, char letter)
     return n;
 }
 
-static void begin(struct subs *s, int i, const struct config *c, char letter)
+static void begin(struct sublayers *s, int i, const struct config *c, char letter)
 {
     const struct letter *const what = letter_find(letter);
     const bool pools = letter == 'p';
     int nth = 0;
 
     CHECK(what);
-    const struct sub_kind *const kind =
-        what->kind == &sub_attention && c->mixer ? c->mixer->kind : what->kind;
+    const struct sublayer_kind *const kind =
+        what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
     for (int k = 0; k < i; k++)
         nth += s->at[k].kind == kind;
-    s->at[i] = (struct sub){.kind = kind,
-                            .c = c,
-                            .wiring = c->wiring,
-                            .scale = what->scale,
-                            .nth = nth,
-                            .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
-                            .pools = pools,
-                            .joins = letter == 'u',
-                            .at_own = -1,
-                            .at_norm = -1,
-                            .at_gate = -1,
-                            .at_alpha = -1,
-                            .at_before = -1,
-                            .at_compress = -1,
-                            .at_more = -1};
+    s->at[i] = (struct sublayer){.kind = kind,
+                                 .c = c,
+                                 .wiring = c->wiring,
+                                 .scale = what->scale,
+                                 .nth = nth,
+                                 .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
+                                 .pools = pools,
+                                 .joins = letter == 'u',
+                                 .at_own = -1,
+                                 .at_norm = -1,
+                                 .at_gate = -1,
+                                 .at_alpha = -1,
+                                 .at_before = -1,
+                                 .at_compress = -1,
+                                 .at_attn_extra = -1};
 }
 
-static void declare_own(struct sub *s, const struct names *n, struct params *p)
+static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
 {
-    const struct before_qkv *const before = s->c->before_qkv;
+    const struct qkv_map *const before = s->c->qkv_map;
 
-    if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sub_attention) {
+    if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sublayer_attention) {
         s->at_compress = p->n;
         compressed_params(s->c, n->prefix, p);
     }
-    if (before && s->kind == &sub_attention) {
+    if (before && s->kind == &sublayer_attention) {
         s->at_before = p->n;
         before->params(s->c, s->nth, n->prefix, p);
     }
     s->at_own = p->n;
     s->kind->params(s->c, n->prefix, n->own, p);
-    if (s->c->more && s->kind == &sub_attention) {
-        s->at_more = p->n;
-        s->c->more->layer_params(s->c, n->prefix, p);
+    if (s->c->attn_extra && s->kind == &sublayer_attention) {
+        s->at_attn_extra = p->n;
+        s->c->attn_extra->layer_params(s->c, n->prefix, p);
     }
 }
 
 /* The parameters of sub-layers [first, first + count), in the order of checkpoints: what mixes
  * positions, norms, the others, what joins them to the stream. */
-static void declare(const struct config *c, struct sub *at, int count, const struct names *n,
+static void declare(const struct config *c, struct sublayer *at, int count, const struct names *n,
                     struct params *p)
 {
 
@@ -146,31 +147,31 @@ static void declare(const struct config *c, struct sub *at, int count, const str
         at[k].at_alpha = at->at_alpha;
 }
 
-static enum status make_room(struct subs *s, int n, struct err *e)
+static enum status make_room(struct sublayers *s, int n, struct err *e)
 {
     s->n = n;
     s->at = calloc((size_t)n, sizeof(*s->at));
     s->work = calloc((size_t)n, sizeof(*s->work));
     if (s->at && s->work)
         return OK;
-    subs_free(s);
+    sublayers_free(s);
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
 }
 
 /* Behind the first run of the layers others, each with places of its own and the same parameters.
  */
-static void repeat(struct subs *s)
+static void repeat(struct sublayers *s)
 {
     for (int i = s->once; i < s->n; i++) {
-        struct sub *const sub = &s->at[i];
-        *sub = s->at[i - s->once];
+        struct sublayer *const sublayer = &s->at[i];
+        *sublayer = s->at[i - s->once];
         for (int k = i - s->once; k < i; k++)
-            sub->nth += s->at[k].kind == sub->kind;
+            sublayer->nth += s->at[k].kind == sublayer->kind;
     }
 }
 
-enum status subs_init(struct subs *s, const struct config *c, struct params *p, int at_model,
-                      struct err *e)
+enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
+                           int at_model, struct err *e)
 {
     const char *const block = macaron(c->wiring) ? "hsh" : "sf";
     const int count = *c->order ? 1 : c->rnn_layers + (int)strlen(block);
@@ -182,7 +183,7 @@ enum status subs_init(struct subs *s, const struct config *c, struct params *p, 
     s->at_model = at_model;
     s->once = once;
     for (int i = 0; i < once; i += count) {
-        struct names names[RNN_MOST + 3];
+        struct names names[MAX_RNNS + 3];
         for (int k = 0; k < count; k++) {
             const int r = k - c->rnn_layers; /* behind the LocalRNNs */
             begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
@@ -196,8 +197,8 @@ enum status subs_init(struct subs *s, const struct config *c, struct params *p, 
     return OK;
 }
 
-enum status subs_init_bare(struct subs *s, const struct config *c, char letter, struct params *p,
-                           int at_model, struct err *e)
+enum status sublayers_init_bare(struct sublayers *s, const struct config *c, char letter,
+                                struct params *p, int at_model, struct err *e)
 {
     struct names n = {.prefix = ""};
     const enum status st = make_room(s, 1, e);
@@ -213,15 +214,15 @@ enum status subs_init_bare(struct subs *s, const struct config *c, char letter, 
     return OK;
 }
 
-enum status subs_init_operator(struct subs *s, const struct config *c, struct params *p,
-                               int at_model, struct err *e)
+enum status sublayers_init_operator(struct sublayers *s, const struct config *c, struct params *p,
+                                    int at_model, struct err *e)
 {
-    return subs_init_bare(s, c, 's', p, at_model, e);
+    return sublayers_init_bare(s, c, 's', p, at_model, e);
 }
 
-void subs_free(struct subs *s)
+void sublayers_free(struct sublayers *s)
 {
     free(s->at);
     free(s->work);
-    *s = (struct subs){0};
+    *s = (struct sublayers){0};
 }

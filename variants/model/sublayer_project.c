@@ -20,7 +20,7 @@ void project_params(const struct config *c, int in, const char *prefix, struct p
     }
 }
 
-static const struct param *bias(const struct sub *s, int which)
+static const struct param *bias(const struct sublayer *s, int which)
 {
     return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
 }
@@ -36,7 +36,7 @@ static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int 
 }
 
 /* One product where both are contiguous, one per sequence where they lie in a cache. */
-void project_rows(const struct engine *g, const struct sub *s, int which, struct seq_rows y,
+void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows)
 {
     const struct param *const w = &s->own[which];
@@ -49,7 +49,7 @@ void project_rows(const struct engine *g, const struct sub *s, int which, struct
     }
 }
 
-void project_out(const struct engine *g, const struct sub *s, struct work *w, const float *o,
+void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
                  int rows, struct act leave)
 {
     linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, leave);
@@ -57,8 +57,8 @@ void project_out(const struct engine *g, const struct sub *s, struct work *w, co
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-void project_out_grad(const struct engine *g, const struct sub *s, float *d_o, const float *d_y,
-                      const float *o, int rows)
+void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
+                      const float *d_y, const float *o, int rows)
 {
     linear_weight_grad(g, &s->own[ATTN_O], d_y, o, rows);
     if (s->c->attn_bias)
@@ -88,8 +88,8 @@ static struct seq_rows behind_memory(struct seq_rows r, int M, int n)
     return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
 }
 
-static void kv_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
-                        float *d_in, struct project_grad d_of, int skip)
+static void kv_backward(const struct engine *g, const struct sublayer *s, int in,
+                        struct sublayer_input from, float *d_in, struct project_grad d_of, int skip)
 {
     const int kv_width = s->c->kv_heads * s->c->dh;
     const int B = from.B, K = from.M + from.L, rows = K - skip;
@@ -108,7 +108,7 @@ static void kv_backward(const struct engine *g, const struct sub *s, int in, str
 }
 
 /* Of the rows x, L of each sequence; their gradient is added to beta times d_x. */
-static void q_backward(const struct engine *g, const struct sub *s, struct seq_rows x,
+static void q_backward(const struct engine *g, const struct sublayer *s, struct seq_rows x,
                        struct seq_rows d_x, float *d_q, int B, int L, float beta)
 {
     const struct seq_rows q = {d_q, (ptrdiff_t)L * s->c->H * s->c->dh};
@@ -119,8 +119,8 @@ static void q_backward(const struct engine *g, const struct sub *s, struct seq_r
     input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
 }
 
-void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
-                      float *d_in, struct project_grad d, int skip)
+void project_backward(const struct engine *g, const struct sublayer *s, int in,
+                      struct sublayer_input from, float *d_in, struct project_grad d, int skip)
 {
     const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
 
@@ -129,9 +129,9 @@ void project_backward(const struct engine *g, const struct sub *s, int in, struc
                d.d_q, from.B, from.L, 1);
 }
 
-void project_pooled_backward(const struct engine *g, const struct sub *s, struct sub_input from,
-                             const float *pooled, float *d_in, float *d_pooled,
-                             struct project_grad d)
+void project_pooled_backward(const struct engine *g, const struct sublayer *s,
+                             struct sublayer_input from, const float *pooled, float *d_in,
+                             float *d_pooled, struct project_grad d)
 {
     const ptrdiff_t n = (ptrdiff_t)(from.L / 2) * s->c->D;
 

@@ -15,15 +15,15 @@ enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
 void project_params(const struct config *c, int in, const char *prefix, struct params *p);
 
 /* y = x W^T (+ bias) of one of them, for `rows` rows of each of B sequences. */
-void project_rows(const struct engine *g, const struct sub *s, int which, struct seq_rows y,
+void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows);
 
 /* f = W_o o + b_o of `rows` rows, which goes on to `leave`. */
-void project_out(const struct engine *g, const struct sub *s, struct work *w, const float *o,
+void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
                  int rows, struct act leave);
 /* d_o from d_y; adds to the gradients of W_o and b_o. */
-void project_out_grad(const struct engine *g, const struct sub *s, float *d_o, const float *d_y,
-                      const float *o, int rows);
+void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
+                      const float *d_y, const float *o, int rows);
 
 /* From the gradients of q [B,L,H*dh], k and v [B,K,Hkv*dh] to d_in, that of source rows `in` wide
  * but for the first `skip` of each sequence; adds to those of the weights. */
@@ -31,10 +31,10 @@ struct project_grad {
     float *d_q, *d_k, *d_v;
 };
 /* The same where q is of `pooled` rows [B,L/2,D], whose gradient d_pooled becomes. */
-void project_pooled_backward(const struct engine *g, const struct sub *s, struct sub_input from,
-                             const float *pooled, float *d_in, float *d_pooled,
-                             struct project_grad d);
-void project_backward(const struct engine *g, const struct sub *s, int in, struct sub_input from,
-                      float *d_in, struct project_grad d, int skip);
+void project_pooled_backward(const struct engine *g, const struct sublayer *s,
+                             struct sublayer_input from, const float *pooled, float *d_in,
+                             float *d_pooled, struct project_grad d);
+void project_backward(const struct engine *g, const struct sublayer *s, int in,
+                      struct sublayer_input from, float *d_in, struct project_grad d, int skip);
 
 #endif

@@ -33,7 +33,7 @@ static float *take(struct taken *t, int rows, int width)
     return from;
 }
 
-static size_t lay_out(const struct sub *s, int L, int E, float *at, struct room *r)
+static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct room *r)
 {
     const struct config *c = s->c;
     const int n = E / c->c_ratio, kv = c->kv_heads * c->dh, HD = c->H * c->dh;
@@ -56,7 +56,7 @@ static size_t lay_out(const struct sub *s, int L, int E, float *at, struct room 
     return t.n;
 }
 
-size_t sub_reconstruction_floats(const struct sub *s, struct extent max)
+size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent max)
 {
     struct room r;
 
@@ -110,8 +110,8 @@ static void read_head(const struct engine *g, const struct config *c, struct roo
 }
 
 /* Everything that is projected of sequence b. */
-static void project_all(const struct engine *g, const struct sub *s, struct room *r,
-                        struct sub_input from, int b)
+static void project_all(const struct engine *g, const struct sublayer *s, struct room *r,
+                        struct sublayer_input from, int b)
 {
     const struct config *c = s->c;
     const float *const source = from.at.at + b * from.at.stride;
@@ -130,7 +130,7 @@ static void project_all(const struct engine *g, const struct sub *s, struct room
     }
 }
 
-static bool begin(const struct sub *s, struct work *w, int L, struct room *r)
+static bool begin(const struct sublayer *s, struct work *w, int L, struct room *r)
 {
     const int E = compresses(s) ? compressed_leaving(s, L) : 0;
 
@@ -141,9 +141,10 @@ static bool begin(const struct sub *s, struct work *w, int L, struct room *r)
     return true;
 }
 
-double sub_reconstruction(const struct engine *g, struct sub *s, struct work *w, int B, int L)
+double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struct work *w, int B,
+                               int L)
 {
-    const struct sub_input from = sub_source_again(s, w, B, L);
+    const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
     struct room r;
     double sum = 0;
@@ -208,7 +209,7 @@ static void head_grad(const struct engine *g, const struct config *c, struct roo
 
 /* From d_k and d_v to the gradient of the compressed rows, through the norm but not to its weights.
  */
-static void fresh_grad(const struct engine *g, const struct sub *s, struct room *r, int b)
+static void fresh_grad(const struct engine *g, const struct sublayer *s, struct room *r, int b)
 {
     const struct config *c = s->c;
     const int n = r->rows[1];
@@ -228,9 +229,10 @@ static void fresh_grad(const struct engine *g, const struct sub *s, struct room 
                                              .threads = g->threads});
 }
 
-void sub_reconstruction_grad(const struct engine *g, struct sub *s, struct work *w, int B, int L)
+void sublayer_reconstruction_grad(const struct engine *g, struct sublayer *s, struct work *w, int B,
+                                  int L)
 {
-    const struct sub_input from = sub_source_again(s, w, B, L);
+    const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
     const double factor = 2 / ((double)B * (double)n);
     struct room r;

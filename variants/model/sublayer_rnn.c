@@ -32,7 +32,7 @@ static size_t cell_floats(const struct config *c, size_t state)
 }
 
 /* Backward computes all of it again. */
-static void rnn_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void rnn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const size_t D = (size_t)s->c->D, G = (size_t)cell_gates(s->c->rnn_cell);
     const size_t state = (size_t)max.B * (size_t)max.L * D;
@@ -45,7 +45,7 @@ static void rnn_arrays(const struct sub *s, struct extent max, struct array out[
     out[RNN_CELL] = (struct array){cell, cell, true, PART_ACTIVATIONS};
 }
 
-void rnn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+void rnn_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
     const size_t D = (size_t)c->D, G = (size_t)cell_gates(c->rnn_cell);
@@ -65,7 +65,7 @@ void rnn_arrays_grad(const struct sub *s, struct extent max, struct array out[SU
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-struct rnn rnn_of(const struct engine *g, const struct sub *s, struct sub_input from)
+struct rnn rnn_of(const struct engine *g, const struct sublayer *s, struct sublayer_input from)
 {
     const struct config *c = s->c;
 
@@ -80,7 +80,7 @@ struct rnn rnn_of(const struct engine *g, const struct sub *s, struct sub_input 
                         .window = c->rnn_window};
 }
 
-void rnn_project(const struct rnn *r, struct sub_input from)
+void rnn_project(const struct rnn *r, struct sublayer_input from)
 {
     const int rows = r->M + r->L;
     const bool apart = from.at.stride != (ptrdiff_t)rows * r->D; /* sequences lie in a cache */
@@ -136,8 +136,8 @@ void rnn_run(const struct rnn *r)
     }
 }
 
-static void rnn_forward(const struct engine *g, struct sub *s, struct work *w,
-                        struct sub_input from, struct act leave)
+static void rnn_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                        struct sublayer_input from, struct act leave)
 {
     struct rnn r = rnn_of(g, s, from);
 
@@ -157,7 +157,7 @@ static void rnn_forward(const struct engine *g, struct sub *s, struct work *w,
 /* ---- cost --------------------------------------------------------------------------------- */
 
 /* W_ih x of the rows that windows read, W_hh h of all steps but the first, whose h is zero. */
-static double rnn_flop(const struct sub *s, int B, int L, int M)
+static double rnn_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double product = 2.0 * cell_gates(c->rnn_cell) * c->D * c->D;
@@ -166,7 +166,7 @@ static double rnn_flop(const struct sub *s, int B, int L, int M)
     return product * B * (kept + L) + product * B * L * (c->rnn_window - 1);
 }
 
-static double rnn_grad_flop(const struct sub *s, int B, int L, int M)
+static double rnn_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double kept = s->keeps ? min_int(M, c->rnn_window - 1) : 0;
@@ -176,7 +176,7 @@ static double rnn_grad_flop(const struct sub *s, int B, int L, int M)
     return 2 * rnn_flop(s, B, L, M) - 2.0 * cell_gates(c->rnn_cell) * c->D * c->D * B * constant;
 }
 
-const struct sub_kind sub_rnn = {
+const struct sublayer_kind sublayer_rnn = {
     .name = "rnn",
     .memory = "tail",
     .mixes = true,

@@ -20,15 +20,15 @@ enum { RNN_HS, RNN_STATES, RNN_CELLS, RNN_D_SIDES, RNN_D_X, RNN_D_STATE };
 struct rnn {
     const struct engine *g;
     const struct param *w; /* RNN_W_IH.. */
-    enum cell_kind kind;
+    enum rnn_cell_kind kind;
     int B, M, L, D, gates, window;
     int step;
     float *x, *h, *state, *cell; /* of step 0 */
 };
 
 /* The call for these source rows; its arrays are the caller's to set. */
-struct rnn rnn_of(const struct engine *g, const struct sub *s, struct sub_input from);
-void rnn_project(const struct rnn *r, struct sub_input from);
+struct rnn rnn_of(const struct engine *g, const struct sublayer *s, struct sublayer_input from);
+void rnn_project(const struct rnn *r, struct sublayer_input from);
 /* All steps of all windows, once x is projected. */
 void rnn_run(const struct rnn *r);
 
@@ -39,8 +39,8 @@ int rnn_padded(const struct rnn *r, int s);
 struct rnn_step rnn_cell(const struct rnn *r, int s, int b, bool padded);
 float *rnn_state(const struct rnn *r, int s); /* behind step s */
 
-void rnn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS]);
-void rnn_backward(const struct engine *g, struct sub *s, const struct work *w,
-                  struct sub_input from, float *d_in, const float *d_y, int skip);
+void rnn_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
+void rnn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                  struct sublayer_input from, float *d_in, const float *d_y, int skip);
 
 #endif

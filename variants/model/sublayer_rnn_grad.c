@@ -67,7 +67,7 @@ static void step_backward(const struct rnn *r, int s, struct sides d, float *d_x
 
 /* From the gradient of W_ih x + b_ih to that of x, but for the first `skip` rows of each sequence.
  */
-static void project_backward(const struct rnn *r, struct sub_input from, float *d_in,
+static void project_backward(const struct rnn *r, struct sublayer_input from, float *d_in,
                              const float *d_x, int skip)
 {
     const int rows = r->M + r->L, width = r->gates * r->D;
@@ -84,8 +84,8 @@ static void project_backward(const struct rnn *r, struct sub_input from, float *
     }
 }
 
-void rnn_backward(const struct engine *g, struct sub *s, const struct work *w,
-                  struct sub_input from, float *d_in, const float *d_y, int skip)
+void rnn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                  struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     struct rnn r = rnn_of(g, s, from);
     const size_t state = (size_t)(r.B * r.L) * (size_t)r.D;

@@ -47,12 +47,12 @@ static void syn_params(const struct config *c, const char *prefix, const char *o
     params_add(p, INIT_ZERO, 0, 2, (const int[]){c->H, T}, "%sattn.syn.2.bias", prefix);
 }
 
-static const struct param *bias(const struct sub *s, int which)
+static const struct param *bias(const struct sublayer *s, int which)
 {
     return s->c->attn_bias ? &s->own[SYN_WEIGHTS + which] : NULL;
 }
 
-static const struct param *of_scores(const struct sub *s)
+static const struct param *of_scores(const struct sublayer *s)
 {
     return s->own + (s->c->attn_bias ? 2 : 1) * SYN_WEIGHTS;
 }
@@ -60,7 +60,7 @@ static const struct param *of_scores(const struct sub *s)
 /* ---- binding ------------------------------------------------------------------------------ */
 
 /* The attention of B sequences of L rows, without operands that belong to a call. */
-static struct attn core(const struct sub *s, int B, int L, const float *scores)
+static struct attn core(const struct sublayer *s, int B, int L, const float *scores)
 {
     const struct config *c = s->c;
     const ptrdiff_t T = places(c), pairs = (ptrdiff_t)L * L;
@@ -72,7 +72,7 @@ static struct attn core(const struct sub *s, int B, int L, const float *scores)
     return a;
 }
 
-static enum status syn_bind(struct sub *s, const struct engine *g, struct extent max,
+static enum status syn_bind(struct sublayer *s, const struct engine *g, struct extent max,
                             struct arena *a, struct err *e)
 {
     static const float something = 0;
@@ -91,12 +91,12 @@ static enum status syn_bind(struct sub *s, const struct engine *g, struct extent
     return engine_attn(g, &t->lowered, &t->impl, e);
 }
 
-static enum status syn_can_grad(const struct sub *s, const struct engine *g, struct err *e)
+static enum status syn_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
 {
     return engine_attn_backward(g, s->of.attention.impl, e);
 }
 
-static void syn_arrays(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void syn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
     const size_t rows = (size_t)max.B * (size_t)max.L, H = (size_t)c->H;
@@ -111,7 +111,8 @@ static void syn_arrays(const struct sub *s, struct extent max, struct array out[
     out[SY_SCORES] = (struct array){scores, scores, false, PART_SCORES};
 }
 
-static void syn_arrays_grad(const struct sub *s, struct extent max, struct array out[SUB_ARRAYS])
+static void syn_arrays_grad(const struct sublayer *s, struct extent max,
+                            struct array out[SUB_ARRAYS])
 {
     syn_arrays(s, max, out);
     out[SY_LSE].n_kept = 0;
@@ -121,7 +122,7 @@ static void syn_arrays_grad(const struct sub *s, struct extent max, struct array
     }
 }
 
-static struct attn_need syn_scratch(const struct sub *s, int threads, bool backward)
+static struct attn_need syn_scratch(const struct sublayer *s, int threads, bool backward)
 {
     const struct attention *t = &s->of.attention;
 
@@ -129,7 +130,7 @@ static struct attn_need syn_scratch(const struct sub *s, int threads, bool backw
                     : t->impl->need(&t->lowered, threads);
 }
 
-static void syn_impl(const struct sub *s, const char **forward, const char **backward)
+static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)
 {
     *forward = s->of.attention.impl->name;
     *backward = s->of.attention.impl->backward_by;
@@ -149,7 +150,7 @@ static ptrdiff_t head_at(const struct config *c, int h, int width)
     return (ptrdiff_t)h * places(c) * width;
 }
 
-static void make_scores(const struct engine *g, const struct sub *s, const struct work *w,
+static void make_scores(const struct engine *g, const struct sublayer *s, const struct work *w,
                         const float *x, int B, int L)
 {
     const struct config *c = s->c;
@@ -180,7 +181,7 @@ static void make_scores(const struct engine *g, const struct sub *s, const struc
     }
 }
 
-static struct attn syn_operands(const struct sub *s, const struct work *w, int B, int L)
+static struct attn syn_operands(const struct sublayer *s, const struct work *w, int B, int L)
 {
     struct attn a = core(s, B, L, w->own[SY_SCORES]);
 
@@ -190,8 +191,8 @@ static struct attn syn_operands(const struct sub *s, const struct work *w, int B
     return a;
 }
 
-static void syn_forward(const struct engine *g, struct sub *s, struct work *w,
-                        struct sub_input from, struct act leave)
+static void syn_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                        struct sublayer_input from, struct act leave)
 {
     const int B = from.B, L = from.L;
 
@@ -208,8 +209,8 @@ static void syn_forward(const struct engine *g, struct sub *s, struct work *w,
 /* ---- backward ----------------------------------------------------------------------------- */
 
 /* From the gradient of the scores [B,H,L,L] to that of the hidden units; adds to W2's and b2's. */
-static void scores_grad(const struct engine *g, const struct sub *s, const struct work *w, int B,
-                        int L)
+static void scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        int B, int L)
 {
     const struct config *c = s->c;
     const struct param *const W = of_scores(s);
@@ -250,7 +251,7 @@ static void scores_grad(const struct engine *g, const struct sub *s, const struc
 }
 
 /* Through the scores to d_in, which is added to. */
-static void dense_backward(const struct engine *g, const struct sub *s, const struct work *w,
+static void dense_backward(const struct engine *g, const struct sublayer *s, const struct work *w,
                            const float *x, float *d_in, int B, int L)
 {
     const struct config *c = s->c;
@@ -269,8 +270,8 @@ static void dense_backward(const struct engine *g, const struct sub *s, const st
     linear_input_grad(g, &W[DENSE_1], d_in, w->d_own[SY_HIDDEN], B * L, 1);
 }
 
-static void syn_backward(const struct engine *g, struct sub *s, const struct work *w,
-                         struct sub_input from, float *d_in, const float *d_y, int skip)
+static void syn_backward(const struct engine *g, struct sublayer *s, const struct work *w,
+                         struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
     const int B = from.B, L = from.L;
     const size_t pairs = (size_t)B * (size_t)s->c->H * (size_t)L * (size_t)L;
@@ -308,7 +309,7 @@ static double maps_flop(const struct config *c, int B, int L)
     return 2 * rows * c->D * ((double)c->kv_heads + H) * c->dh + scores;
 }
 
-static double syn_flop(const struct sub *s, int B, int L, int M)
+static double syn_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
     const struct attn a = core(s, B, L, &something);
@@ -317,7 +318,7 @@ static double syn_flop(const struct sub *s, int B, int L, int M)
     return attn_flop(&a) + maps_flop(s->c, B, L);
 }
 
-static double syn_grad_flop(const struct sub *s, int B, int L, int M)
+static double syn_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
     const struct attn a = core(s, B, L, &something);
@@ -326,7 +327,7 @@ static double syn_grad_flop(const struct sub *s, int B, int L, int M)
     return attn_grad_flop(&a) + 2 * maps_flop(s->c, B, L);
 }
 
-const struct sub_kind sub_synthesizer = {
+const struct sublayer_kind sublayer_synthesizer = {
     .name = "synthesizer",
     .mixes = true,
     .place = DROP_ATTENTION,

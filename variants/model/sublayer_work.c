@@ -6,7 +6,7 @@
 #include "sublayer_inner.h"
 #include "sublayer_list.h"
 
-static struct work *first_of_kind(const struct subs *s, int i)
+static struct work *first_of_kind(const struct sublayers *s, int i)
 {
     int k = 0;
 
@@ -21,16 +21,17 @@ static float *take(struct arena *a, enum part part, size_t n)
 }
 
 /* The longest sequence in front of one sub-layer. */
-static struct extent extent_of(const struct sub *s, struct extent max)
+static struct extent extent_of(const struct sublayer *s, struct extent max)
 {
     max.L = max_int(rows_before(s, max.L), 1 + s->pools);
     return max;
 }
 
 /* The largest that any sub-layer of the kind of the i-th asks for. */
-static void arrays_of_kind(const struct subs *s, int i, bool backward, struct array out[SUB_ARRAYS])
+static void arrays_of_kind(const struct sublayers *s, int i, bool backward,
+                           struct array out[SUB_ARRAYS])
 {
-    const struct sub_kind *const kind = s->at[i].kind;
+    const struct sublayer_kind *const kind = s->at[i].kind;
 
     for (int k = 0; k < SUB_ARRAYS; k++)
         out[k] = (struct array){0};
@@ -47,10 +48,10 @@ static void arrays_of_kind(const struct subs *s, int i, bool backward, struct ar
     }
 }
 
-static void *scratch_of_kind(const struct subs *s, int i, const struct engine *g, bool backward,
-                             struct arena *a)
+static void *scratch_of_kind(const struct sublayers *s, int i, const struct engine *g,
+                             bool backward, struct arena *a)
 {
-    const struct sub_kind *const kind = s->at[i].kind;
+    const struct sublayer_kind *const kind = s->at[i].kind;
     struct attn_need most = {0};
 
     if (!kind->scratch)
@@ -69,23 +70,24 @@ static void *scratch_of_kind(const struct subs *s, int i, const struct engine *g
     return at;
 }
 
-static size_t rows_floats(const struct subs *s, int rows)
+static size_t rows_floats(const struct sublayers *s, int rows)
 {
     return (size_t)s->max.B * (size_t)rows * (size_t)s->at->c->D;
 }
 
 /* Source rows of a sub-layer after its norm. Where only rows of the segment are read the room is
  * also taken under a norm behind the sum, which does not use it. */
-static size_t normed_floats(const struct subs *s, int i)
+static size_t normed_floats(const struct sublayers *s, int i)
 {
-    const struct sub *const sub = &s->at[i];
+    const struct sublayer *const sublayer = &s->at[i];
 
-    if (!wiring_norms_first(sub->wiring) && (sub->wiring != WIRING_POST || sub->kind->keeps))
+    if (!wiring_norms_first(sublayer->wiring) &&
+        (sublayer->wiring != WIRING_POST || sublayer->kind->keeps))
         return 0;
-    return rows_floats(s, (sub->keeps ? sub->memory.keep : 0) + s->max.L);
+    return rows_floats(s, (sublayer->keeps ? sublayer->memory.keep : 0) + s->max.L);
 }
 
-static size_t gate_floats(const struct subs *s, bool backward)
+static size_t gate_floats(const struct sublayers *s, bool backward)
 {
     const struct gate *const gate = s->at->c->gate;
 
@@ -95,7 +97,7 @@ static size_t gate_floats(const struct subs *s, bool backward)
 }
 
 /* Of every kind, who is in front of whom. */
-static void link_kinds(struct subs *s)
+static void link_kinds(struct sublayers *s)
 {
     for (int i = 0; i < s->n; i++)
         for (int k = i - 1; k >= 0 && !s->work[i].below; k--)
@@ -105,7 +107,7 @@ static void link_kinds(struct subs *s)
             }
 }
 
-static bool has_cells(const struct subs *s)
+static bool has_cells(const struct sublayers *s)
 {
     bool any = false;
 
@@ -114,7 +116,7 @@ static bool has_cells(const struct subs *s)
     return any;
 }
 
-void works_bind(struct subs *s, const struct engine *g, struct arena *a)
+void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
 {
     const size_t stream = rows_floats(s, s->max.L);
 
@@ -126,7 +128,7 @@ void works_bind(struct subs *s, const struct engine *g, struct arena *a)
             w->below = w->above = NULL;
             continue;
         }
-        *w = (struct work){.codes = s->codes};
+        *w = (struct work){.pos_encoding = s->pos_encoding};
         w->n = take(a, PART_ACTIVATIONS, normed_floats(s, i));
         arrays_of_kind(s, i, false, own);
         for (int k = 0; k < SUB_ARRAYS; k++)
@@ -143,19 +145,20 @@ void works_bind(struct subs *s, const struct engine *g, struct arena *a)
 /* ---- training ------------------------------------------------------------------------------ */
 
 /* What sub-layer i leaves for its backward pass. */
-static void bind_kept(struct subs *s, int i, struct arena *a)
+static void bind_kept(struct sublayers *s, int i, struct arena *a)
 {
-    const struct sub *const sub = &s->at[i];
+    const struct sublayer *const sublayer = &s->at[i];
     const size_t stream = rows_floats(s, s->max.L);
     const bool own_n = first_of_kind(s, i) == &s->work[i];
-    const bool operand = sub->wiring == WIRING_REORDER || sub->alpha; /* y itself is read again */
+    const bool operand =
+        sublayer->wiring == WIRING_REORDER || sublayer->alpha; /* y itself is read again */
     struct work *const w = &s->work[i];
     struct array own[SUB_ARRAYS];
 
     w->x = i == 1 && s->mid ? s->mid : take(a, PART_ACTIVATIONS, stream);
-    if (wiring_norms_first(sub->wiring) && !own_n)
+    if (wiring_norms_first(sublayer->wiring) && !own_n)
         w->n = take(a, PART_ACTIVATIONS, normed_floats(s, i));
-    if (wiring_norms_after(sub->wiring))
+    if (wiring_norms_after(sublayer->wiring))
         w->sum = take(a, PART_ACTIVATIONS, stream);
     if (operand && i) {
         w->y = take(a, PART_ACTIVATIONS, stream);
@@ -168,7 +171,7 @@ static void bind_kept(struct subs *s, int i, struct arena *a)
 }
 
 /* The longest source of a sub-layer, memory included. */
-static int source_rows(const struct subs *s)
+static int source_rows(const struct sublayers *s)
 {
     int keep = s->max.M;
 
@@ -178,7 +181,7 @@ static int source_rows(const struct subs *s)
 }
 
 /* Work space of backward, the same for all. */
-static void bind_shared(struct subs *s, struct arena *a)
+static void bind_shared(struct sublayers *s, struct arena *a)
 {
     const struct extent max = s->max;
     const int source = source_rows(s), stats = NORM_STATS * max_int(max.B * max.L, source);
@@ -202,7 +205,7 @@ static void bind_shared(struct subs *s, struct arena *a)
 }
 
 /* And that of each kind. */
-static void bind_shared_by_kind(struct subs *s, const struct engine *g, struct arena *a)
+static void bind_shared_by_kind(struct sublayers *s, const struct engine *g, struct arena *a)
 {
     for (int i = 0; i < s->n; i++) {
         struct work *const w = &s->work[i], *const first = first_of_kind(s, i);
@@ -214,7 +217,7 @@ static void bind_shared_by_kind(struct subs *s, const struct engine *g, struct a
     }
 }
 
-void works_bind_grad(struct subs *s, const struct engine *g, struct arena *a)
+void works_bind_grad(struct sublayers *s, const struct engine *g, struct arena *a)
 {
     const size_t before = a->used;
 

@@ -6,7 +6,7 @@
 
 #include "variants/variant.h"
 
-enum { DEXTRA_MOST = 30 }; /* group linear transforms of one layer */
+enum { MAX_DEXTRA_DEPTH = 30 }; /* group linear transforms of one layer */
 
 /* One group linear transform: in each of `groups` parts, [a_p, b_p] of width (a + b) / groups times
  * a matrix, with a the map's input and b what the stage before gave (0 = not read). */
@@ -19,7 +19,7 @@ struct stage {
 };
 struct stages {
     int n;
-    struct stage at[DEXTRA_MOST + 2];
+    struct stage at[MAX_DEXTRA_DEPTH + 2];
 };
 
 /* Those of the nth attention of a model. */

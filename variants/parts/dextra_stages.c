@@ -59,7 +59,7 @@ struct stages dextra_stages(const struct config *c, int nth)
     const int last = c->H * c->dh, base = code ? last : c->D;
     struct stages s = {0};
 
-    CHECK(n >= 1 && n <= DEXTRA_MOST);
+    CHECK(n >= 1 && n <= MAX_DEXTRA_DEPTH);
     if (code)
         add(&s, (struct stage){"in", 1, c->D, 0, base, true, false, norm, true, 0});
     for (int i = 0, before = 0; i < n; i++) {

@@ -41,7 +41,7 @@ static void persistent_terms_grad(const struct config *c, const struct param *mo
     d->d_sink_v = own[VALUES].grad;
 }
 
-const struct pos more_persistent = {
+const struct pos extra_persistent = {
     .name = "persistent",
     .check = persistent_check,
     .layer_params = persistent_params,

@@ -46,10 +46,11 @@ static void span_reserve(const struct config *c, const struct param *model, cons
     a->window_of_head = arena_take(arena, PART_REL_POS, (size_t)c->H * sizeof(int));
 }
 
-static void span_lower(const struct engine *g, const struct config *c, const struct param *model,
-                       const struct param *own, const float *codes, struct attn *a)
+static void span_build_tables(const struct engine *g, const struct config *c,
+                              const struct param *model, const struct param *own,
+                              const float *pos_encoding, struct attn *a)
 {
-    (void)g, (void)model, (void)codes;
+    (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
         const int ends = (int)ceil(c->span_ramp + (double)own->data[h]);
         ((int *)a->window_of_head)[h] = a->window ? min_int(a->window, ends) : ends;
@@ -71,11 +72,12 @@ static void span_terms_grad(const struct config *c, const struct param *model,
 }
 
 /* dz = sum of d_bias / (R m) over the distances where m fades, and of the cost of the mean span. */
-static void span_lower_grad(const struct engine *g, const struct config *c,
-                            const struct param *model, const struct param *own, const float *codes,
-                            const struct attn *a, const struct attn_grad *d)
+static void span_build_tables_grad(const struct engine *g, const struct config *c,
+                                   const struct param *model, const struct param *own,
+                                   const float *pos_encoding, const struct attn *a,
+                                   const struct attn_grad *d)
 {
-    (void)g, (void)model, (void)codes;
+    (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
         double d_z = (double)c->span_cost / c->H;
         for (int n = 0; n < a->R; n++) {
@@ -87,14 +89,14 @@ static void span_lower_grad(const struct engine *g, const struct config *c,
     }
 }
 
-const struct pos more_span = {
+const struct pos extra_span = {
     .name = "span",
     .past_only = true,
     .check = span_check,
     .layer_params = span_params,
     .reserve = span_reserve,
-    .lower = span_lower,
+    .build_tables = span_build_tables,
     .n_tables_grad = span_n_tables_grad,
     .terms_grad = span_terms_grad,
-    .lower_grad = span_lower_grad,
+    .build_tables_grad = span_build_tables_grad,
 };

@@ -31,7 +31,7 @@ static void talking_terms_grad(const struct config *c, const struct param *model
     d->d_mix_probs = own[PROBS].grad;
 }
 
-const struct pos more_talking = {
+const struct pos extra_talking = {
     .name = "talking",
     .layer_params = talking_params,
     .reserve = talking_reserve,

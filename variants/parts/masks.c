@@ -66,9 +66,9 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
         *field = value;
         at += end;
         more = *at != '\0';
-        if (*at == ';' && m->n == MASK_MOST)
+        if (*at == ';' && m->n == MAX_MASKS)
             return fail(e, E_USAGE, "--mask \"%.80s\": more than %d masks  -> fewer", text,
-                        MASK_MOST);
+                        MAX_MASKS);
         m->n += *at == ';';
     }
     return OK;

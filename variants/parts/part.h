@@ -32,11 +32,11 @@ struct pos {
     void (*model_params)(const struct config *c, struct params *p);
     void (*layer_params)(const struct config *c, const char *prefix, struct params *p);
     /* Constant codes, computed once per model for up to K positions and shared by its layers. */
-    size_t (*n_codes)(const struct config *c, int K); /* floats */
-    void (*codes)(const struct config *c, int K, float *codes);
+    size_t (*n_pos_encoding)(const struct config *c, int K); /* floats */
+    void (*pos_encoding)(const struct config *c, int K, float *pos_encoding);
     /* What is added to the embedding h [B,L,D]; positions count from the window's start. */
-    void (*embed)(const struct config *c, const struct param *model, const float *codes, float *h,
-                  int B, int L);
+    void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
+                  float *h, int B, int L);
     /* Its backward: add to the weights' gradients, given that of h. */
     void (*embed_grad)(const struct config *c, const struct param *model, const float *d_h, int B,
                        int L);
@@ -44,17 +44,17 @@ struct pos {
     void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
     /* Rotate projected queries and keys in place, before anything remembers or reads them; codes
      * are those of `codes` for at least t->rows positions. */
-    void (*rotate)(const struct engine *g, const struct config *c, const float *codes,
+    void (*rotate)(const struct engine *g, const struct config *c, const float *pos_encoding,
                    const struct rotation *t);
     /* Compile the scheme to data, in two steps. reserve: take the tables for up to K keys from the
      * arena (PART_REL_POS) and point the terms of `a` at them or at the weights. lower: fill the
      * tables from the weights, when they have their values and again when they change. */
     void (*reserve)(const struct config *c, const struct param *model, const struct param *layer,
                     int K, struct arena *arena, struct attn *a);
-    void (*lower)(const struct engine *g, const struct config *c, const struct param *model,
-                  const struct param *layer, const float *codes, struct attn *a);
+    void (*build_tables)(const struct engine *g, const struct config *c, const struct param *model,
+                         const struct param *layer, const float *pos_encoding, struct attn *a);
     /* FLOP of lowering when it happens inside a timed region (W_r R). */
-    double (*lower_flop)(const struct config *c, int K);
+    double (*build_tables_flop)(const struct config *c, int K);
     /* Backward of enter: add to the weights' gradients, given that of the entered x. */
     void (*enter_grad)(const struct config *c, const struct param *layer, const float *d_x, int B,
                        int L);
@@ -65,9 +65,10 @@ struct pos {
     size_t (*n_tables_grad)(const struct config *c, int K);
     void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
                        const struct attn *a, float *tables, struct attn_grad *d);
-    void (*lower_grad)(const struct engine *g, const struct config *c, const struct param *model,
-                       const struct param *layer, const float *codes, const struct attn *a,
-                       const struct attn_grad *d);
+    void (*build_tables_grad)(const struct engine *g, const struct config *c,
+                              const struct param *model, const struct param *layer,
+                              const float *pos_encoding, const struct attn *a,
+                              const struct attn_grad *d);
 };
 
 /* A gate g(x, y); y is the sub-module's output after ReLU. */
@@ -120,7 +121,7 @@ struct ffn {
 /* A map of source rows in front of q, k and v, with parameters of its own for the nth attention of
  * a model. `work` is the caller's, of as many floats as the hook of that name says for `rows` rows;
  * what comes out, y [rows,width], is its beginning, and backward reads all of it. */
-struct before_qkv {
+struct qkv_map {
     const char *name;
     int (*width)(const struct config *c);
     void (*params)(const struct config *c, int nth, const char *prefix, struct params *p);
@@ -145,11 +146,11 @@ struct mem {
 
 /* What stands where attention does. `features` says what its queries and keys go through, and eps
  * is what its divisors begin with by default (struct linear_attn). */
-struct sub_kind;
+struct sublayer_kind;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {
     const char *name;
-    const struct sub_kind *kind;
+    const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
 };

@@ -10,13 +10,13 @@ extern const struct pos pos_none, pos_sinusoid, pos_learned, pos_learned_layer, 
     pos_alibi, pos_t5, pos_kerple, pos_rope;
 extern const struct pos pos_tupe, pos_deberta;
 extern const struct mixer mixer_synth_dense, mixer_synth_random;
-extern const struct pos more_talking, more_span, more_persistent; /* struct config: more */
+extern const struct pos extra_talking, extra_span, extra_persistent; /* struct config: more */
 extern const struct gate gate_gru, gate_input, gate_output, gate_highway, gate_sigtanh,
     gate_residual;
 extern const struct ffn ffn_relu, ffn_gelu, ffn_gelu_tanh, ffn_swish;            /* ffn.c */
 extern const struct ffn ffn_glu, ffn_reglu, ffn_geglu, ffn_swiglu, ffn_bilinear; /* ffn_gated.c */
 extern const struct ffn ffn_moe;
-extern const struct before_qkv before_dextra;
+extern const struct qkv_map before_dextra;
 extern const struct mem mem_compressive, mem_segment, mem_state, mem_none;
 extern const struct mixer mixer_linear_elu, mixer_favor, mixer_favor_hyp, mixer_aan;
 

@@ -24,28 +24,31 @@ void sinusoid_row(float *row, int D, int position, enum sinusoid order)
 
 /* ---- sinusoid: h[t] += PE[t], t from the start of the window ------------------------------ */
 
-static size_t sinusoid_n_codes(const struct config *c, int K) { return (size_t)K * (size_t)c->D; }
-
-static void sinusoid_codes(const struct config *c, int K, float *codes)
+static size_t sinusoid_n_pos_encoding(const struct config *c, int K)
 {
-    for (int t = 0; t < K; t++)
-        sinusoid_row(codes + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
+    return (size_t)K * (size_t)c->D;
 }
 
-static void sinusoid_embed(const struct config *c, const struct param *model, const float *codes,
-                           float *h, int B, int L)
+static void sinusoid_pos_encoding(const struct config *c, int K, float *pos_encoding)
+{
+    for (int t = 0; t < K; t++)
+        sinusoid_row(pos_encoding + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
+}
+
+static void sinusoid_embed(const struct config *c, const struct param *model,
+                           const float *pos_encoding, float *h, int B, int L)
 {
     (void)model;
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)
-            h[(ptrdiff_t)b * L * c->D + e] += codes[e];
+            h[(ptrdiff_t)b * L * c->D + e] += pos_encoding[e];
 }
 
 const struct pos pos_sinusoid = {
     .name = "sinusoid",
     .sinusoids = true,
-    .n_codes = sinusoid_n_codes,
-    .codes = sinusoid_codes,
+    .n_pos_encoding = sinusoid_n_pos_encoding,
+    .pos_encoding = sinusoid_pos_encoding,
     .embed = sinusoid_embed,
 };
 

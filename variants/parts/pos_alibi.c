@@ -25,10 +25,11 @@ static void alibi_reserve(const struct config *c, const struct param *model,
     bias_reserve(c, K, arena, a);
 }
 
-static void alibi_lower(const struct engine *g, const struct config *c, const struct param *model,
-                        const struct param *layer, const float *codes, struct attn *a)
+static void alibi_build_tables(const struct engine *g, const struct config *c,
+                               const struct param *model, const struct param *layer,
+                               const float *pos_encoding, struct attn *a)
 {
-    (void)g, (void)model, (void)layer, (void)codes;
+    (void)g, (void)model, (void)layer, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
         const double slope = alibi_slope(h, c->H);
         for (int n = 0; n < a->R; n++)
@@ -40,5 +41,5 @@ const struct pos pos_alibi = {
     .name = "alibi",
     .past_only = true,
     .reserve = alibi_reserve,
-    .lower = alibi_lower,
+    .build_tables = alibi_build_tables,
 };

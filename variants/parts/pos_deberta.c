@@ -65,7 +65,7 @@ static const float *head_of(const struct config *c, const float *W, int h)
     return W + (ptrdiff_t)h * c->dh * c->D;
 }
 
-static void lower_table(const struct engine *g, const struct config *c, const struct param *layer,
+static void build_table(const struct engine *g, const struct config *c, const struct param *layer,
                         int which, int R, float *table, float *x)
 {
     gather(c, layer, which, R, x);
@@ -88,18 +88,19 @@ static void lower_table(const struct engine *g, const struct config *c, const st
     }
 }
 
-static void deberta_lower(const struct engine *g, const struct config *c, const struct param *model,
-                          const struct param *layer, const float *codes, struct attn *a)
+static void deberta_build_tables(const struct engine *g, const struct config *c,
+                                 const struct param *model, const struct param *layer,
+                                 const float *pos_encoding, struct attn *a)
 {
     float *const at = (float *)a->rel_k;
     const size_t n = table_floats(c, a->R);
 
-    (void)model, (void)codes;
-    lower_table(g, c, layer, POS_K, a->R, at, at + 2 * n);
-    lower_table(g, c, layer, POS_Q, a->R, at + n, at + 2 * n);
+    (void)model, (void)pos_encoding;
+    build_table(g, c, layer, POS_K, a->R, at, at + 2 * n);
+    build_table(g, c, layer, POS_Q, a->R, at + n, at + 2 * n);
 }
 
-static double deberta_lower_flop(const struct config *c, int K)
+static double deberta_build_tables_flop(const struct config *c, int K)
 {
     return 4.0 * distances(c, K) * c->D * c->H * c->dh;
 }
@@ -169,13 +170,14 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
                 d_x[(ptrdiff_t)(R - 1 - n) * c->D + e];
 }
 
-static void deberta_lower_grad(const struct engine *g, const struct config *c,
-                               const struct param *model, const struct param *layer,
-                               const float *codes, const struct attn *a, const struct attn_grad *d)
+static void deberta_build_tables_grad(const struct engine *g, const struct config *c,
+                                      const struct param *model, const struct param *layer,
+                                      const float *pos_encoding, const struct attn *a,
+                                      const struct attn_grad *d)
 {
     float *const x = d->d_rel_k + 2 * (ptrdiff_t)c->H * a->rel_head;
 
-    (void)model, (void)codes;
+    (void)model, (void)pos_encoding;
     map_grad(g, c, layer, POS_K, a->R, d->d_rel_k, a->rel_head, x);
     map_grad(g, c, layer, POS_Q, a->R, d->d_rel_q, a->rel_head, x);
 }
@@ -185,9 +187,9 @@ const struct pos pos_deberta = {
     .past_only = true,
     .layer_params = deberta_params,
     .reserve = deberta_reserve,
-    .lower = deberta_lower,
-    .lower_flop = deberta_lower_flop,
+    .build_tables = deberta_build_tables,
+    .build_tables_flop = deberta_build_tables_flop,
     .n_tables_grad = deberta_n_tables_grad,
     .terms_grad = deberta_terms_grad,
-    .lower_grad = deberta_lower_grad,
+    .build_tables_grad = deberta_build_tables_grad,
 };

@@ -26,10 +26,11 @@ static void kerple_reserve(const struct config *c, const struct param *model,
     bias_reserve(c, K, arena, a);
 }
 
-static void kerple_lower(const struct engine *g, const struct config *c, const struct param *model,
-                         const struct param *layer, const float *codes, struct attn *a)
+static void kerple_build_tables(const struct engine *g, const struct config *c,
+                                const struct param *model, const struct param *layer,
+                                const float *pos_encoding, struct attn *a)
 {
-    (void)g, (void)model, (void)codes;
+    (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
         const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
         for (int n = 0; n < a->R; n++)
@@ -53,11 +54,12 @@ static void kerple_terms_grad(const struct config *c, const struct param *model,
 }
 
 /* da = -sum_n d_bias[n] log(1 + b n);  db = -sum_n d_bias[n] a n / (1 + b n). */
-static void kerple_lower_grad(const struct engine *g, const struct config *c,
-                              const struct param *model, const struct param *layer,
-                              const float *codes, const struct attn *a, const struct attn_grad *d)
+static void kerple_build_tables_grad(const struct engine *g, const struct config *c,
+                                     const struct param *model, const struct param *layer,
+                                     const float *pos_encoding, const struct attn *a,
+                                     const struct attn_grad *d)
 {
-    (void)g, (void)model, (void)codes;
+    (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
         const double A = (double)layer[KERPLE_A].data[h], B = (double)layer[KERPLE_B].data[h];
         double d_A = 0, d_B = 0;
@@ -76,8 +78,8 @@ const struct pos pos_kerple = {
     .past_only = true,
     .layer_params = kerple_params,
     .reserve = kerple_reserve,
-    .lower = kerple_lower,
+    .build_tables = kerple_build_tables,
     .n_tables_grad = kerple_n_tables_grad,
     .terms_grad = kerple_terms_grad,
-    .lower_grad = kerple_lower_grad,
+    .build_tables_grad = kerple_build_tables_grad,
 };

@@ -23,10 +23,10 @@ static void learned_params(const struct config *c, struct params *p)
     params_add(p, INIT_TABLE, 0, 2, (const int[]){learned_positions(c), c->D}, "pos.weight");
 }
 
-static void learned_embed(const struct config *c, const struct param *model, const float *codes,
-                          float *h, int B, int L)
+static void learned_embed(const struct config *c, const struct param *model,
+                          const float *pos_encoding, float *h, int B, int L)
 {
-    (void)codes;
+    (void)pos_encoding;
     CHECK(L <= model->shape[0]);
     for (int b = 0; b < B; b++)
         for (ptrdiff_t e = 0; e < (ptrdiff_t)L * c->D; e++)

@@ -39,13 +39,13 @@ static double frequency(const struct config *c, int f)
 
 /* Row t: cosines, then sines, of position t. However long the window, the table is the same: what
  * a position's angles are rounded to depends on nothing else. */
-static size_t rope_n_codes(const struct config *c, int K)
+static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
     (void)K;
     return (size_t)STRETCH * (size_t)c->rope_dim;
 }
 
-static void rope_codes(const struct config *c, int K, float *codes)
+static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding)
 {
     const int n = pairs_of(c);
 
@@ -53,8 +53,8 @@ static void rope_codes(const struct config *c, int K, float *codes)
     for (int f = 0; f < n; f++) {
         const double w = frequency(c, f);
         for (int t = 0; t < STRETCH; t++) {
-            codes[(ptrdiff_t)t * c->rope_dim + f] = (float)cos(t * w);
-            codes[(ptrdiff_t)t * c->rope_dim + n + f] = (float)sin(t * w);
+            pos_encoding[(ptrdiff_t)t * c->rope_dim + f] = (float)cos(t * w);
+            pos_encoding[(ptrdiff_t)t * c->rope_dim + n + f] = (float)sin(t * w);
         }
     }
 }
@@ -113,7 +113,7 @@ static void turn_neighbours(float *a, const struct phases *p, int n)
 
 /* Pairs f0 .. f0+n-1 of rows row0 .. of every sequence, whose positions are in one stretch, from
  * its position t0 on. */
-static void rotate_pairs(const struct engine *g, const struct config *c, const float *codes,
+static void rotate_pairs(const struct engine *g, const struct config *c, const float *pos_encoding,
                          const struct rotation *t, int row0, int rows, int t0, int f0, int n)
 {
     const ptrdiff_t all = (ptrdiff_t)t->B * rows, width = (ptrdiff_t)t->heads * c->dh;
@@ -124,7 +124,7 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
 #pragma omp parallel for num_threads(all *width > WORTH_A_TEAM ? g->threads : 1)
     for (ptrdiff_t i = 0; i < all; i++) {
         const ptrdiff_t row = i % rows;
-        const float *code = codes + (t0 + row) * c->rope_dim + f0;
+        const float *code = pos_encoding + (t0 + row) * c->rope_dim + f0;
         float *x = t->x + i / rows * t->stride + (row0 + row) * width;
         struct phases p;
         row_phases(&p, &first, code, code + half, n, t->back);
@@ -137,7 +137,7 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
     }
 }
 
-static void rope_rotate(const struct engine *g, const struct config *c, const float *codes,
+static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,
                         const struct rotation *t)
 {
     const int n = pairs_of(c);
@@ -146,14 +146,14 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
         const int t0 = (int)((t->position + row) % STRETCH);
         rows = min_int(STRETCH - t0, t->rows - row);
         for (int f0 = 0; f0 < n; f0 += PAIRS)
-            rotate_pairs(g, c, codes, t, row, rows, t0, f0, min_int(PAIRS, n - f0));
+            rotate_pairs(g, c, pos_encoding, t, row, rows, t0, f0, min_int(PAIRS, n - f0));
     }
 }
 
 const struct pos pos_rope = {
     .name = "rope",
     .check = rope_check,
-    .n_codes = rope_n_codes,
-    .codes = rope_codes,
+    .n_pos_encoding = rope_n_pos_encoding,
+    .pos_encoding = rope_pos_encoding,
     .rotate = rope_rotate,
 };

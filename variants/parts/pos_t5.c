@@ -64,11 +64,11 @@ static void t5_reserve(const struct config *c, const struct param *model, const 
 }
 
 static void t5_lower(const struct engine *g, const struct config *c, const struct param *model,
-                     const struct param *layer, const float *codes, struct attn *a)
+                     const struct param *layer, const float *pos_encoding, struct attn *a)
 {
     const float *rel_bias = (c->t5_per_layer ? layer : model)->data; /* [buckets,H] */
 
-    (void)g, (void)codes;
+    (void)g, (void)pos_encoding;
     for (int n = 0; n < a->R; n++) {
         const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
         for (int h = 0; h < c->H; h++)
@@ -92,12 +92,12 @@ static void t5_terms_grad(const struct config *c, const struct param *model,
 }
 
 static void t5_lower_grad(const struct engine *g, const struct config *c, const struct param *model,
-                          const struct param *layer, const float *codes, const struct attn *a,
-                          const struct attn_grad *d)
+                          const struct param *layer, const float *pos_encoding,
+                          const struct attn *a, const struct attn_grad *d)
 {
     float *grad = (c->t5_per_layer ? layer : model)->grad;
 
-    (void)g, (void)codes;
+    (void)g, (void)pos_encoding;
     for (int n = 0; n < a->R; n++) {
         const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
         for (int h = 0; h < c->H; h++)
@@ -112,8 +112,8 @@ const struct pos pos_t5 = {
     .model_params = t5_model_params,
     .layer_params = t5_layer_params,
     .reserve = t5_reserve,
-    .lower = t5_lower,
+    .build_tables = t5_lower,
     .n_tables_grad = t5_n_tables_grad,
     .terms_grad = t5_terms_grad,
-    .lower_grad = t5_lower_grad,
+    .build_tables_grad = t5_lower_grad,
 };

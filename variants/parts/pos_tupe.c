@@ -95,8 +95,9 @@ static void map(const struct engine *g, const struct config *c, const struct tab
                                .threads = g->threads});
 }
 
-static void tupe_lower(const struct engine *g, const struct config *c, const struct param *model,
-                       const struct param *layer, const float *codes, struct attn *a)
+static void tupe_build_tables(const struct engine *g, const struct config *c,
+                              const struct param *model, const struct param *layer,
+                              const float *pos_encoding, struct attn *a)
 {
     const struct table t = table_of(c, a);
 
@@ -125,10 +126,10 @@ static void tupe_lower(const struct engine *g, const struct config *c, const str
                                    .ldc = t.K,
                                    .threads = g->threads});
     if (c->tupe_bias)
-        pos_t5.lower(g, c, model, layer + REL_BIAS, codes, a);
+        pos_t5.build_tables(g, c, model, layer + REL_BIAS, pos_encoding, a);
 }
 
-static double tupe_lower_flop(const struct config *c, int K)
+static double tupe_build_tables_flop(const struct config *c, int K)
 {
     return 2.0 * K * c->H * c->dh * (2.0 * c->D + K);
 }
@@ -209,9 +210,10 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
                                .threads = g->threads});
 }
 
-static void tupe_lower_grad(const struct engine *g, const struct config *c,
-                            const struct param *model, const struct param *layer,
-                            const float *codes, const struct attn *a, const struct attn_grad *d)
+static void tupe_build_tables_grad(const struct engine *g, const struct config *c,
+                                   const struct param *model, const struct param *layer,
+                                   const float *pos_encoding, const struct attn *a,
+                                   const struct attn_grad *d)
 {
     const struct table t = table_of(c, a);
     const struct table of = table_at(c, d->d_add - a->M * a->add.row, t.K);
@@ -234,7 +236,7 @@ static void tupe_lower_grad(const struct engine *g, const struct config *c,
     for (ptrdiff_t e = 0; e < (ptrdiff_t)t.K * c->D; e++)
         layer[POS].grad[e] += of.p[e];
     if (c->tupe_bias)
-        pos_t5.lower_grad(g, c, model, layer + REL_BIAS, codes, a, d);
+        pos_t5.build_tables_grad(g, c, model, layer + REL_BIAS, pos_encoding, a, d);
 }
 
 const struct pos pos_tupe = {
@@ -244,9 +246,9 @@ const struct pos pos_tupe = {
     .positions = tupe_positions,
     .layer_params = tupe_params,
     .reserve = tupe_reserve,
-    .lower = tupe_lower,
-    .lower_flop = tupe_lower_flop,
+    .build_tables = tupe_build_tables,
+    .build_tables_flop = tupe_build_tables_flop,
     .n_tables_grad = tupe_n_tables_grad,
     .terms_grad = tupe_terms_grad,
-    .lower_grad = tupe_lower_grad,
+    .build_tables_grad = tupe_build_tables_grad,
 };

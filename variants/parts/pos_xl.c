@@ -53,21 +53,22 @@ static void xl_reserve(const struct config *c, const struct param *model, const 
     a->w = uv[1].data;
 }
 
-static size_t xl_n_codes(const struct config *c, int K)
+static size_t xl_n_pos_encoding(const struct config *c, int K)
 {
     return (size_t)distances(c, K) * (size_t)c->D;
 }
 
-static void xl_codes(const struct config *c, int K, float *codes)
+static void xl_pos_encoding(const struct config *c, int K, float *pos_encoding)
 {
     const int R = distances(c, K);
 
     for (int r = 0; r < R; r++) /* farthest first */
-        sinusoid_row(codes + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
+        sinusoid_row(pos_encoding + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }
 
-static void xl_lower(const struct engine *g, const struct config *c, const struct param *model,
-                     const struct param *layer, const float *codes, struct attn *a)
+static void xl_build_tables(const struct engine *g, const struct config *c,
+                            const struct param *model, const struct param *layer,
+                            const float *pos_encoding, struct attn *a)
 {
     (void)model;
     for (int h = 0; h < c->H; h++)
@@ -76,7 +77,7 @@ static void xl_lower(const struct engine *g, const struct config *c, const struc
                                    .n = c->dh,
                                    .k = c->D,
                                    .alpha = 1,
-                                   .a = codes,
+                                   .a = pos_encoding,
                                    .lda = c->D,
                                    .b = layer[WR].data + (ptrdiff_t)h * c->dh * c->D,
                                    .ldb = c->D,
@@ -85,7 +86,7 @@ static void xl_lower(const struct engine *g, const struct config *c, const struc
                                    .threads = g->threads});
 }
 
-static double xl_lower_flop(const struct config *c, int K)
+static double xl_build_tables_flop(const struct config *c, int K)
 {
     return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R */
 }
@@ -111,9 +112,10 @@ static void xl_terms_grad(const struct config *c, const struct param *model,
 }
 
 /* dW_r of head h [dh,D] += drho_h^T R, over the distances that `a` has. */
-static void xl_lower_grad(const struct engine *g, const struct config *c, const struct param *model,
-                          const struct param *layer, const float *codes, const struct attn *a,
-                          const struct attn_grad *d)
+static void xl_build_tables_grad(const struct engine *g, const struct config *c,
+                                 const struct param *model, const struct param *layer,
+                                 const float *pos_encoding, const struct attn *a,
+                                 const struct attn_grad *d)
 {
     const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
 
@@ -127,7 +129,7 @@ static void xl_lower_grad(const struct engine *g, const struct config *c, const 
                                    .beta = 1,
                                    .a = d->d_rel_k + h * a->rel_head,
                                    .lda = c->dh,
-                                   .b = codes + cut * c->D,
+                                   .b = pos_encoding + cut * c->D,
                                    .ldb = c->D,
                                    .c = layer[WR].grad + (ptrdiff_t)h * c->dh * c->D,
                                    .ldc = c->D,
@@ -140,11 +142,11 @@ const struct pos pos_xl = {
     .model_params = xl_model_params,
     .layer_params = xl_layer_params,
     .reserve = xl_reserve,
-    .n_codes = xl_n_codes,
-    .codes = xl_codes,
-    .lower = xl_lower,
-    .lower_flop = xl_lower_flop,
+    .n_pos_encoding = xl_n_pos_encoding,
+    .pos_encoding = xl_pos_encoding,
+    .build_tables = xl_build_tables,
+    .build_tables_flop = xl_build_tables_flop,
     .n_tables_grad = xl_n_tables_grad,
     .terms_grad = xl_terms_grad,
-    .lower_grad = xl_lower_grad,
+    .build_tables_grad = xl_build_tables_grad,
 };

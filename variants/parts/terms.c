@@ -10,18 +10,18 @@ void terms_reserve(const struct config *c, const struct term_params *p, int L, i
 {
     if (c->pos->reserve)
         c->pos->reserve(c, p->model, p->pos, K, arena, a);
-    if (c->more && c->more->reserve)
-        c->more->reserve(c, p->model, p->more, K, arena, a);
+    if (c->attn_extra && c->attn_extra->reserve)
+        c->attn_extra->reserve(c, p->model, p->attn_extra, K, arena, a);
     masks_reserve(&c->masks, L, arena, a);
 }
 
-void terms_lower(const struct engine *g, const struct config *c, const struct term_params *p,
-                 const float *codes, struct attn *a)
+void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,
+                        const float *pos_encoding, struct attn *a)
 {
-    if (c->pos->lower)
-        c->pos->lower(g, c, p->model, p->pos, codes, a);
-    if (c->more && c->more->lower)
-        c->more->lower(g, c, p->model, p->more, codes, a);
+    if (c->pos->build_tables)
+        c->pos->build_tables(g, c, p->model, p->pos, pos_encoding, a);
+    if (c->attn_extra && c->attn_extra->build_tables)
+        c->attn_extra->build_tables(g, c, p->model, p->attn_extra, pos_encoding, a);
 }
 
 static size_t tables_of(const struct pos *scheme, const struct config *c, int K)
@@ -31,7 +31,7 @@ static size_t tables_of(const struct pos *scheme, const struct config *c, int K)
 
 size_t terms_n_tables_grad(const struct config *c, int K)
 {
-    return tables_of(c->pos, c, K) + tables_of(c->more, c, K);
+    return tables_of(c->pos, c, K) + tables_of(c->attn_extra, c, K);
 }
 
 void terms_grad(const struct config *c, const struct term_params *p, int K, const struct attn *a,
@@ -39,15 +39,17 @@ void terms_grad(const struct config *c, const struct term_params *p, int K, cons
 {
     if (c->pos->terms_grad)
         c->pos->terms_grad(c, p->model, p->pos, a, tables, d);
-    if (c->more && c->more->terms_grad)
-        c->more->terms_grad(c, p->model, p->more, a, tables + tables_of(c->pos, c, K), d);
+    if (c->attn_extra && c->attn_extra->terms_grad)
+        c->attn_extra->terms_grad(c, p->model, p->attn_extra, a, tables + tables_of(c->pos, c, K),
+                                  d);
 }
 
-void terms_lower_grad(const struct engine *g, const struct config *c, const struct term_params *p,
-                      const float *codes, const struct attn *a, const struct attn_grad *d)
+void terms_build_tables_grad(const struct engine *g, const struct config *c,
+                             const struct term_params *p, const float *pos_encoding,
+                             const struct attn *a, const struct attn_grad *d)
 {
-    if (c->pos->lower_grad)
-        c->pos->lower_grad(g, c, p->model, p->pos, codes, a, d);
-    if (c->more && c->more->lower_grad)
-        c->more->lower_grad(g, c, p->model, p->more, codes, a, d);
+    if (c->pos->build_tables_grad)
+        c->pos->build_tables_grad(g, c, p->model, p->pos, pos_encoding, a, d);
+    if (c->attn_extra && c->attn_extra->build_tables_grad)
+        c->attn_extra->build_tables_grad(g, c, p->model, p->attn_extra, pos_encoding, a, d);
 }

@@ -5,20 +5,20 @@
 
 #include <math.h>
 
-const char *const cell_name[CELL_KINDS + 1] = {"rnn", "gru", "lstm", NULL};
+const char *const rnn_cell_name[CELL_KINDS + 1] = {"rnn", "gru", "lstm", NULL};
 
-int cell_gates(enum cell_kind kind)
+int cell_gates(enum rnn_cell_kind kind)
 {
     static const int gates[CELL_KINDS] = {1, 3, 4};
 
     return gates[kind];
 }
 
-enum { GATES_MOST = 4 };
+enum { MAX_GATES = 4 };
 
 /* What one unit of one row is made of: both sides of every gate, its state, its cell. */
 struct unit {
-    double x[GATES_MOST], h[GATES_MOST], a[GATES_MOST]; /* a = x + h; h has the bias in it */
+    double x[MAX_GATES], h[MAX_GATES], a[MAX_GATES]; /* a = x + h; h has the bias in it */
     double state, c;
 };
 
@@ -67,7 +67,7 @@ void cell_ref(const struct rnn_step *o)
 
 /* d[] becomes the gradient of the x side of each gate; returns what GRU's last gate has on its h
  * side. */
-static double gru_grad(const struct unit *u, double d_out, double d[GATES_MOST])
+static double gru_grad(const struct unit *u, double d_out, double d[MAX_GATES])
 {
     const double r = sigma(u->a[0]), z = sigma(u->a[1]), m = tanh(u->x[2] + r * u->h[2]);
 
@@ -79,7 +79,7 @@ static double gru_grad(const struct unit *u, double d_out, double d[GATES_MOST])
 
 /* Returns the gradient of c, given that of c_out. */
 static double lstm_grad(const struct unit *u, double c_out, double d_out, double d_c,
-                        double d[GATES_MOST])
+                        double d[MAX_GATES])
 {
     const double i = sigma(u->a[0]), f = sigma(u->a[1]), g = tanh(u->a[2]), o = sigma(u->a[3]);
     const double t = tanh(c_out), all = d_c + d_out * o * (1 - t * t);
@@ -98,7 +98,7 @@ static void cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
     const int gates = cell_gates(c->kind);
     const ptrdiff_t at = (ptrdiff_t)i * c->n + e, row = (ptrdiff_t)i * gates * c->n;
     const double d_out = (double)o->d_out[at];
-    double d[GATES_MOST] = {0}, d_last;
+    double d[MAX_GATES] = {0}, d_last;
 
     if (c->kind == CELL_RNN) {
         const double t = tanh(u.a[0]);

@@ -74,10 +74,10 @@ static void cell(const struct rnn_step *o) { each_row(cell_rows, o, o->rows, o->
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-enum { CELL_GATES_MOST = 4 };
+enum { RNN_CELL_GATES = 4 };
 
 VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct cell_lanes *u,
-                             ptrdiff_t at, vf d_out, vf d[CELL_GATES_MOST])
+                             ptrdiff_t at, vf d_out, vf d[RNN_CELL_GATES])
 {
     const vf h = cell_h(u, 2), a_z = cell_sum(u, 1), a_r = cell_sum(u, 0);
     const vf r = vlogistic(a_r), z = vlogistic(a_z), rest = vlogistic(vsub(v0(), a_z));
@@ -92,7 +92,7 @@ VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct cell_la
 }
 
 VEC_INLINE void lstm_grad_lanes(const struct rnn_step_grad *o, const struct cell_lanes *u,
-                                ptrdiff_t at, vf d_out, vf d[CELL_GATES_MOST])
+                                ptrdiff_t at, vf d_out, vf d[RNN_CELL_GATES])
 {
     const vf i = vlogistic(cell_sum(u, 0)), f = vlogistic(cell_sum(u, 1));
     const vf g = vtanh(cell_sum(u, 2)), out = vlogistic(cell_sum(u, 3));
@@ -117,7 +117,7 @@ static void cell_grad_rows(const void *arg, int first, int last)
             const struct cell_lanes u = cell_lanes_at(c, gates, i, j);
             const ptrdiff_t at = (ptrdiff_t)i * c->n + j, to = (ptrdiff_t)i * gates * c->n + j;
             const vf d_out = vld_upto(o->d_out + at, u.left, v0());
-            vf d[CELL_GATES_MOST], d_last;
+            vf d[RNN_CELL_GATES], d_last;
             if (c->kind == CELL_RNN) {
                 d[0] = vmul(d_out, one_less_square(vtanh(cell_sum(&u, 0))));
                 d_last = d[0];

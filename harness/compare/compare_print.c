@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Comparisons as text. */
-#include "compare_show.h"
+#include "compare_print.h"
 
 #include "harness/util/units.h"
 
@@ -53,7 +53,7 @@ static void after_text(const struct comparison *c, char *buf, size_t size)
         snprintf(change, sizeof(change), "~ [%+.1f %+.1f]", change_pct(c->change.log.low),
                  change_pct(c->change.log.high));
     const bool word = c->change.verdict != VERDICT_SAME || c->changed;
-    snprintf(buf, size, "%s  %s%s%s%s%s%s", human_ns(c->change.median[AFTER]).s, change,
+    snprintf(buf, size, "%s  %s%s%s%s%s%s", units_ns(c->change.median[AFTER]).s, change,
              word ? " " : "", word ? comparison_word(c) : "",
              c->change.basis == BASIS_CPU ? " by CPU time" : "", *c->note ? ": " : "", c->note);
 }
@@ -65,10 +65,10 @@ static void before_text(const struct comparison *c, char *buf, size_t size)
     else if (c->change.n == 0)
         snprintf(buf, size, "-");
     else if (isfinite(c->before_pct))
-        snprintf(buf, size, "%s ±%s", human_ns(c->change.median[BEFORE]).s,
-                 human_pct(c->before_pct).s);
+        snprintf(buf, size, "%s ±%s", units_ns(c->change.median[BEFORE]).s,
+                 units_pct(c->before_pct).s);
     else
-        snprintf(buf, size, "%s", human_ns(c->change.median[BEFORE]).s);
+        snprintf(buf, size, "%s", units_ns(c->change.median[BEFORE]).s);
 }
 
 /* Place of the comparison's name among the distinct ones; *n grows. */
@@ -83,8 +83,8 @@ static int name_index(const char **names, int *n, int max, const char *name)
 }
 
 /* One line per base, the names abreast, in the order in which bases come first. */
-static enum status fill_abreast(struct sheet *s, const struct comparisons *c, const char **names,
-                                int n, struct err *e)
+static enum status fill_abreast(struct text_table *s, const struct comparisons *c,
+                                const char **names, int n, struct err *e)
 {
     char text[NAMES_ABREAST + 1][TEXT];
     bool *done = calloc((size_t)c->n + 1, sizeof(*done));
@@ -105,13 +105,13 @@ static enum status fill_abreast(struct sheet *s, const struct comparisons *c, co
             row[k + 2] = text[k + 1];
             done[j] = true;
         }
-        st = sheet_add(s, row, e);
+        st = text_table_add(s, row, e);
     }
     free(done);
     return st;
 }
 
-static enum status fill_below(struct sheet *s, const struct comparisons *c, struct err *e)
+static enum status fill_below(struct text_table *s, const struct comparisons *c, struct err *e)
 {
     char before[TEXT], after[TEXT];
     enum status st = OK;
@@ -120,7 +120,7 @@ static enum status fill_below(struct sheet *s, const struct comparisons *c, stru
         const char *row[] = {c->v[i].label, c->v[i].name[AFTER], before, after};
         before_text(&c->v[i], before, TEXT);
         after_text(&c->v[i], after, TEXT);
-        st = sheet_add(s, row, e);
+        st = text_table_add(s, row, e);
     }
     return st;
 }
@@ -135,22 +135,23 @@ static enum status print_table(FILE *f, const struct comparisons *c, struct err 
         name_index(names, &n, NAMES_ABREAST + 1, c->v[i].name[AFTER]);
     const char *base = c->n ? c->v[0].name[BEFORE] : "";
     if (n <= NAMES_ABREAST) {
-        struct sheet_column column[NAMES_ABREAST + 2] = {{.name = ""}, {.name = base}};
+        struct text_table_column column[NAMES_ABREAST + 2] = {{.name = ""}, {.name = base}};
         for (int i = 0; i < n; i++)
             column[i + 2].name = names[i];
-        struct sheet s = {.column = column, .columns = n + 2};
+        struct text_table s = {.column = column, .columns = n + 2};
         st = fill_abreast(&s, c, names, n, e);
         if (st == OK)
-            sheet_print(f, &s, FORMAT_TABLE);
-        sheet_free(&s);
+            text_table_print(f, &s, FORMAT_TABLE);
+        text_table_free(&s);
         return st;
     }
-    const struct sheet_column column[] = {{.name = ""}, {.name = ""}, {.name = base}, {.name = ""}};
-    struct sheet s = {.column = column, .columns = ARRAY_LEN(column)};
+    const struct text_table_column column[] = {
+        {.name = ""}, {.name = ""}, {.name = base}, {.name = ""}};
+    struct text_table s = {.column = column, .columns = ARRAY_LEN(column)};
     st = fill_below(&s, c, e);
     if (st == OK)
-        sheet_print(f, &s, FORMAT_TABLE);
-    sheet_free(&s);
+        text_table_print(f, &s, FORMAT_TABLE);
+    text_table_free(&s);
     return st;
 }
 
@@ -182,7 +183,7 @@ enum long_column {
     COLUMN_COUNT
 };
 
-static const struct sheet_column columns_long[COLUMN_COUNT] = {
+static const struct text_table_column columns_long[COLUMN_COUNT] = {
     [CASE] = {.name = "case"},
     [NAME_BEFORE] = {.name = "before"},
     [NAME_AFTER] = {.name = "after"},
@@ -207,7 +208,7 @@ static const struct sheet_column columns_long[COLUMN_COUNT] = {
     [ID_AFTER] = {.name = "after_case_id"},
 };
 
-static enum status add_long(struct sheet *s, const struct comparison *c, struct err *e)
+static enum status add_long(struct text_table *s, const struct comparison *c, struct err *e)
 {
     const struct change *d = &c->change;
     const struct {
@@ -251,23 +252,23 @@ static enum status add_long(struct sheet *s, const struct comparison *c, struct 
 #pragma GCC diagnostic pop
         row[numbers[i].column] = text[numbers[i].column];
     }
-    return sheet_add(s, row, e);
+    return text_table_add(s, row, e);
 }
 
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
                               const struct names *columns, struct err *e)
 {
-    struct sheet s = {.column = columns_long, .columns = COLUMN_COUNT};
+    struct text_table s = {.column = columns_long, .columns = COLUMN_COUNT};
     const bool table = format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
-    enum status st = sheet_select(&s, columns, e);
+    enum status st = text_table_select(&s, columns, e);
 
     if (st == OK && table && columns->n == 0)
         return print_table(f, c, e);
     for (int i = 0; i < c->n && st == OK; i++)
         st = add_long(&s, &c->v[i], e);
     if (st == OK)
-        sheet_print(f, &s, format);
-    sheet_free(&s);
+        text_table_print(f, &s, format);
+    text_table_free(&s);
     return st;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench list cells. */
-#include "list_cells.h"
+#include "list_cases.h"
 #include "commands.h"
 #include "harness/machine/topo.h"
 #include "harness/plan/plan.h"
@@ -43,7 +43,7 @@ enum column {
 };
 
 /* Named as in the tables; an empty field does not apply to the cell. */
-static const struct sheet_column columns[COLUMN_COUNT] = {
+static const struct text_table_column columns[COLUMN_COUNT] = {
     [INDEX] = {"index", true, false},
     [GROUP] = {"group", true, false},
     [CASE_ID] = {"case_id", false, false},
@@ -77,7 +77,7 @@ static const struct sheet_column columns[COLUMN_COUNT] = {
     [REPRO] = {"repro", false, true},
 };
 
-static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e)
+static enum status add_cell(struct text_table *s, const struct bench_case *c, struct err *e)
 {
     const struct {
         enum column column;
@@ -100,8 +100,8 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         {THREADS, c->threads},
     };
     char digits[ARRAY_LEN(numbers)][16];
-    struct cell_words words;
-    cell_describe(&words, c);
+    struct case_words words;
+    case_describe(&words, c);
     const char *text[COLUMN_COUNT] = {
         [CASE_ID] = c->case_id,
         [VARIANT] = c->variant->name,
@@ -125,7 +125,7 @@ static enum status add_cell(struct sheet *s, const struct cell *c, struct err *e
         snprintf(digits[i], sizeof(digits[i]), "%d", numbers[i].n);
         text[numbers[i].column] = numbers[i].n >= 0 ? digits[i] : "";
     }
-    return sheet_add(s, text, e);
+    return text_table_add(s, text, e);
 }
 
 static enum status physical_cores(int *n, struct err *e)
@@ -142,26 +142,26 @@ static enum status physical_cores(int *n, struct err *e)
     return OK;
 }
 
-int list_cells(struct options *opt)
+int list_cases(struct options *opt)
 {
-    struct sheet s = {.column = columns, .columns = COLUMN_COUNT};
+    struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
     struct plan p = {0};
     struct err e;
     enum status st = physical_cores(&opt->default_threads, &e);
 
     if (st == OK)
-        st = sheet_select(&s, &opt->columns, &e);
+        st = text_table_select(&s, &opt->columns, &e);
     if (st == OK)
         st = plan_make(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)
-        st = add_cell(&s, &p.cells[i], &e);
+        st = add_cell(&s, &p.cases[i], &e);
     if (st == OK) {
-        sheet_print(stdout, &s, (enum format)opt->format);
+        text_table_print(stdout, &s, (enum format)opt->format);
         if (!opt->quiet)
             fprintf(stderr, "%d cells in %d groups\n", p.n, p.groups);
     }
     const int code = st != OK ? report_error(st, &e) : p.n ? EXIT_FINE : EXIT_NOTHING_TO_DO;
     plan_free(&p);
-    sheet_free(&s);
+    text_table_free(&s);
     return code;
 }

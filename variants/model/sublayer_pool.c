@@ -22,7 +22,7 @@ static void add_rows(float *dst, const float *x, int n)
 
 /* ---- fewer rows ----------------------------------------------------------------------------- */
 
-float *pool_rows(const struct sub *s, struct work *w, const float *x, int B, int L)
+float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L)
 {
     const int D = s->c->D, cells = L / 2;
     float *const y = w->own[AT_POOLED];
@@ -37,7 +37,7 @@ float *pool_rows(const struct sub *s, struct work *w, const float *x, int B, int
 }
 
 /* From the last row to the first: none is overwritten before it has been read. */
-void pool_rows_grad(const struct sub *s, const struct work *w, float *d, int B, int L)
+void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L)
 {
     const int D = s->c->D, cells = L / 2;
     const float *const d_asking = w->d_own[AT_POOLED];
@@ -57,7 +57,7 @@ void pool_rows_grad(const struct sub *s, const struct work *w, float *d, int B, 
 static int cell_of(int t, int level) { return ((t + 1) >> level) - 1; }
 
 /* x from [B,cells,D] to [B,L,D], from the last row to the first as above. */
-static void join(const struct subs *s, int level, const float *near, float *x, int B, int L)
+static void join(const struct sublayers *s, int level, const float *near, float *x, int B, int L)
 {
     const int D = s->at->c->D, cells = L >> level;
 
@@ -72,7 +72,7 @@ static void join(const struct subs *s, int level, const float *near, float *x, i
 }
 
 /* d from [B,L,D] to [B,cells,D]: sums over the tokens that read a cell, from the first row on. */
-static void join_grad(const struct subs *s, int level, float *d, int B, int L)
+static void join_grad(const struct sublayers *s, int level, float *d, int B, int L)
 {
     const int D = s->at->c->D, cells = L >> level;
 
@@ -92,38 +92,38 @@ static void join_grad(const struct subs *s, int level, float *d, int B, int L)
 
 /* ---- in front of a sub-layer ---------------------------------------------------------------- */
 
-static bool begins(const struct sub *s) { return s->pools && s->level == 1; }
+static bool begins(const struct sublayer *s) { return s->pools && s->level == 1; }
 
 /* Where the stream in front of the first cells is: in training that sub-layer keeps it. */
-static const float *near_rows(const struct subs *s, int i)
+static const float *near_rows(const struct sublayers *s, int i)
 {
     while (!begins(&s->at[i]))
         i--;
     return s->kept ? s->work[i].x : s->near;
 }
 
-void cells_enter(const struct subs *s, int i, float *x, int B, int L)
+void pool_enter(const struct sublayers *s, int i, float *x, int B, int L)
 {
-    const struct sub *const sub = &s->at[i];
+    const struct sublayer *const sublayer = &s->at[i];
 
-    if (sub->joins)
+    if (sublayer->joins)
         join(s, s->at[i - 1].level, near_rows(s, i), x, B, L);
-    if (begins(sub) && !s->kept)
-        memcpy(s->near, x, sizeof(float) * (size_t)B * (size_t)L * (size_t)sub->c->D);
+    if (begins(sublayer) && !s->kept)
+        memcpy(s->near, x, sizeof(float) * (size_t)B * (size_t)L * (size_t)sublayer->c->D);
 }
 
-void cells_enter_grad(const struct subs *s, int i, float *d, int B, int L)
+void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L)
 {
-    const struct sub *const sub = &s->at[i];
-    const size_t D = (size_t)sub->c->D, n = (size_t)B * (size_t)L * D;
+    const struct sublayer *const sublayer = &s->at[i];
+    const size_t D = (size_t)sublayer->c->D, n = (size_t)B * (size_t)L * D;
 
-    if (sub->pools && rows_behind(sub, L) == 0) /* nothing came of these rows */
-        memset(d, 0, sizeof(float) * (size_t)B * (size_t)rows_before(sub, L) * D);
-    if (sub->joins) {
+    if (sublayer->pools && rows_behind(sublayer, L) == 0) /* nothing came of these rows */
+        memset(d, 0, sizeof(float) * (size_t)B * (size_t)rows_before(sublayer, L) * D);
+    if (sublayer->joins) {
         memcpy(s->d_near, d, n * sizeof(float));
         join_grad(s, s->at[i - 1].level, d, B, L);
     }
-    if (begins(sub))
+    if (begins(sublayer))
         for (size_t k = 0; k < n; k++)
             d[k] += s->d_near[k];
 }

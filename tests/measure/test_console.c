@@ -23,11 +23,11 @@ struct scene {
     struct plan p;
 };
 
-static void show_cell(struct show *show, const struct cell *c, const struct scene *s)
+static void console_cell(struct console *show, const struct bench_case *c, const struct scene *s)
 {
     struct latency_row row = latency_row_empty();
     struct sample samples[20];
-    struct result r = {.cell = c,
+    struct result r = {.bcase = c,
                        .status = ROW_OK,
                        .samples = samples,
                        .n = ARRAY_LEN(samples),
@@ -47,26 +47,26 @@ static void show_cell(struct show *show, const struct cell *c, const struct scen
     }
     show->last_told_s = 0; /* it is always time for the next */
     if (s->progress)
-        show_progress(show, &r);
-    show_row(show, &r, &row);
+        console_progress(show, &r);
+    console_row(show, &r, &row);
 }
 
 static void play(void *arg)
 {
     struct scene *const s = arg;
-    struct show show;
+    struct console show;
     struct err e;
 
     if (s->width)
         setenv("COLUMNS", s->width, 1);
-    CHECK(show_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
+    CHECK(console_open(&show, &s->o, &tables[TABLE_LATENCY], s->p.n, &e) == OK);
     for (int i = 0; i < s->p.n; i++) {
         const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)s->columns};
         if (s->resize_at && i == s->resize_at)
             CHECK(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size) == 0);
-        show_cell(&show, &s->p.cells[i], s);
+        console_cell(&show, &s->p.cases[i], s);
     }
-    show_note(&show, "the end");
+    console_note(&show, "the end");
 }
 
 static void watch_rows(struct view *v, int where, int columns, struct scene s)
@@ -358,9 +358,9 @@ Test(screen, text_is_cut_between_characters)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char text[32];
         snprintf(text, sizeof(text), "%s", cases[i].text);
-        screen_cut(text, cases[i].columns);
+        terminal_cut(text, cases[i].columns);
         cr_expect_str_eq(text, cases[i].left, "%s to %d", cases[i].text, cases[i].columns);
-        cr_expect_leq(screen_columns(text), max_int(0, cases[i].columns));
+        cr_expect_leq(terminal_columns(text), max_int(0, cases[i].columns));
     }
-    cr_expect_eq(screen_columns("1.2 \u00b1 3"), 7);
+    cr_expect_eq(terminal_columns("1.2 \u00b1 3"), 7);
 }

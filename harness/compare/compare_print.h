@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Comparisons on standard output: a table for people, CSV, JSON lines or Markdown. */
-#ifndef COMPARE_SHOW_H
-#define COMPARE_SHOW_H
+#ifndef COMPARE_PRINT_H
+#define COMPARE_PRINT_H
 
 #include "compare.h"
 #include "harness/util/text_table.h"

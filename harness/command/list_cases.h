@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * The planned matrix on standard output: `bench list cells` and `--dry-run`. */
-#ifndef LIST_CELLS_H
-#define LIST_CELLS_H
+#ifndef LIST_CASES_H
+#define LIST_CASES_H
 
 #include "harness/cli/options.h"
 
 /* Plan, print every cell on standard output and their number on stderr; sets default_threads.
  * Returns the exit code. */
-int list_cells(struct options *opt);
+int list_cases(struct options *opt);
 
 #endif
