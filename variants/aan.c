@@ -7,7 +7,7 @@
  *
  * The average of all positions so far stands for attention's weights: a token costs the same after
  * any past, of which the sum is all that is kept. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 

@@ -7,7 +7,7 @@
  *
  * The slopes are a geometric sequence over the heads. Nothing is trained, and distances never seen
  * in training simply count less. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_alibi = {
@@ -18,5 +18,4 @@ const struct variant variant_alibi = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -8,7 +8,7 @@
  * Keys and values that are parameters, as many as a feed-forward network would have hidden units,
  * stand in every softmax in its place: the layers are attention alone. Positions and memory are
  * Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -32,5 +32,4 @@ const struct variant variant_all_attention = {
     .wiring = WIRING_PRE,
     .order = all_attention_order,
     .attn_extra = &extra_persistent,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -6,7 +6,7 @@
  *   stream, or one of r drawn once for each block of queries from those before
  *
  * so far as memory holds them. Positions are rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_bigbird = {
@@ -18,5 +18,4 @@ const struct variant variant_bigbird = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=16,back=1,global=16,random=2",
-    .axes = AXIS_MASK,
 };

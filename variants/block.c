@@ -6,7 +6,7 @@
  *   key j is visible to query i if floor(j / b) >= floor(i / b) - 1
  *
  * in positions of the stream: its own block of b and the one before. Positions are rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_block = {
@@ -18,5 +18,4 @@ const struct variant variant_block = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=32,back=1",
-    .axes = AXIS_MASK,
 };

@@ -8,7 +8,7 @@
  * Rows too old for the memory m are not forgotten: four become one of the compressed memory cm, by
  * a convolution that is trained to leave attention what it read (nothing else trains it). Half of
  * the memory is compressed; distances count rows. Attention and positions are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_compressive = {
@@ -19,5 +19,4 @@ const struct variant variant_compressive = {
     .mem = &mem_compressive,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .axes = AXIS_CLAMP,
 };

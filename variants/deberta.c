@@ -8,7 +8,7 @@
  *
  * Content looks at positions and positions at content. E is a table of 2c embeddings, one per
  * layer; both maps are the layer's. The authors' program reads E[d(dist)] in the last term too. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_deberta = {
@@ -20,5 +20,4 @@ const struct variant variant_deberta = {
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
     .products = 3,
-    .axes = AXIS_CLIP | AXIS_SAME_LENGTH,
 };

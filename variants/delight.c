@@ -9,7 +9,7 @@
  * wider towards the output. What lies behind is as narrow as its rows, and needs little of a
  * feed-forward network. The paper has one head (--heads 1) and adds sinusoids; positions are
  * ALiBi's here, which memory needs. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 static void delight_sizes(int D, int H, int *dh, int *F)
@@ -25,8 +25,7 @@ const struct variant variant_delight = {
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,
-    .qkv_map = &before_dextra,
+    .qkv_map = &qkv_map_dextra,
     .sizes = delight_sizes,
     .wiring = WIRING_POST,
-    .axes = AXIS_SAME_LENGTH,
 };

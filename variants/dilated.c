@@ -6,7 +6,7 @@
  *
  * w keys reach w r tokens back. As the authors advise, only half of the heads are dilated, so that
  * near keys are not lost. Positions are rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_dilated = {
@@ -18,5 +18,4 @@ const struct variant variant_dilated = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=32;window=32,dilation=4",
-    .axes = AXIS_MASK,
 };

@@ -7,7 +7,7 @@
  *
  * in positions of the stream: the last c of every l tokens sum up what is before them for all that
  * follows. Positions are rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_fixed = {
@@ -19,5 +19,4 @@ const struct variant variant_fixed = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "block=32;fixed=32,summary=4",
-    .axes = AXIS_MASK,
 };

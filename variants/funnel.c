@@ -8,7 +8,7 @@
  * and the last layer is given, for each token, what the first made of it and the newest cell that
  * is known with it. The published network is bidirectional (funnel_net.h); in this causal form a
  * cell stands at its last token. Attention is Transformer-XL's, distances count tokens. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>

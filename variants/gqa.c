@@ -8,7 +8,7 @@
  * Hkv heads of keys and values serve H heads of queries: the memory of keys and values shrinks by
  * H / Hkv, the arithmetic of the core does not. The paper leaves positions to the model around it;
  * here they are rotary, which memory needs. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gqa = {
@@ -20,5 +20,4 @@ const struct variant variant_gqa = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .kv_heads = 2,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -9,7 +9,7 @@
  * Attention, positions and memory are Transformer-XL's. What is new is the gate in place of the
  * residual sum: by default a GRU cell whose update bias starts at 2, so that a fresh layer is
  * nearly the identity; and the ReLU that keeps two linear maps from meeting. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gtrxl = {
@@ -21,5 +21,4 @@ const struct variant variant_gtrxl = {
     .gate = &gate_gru,
     .ffn = &ffn_relu,
     .wiring = WIRING_REORDER,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH | AXIS_GATE,
 };

@@ -6,7 +6,7 @@
  *   s_ij = q_i . k_j / sqrt(dh) - a_h log(1 + b_h dist)
  *
  * a and b are trained, positive, one pair per layer and head. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_kerple = {
@@ -17,5 +17,4 @@ const struct variant variant_kerple = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  *
  * As vanilla, with a table of trained rows instead of sinusoids. Positions count from the start of
  * the window, so there is no memory, and no window longer than the table. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_learned = {

@@ -9,7 +9,7 @@
  * Without the softmax the sums over j are a matrix S += phi(k_j) v_j^T and a vector z += phi(k_j),
  * so a token costs the same after any past. All of the past is in them and nothing can be
  * forgotten. No positions: the order of tokens enters only in what has been summed before. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 

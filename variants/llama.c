@@ -8,7 +8,7 @@
  * Nothing in it is new: rotary positions, root-mean-square norms in front, a gated feed-forward
  * network without biases (at 2/3 of the plain width it costs the same), few heads of keys and
  * values, logits by a matrix of their own. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_llama = {
@@ -23,5 +23,4 @@ const struct variant variant_llama = {
     .kv_heads = 2,
     .untied = true,
     .bare_ffn = true,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  * A sliding window, and the first g tokens of the stream for everybody, as long as memory holds
  * them. Global tokens share the projections of the others, which the published ones do not.
  * Positions are rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_longformer = {
@@ -19,5 +19,4 @@ const struct variant variant_longformer = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=64,global=4",
-    .axes = AXIS_MASK,
 };

@@ -9,7 +9,7 @@
  *
  * The memory m holds what enters attention. --norm macaron_post normalises the sums instead.
  * Attention, positions and memory are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_macaron = {
@@ -20,5 +20,4 @@ const struct variant variant_macaron = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_MACARON_PRE,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

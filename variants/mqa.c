@@ -6,7 +6,7 @@
  *
  * One head of keys and values serves all heads of queries, so that generating a token reads H times
  * less memory. Positions are rotary, as for gqa. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_mqa = {
@@ -18,5 +18,4 @@ const struct variant variant_mqa = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .kv_heads = 1,
-    .axes = AXIS_SAME_LENGTH,
 };

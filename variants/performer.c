@@ -8,7 +8,7 @@
  * With w_r drawn from a normal distribution phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
  * (equation 5); directions at right angles to each other make the spread smaller. favor_hyp takes
  * each direction with both signs. The rest is linear attention's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 

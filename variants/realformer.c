@@ -7,7 +7,7 @@
  * X^l are the scores of layer l, here Transformer-XL's with their position terms: what one layer
  * attended to, the next one is told. For deep models the authors take the mean of the scores so far
  * instead: A^l = softmax(S^l / (l+1)), while the sum is handed on. Nothing crosses segments. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_realformer = {
@@ -19,7 +19,6 @@ const struct variant variant_realformer = {
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
     .score_residual = SCORE_RESIDUAL_SUM,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };
 
 const struct variant variant_realformer_mean = {
@@ -31,5 +30,4 @@ const struct variant variant_realformer_mean = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .score_residual = SCORE_RESIDUAL_MEAN,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  *
  * One trained number alpha per layer for both sub-layers, near 0 at first, stands for all norms.
  * Attention, positions and memory are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rezero = {
@@ -18,5 +18,4 @@ const struct variant variant_rezero = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_REZERO,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

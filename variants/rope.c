@@ -9,7 +9,7 @@
  * are remembered as they were rotated, and stay right however far the segment moves on. Pairs are
  * coordinate f of the first half of a head with f of the second, which is the paper's pairing of
  * neighbours with the rows of W_q and W_k in another order. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rope = {
@@ -21,5 +21,4 @@ const struct variant variant_rope = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -10,7 +10,7 @@
  * No codes of positions: the windows tell what comes after what. norm divides by the unbiased
  * deviation, and there is none behind the last layer. Windows reach into the segment before, which
  * the published program does not do: so a text may be cut into segments anywhere. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rtransformer = {
@@ -25,5 +25,4 @@ const struct variant variant_rtransformer = {
     .rnn_layers = 1,
     .attn_bias = true,
     .bare_top = true,
-    .axes = AXIS_SAME_LENGTH | AXIS_RNN_CELL,
 };

@@ -8,7 +8,7 @@
  * N attention and N feed-forward sub-layers, the first k of the one at the bottom and the last k of
  * the other on top; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory
  * are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 #include <string.h>
@@ -37,5 +37,4 @@ const struct variant variant_sandwich = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .order = sandwich_order,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  *
  * One trained number g per norm, sqrt(D) at first, where a layer norm has 2 D. Norms come first, as
  * in the paper; attention, positions and memory are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_scalenorm = {
@@ -19,5 +19,4 @@ const struct variant variant_scalenorm = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_SCALE,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

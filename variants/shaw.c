@@ -7,7 +7,7 @@
  *
  * Learned vectors per clipped distance, for keys and values. Distances span memory, so segments can
  * be joined: everything further back than `clip` shares one vector. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_shaw = {
@@ -19,5 +19,4 @@ const struct variant variant_shaw = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .axes = AXIS_CLIP | AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  * Every head learns how far it looks: z_h tokens, and R more in which keys fade. Keys behind that
  * are not computed, so spans that stay short are time saved. Training adds a small cost of the mean
  * span to the loss. Positions and memory are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_span = {
@@ -20,5 +20,4 @@ const struct variant variant_span = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .attn_extra = &extra_span,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -7,7 +7,7 @@
  *
  * Two steps reach every past token; with l near sqrt(K) a query costs 2 sqrt(K). Positions are
  * rotary. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_strided = {
@@ -19,5 +19,4 @@ const struct variant variant_strided = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=32;stride=32",
-    .axes = AXIS_MASK,
 };

@@ -8,7 +8,7 @@
  * Each row takes the one expert that the router likes best: the parameters of E feed-forward
  * networks, the arithmetic of one. An auxiliary loss keeps the experts equally busy. The paper
  * leaves positions to T5; here they are ALiBi's, which memory needs. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_switch = {
@@ -19,5 +19,4 @@ const struct variant variant_switch = {
     .mem = &mem_segment,
     .ffn = &ffn_moe,
     .wiring = WIRING_PRE,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -8,7 +8,7 @@
  * Scores without queries and keys: a query says from itself alone which places it looks at, or
  * nobody says and the places are learned. Places count from the window's start, so a window is
  * computed anew, and none is longer than the table. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
 

@@ -8,7 +8,7 @@
  * 32 buckets up to distance 128, a table that all layers share, root-mean-square norms first. T5
  * leaves the factor 1/sqrt(dh) to the initial values of W_q; it is written out here, as for every
  * variant. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_t5 = {
@@ -20,5 +20,4 @@ const struct variant variant_t5 = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
-    .axes = AXIS_SAME_LENGTH,
 };

@@ -6,7 +6,7 @@
  *
  * Heads are mixed before and after the softmax by two matrices, which begin near the identity.
  * Positions and memory are Transformer-XL's. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_talking = {
@@ -19,5 +19,4 @@ const struct variant variant_talking = {
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
     .attn_extra = &extra_talking,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

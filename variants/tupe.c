@@ -8,7 +8,7 @@
  * Positions meet positions and content content, by maps of their own; what the former give is one
  * matrix per layer and head, whatever the text. Positions count from the window's start, so a
  * window is computed anew. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_tupe = {

@@ -7,7 +7,7 @@
  * One layer, run again and again with the same weights. Each position halts by itself (Graves 2016,
  * arXiv:1603.08983): p = sigma(halt(h^t)) is the weight of h^t in the output, until the p add up to
  * nearly 1. N layers of other variants are N steps here. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_universal = {
@@ -20,5 +20,4 @@ const struct variant variant_universal = {
     .wiring = WIRING_POST,
     .loops = true,
     .halt = HALT_GRAVES,
-    .axes = AXIS_HALT,
 };

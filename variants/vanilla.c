@@ -8,7 +8,7 @@
  * Position enters as an absolute code: added to the embedding (sinusoid), or from a learned table
  * to the input of every layer (learned_layer). Absolute codes are ambiguous once two segments are
  * joined, so there is no memory: past tokens are recomputed with the segment. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_vanilla = {

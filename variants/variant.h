@@ -33,7 +33,7 @@ struct masks {
     uint8_t head[MASK_HEADS];
 };
 
-extern const char *const norm_kind_name[NORM_KIND_COUNT]; /* "layer" "rms" "scale" "unbiased" */
+extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
 /* How rows too old for memory become fewer. */
 enum compress { COMPRESS_MEAN, COMPRESS_MAX, COMPRESS_CONV, COMPRESS_COUNT };
 extern const char *const compress_name[COMPRESS_COUNT]; /* "mean" "max" "conv" */
@@ -51,18 +51,6 @@ enum score_residual {
     SCORE_RESIDUAL_COUNT
 };
 extern const char *const score_residual_name[SCORE_RESIDUAL_COUNT]; /* "none" "sum" "mean" */
-
-/* Options of the command line that mean something for a variant; an axis that does not apply
- * neither multiplies cells nor fills its column. */
-enum axis {
-    AXIS_CLIP = 1,
-    AXIS_CLAMP = 2,
-    AXIS_SAME_LENGTH = 4,
-    AXIS_GATE = 8,
-    AXIS_MASK = 16,
-    AXIS_RNN_CELL = 32,
-    AXIS_HALT = 64
-};
 
 /* How a position of a model that runs its layers several times decides that it is done: never, or
  * when its halting weights add up to nearly 1, as published (Graves 2016) or in the form of the
@@ -99,7 +87,6 @@ struct variant {
     bool attn_bias;      /* projections have biases by default */
     bool bare_top;       /* no norm behind the last layer, even where norms come first */
     const char *mask;    /* sparse masks by default, as masks_parse reads them; NULL = none */
-    unsigned axes;       /* enum axis */
 };
 
 /* The explicit list, NULL-terminated. The first ones are what the others are compared with. */
@@ -109,6 +96,7 @@ extern const struct gate *const gates[];              /* NULL-terminated */
 extern const struct ffn *const ffns[];                /* NULL-terminated */
 extern const struct pos *const positions[];           /* NULL-terminated */
 extern const struct mixer *const mixers[];            /* NULL-terminated */
+extern const struct registry variant_registry, gate_registry, ffn_registry, pos_registry, mixer_registry;
 const struct variant *variant_find(const char *name); /* by name or alias; NULL */
 const struct gate *gate_find(const char *name);
 const struct ffn *ffn_find(const char *name);

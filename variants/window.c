@@ -4,7 +4,7 @@
  * sees the w newest keys, itself included, in every layer. What is farther reaches it through
  * layers: N (w - 1) tokens back. Positions are rotary. --mask gives other patterns to this and the
  * other sparse variants. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_window = {
@@ -17,5 +17,4 @@ const struct variant variant_window = {
     .ffn = &ffn_relu,
     .wiring = WIRING_PRE,
     .mask = "window=64",
-    .axes = AXIS_MASK,
 };

@@ -6,7 +6,7 @@
  *
  * R[n] is the sinusoid code of distance n. Keys and values come from [memory; segment], the memory
  * being the layer's own inputs for earlier tokens. */
-#include "variants.h"
+#include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_xl = {
@@ -17,5 +17,4 @@ const struct variant variant_xl = {
     .mem = &mem_segment,
     .ffn = &ffn_relu,
     .wiring = WIRING_POST,
-    .axes = AXIS_CLAMP | AXIS_SAME_LENGTH,
 };

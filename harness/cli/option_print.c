@@ -3,6 +3,7 @@
  * Options as text: the value of one in the user's words, the canonical form that --resume compares,
  * the options that belong to every repro line, and help. */
 #include "option_table.h"
+#include "variants/model/settings.h"
 
 #include <argp.h>
 #include <inttypes.h>
@@ -61,6 +62,7 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         print_ints(f, at);
         break;
     case KIND_NAMES:
+    case KIND_CHOICE:
     case KIND_FILTER:
         print_names(f, at);
         break;
@@ -173,12 +175,24 @@ static const char *const group_title[GROUP_COUNT] = {
     [GROUP_OTHER] = "Other commands:",
 };
 
+/* What it is, the words or the numbers that it takes, and the default. */
 static char *help_text(const struct option_spec *s)
 {
-    const char *const preset = s->shown ? s->shown : s->preset;
+    const char *const preset = s->shown ? s->shown : s->preset, *word;
     char *text = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&text, &size);
 
-    CHECK(asprintf(&text, preset ? "%s [%s]" : "%s", s->doc, preset) >= 0);
+    CHECK(f != NULL);
+    fputs(s->doc, f);
+    for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
+        fprintf(f, "%s%s", i ? ", " : ": ", word);
+    if (s->at == offsetof(struct options, settings))
+        for (int i = 0; (word = setting_name(i)); i++)
+            fprintf(f, "%s%s", i ? ", " : ": ", word);
+    if (preset)
+        fprintf(f, " [%s]", preset);
+    CHECK(fclose(f) == 0);
     return text;
 }
 

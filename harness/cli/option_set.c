@@ -2,13 +2,14 @@
  *
  * One function for each kind of value. */
 #include "option_set.h"
-#include "harness/plan/filter.h"
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { CHOICE_WORDS = 64 };
 
 /* What the setters of the kinds need to know. */
 struct assignment {
@@ -89,16 +90,16 @@ static enum status set_names(const struct assignment *s, struct err *e)
     }
 }
 
-static enum status set_filter(const struct assignment *s, struct err *e)
+/* One word that is not empty. */
+static enum status check_text(const struct assignment *s, struct err *e)
 {
-    struct filter unused;
-    const enum status st = filter_parse(&unused, s->value, e);
-
-    if (st != OK)
-        return st;
-    if (s->replace)
-        ((struct names *)field(s))->n = 0;
-    return add_name(s, s->value, strlen(s->value), e);
+    if (!*s->value)
+        return fail(e, E_USAGE, "%s has an empty value  -> write %s %s", s->label, s->label,
+                    s->spec->metavar);
+    if (s->spec->kind != KIND_PATH && strpbrk(s->value, " \t\r\n\"'"))
+        return fail(e, E_USAGE, "%s \"%.60s\": blanks and quotes have no place here  -> one word",
+                    s->label, s->value);
+    return OK;
 }
 
 static enum status set_text(const struct assignment *s, struct err *e)
@@ -107,19 +108,83 @@ static enum status set_text(const struct assignment *s, struct err *e)
     const bool cpus = spec->flags & OR_CPUS && s->value[strspn(s->value, "0123456789,-")] == '\0';
     const char *text;
 
-    if (!*s->value)
-        return fail(e, E_USAGE, "%s has an empty value  -> write %s %s", s->label, s->label,
-                    spec->metavar);
-    if (spec->words && !cpus && word_index(s->value, spec->words) < 0)
+    if (*s->value && spec->words && !cpus && word_index(s->value, spec->words) < 0)
         return unknown_word(e, spec->name, s->value, spec->words, NULL);
-    if (spec->kind == KIND_TEXT && strpbrk(s->value, " \t\r\n\"'"))
-        return fail(e, E_USAGE, "%s \"%.60s\": blanks and quotes have no place here  -> one word",
-                    s->label, s->value);
+    if (check_text(s, e) != OK)
+        return E_USAGE;
     text = options_keep(s->o, s->value, strlen(s->value));
     if (!text)
         return fail(e, E_NOMEM, "%s: no memory for its value", s->label);
     *(const char **)field(s) = text;
     return OK;
+}
+
+/* On the command line a flag has no value; in the environment it may be switched off. */
+static enum status truth(const struct assignment *s, bool *on, struct err *e)
+{
+    static const char *const words[] = {"0", "no", "false", "off", "1", "yes", "true", "on", NULL};
+    enum { FIRST_TRUE = 4 };
+    const int i = s->value ? word_index(s->value, words) : FIRST_TRUE;
+
+    if (i < 0)
+        return fail(e, E_USAGE, "%s \"%.60s\" is neither on nor off  -> 1 or 0", s->label,
+                    s->value);
+    *on = i >= FIRST_TRUE;
+    return OK;
+}
+
+/* The words that a choice takes, NULL-terminated; false where it takes none. */
+static bool choice_words(const struct choice *row, const char *words[CHOICE_WORDS])
+{
+    int n = 0;
+
+    while (n < CHOICE_WORDS - 1 && (words[n] = choice_word(row, n)))
+        n++;
+    words[n] = NULL;
+    return n > 0;
+}
+
+static enum status set_numbers(const struct assignment *s, struct err *e)
+{
+    const struct choice *const row = s->spec->row;
+    struct ints list = {0};
+    enum status st =
+        range_parse(&list, s->label, s->value, (int)row->least, (int)row->most, e);
+
+    for (int i = 0; i < list.n && st == OK; i++) {
+        char digits[16];
+        snprintf(digits, sizeof(digits), "%d", list.v[i]);
+        st = add_name(s, digits, strlen(digits), e);
+    }
+    free(list.v);
+    return st;
+}
+
+/* Values are kept as text; what a mask means is found out when a model has it. */
+static enum status set_choice(const struct assignment *s, struct err *e)
+{
+    const char *words[CHOICE_WORDS];
+    struct assignment one = *s;
+    struct option_spec spec = *s->spec;
+    bool on = false;
+    enum status st;
+
+    one.spec = &spec;
+    spec.words = choice_words(spec.row, words) ? words : NULL;
+    if (spec.words)
+        return set_names(&one, e);
+    if (s->replace || spec.row->codec == CODEC_TEXT)
+        ((struct names *)field(s))->n = 0;
+    switch (spec.row->codec) {
+    case CODEC_FLAG:
+        st = truth(s, &on, e);
+        return st == OK && on ? add_name(s, "1", 1, e) : st;
+    case CODEC_INT:
+        return set_numbers(s, e);
+    default:
+        st = check_text(s, e);
+        return st == OK ? add_name(s, s->value, strlen(s->value), e) : st;
+    }
 }
 
 static enum status set_word(const struct assignment *s, struct err *e)
@@ -142,20 +207,6 @@ static enum status set_seed(const struct assignment *s, struct err *e)
         return fail(e, E_USAGE, "%s \"%.60s\": not a seed  -> a whole number from 0 to 2^64 - 1",
                     s->label, s->value);
     *(uint64_t *)field(s) = n;
-    return OK;
-}
-
-/* On the command line a flag has no value; in the environment it may be switched off. */
-static enum status truth(const struct assignment *s, bool *on, struct err *e)
-{
-    static const char *const words[] = {"0", "no", "false", "off", "1", "yes", "true", "on", NULL};
-    enum { FIRST_TRUE = 4 };
-    const int i = s->value ? word_index(s->value, words) : FIRST_TRUE;
-
-    if (i < 0)
-        return fail(e, E_USAGE, "%s \"%.60s\" is neither on nor off  -> 1 or 0", s->label,
-                    s->value);
-    *on = i >= FIRST_TRUE;
     return OK;
 }
 
@@ -244,7 +295,11 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_NAMES:
         return set_names(s, e);
     case KIND_FILTER:
-        return set_filter(s, e);
+        if (s->replace)
+            ((struct names *)field(s))->n = 0;
+        return add_name(s, s->value, strlen(s->value), e);
+    case KIND_CHOICE:
+        return set_choice(s, e);
     case KIND_RESUME:
         return set_resume(s, e);
     case KIND_QUICK:

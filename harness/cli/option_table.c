@@ -32,12 +32,7 @@ static const char *const onednn_isa_words[] = {"sse41",
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
-static const char *const ffn_words[] = {"relu",  "gelu",   "gelu_tanh", "swish", "glu", "reglu",
-                                        "geglu", "swiglu", "bilinear",  "moe",   NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
-static const char *const axis_words[] = {"backend",  "variant", "gate",     "clip",
-                                         "rnn_cell", "halt",    "mem_kind", "seq",
-                                         "mem",      "threads", "batch",    NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
 enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
@@ -56,6 +51,13 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 #define FLAG .kind = KIND_FLAG
 #define LATER .kind = KIND_LATER
 #define TRAIN " train "
+
+#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, ...)              \
+    {                                                                                              \
+        .name = option_, .metavar = metavar_, .shown = shown_, .doc = help_, .kind = KIND_CHOICE,  \
+        .flags = IN_RUN, .at = offsetof(struct options, chosen[CHOICE_##name_]),                   \
+        .row = &model_choices[CHOICE_##name_], AXIS,                                               \
+    },
 
 /* clang-format off */
 const struct option_spec option_specs[] = {
@@ -80,40 +82,16 @@ const struct option_spec option_specs[] = {
     {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, WIDTH_MAX,
      .doc = "width of the model"},
     {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
-     .doc = "attention heads"},
+     .doc = "query heads"},
     {"kv-heads", 0, "N", NULL, "the variant's own", AXIS, INT, .flags = IN_RUN, AT(kv_heads), 1,
-     WIDTH_MAX, .doc = "heads of keys and values, which those of queries share; divides --heads"},
+     WIDTH_MAX, .doc = "key/value heads; divides --heads"},
     {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
      .doc = "width of a head"},
     {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
      .doc = "width of the feed-forward layer"},
-    {"gate", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(gates),
-     .doc = "residual gates: gru, input, output, highway, sigtanh, residual (gtrxl)"},
-    {"rnn-cell", 0, "LIST", NULL, "gru", AXIS, NAMES, .flags = IN_RUN, AT(rnn_cells),
-     .words = rnn_cell_name, .doc = "recurrent cells: rnn, gru, lstm (rtransformer)"},
-    {"halt", 0, "LIST", NULL, "the variant's own", AXIS, NAMES, .flags = IN_RUN, AT(halts),
-     .words = halt_name, .doc = "when a position of a model that repeats its layers is done: none "
-                                "(after --layers), graves, t2t (universal)"},
-    {"clip", 0, "RANGE", "16", AXIS, INTS, .flags = IN_RUN, AT(clips), 0, VALUE_MAX,
-     .doc = "largest distance told apart (shaw)"},
-    {"clamp-len", 0, "N", "0", AXIS, INT, .flags = IN_RUN, AT(clamp_len), 0, VALUE_MAX,
-     .doc = "distances beyond N share a row, 0 = off (xl, gtrxl)"},
-    {"same-length", 0, NULL, AXIS, .kind = KIND_ONE, .flags = IN_RUN, AT(same_length),
-     .doc = "every query sees the same number of keys"},
-    {"norm", 0, "PLACE", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
-     AT(norm), .words = wiring_name,
-     .doc = "norms and sums: post, pre, reorder, rezero, macaron_pre, macaron_post"},
-    {"ffn", 0, "NAME", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(ffn),
-     .words = ffn_words, .doc = "feed-forward: relu, gelu, gelu_tanh, swish, glu, reglu, geglu, swiglu, "
-                                "bilinear, moe; gated ones have three matrices of --d-inner"},
-    {"mask", 0, "MASKS", NULL, "the variant's own", AXIS, .kind = KIND_TEXT, .flags = IN_RUN, AT(mask),
-     .doc = "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "
-            "global=G, joined by commas; several, behind semicolons, for the heads in turn"},
-    {"mask-heads", 0, "LIST", NULL, "in turn", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
-     AT(mask_heads), .doc = "which of --mask the heads take, over and over, such as 0,0,1"},
+    MODEL_CHOICES(X)
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,
-     AT(settings), .doc = "further numbers, of the models that have them: rnn_window, rnn_carry (0, "
-                          "1), experts, moe_k, features, cmem, c_ratio, persistent, span_max"},
+     AT(settings), .doc = "further numbers, of the models that have them"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .doc = "threads of a cell"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
@@ -200,9 +178,8 @@ const struct option_spec option_specs[] = {
      .only = " eval sweep list gate ", .doc = "eval, sweep, gate: of text to score, 0 = all of it"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = " check ",
      .doc = "check: then time each operation beside its parent backend's"},
-    {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .words = axis_words,
-     .only = " compare ",
-     .doc = "compare: inside one run, along backend, variant, gate, clip, ..."},
+    {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .only = " compare ",
+     .doc = "compare: inside one run, along backend, variant, threads or another choice"},
     {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare plot report ",
      .doc = "compare: the value of --axis that the others are compared with; plot, report: the "
             "backend"},

@@ -21,6 +21,7 @@ enum option_kind {
     KIND_PATH,    /* const char *: anything that is not empty */
     KIND_INTS,    /* struct ints in [lo, hi] */
     KIND_NAMES,   /* struct names; each one of `words` where given */
+    KIND_CHOICE,  /* struct names: values of the choice `row` as text */
     KIND_FILTER,  /* struct names: filter expressions */
     KIND_RESUME,  /* bool, and an optional path in resume_dir */
     KIND_QUICK,   /* stands for other options */
@@ -58,6 +59,7 @@ struct option_spec {
     int lo, hi;
     const char *const *words; /* NULL-terminated */
     const char *only;         /* the commands that take it, with blanks around each; NULL = all */
+    const struct choice *row; /* KIND_CHOICE */
 };
 
 extern const struct option_spec option_specs[];

@@ -21,11 +21,6 @@ static enum status set_presets(struct options *o, struct err *e)
 
     *o = (struct options){
         .command = "sweep",
-        .same_length = -1,
-        .norm = "",
-        .ffn = "",
-        .mask = "",
-        .mask_heads = "",
         .settings = "",
         .check = true,
         .default_threads = 1,
@@ -322,7 +317,7 @@ enum status options_default(struct options *o, const char *name, const char *val
     char *const at = (char *)o + option_specs[index].at;
     if (option_specs[index].kind == KIND_INTS)
         ((struct ints *)at)->n = 0;
-    if (option_specs[index].kind == KIND_NAMES)
+    if (option_specs[index].kind == KIND_NAMES || option_specs[index].kind == KIND_CHOICE)
         ((struct names *)at)->n = 0;
     return option_set(o, index, value, FROM_PRESET, e);
 }
@@ -342,7 +337,7 @@ void options_free(struct options *o)
         char *const at = (char *)o + option_specs[i].at;
         if (kind == KIND_INTS)
             free(((struct ints *)at)->v);
-        else if (kind == KIND_NAMES || kind == KIND_FILTER)
+        else if (kind == KIND_NAMES || kind == KIND_CHOICE || kind == KIND_FILTER)
             free(((struct names *)at)->v);
     }
     for (int i = 0; i < o->n_owned; i++)

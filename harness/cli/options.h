@@ -13,6 +13,7 @@
 #include "variants/base/arena.h" /* enum huge_pages */
 #include "variants/base/base.h"
 #include "variants/base/cpu.h"
+#include "variants/model/choices.h"
 
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ enum lr_schedule { LR_COSINE, LR_CONSTANT };
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
-enum { OPTION_MAX = 96 }; /* room for this many rows of the table */
+enum { OPTION_MAX = 128 }; /* room for this many rows of the table */
 
 struct options {
     const char *command; /* "sweep" where none was written */
@@ -35,8 +36,8 @@ struct options {
     struct names variants; /* or "all" */
     struct names backends; /* or "auto" */
     struct names workloads, phases, mem_kinds;
-    struct names gates, rnn_cells, halts; /* n == 0: the variant's own */
-    struct ints seq, mem, batch, clips;
+    struct names chosen[MODEL_CHOICE_COUNT]; /* values of each choice; n == 0: the variant's own */
+    struct ints seq, mem, batch;
     struct ints layers;   /* n == 0: 4 for whole models */
     struct ints threads;  /* n == 0: default_threads */
     struct names filters; /* each a well-formed expression */
@@ -46,12 +47,6 @@ struct options {
     int kv_heads; /* 0 = the variant's own */
     int d_head;   /* 0 = d_model / heads */
     int d_inner;  /* 0 = 4 * d_model */
-    int clamp_len;
-    int same_length;            /* 1, or -1: not asked for */
-    const char *norm;           /* "" = the variant's own */
-    const char *ffn;            /* likewise */
-    const char *mask;           /* likewise, of those that have masks */
-    const char *mask_heads;     /* "" = heads take masks in turn */
     const char *settings;       /* "" = as usual: settings_parse */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */

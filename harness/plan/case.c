@@ -1,96 +1,196 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model that a cell measures: as a config, and as words for tables. */
-#include "plan.h"
+ * Cases: their choices as text, and the models that they measure. */
+#include "case.h"
 
-#include "variants/parts/masks.h"
+#include "variants/backends/backend.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
 
-struct config case_config(const struct bench_case *c)
-{
-    struct config config = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner,
-                                          c->layers, workload_is_model(c->workload) ? BYTES : 0);
+const char *const workload_name[WORK_COUNT + 1] = {"attn",   "layer", "segment",
+                                                   "decode", "train", NULL};
+const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 
-    config.wiring = c->wiring;
-    config.ffn = c->ffn;
-    config.kv_heads = c->kv_heads;
-    CHECK(config_set_masks(&config, c->variant, c->mask, c->mask_heads, NULL) == OK);
-    if (c->gate)
-        config.gate = c->gate;
-    if (c->rnn_cell >= 0)
-        config.rnn_cell = (enum rnn_cell_kind)c->rnn_cell;
-    if (c->halt >= 0)
-        config.halt = (enum halt_kind)c->halt;
-    if (c->clip >= 0) {
-        config.clip = c->clip;
-        config.rel_rows = c->clip + 1; /* causal */
-    }
-    if (c->clamp_len >= 0)
-        config.clamp_len = c->clamp_len;
-    config.mem_len = c->mem;
-    config_compress(&config, c->mem);
-    CHECK(settings_parse(&config, c->settings, c->workload == WORK_ATTN, NULL) == OK);
-    config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
-    if (c->same_length == 1) {
-        config.same_length = true;
-        config.window = c->mem; /* 0 = off: without memory there is nothing to even out */
-    }
-    return config;
+bool workload_is_model(enum workload w)
+{
+    return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
 }
 
-/* Heads that take the masks in turn need no saying. */
-static bool in_turn(const struct masks *m)
+enum scope workload_scope(enum workload w)
 {
-    for (int i = 0; i < m->n_heads; i++)
-        if (m->head[i] != i)
+    return w == WORK_ATTN ? SCOPE_CORE : workload_is_model(w) ? SCOPE_MODEL : SCOPE_LAYER;
+}
+
+bool case_names_phase(const struct bench_case *c)
+{
+    return c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
+}
+
+/* ---- choices ------------------------------------------------------------------------------ */
+
+static const void *backend_at(int i) { return backends[i]; }
+static const struct registry backend_registry = {"backend", backend_at};
+
+#define X(name_, type_, codec_, field_, option_, unit_, help_, ...)                                \
+    [CASE_##name_] = {.name = #name_,                                                              \
+                      .option = option_,                                                           \
+                      .unit = unit_,                                                               \
+                      .help = help_,                                                               \
+                      .codec = CODEC_##codec_,                                                     \
+                      .at = offsetof(struct bench_case, field_),                                   \
+                      __VA_ARGS__},
+const struct choice case_choices[CASE_CHOICE_COUNT] = {CASE_CHOICES(X) THREADS_CHOICE(X)};
+#undef X
+
+_Static_assert((int)SETTINGS_TEXT <= (int)CHOICE_TEXT, "settings are not cut");
+
+/* The row of the i-th choice; NULL for settings. */
+static const struct choice *row_at(int i)
+{
+    return i < CASE_BEFORE_MODEL ? &case_choices[i]
+           : i < SETTINGS_CHOICE     ? &model_choices[i - CASE_BEFORE_MODEL]
+           : i == THREADS_CHOICE_AT     ? &case_choices[CASE_threads]
+                                 : NULL;
+}
+
+struct chosen chosen_at(int i)
+{
+    const struct choice *const row = row_at(i);
+
+    if (!row)
+        return (struct chosen){"settings", "set", false};
+    return (struct chosen){row->name, row->option,
+                           row->codec == CODEC_INT || row->codec == CODEC_FLAG};
+}
+
+void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c)
+{
+    const enum scope scope = workload_scope(c->workload);
+
+    if (i < CASE_BEFORE_MODEL || i == THREADS_CHOICE_AT)
+        choice_print(text, row_at(i), c);
+    else if (i < SETTINGS_CHOICE)
+        model_choice_print(text, i - CASE_BEFORE_MODEL, &c->config, scope);
+    else
+        settings_print(text, &c->config, NULL, scope == SCOPE_CORE);
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if ((*a == '-' ? '_' : *a) != (*b == '-' ? '_' : *b))
             return false;
-    return m->n_heads == m->n;
+    return *a == *b;
 }
 
-/* A model with an order of its own may be attention only. */
-static bool has_ffn(const struct config *c) { return !*c->order || strpbrk(c->order, "fh"); }
-
-void case_describe(struct case_words *w, const struct bench_case *c)
+int chosen_find(const char *name)
 {
-    const bool attn = c->workload == WORK_ATTN;
-    const struct config config = case_config(c);
-
-    *w = (struct case_words){
-        .ffn = attn || !has_ffn(&config) ? "" : c->ffn->name,
-        .norm_kind = attn || config.wiring == WIRING_REZERO ? "" : norm_kind_name[c->norm_kind],
-        .rnn_cell = c->rnn_cell >= 0 ? rnn_cell_name[c->rnn_cell] : "",
-        .halt = c->halt >= 0 ? halt_name[c->halt] : "",
-    };
-    masks_print(w->mask, w->mask_heads, &config.masks);
-    if (in_turn(&config.masks))
-        *w->mask_heads = '\0';
-    settings_print(w->settings, &config, NULL, attn);
+    /* A column's name goes first: an option may be spelled like another column. */
+    for (int i = 0; i < CHOICE_COLUMNS; i++)
+        if (same_name(name, chosen_at(i).name))
+            return i;
+    for (int i = 0; i < CHOICE_COLUMNS; i++)
+        if (same_name(name, chosen_at(i).option))
+            return i;
+    return -1;
 }
 
-void case_usual_choices(struct bench_case *c)
+bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
 {
-    const struct variant *const v = c->variant;
-    const struct config usual =
-        config_default(v, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
-    const bool attn = c->workload == WORK_ATTN;
-
-    c->kv_heads = usual.kv_heads;
-    c->wiring = usual.wiring;
-    c->norm_kind = usual.norm_kind;
-    c->ffn = usual.ffn;
-    c->gate = attn ? NULL : usual.gate;
-    c->rnn_cell = !attn && v->axes & AXIS_RNN_CELL ? (int)usual.rnn_cell : -1;
-    c->halt = workload_is_model(c->workload) && v->axes & AXIS_HALT ? (int)usual.halt : -1;
+    return a->config.kv_heads == b->config.kv_heads &&
+           model_choices_equal(&a->config, &b->config, workload_scope(a->workload));
 }
 
-void case_own_settings(char text[SETTINGS_TEXT], const struct bench_case *c)
-{
-    struct bench_case own = *c;
+/* ---- models ------------------------------------------------------------------------------- */
 
-    own.settings = "";
-    const struct config as_chosen = case_config(c), as_usual = case_config(&own);
-    settings_print(text, &as_chosen, &as_usual, c->workload == WORK_ATTN);
+enum status config_from_options(struct config *to, const struct variant *v,
+                                const struct options *opt, int mem_len, int layers, int vocab,
+                                enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e)
+{
+    const int D = opt->d_model, H = opt->heads;
+    enum status st = OK;
+    int dh, F;
+
+    variant_sizes(v, D, H, &dh, &F);
+    *to = config_default(v, D, H, opt->d_head ? opt->d_head : dh, opt->d_inner ? opt->d_inner : F,
+                         layers, vocab);
+    if (opt->kv_heads)
+        to->kv_heads = opt->kv_heads;
+    to->mem_len = mem_len;
+    config_compress(to, mem_len);
+    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
+        const struct names *const given = &opt->chosen[i];
+        if (given->n && choice_applies(&model_choices[i], to, scope))
+            st = choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e);
+    }
+    if (st == OK)
+        st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
+    if (st == OK && scope != SCOPE_CORE)
+        st = settings_fit(to, e);
+    to->rel_rows = to->clip + 1; /* causal */
+    if (to->same_length)
+        to->window = mem_len; /* 0 = off: without memory there is nothing to even out */
+    return st;
+}
+
+enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
+{
+    const enum scope scope = workload_scope(c->workload);
+    const enum status st =
+        config_from_options(&c->config, c->variant, c->opt, c->mem, c->layers,
+                            scope == SCOPE_MODEL ? BYTES : 0, scope, at, e);
+
+    c->config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
+    return st;
+}
+
+void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset)
+{
+    const int D = c->config.D, H = c->config.H;
+
+    *usual = *c;
+    usual->phase = c->workload == WORK_TRAIN ? PHASE_FWD_BWD : PHASE_FWD;
+    usual->batch = preset->batch.v[0];
+    usual->layers = workload_is_model(c->workload) ? DEFAULT_LAYERS : 1;
+    usual->config =
+        config_default(c->variant, D, H, c->config.dh, c->config.F, c->layers, c->config.V);
+    usual->config.mem_len = c->config.mem_len;
+    config_compress(&usual->config, c->config.mem_len);
+    usual->config.D = preset->d_model;
+    usual->config.H = preset->heads;
+    usual->config.dh = D % H == 0 ? D / H : -1;
+    usual->config.F = 4 * D;
+}
+
+void case_label(const struct bench_case *c, char *buf, size_t size)
+{
+    struct config usual =
+        config_default(c->variant, c->config.D, c->config.H, c->config.dh, c->config.F, c->layers, 0);
+    char extra[320] = "", text[CHOICE_TEXT], own[CHOICE_TEXT];
+    const enum scope scope = workload_scope(c->workload);
+    size_t n = 0;
+
+    usual.mem_len = c->config.mem_len;
+    config_compress(&usual, usual.mem_len);
+    for (int i = 0; i < MODEL_CHOICE_COUNT && n < sizeof(extra); i++) {
+        model_choice_print(text, i, &c->config, scope);
+        model_choice_print(own, i, &usual, scope);
+        if (strcmp(text, own) != 0)
+            n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %s=%.40s", model_choices[i].name,
+                                  text);
+    }
+    if (c->config.kv_heads != usual.kv_heads && n < sizeof(extra))
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->config.kv_heads);
+    settings_print(text, &c->config, &usual, scope == SCOPE_CORE);
+    if (*text && n < sizeof(extra))
+        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", text);
+    if (c->mem_kind != MEM_NONE && n < sizeof(extra))
+        snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
+    const bool phase = case_names_phase(c);
+    snprintf(buf, size, "%s %s%s%s seq=%d mem=%d%s %s", c->variant->name,
+             workload_name[c->workload], phase ? " " : "", phase ? phase_name[c->phase] : "",
+             c->seq, c->mem, extra, c->backend->name);
 }

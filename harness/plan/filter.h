@@ -5,17 +5,16 @@
 #ifndef FILTER_H
 #define FILTER_H
 
-#include "harness/table/record.h"
-#include "plan.h"
+#include "case.h"
 
 enum filter_op { FILTER_IS, FILTER_LESS, FILTER_LESS_EQUAL, FILTER_MORE, FILTER_MORE_EQUAL };
 
 struct filter {
     bool negate;
     enum filter_op op;
-    int key;          /* index in the table of keys */
-    const char *text; /* value of a word; points into the expression */
-    int number;       /* value of a number */
+    int key;          /* which choice: chosen_at() */
+    const char *text; /* the value; points into the expression */
+    int number;       /* the value, where the choice is a number */
 };
 
 /* E_USAGE for what is not an expression. Keeps a pointer into `text`. */
@@ -24,7 +23,7 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e);
 /* A column that does not apply to the cell (clip of xl) matches nothing. */
 bool filter_match(const struct filter *f, const struct bench_case *c);
 
-/* The same for a row of latency, memory or perplexity. */
-bool filter_match_row(const struct filter *f, const struct table *t, const void *row);
+/* Does a value of its choice, as text, match? */
+bool filter_match_text(const struct filter *f, const char *text);
 
 #endif

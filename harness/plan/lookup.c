@@ -28,19 +28,19 @@ static void add(const void **out, int *n, const void *item)
     for (int i = 0; i < *n; i++)
         if (out[i] == item)
             return;
-    CHECK(*n < CHOICE_MAX);
+    CHECK(*n < MAX_LOOKUP);
     out[(*n)++] = item;
 }
 
 int set_of_variants(const char *name)
 {
-    return strcmp(name, "all") == 0 ? CHOICE_MAX : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
+    return strcmp(name, "all") == 0 ? MAX_LOOKUP : strcmp(name, "base") == 0 ? BASE_VARIANTS : 0;
 }
 
-enum status lookup_variants(const struct variant *out[CHOICE_MAX], int *n,
+enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e)
 {
-    const void *chosen[CHOICE_MAX];
+    const void *chosen[MAX_LOOKUP];
 
     *n = 0;
     for (int i = 0; i < opt->variants.n; i++) {
@@ -48,8 +48,8 @@ enum status lookup_variants(const struct variant *out[CHOICE_MAX], int *n,
         const int set = set_of_variants(name);
         const struct variant *const one = variant_find(name);
         if (set == 0 && !one) {
-            const char *names[CHOICE_MAX + 1] = {0};
-            for (int k = 0; variants[k] && k < CHOICE_MAX; k++)
+            const char *names[MAX_LOOKUP + 1] = {0};
+            for (int k = 0; variants[k] && k < MAX_LOOKUP; k++)
                 names[k] = variants[k]->name;
             return unknown_word(e, "variant", name, names, "bench list variants");
         }
@@ -66,23 +66,23 @@ enum status lookup_variants(const struct variant *out[CHOICE_MAX], int *n,
 /* A name that the registry does not have: an option of the build, or a slip. */
 static enum status unknown_backend(const char *name, struct err *e)
 {
-    const char *names[CHOICE_MAX + 2] = {0};
+    const char *names[MAX_LOOKUP + 2] = {0};
     const char *optional, *mend;
     int n = 0;
 
     for (int i = 0; (optional = optional_backend(i, &mend)); i++)
         if (strcmp(name, optional) == 0)
             return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, mend);
-    for (; backends[n] && n < CHOICE_MAX; n++)
+    for (; backends[n] && n < MAX_LOOKUP; n++)
         names[n] = backends[n]->name;
     names[n] = "auto";
     return unknown_word(e, "backend", name, names, "bench list backends");
 }
 
-enum status lookup_backends(const struct backend *out[CHOICE_MAX], int *n,
+enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e)
 {
-    const void *chosen[CHOICE_MAX];
+    const void *chosen[MAX_LOOKUP];
 
     *n = 0;
     for (int i = 0; i < opt->backends.n; i++) {
@@ -99,27 +99,6 @@ enum status lookup_backends(const struct backend *out[CHOICE_MAX], int *n,
         const enum status st = backend_usable(one, e);
         if (st != OK)
             return st;
-        add(chosen, n, one);
-    }
-    for (int i = 0; i < *n; i++)
-        out[i] = chosen[i];
-    return OK;
-}
-
-enum status lookup_gates(const struct gate *out[CHOICE_MAX], int *n, const struct options *opt,
-                         struct err *e)
-{
-    const void *chosen[CHOICE_MAX];
-
-    *n = 0;
-    for (int i = 0; i < opt->gates.n; i++) {
-        const struct gate *const one = gate_find(opt->gates.v[i]);
-        if (!one) {
-            const char *names[CHOICE_MAX + 1] = {0};
-            for (int k = 0; gates[k] && k < CHOICE_MAX; k++)
-                names[k] = gates[k]->name;
-            return unknown_word(e, "gate", opt->gates.v[i], names, NULL);
-        }
         add(chosen, n, one);
     }
     for (int i = 0; i < *n; i++)
@@ -146,15 +125,15 @@ static void add_implementations(const char **names, int *n, const struct backend
             i++;
         if (i < *n)
             continue;
-        CHECK(*n < CHOICE_MAX);
+        CHECK(*n < MAX_LOOKUP);
         names[(*n)++] = (*impl)->name;
     }
 }
 
 enum status lookup_impl(const struct options *opt, struct err *e)
 {
-    const struct backend *chosen[CHOICE_MAX] = {0};
-    const char *names[CHOICE_MAX + 1] = {0};
+    const struct backend *chosen[MAX_LOOKUP] = {0};
+    const char *names[MAX_LOOKUP + 1] = {0};
     int n = 0, n_names = 0;
 
     if (!opt->impl)

@@ -9,9 +9,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-const char *const workload_name[WORK_COUNT] = {"attn", "layer", "segment", "decode", "train"};
-const char *const phase_name[PHASE_COUNT] = {"fwd", "fwd_bwd"};
-
 enum { CELLS_MAX = 1000000 };
 
 /* Everything that plan_make reads while it makes cells. */
@@ -19,24 +16,13 @@ struct maker {
     struct plan *plan;
     const struct options *opt;
     struct options preset;
-    const struct variant *variants[CHOICE_MAX];
-    const struct backend *backends[CHOICE_MAX];
-    const struct gate *gates[CHOICE_MAX];
-    int n_variants, n_backends, n_gates;
+    const struct variant *variants[MAX_LOOKUP];
+    const struct backend *backends[MAX_LOOKUP];
+    int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
     bool any; /* a cell was made, even if a filter took it away */
 };
-
-bool workload_is_model(enum workload w)
-{
-    return w == WORK_SEGMENT || w == WORK_DECODE || w == WORK_TRAIN;
-}
-
-bool case_names_phase(const struct bench_case *c)
-{
-    return c->phase != PHASE_FWD && c->workload != WORK_TRAIN;
-}
 
 static bool asks_kind(const struct options *opt, const char *name)
 {
@@ -65,14 +51,6 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     return n;
 }
 
-static enum wiring wiring_of(const struct options *opt, const struct variant *v)
-{
-    for (int i = 0; i < WIRING_COUNT; i++)
-        if (strcmp(opt->norm, wiring_name[i]) == 0)
-            return (enum wiring)i;
-    return v->wiring;
-}
-
 static bool passes(const struct maker *m, const struct bench_case *c)
 {
     for (int i = 0; i < m->opt->filters.n; i++)
@@ -88,8 +66,7 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     m->any = true;
     if (!passes(m, c))
         return OK;
-    const struct config config = case_config(c);
-    const enum status st = config_check(&config, e);
+    const enum status st = config_check(&c->config, e);
     if (st != OK)
         return st;
     /* Room doubles at powers of two. */
@@ -110,95 +87,44 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     return OK;
 }
 
-/* An axis of words, those of `all`, NULL-terminated. */
-struct word_axis {
-    const struct names *given; /* none: the variant's own */
-    const char *const *all;
-    bool applies;
-};
-
-static int word_count(const struct word_axis *a)
+/* How many values a choice has for the cases of one variant. */
+static int value_count(const struct options *opt, int i, const struct config *usual,
+                       enum scope scope)
 {
-    return a->applies ? max_int(a->given->n, 1) : 1;
+    return choice_applies(&model_choices[i], usual, scope) ? max_int(opt->chosen[i].n, 1) : 1;
 }
 
-/* Which of `all` the i-th value is, -1 = the axis does not apply. */
-static int word_at(const struct word_axis *a, int i, int own)
-{
-    int k = 0;
-
-    if (!a->applies)
-        return -1;
-    while (a->given->n && strcmp(a->all[k], a->given->v[i]) != 0)
-        k++;
-    return a->given->n ? k : own;
-}
-
-/* What cells of the variant begin with; the texts of its masks and settings are looked at here. */
-static enum status usual_config(struct config *to, const struct bench_case *c, struct err *e)
-{
-    *to = config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
-    to->ffn = c->ffn;
-    to->mem_len = c->mem;
-    config_compress(to, c->mem);
-    enum status st = config_set_masks(to, c->variant, c->mask, c->mask_heads, e);
-    if (st == OK)
-        st = settings_parse(to, c->settings, c->workload == WORK_ATTN, e);
-    return st == OK && c->workload != WORK_ATTN ? settings_fit(to, e) : st;
-}
-
-/* The cells of one variant and one shape; `c` has the shape. */
+/* The cases of one variant and one shape; `c` has the shape. The backend varies fastest, then the
+ * kind of memory, then the choices of the model from the last to the first. */
 static enum status add_variant(struct maker *m, struct bench_case c, const struct variant *v,
                                struct err *e)
 {
     const struct options *const opt = m->opt;
-    const bool attn = c.workload == WORK_ATTN, gated = !attn && v->axes & AXIS_GATE;
-    const bool clipped = v->axes & AXIS_CLIP;
+    const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
     const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
-    const int n_gates = gated ? max_int(m->n_gates, 1) : 1;
-    const int n_clips = clipped ? opt->clips.n : 1;
-    const struct word_axis rnn = {&opt->rnn_cells, rnn_cell_name, !attn && v->axes & AXIS_RNN_CELL};
-    const struct word_axis halt = {&opt->halts, halt_name,
-                                   workload_is_model(c.workload) && v->axes & AXIS_HALT};
-    const int n_rnns = word_count(&rnn), n_halts = word_count(&halt);
-    const int n = n_gates * n_clips * n_rnns * n_halts * n_kinds * m->n_backends;
-    enum status st = OK;
+    int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
+    int n = n_kinds * m->n_backends;
 
     c.variant = v;
-    c.wiring = attn ? v->wiring : wiring_of(opt, v);
-    c.ffn = attn || !*opt->ffn ? v->ffn : ffn_find(opt->ffn);
-    variant_sizes(v, c.d_model, c.heads, &c.d_head, &c.d_inner);
-    c.d_head = opt->d_head ? opt->d_head : c.d_head;
-    c.d_inner = opt->d_inner ? opt->d_inner : c.d_inner;
-    c.kv_heads = opt->kv_heads ? opt->kv_heads : variant_kv_heads(v, c.heads);
-    c.mask = v->axes & AXIS_MASK ? opt->mask : "";
-    c.mask_heads = v->axes & AXIS_MASK ? opt->mask_heads : "";
-    c.norm_kind = v->norm_kind;
-    c.settings = opt->settings;
-    c.clamp_len = v->axes & AXIS_CLAMP ? opt->clamp_len : -1;
-    c.same_length = v->axes & AXIS_SAME_LENGTH ? opt->same_length == 1 : -1;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
         if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
-            st = fail(e, E_USAGE,
-                      "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
-    struct config usual;
-    if (st == OK)
-        st = usual_config(&usual, &c, e);
-    for (int i = 0; i < n && st == OK; i++) { /* backend fastest, gate slowest */
+            return fail(e, E_USAGE,
+                        "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
+    enum status st = case_configure(&c, at, e);
+    for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
+        n *= count[i] = value_count(opt, i, &c.config, scope);
+    for (int i = 0; i < n && st == OK; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
         rest /= m->n_backends;
         c.mem_kind = kinds[rest % n_kinds];
         rest /= n_kinds;
-        c.halt = word_at(&halt, rest % n_halts, (int)usual.halt);
-        rest /= n_halts;
-        c.rnn_cell = word_at(&rnn, rest % n_rnns, (int)usual.rnn_cell);
-        rest /= n_rnns;
-        c.clip = clipped ? opt->clips.v[rest % n_clips] : -1;
-        rest /= n_clips;
-        c.gate = attn ? NULL : gated && m->n_gates ? m->gates[rest] : v->gate;
-        st = push(m, &c, e);
+        for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
+            at[k] = rest % count[k];
+        st = case_configure(&c, at, e);
+        if (st == OK)
+            st = push(m, &c, e);
     }
     return st;
 }
@@ -232,9 +158,9 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
 
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         n *= axes[i]->n;
-    const double inside = (double)m->n_variants * m->n_backends * max_int(m->n_gates, 1) *
-                          opt->clips.n * opt->mem_kinds.n * max_int(opt->rnn_cells.n, 1) *
-                          max_int(opt->halts.n, 1);
+    double inside = (double)m->n_variants * m->n_backends * opt->mem_kinds.n;
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        inside *= max_int(opt->chosen[i].n, 1);
     if (n * inside > CELLS_MAX)
         return fail(e, E_USAGE, "about %.2g %s cells, more than %d  -> use shorter lists",
                     n * inside, workload_name[w], CELLS_MAX);
@@ -253,10 +179,6 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
                            .layers = at[2],
                            .mem = at[3],
                            .seq = at[4],
-                           .d_model = opt->d_model,
-                           .heads = opt->heads,
-                           .d_head = opt->d_head ? opt->d_head : opt->d_model / opt->heads,
-                           .d_inner = opt->d_inner ? opt->d_inner : 4 * opt->d_model,
                            .opt = opt,
                        },
                        e);
@@ -319,8 +241,6 @@ static enum status make(struct maker *m, struct err *e)
 
     if (st == OK)
         st = lookup_backends(m->backends, &m->n_backends, opt, e);
-    if (st == OK)
-        st = lookup_gates(m->gates, &m->n_gates, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)
         st = filter_parse(&m->filters[i], opt->filters.v[i], e);
     for (int i = 0; i < opt->workloads.n && st == OK; i++)

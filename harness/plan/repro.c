@@ -1,85 +1,67 @@
 /* SPDX-License-Identifier: MIT
  *
- * The line of options that makes one cell again. Its hash is the cell's name in every run, so the
- * order is fixed and what equals a preset is left out. */
-#include "plan.h"
+ * The line of options that makes one case again. Its hash is the case's name in every run, so the
+ * order is fixed and what is as usual is left out. */
+#include "case.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Widths: what follows from others is not said. */
-static void print_shape(FILE *f, const struct bench_case *c, const struct options *preset)
+static bool is_always_said(int i)
 {
-    if (c->batch != preset->batch.v[0])
-        fprintf(f, " --batch %d", c->batch);
-    if (workload_is_model(c->workload) && c->layers != DEFAULT_LAYERS)
-        fprintf(f, " --layers %d", c->layers);
-    if (c->d_model != preset->d_model)
-        fprintf(f, " --d-model %d", c->d_model);
-    if (c->heads != preset->heads)
-        fprintf(f, " --heads %d", c->heads);
-    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
-        fprintf(f, " --kv-heads %d", c->kv_heads);
-    if (c->d_model % c->heads != 0 || c->d_head != c->d_model / c->heads)
-        fprintf(f, " --d-head %d", c->d_head);
-    if (c->d_inner != 4 * c->d_model)
-        fprintf(f, " --d-inner %d", c->d_inner);
+    return i == CASE_variant || i == CASE_backend || i == CASE_workload || i == CASE_seq_tokens ||
+           i == CASE_mem_tokens || i == CASE_mem_kind || i == THREADS_CHOICE_AT;
 }
 
-static void print_choices(FILE *f, const struct bench_case *c, const struct options *preset)
-{
-    const struct config usual =
-        config_default(c->variant, c->d_model, c->heads, c->d_head, c->d_inner, c->layers, 0);
-    char chosen[SETTINGS_TEXT];
+/* Does a value need quotes to be one word? */
+static bool needs_quotes(const char *text) { return strpbrk(text, ";") != NULL; }
 
-    if (c->gate && c->gate != c->variant->gate)
-        fprintf(f, " --gate %s", c->gate->name);
-    if (c->rnn_cell >= 0 && c->rnn_cell != (int)usual.rnn_cell)
-        fprintf(f, " --rnn-cell %s", rnn_cell_name[c->rnn_cell]);
-    if (c->halt >= 0 && c->halt != (int)usual.halt)
-        fprintf(f, " --halt %s", halt_name[c->halt]);
-    if (c->clip >= 0 && c->clip != preset->clips.v[0])
-        fprintf(f, " --clip %d", c->clip);
-    if (c->clamp_len >= 0 && c->clamp_len != preset->clamp_len)
-        fprintf(f, " --clamp-len %d", c->clamp_len);
-    if (c->same_length == 1)
-        fputs(" --same-length", f);
-    if (*c->mask)
-        fprintf(f, " --mask '%s'", c->mask);
-    if (*c->mask_heads)
-        fprintf(f, " --mask-heads %s", c->mask_heads);
-    if (c->wiring != c->variant->wiring)
-        fprintf(f, " --norm %s", wiring_name[c->wiring]);
-    if (c->ffn != c->variant->ffn)
-        fprintf(f, " --ffn %s", c->ffn->name);
-    case_own_settings(chosen, c);
-    if (*chosen)
-        fprintf(f, " --set %s", chosen);
+static void print_choice(FILE *f, int i, const struct bench_case *c, const struct bench_case *usual)
+{
+    const struct chosen row = chosen_at(i);
+    char text[CHOICE_TEXT], own[CHOICE_TEXT];
+
+    case_print(text, i, c);
+    case_print(own, i, usual);
+    if (!*text || (!is_always_said(i) && strcmp(text, own) == 0))
+        return;
+    if (i == CASE_BEFORE_MODEL + CHOICE_same_length) /* a flag */
+        fprintf(f, " --%s", row.option);
+    else if (i == CASE_BEFORE_MODEL + CHOICE_mask || needs_quotes(text))
+        fprintf(f, " --%s '%s'", row.option, text);
+    else
+        fprintf(f, " --%s %s", row.option, text);
 }
 
 char *case_repro(const struct bench_case *c, const struct options *preset)
 {
-    char *line = NULL;
+    char *line = NULL, settings[CHOICE_TEXT];
     size_t size;
     FILE *const f = open_memstream(&line, &size);
     char *const rest = options_repro(c->opt);
+    struct bench_case usual;
 
     if (!f) {
         free(rest);
         return NULL;
     }
-    fprintf(f, "--variant %s --backend %s --workload %s --seq %d --mem %d", c->variant->name,
-            c->backend->name, workload_name[c->workload], c->seq, c->mem);
-    if (case_names_phase(c))
-        fprintf(f, " --phase %s", phase_name[c->phase]);
-    if (c->mem_kind != MEM_NONE)
-        fprintf(f, " --mem-kind %s", mem_kind_name[c->mem_kind]);
-    print_shape(f, c, preset);
-    print_choices(f, c, preset);
-    fprintf(f, " --threads %d%s", c->threads, rest);
+    case_usual(&usual, c, preset);
+    for (int i = 0; i < CHOICE_COLUMNS; i++) {
+        if (i != SETTINGS_CHOICE) {
+            print_choice(f, i, c, &usual);
+            continue;
+        }
+        settings_print(settings, &c->config, &usual.config, c->workload == WORK_ATTN);
+        if (*settings)
+            fprintf(f, " --set %s", settings);
+    }
+    fputs(rest, f);
     free(rest);
     if (fclose(f) != 0) {
         free(line);
         return NULL;
     }
+    memmove(line, line + 1, strlen(line)); /* the first blank */
     return line;
 }

@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
  * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the
- * writer, the reader, the printers and results/README.md. Types: text (63 bytes), line (1023), page
- * (8191), i64, real. New columns go at the end of their own list and raise the minor version in
- * record.c; a removal or another meaning is a new major version. */
+ * writer, the reader, the printers and results/README.md. Types: text (127 bytes), line (1023),
+ * page (8191), i64, real. A removal or another meaning is a new major version in record.c. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
-/* Of the key columns the last, which files of version 1.0 do not have: which model ran. */
-#define MODEL_COLUMNS(X)                                                                           \
-    X(i64, kv_heads, "", "heads of keys and values, which those of queries share")                 \
-    X(text, ffn, "", "feed-forward network; empty where there is none")                            \
-    X(text, norm_kind, "", "what norms compute: layer, rms, scale or unbiased; empty without any") \
-    X(line, mask, "", "sparse masks as --mask reads them; empty where all keys are seen")          \
-    X(text, mask_heads, "", "which mask each head takes; empty where they take them in turn")      \
-    X(text, rnn_cell, "", "cell of a recurrence in front of attention; empty where there is none") \
-    X(text, halt, "", "when a position stops repeating layers; empty where nothing is repeated")   \
-    X(line, settings, "", "further numbers of the model, as --set reads them")
+#include "harness/plan/case.h"
+
+/* What was chosen: the rows of harness/plan/case.h and variants/model/choices.h. They use the macro
+ * X that the list of columns is expanded with. */
+#define CHOICE_COLUMN(name, type, codec, field, option, unit, help, ...) X(type, name, unit, help)
+#define MODEL_COLUMN(name, type, codec, field, option, metavar, shown, unit, help, ...)            \
+    X(type, name, unit, help)
+#define CHOSEN_COLUMNS(X)                                                                          \
+    CASE_CHOICES(CHOICE_COLUMN)                                                                    \
+    MODEL_CHOICES(MODEL_COLUMN)                                                                    \
+    X(line, settings, "", "further numbers of the model, as --set reads them")                     \
+    THREADS_CHOICE(CHOICE_COLUMN)
 
 /* First in latency, memory and perplexity: what ran, where, and the line that repeats it. */
 #define KEY_COLUMNS(X)                                                                             \
-    X(text, schema, "", "table and version, e.g. bench-latency/1.1")                               \
+    X(text, schema, "", "table and version, e.g. bench-latency/2.0")                               \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
     X(text, case_id, "", "hash of `repro`: the same in every run of the same case")                \
-    X(text, started_at_utc, "", "when the cell started, ISO 8601")                                 \
+    X(text, started_at_utc, "", "when the case started, ISO 8601")                                 \
     X(text, status, "", "ok, skipped, failed, wrong, timeout or interrupted")                      \
     X(line, status_detail, "", "why the status is not plain ok")                                   \
-    X(text, variant, "", "kind of transformer")                                                    \
-    X(text, backend, "", "what executed it")                                                       \
+    CHOSEN_COLUMNS(X)                                                                              \
     X(text, impl, "", "attention implementation that ran")                                         \
     X(text, gemm_from, "", "whose matrix products ran")                                            \
     X(text, rows_from, "", "whose row operations (softmax, norm, activation, gate) ran")           \
     X(text, isa_used, "", "highest instruction set level that was used")                           \
     X(text, dtype, "", "element type")                                                             \
-    X(text, workload, "", "what one measured run is: attn, layer, segment, decode or train")       \
-    X(text, phase, "", "fwd or fwd_bwd")                                                           \
-    X(text, mem_kind, "", "how the past is reached: hidden, kv, recompute, state; empty for attn") \
-    X(i64, seq_tokens, "tokens", "new tokens of one sequence")                                     \
-    X(i64, mem_tokens, "tokens", "tokens of past context in front of them")                        \
-    X(i64, batch_size, "sequences", "sequences run together")                                      \
-    X(i64, layers, "", "layers of the model")                                                      \
-    X(i64, d_model, "", "width of the model")                                                      \
-    X(i64, heads, "", "attention heads")                                                           \
-    X(i64, d_head, "", "width of a head")                                                          \
-    X(i64, d_inner, "", "width of the feed-forward layer")                                         \
-    X(text, gate, "", "residual gate; empty where the variant has none")                           \
-    X(text, norm, "", "norms and sums: post, pre, reorder, rezero, macaron_pre or macaron_post")   \
-    X(i64, clip, "tokens", "largest distance told apart; empty where it does not apply")           \
-    X(i64, clamp_len, "tokens", "distances beyond this share a row, 0 = off")                      \
-    X(i64, same_length, "0/1", "every query sees the same number of keys")                         \
-    X(i64, threads, "", "threads asked for")                                                       \
     X(i64, threads_seen, "", "threads that really ran")                                            \
     X(line, pin, "", "pinning policy")                                                             \
     X(line, cpus, "", "CPUs that the threads ran on")                                              \
     X(text, membind, "", "memory placement")                                                       \
     X(text, cache_mode, "", "hot or cold")                                                         \
     X(i64, seed, "", "seed of weights, inputs and order")                                          \
-    X(line, repro, "", "options that make exactly this row again")                                 \
-    MODEL_COLUMNS(X)
+    X(line, repro, "", "options that make exactly this row again")
 
 #define LATENCY_COLUMNS(X)                                                                         \
     KEY_COLUMNS(X)                                                                                 \

@@ -48,8 +48,8 @@ struct train_row {
     TRAIN_COLUMNS(X)
 };
 #undef X
-#define X(type, name, unit, meaning) +1
-enum { KEY_COUNT = 0 KEY_COLUMNS(X), MODEL_COUNT = 0 MODEL_COLUMNS(X) };
+#define X(type, name, unit, meaning) KEY_##name,
+enum { KEY_COLUMNS(X) KEY_COUNT };
 #undef X
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_REAL };
@@ -63,7 +63,6 @@ struct table {
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
-    int later, n_later; /* columns of later minor versions: so many, from there on */
 };
 enum table_id {
     TABLE_LATENCY,

@@ -53,6 +53,8 @@ const struct setting settings[] = {
     {0},
 };
 
+const char *setting_name(int i) { return settings[i].name; }
+
 /* ---- text --------------------------------------------------------------------------------- */
 
 static const struct setting *find(const char *name)

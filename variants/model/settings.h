@@ -19,6 +19,9 @@ struct setting {
 
 extern const struct setting settings[]; /* the last one has no name */
 
+/* Name of the i-th, NULL after the last. */
+const char *setting_name(int i);
+
 enum { SETTINGS_TEXT = 128 };
 
 /* "experts=8,moe_k=2": set those that apply to a model whose other choices, the length of its

@@ -307,7 +307,7 @@ static void dextra_backward(const struct engine *g, const struct config *c, int 
     }
 }
 
-const struct qkv_map before_dextra = {
+const struct qkv_map qkv_map_dextra = {
     .name = "dextra",
     .width = dextra_width,
     .params = dextra_params,

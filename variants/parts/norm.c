@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-const char *const norm_kind_name[NORM_KIND_COUNT] = {"layer", "rms", "scale", "unbiased"};
+const char *const norm_kind_name[NORM_KIND_COUNT + 1] = {"layer", "rms", "scale", "unbiased", NULL};
 
 static bool has_bias(enum norm_kind kind) { return kind == NORM_LAYER || kind == NORM_UNBIASED; }
 

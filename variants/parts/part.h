@@ -5,6 +5,7 @@
 #ifndef PART_H
 #define PART_H
 
+#include "choice.h"
 #include "params.h"
 
 struct config;
@@ -25,6 +26,8 @@ struct pos {
     const char *name;
     bool past_only; /* it has no meaning for keys of the future */
     bool sinusoids; /* its codes are sinusoids of width D, which come in pairs */
+    bool clips;     /* it tells distances apart up to config.clip */
+    bool clamps;    /* distances beyond config.clamp_len share a row */
     /* E_USAGE where its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = any. */

@@ -1,24 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * The instances of every part, named kind_name, and the sinusoid that two of them share. */
+ * Every part of each kind: KIND_NAME is defined in a file of this folder, and NAME is a word of the
+ * list here; the registries are made of these lists. */
 #ifndef PARTS_H
 #define PARTS_H
 
 #include "variants/variant.h"
 
-extern const struct pos pos_none, pos_sinusoid, pos_learned, pos_learned_layer, pos_shaw, pos_xl,
-    pos_alibi, pos_t5, pos_kerple, pos_rope;
-extern const struct pos pos_tupe, pos_deberta;
-extern const struct mixer mixer_synth_dense, mixer_synth_random;
-extern const struct pos extra_talking, extra_span, extra_persistent; /* struct config: more */
-extern const struct gate gate_gru, gate_input, gate_output, gate_highway, gate_sigtanh,
-    gate_residual;
-extern const struct ffn ffn_relu, ffn_gelu, ffn_gelu_tanh, ffn_swish;            /* ffn.c */
-extern const struct ffn ffn_glu, ffn_reglu, ffn_geglu, ffn_swiglu, ffn_bilinear; /* ffn_gated.c */
-extern const struct ffn ffn_moe;
-extern const struct qkv_map before_dextra;
-extern const struct mem mem_compressive, mem_segment, mem_state, mem_none;
-extern const struct mixer mixer_linear_elu, mixer_favor, mixer_favor_hyp, mixer_aan;
+#define GATES(X) X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
+#define FFNS(X)                                                                                    \
+    X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe)
+#define POSITIONS(X)                                                                               \
+    X(none)                                                                                        \
+    X(sinusoid)                                                                                    \
+    X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta)
+#define MIXERS(X)                                                                                  \
+    X(linear_elu) X(favor) X(favor_hyp) X(aan) X(synth_dense) X(synth_random)
+#define EXTRAS(X) X(talking) X(span) X(persistent) /* struct config: attn_extra */
+#define QKV_MAPS(X) X(dextra)
+#define MEMS(X) X(none) X(segment) X(compressive) X(state)
+
+#define X(name) extern const struct gate gate_##name;
+GATES(X)
+#undef X
+#define X(name) extern const struct ffn ffn_##name;
+FFNS(X)
+#undef X
+#define X(name) extern const struct pos pos_##name;
+POSITIONS(X)
+#undef X
+#define X(name) extern const struct mixer mixer_##name;
+MIXERS(X)
+#undef X
+#define X(name) extern const struct pos extra_##name;
+EXTRAS(X)
+#undef X
+#define X(name) extern const struct qkv_map qkv_map_##name;
+QKV_MAPS(X)
+#undef X
+#define X(name) extern const struct mem mem_##name;
+MEMS(X)
+#undef X
 
 /* Sinusoid code of one position into row [D], D even: frequencies
  * w_f = 10000^(-2f/D), angles in double because a float angle at distance 4000 is off by 2e-4. */

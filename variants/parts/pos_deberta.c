@@ -184,6 +184,7 @@ static void deberta_build_tables_grad(const struct engine *g, const struct confi
 
 const struct pos pos_deberta = {
     .name = "deberta",
+    .clips = true,
     .past_only = true,
     .layer_params = deberta_params,
     .reserve = deberta_reserve,

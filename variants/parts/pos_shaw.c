@@ -50,6 +50,7 @@ static void shaw_terms_grad(const struct config *c, const struct param *model,
 
 const struct pos pos_shaw = {
     .name = "shaw",
+    .clips = true,
     .layer_params = shaw_params,
     .reserve = shaw_reserve,
     .terms_grad = shaw_terms_grad,

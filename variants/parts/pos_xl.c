@@ -139,6 +139,7 @@ static void xl_build_tables_grad(const struct engine *g, const struct config *c,
 const struct pos pos_xl = {
     .name = "xl",
     .sinusoids = true,
+    .clamps = true,
     .model_params = xl_model_params,
     .layer_params = xl_layer_params,
     .reserve = xl_reserve,

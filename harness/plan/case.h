@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A case: one row of the tables. It owns the model that it measures; the texts of the options have
+ * been read when it is made, and nobody reads them again. */
+#ifndef CASE_H
+#define CASE_H
+
+#include "harness/cli/options.h"
+#include "variants/model/choices.h"
+#include "variants/model/settings.h"
+#include "variants/model/sublayer.h"
+
+enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WORK_COUNT };
+extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
+enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
+extern const char *const phase_name[PHASE_COUNT + 1]; /* NULL-terminated */
+
+struct bench_case {
+    /* what runs */
+    const struct variant *variant;
+    const struct backend *backend;
+    enum workload workload;
+    enum phase phase;
+    enum mem_kind mem_kind;                /* resolved: never auto; MEM_NONE for attn */
+    int seq, mem, batch, layers, threads;  /* seq = 1 for decode */
+    struct config config;                  /* V = 256 for whole models, 0 otherwise */
+    /* how it runs, from the options that are not axes */
+    const struct options *opt;
+    /* identity */
+    int index, group;
+    char case_id[17]; /* 16 hex digits: XXH3 of the repro line */
+    char *repro;      /* "--variant xl --backend ref ...": options that make exactly this case */
+};
+
+/* What is chosen of a case beside its model: X(name, type, codec, field, option, unit, help, ...) as
+ * in variants/model/choices.h. The order is that of repro lines, where threads stand after the
+ * choices of the model. */
+/* clang-format off */
+#define CASE_CHOICES(X)                                                                            \
+    X(variant, text, ENTRY, variant, "variant", "", "kind of attention", .from = &variant_registry) \
+    X(backend, text, ENTRY, backend, "backend", "", "what executed it", .from = &backend_registry) \
+    X(workload, text, WORD, workload, "workload", "", "what one measured run is",                  \
+      .words = workload_name)                                                                      \
+    X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens of one sequence", .scope = SCOPE_CORE) \
+    X(mem_tokens, i64, INT, mem, "mem", "tokens", "tokens of past context in front of them", .scope = SCOPE_CORE) \
+    X(phase, text, WORD, phase, "phase", "", "fwd or fwd_bwd", .words = phase_name)                \
+    X(mem_kind, text, WORD, mem_kind, "mem-kind", "", "how the past is reached; empty for attn",   \
+      .words = mem_kind_name)                                                                      \
+    X(batch_size, i64, INT, batch, "batch", "sequences", "sequences run together", .scope = SCOPE_CORE) \
+    X(layers, i64, INT, layers, "layers", "", "layers of the model", .scope = SCOPE_CORE)          \
+    X(d_model, i64, INT, config.D, "d-model", "", "width of the model", .scope = SCOPE_CORE)       \
+    X(heads, i64, INT, config.H, "heads", "", "query heads", .scope = SCOPE_CORE)                  \
+    X(kv_heads, i64, INT, config.kv_heads, "kv-heads", "", "key/value heads", .scope = SCOPE_CORE) \
+    X(d_head, i64, INT, config.dh, "d-head", "", "width of a head", .scope = SCOPE_CORE)           \
+    X(d_inner, i64, INT, config.F, "d-inner", "", "width of the feed-forward layer", .scope = SCOPE_CORE)
+#define THREADS_CHOICE(X) X(threads, i64, INT, threads, "threads", "", "threads asked for", .scope = SCOPE_CORE)
+/* clang-format on */
+
+#define X(name, ...) CASE_##name,
+enum { CASE_CHOICES(X) CASE_BEFORE_MODEL, CASE_threads = CASE_BEFORE_MODEL, CASE_CHOICE_COUNT };
+#undef X
+extern const struct choice case_choices[CASE_CHOICE_COUNT];
+
+/* Everything that can be chosen of a case, in the order of repro lines and columns: its own choices,
+ * those of its model, settings, threads. */
+enum {
+    SETTINGS_CHOICE = CASE_BEFORE_MODEL + MODEL_CHOICE_COUNT,
+    THREADS_CHOICE_AT,
+    CHOICE_COLUMNS
+};
+struct chosen {
+    const char *name, *option; /* settings: "settings" "set" */
+    bool number;
+};
+struct chosen chosen_at(int i);
+/* The value of the i-th of them; "" where it does not apply. */
+void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c);
+/* Which of them has that column or option, '-' and '_' being one; -1 where none has. */
+int chosen_find(const char *name);
+
+/* Is the workload a whole model: embedding, N layers, output? */
+bool workload_is_model(enum workload w);
+enum scope workload_scope(enum workload w);
+
+/* Does its phase say something that the workload does not? */
+bool case_names_phase(const struct bench_case *c);
+
+/* Two cases of one problem compute the same: all but the backend and how the past is reached. */
+bool case_same_problem(const struct bench_case *a, const struct bench_case *b);
+
+/* "xl layer seq=128 mem=512 gate=input avx2", for messages. */
+void case_label(const struct bench_case *c, char *buf, size_t size);
+
+/* Layers of a model where --layers was not given. */
+enum { DEFAULT_LAYERS = 4 };
+
+/* A model of the variant with the sizes and choices that the options give: of each choice the value
+ * number at[i], the first where `at` is NULL. Choices that do not apply at that scope are left as
+ * the variant has them. `mem_len` is the past that a layer keeps. */
+enum status config_from_options(struct config *to, const struct variant *v,
+                                const struct options *opt, int mem_len, int layers, int vocab,
+                                enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e);
+
+/* Set c->config so; variant, workload, mem, seq, mem_kind and layers have been set. */
+enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);
+
+/* The same case with everything as it is without options; its model as its variant has it. */
+void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset);
+
+/* The malloc'ed option line that makes exactly this case; `preset` are options without any given.
+ * NULL when there is no memory. */
+char *case_repro(const struct bench_case *c, const struct options *preset);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every variant: a file variants/NAME.c that defines variant_NAME, and a word here. The first four
+ * are what the others are compared with. */
+#ifndef LIST_H
+#define LIST_H
+
+/* clang-format off */
+#define VARIANTS(X) \
+    X(vanilla) \
+    X(shaw) \
+    X(xl) \
+    X(gtrxl) \
+    X(rezero) \
+    X(macaron) \
+    X(sandwich) \
+    X(learned) \
+    X(rope) \
+    X(alibi) \
+    X(t5) \
+    X(kerple) \
+    X(gqa) \
+    X(mqa) \
+    X(rtransformer) \
+    X(universal) \
+    X(window) \
+    X(dilated) \
+    X(block) \
+    X(strided) \
+    X(fixed) \
+    X(longformer) \
+    X(bigbird) \
+    X(llama) \
+    X(scalenorm) \
+    X(switch) \
+    X(delight) \
+    X(compressive) \
+    X(realformer) \
+    X(realformer_mean) \
+    X(talking) \
+    X(span) \
+    X(all_attention) \
+    X(tupe) \
+    X(deberta) \
+    X(linear) \
+    X(performer) \
+    X(aan) \
+    X(synthesizer) \
+    X(synthesizer_random) \
+    X(funnel)
+/* clang-format on */
+
+#endif

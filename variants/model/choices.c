@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rows of choices.h as data, and when each applies. */
+#include "choices.h"
+#include "settings.h"
+#include "variants/parts/masks.h"
+
+#include <string.h>
+
+static bool has_gate(const struct config *c) { return c->gate != NULL; }
+static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_steps(const struct config *c) { return c->steps > 0; }
+static bool has_clip(const struct config *c) { return c->pos->clips; }
+static bool has_clamp(const struct config *c) { return c->pos->clamps; }
+static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
+static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
+
+/* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
+static bool has_same_length(const struct config *c)
+{
+    return c->variant->mem->recurrent && !c->variant->mem->compressed && !has_masks(c);
+}
+
+/* A model with an order of its own may be attention only. */
+static bool has_ffn(const struct config *c) { return !*c->order || strpbrk(c->order, "fh"); }
+
+/* ---- masks: two rows of one field --------------------------------------------------------- */
+
+static void print_mask(char text[CHOICE_TEXT], const void *config)
+{
+    char heads[MASK_TEXT];
+
+    masks_print(text, heads, &((const struct config *)config)->masks);
+}
+
+static void print_mask_heads(char text[CHOICE_TEXT], const void *config)
+{
+    const struct masks *const m = &((const struct config *)config)->masks;
+    char mask[MASK_TEXT];
+    bool in_turn = true;
+
+    for (int i = 0; i < m->n_heads; i++)
+        in_turn = in_turn && m->head[i] == i;
+    masks_print(mask, text, m);
+    if (in_turn)
+        *text = '\0';
+}
+
+static enum status parse_mask(void *config, const char *text, struct err *e)
+{
+    return masks_parse(&((struct config *)config)->masks, text, "", e);
+}
+
+static enum status parse_mask_heads(void *config, const char *text, struct err *e)
+{
+    struct masks *const m = &((struct config *)config)->masks;
+    char mask[MASK_TEXT], heads[MASK_TEXT];
+
+    masks_print(mask, heads, m);
+    return masks_parse(m, mask, text, e);
+}
+
+_Static_assert((int)MASK_TEXT <= (int)CHOICE_TEXT, "masks are not cut");
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, scope_, ...)      \
+    [CHOICE_##name_] = {.name = #name_,                                                            \
+                        .option = option_,                                                         \
+                        .unit = unit_,                                                             \
+                        .help = help_,                                                             \
+                        .codec = CODEC_##codec_,                                                   \
+                        .at = offsetof(struct config, field_),                                     \
+                        .scope = SCOPE_##scope_,                                                   \
+                        __VA_ARGS__},
+const struct choice model_choices[MODEL_CHOICE_COUNT] = {MODEL_CHOICES(X)};
+#undef X
+
+const struct choice *model_choice(const char *name)
+{
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (strcmp(model_choices[i].name, name) == 0)
+            return &model_choices[i];
+    return NULL;
+}
+
+void model_choice_print(char text[CHOICE_TEXT], int i, const struct config *c, enum scope scope)
+{
+    *text = '\0';
+    if (choice_applies(&model_choices[i], c, scope))
+        choice_print(text, &model_choices[i], c);
+}
+
+bool model_choices_equal(const struct config *a, const struct config *b, enum scope scope)
+{
+    char text[2][CHOICE_TEXT];
+
+    if (a->variant != b->variant)
+        return false;
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        model_choice_print(text[0], i, a, scope);
+        model_choice_print(text[1], i, b, scope);
+        if (strcmp(text[0], text[1]) != 0)
+            return false;
+    }
+    settings_print(text[0], a, NULL, scope == SCOPE_CORE);
+    settings_print(text[1], b, NULL, scope == SCOPE_CORE);
+    return strcmp(text[0], text[1]) == 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Choices as text. */
+#include "choice.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const void *registry_find(const struct registry *r, const char *name)
+{
+    const void *entry;
+
+    for (int i = 0; (entry = r->at(i)); i++)
+        if (strcmp(*(const char *const *)entry, name) == 0)
+            return entry;
+    return NULL;
+}
+
+const char *choice_word(const struct choice *row, int i)
+{
+    if (row->words)
+        return row->words[i];
+    const void *const entry = row->from ? row->from->at(i) : NULL;
+    return entry ? *(const char *const *)entry : NULL;
+}
+
+static const void *pointer_at(const void *at)
+{
+    const void *p;
+
+    memcpy(&p, at, sizeof(p)); /* pointers to structs have one representation */
+    return p;
+}
+
+void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *base)
+{
+    const void *const at = (const char *)base + row->at;
+    const void *entry;
+
+    switch (row->codec) {
+    case CODEC_INT:
+        snprintf(text, CHOICE_TEXT, "%d", *(const int *)at);
+        break;
+    case CODEC_FLAG:
+        snprintf(text, CHOICE_TEXT, "%d", *(const bool *)at);
+        break;
+    case CODEC_REAL:
+        snprintf(text, CHOICE_TEXT, "%.9g", (double)*(const float *)at);
+        break;
+    case CODEC_WIDE:
+        snprintf(text, CHOICE_TEXT, "%.17g", *(const double *)at);
+        break;
+    case CODEC_WORD:
+        snprintf(text, CHOICE_TEXT, "%s", row->words[*(const int *)at]);
+        break;
+    case CODEC_ENTRY:
+        entry = pointer_at(at);
+        snprintf(text, CHOICE_TEXT, "%s", entry ? *(const char *const *)entry : "");
+        break;
+    case CODEC_TEXT:
+        row->print(text, base);
+        break;
+    }
+}
+
+static enum status not_a_word(const struct choice *row, const char *text, struct err *e)
+{
+    char list[CHOICE_TEXT] = "";
+    const char *word;
+
+    for (int i = 0; (word = choice_word(row, i)); i++) {
+        const size_t n = strlen(list);
+        snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", word);
+    }
+    return fail(e, E_USAGE, "%s \"%.60s\" is unknown  -> %s", row->name, text, list);
+}
+
+static enum status read_number(const struct choice *row, const char *text, double *n, struct err *e)
+{
+    char *end;
+
+    errno = 0;
+    *n = strtod(text, &end);
+    if (end == text || *end || errno || !(*n >= row->least && *n <= row->most) ||
+        (row->codec == CODEC_INT && *n != floor(*n)))
+        return fail(e, E_USAGE, "%s \"%.60s\": %s  -> from %.10g to %.10g", row->name, text,
+                    row->help, row->least, row->most);
+    return OK;
+}
+
+enum status choice_parse(const struct choice *row, void *base, const char *text, struct err *e)
+{
+    void *const at = (char *)base + row->at;
+    const void *entry;
+    double n = 0;
+    int i = 0;
+
+    switch (row->codec) {
+    case CODEC_FLAG:
+        if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+            return fail(e, E_USAGE, "%s \"%.60s\": %s  -> 0 or 1", row->name, text, row->help);
+        *(bool *)at = *text == '1';
+        return OK;
+    case CODEC_INT:
+    case CODEC_REAL:
+    case CODEC_WIDE:
+        if (read_number(row, text, &n, e) != OK)
+            return E_USAGE;
+        if (row->codec == CODEC_INT)
+            *(int *)at = (int)n;
+        else if (row->codec == CODEC_REAL)
+            *(float *)at = (float)n;
+        else
+            *(double *)at = n;
+        return OK;
+    case CODEC_WORD:
+        while (row->words[i] && strcmp(row->words[i], text) != 0)
+            i++;
+        if (!row->words[i])
+            return not_a_word(row, text, e);
+        *(int *)at = i;
+        return OK;
+    case CODEC_ENTRY:
+        entry = registry_find(row->from, text);
+        if (!entry)
+            return not_a_word(row, text, e);
+        memcpy(at, &entry, sizeof(entry));
+        return OK;
+    case CODEC_TEXT:
+        return row->parse(base, text, e);
+    }
+    return OK;
+}
+
+bool choice_equal(const struct choice *row, const void *a, const void *b)
+{
+    char text[2][CHOICE_TEXT];
+
+    choice_print(text[0], row, a);
+    choice_print(text[1], row, b);
+    return strcmp(text[0], text[1]) == 0;
+}
+
+bool choice_applies(const struct choice *row, const struct config *c, enum scope scope)
+{
+    return row->scope <= scope && (!row->applies || row->applies(c));
+}

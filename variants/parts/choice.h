@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A choice: one thing of a model, or of the case that measures it, that can be chosen. A table of
+ * choices is an array of rows; options, columns of tables, filter keys, repro lines, keys of files
+ * and comparisons are loops over rows. A row says where the value lies in its struct and how it is
+ * written; whose struct that is, the table's owner knows. */
+#ifndef CHOICE_H
+#define CHOICE_H
+
+#include "variants/base/base.h"
+
+struct config;
+
+/* How a value lies in memory and how it is written. */
+enum codec {
+    CODEC_INT,   /* int: decimal digits */
+    CODEC_FLAG,  /* bool: 0 or 1 */
+    CODEC_REAL,  /* float */
+    CODEC_WIDE,  /* double */
+    CODEC_WORD,  /* an enum: one of `words` */
+    CODEC_ENTRY, /* a pointer to an entry of a registry, NULL = "" */
+    CODEC_TEXT,  /* through print and parse */
+};
+
+/* A list of parts with names. */
+struct registry {
+    const char *what;           /* "gate" */
+    const void *(*at)(int i);   /* the i-th, whose first member is its name; NULL after the last */
+};
+const void *registry_find(const struct registry *r, const char *name); /* NULL where there is none */
+
+/* The smallest thing that has it: attention alone, a layer, a whole model. */
+enum scope { SCOPE_CORE, SCOPE_LAYER, SCOPE_MODEL };
+
+enum { CHOICE_TEXT = 256 }; /* bytes of a value as text */
+
+struct choice {
+    const char *name;   /* of columns and filter keys */
+    const char *option; /* without dashes; NULL = none */
+    const char *unit, *help;
+    enum codec codec;
+    size_t at;          /* offset in the struct that it belongs to */
+    double least, most; /* CODEC_INT, CODEC_REAL, CODEC_WIDE */
+    const char *const *words;
+    const struct registry *from;
+    enum scope scope;
+    bool (*applies)(const struct config *c); /* NULL = always */
+    void (*print)(char text[CHOICE_TEXT], const void *base);
+    enum status (*parse)(void *base, const char *text, struct err *e);
+};
+
+/* The value of the row in the struct at `base`, as text. */
+void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *base);
+
+/* Set it from text. E_USAGE, with the words that there are or the bounds. */
+enum status choice_parse(const struct choice *row, void *base, const char *text, struct err *e);
+
+bool choice_equal(const struct choice *row, const void *a, const void *b);
+
+/* Does a model, or the part of one that is measured, have it? */
+bool choice_applies(const struct choice *row, const struct config *c, enum scope scope);
+
+/* The i-th word that the row takes; NULL after the last, and where it takes no words. */
+const char *choice_word(const struct choice *row, int i);
+
+#endif
