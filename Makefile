@@ -35,7 +35,10 @@ found = $(firstword $(wildcard $(INCDIRS:%=%/$1)))
 REQUIRED := hwloc.h csv.h jansson.h xxhash.h Random123/philox.h
 MISSING := $(strip $(foreach h,$(REQUIRED),$(if $(call found,$h),,$h)))
 HAVE_OPENBLAS := $(if $(wildcard $(OPENBLAS_INC)/cblas.h),1,0)
-HAVE_ONEDNN := $(if $(call found,dnnl.h),1,0)
+# Its API changed with version 3; Debian 12 has 2.
+ONEDNN_MAJOR := $(lastword $(shell grep -hs 'define DNNL_VERSION_MAJOR' \
+    $(call found,oneapi/dnnl/dnnl_version.h) /dev/null))
+HAVE_ONEDNN := $(if $(filter 2,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
@@ -50,7 +53,7 @@ ifeq ($(HAVE_ONEDNN),1)
 LIBS += -ldnnl
 else
 SKIP += variants/backends/onednn/%
-LEFT_OUT += onednn:libdnnl-dev
+LEFT_OUT += onednn:libdnnl-dev_2.x$(ONEDNN_MAJOR:%=,_not_%)
 endif
 ifeq ($(HAVE_ZSTD),1)
 LIBS += -lzstd
@@ -79,7 +82,7 @@ TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
 	@$(if $(SLOW),echo 'built $<: $(SLOW) % slower',ln -sfn $< bench)
-	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst :,  -> install ,$l)';)
+	@$(foreach l,$(LEFT_OUT),echo 'left out: $(subst _, ,$(subst :,  -> install ,$l))';)
 
 show = $(if $(V),,@echo '  $1';)
 

@@ -6,8 +6,8 @@
  *   y = norm(h + attn(pool(h); h))      z = norm(y + ffn(y))
  *
  * and the last layer is given, for each token, what the first made of it and the newest cell that
- * is known with it. The published network is bidirectional (funnel_net.h); in this causal form a
- * cell stands at its last token. Attention is Transformer-XL's, distances count tokens. */
+ * is known with it. The published network is bidirectional; in this causal form a cell stands at
+ * its last token. Attention is Transformer-XL's, distances count tokens. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

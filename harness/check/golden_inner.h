@@ -24,6 +24,9 @@ struct run {
 /* Judge `got` by the file's tensor, if it has one. Pass rule: max|g-e| <=
  * max(tolerance * max|e|, tolerance_abs); gradients have tolerances of their own. */
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);
+/* Only the first n numbers of each of `parts` equal parts of the file's tensor. */
+void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
+                          size_t n);
 void golden_compare_grad(struct run *r, const struct params *p);
 /* Whole numbers must be equal: the error is how many are not. */
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);

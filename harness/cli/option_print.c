@@ -68,7 +68,6 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         break;
     case KIND_RESUME:
     case KIND_QUICK:
-    case KIND_LATER:
         break;
     }
 }
@@ -207,7 +206,7 @@ void options_help(FILE *f, bool usage_only, const char *commands)
         table[n++] = (struct argp_option){.doc = group_title[g], .group = g + 1};
         for (int i = 0; i < option_count; i++) {
             const struct option_spec *const s = &option_specs[i];
-            if ((int)s->group != g || s->kind == KIND_LATER)
+            if ((int)s->group != g)
                 continue;
             owned[i] = help_text(s);
             table[n++] = (struct argp_option){

@@ -304,8 +304,6 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
         return set_resume(s, e);
     case KIND_QUICK:
         return set_quick(s, from, e);
-    case KIND_LATER:
-        return fail(e, E_UNSUPPORTED, "%s is not built in yet  -> leave it out", s->label);
     }
     return OK;
 }

@@ -49,7 +49,6 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 #define DECIMAL .kind = KIND_DECIMAL
 #define WORD .kind = KIND_WORD
 #define FLAG .kind = KIND_FLAG
-#define LATER .kind = KIND_LATER
 #define TRAIN " train "
 
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, ...)              \

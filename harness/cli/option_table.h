@@ -25,7 +25,6 @@ enum option_kind {
     KIND_FILTER,  /* struct names: filter expressions */
     KIND_RESUME,  /* bool, and an optional path in resume_dir */
     KIND_QUICK,   /* stands for other options */
-    KIND_LATER,   /* not built in yet */
 };
 
 enum option_group {

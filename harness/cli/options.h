@@ -116,8 +116,7 @@ struct options {
 
 /* Read defaults, the environment (not for the hidden commands cell and peak, which obey their
  * parent only), and the command line with its @files; the later wins. Lists that are repeated grow.
- * E_USAGE, E_UNSUPPORTED (an option that is not built in yet) or E_IO (an @file), each with what to
- * do about it. `o` must be freed in any case. */
+ * E_USAGE or E_IO (an @file), each with what to do about it. `o` must be freed in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
 /* The same for one line of options, such as a repro column. Defaults apply, the environment does

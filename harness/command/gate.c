@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
-#include "harness/util/signals.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
 #include "harness/util/suggest.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static enum status write_page(struct report *r, const char *path, struct err *e)

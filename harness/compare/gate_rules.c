@@ -4,7 +4,6 @@
 #include "gate.h"
 
 #include "compare_print.h"
-#include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
 #include "harness/util/units.h"
 

@@ -3,7 +3,6 @@
  * Perplexity rows, for bench eval and for sweeps. */
 #include "perplexity.h"
 
-#include "harness/util/signals.h"
 #include "harness/util/units.h"
 #include "score.h"
 
@@ -14,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* One checkpoint on one text. */

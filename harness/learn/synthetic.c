@@ -10,7 +10,6 @@
 #include <string.h>
 
 static const char PREFIX[] = "copy:";
-const char *const split_name[SPLIT_COUNT] = {"train", "valid", "test"};
 
 bool synthetic_named(const char *text) { return strncmp(text, PREFIX, strlen(PREFIX)) == 0; }
 

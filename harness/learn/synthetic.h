@@ -11,7 +11,6 @@
 
 /* Streams of the same source that share no numbers. */
 enum split { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_COUNT };
-extern const char *const split_name[SPLIT_COUNT];
 
 struct synthetic {
     int lag, alphabet;

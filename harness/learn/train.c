@@ -6,7 +6,6 @@
 #include "variants/model/settings.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- model and texts ---------------------------------------------------------------------- */

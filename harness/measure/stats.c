@@ -71,15 +71,6 @@ double stats_stddev(const double *x, int n)
     return n < 2 ? NAN : sqrt(sum / (n - 1));
 }
 
-double stats_geomean(const double *x, int n)
-{
-    double sum = 0;
-
-    for (int i = 0; i < n; i++)
-        sum += x[i] > 0 ? log(x[i]) : NAN;
-    return n < 1 ? NAN : exp(sum / n);
-}
-
 double stats_mad(const double *sorted, int n, double *work)
 {
     const double median = stats_median(sorted, n);

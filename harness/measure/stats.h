@@ -29,8 +29,7 @@ double stats_p90(const double *sorted, int n); /* NAN below P90_SAMPLES */
 double stats_p99(const double *sorted, int n); /* NAN below P99_SAMPLES */
 
 double stats_mean(const double *x, int n);
-double stats_stddev(const double *x, int n);  /* divisor n-1; NAN below two values */
-double stats_geomean(const double *x, int n); /* NAN unless every value is above 0 */
+double stats_stddev(const double *x, int n); /* divisor n-1; NAN below two values */
 
 /* Median absolute deviation from the median, raw: not multiplied by 1.4826. work [n]. */
 double stats_mad(const double *sorted, int n, double *work);

@@ -23,15 +23,13 @@ struct reader {
     bool present[COLUMNS_MAX];
     int field;      /* of the current row */
     int rows_ended; /* by the current line's bytes: must become 1 */
-    int minor;      /* of the schema; -1 before the first row */
     char *row;
     enum status st; /* first fault of the current line */
     struct err *e;
     locale_t c_locale;
 };
 
-enum status schema_check(const char *path, const char *ours, const char *found, int *minor,
-                         struct err *e)
+enum status schema_check(const char *path, const char *ours, const char *found, struct err *e)
 {
     const char *slash = strchr(ours, '/');
     const size_t kind = (size_t)(slash - ours) + 1;
@@ -48,14 +46,7 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
         return fail(e, E_IO, "%s has schema \"%.63s\", not %s", path, found, ours);
     if (found_major != major)
         return fail(e, E_IO, "%s has schema %.63s, this program reads %ld.x", path, found, major);
-    if (minor)
-        *minor = (int)found_minor;
     return OK;
-}
-
-static int our_minor(const struct table *t)
-{
-    return (int)strtol(strrchr(t->schema, '.') + 1, NULL, 10);
 }
 
 static enum status bad_line(struct reader *r, const char *what)
@@ -140,7 +131,7 @@ static void on_field(void *data, size_t length, void *arg)
             const int i = r->column[r->field];
             r->st = read_value(r, &r->table->columns[i], data, length);
             if (i == 0 && r->st == OK)
-                r->st = schema_check(r->path, r->table->schema, data, &r->minor, r->e);
+                r->st = schema_check(r->path, r->table->schema, data, r->e);
         }
     }
     r->field++;
@@ -152,16 +143,14 @@ static void on_row(int end, void *arg)
     ((struct reader *)arg)->rows_ended++;
 }
 
-/* A file of an older minor version may lack the columns that came later; nothing else may. One
- * without rows does not say its version. */
+/* After the first row, if there is one: where a file is of another version, its schema says so. */
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
     for (int i = 0; i < t->n; i++)
-        if (!r->present[i] &&
-            (i < t->later || i >= t->later + t->n_later || r->minor >= our_minor(t)))
-            return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no %s table of bench",
-                        r->path, t->columns[i].name, t->name);
+        if (!r->present[i])
+            return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no table of %s", r->path,
+                        t->columns[i].name, t->schema);
     return OK;
 }
 
@@ -221,7 +210,7 @@ static int no_space(unsigned char c)
 enum status csv_each(const struct table *t, const char *path, const char *data, size_t n,
                      row_fn *each, void *arg, struct err *e)
 {
-    struct reader r = {.table = t, .path = path, .line = 1, .minor = -1, .e = e};
+    struct reader r = {.table = t, .path = path, .line = 1, .e = e};
     struct csv_parser p;
     enum status st = OK;
 

@@ -91,28 +91,15 @@ EMPTY_ROW(sample_row, sample_columns)
 EMPTY_ROW(train_row, train_columns)
 
 /* Key columns stand at the same places in every row that begins with them. */
-static void check_key(const struct table *t)
-{
-    CHECK(t->n >= (int)ARRAY_LEN(key_columns));
-    for (size_t i = 0; i < ARRAY_LEN(key_columns); i++)
-        CHECK(strcmp(key_columns[i].name, t->columns[i].name) == 0 &&
-              key_columns[i].offset == t->columns[i].offset);
-}
-
 void row_set_key(const struct table *t, void *row, const struct key_row *key)
 {
     const struct column *const last = &key_columns[ARRAY_LEN(key_columns) - 1];
 
-    check_key(t);
+    CHECK(t->n >= (int)ARRAY_LEN(key_columns));
+    for (size_t i = 0; i < ARRAY_LEN(key_columns); i++)
+        CHECK(strcmp(key_columns[i].name, t->columns[i].name) == 0 &&
+              key_columns[i].offset == t->columns[i].offset);
     memcpy(row, key, last->offset + last->size);
-}
-
-void row_get_key(const struct table *t, const void *row, struct key_row *key)
-{
-    const struct column *const last = &key_columns[ARRAY_LEN(key_columns) - 1];
-
-    check_key(t);
-    memcpy(key, row, last->offset + last->size);
 }
 
 const char *row_text(const struct table *t, const void *row, const char *column)

@@ -101,9 +101,8 @@ struct train_row train_row_empty(void);
 /* Empty the numbers of a row that is all zero bytes. */
 void row_clear(void *row, const struct column *columns, size_t n);
 
-/* Copy the key columns into a latency, memory or perplexity row, and from it. */
+/* Copy the key columns into a latency, memory or perplexity row. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);
-void row_get_key(const struct table *t, const void *row, struct key_row *key);
 
 /* The text in a column that must exist, of any row. */
 const char *row_text(const struct table *t, const void *row, const char *column);
@@ -172,9 +171,8 @@ struct rows {
     size_t n;
 };
 
-/* Read a file of any version that this program understands, by column name. Unknown columns are
- * ignored; a file of an older minor version may lack columns, they stay empty. E_IO names file and
- * line of whatever is not right. */
+/* Read a file by column name. Unknown columns, those of a newer minor version, are ignored; each of
+ * ours must be there. E_IO names file and line of whatever is not right. */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);
 
@@ -198,9 +196,7 @@ typedef bool drop_fn(void *arg, const struct table *t, const void *row);
 enum status table_rewrite_without(const struct table *t, const char *path, drop_fn *drop, void *arg,
                                   size_t *dropped, struct err *e);
 
-/* E_IO unless `found` is of the same kind and major version as `ours`; *minor (may be NULL) gets
- * the file's minor version. */
-enum status schema_check(const char *path, const char *ours, const char *found, int *minor,
-                         struct err *e);
+/* E_IO unless `found` is of the same kind and major version as `ours`. */
+enum status schema_check(const char *path, const char *ours, const char *found, struct err *e);
 
 #endif

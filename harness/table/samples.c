@@ -5,7 +5,6 @@
  * decompressed up to its last flush. */
 #include "samples.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -7,6 +7,8 @@
 
 #include "tests/support/finite.h"
 
+#include <stdio.h>
+
 static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
 static const float spreads[] = {1, 8, 100};
 

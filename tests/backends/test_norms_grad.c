@@ -4,6 +4,8 @@
  * backend ends up with against the reference's. Bounds in units of U = 2^-24. */
 #include "tests/support/norm_rows.h"
 
+#include <stdio.h>
+
 struct gradients {
     float *x, *weight, *bias;
 };

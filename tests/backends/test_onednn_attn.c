@@ -7,8 +7,6 @@
 
 #if HAVE_ONEDNN
 
-#include "variants/backends/onednn/graph.h"
-
 /* Each implementation by its name, on dense operands of a layer and on ones with gaps. */
 static void expect_attention(const char *impl, int threads, const struct scheme *t, bool dense)
 {
@@ -56,42 +54,6 @@ Test(onednn_attn, both_kinds_of_attention, .timeout = 60)
             if (g.isa == ISA_AVX512)
                 expect_attention("batched", 1 + (form & 1), &schemes[i], form & 2);
         }
-}
-
-/* The fused one of the graph API, where the library has it: plain attention, masked and not. */
-Test(onednn_attn, fused_attention_of_the_graph_api, .timeout = 60)
-{
-#if HAVE_GRAPH_SDPA
-    for (int form = 0; form < 8; form++)
-        expect_attention("graph_sdpa", 1 + (form & 1),
-                         &(struct scheme){form & 4 ? FULL : 0, 0, 0, 0}, form & 2);
-#else
-    cr_skip_test("oneDNN is older than 3.7");
-#endif
-}
-
-Test(onednn_attn, fused_attention_says_what_it_does_not_know)
-{
-#if HAVE_GRAPH_SDPA
-    static const struct scheme schemes[] = {
-        {LSE, 0, 0, 0},  {REL_K, 5, 0, 0}, {REL_V, 5, 0, 0},
-        {BIAS, 5, 0, 0}, {HAS_U, 0, 0, 0}, {0, 0, 0, 9},
-    };
-    struct engine g = open_engine("onednn", 1);
-    const struct attn_impl *impl;
-    struct operands o;
-    struct err e;
-
-    g.impl = "graph_sdpa";
-    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
-        make_operands(&o, &(struct shape){1, 2, 2, 9, 3, 8}, &schemes[i]);
-        cr_expect_eq(engine_attn(&g, &o.a, &impl, &e), E_UNSUPPORTED, "scheme %zu", i);
-        cr_expect(strstr(e.msg, "graph_sdpa: "), "%s", e.msg);
-        free_operands(&o);
-    }
-#else
-    cr_skip_test("oneDNN is older than 3.7");
-#endif
 }
 
 /* The scores of all heads of a block leave the cache: composed attention is better then. */

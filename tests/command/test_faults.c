@@ -7,9 +7,7 @@
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/parameterized.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>

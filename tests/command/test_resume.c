@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 TestSuite(resume, .init = folder_make, .fini = folder_remove, .timeout = 120);
 

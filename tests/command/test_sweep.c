@@ -10,7 +10,6 @@
 #include <criterion/parameterized.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(sweep, .init = folder_make, .fini = folder_remove, .timeout = 120);

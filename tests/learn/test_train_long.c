@@ -9,7 +9,6 @@
 #include "tests/support/tmp_folder.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(train_long, .init = folder_make, .fini = folder_remove, .timeout = 240);

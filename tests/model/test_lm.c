@@ -5,11 +5,20 @@
  * right thing; here it is the same thing for every memory, batch, segment and position of every
  * wiring. */
 #include "tests/support/model.h"
+#include "variants/model/sublayer_attention.h"
 
 #include <criterion/parameterized.h>
 #include <stdio.h>
 
 enum { TEXT = 26 };
+
+/* Rows of memory now. */
+static int remembered(const struct lm *m)
+{
+    const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
+
+    return first ? attention_memory(first) : 0;
+}
 
 static struct criterion_test_params wirings(bool recurrent_only)
 {
@@ -34,7 +43,7 @@ static float *logits_of(const struct config *c, enum mem_kind kind, int M, int b
 
     model_open(&m, c, "ref", 1, kind, (struct extent){B, L, M});
     float *all = model_stream(&m, b0, B, T, L);
-    cr_assert_eq(lm_memory(&m.lm), kind == MEM_NONE ? 0 : min_int(T, M));
+    cr_assert_eq(remembered(&m.lm), kind == MEM_NONE ? 0 : min_int(T, M));
     model_close(&m);
     return all;
 }
@@ -120,9 +129,9 @@ ParameterizedTest(struct form *w, lm, forward_leaves_memory)
         model_segment(&m, 0, 2, 77, 3, 3);
         model_segment(&m, 0, 2, 12, 4, 4);
         expect_same(m.lm.logits, first, n, "second run, kind", 2, (int)kind);
-        cr_expect(m.nll[7] == nll && guards_intact(m.nll, 8) && lm_memory(&m.lm) == 6);
+        cr_expect(m.nll[7] == nll && guards_intact(m.nll, 8) && remembered(&m.lm) == 6);
         lm_forget(&m.lm);
-        cr_expect_eq(lm_memory(&m.lm), 0);
+        cr_expect_eq(remembered(&m.lm), 0);
         free(first);
         model_close(&m);
     }

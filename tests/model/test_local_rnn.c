@@ -9,7 +9,6 @@
 #include "variants/model/sublayer_list.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
 
 enum { D = 6, B = 2, L = 7 };
 

@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sub-layers over cells of several tokens: the same numbers and gradients as the causal form of the
- * network that golden files check, rows that do not depend on what follows, lengths that leave no
- * cell at all, orders without sense. */
+ * Sub-layers over cells of several tokens, whose numbers golden files check: gradients, the same on
+ * every backend, rows that do not depend on what follows, lengths that leave no cell at all, orders
+ * without sense. */
 #include "tests/support/ffn_case.h"
-#include "variants/model/funnel_net.h"
 #include "variants/parts/parts.h"
 
 enum { B = 2, MOST = 21 };
 
-/* An order, and the blocks of layers that the network calls it. */
-static const struct form_of_cells {
-    const char *order;
-    int layers[3], blocks, behind;
-} forms[] = {
-    {"sfpfuf", {1, 1}, 2, 1},
-    {"sfsfpfsfufsf", {2, 2}, 2, 2},
-    {"sfpfpfsfuf", {1, 1, 2}, 3, 1},
-};
+static const char *const forms[] = {"sfpfuf", "sfsfpfsfufsf", "sfpfpfsfuf"};
 enum { FORMS = ARRAY_LEN(forms) };
 
-static struct config pool_config(const struct form_of_cells *form)
+static struct config pool_config(const char *order, bool causal)
 {
     struct config c = config_default(variant_find("vanilla"), 12, 2, 5, 14, 1, 7);
 
     c.pos = &pos_xl;
     c.ffn = &ffn_gelu_tanh;
     c.attn_bias = c.uv_per_layer = true;
-    snprintf(c.order, sizeof(c.order), "%s", form->order);
+    c.causal = causal;
+    snprintf(c.order, sizeof(c.order), "%s", order);
     return c;
 }
 
-/* ---- both of them --------------------------------------------------------------------------- */
+/* ---- a list of sub-layers
+ * --------------------------------------------------------------------------- */
 
 struct pool_case {
     struct engine g;
@@ -58,12 +51,12 @@ static void pool_bind(struct pool_case *t, int sequences, int T, bool trains)
     t->z = arena_f32(a, PART_ACTIVATIONS, n);
 }
 
-static void pool_open(struct pool_case *t, const struct form_of_cells *form, const char *backend,
+static void pool_open(struct pool_case *t, const char *order, bool causal, const char *backend,
                       int threads, int sequences, int T, bool trains)
 {
     struct err e = {""};
 
-    *t = (struct pool_case){.g = open_engine(backend, threads), .c = pool_config(form)};
+    *t = (struct pool_case){.g = open_engine(backend, threads), .c = pool_config(order, causal)};
     cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
     cr_assert_eq(sublayers_init(&t->sublayers, &t->c, &t->params, 0, NULL), OK);
     pool_bind(t, sequences, T, trains);
@@ -99,52 +92,6 @@ static void pool_close(struct pool_case *t)
     arena_release(&t->arena);
 }
 
-static void network_open(struct funnel *f, struct arena *a, const struct engine *g,
-                         const struct form_of_cells *form, int T)
-{
-    const struct config c = pool_config(form);
-
-    cr_assert_eq(funnel_init(f, &c, form->layers, form->blocks, form->behind, NULL), OK);
-    cr_assert_eq(funnel_bind(f, g, B, T, a, NULL), OK);
-    cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, NULL), OK);
-    memset(a->base, 0xff, a->size);
-    cr_assert_eq(funnel_bind(f, g, B, T, a, NULL), OK);
-}
-
-/* What the network calls tensor `name` of a model; false where it has none such. */
-static bool its_name(char out[64], const struct form_of_cells *form, const char *name)
-{
-    int sublayer, used = 0, layer = 0, block = 0;
-
-    cr_assert(sscanf(name, "sub.%d.%n", &sublayer, &used) == 1 && used > 0, "%s", name);
-    const char *const rest = name + used;
-    if (strcmp(rest, "attn.q.bias") == 0)
-        return false;
-    for (layer = sublayer / 2; block < form->blocks && layer >= form->layers[block]; block++)
-        layer -= form->layers[block];
-    const int n = block < form->blocks ? snprintf(out, 64, "enc.%d.%d.", block, layer)
-                                       : snprintf(out, 64, "dec.%d.", layer);
-    if (strncmp(rest, "ln.", 3) == 0)
-        snprintf(out + n, 64 - (size_t)n, "ln%d.%s", 1 + sublayer % 2, rest + 3);
-    else
-        snprintf(out + n, 64 - (size_t)n, "%s", rest);
-    return true;
-}
-
-/* The network's tensor for the i-th of `t`; NULL for what it does not have, which must be zero. */
-static const struct param *pair(const struct pool_case *t, const struct funnel *f,
-                                const struct form_of_cells *form, int i)
-{
-    const struct param *const w = &t->params.v[i];
-    char name[64];
-
-    if (!its_name(name, form, w->name))
-        return NULL;
-    const struct param *const theirs = params_find(&f->params, name);
-    cr_assert(theirs && theirs->n == w->n, "no \"%s\"", name);
-    return theirs;
-}
-
 /* ---- what must be the same ------------------------------------------------------------------ */
 
 static double largest_of(const float *x, size_t n)
@@ -168,45 +115,31 @@ static void expect_near(const float *got, const float *want, size_t n, double fl
                       what, i, (double)got[i], (double)want[i]);
 }
 
-static void as_the_network(const struct form_of_cells *form, const char *backend, int T)
+static void as_the_reference(const char *order, bool causal, const char *backend, int T)
 {
-    struct pool_case t;
-    struct funnel f;
-    struct arena a = {0};
-    const struct engine ref = open_engine("ref", 1);
+    struct pool_case got, want;
     const size_t n = (size_t)(B * T * 12);
-    float *const d = normal(n, "d", 0, 1), *const d_z = normal(n, "d", 0, 1);
+    float *const d = normal(n, "d", 0, 1), *const d_want = normal(n, "d", 0, 1);
 
-    pool_open(&t, form, backend, 1 + T % 2, B, T, true);
-    network_open(&f, &a, &ref, form, T);
-    for (int i = 0; i < t.params.n; i++) {
-        const struct param *const w = pair(&t, &f, form, i);
-        if (w)
-            memcpy(w->data, t.params.v[i].data, w->n * sizeof(float));
-        else
-            memset(t.params.v[i].data, 0, t.params.v[i].n * sizeof(float));
-    }
-    memcpy(f.x, t.x, n * sizeof(float));
-    pool_lower(&t), funnel_build_tables(&f, &ref);
-    params_zero_grad(&t.params), params_zero_grad(&f.params);
-    cr_expect_lt(cell_error(pool_forward(&t, B, T), funnel_forward(&f, &ref), n), 1,
-                 "%s, %s, %d tokens", backend, form->order, T);
-    sublayers_poison(&t.sublayers);
-    sublayers_backward(&t.sublayers, &t.g, d, B, T);
-    const float *const d_x = funnel_backward(&f, &ref, d_z);
-    const double floor = largest_of(d_x, n) / 10;
-    expect_near(d, d_x, n, 0, "d_x");
-    for (int i = 0; i < t.params.n; i++) {
-        const struct param *const w = pair(&t, &f, form, i);
-        if (w)
-            expect_near(t.params.v[i].grad, w->grad, w->n, floor, t.params.v[i].name);
-    }
-    release(d), release(d_z);
-    pool_close(&t), funnel_free(&f), arena_release(&a);
+    pool_open(&got, order, causal, backend, 1 + T % 2, B, T, true);
+    pool_open(&want, order, causal, "ref", 1, B, T, true);
+    pool_lower(&got), pool_lower(&want);
+    params_zero_grad(&got.params), params_zero_grad(&want.params);
+    cr_expect_lt(cell_error(pool_forward(&got, B, T), pool_forward(&want, B, T), n), 1,
+                 "%s, %s, %d tokens", backend, order, T);
+    sublayers_poison(&got.sublayers), sublayers_poison(&want.sublayers);
+    sublayers_backward(&got.sublayers, &got.g, d, B, T);
+    sublayers_backward(&want.sublayers, &want.g, d_want, B, T);
+    expect_near(d, d_want, n, 0, "d_x");
+    for (int i = 0; i < got.params.n; i++)
+        expect_near(got.params.v[i].grad, want.params.v[i].grad, want.params.v[i].n,
+                    largest_of(d_want, n) / 10, want.params.v[i].name);
+    release(d), release(d_want);
+    pool_close(&got), pool_close(&want);
 }
 
-ParameterizedTestParameters(cells, as_the_causal_network) { return every_backend(); }
-ParameterizedTest(int *b, cells, as_the_causal_network, .timeout = 60)
+ParameterizedTestParameters(cells, on_every_backend) { return every_backend(); }
+ParameterizedTest(int *b, cells, on_every_backend, .timeout = 60)
 {
     static const int lengths[] = {1, 2, 3, 4, 7, 8, MOST};
 
@@ -214,7 +147,80 @@ ParameterizedTest(int *b, cells, as_the_causal_network, .timeout = 60)
         cr_skip_test("%s cannot run here", backends[*b]->name);
     for (int i = 0; i < FORMS; i++)
         for (size_t k = 0; k < ARRAY_LEN(lengths); k++)
-            as_the_network(&forms[i], backends[*b]->name, lengths[k]);
+            for (int causal = 0; causal < 2; causal++)
+                as_the_reference(forms[i], causal, backends[*b]->name, lengths[k]);
+}
+
+struct derived {
+    struct pool_case *t;
+    const float *d_z;
+    int T;
+};
+
+static double cells_value(void *ctx)
+{
+    const struct derived *f = ctx;
+    double sum = 0;
+
+    pool_lower(f->t);
+    const float *z = pool_forward(f->t, 1, f->T);
+    for (int i = 0; i < f->T * f->t->c.D; i++)
+        sum += (double)z[i] * (double)f->d_z[i];
+    return sum;
+}
+
+/* The value is a sum of T D products of numbers near 1 that went through up to 6 layers, some 64
+ * roundings each that are not of one sign. A bias of keys shifts all scores of a row alike but for
+ * the term of distances, whose part may cancel: hence the absolute bound. */
+static void expect_derived(const char *order, bool causal, int T)
+{
+    struct pool_case t;
+    char name[96];
+    const size_t n = (size_t)(T * 12);
+    float *const d_z = normal(n, "d", 0, 1), *const d = guarded(n);
+    struct derived of = {&t, d_z, T};
+
+    pool_open(&t, order, causal, "ref", 1, 1, T, true);
+    quantise(t.x, n);
+    for (int i = 0; i < t.params.n; i++)
+        quantise(t.params.v[i].data, t.params.v[i].n);
+    const struct scalar f = {cells_value, &of, 64 * U * 2 * sqrt((double)n), 0x1p-7};
+    cells_value(&of);
+    params_zero_grad(&t.params);
+    memcpy(d, d_z, n * sizeof(float));
+    sublayers_backward(&t.sublayers, &t.g, d, 1, T);
+    snprintf(name, sizeof(name), "%s %d x", order, causal);
+    expect_gradient(&f, name, t.x, d, n, 512 * U, 4 * f.noise / f.step);
+    for (int i = 0; i < t.params.n; i++) {
+        const struct param *const w = &t.params.v[i];
+        snprintf(name, sizeof(name), "%s %d %.64s", order, causal, w->name);
+        expect_gradient(&f, name, w->data, w->grad, w->n, 512 * U, 4 * f.noise / f.step);
+    }
+    release(d_z), release(d);
+    pool_close(&t);
+}
+
+/* 7 tokens leave one without a cell, at either level. */
+Test(cells, are_differentiated, .timeout = 120)
+{
+    for (int i = 0; i < FORMS; i++)
+        for (int causal = 0; causal < 2; causal++)
+            expect_derived(forms[i], causal, 7);
+}
+
+/* The published form sees both ways: the first row depends on the last. */
+Test(cells, published_rows_see_both_ways)
+{
+    for (int i = 0; i < FORMS; i++)
+        for (int causal = 0; causal < 2; causal++) {
+            struct pool_case t;
+            pool_open(&t, forms[i], causal, "ref", 1, 1, 8, false);
+            pool_lower(&t);
+            const float before = pool_forward(&t, 1, 8)[0];
+            t.x[8 * t.c.D - 1] += 1;
+            cr_expect_eq(pool_forward(&t, 1, 8)[0] == before, causal, "%s", forms[i]);
+            pool_close(&t);
+        }
 }
 
 /* On the reference a row does not depend on its neighbours' number, so that it is the same to the
@@ -223,19 +229,19 @@ Test(cells, rows_do_not_see_what_follows)
 {
     for (int i = 0; i < FORMS; i++) {
         struct pool_case all;
-        pool_open(&all, &forms[i], "ref", 1, 1, MOST, false);
+        pool_open(&all, forms[i], true, "ref", 1, 1, MOST, false);
         pool_lower(&all);
         float *const want = guarded((size_t)(MOST * all.c.D));
         memcpy(want, pool_forward(&all, 1, MOST), sizeof(float) * (size_t)(MOST * all.c.D));
         for (int cut = 1; cut < MOST; cut++)
             for (int how = 0; how < 3; how++) {
                 struct pool_case t;
-                pool_open(&t, &forms[i], "ref", 1, 1, how == 2 ? MOST : cut, how == 1);
+                pool_open(&t, forms[i], true, "ref", 1, 1, how == 2 ? MOST : cut, how == 1);
                 pool_lower(&t);
                 const float *const got = pool_forward(&t, 1, cut);
                 for (int k = 0; k < cut * all.c.D; k++)
                     cr_assert(got[k] == want[k], "%s, cut %d: number %d is %.9g, not %.9g",
-                              forms[i].order, cut, k, (double)got[k], (double)want[k]);
+                              forms[i], cut, k, (double)got[k], (double)want[k]);
                 pool_close(&t);
             }
         release(want);
@@ -246,11 +252,10 @@ Test(cells, rows_do_not_see_what_follows)
 /* Layers on cells do a half or a quarter of the work on rows. */
 Test(cells, fewer_rows_cost_less)
 {
-    const struct form_of_cells plain = {.order = "sfsfsf"};
     struct pool_case t, whole;
 
-    pool_open(&t, &forms[0], "ref", 1, B, 8, true);
-    pool_open(&whole, &plain, "ref", 1, B, 8, true);
+    pool_open(&t, forms[0], true, "ref", 1, B, 8, true);
+    pool_open(&whole, "sfsfsf", true, "ref", 1, B, 8, true);
     const double ffn = sublayer_flop(&whole.sublayers.at[1], B, 8, 0);
     cr_expect_eq(sublayer_flop(&t.sublayers.at[3], B, 4, 0), ffn / 2);
     const double all = sublayers_flop(&whole.sublayers, B, 8, 0),
@@ -283,8 +288,7 @@ Test(cells, orders_without_sense_are_refused)
     struct err e = {""};
 
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
-        const struct form_of_cells form = {.order = orders[i]};
-        const struct config c = pool_config(&form);
+        const struct config c = pool_config(orders[i], true);
         cr_expect_eq(config_check(&c, &e), E_USAGE, "%s", orders[i]);
         cr_expect(strstr(e.msg, "  -> 1 to 8 times p, behind them one u"), "%s", e.msg);
     }
@@ -296,10 +300,10 @@ Test(cells, what_knows_no_cells_is_refused)
     struct err e = {""};
 
     for (size_t i = 0; i < ARRAY_LEN(c); i++) {
-        c[i] = pool_config(&forms[0]);
+        c[i] = pool_config(forms[0], true);
         cr_assert_eq(config_check(&c[i], &e), OK, "%s", e.msg);
     }
-    c[0].wiring = WIRING_PRE, c[1].causal = false, c[2].window = 4, c[3].same_length = true;
+    c[0].wiring = WIRING_PRE, c[1].steps = 2, c[2].window = 4, c[3].same_length = true;
     c[4].pos = &pos_rope, c[5].pos = &pos_none, c[6].score_residual = SCORE_RESIDUAL_SUM;
     c[7].variant = variant_find("xl"), c[8].mixer = mixers[0];
     for (size_t i = 0; i < ARRAY_LEN(c); i++)

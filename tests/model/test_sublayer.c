@@ -5,7 +5,6 @@
 #include "tests/support/by_hand.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
 
 /* ---- the layer under test ----------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ static double loss(void *ctx)
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, T, T, t->targets, t->nll);
     for (int i = 0; i < B * T; i++)
         sum += (double)t->nll[i] / (B * T);
-    return sum + lm_extra_loss(&t->m.lm);
+    return sum + pondering(&t->m.lm);
 }
 
 static void open_learner(struct learner *t, const struct config *c)

@@ -6,7 +6,6 @@
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 TestSuite(phase, .timeout = 120);

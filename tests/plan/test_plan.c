@@ -5,7 +5,6 @@
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How many cells a line makes. */

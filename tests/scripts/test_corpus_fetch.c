@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 60);
 

@@ -8,8 +8,6 @@
 #include "attn_case.h"
 
 #include <criterion/parameterized.h>
-#include <stdio.h>
-#include <string.h>
 
 static inline struct criterion_test_params every_backend(void)
 {

@@ -9,7 +9,6 @@
 #include "run_folder.h"
 
 #include <math.h>
-#include <string.h>
 
 static inline struct key_row key_of(const struct rundir *r, const char *variant,
                                     const char *backend, int seq, int mem)

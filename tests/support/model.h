@@ -186,6 +186,12 @@ static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
     return all;
 }
 
+/* What lm_backward differentiates besides the mean nll: the cost of pondering. */
+static inline double pondering(const struct lm *m)
+{
+    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
+}
+
 /* The rule of a whole cell as a number: below 1 it holds. Largest difference against
  * 1e-4 of the largest magnitude, mean square against 1e-10. */
 static inline double cell_error(const float *got, const float *want, size_t n)

@@ -67,7 +67,7 @@ static inline double loss(void *ctx)
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->nll);
     for (int i = 0; i < B * L; i++)
         sum += (double)t->nll[i];
-    return sum / (B * L) + lm_extra_loss(&t->m.lm) +
+    return sum / (B * L) + pondering(&t->m.lm) +
            (double)t->m.lm.c.aux_coef * lm_aux(&t->m.lm, B, L);
 }
 

@@ -6,7 +6,6 @@
 #include "variants/backends/composed/composed.h"
 
 #include <cblas.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void gemm_openblas(const struct gemm *g)

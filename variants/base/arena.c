@@ -3,7 +3,6 @@
  * The arena: a bump pointer with a ledger. */
 #include "arena.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 void *arena_take(struct arena *a, enum part part, size_t bytes)

@@ -159,11 +159,9 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
                     name, c->order, wiring_name[c->wiring]);
-    if (!c->causal || c->window || c->same_length || c->masks.n || c->steps)
-        return fail(e, E_USAGE,
-                    "%s: order \"%.64s\" with a mask, steps or a view of the future  "
-                    "-> none of them",
-                    name, c->order);
+    if (c->window || c->same_length || c->masks.n || c->steps)
+        return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
+                    c->order);
     if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with a memory or positions %s  -> positions "

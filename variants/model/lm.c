@@ -6,7 +6,6 @@
  *   h^{i+1} = sub-layer_i(h^i, memory^i)
  *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied */
 #include "lm.h"
-#include "sublayer_attention.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -171,13 +170,6 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 void lm_commit(struct lm *m, int L) { sublayers_commit(&m->sublayers, L); }
 
 void lm_forget(struct lm *m) { sublayers_forget(&m->sublayers); }
-
-int lm_memory(const struct lm *m)
-{
-    const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
-
-    return first ? attention_memory(first) : 0;
-}
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {

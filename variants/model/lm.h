@@ -46,8 +46,8 @@ void lm_free(struct lm *m);
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll);
 /* After lm_forward of a whole segment (n_scored = L) and before lm_commit: add the gradient of the
- * mean nll over its B*L tokens to every parameter's, memory being a constant. m->logits is used up.
- */
+ * mean nll over its B*L tokens to every parameter's, memory being a constant; where positions halt
+ * by themselves, also that of ponder_tau times depth.ponder. m->logits is used up. */
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L);
 /* The sum of the auxiliary losses of a whole segment's forward pass, kept as for lm_backward, which
@@ -57,12 +57,7 @@ double lm_aux(const struct lm *m, int B, int L);
  * of the compression. */
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
 void lm_commit(struct lm *m, int L);
-void lm_forget(struct lm *m);      /* empty memory */
-int lm_memory(const struct lm *m); /* rows remembered now */
-
-/* What lm_backward differentiates besides the mean nll of the last forward: the cost of pondering.
- */
-double lm_extra_loss(const struct lm *m);
+void lm_forget(struct lm *m); /* empty memory */
 
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; where positions halt by
  * themselves, as the last one did. */

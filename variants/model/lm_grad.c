@@ -77,11 +77,6 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
     embed_backward(m, tokens, B * L);
 }
 
-double lm_extra_loss(const struct lm *m)
-{
-    return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
-}
-
 double lm_aux(const struct lm *m, int B, int L)
 {
     const struct sublayers *const s = &m->sublayers;

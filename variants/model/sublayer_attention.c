@@ -200,8 +200,8 @@ int attention_memory(const struct sublayer *s)
     return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
 }
 
-/* Cells stand at their last tokens, and distances count tokens: no table ends earlier for fewer of
- * them. */
+/* Cells stand at their last tokens, or, where the future is seen, at their first; distances count
+ * tokens: no table ends earlier for fewer of them. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
 {
     if (s->level == 0) {
@@ -212,7 +212,7 @@ void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
     a->M = L - a->L;
     a->q_step = 1 << s->level;
     a->k_step = 1 << (s->level - s->pools);
-    a->q_first = a->q_step - a->k_step;
+    a->q_first = a->causal ? a->q_step - a->k_step : 0;
 }
 
 struct attn attention_operands(const struct sublayer *s, const struct work *w, int B, int L)

@@ -10,7 +10,6 @@
  * What leaves is compressed when the segment has come and moved when it is committed. */
 #include "sublayer_compress.h"
 
-#include <math.h>
 #include <string.h>
 
 const char *const compress_name[COMPRESS_COUNT] = {"mean", "max", "conv"};

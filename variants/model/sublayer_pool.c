@@ -6,9 +6,10 @@
  *
  *   x_t = near_t + top_(cell of t)      near: the stream in front of the first cells
  *
- * A cell is known with its last token, and a token reads the newest one that is; where there is
- * none, zeros. A sequence has its whole cells alone, so that a row never depends on what follows
- * it. */
+ * Causal, which is not published: a cell is known with its last token, and a token reads the newest
+ * one that is. As published, where the future is seen: a token reads the cell that it is in. Where
+ * there is none, zeros: a sequence has its whole cells alone, so that in the causal form a row
+ * never depends on what follows it. */
 #include "sublayer_attention.h"
 #include "sublayer_inner.h"
 
@@ -53,8 +54,13 @@ void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, in
 
 /* ---- a row for each token ------------------------------------------------------------------- */
 
-/* The newest cell that is known with token t; -1 = none. */
-static int cell_of(int t, int level) { return ((t + 1) >> level) - 1; }
+/* The cell that token t of L reads; -1 = none. */
+static int cell_of(const struct sublayers *s, int t, int level, int L)
+{
+    if (s->at->c->causal)
+        return ((t + 1) >> level) - 1;
+    return t >> level < L >> level ? t >> level : -1;
+}
 
 /* x from [B,cells,D] to [B,L,D], from the last row to the first as above. */
 static void join(const struct sublayers *s, int level, const float *near, float *x, int B, int L)
@@ -63,7 +69,7 @@ static void join(const struct sublayers *s, int level, const float *near, float 
 
     for (int b = B - 1; b >= 0; b--)
         for (int t = L - 1; t >= 0; t--) {
-            const int cell = cell_of(t, level);
+            const int cell = cell_of(s, t, level, L);
             const ptrdiff_t at = ((ptrdiff_t)b * L + t) * D;
             const float *const top = x + ((ptrdiff_t)b * cells + cell) * D;
             for (int e = 0; e < D; e++)
@@ -77,16 +83,17 @@ static void join_grad(const struct sublayers *s, int level, float *d, int B, int
     const int D = s->at->c->D, cells = L >> level;
 
     for (int b = 0; b < B; b++)
-        for (int t = 0; t < L; t++) {
-            const int cell = cell_of(t, level);
+        for (int t = 0, before = -1; t < L; t++) {
+            const int cell = cell_of(s, t, level, L);
             float *const to = d + ((ptrdiff_t)b * cells + cell) * D;
             const float *const from = d + ((ptrdiff_t)b * L + t) * D;
             if (cell < 0)
                 continue;
-            if (cell > cell_of(t - 1, level))
+            if (cell > before)
                 memmove(to, from, sizeof(float) * (size_t)D);
             else
                 add_rows(to, from, D);
+            before = cell;
         }
 }
 

@@ -22,8 +22,6 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
         params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
 }
 
-int norm_count(const struct config *c) { return has_bias(c->norm_kind) ? 2 : 1; }
-
 void norm_apply(const struct engine *g, const struct config *c, const struct param *w, float *y,
                 const float *x, const float *add, int rows)
 {

@@ -9,7 +9,6 @@
 
 /* Append the parameters of one norm: "layers.0." and "ln1" make "layers.0.ln1.weight". */
 void norm_params(const struct config *c, const char *prefix, const char *name, struct params *p);
-int norm_count(const struct config *c); /* how many those are */
 
 /* y = N(x + add) for `rows` contiguous rows; w is the first of the norm's parameters. add may be
  * NULL; y may be x or add. */

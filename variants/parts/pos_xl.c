@@ -40,14 +40,18 @@ static int distances(const struct config *c, int K)
     return c->clamp_len > 0 ? min_int(K, c->clamp_len + 1) : K;
 }
 
+/* Keys of the future are at negative distances, as many without the 0. */
+static int future(const struct config *c, int K) { return c->causal ? 0 : distances(c, K) - 1; }
+static int rows(const struct config *c, int K) { return distances(c, K) + future(c, K); }
+
 static void xl_reserve(const struct config *c, const struct param *model, const struct param *layer,
                        int K, struct arena *arena, struct attn *a)
 {
     const struct param *uv = c->uv_per_layer ? layer + U : model;
 
     a->R = distances(c, K);
-    a->Rf = 0;
-    a->rel_head = (ptrdiff_t)a->R * c->dh;
+    a->Rf = future(c, K);
+    a->rel_head = (ptrdiff_t)rows(c, K) * c->dh;
     a->rel_k = arena_f32(arena, PART_REL_POS, (size_t)c->H * (size_t)a->rel_head);
     a->u = uv[0].data;
     a->w = uv[1].data;
@@ -55,14 +59,14 @@ static void xl_reserve(const struct config *c, const struct param *model, const 
 
 static size_t xl_n_pos_encoding(const struct config *c, int K)
 {
-    return (size_t)distances(c, K) * (size_t)c->D;
+    return (size_t)rows(c, K) * (size_t)c->D;
 }
 
 static void xl_pos_encoding(const struct config *c, int K, float *pos_encoding)
 {
-    const int R = distances(c, K);
+    const int R = distances(c, K), n = rows(c, K);
 
-    for (int r = 0; r < R; r++) /* farthest first */
+    for (int r = 0; r < n; r++) /* farthest past first */
         sinusoid_row(pos_encoding + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }
 
@@ -73,7 +77,7 @@ static void xl_build_tables(const struct engine *g, const struct config *c,
     (void)model;
     for (int h = 0; h < c->H; h++)
         g->ops.gemm(&(struct gemm){.tb = true,
-                                   .m = a->R,
+                                   .m = a->R + a->Rf,
                                    .n = c->dh,
                                    .k = c->D,
                                    .alpha = 1,
@@ -88,14 +92,14 @@ static void xl_build_tables(const struct engine *g, const struct config *c,
 
 static double xl_build_tables_flop(const struct config *c, int K)
 {
-    return 2.0 * distances(c, K) * c->D * c->H * c->dh; /* W_r R */
+    return 2.0 * rows(c, K) * c->D * c->H * c->dh; /* W_r R */
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
 static size_t xl_n_tables_grad(const struct config *c, int K)
 {
-    return (size_t)c->H * (size_t)distances(c, K) * (size_t)c->dh;
+    return (size_t)c->H * (size_t)rows(c, K) * (size_t)c->dh;
 }
 
 /* Heads are as far apart as in the key table, so that `a` describes both. */
@@ -117,14 +121,15 @@ static void xl_build_tables_grad(const struct engine *g, const struct config *c,
                                  const float *pos_encoding, const struct attn *a,
                                  const struct attn_grad *d)
 {
-    const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
+    const int n = a->R + a->Rf;
+    const ptrdiff_t cut = a->rel_head / c->dh - n; /* distances too far for `a` */
 
     (void)model;
     for (int h = 0; h < c->H; h++)
         g->ops.gemm(&(struct gemm){.ta = true,
                                    .m = c->dh,
                                    .n = c->D,
-                                   .k = a->R,
+                                   .k = n,
                                    .alpha = 1,
                                    .beta = 1,
                                    .a = d->d_rel_k + h * a->rel_head,

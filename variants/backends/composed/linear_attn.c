@@ -264,5 +264,3 @@ double linear_flop(const struct linear_attn *a)
 
     return rows * a->H * (c * (m + d) + 2 * m * d) + 2 * (rows + memory) * a->Hkv * m * d;
 }
-
-double linear_grad_flop(const struct linear_attn *a) { return 2 * linear_flop(a); }

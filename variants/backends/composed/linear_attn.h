@@ -64,9 +64,8 @@ const struct linear_impl *engine_linear(const struct engine *g);
 size_t linear_need(const struct linear_attn *a, int threads, bool backward);
 
 /* Useful FLOP of one forward call in chunks: masked pairs are counted where a chunk computes them,
- * the features are not. Of a backward call: two products for each one of forward. */
+ * the features are not. */
 double linear_flop(const struct linear_attn *a);
-double linear_grad_flop(const struct linear_attn *a);
 
 /* Rows of a chunk: inside it pairs are met, what lies before it is the state. */
 enum { LINEAR_CHUNK = 64 };

@@ -5,7 +5,6 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,30 +100,6 @@ bool cache_run(struct primitive *p, const float *src, const float *weights, cons
     workshop_complain(&library.shop, &p->key, "cannot run", p->impl);
     pthread_mutex_unlock(&library.making);
     return false;
-}
-
-dnnl_engine_t cache_engine(void) { return library.shop.engine; }
-
-void *cache_take(size_t bytes)
-{
-    pthread_mutex_lock(&library.making);
-    void *at = workshop_take(&library.shop, bytes);
-    pthread_mutex_unlock(&library.making);
-    return at;
-}
-
-void cache_refuse(const char *format, ...)
-{
-    va_list arg;
-
-    pthread_mutex_lock(&library.making);
-    if (!library.shop.failed) {
-        va_start(arg, format);
-        vsnprintf(library.shop.why.msg, sizeof(library.shop.why.msg), format, arg);
-        va_end(arg);
-    }
-    library.shop.failed = true;
-    pthread_mutex_unlock(&library.making);
 }
 
 /* ---- a constant b ------------------------------------------------------------------------- */

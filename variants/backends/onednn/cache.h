@@ -23,12 +23,6 @@ struct primitive *cache_get(const struct key *key);
 bool cache_run(struct primitive *p, const float *src, const float *weights, const float *bias,
                float *dst);
 
-/* For what is made once outside of this module: the library's engine, memory that cache_held_bytes
- * counts, aligned and zeroed, and a reason for cache_ran to give. */
-dnnl_engine_t cache_engine(void);
-void *cache_take(size_t bytes);
-void cache_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* As struct backend's packed_floats and pack. */
 size_t cache_packed_floats(const struct gemm *like);
 void cache_pack(float *dst, const struct gemm *like);

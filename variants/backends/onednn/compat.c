@@ -1,76 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The differences between oneDNN 2 and 3: memory descriptors are values or handles, primitives are
- * described in two steps or one, a factor on the product is known to them or an operand. */
+ * Layouts and primitives, described to oneDNN. */
 #include "compat.h"
 
 /* ---- layouts ------------------------------------------------------------------------------ */
-
-#if DNNL_VERSION_MAJOR < 3
-
-static const dnnl_memory_desc_t *descriptor(const struct layout *l) { return &l->md; }
 
 static dnnl_status_t describe_strides(struct layout *l, int n, const dnnl_dims_t dims,
                                       const dnnl_dims_t strides)
 {
     return dnnl_memory_desc_init_by_strides(&l->md, n, dims, dnnl_f32, strides);
 }
-
-static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
-{
-    return dnnl_memory_desc_init_by_tag(&l->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
-}
-
-static dnnl_status_t copy(struct layout *l, const dnnl_memory_desc_t *md)
-{
-    l->md = *md;
-    return dnnl_success;
-}
-
-dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
-
-    return md ? copy(l, md) : dnnl_invalid_arguments;
-}
-
-void layout_release(struct layout *l) { (void)l; }
-
-#else
-
-static const_dnnl_memory_desc_t descriptor(const struct layout *l) { return l->md; }
-
-static dnnl_status_t describe_strides(struct layout *l, int n, const dnnl_dims_t dims,
-                                      const dnnl_dims_t strides)
-{
-    return dnnl_memory_desc_create_with_strides(&l->md, n, dims, dnnl_f32, strides);
-}
-
-static dnnl_status_t describe_any(struct layout *l, const dnnl_dims_t dims)
-{
-    return dnnl_memory_desc_create_with_tag(&l->md, 2, dims, dnnl_f32, dnnl_format_tag_any);
-}
-
-static dnnl_status_t copy(struct layout *l, const_dnnl_memory_desc_t md)
-{
-    return dnnl_memory_desc_clone(&l->md, md);
-}
-
-dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, what, 0);
-
-    return md ? copy(l, md) : dnnl_invalid_arguments;
-}
-
-void layout_release(struct layout *l)
-{
-    if (l->md)
-        dnnl_memory_desc_destroy(l->md);
-    l->md = NULL;
-}
-
-#endif
 
 /* The stride of a dimension of one is free; these let the library see a plain matrix. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
@@ -102,46 +41,36 @@ dnnl_status_t layout_vector(struct layout *l, int n)
 
 dnnl_status_t layout_any(struct layout *l, int rows, int cols)
 {
-    return describe_any(l, (const dnnl_dims_t){rows, cols});
+    return dnnl_memory_desc_init_by_tag(&l->md, 2, (const dnnl_dims_t){rows, cols}, dnnl_f32,
+                                        dnnl_format_tag_any);
 }
 
-dnnl_status_t layout_copy(struct layout *l, const struct layout *from)
+dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
-    return copy(l, descriptor(from));
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what, 0);
+
+    if (!md)
+        return dnnl_invalid_arguments;
+    l->md = *md;
+    return dnnl_success;
 }
 
-size_t layout_bytes(const struct layout *l) { return dnnl_memory_desc_get_size(descriptor(l)); }
+size_t layout_bytes(const struct layout *l) { return dnnl_memory_desc_get_size(&l->md); }
 
 bool layout_equal(const struct layout *a, const struct layout *b)
 {
-    return dnnl_memory_desc_equal(descriptor(a), descriptor(b)) != 0;
+    return dnnl_memory_desc_equal(&a->md, &b->md) != 0;
 }
 
 dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_engine_t engine,
                             void *at)
 {
-    return dnnl_memory_create(memory, descriptor(l), engine, at);
+    return dnnl_memory_create(memory, &l->md, engine, at);
 }
 
 /* ---- primitives --------------------------------------------------------------------------- */
 
-#if DNNL_VERSION_MAJOR < 3
-
-static dnnl_status_t scale_product(dnnl_primitive_attr_t attr, float alpha)
-{
-    return dnnl_primitive_attr_set_output_scales(attr, 1, 0, &alpha);
-}
-
-static dnnl_status_t add_old(dnnl_post_ops_t post, float beta)
-{
-    return dnnl_post_ops_append_sum(post, beta);
-}
-
-static dnnl_status_t clip(dnnl_post_ops_t post)
-{
-    return dnnl_post_ops_append_eltwise(post, 1, dnnl_eltwise_relu, 0, 0);
-}
-
+/* The nth choice. */
 static dnnl_status_t pick(dnnl_primitive_desc_t *pd, const_dnnl_op_desc_t desc,
                           const_dnnl_primitive_attr_t attr, dnnl_engine_t engine, int nth)
 {
@@ -177,62 +106,6 @@ static dnnl_status_t pick_norm(dnnl_primitive_desc_t *pd, const struct layout *d
     return st == dnnl_success ? pick(pd, &desc, attr, engine, nth) : st;
 }
 
-#else
-
-/* As a post-operation it would keep the plain implementations from adding to what is there. */
-static dnnl_status_t scale_product(dnnl_primitive_attr_t attr, float alpha)
-{
-    (void)alpha;
-    return dnnl_primitive_attr_set_scales_mask(attr, DNNL_ARG_SRC, 0);
-}
-
-static dnnl_status_t add_old(dnnl_post_ops_t post, float beta)
-{
-    return dnnl_post_ops_append_sum(post, beta, 0, dnnl_data_type_undef);
-}
-
-static dnnl_status_t clip(dnnl_post_ops_t post)
-{
-    return dnnl_post_ops_append_eltwise(post, dnnl_eltwise_relu, 0, 0);
-}
-
-/* Whether `made`, the first choice, came about, and the nth in its place. */
-static dnnl_status_t pick(dnnl_primitive_desc_t *pd, dnnl_status_t made, int nth)
-{
-    dnnl_status_t st = made;
-
-    if (st != dnnl_success)
-        return st;
-    while (st == dnnl_success && nth-- > 0)
-        st = dnnl_primitive_desc_next_impl(*pd);
-    if (st == dnnl_success)
-        return st;
-    dnnl_primitive_desc_destroy(*pd);
-    *pd = NULL;
-    return st == dnnl_last_impl_reached ? dnnl_unimplemented : st;
-}
-
-static dnnl_status_t pick_matmul(dnnl_primitive_desc_t *pd, const struct matmul *m,
-                                 const_dnnl_primitive_attr_t attr, dnnl_engine_t engine, int nth)
-{
-    return pick(pd,
-                dnnl_matmul_primitive_desc_create(pd, engine, m->src.md, m->weights.md,
-                                                  m->biased ? m->bias.md : NULL, m->dst.md, attr),
-                nth);
-}
-
-static dnnl_status_t pick_norm(dnnl_primitive_desc_t *pd, const struct layout *data, float eps,
-                               const_dnnl_primitive_attr_t attr, dnnl_engine_t engine, int nth)
-{
-    return pick(pd,
-                dnnl_layer_normalization_forward_primitive_desc_create(
-                    pd, engine, dnnl_forward_inference, data->md, data->md, NULL, eps,
-                    dnnl_use_scale | dnnl_use_shift, attr),
-                nth);
-}
-
-#endif
-
 static dnnl_status_t own_scratch(dnnl_primitive_attr_t *attr)
 {
     const dnnl_status_t st = dnnl_primitive_attr_create(attr);
@@ -252,11 +125,11 @@ dnnl_status_t matmul_describe(dnnl_primitive_desc_t *pd, const struct matmul *m,
     if (st == dnnl_success)
         st = dnnl_post_ops_create(&post);
     if (st == dnnl_success && m->alpha != 1)
-        st = scale_product(attr, m->alpha);
+        st = dnnl_primitive_attr_set_output_scales(attr, 1, 0, &m->alpha);
     if (st == dnnl_success && m->beta != 0)
-        st = add_old(post, m->beta);
+        st = dnnl_post_ops_append_sum(post, m->beta);
     if (st == dnnl_success && m->relu)
-        st = clip(post);
+        st = dnnl_post_ops_append_eltwise(post, 1, dnnl_eltwise_relu, 0, 0);
     if (st == dnnl_success)
         st = dnnl_primitive_attr_set_post_ops(attr, post);
     if (st == dnnl_success)
@@ -284,6 +157,5 @@ dnnl_status_t norm_describe(dnnl_primitive_desc_t *pd, const struct layout *data
 dnnl_status_t reorder_describe(dnnl_primitive_desc_t *pd, const struct layout *dst,
                                const struct layout *src, dnnl_engine_t engine)
 {
-    return dnnl_reorder_primitive_desc_create(pd, descriptor(src), engine, descriptor(dst), engine,
-                                              NULL);
+    return dnnl_reorder_primitive_desc_create(pd, &src->md, engine, &dst->md, engine, NULL);
 }

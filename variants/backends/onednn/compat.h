@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of oneDNN's C API that differs between versions 2 and 3, behind functions that do not.
- * What is the same in both (engines, streams, memory objects, execution) is used directly. */
+ * oneDNN's layouts and primitives, described in terms of matrices; the API is that of version 2.
+ * Engines, streams and execution are used directly. */
 #ifndef ONEDNN_COMPAT_H
 #define ONEDNN_COMPAT_H
 
@@ -10,8 +10,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-/* How a matrix of floats lies in memory. In version 2 the descriptor is the value itself, in
- * version 3 a handle; layout_release in either case. */
+/* How a matrix of floats lies in memory. */
 struct layout {
     dnnl_memory_desc_t md;
 };
@@ -27,8 +26,6 @@ dnnl_status_t layout_vector(struct layout *l, int n);
 dnnl_status_t layout_any(struct layout *l, int rows, int cols);
 /* What a primitive chose for operand `what` (dnnl_query_weights_md, dnnl_query_scratchpad_md). */
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
-dnnl_status_t layout_copy(struct layout *l, const struct layout *from);
-void layout_release(struct layout *l);
 size_t layout_bytes(const struct layout *l);
 bool layout_equal(const struct layout *a, const struct layout *b);
 dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_engine_t engine,
@@ -38,13 +35,7 @@ dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_
  * supplied by the caller; dnnl_unimplemented where it has not so many. */
 
 /* dst = f(alpha src weights + bias + beta dst), f = ReLU or nothing; bias [1,n], only with alpha
- * = 1. Version 3 wants alpha, where it is not 1, again as the operand ALPHA_ARG of each call. */
-#if DNNL_VERSION_MAJOR < 3
-enum { ALPHA_ARG = 0 };
-#else
-enum { ALPHA_ARG = DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC };
-#endif
-
+ * = 1. */
 struct matmul {
     struct layout src, weights, bias, dst;
     float alpha, beta;

@@ -76,7 +76,6 @@ struct order {
     bool norm;
     struct matmul product;
     struct layout rows, vector; /* of a norm: its data, and both scale and shift */
-    struct layout alpha;        /* one float */
     float eps;
 };
 
@@ -99,8 +98,7 @@ static dnnl_status_t order_product(struct workshop *w, struct matmul *mm, const 
     dnnl_status_t st = lay_out_one(&mm->src, key, key->head_a, key->m, key->k, ta ? 1 : key->lda,
                                    ta ? key->lda : 1);
     if (st == dnnl_success && key->form & FORM_PACKED)
-        st = layout_copy(&mm->weights,
-                         &packing_for(&w->packings, w->engine, key->n, key->k)->layout);
+        mm->weights = packing_for(&w->packings, w->engine, key->n, key->k)->layout;
     else if (st == dnnl_success)
         st = lay_out_one(&mm->weights, key, key->head_b, key->k, key->n, tb ? 1 : key->ldb,
                          tb ? key->ldb : 1);
@@ -123,21 +121,7 @@ static dnnl_status_t order_norm(struct order *o, const struct key *key)
 static dnnl_status_t order_from(struct workshop *w, struct order *o, const struct key *key)
 {
     *o = (struct order){.norm = key->form & FORM_NORM};
-    const dnnl_status_t st = layout_vector(&o->alpha, 1);
-    if (st != dnnl_success)
-        return st;
     return o->norm ? order_norm(o, key) : order_product(w, &o->product, key);
-}
-
-static void order_release(struct order *o)
-{
-    layout_release(&o->product.src);
-    layout_release(&o->product.weights);
-    layout_release(&o->product.bias);
-    layout_release(&o->product.dst);
-    layout_release(&o->rows);
-    layout_release(&o->vector);
-    layout_release(&o->alpha);
 }
 
 static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const char **impl,
@@ -156,12 +140,6 @@ static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const 
 static bool brgemm_is_slow(const struct key *key)
 {
     return key->m < FEW_ROWS && !(key->form & (FORM_PACKED | FORM_NORM));
-}
-
-/* 3.7.2's brgemm mistakes the distances of one column of a wider c or of a wider transposed a. */
-static bool brgemm_is_wrong(const struct key *key)
-{
-    return (key->n == 1 && key->ldc != 1) || (key->m == 1 && key->form & FORM_TA && key->lda != 1);
 }
 
 static bool is_brgemm(const char *impl) { return strncmp(impl, "brg", 3) == 0; }
@@ -189,7 +167,7 @@ static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primi
 /* NULL, with the reason noted, where nothing but the fallback would do. */
 static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, const struct order *o)
 {
-    const bool optional = p->key.form & FORM_OPTIONAL, wrong = brgemm_is_wrong(&p->key);
+    const bool optional = p->key.form & FORM_OPTIONAL;
     dnnl_primitive_desc_t pd;
 
     if (!describe(w, &pd, &p->impl, o, 0)) {
@@ -197,11 +175,11 @@ static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, con
             workshop_complain(w, &p->key, "has no", "implementation");
         return NULL;
     }
-    if (is_brgemm(p->impl) && (wrong || brgemm_is_slow(&p->key)))
+    if (is_brgemm(p->impl) && brgemm_is_slow(&p->key))
         pd = choose_other(w, p, o, pd);
-    if (strstr(p->impl, "ref") || (wrong && is_brgemm(p->impl))) {
+    if (strstr(p->impl, "ref")) {
         if (!optional)
-            workshop_complain(w, &p->key, "would be slow or wrong as", p->impl);
+            workshop_complain(w, &p->key, "would be slow as", p->impl);
         dnnl_primitive_desc_destroy(pd);
         return NULL;
     }
@@ -223,7 +201,6 @@ static int list_operands(struct primitive *p, const struct order *o, const struc
     const struct matmul *mm = &o->product;
 
     p->biased = o->norm || mm->biased;
-    p->alpha = mm->alpha;
     if (o->norm) {
         list[SRC] = (struct operand){DNNL_ARG_SRC, &o->rows, NULL};
         list[WEIGHTS] = (struct operand){DNNL_ARG_SCALE, &o->vector, NULL};
@@ -235,11 +212,9 @@ static int list_operands(struct primitive *p, const struct order *o, const struc
         list[DST] = (struct operand){DNNL_ARG_DST, &mm->dst, NULL};
         if (p->biased)
             list[BIAS] = (struct operand){DNNL_ARG_BIAS, &mm->bias, NULL};
-        else
-            list[ALPHA] = (struct operand){ALPHA_ARG, &o->alpha, &p->alpha};
     }
     list[SCRATCH] = (struct operand){DNNL_ARG_SCRATCHPAD, scratch, NULL};
-    return p->biased || (ALPHA_ARG && mm->alpha != 1) ? OPERANDS : OPERANDS - 1;
+    return p->biased ? OPERANDS : OPERANDS - 1;
 }
 
 static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const struct order *o,
@@ -263,7 +238,6 @@ static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const s
             st = layout_memory(&s->arg[i].memory, list[i].layout, w->engine, list[i].at);
         }
     }
-    layout_release(&scratch);
     return st;
 }
 
@@ -291,6 +265,5 @@ struct primitive *primitive_make(struct workshop *w, const struct key *key)
     omp_set_num_threads(threads);
     if (pd)
         dnnl_primitive_desc_destroy(pd);
-    order_release(&order);
     return p;
 }

@@ -34,9 +34,8 @@ _Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "n
 uint32_t key_bits(float x);
 
 /* Memory objects carry the pointers of a call, so each thread has its own. A norm's scale is its
- * WEIGHTS, its shift its BIAS. The last two are there only where they are wanted, and never both.
- */
-enum { SRC, WEIGHTS, DST, SCRATCH, BIAS, ALPHA = BIAS, OPERANDS };
+ * WEIGHTS, its shift its BIAS. The last is there only where it is wanted. */
+enum { SRC, WEIGHTS, DST, SCRATCH, BIAS, OPERANDS };
 struct slot {
     dnnl_stream_t stream;
     dnnl_exec_arg_t arg[OPERANDS];
@@ -49,7 +48,6 @@ struct primitive {
     const char *impl;
     bool biased;
     int operands;      /* OPERANDS, or without the last one */
-    float alpha;       /* the operand, or unused */
     struct slot *slot; /* [key.slots] */
     atomic_bool used;
 };

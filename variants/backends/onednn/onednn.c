@@ -4,7 +4,6 @@
  * else from the best SIMD level. Like OpenBLAS it must run on OpenMP, to share one pool of pinned
  * threads with our own regions. */
 #include "cache.h"
-#include "graph.h"
 #include "product.h"
 #include "sdpa.h"
 #include "variants/backends/composed/composed.h"
@@ -141,12 +140,7 @@ static enum isa core_isa(void)
     return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? ISA_AVX2 : ISA_BASE;
 }
 
-/* The fused one stands behind those that were faster, so it runs only by its name. */
-static const struct attn_impl *const attn_list[] = {&attn_batched, &attn_composed,
-#if HAVE_GRAPH_SDPA
-                                                    &attn_graph_sdpa,
-#endif
-                                                    NULL};
+static const struct attn_impl *const attn_list[] = {&attn_batched, &attn_composed, NULL};
 
 const struct backend backend_onednn = {
     .name = "onednn",

@@ -18,20 +18,14 @@ static bool preferred(struct layout *l, dnnl_engine_t engine, int n, int k)
 
     if (pd)
         dnnl_primitive_desc_destroy(pd);
-    layout_release(&mm.src);
-    layout_release(&mm.weights);
-    layout_release(&mm.dst);
     return known;
 }
 
 static bool is_strided(const struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
 {
-    struct layout plain = {0};
-    const bool same =
-        layout_strided(&plain, rows, cols, row, col) == dnnl_success && layout_equal(l, &plain);
+    struct layout plain;
 
-    layout_release(&plain);
-    return same;
+    return layout_strided(&plain, rows, cols, row, col) == dnnl_success && layout_equal(l, &plain);
 }
 
 const struct packing *packing_for(struct packing **list, dnnl_engine_t engine, int n, int k)
@@ -79,6 +73,5 @@ dnnl_status_t packing_fill(float *dst, const struct packing *p, dnnl_engine_t en
     dnnl_stream_destroy(stream);
     dnnl_primitive_destroy(run);
     dnnl_primitive_desc_destroy(pd);
-    layout_release(&from);
     return st;
 }

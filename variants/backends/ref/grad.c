@@ -6,7 +6,6 @@
 #include "ref.h"
 #include "variants/backends/attn_sums.h"
 
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
