@@ -92,11 +92,12 @@ struct variant {
 /* The explicit list, NULL-terminated. The first ones are what the others are compared with. */
 enum { BASE_VARIANTS = 4 };
 extern const struct variant *const variants[];
-extern const struct gate *const gates[];              /* NULL-terminated */
-extern const struct ffn *const ffns[];                /* NULL-terminated */
-extern const struct pos *const positions[];           /* NULL-terminated */
-extern const struct mixer *const mixers[];            /* NULL-terminated */
-extern const struct registry variant_registry, gate_registry, ffn_registry, pos_registry, mixer_registry;
+extern const struct gate *const gates[];    /* NULL-terminated */
+extern const struct ffn *const ffns[];      /* NULL-terminated */
+extern const struct pos *const positions[]; /* NULL-terminated */
+extern const struct mixer *const mixers[];  /* NULL-terminated */
+extern const struct registry variant_registry, gate_registry, ffn_registry, pos_registry,
+    mixer_registry;
 const struct variant *variant_find(const char *name); /* by name or alias; NULL */
 const struct gate *gate_find(const char *name);
 const struct ffn *ffn_find(const char *name);

@@ -148,8 +148,7 @@ static enum status set_numbers(const struct assignment *s, struct err *e)
 {
     const struct choice *const row = s->spec->row;
     struct ints list = {0};
-    enum status st =
-        range_parse(&list, s->label, s->value, (int)row->least, (int)row->most, e);
+    enum status st = range_parse(&list, s->label, s->value, (int)row->least, (int)row->most, e);
 
     for (int i = 0; i < list.n && st == OK; i++) {
         char digits[16];

@@ -53,9 +53,15 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, ...)              \
     {                                                                                              \
-        .name = option_, .metavar = metavar_, .shown = shown_, .doc = help_, .kind = KIND_CHOICE,  \
-        .flags = IN_RUN, .at = offsetof(struct options, chosen[CHOICE_##name_]),                   \
-        .row = &model_choices[CHOICE_##name_], AXIS,                                               \
+        .name = option_,                                                                           \
+        .metavar = metavar_,                                                                       \
+        .shown = shown_,                                                                           \
+        .doc = help_,                                                                              \
+        .kind = KIND_CHOICE,                                                                       \
+        .flags = IN_RUN,                                                                           \
+        .at = offsetof(struct options, chosen[CHOICE_##name_]),                                    \
+        .row = &model_choices[CHOICE_##name_],                                                     \
+        AXIS,                                                                                      \
     },
 
 /* clang-format off */

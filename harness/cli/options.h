@@ -44,9 +44,9 @@ struct options {
 
     /* the same for all cells */
     int d_model, heads;
-    int kv_heads; /* 0 = the variant's own */
-    int d_head;   /* 0 = d_model / heads */
-    int d_inner;  /* 0 = 4 * d_model */
+    int kv_heads;               /* 0 = the variant's own */
+    int d_head;                 /* 0 = d_model / heads */
+    int d_inner;                /* 0 = 4 * d_model */
     const char *settings;       /* "" = as usual: settings_parse */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */

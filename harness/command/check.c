@@ -289,7 +289,7 @@ static int summary(const struct check *c)
 int cmd_check(struct options *opt)
 {
     struct check c = {.opt = opt};
-    const struct backend *chosen[CHOICE_MAX];
+    const struct backend *chosen[MAX_LOOKUP];
     struct err e;
     int n = 0, code = EXIT_FINE;
     enum status st = lookup_backends(chosen, &n, opt, &e);

@@ -199,7 +199,7 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
 static enum status score_all(struct trial *g, struct err *e)
 {
     const struct options *o = g->ab_run.session.opt;
-    const struct backend *chosen[CHOICE_MAX];
+    const struct backend *chosen[MAX_LOOKUP];
     int n = 0;
     enum status st = OK;
 

@@ -39,15 +39,6 @@ static const char *why_composed(const struct variant *v)
 /* Options that mean something for it, and the numbers that --set knows of it. */
 static void print_axes(char *list, size_t size, const struct variant *v)
 {
-    static const struct {
-        enum axis axis;
-        const char *option;
-    } axes[] = {
-        {AXIS_CLIP, "--clip"}, {AXIS_CLAMP, "--clamp-len"},
-        {AXIS_GATE, "--gate"}, {AXIS_SAME_LENGTH, "--same-length"},
-        {AXIS_MASK, "--mask"}, {AXIS_RNN_CELL, "--rnn-cell"},
-        {AXIS_HALT, "--halt"},
-    };
     struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
     const char *between = "--set ";
     size_t n = 0;
@@ -55,9 +46,10 @@ static void print_axes(char *list, size_t size, const struct variant *v)
     c.mem_len = 8;
     config_compress(&c, c.mem_len);
     *list = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
-        if (v->axes & axes[i].axis)
-            n += (size_t)snprintf(list + n, size - n, "%s%s", n ? " " : "", axes[i].option);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (model_choices[i].special && choice_applies(&model_choices[i], &c, SCOPE_MODEL))
+            n += (size_t)snprintf(list + n, size - n, "%s--%s", n ? " " : "",
+                                  model_choices[i].option);
     for (const struct setting *s = settings; s->name; s++)
         if (s->applies(&c)) {
             n += (size_t)snprintf(list + n, size - n, "%s%s%s", n && *between == '-' ? " " : "",

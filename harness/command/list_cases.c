@@ -7,123 +7,38 @@
 #include "harness/plan/plan.h"
 #include "harness/util/text_table.h"
 
-enum column {
-    INDEX,
-    GROUP,
-    CASE_ID,
-    VARIANT,
-    BACKEND,
-    WORKLOAD,
-    PHASE,
-    MEM_KIND,
-    SEQ,
-    MEM,
-    BATCH,
-    LAYERS,
-    D_MODEL,
-    HEADS,
-    KV_HEADS,
-    D_HEAD,
-    D_INNER,
-    GATE,
-    NORM,
-    CLIP,
-    CLAMP_LEN,
-    SAME_LENGTH,
-    FFN,
-    NORM_KIND,
-    MASK,
-    MASK_OF_HEADS,
-    RNN_CELL,
-    HALT,
-    SETTINGS,
-    THREADS,
-    REPRO,
-    COLUMN_COUNT
-};
+enum { INDEX, GROUP, CASE_ID, FIRST_CHOICE, REPRO = FIRST_CHOICE + CHOICE_COLUMNS, COLUMN_COUNT };
 
-/* Named as in the tables; an empty field does not apply to the cell. */
-static const struct text_table_column columns[COLUMN_COUNT] = {
-    [INDEX] = {"index", true, false},
-    [GROUP] = {"group", true, false},
-    [CASE_ID] = {"case_id", false, false},
-    [VARIANT] = {"variant", false, false},
-    [BACKEND] = {"backend", false, false},
-    [WORKLOAD] = {"workload", false, false},
-    [PHASE] = {"phase", false, true},
-    [MEM_KIND] = {"mem_kind", false, false},
-    [SEQ] = {"seq_tokens", true, false},
-    [MEM] = {"mem_tokens", true, false},
-    [BATCH] = {"batch_size", true, false},
-    [LAYERS] = {"layers", true, false},
-    [D_MODEL] = {"d_model", true, true},
-    [HEADS] = {"heads", true, true},
-    [KV_HEADS] = {"kv_heads", true, true},
-    [D_HEAD] = {"d_head", true, true},
-    [D_INNER] = {"d_inner", true, true},
-    [GATE] = {"gate", false, false},
-    [NORM] = {"norm", false, true},
-    [CLIP] = {"clip", true, false},
-    [CLAMP_LEN] = {"clamp_len", true, true},
-    [SAME_LENGTH] = {"same_length", true, true},
-    [FFN] = {"ffn", false, true},
-    [NORM_KIND] = {"norm_kind", false, true},
-    [MASK] = {"mask", false, true},
-    [MASK_OF_HEADS] = {"mask_heads", false, true},
-    [RNN_CELL] = {"rnn_cell", false, true},
-    [HALT] = {"halt", false, true},
-    [SETTINGS] = {"settings", false, true},
-    [THREADS] = {"threads", true, false},
-    [REPRO] = {"repro", false, true},
-};
-
-static enum status add_cell(struct text_table *s, const struct bench_case *c, struct err *e)
+/* Is the choice left out of the form for people? */
+static bool is_wide(int i)
 {
-    const struct {
-        enum column column;
-        int n;
-    } numbers[] = {
-        {INDEX, c->index},
-        {GROUP, c->group},
-        {SEQ, c->seq},
-        {MEM, c->mem},
-        {BATCH, c->batch},
-        {LAYERS, c->layers},
-        {D_MODEL, c->d_model},
-        {HEADS, c->heads},
-        {KV_HEADS, c->kv_heads},
-        {D_HEAD, c->d_head},
-        {D_INNER, c->d_inner},
-        {CLIP, c->clip},
-        {CLAMP_LEN, c->clamp_len},
-        {SAME_LENGTH, c->same_length},
-        {THREADS, c->threads},
-    };
-    char digits[ARRAY_LEN(numbers)][16];
-    struct case_words words;
-    case_describe(&words, c);
-    const char *text[COLUMN_COUNT] = {
-        [CASE_ID] = c->case_id,
-        [VARIANT] = c->variant->name,
-        [BACKEND] = c->backend->name,
-        [WORKLOAD] = workload_name[c->workload],
-        [PHASE] = phase_name[c->phase],
-        [MEM_KIND] = mem_kind_name[c->mem_kind],
-        [GATE] = c->gate ? c->gate->name : "",
-        [NORM] = wiring_name[c->wiring],
-        [FFN] = words.ffn,
-        [NORM_KIND] = words.norm_kind,
-        [MASK] = words.mask,
-        [MASK_OF_HEADS] = words.mask_heads,
-        [RNN_CELL] = words.rnn_cell,
-        [HALT] = words.halt,
-        [SETTINGS] = words.settings,
-        [REPRO] = c->repro,
-    };
+    return i == CASE_phase || (i >= CASE_d_model && i < THREADS_CHOICE_AT);
+}
 
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        snprintf(digits[i], sizeof(digits[i]), "%d", numbers[i].n);
-        text[numbers[i].column] = numbers[i].n >= 0 ? digits[i] : "";
+/* Named as in the tables; an empty field does not apply to the case. */
+static void name_columns(struct text_table_column columns[COLUMN_COUNT])
+{
+    columns[INDEX] = (struct text_table_column){"index", true, false};
+    columns[GROUP] = (struct text_table_column){"group", true, false};
+    columns[CASE_ID] = (struct text_table_column){"case_id", false, false};
+    columns[REPRO] = (struct text_table_column){"repro", false, true};
+    for (int i = 0; i < CHOICE_COLUMNS; i++) {
+        const struct chosen c = chosen_at(i);
+        columns[FIRST_CHOICE + i] = (struct text_table_column){c.name, c.number, is_wide(i)};
+    }
+}
+
+static enum status add_case(struct text_table *s, const struct bench_case *c, struct err *e)
+{
+    char index[16], group[16], value[CHOICE_COLUMNS][CHOICE_TEXT];
+    const char *text[COLUMN_COUNT] = {
+        [INDEX] = index, [GROUP] = group, [CASE_ID] = c->case_id, [REPRO] = c->repro};
+
+    snprintf(index, sizeof(index), "%d", c->index);
+    snprintf(group, sizeof(group), "%d", c->group);
+    for (int i = 0; i < CHOICE_COLUMNS; i++) {
+        case_print(value[i], i, c);
+        text[FIRST_CHOICE + i] = value[i];
     }
     return text_table_add(s, text, e);
 }
@@ -144,9 +59,11 @@ static enum status physical_cores(int *n, struct err *e)
 
 int list_cases(struct options *opt)
 {
+    struct text_table_column columns[COLUMN_COUNT];
     struct text_table s = {.column = columns, .columns = COLUMN_COUNT};
     struct plan p = {0};
     struct err e;
+    name_columns(columns);
     enum status st = physical_cores(&opt->default_threads, &e);
 
     if (st == OK)
@@ -154,11 +71,11 @@ int list_cases(struct options *opt)
     if (st == OK)
         st = plan_make(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)
-        st = add_cell(&s, &p.cases[i], &e);
+        st = add_case(&s, &p.cases[i], &e);
     if (st == OK) {
         text_table_print(stdout, &s, (enum format)opt->format);
         if (!opt->quiet)
-            fprintf(stderr, "%d cells in %d groups\n", p.n, p.groups);
+            fprintf(stderr, "%d cases in %d groups\n", p.n, p.groups);
     }
     const int code = st != OK ? report_error(st, &e) : p.n ? EXIT_FINE : EXIT_NOTHING_TO_DO;
     plan_free(&p);

@@ -72,23 +72,20 @@ static enum status one_of_each(const struct options *o, struct err *e)
     const struct {
         const char *name;
         int n;
-    } lists[] = {{"seq", o->seq.n},
-                 {"mem", o->mem.n},
-                 {"batch", o->batch.n},
-                 {"layers", o->layers.n},
-                 {"threads", o->threads.n},
-                 {"clip", o->clips.n},
-                 {"variant", o->variants.n},
-                 {"backend", o->backends.n},
-                 {"gate", max_int(1, o->gates.n)},
-                 {"rnn-cell", max_int(1, o->rnn_cells.n)},
-                 {"halt", max_int(1, o->halts.n)}};
+    } lists[] = {{"seq", o->seq.n},         {"mem", o->mem.n},         {"batch", o->batch.n},
+                 {"layers", o->layers.n},   {"threads", o->threads.n}, {"variant", o->variants.n},
+                 {"backend", o->backends.n}};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         if (lists[i].n != 1)
             return fail(e, E_USAGE,
                         "train takes one value of --%s, not %d  -> train them one by one",
                         lists[i].name, lists[i].n);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (o->chosen[i].n > 1)
+            return fail(e, E_USAGE,
+                        "train takes one value of --%s, not %d  -> train them one by one",
+                        model_choices[i].option, o->chosen[i].n);
     if (set_of_variants(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
     if ((float)o->dropout >= 1) /* as it is used */
@@ -100,8 +97,8 @@ static enum status one_of_each(const struct options *o, struct err *e)
 
 static enum status check_options(struct options *o, struct err *e)
 {
-    const struct variant *chosen[CHOICE_MAX];
-    const struct backend *backend[CHOICE_MAX];
+    const struct variant *chosen[MAX_LOOKUP];
+    const struct backend *backend[MAX_LOOKUP];
     int n = 0;
     enum status st = one_of_each(o, e);
 

@@ -17,7 +17,7 @@ static const char *const bar_columns[] = {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static const struct part {
+static const struct stacked {
     const char *name;
     size_t at;
 } parts[] = {

@@ -4,7 +4,7 @@
  * were kept as CSV. */
 #include "plot.h"
 
-#include "harness/plan/filter.h"
+#include "harness/table/case_row.h"
 #include "harness/util/suggest.h"
 #include "variants/backends/backend.h"
 

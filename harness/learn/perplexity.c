@@ -6,8 +6,6 @@
 #include "harness/util/units.h"
 #include "score.h"
 
-#include "variants/parts/masks.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,55 +153,25 @@ static void print_row(struct session *s, const struct perplexity_row *row)
     console_flush(&s->console);
 }
 
-/* What a cell says of the model in words, here those of the checkpoint. */
-struct words {
-    char mask[MASK_TEXT], mask_heads[MASK_TEXT], settings[SETTINGS_TEXT];
-};
-
-static void describe(struct words *w, const struct subject *t, int mem)
+/* A case that stands for the evaluation in the key columns. */
+static struct bench_case scored_case(const struct subject *t, struct session *s, int seq, int mem,
+                                     enum mem_kind kind)
 {
-    struct config c = t->config;
-
-    c.mem_len = mem;
-    masks_print(w->mask, w->mask_heads, &c.masks);
-    settings_print(w->settings, &c, NULL, false);
-}
-
-/* A cell that stands for the evaluation in the key columns. */
-static struct bench_case scored_case(const struct subject *t, const struct words *w,
-                                     struct session *s, int seq, int mem, enum mem_kind kind)
-{
-    const struct config *c = &t->config;
-    const unsigned axes = c->variant->axes;
     struct bench_case bcase = {
-        .variant = c->variant,
+        .variant = t->config.variant,
         .backend = t->backend,
         .workload = WORK_SEGMENT,
         .mem_kind = kind,
         .seq = seq,
         .mem = mem,
         .batch = 1,
-        .layers = c->steps ? c->steps : c->N,
-        .d_model = c->D,
-        .heads = c->H,
-        .kv_heads = c->kv_heads,
-        .d_head = c->dh,
-        .d_inner = c->F,
-        .gate = c->gate,
-        .wiring = c->wiring,
-        .ffn = c->ffn,
-        .norm_kind = c->norm_kind,
-        .mask = w->mask,
-        .mask_heads = w->mask_heads,
-        .rnn_cell = c->rnn_layers ? (int)c->rnn_cell : -1,
-        .halt = c->steps ? (int)c->halt : -1,
-        .settings = w->settings,
-        .clip = axes & AXIS_CLIP ? c->clip : -1,
-        .clamp_len = axes & AXIS_CLAMP ? c->clamp_len : -1,
-        .same_length = axes & AXIS_SAME_LENGTH ? c->same_length : -1,
+        .layers = t->config.steps ? t->config.steps : t->config.N,
+        .config = t->config,
         .threads = t->threads,
         .opt = s->opt,
     };
+
+    bcase.config.mem_len = mem;
     bcase.repro = line_of(t, s->opt, seq, mem, kind);
     snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
              (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
@@ -220,9 +188,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 
     if (st != OK)
         return st;
-    struct words words;
-    describe(&words, t, mem);
-    struct bench_case bcase = scored_case(t, &words, s, seq, mem, kind);
+    struct bench_case bcase = scored_case(t, s, seq, mem, kind);
     struct result r = {.bcase = &bcase};
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
@@ -266,7 +232,7 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
 /* One backend: the fastest of those that were named, or of all. */
 static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
 {
-    const struct backend *chosen[CHOICE_MAX + 1] = {0};
+    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
     int n = 0;
     const enum status st = lookup_backends(chosen, &n, o, e);
 

@@ -3,7 +3,7 @@
  * The training step, and the binding before it. */
 #include "train.h"
 
-#include "variants/model/settings.h"
+#include "harness/plan/case.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,44 +13,13 @@
 enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
                          int vocab, struct err *e)
 {
-    const int D = opt->d_model, H = opt->heads;
-    int dh, F;
+    const int mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
+    const enum status st =
+        config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab, SCOPE_MODEL, NULL, e);
 
-    variant_sizes(v, D, H, &dh, &F);
-    struct config c = config_default(v, D, H, opt->d_head ? opt->d_head : dh,
-                                     opt->d_inner ? opt->d_inner : F, opt->layers.v[0], vocab);
-
-    c.mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
-    config_compress(&c, c.mem_len);
-    c.max_seq = opt->seq.v[0];
-    c.clip = opt->clips.v[0];
-    c.rel_rows = c.clip + 1;
-    c.clamp_len = opt->clamp_len;
-    if (opt->kv_heads)
-        c.kv_heads = opt->kv_heads;
-    c.same_length = opt->same_length == 1;
-    c.window = c.same_length ? c.mem_len : 0;
-    if (opt->gates.n > 0 && v->gate)
-        c.gate = gate_find(opt->gates.v[0]);
-    for (int i = 0; i < WIRING_COUNT; i++)
-        if (strcmp(wiring_name[i], opt->norm) == 0)
-            c.wiring = (enum wiring)i;
-    if (*opt->ffn)
-        c.ffn = ffn_find(opt->ffn);
-    for (int i = 0; i < CELL_KINDS && opt->rnn_cells.n && v->axes & AXIS_RNN_CELL; i++)
-        if (strcmp(rnn_cell_name[i], opt->rnn_cells.v[0]) == 0)
-            c.rnn_cell = (enum rnn_cell_kind)i;
-    for (int i = 0; i < HALT_KINDS && opt->halts.n && v->axes & AXIS_HALT; i++)
-        if (strcmp(halt_name[i], opt->halts.v[0]) == 0)
-            c.halt = (enum halt_kind)i;
-    /* a stream that is never normalised needs it at the end */
-    c.final_ln = wiring_norms_first(c.wiring) && !v->bare_top;
-    *to = c;
-    enum status st = settings_parse(to, opt->settings, false, e);
-    if (st == OK)
-        st = settings_fit(to, e);
-    if (st == OK && v->axes & AXIS_MASK)
-        st = config_set_masks(to, v, opt->mask, opt->mask_heads, e);
+    to->max_seq = opt->seq.v[0];
+    /* A stream that is never normalised needs a norm at the end. */
+    to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
     return st;
 }
 

@@ -269,17 +269,11 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
     return st;
 }
 
-/* Do two models have the same choices, whether or not they change the shape of a tensor? */
-static bool same_choices(const struct config *a, const struct config *b)
+/* Are two models the same but for sizes, whether or not that changes the shape of a tensor? */
+static bool same_model(const struct config *a, const struct config *b)
 {
-    char text[2][SETTINGS_TEXT];
-
-    settings_print(text[0], a, NULL, false);
-    settings_print(text[1], b, NULL, false);
-    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
-           a->norm_kind == b->norm_kind && a->ffn == b->ffn && strcmp(a->order, b->order) == 0 &&
-           masks_equal(&a->masks, &b->masks) && a->halt == b->halt && a->steps == b->steps &&
-           (a->rnn_layers == 0 || a->rnn_cell == b->rnn_cell) && strcmp(text[0], text[1]) == 0;
+    return model_choices_equal(a, b, SCOPE_MODEL) && strcmp(a->order, b->order) == 0 &&
+           a->steps == b->steps;
 }
 
 static enum status load_weights(struct trainer *t, const char *path, int *step, struct err *e)
@@ -296,8 +290,8 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",
                   path, c.variant->name, c.D, c.N, want->variant->name, want->D, want->N);
-    if (st == OK && (!same_choices(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads ||
-                     c.V != want->V))
+    if (st == OK &&
+        (!same_model(&c, want) || c.H != want->H || c.kv_heads != want->kv_heads || c.V != want->V))
         st = fail(e, E_USAGE,
                   "cannot resume %s: another model of %s  -> the options that it was begun with",
                   path, c.variant->name);

@@ -194,8 +194,8 @@ static void tell_hidden(struct console *s)
 static bool same_heading(const struct bench_case *a, const struct bench_case *b)
 {
     return a->workload == b->workload && a->phase == b->phase && a->batch == b->batch &&
-           a->layers == b->layers && a->d_model == b->d_model && a->heads == b->heads &&
-           a->d_head == b->d_head && a->d_inner == b->d_inner && a->threads == b->threads;
+           a->layers == b->layers && a->config.D == b->config.D && a->config.H == b->config.H &&
+           a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
 }
 
 /* The terminal may have another size than at the last heading. */
@@ -216,8 +216,8 @@ static void print_heading(struct console *s, const struct bench_case *c)
     snprintf(line, sizeof(line),
              "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
              workload_name[c->workload], case_names_phase(c) ? "  " : "",
-             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->d_model,
-             c->heads, c->d_head, c->threads);
+             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
+             c->config.H, c->config.dh, c->threads);
     print_line(s, "\033[1m", line);
     for (int k = 0; k < COLUMN_COUNT; k++)
         names[k] = columns[k].name;
@@ -241,18 +241,13 @@ static void noise_text(const struct result *r, char *buf, size_t size)
 static void variant_text(const struct bench_case *c, char *buf, size_t size)
 {
     const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
-    struct bench_case usual = *c;
-
-    case_usual_choices(&usual);
-    const char *const choices[] = {
-        c->gate && c->gate != usual.gate ? c->gate->name : NULL,
-        c->rnn_cell != usual.rnn_cell ? rnn_cell_name[c->rnn_cell] : NULL,
-        c->halt != usual.halt ? halt_name[c->halt] : NULL,
-    };
+    const struct config usual = case_usual_config(c);
+    char text[CHOICE_TEXT];
     int n = snprintf(buf, size, "%s", c->variant->name);
-    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
-        if (choices[i])
-            n += snprintf(buf + n, size - (size_t)n, "/%s", choices[i]);
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (choice_word(&model_choices[i], 0) && case_differs(text, i, c, &usual))
+            n += snprintf(buf + n, size - (size_t)n, "/%s", text);
     if (remembers)
         snprintf(buf + n, size - (size_t)n, ":%s", mem_kind_name[c->mem_kind]);
 }

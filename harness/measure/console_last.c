@@ -73,10 +73,10 @@ static int next_slower(const struct mean_ratio *ratio, int n, int after)
 static bool print_fastest(const struct seen *seen, int n, const struct variant *v, bool first)
 {
     const struct backend *best = fastest_of(seen, n, v);
-    struct mean_ratio ratio[CHOICE_MAX];
+    struct mean_ratio ratio[MAX_LOOKUP];
     int known = 0, most = 0;
 
-    for (; best && backends[known] && known < CHOICE_MAX; known++) {
+    for (; best && backends[known] && known < MAX_LOOKUP; known++) {
         ratio[known] = mean_ratio(seen, n, v, best, backends[known]);
         if (backends[known] == best)
             ratio[known].mean = NAN;

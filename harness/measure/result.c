@@ -3,49 +3,11 @@
  * From a measured cell to its rows. A number that was not measured stays empty. */
 #include "result.h"
 
+#include "harness/table/case_row.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void case_label(const struct bench_case *c, char *buf, size_t size)
-{
-    char extra[320] = "", chosen[SETTINGS_TEXT];
-    size_t n = 0;
-
-    if (c->gate && c->gate != c->variant->gate)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " gate=%s", c->gate->name);
-    if (c->ffn != c->variant->ffn)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " ffn=%s", c->ffn->name);
-    if (c->kv_heads != variant_kv_heads(c->variant, c->heads))
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->kv_heads);
-    if (*c->mask)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " mask=%.40s", c->mask);
-    if (c->rnn_cell >= 0)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " cell=%s", rnn_cell_name[c->rnn_cell]);
-    if (c->halt >= 0)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " halt=%s", halt_name[c->halt]);
-    case_own_settings(chosen, c);
-    if (*chosen)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", chosen);
-    if (c->clip >= 0)
-        n += (size_t)snprintf(extra + n, sizeof(extra) - n, " clip=%d", c->clip);
-    if (c->mem_kind != MEM_NONE)
-        snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
-    const bool phase = case_names_phase(c);
-    snprintf(buf, size, "%s %s%s%s seq=%d mem=%d%s %s", c->variant->name,
-             workload_name[c->workload], phase ? " " : "", phase ? phase_name[c->phase] : "",
-             c->seq, c->mem, extra, c->backend->name);
-}
-
-bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
-{
-    return a->variant == b->variant && a->gate == b->gate && a->wiring == b->wiring &&
-           a->ffn == b->ffn && a->norm_kind == b->norm_kind && a->rnn_cell == b->rnn_cell &&
-           a->halt == b->halt && strcmp(a->settings, b->settings) == 0 &&
-           strcmp(a->mask, b->mask) == 0 && strcmp(a->mask_heads, b->mask_heads) == 0 &&
-           a->kv_heads == b->kv_heads && a->clip == b->clip && a->clamp_len == b->clamp_len &&
-           a->same_length == b->same_length;
-}
 
 void result_finish(struct result *r)
 {
@@ -74,29 +36,6 @@ void result_free(struct result *r)
 
 #define PUT(row, column, text) text_put((row)->column, sizeof((row)->column), (text))
 
-static void put_choices(struct key_row *row, const struct bench_case *c)
-{
-    struct case_words w;
-
-    case_describe(&w, c);
-    row->kv_heads = c->kv_heads;
-    PUT(row, ffn, w.ffn);
-    PUT(row, norm_kind, w.norm_kind);
-    PUT(row, mask, w.mask);
-    PUT(row, mask_heads, w.mask_heads);
-    PUT(row, rnn_cell, w.rnn_cell);
-    PUT(row, halt, w.halt);
-    PUT(row, settings, w.settings);
-    PUT(row, gate, c->gate ? c->gate->name : "");
-    PUT(row, norm, wiring_name[c->wiring]);
-    if (c->clip >= 0)
-        row->clip = c->clip;
-    if (c->clamp_len >= 0)
-        row->clamp_len = c->clamp_len;
-    if (c->same_length >= 0)
-        row->same_length = c->same_length;
-}
-
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id)
 {
@@ -110,26 +49,12 @@ void result_key(struct key_row *row, const struct result *r, const char *run_id,
     PUT(row, started_at_utc, r->started_at_utc);
     PUT(row, status, row_status_name[r->status]);
     PUT(row, status_detail, r->detail);
-    PUT(row, variant, c->variant->name);
-    PUT(row, backend, c->backend->name);
+    key_row_choose(row, c);
     PUT(row, impl, p->impl);
     PUT(row, gemm_from, p->gemm_from);
     PUT(row, rows_from, p->rows_from);
     PUT(row, isa_used, p->isa_used);
     PUT(row, dtype, "f32");
-    PUT(row, workload, workload_name[c->workload]);
-    PUT(row, phase, phase_name[c->phase]);
-    PUT(row, mem_kind, mem_kind_name[c->mem_kind]);
-    row->seq_tokens = c->seq;
-    row->mem_tokens = c->mem;
-    row->batch_size = c->batch;
-    row->layers = c->layers;
-    row->d_model = c->d_model;
-    row->heads = c->heads;
-    row->d_head = c->d_head;
-    row->d_inner = c->d_inner;
-    put_choices(row, c);
-    row->threads = c->threads;
     if (p->threads_seen > 0)
         row->threads_seen = (int64_t)p->threads_seen;
     PUT(row, pin, c->opt->pin);

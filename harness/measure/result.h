@@ -25,13 +25,6 @@ struct result {
 void result_finish(struct result *r);
 void result_free(struct result *r);
 
-/* "xl layer seq=128 mem=512 hidden openblas", with choices that are not the variant's
- * own. */
-void case_label(const struct bench_case *c, char *buf, size_t size);
-
-/* Do two cells of a group compute the same numbers? Backend and memory kind do not matter. */
-bool case_same_problem(const struct bench_case *a, const struct bench_case *b);
-
 /* What rows are put in relation to. */
 struct roofline {
     const struct peaks *peaks; /* for the row's threads; NULL = not measured */

@@ -50,10 +50,10 @@ _Static_assert((int)SETTINGS_TEXT <= (int)CHOICE_TEXT, "settings are not cut");
 /* The row of the i-th choice; NULL for settings. */
 static const struct choice *row_at(int i)
 {
-    return i < CASE_BEFORE_MODEL ? &case_choices[i]
-           : i < SETTINGS_CHOICE     ? &model_choices[i - CASE_BEFORE_MODEL]
-           : i == THREADS_CHOICE_AT     ? &case_choices[CASE_threads]
-                                 : NULL;
+    return i < CASE_BEFORE_MODEL    ? &case_choices[i]
+           : i < SETTINGS_CHOICE    ? &model_choices[i - CASE_BEFORE_MODEL]
+           : i == THREADS_CHOICE_AT ? &case_choices[CASE_threads]
+                                    : NULL;
 }
 
 struct chosen chosen_at(int i)
@@ -139,12 +139,21 @@ enum status config_from_options(struct config *to, const struct variant *v,
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);
-    const enum status st =
-        config_from_options(&c->config, c->variant, c->opt, c->mem, c->layers,
-                            scope == SCOPE_MODEL ? BYTES : 0, scope, at, e);
+    const enum status st = config_from_options(&c->config, c->variant, c->opt, c->mem, c->layers,
+                                               scope == SCOPE_MODEL ? BYTES : 0, scope, at, e);
 
     c->config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
     return st;
+}
+
+struct config case_usual_config(const struct bench_case *c)
+{
+    struct config usual = config_default(c->variant, c->config.D, c->config.H, c->config.dh,
+                                         c->config.F, c->layers, c->config.V);
+
+    usual.mem_len = c->config.mem_len;
+    config_compress(&usual, usual.mem_len);
+    return usual;
 }
 
 void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset)
@@ -155,33 +164,35 @@ void case_usual(struct bench_case *usual, const struct bench_case *c, const stru
     usual->phase = c->workload == WORK_TRAIN ? PHASE_FWD_BWD : PHASE_FWD;
     usual->batch = preset->batch.v[0];
     usual->layers = workload_is_model(c->workload) ? DEFAULT_LAYERS : 1;
-    usual->config =
-        config_default(c->variant, D, H, c->config.dh, c->config.F, c->layers, c->config.V);
-    usual->config.mem_len = c->config.mem_len;
-    config_compress(&usual->config, c->config.mem_len);
+    usual->config = case_usual_config(c);
     usual->config.D = preset->d_model;
     usual->config.H = preset->heads;
     usual->config.dh = D % H == 0 ? D / H : -1;
     usual->config.F = 4 * D;
 }
 
+bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,
+                  const struct config *usual)
+{
+    const enum scope scope = workload_scope(c->workload);
+    char own[CHOICE_TEXT];
+
+    model_choice_print(text, i, &c->config, scope);
+    model_choice_print(own, i, usual, scope);
+    return strcmp(text, own) != 0;
+}
+
 void case_label(const struct bench_case *c, char *buf, size_t size)
 {
-    struct config usual =
-        config_default(c->variant, c->config.D, c->config.H, c->config.dh, c->config.F, c->layers, 0);
-    char extra[320] = "", text[CHOICE_TEXT], own[CHOICE_TEXT];
+    const struct config usual = case_usual_config(c);
     const enum scope scope = workload_scope(c->workload);
+    char extra[320] = "", text[CHOICE_TEXT];
     size_t n = 0;
 
-    usual.mem_len = c->config.mem_len;
-    config_compress(&usual, usual.mem_len);
-    for (int i = 0; i < MODEL_CHOICE_COUNT && n < sizeof(extra); i++) {
-        model_choice_print(text, i, &c->config, scope);
-        model_choice_print(own, i, &usual, scope);
-        if (strcmp(text, own) != 0)
+    for (int i = 0; i < MODEL_CHOICE_COUNT && n < sizeof(extra); i++)
+        if (case_differs(text, i, c, &usual))
             n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %s=%.40s", model_choices[i].name,
                                   text);
-    }
     if (c->config.kv_heads != usual.kv_heads && n < sizeof(extra))
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->config.kv_heads);
     settings_print(text, &c->config, &usual, scope == SCOPE_CORE);

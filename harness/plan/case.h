@@ -21,9 +21,9 @@ struct bench_case {
     const struct backend *backend;
     enum workload workload;
     enum phase phase;
-    enum mem_kind mem_kind;                /* resolved: never auto; MEM_NONE for attn */
-    int seq, mem, batch, layers, threads;  /* seq = 1 for decode */
-    struct config config;                  /* V = 256 for whole models, 0 otherwise */
+    enum mem_kind mem_kind;               /* resolved: never auto; MEM_NONE for attn */
+    int seq, mem, batch, layers, threads; /* seq = 1 for decode */
+    struct config config;                 /* V = 256 for whole models, 0 otherwise */
     /* how it runs, from the options that are not axes */
     const struct options *opt;
     /* identity */
@@ -32,8 +32,8 @@ struct bench_case {
     char *repro;      /* "--variant xl --backend ref ...": options that make exactly this case */
 };
 
-/* What is chosen of a case beside its model: X(name, type, codec, field, option, unit, help, ...) as
- * in variants/model/choices.h. The order is that of repro lines, where threads stand after the
+/* What is chosen of a case beside its model: X(name, type, codec, field, option, unit, help, ...)
+ * as in variants/model/choices.h. The order is that of repro lines, where threads stand after the
  * choices of the model. */
 /* clang-format off */
 #define CASE_CHOICES(X)                                                                            \
@@ -61,8 +61,8 @@ enum { CASE_CHOICES(X) CASE_BEFORE_MODEL, CASE_threads = CASE_BEFORE_MODEL, CASE
 #undef X
 extern const struct choice case_choices[CASE_CHOICE_COUNT];
 
-/* Everything that can be chosen of a case, in the order of repro lines and columns: its own choices,
- * those of its model, settings, threads. */
+/* Everything that can be chosen of a case, in the order of repro lines and columns: its own
+ * choices, those of its model, settings, threads. */
 enum {
     SETTINGS_CHOICE = CASE_BEFORE_MODEL + MODEL_CHOICE_COUNT,
     THREADS_CHOICE_AT,
@@ -106,6 +106,12 @@ enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT
 
 /* The same case with everything as it is without options; its model as its variant has it. */
 void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset);
+
+/* The model of the case as its variant has it, with the case's sizes and memory. */
+struct config case_usual_config(const struct bench_case *c);
+/* The value of the i-th choice of the model, where it is not that of `usual`. */
+bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,
+                  const struct config *usual);
 
 /* The malloc'ed option line that makes exactly this case; `preset` are options without any given.
  * NULL when there is no memory. */

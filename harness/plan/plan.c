@@ -109,8 +109,9 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     c.variant = v;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
         if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
-            return fail(e, E_USAGE,
-                        "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
+            return fail(
+                e, E_USAGE,
+                "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
     enum status st = case_configure(&c, at, e);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);

@@ -36,7 +36,7 @@ static void print_choice(FILE *f, int i, const struct bench_case *c, const struc
 
 char *case_repro(const struct bench_case *c, const struct options *preset)
 {
-    char *line = NULL, settings[CHOICE_TEXT];
+    char *line = NULL, own[CHOICE_TEXT];
     size_t size;
     FILE *const f = open_memstream(&line, &size);
     char *const rest = options_repro(c->opt);
@@ -52,9 +52,9 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
             print_choice(f, i, c, &usual);
             continue;
         }
-        settings_print(settings, &c->config, &usual.config, c->workload == WORK_ATTN);
-        if (*settings)
-            fprintf(f, " --set %s", settings);
+        settings_print(own, &c->config, &usual.config, c->workload == WORK_ATTN);
+        if (*own)
+            fprintf(f, " --set %s", own);
     }
     fputs(rest, f);
     free(rest);

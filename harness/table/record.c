@@ -44,7 +44,9 @@ static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef X
 
 #define TABLE(word, columns, row)                                                                  \
-    {word, word ".csv", "bench-" word "/2.0", columns, ARRAY_LEN(columns), sizeof(struct row)}
+    {                                                                                              \
+        word, word ".csv", "bench-" word "/2.0", columns, ARRAY_LEN(columns), sizeof(struct row)   \
+    }
 const struct table tables[TABLE_COUNT] = {
     [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
     [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),

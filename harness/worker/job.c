@@ -38,7 +38,7 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
 {
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
 
-    *j = (struct job){.bcase = c, .config = case_config(c), .kind = c->mem_kind};
+    *j = (struct job){.bcase = c, .config = c->config, .kind = c->mem_kind};
     j->shape =
         (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
     /* The reference judges the others: --impl is not meant for it. */

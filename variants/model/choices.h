@@ -6,8 +6,8 @@
  *
  * X(name, type, codec, field, option, metavar, shown, unit, help, scope, ...): `name` is the column
  * and the filter key, `type` that of the column, `field` the one of struct config, `option` without
- * dashes, `shown` the default in --help; the rest is what else the row of choice.h says. The order is
- * that of repro lines. */
+ * dashes, `shown` the default in --help; the rest is what else the row of choice.h says. The order
+ * is that of repro lines. */
 #ifndef CHOICES_H
 #define CHOICES_H
 
@@ -17,27 +17,27 @@
 #define MODEL_CHOICES(X)                                                                           \
     X(gate, text, ENTRY, gate, "gate", "LIST", "the variant's own", "",                            \
       "residual gate; empty where the variant has none", LAYER, .from = &gate_registry,            \
-      .applies = has_gate)                                                                         \
+      .special = true, .applies = has_gate)                                                        \
     X(rnn_cell, text, WORD, rnn_cell, "rnn-cell", "LIST", "the variant's own", "",                 \
       "cell of the recurrence in front of attention; empty where there is none", LAYER,            \
-      .words = rnn_cell_name, .applies = has_rnn)                                                  \
+      .words = rnn_cell_name, .special = true, .applies = has_rnn)                                 \
     X(halt, text, WORD, halt, "halt", "LIST", "the variant's own", "",                             \
       "when a position stops repeating layers; empty where nothing is repeated", MODEL,            \
-      .words = halt_name, .applies = has_steps)                                                    \
+      .words = halt_name, .special = true, .applies = has_steps)                                   \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
       "largest distance told apart; empty where positions have none", CORE, .most = MAX_DISTANCE,  \
-      .applies = has_clip)                                                                         \
+      .special = true, .applies = has_clip)                                                        \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
       "distances beyond it share a row, 0 = off; empty where positions have none", CORE,           \
-      .most = MAX_DISTANCE, .applies = has_clamp)                                                  \
+      .most = MAX_DISTANCE, .special = true, .applies = has_clamp)                                 \
     X(same_length, i64, FLAG, same_length, "same-length", NULL, NULL, "0/1",                       \
       "every query sees the same number of keys; empty without a cache", CORE,                     \
-      .applies = has_same_length)                                                                  \
+      .special = true, .applies = has_same_length)                                                 \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "      \
       "global=G, joined by commas; several, with semicolons between, for the heads in turn; "      \
       "empty where all keys are seen", CORE,                                                       \
-      .applies = has_masks, .print = print_mask, .parse = parse_mask)                              \
+      .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask)             \
     X(mask_heads, text, TEXT, masks, "mask-heads", "HEADS", "in turn", "",                         \
       "mask of each head, over and over, such as 0,0,1; empty where they take them in turn", CORE, \
       .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads)                  \

@@ -13,7 +13,7 @@
 #include <string.h>
 
 const char *const mem_kind_name[MEM_KIND_COUNT + 1] = {"",          "hidden", "kv",
-                                                   "recompute", "state",  NULL};
+                                                       "recompute", "state",  NULL};
 
 bool mem_can(const struct mem *m, enum mem_kind kind)
 {

@@ -17,7 +17,8 @@ enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND
 /* Can a layer of this memory have it? Which one is usual where tokens come one by one, or not? */
 bool mem_can(const struct mem *m, enum mem_kind kind);
 enum mem_kind mem_usual(const struct mem *m, bool decode);
-extern const char *const mem_kind_name[MEM_KIND_COUNT + 1]; /* "" "hidden" "kv" "recompute" "state" NULL */
+extern const char
+    *const mem_kind_name[MEM_KIND_COUNT + 1]; /* "" "hidden" "kv" "recompute" "state" NULL */
 
 /* The largest shape that a bound sub-layer or model can run. */
 struct extent {

@@ -24,10 +24,11 @@ enum codec {
 
 /* A list of parts with names. */
 struct registry {
-    const char *what;           /* "gate" */
-    const void *(*at)(int i);   /* the i-th, whose first member is its name; NULL after the last */
+    const char *what;         /* "gate" */
+    const void *(*at)(int i); /* the i-th, whose first member is its name; NULL after the last */
 };
-const void *registry_find(const struct registry *r, const char *name); /* NULL where there is none */
+const void *registry_find(const struct registry *r,
+                          const char *name); /* NULL where there is none */
 
 /* The smallest thing that has it: attention alone, a layer, a whole model. */
 enum scope { SCOPE_CORE, SCOPE_LAYER, SCOPE_MODEL };
@@ -44,6 +45,7 @@ struct choice {
     const char *const *words;
     const struct registry *from;
     enum scope scope;
+    bool special; /* only some variants have it: `bench list variants` says which */
     bool (*applies)(const struct config *c); /* NULL = always */
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);
