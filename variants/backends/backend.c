@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of backends, inheritance, and the choice of an attention. */
+ * The list of backends, inheritance, and selection of an attention implementation. */
 #include "backend.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void inherit(struct engine *g)
         if (!g->ops.gemm && b->ops.gemm) {
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
-            /* A nearer backend's own act or gate is not to be passed over. */
+            /* The act or gate of a nearer backend takes precedence. */
             g->gemm_act = g->ops.act ? NULL : b->gemm_act;
             g->gemm_gate = g->ops.gate ? NULL : b->gemm_gate;
         }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a query sees as one bit per key: for those who compute many keys at once and then leave out
- * the hidden ones. Each term of a mask sets its own bits, between the ends that causality and the
- * window leave. */
+ * The keys that a query sees, as one bit per key, for kernels that compute many keys at once and
+ * then drop the hidden ones. Each term of a mask sets its bits within the bounds of causality and
+ * window. */
 #include "mask.h"
 
 #include <string.h>
 
-/* A row of bits and the positions in the stream that may be set in it: [from, to), the first bit
- * being position `first`. */
+/* A row of bits. Bit 0 is stream position `first`; only positions [from, to) may be set. */
 struct row {
     uint64_t *bits;
     int64_t first, from, to;
@@ -38,7 +37,7 @@ static void set_range(const struct row *r, int64_t from, int64_t to)
     r->bits[last] |= tail;
 }
 
-/* `n` positions at a time, in [from, to), from those that begin whole steps away from `at`. */
+/* Runs of `n` positions in [from, to), beginning at multiples of `step` from `at`. */
 static void set_every(const struct row *r, int64_t at, int64_t step, int n, int64_t from,
                       int64_t to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recurrent cells of the reference, forward and backward, as their equations read. */
+ * The recurrent cells of the reference, forward and backward, written as their equations. */
 #include "ref.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ int cell_gates(enum rnn_cell_kind kind)
 
 enum { MAX_GATES = 4 };
 
-/* What one unit of one row is made of: both sides of every gate, its state, its cell. */
+/* One unit of one row: both sides of every gate, its state and cell value. */
 struct unit {
-    double x[MAX_GATES], h[MAX_GATES], a[MAX_GATES]; /* a = x + h; h has the bias in it */
+    double x[MAX_GATES], h[MAX_GATES], a[MAX_GATES]; /* a = x + h; h includes the bias */
     double state, c;
 };
 
@@ -65,8 +65,8 @@ void cell_ref(const struct rnn_step *o)
             cell_unit(o, i, e);
 }
 
-/* d[] becomes the gradient of the x side of each gate; returns what GRU's last gate has on its h
- * side. */
+/* d[] receives the gradients of the gates' x sides; returns that of the h side of GRU's last
+ * gate. */
 static double gru_grad(const struct unit *u, double d_out, double d[MAX_GATES])
 {
     const double r = sigma(u->a[0]), z = sigma(u->a[1]), m = tanh(u->x[2] + r * u->h[2]);
