@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recurrent cells over the words of vec.h, forward and backward; compiled once for each instruction
- * set by the files that include it. */
+ * Recurrent cells with the vectors of vec.h, forward and backward. Included once per instruction
+ * set. */
 #include "lanes.h"
 #include "rows_shared.h"
 
-/* VL units of one row: the x and h sides of gate g, of which the latter has the bias in it. */
+/* VL units of one row: the x and h sides of gate g; h includes the bias. */
 struct cell_lanes {
     const float *x, *h, *b; /* of gate 0 */
     int n, left;
@@ -72,7 +72,7 @@ static void cell_rows(const void *arg, int first, int last)
 
 static void cell(const struct rnn_step *o) { each_row(cell_rows, o, o->rows, o->n, o->threads); }
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 enum { RNN_CELL_GATES = 4 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hand-written SIMD backends, assembled from the files compiled for each
- * instruction set. This file itself is baseline code: it may be looked at on
- * any machine. */
+ * The hand-written SIMD backends, assembled from the files compiled per instruction set. This file
+ * is baseline code: its tables may be read on any machine. */
 #include "simd.h"
 
 #include "variants/backends/composed/composed.h"

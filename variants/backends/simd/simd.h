@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files compiled for one instruction set each give to simd.c, which assembles the backends
- * from them. The ISA is the last word of a name. Calling one on a machine without its instructions
- * is a fault. */
+ * The functions of the files compiled for one instruction set each, from which simd.c assembles the
+ * backends. A name ends in its ISA; calling it on a machine without those instructions faults. */
 #ifndef SIMD_H
 #define SIMD_H
 
