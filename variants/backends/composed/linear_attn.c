@@ -8,7 +8,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* ---- one pair of a sequence and a head of keys ---------------------------------------------- */
+/* ---- one pair of a sequence and a head of keys -------------------------------------------- */
 
 struct recurrence {
     const struct linear_attn *a;
@@ -199,7 +199,7 @@ static void run_backward(struct recurrence r, const struct linear_grad *d)
     }
 }
 
-/* ---- the implementation ---------------------------------------------------------------------- */
+/* ---- the implementation ------------------------------------------------------------------- */
 
 static size_t state_bytes(const struct linear_attn *a)
 {

@@ -14,7 +14,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* ---- work space ----------------------------------------------------------------------------- */
+/* ---- work space --------------------------------------------------------------------------- */
 
 enum { PAD = 16 }; /* floats: rows begin at whole vectors */
 
@@ -60,7 +60,7 @@ struct linear_space linear_space_of(const struct linear_attn *a, void *scratch, 
     return sp;
 }
 
-/* ---- one item -------------------------------------------------------------------------------- */
+/* ---- one item ----------------------------------------------------------------------------- */
 
 struct linear_item linear_item_of(const struct linear_attn *a, int item)
 {
@@ -224,7 +224,7 @@ static void run_chunks(const struct engine *g, const struct linear_attn *a,
     store_state(a, t, sp->S);
 }
 
-/* ---- a few rows: the recurrence ------------------------------------------------------------- */
+/* ---- a few rows: the recurrence ----------------------------------------------------------- */
 
 /* The first row's state is the given one, the last row's the wanted one; between them it is kept in
  * sp->S, which has room for S and z one behind the other. */
@@ -259,7 +259,7 @@ static void run_rows(const struct engine *g, const struct linear_attn *a,
     }
 }
 
-/* ---- the implementation ---------------------------------------------------------------------- */
+/* ---- the implementation ------------------------------------------------------------------- */
 
 /* Up to so many rows reading the state again for each costs less than products of them. The
  * divisors of a team must have room where a chunk's sums would be. */
