@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cache of primitives: found without a lock, made under one. Nothing is ever dropped. */
+ * The cache of primitives: lookup without a lock, creation under one. Entries are never removed. */
 #include "cache.h"
 
 #include <omp.h>
@@ -38,7 +38,7 @@ enum status cache_open(int threads, struct err *e)
 
 uint32_t cache_slots(int threads) { return threads > 1 ? 1 : (uint32_t)library.threads; }
 
-/* ---- finding and running one -------------------------------------------------------------- */
+/* ---- lookup and execution ----------------------------------------------------------------- */
 
 static struct primitive *look_up(_Atomic(struct primitive *) *bucket, const struct key *key)
 {
@@ -127,7 +127,7 @@ void cache_refuse(const char *format, ...)
     pthread_mutex_unlock(&library.making);
 }
 
-/* ---- a constant b ------------------------------------------------------------------------- */
+/* ---- a packed constant b ------------------------------------------------------------------ */
 
 size_t cache_packed_floats(const struct gemm *like)
 {
@@ -149,14 +149,14 @@ void cache_pack(float *dst, const struct gemm *like)
     CHECK(st == dnnl_success);
 }
 
-/* ---- what happened ------------------------------------------------------------------------ */
+/* ---- report ------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Each name once, in the order of the alphabet, joined by '+'. */
+/* Each name once, in alphabetical order, joined by '+'. */
 static void join_names(char *names, size_t size, const char **name, size_t n)
 {
     size_t used = 0;

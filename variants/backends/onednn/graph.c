@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scaled dot-product attention as the library fuses it: product, scale, mask, softmax and product
- * are described as a graph, the library makes one partition of them, and that is compiled once for
- * each shape. The mask is an operand, so a causal one is a matrix of 0 and -infinity, made with the
- * partition and kept; the whole square is computed. Work space is the library's
- * own affair: it does not say how much, so neither `need` nor the bytes held count any. */
+ * Scaled dot-product attention as fused by the library: product, scale, mask, softmax and product
+ * are described as a graph, the library makes one partition of it, and that is compiled once per
+ * shape. The mask is an operand: a causal one is a matrix of 0 and -infinity, created with the
+ * partition and kept; the whole square is computed. The library does not report its work space, so
+ * neither `need` nor held_bytes counts it. */
 #include "graph.h"
 
 #if HAVE_GRAPH_SDPA
@@ -16,15 +16,15 @@
 #include <oneapi/dnnl/dnnl_graph.h>
 #include <pthread.h>
 
-/* Tensors by their ids: five operands, the result, and what lies between the operations. */
+/* Tensor ids: five operands, the result, and the intermediate results. */
 enum { Q, K, V, SCALE, MASK, OUT, SCORES, SCALED, MASKED, PROBABILITIES, TENSORS, INPUTS = OUT };
 
-/* One compiled attention. Of `like` the pointers mean nothing. */
+/* One compiled attention. The pointers in `like` are not used. */
 struct sdpa {
     struct attn like;
     int threads;
     struct sdpa *next;
-    dnnl_graph_compiled_partition_t run; /* NULL: the library makes no single partition of it */
+    dnnl_graph_compiled_partition_t run; /* NULL: the library splits it into several partitions */
     dnnl_stream_t stream;
     int n_in, in_id[INPUTS];           /* in the partition's order */
     dnnl_graph_tensor_t in[INPUTS], o; /* in[i] is operand in_id[i] */
@@ -82,7 +82,7 @@ static dnnl_status_t describe_tensors(struct graph *g, const struct attn *a)
     return st;
 }
 
-/* Add out = kind(a, b), b < 0 where there is none. The graph keeps a copy of the operation. */
+/* Append out = kind(a, b), b < 0 if there is none. The graph copies the operation. */
 static dnnl_status_t append(struct graph *g, dnnl_graph_op_kind_t kind, int out, int a, int b)
 {
     const uint8_t yes = 1;
@@ -129,7 +129,7 @@ static dnnl_status_t draw(struct graph *g, const struct attn *a)
                : st;
 }
 
-/* The partition of all operations; dnnl_unimplemented where the library splits them. */
+/* The partition of all operations; dnnl_unimplemented if the library splits them. */
 static dnnl_status_t whole(const struct graph *g, dnnl_graph_partition_t *partition)
 {
     size_t n = 0;
@@ -198,7 +198,7 @@ static bool same_stride(const struct stride *a, const struct stride *b)
     return a->batch == b->batch && a->row == b->row;
 }
 
-/* For two that accepts() has let pass. */
+/* For two that accepts() has accepted. */
 static bool alike(const struct attn *a, const struct attn *b)
 {
     return a->B == b->B && a->H == b->H && a->L == b->L && a->M == b->M && a->dh == b->dh &&
@@ -228,7 +228,7 @@ static struct sdpa *make(const struct attn *a, int threads)
         s->mask = make_mask(a);
     if (st != dnnl_success) {
         s->run = NULL;
-        cache_refuse("oneDNN makes no fused attention of L=%d, M=%d, dh=%d (%s)  -> leave out "
+        cache_refuse("oneDNN has no fused attention for L=%d, M=%d, dh=%d (%s)  -> leave out "
                      "--impl graph_sdpa",
                      a->L, a->M, a->dh, dnnl_status2str(st));
     }
@@ -280,7 +280,7 @@ static bool accepts(const struct attn *a, const char **why_not)
 static struct attn_need need(const struct attn *a, int threads)
 {
     (void)a, (void)threads;
-    return (struct attn_need){0}; /* see the head of this file */
+    return (struct attn_need){0}; /* see the file comment */
 }
 
 static void fill_with_nan(const struct attn *a)
@@ -296,7 +296,7 @@ static void forward(const struct engine *g, const struct attn *a, void *scratch)
     const int threads = omp_get_max_threads();
 
     (void)scratch;
-    omp_set_num_threads(g->threads); /* fixed when it is compiled, asked again when it runs */
+    omp_set_num_threads(g->threads); /* fixed at compilation, read again at execution */
     struct sdpa *s = find(a, g->threads);
     if (!s->run || execute(s, a) != dnnl_success) {
         if (s->run)

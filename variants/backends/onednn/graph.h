@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as one fused partition of oneDNN's graph API, which has them from version 3.7 on. */
+ * Attention as one fused partition of oneDNN's graph API, available from version 3.7. */
 #ifndef ONEDNN_GRAPH_H
 #define ONEDNN_GRAPH_H
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choice of the implementation, memory objects and work space of a primitive. */
+ * Choosing the implementation, memory objects and work space of a primitive. */
 #include "make.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_ROWS = 12 }; /* fewer do not pay for copying b */
+enum { FEW_ROWS = 12 }; /* with fewer rows, copying b does not pay */
 
-/* Work space of primitives, the same for all that fit: a thread runs one after the other. */
+/* Work space shared by all primitives that fit: a thread runs them one at a time. */
 struct space {
-    struct space *older; /* primitives that were made with it still use it */
+    struct space *older; /* primitives created with it still use it */
     unsigned char *at;
     size_t slice, slots; /* bytes per thread */
 };
@@ -62,7 +62,8 @@ static const struct space *space_for(struct workshop *w, size_t bytes, size_t sl
     if (s && s->slice >= bytes && s->slots >= slots)
         return s;
     s = workshop_take(w, sizeof(*s));
-    s->slice = round_up(bytes, 4096) + 64; /* slices at a page's distance would share cache sets */
+    s->slice = round_up(bytes, 4096) +
+               64; /* slices a whole number of pages apart would share cache sets */
     s->slots = slots;
     s->at = workshop_take(w, s->slice * slots);
     s->older = w->space;
@@ -71,11 +72,11 @@ static const struct space *space_for(struct workshop *w, size_t bytes, size_t sl
 
 /* ---- products and norms, described -------------------------------------------------------- */
 
-/* What is to be made; one of the two. */
+/* What to create: a product or a norm. */
 struct order {
     bool norm;
     struct matmul product;
-    struct layout rows, vector; /* of a norm: its data, and both scale and shift */
+    struct layout rows, vector; /* of a norm: its data, and its scale and shift */
     struct layout alpha;        /* one float */
     float eps;
 };
@@ -152,13 +153,13 @@ static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const 
 
 /* ---- choice ------------------------------------------------------------------------------- */
 
-/* For few rows brgemm copies a plain b first, which does not pay. */
+/* For few rows brgemm first copies a plain b, which does not pay. */
 static bool brgemm_is_slow(const struct key *key)
 {
     return key->m < FEW_ROWS && !(key->form & (FORM_PACKED | FORM_NORM));
 }
 
-/* 3.7.2's brgemm mistakes the distances of one column of a wider c or of a wider transposed a. */
+/* brgemm of 3.7.2 misreads the strides of one column of a wider c or of a wider transposed a. */
 static bool brgemm_is_wrong(const struct key *key)
 {
     return (key->n == 1 && key->ldc != 1) || (key->m == 1 && key->form & FORM_TA && key->lda != 1);
@@ -166,7 +167,7 @@ static bool brgemm_is_wrong(const struct key *key)
 
 static bool is_brgemm(const char *impl) { return strncmp(impl, "brg", 3) == 0; }
 
-/* The library's next choice that is not brgemm and not the fallback, or `first` for want of it. */
+/* The library's next choice that is neither brgemm nor the fallback, else `first`. */
 static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primitive *p,
                                           const struct order *o, dnnl_primitive_desc_t first)
 {
@@ -186,7 +187,7 @@ static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primi
     return first;
 }
 
-/* NULL, with the reason noted, where nothing but the fallback would do. */
+/* NULL, with the error recorded, if only the fallback is left. */
 static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, const struct order *o)
 {
     const bool optional = p->key.form & FORM_OPTIONAL, wrong = brgemm_is_wrong(&p->key);
@@ -208,7 +209,7 @@ static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, con
     return pd;
 }
 
-/* ---- what a call needs -------------------------------------------------------------------- */
+/* ---- operands of a call ------------------------------------------------------------------- */
 
 struct operand {
     int arg;
@@ -267,7 +268,7 @@ static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const s
     return st;
 }
 
-/* How many threads a primitive uses is fixed when it is made and asked again when it runs. */
+/* The number of threads of a primitive is fixed at creation and read again at execution. */
 struct primitive *primitive_make(struct workshop *w, const struct key *key)
 {
     struct order order;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making one primitive of oneDNN, with what its calls need. */
+ * Creating one oneDNN primitive with the objects that its calls need. */
 #ifndef ONEDNN_MAKE_H
 #define ONEDNN_MAKE_H
 
@@ -9,8 +9,8 @@
 
 #include <stdatomic.h>
 
-/* Everything that decides which primitive runs: a product of a [m,k] and b [k,n], or the norm of m
- * rows of n. Hashed and compared as bytes: no padding, and floats by their bits. */
+/* Everything that selects a primitive: a product of a [m,k] and b [k,n], or the norm of m rows of
+ * n. Hashed and compared as bytes: no padding, and floats by their bits. */
 enum {
     FORM_TA = 1,
     FORM_TB = 2,
@@ -18,24 +18,23 @@ enum {
     FORM_BIAS = 8,
     FORM_RELU = 16,
     FORM_NORM = 32,
-    /* What the caller can do in another way: where the library has nothing good, no complaint. */
+    /* The caller has an alternative for these: no error if the library has nothing suitable. */
     FORM_OPTIONAL = FORM_PACKED | FORM_BIAS | FORM_RELU | FORM_NORM
 };
 struct key {
     ptrdiff_t lda, ldb, ldc;
     ptrdiff_t heads, head_a, head_b, head_c; /* 0 heads: one product */
     int m, n, k, threads;
-    uint32_t alpha, beta; /* of a norm, alpha is eps */
+    uint32_t alpha, beta; /* for a norm, alpha is eps */
     uint32_t form;
-    uint32_t slots; /* threads that may run it at the same time */
+    uint32_t slots; /* threads that may run it concurrently */
 };
 _Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "no padding");
 
 uint32_t key_bits(float x);
 
-/* Memory objects carry the pointers of a call, so each thread has its own. A norm's scale is its
- * WEIGHTS, its shift its BIAS. The last two are there only where they are wanted, and never both.
- */
+/* Memory objects hold the pointers of a call, so each thread has its own. A norm's scale is its
+ * WEIGHTS, its shift its BIAS. BIAS and ALPHA are optional and exclude each other. */
 enum { SRC, WEIGHTS, DST, SCRATCH, BIAS, ALPHA = BIAS, OPERANDS };
 struct slot {
     dnnl_stream_t stream;
@@ -45,7 +44,7 @@ struct slot {
 struct primitive {
     struct key key;
     struct primitive *next;
-    dnnl_primitive_t run; /* NULL: the library has nothing good for it */
+    dnnl_primitive_t run; /* NULL: the library has nothing suitable */
     const char *impl;
     bool biased;
     int operands;      /* OPERANDS, or without the last one */
@@ -54,7 +53,7 @@ struct primitive {
     atomic_bool used;
 };
 
-/* What primitives are made with. Nothing is given back before the process ends. */
+/* What primitives are created with. Nothing is freed before the process ends. */
 struct workshop {
     dnnl_engine_t engine;
     struct packing *packings;
@@ -64,14 +63,14 @@ struct workshop {
     struct err why; /* the first refusal or failure */
 };
 
-/* Always succeeds; where the primitive has no `run`, w->why says so, unless its form is optional.
- */
+/* Always returns a primitive; if it has no `run`, w->why holds the reason, unless its form is
+ * optional. */
 struct primitive *primitive_make(struct workshop *w, const struct key *key);
 
 /* Aligned to cache lines and zeroed; counted in held_bytes. */
 void *workshop_take(struct workshop *w, size_t bytes);
 
-/* Note that `what` happened ("cannot run") with `detail`. */
+/* Record the error `what` ("cannot run") with `detail`. */
 void workshop_complain(struct workshop *w, const struct key *key, const char *what,
                        const char *detail);
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* What follows a product in its primitive. */
+/* The epilogue that the primitive includes. */
 struct after {
     const float *bias;
     bool relu;
@@ -45,7 +45,7 @@ static struct primitive *find(const struct gemm *g, const struct heads *heads,
     struct primitive *p = cache_get(&key);
 
     *b = g->b_packed ? g->b_packed : g->b;
-    if (!p->run && g->b_packed) { /* not every product of these weights takes the packed form */
+    if (!p->run && g->b_packed) { /* the packed form does not suit every product of these weights */
         key = key_of(g, heads, after, false);
         p = cache_get(&key);
         *b = g->b;

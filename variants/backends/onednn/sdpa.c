@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention with oneDNN's batched matmul: per block of rows one product for the scores of all heads
- * and one for their outputs, on the matrices where they lie ([L,H,dh] is an order of dimensions
- * that the library's best kernels know, a single head of it is not). Between them each head adds
- * its relative term and takes its softmax. Better than composed attention while the scores of all
- * heads stay in the L2 cache, with blocks of half as many rows. */
+ * and one for their outputs, on the matrices in place ([L,H,dh] is an order of dimensions that the
+ * library's best kernels support; a single head of it is not). Between the products, each head adds
+ * its relative term and applies its softmax. Faster than composed attention, and with blocks of
+ * half as many rows, while the scores of all heads fit in the L2 cache. */
 #include "sdpa.h"
 
 #include "product.h"
@@ -13,14 +13,14 @@
 #include <oneapi/dnnl/dnnl.h>
 
 enum {
-    ROWS = 64,             /* at most, in a block */
-    FEW_ROWS = 32,         /* fewer do not pay for copying the keys, which the kernel does */
-    SCORE_BYTES = 1 << 20, /* the L2 cache of a core */
+    ROWS = 64,             /* most rows of a block */
+    FEW_ROWS = 32,         /* with fewer queries, the kernel's copy of the keys does not pay */
+    SCORE_BYTES = 1 << 20, /* L2 cache of a core */
 };
 
 static int block_count(const struct attn *a) { return (a->L + ROWS - 1) / ROWS; }
 
-/* Blocks of nearly the same size: no short one at the end. */
+/* Blocks of nearly the same size, without a short one at the end. */
 static int block_rows(const struct attn *a) { return (a->L + block_count(a) - 1) / block_count(a); }
 
 static size_t score_bytes(const struct attn *a)
