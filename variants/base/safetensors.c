@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reading safetensors files. jansson parses the header; this file checks that the header describes
- * every byte of the data, once and in order, so that nothing else has to. */
+ * every byte of the data exactly once and in order, so that callers need not. */
 #include "safetensors.h"
 
 #include <ctype.h>
@@ -24,8 +24,8 @@ enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
 const char *const dtype_name[DTYPE_COUNT] = {"F32", "I32"};
 
-/* Every complaint about a file: it names the file, and control characters that come out of a
- * hostile header do not reach the terminal. */
+/* Every error about a file names it. Control characters from a hostile header are not passed to the
+ * terminal. */
 static enum status __attribute__((format(printf, 4, 5)))
 bad(const char *path, struct err *e, enum status st, const char *fmt, ...)
 {
@@ -78,8 +78,8 @@ static enum status read_shape(const char *path, struct tensor *t, const json_t *
     return OK;
 }
 
-/* One header entry. `*at` is where the tensor must begin, counted from the end of the header, and
- * becomes where the next one must. */
+/* One header entry. *at is the required offset of the tensor from the end of the header; it is
+ * advanced to that of the next. */
 static enum status read_tensor(const char *path, struct tensor *t, size_t *at, const char *name,
                                const json_t *entry, struct err *e)
 {
@@ -114,7 +114,7 @@ static enum status read_tensor(const char *path, struct tensor *t, size_t *at, c
                    t->n * ELEMENT_BYTES, (size_t)(end - begin));
     if ((size_t)begin != *at)
         return bad(path, e, E_IO,
-                   "tensor \"%s\" begins at %zu, what precedes it ends at %zu"
+                   "tensor \"%s\" begins at %zu, the one before it ends at %zu"
                    "  -> store tensors back to back, in header order",
                    name, (size_t)begin, *at);
     *at = (size_t)end;
@@ -147,7 +147,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     return OK;
 }
 
-/* Tensors and metadata out of the parsed header; data begins at byte `data_at` of the file. */
+/* Tensors and metadata from the parsed header; data begins at byte `data_at` of the file. */
 static enum status read_entries(struct safetensors *s, json_t *header, size_t data_at,
                                 struct err *e)
 {
@@ -266,7 +266,7 @@ void safetensors_close(struct safetensors *s)
     *s = (struct safetensors){0};
 }
 
-/* ---- looking things up -------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------- */
 
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
 {
@@ -286,8 +286,8 @@ const char *safetensors_meta(const struct safetensors *s, const char *key)
     return NULL;
 }
 
-/* The JSON number that is the whole of `text`, or NULL. JSON's grammar is strict and knows no
- * locale; only the white space that it allows around a number is refused here. */
+/* The JSON number that spans all of `text`, or NULL. JSON's grammar is strict and independent of
+ * the locale; white space around the number is refused here. */
 static json_t *number(const char *text, size_t flags)
 {
     const size_t n = strlen(text);
