@@ -383,7 +383,7 @@ Test(pos_bias, choices_that_make_no_sense)
     cr_expect_str_eq(e.msg, "t5: t5 positions know no future  -> causal attention");
     c.causal = true, c.t5_buckets = 1;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "t5: 1 buckets  -> at least 2");
+    cr_expect_str_eq(e.msg, "t5: 1 buckets  -> use at least 2");
     c.t5_buckets = 32, c.t5_max_distance = 16;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c.t5_max_distance = 17;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Features of queries and keys. The exponentials of random ones have arguments of 0 or less, where
- * they are ELU's: the row operation that does the one does the other. */
+ * Feature maps of queries and keys. The exponentials of random features have arguments <= 0, where
+ * ELU + 1 is the exponential: the row operation ELU1 computes both. */
 #include "features.h"
 #include "variants/base/rng.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { WORTH_A_TEAM = 16384 }; /* elements from which a pass over them is worth one */
+enum { WORTH_A_TEAM = 16384 }; /* elements worth a parallel region */
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
@@ -23,7 +23,7 @@ size_t features_floats(const struct config *c)
     return is_random(c) ? (size_t)c->features * (size_t)c->dh : 0;
 }
 
-/* ---- directions ------------------------------------------------------------------------------ */
+/* ---- directions --------------------------------------------------------------------------- */
 
 static double dot(const float *x, const float *y, int n)
 {
@@ -34,8 +34,8 @@ static double dot(const float *x, const float *y, int n)
     return sum;
 }
 
-/* w of length `length`, at right angles to the n rows before it; twice, because once leaves what
- * rounding made of them. */
+/* Make w orthogonal to the n rows before it, with length `length`. Twice, to remove what rounding
+ * left. */
 static void straighten(float *w, int n, int dh, double length)
 {
     for (int again = 0; again < 2; again++)
@@ -58,7 +58,7 @@ void features_draw(const struct config *c, struct directions *of)
     rng_normal(of->w, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
     for (int r = 0; r < c->features; r++) {
         float *const w = of->w + (ptrdiff_t)r * dh;
-        double square = 0; /* of the length of another Gaussian vector */
+        double square = 0; /* squared length of another Gaussian vector */
         for (int e = 0; e < dh; e++) {
             float x;
             const uint64_t stream = rng_stream("features.lengths") + (uint64_t)r * (uint64_t)dh;
@@ -105,7 +105,7 @@ static struct gemm product(const struct engine *g, const struct config *c,
                          .threads = g->threads};
 }
 
-/* Rows of f begin at -|x'|^2 / 2 - top. */
+/* Fill rows of f with -|x'|^2 / 2 - top. */
 static void begin(const struct engine *g, const struct config *c, const struct directions *of,
                   float *f, const float *x, int rows)
 {
@@ -123,7 +123,7 @@ static void begin(const struct engine *g, const struct config *c, const struct d
     }
 }
 
-/* The largest of each row becomes 0. */
+/* Subtract each row's maximum. */
 static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
 {
 #pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
@@ -146,7 +146,7 @@ static void scale(const struct engine *g, float *f, float factor, size_t n)
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
                       float *f, const float *x, int rows, bool query)
 {
-    const float most = 40; /* e^40 is far from the largest float, also in a product with keys */
+    const float most = 40; /* e^40 is far below the largest float, also in products with keys */
     const int m = features_count(c);
     const struct act exponential = {.kind = ACT_ELU1,
                                     .y = f,
@@ -173,7 +173,7 @@ void features_forward(const struct engine *g, const struct config *c, const stru
  *
  * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x' */
 
-/* d_f becomes t, d_x what it is without the directions. */
+/* d_f becomes t; d_x its part that does not involve the directions. */
 static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,
                         const float *f, const float *x, int rows)
 {

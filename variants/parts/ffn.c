@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Position-wise feed-forward networks with one product in front of the activation:
+ * Position-wise feed-forward networks with one product before the activation:
  *
  *   FFN(x) = W_2 f(W_1 x + b_1) + b_2
  *
- * What backward reads is f's argument without the bias; ReLU's output tells as much, so only that
- * one is fused into the product in training too. */
+ * Backward reads f's argument without the bias. For ReLU its output suffices, so only ReLU is fused
+ * into the product in training too. */
 #include "dropout.h"
 #include "linear.h"
 #include "parts.h"
@@ -46,13 +46,13 @@ static double plain_flop(const struct config *c, int rows)
 
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
-/* Hidden units; and, kept for backward, their pre-activations. */
+/* Hidden units and, if kept for backward, their pre-activations. */
 static size_t plain_work(const struct config *c, int rows, bool keep)
 {
     return (keep && c->ffn->act != ACT_RELU ? 2 : 1) * units(c, rows);
 }
 
-/* The gradient of the hidden units, and the column sums of that of beta. */
+/* The gradient of the hidden units, and column sums for that of beta. */
 static size_t plain_work_grad(const struct config *c, int rows)
 {
     return units(c, rows) + (has_beta(c) ? (size_t)c->F : 0);

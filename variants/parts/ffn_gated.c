@@ -4,8 +4,8 @@
  *
  *   FFN(x) = W_2 (f(W_g x + b_g) (.) (W_1 x + b_1)) + b_2
  *
- * They have three matrices: the published comparison takes 2/3 of the plain width F. W_g and W_1
- * lie in memory as one, so that one product makes both operands. */
+ * With three matrices, the published comparison uses 2/3 of the plain width F. W_g and W_1 are
+ * adjacent in memory, so that one product computes both operands. */
 #include "dropout.h"
 #include "linear.h"
 #include "parts.h"
@@ -43,7 +43,7 @@ static double gated_flop(const struct config *c, int rows)
 
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
-/* Hidden units [rows,F] and, behind them, both operands of the gate [rows,2F]. */
+/* Hidden units [rows,F], followed by both operands of the gate [rows,2F]. */
 static size_t gated_work(const struct config *c, int rows, bool keep)
 {
     (void)keep;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of the gates. Forward's pre-activations are replaced by their gradients, element by
- * element and in place; what remains are products with the weights. */
+ * Backward of the gates. Forward's pre-activations are replaced by their gradients, element-wise
+ * and in place; then come products with the weights. */
 #include "gate.h"
 #include "linear.h"
 
@@ -27,7 +27,7 @@ GATE_BACKWARD(residual)
         memcpy(d_x, d_out, bytes);
 }
 
-/* The three that look at x alone: e = gradient of W_g x. */
+/* The three gates of x alone: e = gradient of W_g x. */
 static void of_x(const struct engine *g, const struct config *c, const struct param *w,
                  enum gate_kind kind, float *d_x, float *d_y, const float *d_out, const float *x,
                  const float *y, int rows, float *e)
@@ -89,7 +89,7 @@ GATE_BACKWARD(sigtanh)
     linear_input_grad(g, &w[ST_WG], d_y, e, rows, 0);
 }
 
-/* Of src U^T that was added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
+/* Backward of gru_add, src U^T added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
 static void gru_unadd(const struct engine *g, const struct config *c, const struct param *u,
                       float *d_src, float beta, const float *columns, const float *src, int rows)
 {
@@ -101,7 +101,7 @@ static void gru_unadd(const struct engine *g, const struct config *c, const stru
     g->ops.gemm(&input);
 }
 
-/* p is the gradient of r (.) x, then what reaches x by way of r, z and r (.) x. */
+/* p is the gradient of r (.) x, then the part of d_x through r, z and r (.) x. */
 GATE_BACKWARD(gru)
 {
     const ptrdiff_t ld = 3 * (ptrdiff_t)c->D;

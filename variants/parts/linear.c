@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The product of a linear map, and the three behind its gradients. */
+ * The product of a linear map, and the three of its gradients. */
 #include "linear.h"
 
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The instances of every part, named kind_name, and the sinusoid that two of them share. */
+ * The instances of every part, named kind_name, and functions that tests or other parts share. */
 #ifndef PARTS_H
 #define PARTS_H
 
@@ -20,8 +20,8 @@ extern const struct qkv_map before_dextra;
 extern const struct mem mem_compressive, mem_segment, mem_state, mem_none;
 extern const struct mixer mixer_linear_elu, mixer_favor, mixer_favor_hyp, mixer_aan;
 
-/* Sinusoid code of one position into row [D], D even: frequencies
- * w_f = 10000^(-2f/D), angles in double because a float angle at distance 4000 is off by 2e-4. */
+/* Sinusoidal encoding of one position into row [D], D even, with frequencies w_f = 10000^(-2f/D).
+ * Angles are double because a float angle at distance 4000 is off by 2e-4. */
 void sinusoid_row(float *row, int D, int position, enum sinusoid order);
 
 /* Slope of head h of H. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transformer-XL's relative positions: the key table of head h holds
- * rho_h[n] = rows h*dh.. of W_r times R[n], the sinusoid code of distance n. With clamp_len c the
- * distances beyond c share R[c], so the table ends there: the clipping of `struct attn`. */
+ * Transformer-XL's relative positions: the key table of head h holds rho_h[n] = rows h*dh.. of W_r
+ * times R[n], the sinusoidal encoding of distance n. With clamp_len c the distances beyond c share
+ * R[c], so the table ends there: the clipping of `struct attn`. */
 #include "parts.h"
 
 #include <stdio.h>
@@ -117,7 +117,7 @@ static void xl_build_tables_grad(const struct engine *g, const struct config *c,
                                  const float *pos_encoding, const struct attn *a,
                                  const struct attn_grad *d)
 {
-    const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances too far for `a` */
+    const ptrdiff_t cut = a->rel_head / c->dh - a->R; /* distances beyond those of `a` */
 
     (void)model;
     for (int h = 0; h < c->H; h++)
