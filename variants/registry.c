@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The explicit lists. Adding a variant is one file and one line here. */
+ * The explicit lists. Adding a variant takes one file and one line here. */
 #include "variants.h"
 #include "variants/parts/parts.h"
 
