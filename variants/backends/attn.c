@@ -81,14 +81,14 @@ unsigned attn_terms(const struct attn *a)
     return terms;
 }
 
-bool attn_knows(const struct attn *a, unsigned known, const char **why_not)
+bool attn_supports(const struct attn *a, unsigned supported, const char **why_not)
 {
     static const char *const refusals[TERM_COUNT] = {
 #define X(name, there, refusal) refusal,
         ATTN_TERMS(X)
 #undef X
     };
-    const unsigned unknown = attn_terms(a) & ~known;
+    const unsigned unknown = attn_terms(a) & ~supported;
 
     for (int t = 0; t < TERM_COUNT; t++)
         if (unknown & 1u << t) {

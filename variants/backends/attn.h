@@ -189,9 +189,9 @@ enum {
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */
 
-/* For accepts(): true if every term of `a` is in `known`; else *why_not names the first that is
+/* For accepts(): true if every term of `a` is in `supported`; else *why_not names the first that is
  * not. A new term is thus refused by every implementation that does not list it. */
-bool attn_knows(const struct attn *a, unsigned known, const char **why_not);
+bool attn_supports(const struct attn *a, unsigned supported, const char **why_not);
 
 /* Abort if members contradict each other. */
 void attn_check(const struct attn *a);

@@ -318,8 +318,8 @@ struct backend {
     void (*pack)(float *dst, const struct gemm *like);
     /* Optional, with ops.gemm: a product fused with the element-wise operation after it; see
      * engine_gemm_act and engine_gemm_gate. */
-    void (*gemm_act)(const struct gemm *g, const struct act *after);
-    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
+    void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
     enum isa (*core_isa)(void);
     /* Optional: the kernels that executed its products since the last call, e.g.
      * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason if a
@@ -357,8 +357,8 @@ struct engine {
     /* From the backend that provides gemm; or NULL. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
-    void (*gemm_act)(const struct gemm *g, const struct act *after);
-    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
+    void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
@@ -372,13 +372,13 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
 /* y = f(c + bias) + add with c = op(a) op(b) + beta c: a product and its epilogue, in one pass
  * where the backend can. epilogue->x is c, with contiguous rows; if epilogue->y is not c, c is work
  * space and undefined afterwards. y may be add, but nothing that the product reads. */
-void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *after);
+void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *epilogue);
 
 /* Likewise a gate whose last pre-activation is this product: c is gate->c if the kind has one, else
  * gate->a, with gate->ld = ldc. If gate->n is less than the product's n, the gate applies to the
  * first columns. c is kept, since backward needs it. out may be x or y, but nothing that the
  * product reads. */
-void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *after);
+void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *gate);
 
 /* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
 enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,

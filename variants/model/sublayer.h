@@ -114,7 +114,7 @@ struct sublayer_kind {
     /* f of the source, handed to `leave`: its kind, y and add are the caller's. Where leave.y is
      * not w->y, w->y is work space. */
     void (*forward)(const struct engine *g, struct sublayer *s, struct work *w,
-                    struct sublayer_input from, struct act leave);
+                    struct sublayer_input from, struct act epilogue);
     /* From d_y [B,L,D] of f to d_in [B, M+L-skip, D], the gradient of its source rows but for the
      * first `skip` of each sequence, which are constants; adds to the gradients of all weights. */
     void (*backward)(const struct engine *g, struct sublayer *s, const struct work *w,

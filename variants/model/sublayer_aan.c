@@ -198,7 +198,7 @@ static void blend(float *y, const float *sides, const float *x, const float *of_
 }
 
 static void aan_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     const ptrdiff_t D = s->c->D;
     const int rows = from.B * from.L;
@@ -213,12 +213,12 @@ static void aan_forward(const struct engine *g, struct sublayer *s, struct work 
     gates_forward(g, s, w, x, rows);
     for (ptrdiff_t r = 0; r < rows; r++)
         blend(w->y + r * D, w->own[AAN_GATES] + 2 * r * D, x + r * D, of_mean + r * D, (int)D);
-    leave.x = w->y;
-    leave.rows = rows;
-    leave.n = (int)D;
-    leave.threads = g->threads;
-    if (leave.kind != ACT_NONE || leave.add || leave.y != w->y)
-        g->ops.act(&leave);
+    epilogue.x = w->y;
+    epilogue.rows = rows;
+    epilogue.n = (int)D;
+    epilogue.threads = g->threads;
+    if (epilogue.kind != ACT_NONE || epilogue.add || epilogue.y != w->y)
+        g->ops.act(&epilogue);
 }
 
 /* ---- memory and cost ------------------------------------------------------------------------- */

@@ -268,18 +268,18 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
 }
 
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
-                         struct act leave)
+                         struct act epilogue)
 {
-    project_out(g, s, w, w->own[AT_O], rows, leave);
+    project_out(g, s, w, w->own[AT_O], rows, epilogue);
 }
 
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                              struct sublayer_input from, struct act leave)
+                              struct sublayer_input from, struct act epilogue)
 {
     const struct attn a = attention_project(g, s, w, from);
 
     s->of.attention.impl->forward(g, &a, w->scratch);
-    attention_unproject(g, s, w, a.B * a.L, leave);
+    attention_unproject(g, s, w, a.B * a.L, epilogue);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
 
 /* f = W_o o + b_o, once the implementation has filled o; it goes on to `leave`. */
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
-                         struct act leave);
+                         struct act epilogue);
 
 /* The backward half, sublayer_attention_grad.c: the latter from the rows that q, k and v were
  * projected from. */

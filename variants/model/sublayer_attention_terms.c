@@ -99,7 +99,7 @@ const char *attention_refusal(const struct engine *g, const struct config *c)
         params_place(&p, &counting);
         if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
             const struct attn asked = attention_asked(sublayers.at);
-            attn_knows(&asked, TERMS_FUSED, &why);
+            attn_supports(&asked, TERMS_FUSED, &why);
         }
     }
     sublayers_free(&sublayers);

@@ -169,7 +169,7 @@ static void project_keys(const struct engine *g, const struct sublayer *s, const
 }
 
 static void linear_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                                    struct sublayer_input from, struct act leave)
+                                    struct sublayer_input from, struct act epilogue)
 {
     const struct config *c = s->c;
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * c->D, from.at.stride};
@@ -181,7 +181,7 @@ static void linear_sublayer_forward(const struct engine *g, struct sublayer *s, 
     features_forward(g, c, &s->of.linear.of, w->own[LIN_FQ], w->own[LIN_Q], from.B * from.L * c->H,
                      true);
     engine_linear(g)->forward(g, &a, w->scratch);
-    project_out(g, s, w, w->own[LIN_O], from.B * from.L, leave);
+    project_out(g, s, w, w->own[LIN_O], from.B * from.L, epilogue);
 }
 
 static void linear_sublayer_backward(const struct engine *g, struct sublayer *s,

@@ -50,9 +50,9 @@ void project_rows(const struct engine *g, const struct sublayer *s, int which, s
 }
 
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
-                 int rows, struct act leave)
+                 int rows, struct act epilogue)
 {
-    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, leave);
+    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, epilogue);
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */

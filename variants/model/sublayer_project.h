@@ -20,7 +20,7 @@ void project_rows(const struct engine *g, const struct sublayer *s, int which, s
 
 /* f = W_o o + b_o of `rows` rows, which goes on to `leave`. */
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
-                 int rows, struct act leave);
+                 int rows, struct act epilogue);
 /* d_o from d_y; adds to the gradients of W_o and b_o. */
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows);

@@ -137,7 +137,7 @@ void rnn_run(const struct rnn *r)
 }
 
 static void rnn_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     struct rnn r = rnn_of(g, s, from);
 
@@ -147,11 +147,11 @@ static void rnn_forward(const struct engine *g, struct sublayer *s, struct work 
     r.cell = w->own[RNN_CELL];
     rnn_project(&r, from);
     rnn_run(&r);
-    leave.x = r.state;
-    leave.rows = r.B * r.L;
-    leave.n = r.D;
-    leave.threads = g->threads;
-    g->ops.act(&leave);
+    epilogue.x = r.state;
+    epilogue.rows = r.B * r.L;
+    epilogue.n = r.D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */

@@ -192,7 +192,7 @@ static struct attn syn_operands(const struct sublayer *s, const struct work *w, 
 }
 
 static void syn_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     const int B = from.B, L = from.L;
 
@@ -203,7 +203,7 @@ static void syn_forward(const struct engine *g, struct sublayer *s, struct work 
         make_scores(g, s, w, from.at.at, B, L);
     const struct attn a = syn_operands(s, w, B, L);
     s->of.attention.impl->forward(g, &a, w->scratch);
-    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, leave);
+    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */

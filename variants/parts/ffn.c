@@ -60,7 +60,7 @@ static size_t plain_work_grad(const struct config *c, int rows)
 
 static void plain_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *y, const float *x, int rows, float *work, bool keep,
-                          struct act leave, const struct dropout *drop)
+                          struct act epilogue, const struct dropout *drop)
 {
     const struct plain f = plain_of(c, w);
     const float *beta = f.beta ? f.beta->data : NULL;
@@ -83,7 +83,7 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
                        (struct act){.kind = c->ffn->act, .y = hidden, .beta = beta});
     }
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    linear_forward(g, f.w2, f.b2, y, hidden, rows, leave);
+    linear_forward(g, f.w2, f.b2, y, hidden, rows, epilogue);
 }
 
 static void plain_backward(const struct engine *g, const struct config *c, const struct param *w,

@@ -56,7 +56,7 @@ static const float *data(const struct param *bias) { return bias ? bias->data : 
 
 static void gated_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *y, const float *x, int rows, float *work, bool keep,
-                          struct act leave, const struct dropout *drop)
+                          struct act epilogue, const struct dropout *drop)
 {
     const struct gated f = gated_of(c, w);
     float *hidden = work, *pre = work + units(c, rows);
@@ -75,7 +75,7 @@ static void gated_forward(const struct engine *g, const struct config *c, const 
                              .n = c->F,
                              .threads = g->threads});
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    linear_forward(g, f.w2, f.b2, y, hidden, rows, leave);
+    linear_forward(g, f.w2, f.b2, y, hidden, rows, epilogue);
 }
 
 static void gated_backward(const struct engine *g, const struct config *c, const struct param *w,

@@ -15,7 +15,7 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
 /* epilogue.y [rows,out] = f(x W^T + bias) + epilogue.add. The caller sets kind, y and add of
  * `epilogue`; bias may be NULL; y is work space if epilogue.y is elsewhere. */
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
-                    float *y, const float *x, int rows, struct act after);
+                    float *y, const float *x, int rows, struct act epilogue);
 
 /* dW [out,in] += d_y^T x over `rows` rows. */
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,

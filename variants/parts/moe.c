@@ -131,7 +131,7 @@ static const struct param *bias_of(const struct config *c, const struct param *b
 
 static void moe_forward(const struct engine *g, const struct config *c, const struct param *param,
                         float *y, const float *x, int rows, float *work, bool keep,
-                        struct act leave, const struct dropout *drop)
+                        struct act epilogue, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
     const ptrdiff_t D = c->D, F = c->F;
@@ -156,11 +156,11 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     }
     memset(y, 0, sizeof(float) * (size_t)(rows * D));
     scatter(g, c, &w, y, w.out, rows, true);
-    leave.x = y;
-    leave.rows = rows;
-    leave.n = c->D;
-    leave.threads = g->threads;
-    g->ops.act(&leave);
+    epilogue.x = y;
+    epilogue.rows = rows;
+    epilogue.n = c->D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */

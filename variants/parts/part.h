@@ -107,7 +107,7 @@ struct ffn {
      * the rest is set here. If epilogue.y is not y, y is work space. `drop` applies to hidden
      * units; its p may be 0. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
-                    const float *x, int rows, float *work, bool keep, struct act leave,
+                    const float *x, int rows, float *work, bool keep, struct act epilogue,
                     const struct dropout *drop);
     /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `more` is the further
      * work space. Accumulates weight gradients, including the last bias and those of aux_coef times

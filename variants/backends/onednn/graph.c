@@ -274,7 +274,7 @@ static dnnl_status_t execute(const struct sdpa *s, const struct attn *a)
 
 static bool accepts(const struct attn *a, const char **why_not)
 {
-    return attn_knows(a, 0, why_not); /* none of the terms */
+    return attn_supports(a, 0, why_not); /* none of the terms */
 }
 
 static struct attn_need need(const struct attn *a, int threads)

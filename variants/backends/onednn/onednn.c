@@ -56,18 +56,19 @@ static void norm_inherited(const struct norm *o)
  * `sum`, 1.01 to 1.04 as a `binary_add` of the whole shape. Nor are gates: those that
  * post-operations can express (logistic, times x, plus y) took 1.01 to 1.09, and a primitive with
  * one destination cannot also store the pre-activation. So there is no gemm_gate. */
-static void gemm_act_onednn(const struct gemm *g, const struct act *after)
+static void gemm_act_onednn(const struct gemm *g, const struct act *epilogue)
 {
-    const bool sayable = after->kind == ACT_NONE || after->kind == ACT_RELU; /* others: inherited */
-    const bool plain = g->alpha == 1 && (g->beta == 0 || after->y == g->c);
+    const bool sayable =
+        epilogue->kind == ACT_NONE || epilogue->kind == ACT_RELU; /* others: inherited */
+    const bool plain = g->alpha == 1 && (g->beta == 0 || epilogue->y == g->c);
     struct gemm p = *g;
 
-    p.c = after->y;
-    if (sayable && plain && !after->add && g->m > 0 && g->n > 0 && g->k > 0 &&
-        product_run_after(&p, after->bias, after->kind == ACT_RELU))
+    p.c = epilogue->y;
+    if (sayable && plain && !epilogue->add && g->m > 0 && g->n > 0 && g->k > 0 &&
+        product_run_after(&p, epilogue->bias, epilogue->kind == ACT_RELU))
         return;
     gemm_onednn(g);
-    act_inherited(after);
+    act_inherited(epilogue);
 }
 
 /* The primitive's time relative to the AVX-512 rows, widths 256 to 1024: 0.71 to 0.96 from 128 rows

@@ -31,13 +31,13 @@ static size_t score_bytes(const struct attn *a)
 static bool accepts(const struct attn *a, const char **why_not)
 {
     const unsigned isa = dnnl_get_effective_cpu_isa();
-    const unsigned known = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
+    const unsigned supported = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
 
     *why_not = (isa & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core ? "needs AVX-512"
                : a->L < FEW_ROWS                                            ? "too few queries"
                : score_bytes(a) > SCORE_BYTES ? "scores of all heads exceed 1 MiB"
                                               : NULL;
-    return !*why_not && attn_knows(a, known, why_not);
+    return !*why_not && attn_supports(a, supported, why_not);
 }
 
 /* ---- work space --------------------------------------------------------------------------- */

@@ -212,7 +212,7 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
         *why_not = "does not support sinks with relative values";
         return false;
     }
-    return attn_knows(a, TERMS_FUSED, why_not);
+    return attn_supports(a, TERMS_FUSED, why_not);
 }
 
 static struct attn_need fused_need(const struct attn *a, int threads)

@@ -298,12 +298,12 @@ static void gemm_fused(const struct fused *f)
 
 static void gemm(const struct gemm *g) { gemm_fused(&(struct fused){.g = g}); }
 
-static void gemm_act(const struct gemm *g, const struct act *after)
+static void gemm_act(const struct gemm *g, const struct act *epilogue)
 {
-    gemm_fused(&(struct fused){.g = g, .act = after});
+    gemm_fused(&(struct fused){.g = g, .act = epilogue});
 }
 
-static void gemm_gate(const struct gemm *g, const struct gate_op *after)
+static void gemm_gate(const struct gemm *g, const struct gate_op *gate)
 {
-    gemm_fused(&(struct fused){.g = g, .gate = after});
+    gemm_fused(&(struct fused){.g = g, .gate = gate});
 }

@@ -10,8 +10,8 @@
 extern const struct attn_impl attn_fused_avx2;
 
 void gemm_avx2(const struct gemm *g);
-void gemm_act_avx2(const struct gemm *g, const struct act *after);
-void gemm_gate_avx2(const struct gemm *g, const struct gate_op *after);
+void gemm_act_avx2(const struct gemm *g, const struct act *epilogue);
+void gemm_gate_avx2(const struct gemm *g, const struct gate_op *gate);
 size_t gemm_packed_floats_avx2(const struct gemm *like);
 void gemm_pack_avx2(float *dst, const struct gemm *like);
 void softmax_avx2(const struct softmax *o);
@@ -33,8 +33,8 @@ void nll_grad_avx2(const struct nll_grad *o);
 extern const struct attn_impl attn_fused_avx512;
 
 void gemm_avx512(const struct gemm *g);
-void gemm_act_avx512(const struct gemm *g, const struct act *after);
-void gemm_gate_avx512(const struct gemm *g, const struct gate_op *after);
+void gemm_act_avx512(const struct gemm *g, const struct act *epilogue);
+void gemm_gate_avx512(const struct gemm *g, const struct gate_op *gate);
 size_t gemm_packed_floats_avx512(const struct gemm *like);
 void gemm_pack_avx512(float *dst, const struct gemm *like);
 void softmax_avx512(const struct softmax *o);
