@@ -25,14 +25,14 @@ struct sight attn_sight(const struct attn *a, int h)
 }
 
 /* Heads [h, returned) have to be queried for what heads [h, h+n) see. */
-static int last_to_ask(const struct attn *a, int h, int n)
+static int end_of_distinct(const struct attn *a, int h, int n)
 {
     return a->mask_of_head || a->window_of_head ? h + n : h + 1;
 }
 
 bool attn_next_keys(const struct attn *a, int h, int n, int i, struct range *r)
 {
-    const int end = last_to_ask(a, h, n), from = r->to;
+    const int end = end_of_distinct(a, h, n), from = r->to;
     struct range seen = {INT_MAX, INT_MAX};
 
     for (int x = h; x < end; x++) {
@@ -58,7 +58,7 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows)
 {
     struct range hull = {INT_MAX, 0};
 
-    for (int x = h; x < last_to_ask(a, h, n); x++) {
+    for (int x = h; x < end_of_distinct(a, h, n); x++) {
         const struct sight sight = attn_sight(a, x);
         const struct range own = sight_hull(&sight, i, rows);
         if (own.from == own.to)

@@ -152,7 +152,7 @@ struct gate_op {
  * state or c stands for zeros. out may be state, c_out may be c. */
 enum rnn_cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
 extern const char *const rnn_cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
-int cell_gates(enum rnn_cell_kind kind);                /* 1, 3, 4 */
+int rnn_cell_gates(enum rnn_cell_kind kind);            /* 1, 3, 4 */
 struct rnn_step {
     enum rnn_cell_kind kind;
     float *out, *c_out;
@@ -274,7 +274,7 @@ struct nll_grad {
     X(act, act)                                                                                    \
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
-    X(cell, rnn_step)                                                                              \
+    X(rnn_cell, rnn_step)                                                                          \
     X(linear_step, linear_step)                                                                    \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
@@ -282,7 +282,7 @@ struct nll_grad {
     X(act_grad, act_grad)                                                                          \
     X(glu_grad, glu_grad)                                                                          \
     X(gate_grad, gate_grad)                                                                        \
-    X(cell_grad, rnn_step_grad)                                                                    \
+    X(rnn_cell_grad, rnn_step_grad)                                                                \
     X(nll_grad, nll_grad)
 
 struct ops {

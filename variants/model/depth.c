@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With
- * P^t[i] = sinusoid(i) + sinusoid(t), per position, a = 0 and out = 0 at first:
+ * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With P^t[i] =
+ * sinusoid(i) + sinusoid(t), and per position initially a = 0 and out = 0:
  *
  *   never    h = layers(h + P^t), out = the last h
- *   graves   while it runs:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a where it stops;
+ *   graves   while running:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a at the last step;
  *            out += w h; it stops where a + p >= 1 - eps and at the last step, else a += p.
- *            Behind that h stays, and is still seen by others, through h + P^t.
- *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops where
- *            a + p > 1 - eps only; out = w h + (1 - w) out with w = 0 behind that, while h goes on
- *            to change.
+ *            Then h stays constant and is still seen by others, through h + P^t.
+ *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops only where
+ *            a + p > 1 - eps; out = w h + (1 - w) out. After the stop w = 0, while h goes on to
+ * change.
  *
- * A position depends on its own past only, so halting does not break the order of time. */
+ * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
 #include "sublayer_inner.h"
 #include "variants/parts/parts.h"
@@ -88,7 +88,7 @@ static void enter_step(const struct depth *d, const struct engine *g, float *x, 
     }
 }
 
-/* p of step t from the states that it is read from. */
+/* p of step t, from the states that the halting unit reads. */
 static void read_p(const struct depth *d, const struct engine *g, const float *x, int t)
 {
     const int D = d->c->D;
@@ -106,7 +106,7 @@ static void read_p(const struct depth *d, const struct engine *g, const float *x
 
 static bool runs(const struct depth *d, int i, int t) { return d->steps[i] == t; }
 
-/* The weight of step t for a position that runs; it goes on to run where steps[i] follows t. */
+/* The weight of step t for a running position; steps[i] is t + 1 afterwards if it goes on. */
 static double settle(struct depth *d, int i, int t)
 {
     const bool graves = d->c->halt == HALT_GRAVES, last = t == d->c->steps - 1;
@@ -115,7 +115,7 @@ static double settle(struct depth *d, int i, int t)
 
     if (graves ? last || all >= most : all > most) {
         d->rest[i] = 1 - d->sum[i];
-        d->steps[i] = -(t + 1); /* halted: told by the sign until the end */
+        d->steps[i] = -(t + 1); /* halted: marked by the sign until the end */
         return d->rest[i];
     }
     d->sum[i] = all;
@@ -123,7 +123,7 @@ static double settle(struct depth *d, int i, int t)
     return p;
 }
 
-/* Behind the layers of step t: y becomes the next state, and counts in the output. */
+/* After the layers of step t: y becomes the next state and is added to the output. */
 static void leave_step(struct depth *d, const struct engine *g, float *out, int t)
 {
     const int D = d->c->D;
@@ -208,7 +208,7 @@ double depth_share(const struct depth *d)
     return d->rows ? taken / ((double)d->rows * d->c->steps) : 1;
 }
 
-/* A position that has halted is worth nothing, although its keys and values are computed again. */
+/* Halted positions do not count, although their keys and values are recomputed. */
 double depth_flop(const struct depth *d, int B, int L, int M)
 {
     const double unit = d->halt ? 2.0 * B * L * d->c->D * d->c->steps : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the forward and backward halves of the funnel share. */
+ * What forward and backward of the funnel share. */
 #ifndef FUNNEL_INNER_H
 #define FUNNEL_INNER_H
 
@@ -26,16 +26,16 @@ enum {
     FUNNEL_FFN = FUNNEL_LN2 + 2
 };
 
-/* Does this layer ask from cells of two rows each? */
+/* Are this layer's queries means of two rows each? */
 static inline bool funnel_pools(const struct funnel_layer *l) { return l->sq != l->sk; }
 
-/* The cell of `step` tokens that token t reads from the top; -1 = none is known yet. */
+/* The pool group of `step` tokens that token t reads from the top; -1 = none is complete yet. */
 static inline int funnel_cell(const struct funnel *f, int t, int step)
 {
     return f->c.causal ? (t + 1) / step - 1 : t / step;
 }
 
-/* Layers before the decoder's; the last of block 0; tokens of a cell at the top. */
+/* Layers before the decoder's; the last of block 0; tokens per pool group at the top. */
 static inline int funnel_encoder(const struct funnel *f) { return f->n - f->dec_layers; }
 static inline int funnel_first(const struct funnel *f) { return f->layers[0] - 1; }
 static inline int funnel_step(const struct funnel *f) { return f->at[funnel_encoder(f) - 1].sq; }

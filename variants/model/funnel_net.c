@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- declaration --------------------------------------------------------------------------- */
+/* ---- declaration -------------------------------------------------------------------------- */
 
 static void layer_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -48,11 +48,10 @@ enum status funnel_init(struct funnel *f, const struct config *c, const int *lay
         n = layers[b] < 1 ? FUNNEL_LAYERS + 1 : n + layers[b];
     }
     if (blocks < 1 || blocks > FUNNEL_BLOCKS || dec_layers < 0 || n > FUNNEL_LAYERS)
-        return fail(
-            e, E_USAGE,
-            "a funnel of %d blocks and %d layers behind them  -> 1 to %d blocks of 1 or more "
-            "layers, at most %d together",
-            blocks, dec_layers, FUNNEL_BLOCKS, FUNNEL_LAYERS);
+        return fail(e, E_USAGE,
+                    "a funnel of %d blocks and %d decoder layers  -> 1 to %d blocks of 1 or more "
+                    "layers, at most %d together",
+                    blocks, dec_layers, FUNNEL_BLOCKS, FUNNEL_LAYERS);
     if (c->D < 2 || c->D % 2 || c->H < 1 || c->dh < 1 || c->F < 1)
         return fail(e, E_USAGE, "a funnel of width %d, %d heads of %d  -> an even width, 1 or more",
                     c->D, c->H, c->dh);
@@ -74,15 +73,15 @@ void funnel_free(struct funnel *f)
     *f = (struct funnel){0};
 }
 
-/* ---- binding ------------------------------------------------------------------------------- */
+/* ---- binding ------------------------------------------------------------------------------ */
 
 static size_t floats(int B, int rows, int width)
 {
     return (size_t)B * (size_t)rows * (size_t)width;
 }
 
-/* Dims and terms of one layer's attention. A cell of s tokens stands at its first token, or, where
- * nothing of the future may be known, at its last. */
+/* Dimensions and terms of one layer's attention. A pool group of s tokens is placed at its first
+ * token, or, if causal, at its last. */
 static struct attn layer_attn(const struct funnel *f, const struct funnel_layer *l)
 {
     const struct config *c = &f->c;
@@ -208,7 +207,7 @@ enum status funnel_bind(struct funnel *f, const struct engine *g, int B, int T, 
             return st;
     }
     bind_grad(f, g, a);
-    /* Each layer reads what the one before it gave. */
+    /* Each layer reads the output of the one before it. */
     const int encoder = f->n - f->dec_layers;
     for (int i = 0; i < f->n; i++) {
         struct funnel_layer *l = &f->at[i];
@@ -245,9 +244,9 @@ void funnel_build_tables(struct funnel *f, const struct engine *g)
     }
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------ */
 
-/* Means of two rows of each sequence; an odd last one is by itself. */
+/* Means of two rows of each sequence; an odd last row is copied. */
 static void pool(float *y, const float *x, int B, int Lq, int Lk, int D)
 {
     for (int b = 0; b < B; b++)
@@ -282,7 +281,7 @@ static void layer_forward(struct funnel *f, const struct engine *g, struct funne
 
 int funnel_cells(const struct funnel *f) { return f->at[funnel_encoder(f) - 1].Lq; }
 
-/* What the decoder is given: each token's cell of the top, and what block 0 made of it. */
+/* The decoder's input: each token's pool group from the top plus its row from block 0. */
 static void join(struct funnel *f)
 {
     const int D = f->c.D, step = funnel_step(f), cells = funnel_cells(f);

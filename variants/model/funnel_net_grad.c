@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The funnel, backward: funnel_net.c read from its last line to its first. */
+ * The funnel, backward: funnel_net.c in reverse order. */
 #include "funnel_inner.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static void add(float *y, const float *x, size_t n)
         y[i] += x[i];
 }
 
-/* Attention of one layer: from d_o to d_q, d_k, d_v, and the terms' weights. */
+/* Attention of one layer: from d_o to d_q, d_k, d_v, and the gradients of its terms. */
 static void core_grad(struct funnel *f, const struct engine *g, struct funnel_layer *l)
 {
     const int D = f->c.D, dh = f->c.dh;
@@ -43,7 +43,7 @@ static void core_grad(struct funnel *f, const struct engine *g, struct funnel_la
                                    .threads = g->threads});
 }
 
-/* d [B,Lq,D] from the gradient of what the layer gave to that of q_in, and d_kv [B,Lk,D] that of
+/* d [B,Lq,D]: from the gradient of the layer's output to that of q_in; d_kv [B,Lk,D]: that of
  * kv_in. */
 static void layer_backward(struct funnel *f, const struct engine *g, struct funnel_layer *l,
                            float *d, float *d_kv)
@@ -52,7 +52,7 @@ static void layer_backward(struct funnel *f, const struct engine *g, struct funn
     const struct param *p = &f->params.v[l->first];
     const struct dropout none = {0};
     const int nq = f->B * l->Lq, nk = f->B * l->Lk;
-    float *const d_ffn = d_kv; /* free until then */
+    float *const d_ffn = d_kv; /* unused until then */
 
     norm_backward(g, c, &p[FUNNEL_LN2], d, d, l->sum2, f->stats, nq);
     c->ffn->backward(g, c, &p[FUNNEL_FFN], d_ffn, d, l->y, nq, l->ffn, f->more, &none);
@@ -72,7 +72,7 @@ static void layer_backward(struct funnel *f, const struct engine *g, struct funn
     linear_input_grad(g, &p[FUNNEL_V], d_kv, f->d_v, nk, 1);
 }
 
-/* d [B,Lk,D] += that of the rows that were pooled to d_q [B,Lq,D]. */
+/* d [B,Lk,D] += the gradient of the rows that were pooled into queries with d_q [B,Lq,D]. */
 static void unpool(float *d, const float *d_q, int B, int Lq, int Lk, int D)
 {
     for (int b = 0; b < B; b++)
@@ -84,7 +84,7 @@ static void unpool(float *d, const float *d_q, int B, int Lq, int Lk, int D)
         }
 }
 
-/* Sums over the tokens of every cell at the top. */
+/* Sums over the tokens of every pool group at the top. */
 static void top_grad(const struct funnel *f, float *d_top, const float *d)
 {
     const int D = f->c.D, step = funnel_step(f), cells = funnel_cells(f);
@@ -99,7 +99,7 @@ static void top_grad(const struct funnel *f, float *d_top, const float *d)
         }
 }
 
-/* Through layer i; the result is where the other of the two was. */
+/* Through layer i; *d and *other swap roles. */
 static void step_back(struct funnel *f, const struct engine *g, int i, float **d, float **other)
 {
     struct funnel_layer *const l = &f->at[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention as a kind of sub-layer: q of the new rows, k and v of memory and new rows, the
- * attention that the position scheme describes, W_o. Remembers hidden states (the wiring does) or
+ * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
 #include "sublayer_attention.h"
 #include "sublayer_compress.h"
@@ -29,7 +29,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
     };
 }
 
-/* ---- declaration and binding --------------------------------------------------------------- */
+/* ---- declaration and binding -------------------------------------------------------------- */
 
 static void attention_params(const struct config *c, const char *prefix, const char *ff,
                              struct params *p)
@@ -66,7 +66,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->lowered = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     const struct term_params p = attention_term_params(s);
     terms_reserve(c, &p, max.L, t->reach, a, &t->lowered);
-    if (s->level) /* one cell at least: what can run it is asked now */
+    if (s->level) /* at least one pool group: the implementation is selected now */
         attention_resize(s, &t->lowered, max_int(rows_before(s, max.L), 1 + s->pools), 0);
     const struct attn asked = attention_asked(s);
     return engine_attn(g, &asked, &t->impl, e);
@@ -147,7 +147,7 @@ static void attention_enter(const struct sublayer *s, float *x, int B, int L)
 {
     if (!s->c->pos->enter)
         return;
-    CHECK(s->mem != MEM_HIDDEN); /* memory would have to be kept without the added positions */
+    CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
     s->c->pos->enter(s->c, s->of.attention.pos, x, B, L);
 }
 
@@ -157,7 +157,7 @@ static void attention_enter_grad(const struct sublayer *s, const float *d_x, int
         s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
 }
 
-/* Where the keys of `rows` source rows go when they are kept: straight behind the cached ones. */
+/* Where the keys of `rows` source rows are stored: after the cached ones. */
 static struct seq_rows behind(struct cache *cache, int rows)
 {
     cache_reserve(cache, rows);
@@ -184,7 +184,7 @@ void attention_rotate(const struct engine *g, const struct sublayer *s, struct s
                                              .back = back});
 }
 
-/* The rows end at position `end` of the stream. */
+/* The rows end at stream position `end`. */
 static void project_kv(const struct engine *g, const struct sublayer *s, struct seq_rows k,
                        struct seq_rows v, struct sublayer_input from, int64_t end)
 {
@@ -200,8 +200,8 @@ int attention_memory(const struct sublayer *s)
     return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
 }
 
-/* Cells stand at their last tokens, and distances count tokens: no table ends earlier for fewer of
- * them. */
+/* Pool groups are placed at their last tokens, and distances count tokens: the tables stay as long
+ * for fewer groups. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
 {
     if (s->level == 0) {
@@ -247,7 +247,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, kv_width = (ptrdiff_t)c->kv_heads * c->dh;
     const int64_t end = attention_base(s) + attention_memory(s) + from.L;
     const bool kv = s->mem == MEM_KV;
-    const int K = from.M + from.L; /* rows whose keys are projected now */
+    const int K = from.M + from.L; /* rows whose keys are projected in this call */
 
     from = attention_mapped(g, s, w, from);
     const int asking = attention_asking(s, from.L);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The map in front of q, k and v, for variants that have one: source rows go through it before they
- * are projected, and gradients on their way back. It works in w->own[AT_BEFORE]: what comes out,
- * what it keeps, and the rows that go in where they had to be brought together. */
+ * qkv_map, the map before q, k and v: source rows go through it before they are projected, and
+ * gradients on their way back. It works in w->own[AT_BEFORE]: its output, what it keeps, and its
+ * input rows if they had to be copied together. */
 #include "sublayer_attention.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ struct array attention_map_array_grad(const struct sublayer *s, struct extent ma
     return (struct array){0, n, true, PART_ACTIVATIONS};
 }
 
-/* The source rows one after the other, as the map wants them. */
+/* The source rows, made contiguous for the map. */
 static const float *together(const struct sublayer *s, const struct work *w,
                              struct sublayer_input from)
 {
@@ -65,7 +65,7 @@ struct sublayer_input attention_mapped(const struct engine *g, const struct subl
     return mapped_again(s, w, from);
 }
 
-/* The weights of the map act on memory too, so that all rows have a gradient on the way. */
+/* The weights of the map apply to memory too, so all rows have a gradient on the way. */
 void attention_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                         struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as a kind of sub-layer: what enters its scores beside queries and keys. That is the
- * model's schemes, and scores that are carried from one attention to the next. */
+ * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
+ * model's schemes and the score residual from one attention to the next. */
 #include "sublayer_attention.h"
 #include "sublayer_list.h"
 #include "variants/parts/masks.h"
@@ -13,7 +13,7 @@ struct term_params attention_term_params(const struct sublayer *s)
     return (struct term_params){s->model, s->of.attention.pos, s->attn_extra};
 }
 
-/* ---- carried scores ------------------------------------------------------------------------- */
+/* ---- score residual ----------------------------------------------------------------------- */
 
 size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
@@ -64,7 +64,7 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
         d->d_add = G;
 }
 
-/* ---- cost ----------------------------------------------------------------------------------- */
+/* ---- cost --------------------------------------------------------------------------------- */
 
 struct attn attention_costed(const struct sublayer *s, int B, int L, int M)
 {
@@ -74,14 +74,14 @@ struct attn attention_costed(const struct sublayer *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->score_residual && s->nth > 0) { /* an addition per pair forward, and one backward */
+    if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;
     }
     return a;
 }
 
-/* ---- who can execute it --------------------------------------------------------------------- */
+/* ---- implementations ---------------------------------------------------------------------- */
 
 const char *attention_refusal(const struct engine *g, const struct config *c)
 {

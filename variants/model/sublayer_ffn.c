@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Feed-forward as a kind of sub-layer: the model's `struct ffn` on each row by itself. */
+ * Feed-forward as a kind of sub-layer: the model's `struct ffn` on each row separately. */
 #include "sublayer.h"
 
 enum { WORK };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of sub-layers as one: bound, run forward and backward, remembered, counted. */
+ * The list of sub-layers as a whole: bind, run forward and backward, remember, count. */
 #include "sublayer_list.h"
 #include "sublayer_attention.h"
 #include "sublayer_inner.h"
@@ -64,8 +64,8 @@ void sublayers_build_tables(struct sublayers *s, const struct engine *g)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* The stream behind sub-layer i of those in front of `end`. A gate needs another than the one in
- * front of it: they alternate, so that the last is z. */
+/* The stream after sub-layer i of those before `end`. A gate cannot write over its input, so
+ * streams alternate, ending at z. */
 static float *behind(const struct sublayers *s, int i, int end, float *z)
 {
     const int left = end - 1 - i;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells of several tokens, as rows of a stream that is shorter for a while. A sub-layer that pools
- * asks from the means of two rows each, and its rows are cells of twice as many tokens; one that
- * joins is given a row for each token again:
+ * Pool groups of several tokens, as rows of a temporarily shorter stream. In a sub-layer that
+ * pools, queries are means of two rows each, and its output rows are groups of twice as many
+ * tokens; before one that joins each token gets a row again:
  *
- *   x_t = near_t + top_(cell of t)      near: the stream in front of the first cells
+ *   x_t = u_t + top_(group of t)      u: the stream before pooling
  *
- * A cell is known with its last token, and a token reads the newest one that is; where there is
- * none, zeros. A sequence has its whole cells alone, so that a row never depends on what follows
- * it. */
+ * A group is complete with its last token; a token reads the newest complete one, or zeros if there
+ * is none. Only whole groups count, so a row never depends on later tokens. */
 #include "sublayer_attention.h"
 #include "sublayer_inner.h"
 
@@ -20,7 +19,7 @@ static void add_rows(float *dst, const float *x, int n)
         dst[e] += x[e];
 }
 
-/* ---- fewer rows ----------------------------------------------------------------------------- */
+/* ---- fewer rows --------------------------------------------------------------------------- */
 
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L)
 {
@@ -36,7 +35,7 @@ float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B
     return y;
 }
 
-/* From the last row to the first: none is overwritten before it has been read. */
+/* From the last row to the first, so that none is overwritten before it is read. */
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L)
 {
     const int D = s->c->D, cells = L / 2;
@@ -51,12 +50,12 @@ void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, in
         }
 }
 
-/* ---- a row for each token ------------------------------------------------------------------- */
+/* ---- a row for each token ----------------------------------------------------------------- */
 
-/* The newest cell that is known with token t; -1 = none. */
+/* The newest group that is complete at token t; -1 = none. */
 static int cell_of(int t, int level) { return ((t + 1) >> level) - 1; }
 
-/* x from [B,cells,D] to [B,L,D], from the last row to the first as above. */
+/* x from [B,groups,D] to [B,L,D], from the last row to the first as above. */
 static void join(const struct sublayers *s, int level, const float *near, float *x, int B, int L)
 {
     const int D = s->at->c->D, cells = L >> level;
@@ -71,7 +70,7 @@ static void join(const struct sublayers *s, int level, const float *near, float 
         }
 }
 
-/* d from [B,L,D] to [B,cells,D]: sums over the tokens that read a cell, from the first row on. */
+/* d from [B,L,D] to [B,groups,D]: sums over the tokens that read a group, from the first row on. */
 static void join_grad(const struct sublayers *s, int level, float *d, int B, int L)
 {
     const int D = s->at->c->D, cells = L >> level;
@@ -90,11 +89,11 @@ static void join_grad(const struct sublayers *s, int level, float *d, int B, int
         }
 }
 
-/* ---- in front of a sub-layer ---------------------------------------------------------------- */
+/* ---- before a sub-layer ------------------------------------------------------------------- */
 
 static bool begins(const struct sublayer *s) { return s->pools && s->level == 1; }
 
-/* Where the stream in front of the first cells is: in training that sub-layer keeps it. */
+/* The stream before pooling: in training that sub-layer keeps it. */
 static const float *near_rows(const struct sublayers *s, int i)
 {
     while (!begins(&s->at[i]))
@@ -117,7 +116,7 @@ void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L)
     const struct sublayer *const sublayer = &s->at[i];
     const size_t D = (size_t)sublayer->c->D, n = (size_t)B * (size_t)L * D;
 
-    if (sublayer->pools && rows_behind(sublayer, L) == 0) /* nothing came of these rows */
+    if (sublayer->pools && rows_behind(sublayer, L) == 0) /* these rows were not used */
         memset(d, 0, sizeof(float) * (size_t)B * (size_t)rows_before(sublayer, L) * D);
     if (sublayer->joins) {
         memcpy(s->d_near, d, n * sizeof(float));

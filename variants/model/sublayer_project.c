@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Queries, keys, values and outputs: the linear maps around a core. */
+ * Queries, keys, values and outputs: the linear maps around attention or its replacement. */
 #include "sublayer_project.h"
 #include "variants/parts/linear.h"
 
@@ -25,7 +25,7 @@ static const struct param *bias(const struct sublayer *s, int which)
     return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
 }
 
-/* Sequences whose rows follow one another become one. */
+/* Treat sequences with contiguous rows as one. */
 static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int m, int *B,
                                int *rows)
 {
@@ -35,7 +35,7 @@ static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int 
     }
 }
 
-/* One product where both are contiguous, one per sequence where they lie in a cache. */
+/* One product if both are contiguous, otherwise one per sequence (in a cache). */
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows)
 {
@@ -55,7 +55,7 @@ void project_out(const struct engine *g, const struct sublayer *s, struct work *
     linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, epilogue);
 }
 
-/* ---- backward ------------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows)
@@ -66,7 +66,7 @@ void project_out_grad(const struct engine *g, const struct sublayer *s, float *d
     linear_input_grad(g, &s->own[ATTN_O], d_o, d_y, rows, 0);
 }
 
-/* Rows follow one another inside a sequence; sequences may be apart, in a cache. */
+/* Rows are contiguous within a sequence; sequences may be apart, in a cache. */
 static void weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
                         struct seq_rows x, int B, int rows)
 {
@@ -107,7 +107,7 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
     input_grad(g, &W[ATTN_V], d, behind_memory(v, skip, kv_width), B, rows, 1);
 }
 
-/* Of the rows x, L of each sequence; their gradient is added to beta times d_x. */
+/* For the rows x, L of each sequence; adds to beta times d_x. */
 static void q_backward(const struct engine *g, const struct sublayer *s, struct seq_rows x,
                        struct seq_rows d_x, float *d_q, int B, int L, float beta)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * What trains the compression of memory: the loss of attention's reading of the compressed rows,
- * and its gradient. Everything but the compressed rows is a constant. */
+ * Training of memory compression: the loss of attention's reading of the compressed rows, and its
+ * gradient. Everything except the compressed rows is a constant. */
 #include "sublayer_attention.h"
 #include "sublayer_compress.h"
 
-/* Work space of one sequence: of what leaves [0] and of what it becomes [1]. */
+/* Work space of one sequence: index 0 for the leaving rows, 1 for their compressed rows. */
 struct room {
     int rows[2];        /* E, n */
-    const float *x[2];  /* [rows,D] as attention sees them */
+    const float *x[2];  /* [rows,D] as projected by attention */
     float *q;           /* [L,H dh] */
     float *k[2], *v[2]; /* [rows,Hkv dh] */
     float *p[2];        /* [L,rows] of one head */
     float *o[2];        /* [L,H dh] */
-    float *fresh;       /* [n,D] behind the norm, where one is in front */
+    float *fresh;       /* [n,D] after the norm, if norms come first */
     float *d_p;         /* [L,n] of one head */
     float *d_k, *d_v;   /* [n,Hkv dh] */
     float *d_fresh;     /* [n,D] */
@@ -65,7 +65,7 @@ size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent ma
     return lay_out(s, max.L, max.L + s->c->c_ratio - 1, NULL, &r);
 }
 
-/* ---- the loss ------------------------------------------------------------------------------ */
+/* ---- the loss ----------------------------------------------------------------------------- */
 
 static void project(const struct engine *g, const struct param *w, float *y, const float *x,
                     int rows)
@@ -75,7 +75,7 @@ static void project(const struct engine *g, const struct param *w, float *y, con
     g->ops.gemm(&p);
 }
 
-/* o [L,H dh] of the rows [which], head by head; the probabilities of the last one stay. */
+/* o [L,H dh] from the rows [which], head by head; the last head's probabilities are kept. */
 static void read_head(const struct engine *g, const struct config *c, struct room *r, int which,
                       int h, int L)
 {
@@ -109,7 +109,7 @@ static void read_head(const struct engine *g, const struct config *c, struct roo
                                .threads = g->threads});
 }
 
-/* Everything that is projected of sequence b. */
+/* All projections of sequence b. */
 static void project_all(const struct engine *g, const struct sublayer *s, struct room *r,
                         struct sublayer_input from, int b)
 {
@@ -162,14 +162,14 @@ double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struc
     return sum / ((double)B * (double)n);
 }
 
-/* ---- its gradient -------------------------------------------------------------------------- */
+/* ---- its gradient ------------------------------------------------------------------------- */
 
-/* From d_o in o[1] to what head h adds to d_k and d_v. */
+/* From d_o in o[1] to head h's part of d_k and d_v. */
 static void head_grad(const struct engine *g, const struct config *c, struct room *r, int h, int L)
 {
     const int n = r->rows[1], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
     const int group = c->H / c->kv_heads, at = h / group * c->dh;
-    const float beta = h % group ? 1 : 0; /* the first head of a group writes */
+    const float beta = h % group ? 1 : 0; /* the first head of a group overwrites */
     const float *const d_o = r->o[1] + h * c->dh;
     struct gemm p = {.ta = true,
                      .m = n,
@@ -207,8 +207,8 @@ static void head_grad(const struct engine *g, const struct config *c, struct roo
     g->ops.gemm(&p);
 }
 
-/* From d_k and d_v to the gradient of the compressed rows, through the norm but not to its weights.
- */
+/* From d_k and d_v to the gradient of the compressed rows, through the norm but without its
+ * weights. */
 static void fresh_grad(const struct engine *g, const struct sublayer *s, struct room *r, int b)
 {
     const struct config *c = s->c;

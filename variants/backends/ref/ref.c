@@ -231,7 +231,7 @@ const struct backend backend_ref = {
             .act = act_ref,
             .glu = glu_ref,
             .gate = gate_ref,
-            .cell = cell_ref,
+            .rnn_cell = rnn_cell_ref,
             .linear_step = linear_step_ref,
             .nll = nll_ref,
             .softmax_grad = softmax_grad_ref,
@@ -239,7 +239,7 @@ const struct backend backend_ref = {
             .act_grad = act_grad_ref,
             .glu_grad = glu_grad_ref,
             .gate_grad = gate_grad_ref,
-            .cell_grad = cell_grad_ref,
+            .rnn_cell_grad = rnn_cell_grad_ref,
             .nll_grad = nll_grad_ref},
     .attn = attn_list,
 };

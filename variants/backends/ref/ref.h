@@ -61,14 +61,14 @@ void act_ref(const struct act *o);
 void linear_step_ref(const struct linear_step *p);
 void glu_ref(const struct glu *o);
 void gate_ref(const struct gate_op *o);
-void cell_ref(const struct rnn_step *o);
+void rnn_cell_ref(const struct rnn_step *o);
 void nll_ref(const struct nll_op *o);
 void softmax_grad_ref(const struct softmax_grad *o);
 void norm_grad_ref(const struct norm_grad *o);
 void act_grad_ref(const struct act_grad *o);
 void glu_grad_ref(const struct glu_grad *o);
 void gate_grad_ref(const struct gate_grad *o);
-void cell_grad_ref(const struct rnn_step_grad *o);
+void rnn_cell_grad_ref(const struct rnn_step_grad *o);
 void nll_grad_ref(const struct nll_grad *o);
 
 #endif

@@ -19,7 +19,7 @@ void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
 void glu_avx2(const struct glu *o);
 void gate_avx2(const struct gate_op *o);
-void cell_avx2(const struct rnn_step *o);
+void rnn_cell_avx2(const struct rnn_step *o);
 void linear_step_avx2(const struct linear_step *p);
 void nll_avx2(const struct nll_op *o);
 void softmax_grad_avx2(const struct softmax_grad *o);
@@ -27,7 +27,7 @@ void norm_grad_avx2(const struct norm_grad *o);
 void act_grad_avx2(const struct act_grad *o);
 void glu_grad_avx2(const struct glu_grad *o);
 void gate_grad_avx2(const struct gate_grad *o);
-void cell_grad_avx2(const struct rnn_step_grad *o);
+void rnn_cell_grad_avx2(const struct rnn_step_grad *o);
 void nll_grad_avx2(const struct nll_grad *o);
 
 extern const struct attn_impl attn_fused_avx512;
@@ -42,7 +42,7 @@ void norm_avx512(const struct norm *o);
 void act_avx512(const struct act *o);
 void glu_avx512(const struct glu *o);
 void gate_avx512(const struct gate_op *o);
-void cell_avx512(const struct rnn_step *o);
+void rnn_cell_avx512(const struct rnn_step *o);
 void linear_step_avx512(const struct linear_step *p);
 void nll_avx512(const struct nll_op *o);
 void softmax_grad_avx512(const struct softmax_grad *o);
@@ -50,7 +50,7 @@ void norm_grad_avx512(const struct norm_grad *o);
 void act_grad_avx512(const struct act_grad *o);
 void glu_grad_avx512(const struct glu_grad *o);
 void gate_grad_avx512(const struct gate_grad *o);
-void cell_grad_avx512(const struct rnn_step_grad *o);
+void rnn_cell_grad_avx512(const struct rnn_step_grad *o);
 void nll_grad_avx512(const struct nll_grad *o);
 
 #endif
