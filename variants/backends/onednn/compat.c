@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The differences between oneDNN 2 and 3: memory descriptors are values or handles, primitives are
- * described in two steps or one, a factor on the product is known to them or an operand. */
+ * described in two steps or one, a factor on the product is an attribute or an operand. */
 #include "compat.h"
 
 /* ---- layouts ------------------------------------------------------------------------------ */
@@ -72,7 +72,8 @@ void layout_release(struct layout *l)
 
 #endif
 
-/* The stride of a dimension of one is free; these let the library see a plain matrix. */
+/* The stride of a dimension of size one is free; these values let the library see a plain
+ * matrix. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col)
 {
     const dnnl_dims_t dims = {rows, cols};
@@ -84,8 +85,8 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
     return describe_strides(l, 2, dims, (const dnnl_dims_t){row, col});
 }
 
-/* The kernels that take a matrix of every head know some orders of the dimensions and compare all
- * strides with them, that of the first dimension too. */
+/* The kernels for one matrix per head support certain orders of the dimensions and compare all
+ * strides with them, including that of the first dimension. */
 dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,
                            ptrdiff_t row, ptrdiff_t col)
 {
@@ -179,7 +180,7 @@ static dnnl_status_t pick_norm(dnnl_primitive_desc_t *pd, const struct layout *d
 
 #else
 
-/* As a post-operation it would keep the plain implementations from adding to what is there. */
+/* As a post-operation it would prevent the plain implementations from adding to dst. */
 static dnnl_status_t scale_product(dnnl_primitive_attr_t attr, float alpha)
 {
     (void)alpha;
@@ -196,7 +197,7 @@ static dnnl_status_t clip(dnnl_post_ops_t post)
     return dnnl_post_ops_append_eltwise(post, dnnl_eltwise_relu, 0, 0);
 }
 
-/* Whether `made`, the first choice, came about, and the nth in its place. */
+/* From `made`, the status of the first choice, to the nth choice in its place. */
 static dnnl_status_t pick(dnnl_primitive_desc_t *pd, dnnl_status_t made, int nth)
 {
     dnnl_status_t st = made;
