@@ -93,7 +93,7 @@ static enum status run_funnel(struct run *r, struct funnel_run *o, struct err *e
     params_zero_grad(&f->params);
     memcpy(f->x, x->data, n * sizeof(float));
     golden_compare(r, "out.y", funnel_forward(f, r->g), n);
-    const int cases = funnel_cells(f);
+    const int cases = funnel_groups(f);
     golden_compare(r, "out.top", f->top, (size_t)o->B * (size_t)cases * (size_t)f->c.D);
     if (!dy)
         return OK;

@@ -106,7 +106,7 @@ Test(funnel, halves_round_up)
     for (int T = 1; T < 12; T++) {
         struct funnel_case t;
         funnel_open(&t, 2, false, "ref", 1, 1, T);
-        cr_expect_eq(funnel_cells(&t.f), (T + 3) / 4);
+        cr_expect_eq(funnel_groups(&t.f), (T + 3) / 4);
         funnel_close(&t);
     }
 }

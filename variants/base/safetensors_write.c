@@ -52,7 +52,7 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
 }
 
 /* Write length, header text padded to a multiple of 8, and data; sync. 0 or an errno. */
-static int put(const char *path, const char *text, const struct tensor *tensors, int n)
+static int write_file(const char *path, const char *text, const struct tensor *tensors, int n)
 {
     const size_t length = strlen(text), padded = round_up(length, 8);
     const uint64_t field = htole64(padded);
@@ -92,7 +92,7 @@ static int sync_folder_of(const char *path)
 static int replace(const char *path, const char *tmp, const char *text,
                    const struct tensor *tensors, int n)
 {
-    int why = put(tmp, text, tensors, n);
+    int why = write_file(tmp, text, tensors, n);
 
     if (why == 0 && rename(tmp, path) != 0)
         why = errno;

@@ -120,7 +120,7 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
         return OK;
     if (strcmp(form, "paper") != 0 && strcmp(form, "code") != 0)
         return unknown(s, "dextra", form, e);
-    c->qkv_map = &before_dextra;
+    c->qkv_map = &qkv_dextra;
     c->dextra_code = strcmp(form, "code") == 0;
     if ((st = read_ends(s, "dextra_depth", c->N, true, MAX_DEXTRA_DEPTH, depth, e)) != OK ||
         (st = read_ends(s, "dextra_width", c->N, false, MAX_WIDTH, width, e)) != OK ||

@@ -18,7 +18,7 @@ struct depth {
     float *y;            /* [B,L,D] after the layers */
     double *p, *w;       /* [steps,B*L] halting probability of each step, weight of its state */
     double *sum;         /* [B*L] sum of p over the steps after which a position continued */
-    double *rest;        /* [B*L] remainder: weight of the last step where it completes 1, else 0 */
+    double *remainder;   /* [B*L] remainder: weight of the last step where it completes 1, else 0 */
     int32_t *steps;      /* [B*L] steps that each position took */
     int rows, ran;       /* in the last forward: B*L, and steps until all had halted */
     double ponder;       /* mean of steps + rest */

@@ -39,10 +39,10 @@ static double dot(const float *x, const float *y, int n)
  * apart. */
 static void weigh(const struct depth *d, int i, const float *g_i)
 {
-    const bool graves = d->c->halt == HALT_GRAVES, stopped = d->rest[i] > 0;
+    const bool graves = d->c->halt == HALT_GRAVES, stopped = d->remainder[i] > 0;
     const int D = d->c->D, taken = d->steps[i];
     double *const slope = d->slope + i, *const coef = d->coef + i;
-    double out = 0, behind = 1, top = 0;
+    double out = 0, later = 1, top = 0;
 
     for (int t = 0; t < taken; t++) { /* dL/dw without the product over later steps */
         const ptrdiff_t at = (ptrdiff_t)t * d->rows;
@@ -52,14 +52,14 @@ static void weigh(const struct depth *d, int i, const float *g_i)
     }
     for (int t = taken - 1; t >= 0; t--) {
         const ptrdiff_t at = (ptrdiff_t)t * d->rows;
-        const double w = d->w[at + i], p = d->p[at + i], d_w = behind * slope[at];
+        const double w = d->w[at + i], p = d->p[at + i], d_w = later * slope[at];
         const bool stop = stopped && t == taken - 1;
-        coef[at] = behind * w;
+        coef[at] = later * w;
         if (stop)
             top = d_w + (double)d->c->ponder_tau / d->rows;
         slope[at] = stop ? 0 : (d_w - top) * p * (1 - p);
         if (!graves)
-            behind *= 1 - w;
+            later *= 1 - w;
     }
 }
 
@@ -76,7 +76,7 @@ static void halt_backward(const struct depth *d, const struct engine *g, float *
     for (int i = 0; i < d->rows; i++)
         bias += t < d->steps[i] ? slope[i] : 0;
     d->halt[1].grad[0] += (float)bias;
-#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > PARALLEL_MIN ? g->threads : 1)
     for (int e = 0; e < D; e++) {
         double sum = 0;
         for (int i = 0; i < d->rows; i++) {

@@ -30,7 +30,7 @@ enum {
 static inline bool funnel_pools(const struct funnel_layer *l) { return l->sq != l->sk; }
 
 /* The pool group of `step` tokens that token t reads from the top; -1 = none is complete yet. */
-static inline int funnel_cell(const struct funnel *f, int t, int step)
+static inline int funnel_group(const struct funnel *f, int t, int step)
 {
     return f->c.causal ? (t + 1) / step - 1 : t / step;
 }

@@ -187,7 +187,7 @@ static void bind_grad(struct funnel *f, const struct engine *g, struct arena *a)
     f->d_k = arena_f32(a, PART_ACTIVATIONS, floats(f->B, f->T, HD));
     f->d_v = arena_f32(a, PART_ACTIVATIONS, floats(f->B, f->T, HD));
     f->d_o = arena_f32(a, PART_ACTIVATIONS, floats(f->B, f->T, HD));
-    f->more = arena_f32(a, PART_SCRATCH, c->ffn->work_grad(c, f->B * f->T));
+    f->grad_work = arena_f32(a, PART_SCRATCH, c->ffn->work_grad(c, f->B * f->T));
     f->stats = arena_f32(a, PART_SCRATCH, floats(f->B, f->T, NORM_STATS));
 }
 
@@ -279,21 +279,22 @@ static void layer_forward(struct funnel *f, const struct engine *g, struct funne
     norm_apply(g, c, &p[FUNNEL_LN2], l->out, l->sum2, NULL, nq);
 }
 
-int funnel_cells(const struct funnel *f) { return f->at[funnel_encoder(f) - 1].Lq; }
+int funnel_groups(const struct funnel *f) { return f->at[funnel_encoder(f) - 1].Lq; }
 
 /* The decoder's input: each token's pool group from the top plus its row from block 0. */
 static void join(struct funnel *f)
 {
-    const int D = f->c.D, step = funnel_step(f), cells = funnel_cells(f);
-    const float *const near = f->at[funnel_first(f)].out;
+    const int D = f->c.D, step = funnel_step(f), groups = funnel_groups(f);
+    const float *const unpooled = f->at[funnel_first(f)].out;
 
     for (int b = 0; b < f->B; b++)
         for (int t = 0; t < f->T; t++) {
             const ptrdiff_t at = ((ptrdiff_t)b * f->T + t) * D;
-            const int cell = funnel_cell(f, t, step);
+            const int group = funnel_group(f, t, step);
             for (int d = 0; d < D; d++)
                 f->joined[at + d] =
-                    near[at + d] + (cell < 0 ? 0 : f->top[((ptrdiff_t)b * cells + cell) * D + d]);
+                    unpooled[at + d] +
+                    (group < 0 ? 0 : f->top[((ptrdiff_t)b * groups + group) * D + d]);
         }
 }
 

@@ -45,7 +45,7 @@ struct funnel {
     float *joined;                       /* [B,T,D] decoder input; also the output if it has no
                                           * layers */
     float *d[2], *d_q, *d_k, *d_v, *d_o; /* gradients */
-    float *d_first, *d_rel, *more, *stats;
+    float *d_first, *d_rel, *grad_work, *stats;
     void *scratch;
 };
 
@@ -61,7 +61,7 @@ void funnel_build_tables(struct funnel *f, const struct engine *g);
 const float *funnel_forward(struct funnel *f, const struct engine *g);
 /* From d_y [B,T,D] to the gradient of x, which is returned; accumulates weight gradients. */
 const float *funnel_backward(struct funnel *f, const struct engine *g, const float *d_y);
-int funnel_cells(const struct funnel *f); /* rows of a sequence in the last block */
+int funnel_groups(const struct funnel *f); /* rows of a sequence in the last block */
 void funnel_free(struct funnel *f);
 
 #endif

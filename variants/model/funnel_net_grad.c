@@ -55,7 +55,7 @@ static void layer_backward(struct funnel *f, const struct engine *g, struct funn
     float *const d_ffn = d_kv; /* unused until then */
 
     norm_backward(g, c, &p[FUNNEL_LN2], d, d, l->sum2, f->stats, nq);
-    c->ffn->backward(g, c, &p[FUNNEL_FFN], d_ffn, d, l->y, nq, l->ffn, f->more, &none);
+    c->ffn->backward(g, c, &p[FUNNEL_FFN], d_ffn, d, l->y, nq, l->ffn, f->grad_work, &none);
     add(d, d_ffn, (size_t)nq * (size_t)c->D);
     norm_backward(g, c, &p[FUNNEL_LN1], d, d, l->sum1, f->stats, nq);
     linear_weight_grad(g, &p[FUNNEL_O], d, l->o, nq);
@@ -87,14 +87,14 @@ static void unpool(float *d, const float *d_q, int B, int Lq, int Lk, int D)
 /* Sums over the tokens of every pool group at the top. */
 static void top_grad(const struct funnel *f, float *d_top, const float *d)
 {
-    const int D = f->c.D, step = funnel_step(f), cells = funnel_cells(f);
+    const int D = f->c.D, step = funnel_step(f), groups = funnel_groups(f);
 
-    memset(d_top, 0, sizeof(float) * (size_t)f->B * (size_t)cells * (size_t)D);
+    memset(d_top, 0, sizeof(float) * (size_t)f->B * (size_t)groups * (size_t)D);
     for (int b = 0; b < f->B; b++)
         for (int t = 0; t < f->T; t++) {
-            const int cell = funnel_cell(f, t, step);
-            if (cell >= 0)
-                add(d_top + ((ptrdiff_t)b * cells + cell) * D, d + ((ptrdiff_t)b * f->T + t) * D,
+            const int group = funnel_group(f, t, step);
+            if (group >= 0)
+                add(d_top + ((ptrdiff_t)b * groups + group) * D, d + ((ptrdiff_t)b * f->T + t) * D,
                     (size_t)D);
         }
 }

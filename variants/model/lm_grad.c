@@ -89,8 +89,8 @@ double lm_aux(const struct lm *m, int B, int L)
 
     CHECK(s->kept);
     for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->aux && rows_behind(&s->at[i], L) > 0)
-            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_behind(&s->at[i], L));
+        if (s->at[i].kind->aux && rows_after(&s->at[i], L) > 0)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_after(&s->at[i], L));
     return sum;
 }
 

@@ -57,7 +57,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->norm = found(p, s->at_norm);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);
-    s->before = found(p, s->at_before);
+    s->qkv_map = found(p, s->at_qkv_map);
     s->compress = found(p, s->at_compress);
     s->attn_extra = found(p, s->at_attn_extra);
     s->mem = mem;
@@ -175,7 +175,7 @@ static struct act epilogue(const struct sublayer *s, const struct work *w, float
 static void add_scaled(float *z, const float *x, const float *y, float factor, size_t n,
                        int threads)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
     for (size_t i = 0; i < n; i++)
         z[i] = x[i] + factor * y[i];
 }

@@ -156,7 +156,7 @@ extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn
 struct attention {
     const struct param *pos;      /* the position scheme's parameters of this layer */
     int reach;                    /* keys that tables have room for */
-    struct attn lowered;          /* tables and terms for the largest shape; q, k, v, o unset */
+    struct attn prepared;         /* tables and terms for the largest shape; q, k, v, o unset */
     const float *pos_encoding;    /* the position scheme's, from the last build_tables */
     const struct attn_impl *impl; /* its implementation */
     struct cache keys, values;    /* MEM_KV */
@@ -192,9 +192,9 @@ struct sublayer {
     bool pools;  /* its queries are means of two of the rows before it */
     bool joins;  /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_own, at_norm, at_gate, at_alpha, at_before, at_attn_extra;
+    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
-    const struct param *before;                            /* those of c->qkv_map */
+    const struct param *qkv_map;                           /* those of c->qkv_map */
     const struct param *attn_extra;                        /* those of c->attn_extra */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, possibly of 0 rows */

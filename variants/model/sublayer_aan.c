@@ -130,9 +130,9 @@ static void sum_columns(const struct sublayer *s, float *mu, struct sublayer_inp
 
 static int team(const struct engine *g, const struct sublayer *s, struct sublayer_input from)
 {
-    enum { WORTH_A_TEAM = 16384 };
+    enum { PARALLEL_MIN = 16384 };
 
-    return (double)from.B * from.L * s->c->D > WORTH_A_TEAM ? g->threads : 1;
+    return (double)from.B * from.L * s->c->D > PARALLEL_MIN ? g->threads : 1;
 }
 
 static void sum_rows(const struct engine *g, const struct sublayer *s, float *mu,

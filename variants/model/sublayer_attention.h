@@ -12,12 +12,15 @@
  * MEM_KV keys and values are projected directly into the caches. Those of gradients have the same
  * shapes, with the tables' last. AT_SCORES: [B,H,L,K] score residual for the next attention.
  * AT_POOLED: [B,L/2,D] query rows, if they are means. */
-enum { AT_Q, AT_K, AT_V, AT_O, AT_LSE, AT_BEFORE, AT_SCORES, AT_POOLED, AT_D_TABLES = AT_LSE };
+enum { AT_Q, AT_K, AT_V, AT_O, AT_LSE, AT_QKV_MAP, AT_SCORES, AT_POOLED, AT_D_TABLES = AT_LSE };
 
 /* Resize `a`, whose tables are built, to L source rows after M of memory. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M);
 /* Query rows of L source rows. */
-static inline int attention_asking(const struct sublayer *s, int L) { return s->pools ? L / 2 : L; }
+static inline int attention_query_rows(const struct sublayer *s, int L)
+{
+    return s->pools ? L / 2 : L;
+}
 
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
@@ -44,11 +47,11 @@ double attention_map_flop(const struct sublayer *s, double rows);
  * with which to count FLOP. */
 struct term_params attention_term_params(const struct sublayer *s);
 size_t attention_scores_floats(const struct sublayer *s, struct extent max);
-struct attn attention_asked(const struct sublayer *s);
+struct attn attention_for_impl(const struct sublayer *s);
 void attention_score_residual(const struct sublayer *s, const struct work *w, struct attn *a);
 void attention_score_residual_grad(const struct sublayer *s, const struct work *w,
                                    const struct attn *a, struct attn_grad *d);
-struct attn attention_costed(const struct sublayer *s, int B, int L, int M);
+struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M);
 
 /* The attention of these source rows, projected and ready to run: q, k, v and o point at the
  * results. attention_operands returns it again, without projecting. */

@@ -33,15 +33,15 @@ struct array attention_map_array_grad(const struct sublayer *s, struct extent ma
 }
 
 /* The source rows, made contiguous for the map. */
-static const float *together(const struct sublayer *s, const struct work *w,
-                             struct sublayer_input from)
+static const float *contiguous_rows(const struct sublayer *s, const struct work *w,
+                                    struct sublayer_input from)
 {
     const int K = from.M + from.L;
     const ptrdiff_t n = (ptrdiff_t)K * s->c->D;
 
     if (from.B == 1 || from.at.stride == n)
         return from.at.at;
-    float *const x = w->own[AT_BEFORE] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
+    float *const x = w->own[AT_QKV_MAP] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
     for (int b = 0; b < from.B; b++)
         memcpy(x + b * n, from.at.at + b * from.at.stride, sizeof(float) * (size_t)n);
     return x;
@@ -51,7 +51,7 @@ static struct sublayer_input mapped_again(const struct sublayer *s, const struct
                                           struct sublayer_input from)
 {
     from.at =
-        (struct seq_rows){w->own[AT_BEFORE], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
+        (struct seq_rows){w->own[AT_QKV_MAP], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
     return from;
 }
 
@@ -60,8 +60,8 @@ struct sublayer_input attention_mapped(const struct engine *g, const struct subl
 {
     if (!s->c->qkv_map)
         return from;
-    s->c->qkv_map->forward(g, s->c, s->nth, s->before, together(s, w, from),
-                           from.B * (from.M + from.L), w->own[AT_BEFORE]);
+    s->c->qkv_map->forward(g, s->c, s->nth, s->qkv_map, contiguous_rows(s, w, from),
+                           from.B * (from.M + from.L), w->own[AT_QKV_MAP]);
     return mapped_again(s, w, from);
 }
 
@@ -77,12 +77,12 @@ void attention_backward(const struct engine *g, struct sublayer *s, const struct
     }
     const int K = from.M + from.L, rows = from.B * K;
     const ptrdiff_t all = (ptrdiff_t)K * c->D, wanted = (ptrdiff_t)(K - skip) * c->D;
-    float *const d_mapped = w->d_own[AT_BEFORE];
+    float *const d_mapped = w->d_own[AT_QKV_MAP];
     float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
 
     attention_backward_projections(g, s, w, mapped_again(s, w, from), d_mapped, d_y, 0);
-    c->qkv_map->backward(g, c, s->nth, s->before, d_x, d_mapped, together(s, w, from), rows,
-                         w->own[AT_BEFORE], d_x + (size_t)rows * (size_t)c->D);
+    c->qkv_map->backward(g, c, s->nth, s->qkv_map, d_x, d_mapped, contiguous_rows(s, w, from), rows,
+                         w->own[AT_QKV_MAP], d_x + (size_t)rows * (size_t)c->D);
     for (int b = 0; b < from.B; b++)
         memcpy(d_in + b * wanted, d_x + (b + 1) * all - wanted, sizeof(float) * (size_t)wanted);
 }

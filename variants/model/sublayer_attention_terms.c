@@ -22,10 +22,10 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
     return s->c->score_residual ? (size_t)max.B * (size_t)s->c->H * pairs : 0;
 }
 
-struct attn attention_asked(const struct sublayer *s)
+struct attn attention_for_impl(const struct sublayer *s)
 {
     static const float something = 0;
-    struct attn a = masks_asked(&s->of.attention.lowered);
+    struct attn a = masks_placeholder(&s->of.attention.prepared);
 
     if (!s->c->score_residual)
         return a;
@@ -66,10 +66,10 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-struct attn attention_costed(const struct sublayer *s, int B, int L, int M)
+struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
-    struct attn a = s->of.attention.lowered;
+    struct attn a = s->of.attention.prepared;
 
     attention_resize(s, &a, L, M);
     a.B = B;
@@ -98,7 +98,7 @@ const char *attention_refusal(const struct engine *g, const struct config *c)
         sublayers.at->kind == &sublayer_attention) {
         params_place(&p, &counting);
         if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
-            const struct attn asked = attention_asked(sublayers.at);
+            const struct attn asked = attention_for_impl(sublayers.at);
             attn_supports(&asked, TERMS_FUSED, &why);
         }
     }

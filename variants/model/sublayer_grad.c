@@ -47,7 +47,7 @@ static double dot(const float *x, const float *y, size_t n)
 
 static void scaled(float *y, const float *x, float factor, size_t n, int threads)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
     for (size_t i = 0; i < n; i++)
         y[i] = factor * x[i];
 }

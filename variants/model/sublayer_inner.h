@@ -7,7 +7,7 @@
 #include "sublayer_list.h"
 
 /* Elements from which a parallel region pays. */
-enum { WORTH_A_TEAM = 16384 };
+enum { PARALLEL_MIN = 16384 };
 
 /* [m; x] before the norm, after sublayer_source has joined them. */
 struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x, int B, int L);
@@ -24,7 +24,7 @@ static inline int rows_before(const struct sublayer *s, int L)
 {
     return L >> (s->level - s->pools);
 }
-static inline int rows_behind(const struct sublayer *s, int L) { return L >> s->level; }
+static inline int rows_after(const struct sublayer *s, int L) { return L >> s->level; }
 
 /* The means of two rows [B,L/2,D] of x [B,L,D], in w: its query rows and residual input. Backward:
  * d from [B,L/2,D] to [B,L,D], the gradient of x without the part through f, which is added. */

@@ -82,7 +82,7 @@ static void linear_build_tables(const struct engine *g, struct sublayer *s,
     if (t->of.w && !t->drawn)
         features_draw(s->c, &t->of);
     else if (t->of.w)
-        features_settle(s->c, &t->of);
+        features_update(s->c, &t->of);
     t->drawn = true;
 }
 

@@ -18,11 +18,11 @@ struct sublayers {
     struct extent max;
     float *mid;          /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */
     float *pos_encoding; /* the position scheme's constant encodings */
-    float *near;         /* [B,L,D] the stream before pooling, if there is any */
+    float *unpooled;     /* [B,L,D] the stream before pooling, if there is any */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
     struct dropout drop; /* set by the caller before every forward whose backward follows */
-    float *d_near;       /* its gradient */
+    float *d_unpooled;   /* its gradient */
     float *space;        /* [n_space] everything backward passes write except weight gradients */
     size_t n_space;
 };

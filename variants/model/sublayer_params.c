@@ -96,22 +96,22 @@ static void begin(struct sublayers *s, int i, const struct config *c, char lette
                                  .at_norm = -1,
                                  .at_gate = -1,
                                  .at_alpha = -1,
-                                 .at_before = -1,
+                                 .at_qkv_map = -1,
                                  .at_compress = -1,
                                  .at_attn_extra = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
 {
-    const struct qkv_map *const before = s->c->qkv_map;
+    const struct qkv_map *const qkv_map = s->c->qkv_map;
 
     if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sublayer_attention) {
         s->at_compress = p->n;
         compressed_params(s->c, n->prefix, p);
     }
-    if (before && s->kind == &sublayer_attention) {
-        s->at_before = p->n;
-        before->params(s->c, s->nth, n->prefix, p);
+    if (qkv_map && s->kind == &sublayer_attention) {
+        s->at_qkv_map = p->n;
+        qkv_map->params(s->c, s->nth, n->prefix, p);
     }
     s->at_own = p->n;
     s->kind->params(s->c, n->prefix, n->own, p);

@@ -83,7 +83,7 @@ static void input_grad(const struct engine *g, const struct param *w, struct seq
         linear_input_grad(g, w, d_x.at + b * d_x.stride, d_y.at + b * d_y.stride, rows, beta);
 }
 
-static struct seq_rows behind_memory(struct seq_rows r, int M, int n)
+static struct seq_rows after_memory(struct seq_rows r, int M, int n)
 {
     return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
 }
@@ -103,8 +103,8 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
         linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
         linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
     }
-    input_grad(g, &W[ATTN_K], d, behind_memory(k, skip, kv_width), B, rows, 0);
-    input_grad(g, &W[ATTN_V], d, behind_memory(v, skip, kv_width), B, rows, 1);
+    input_grad(g, &W[ATTN_K], d, after_memory(k, skip, kv_width), B, rows, 0);
+    input_grad(g, &W[ATTN_V], d, after_memory(v, skip, kv_width), B, rows, 1);
 }
 
 /* For the rows x, L of each sequence; adds to beta times d_x. */
@@ -125,7 +125,7 @@ void project_backward(const struct engine *g, const struct sublayer *s, int in,
     const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
 
     kv_backward(g, s, in, from, d_in, d, skip);
-    q_backward(g, s, behind_memory(from.at, from.M, in), behind_memory(d_rows, from.M - skip, in),
+    q_backward(g, s, after_memory(from.at, from.M, in), after_memory(d_rows, from.M - skip, in),
                d.d_q, from.B, from.L, 1);
 }
 

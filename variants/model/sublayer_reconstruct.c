@@ -6,7 +6,7 @@
 #include "sublayer_compress.h"
 
 /* Work space of one sequence: index 0 for the leaving rows, 1 for their compressed rows. */
-struct room {
+struct space {
     int rows[2];        /* E, n */
     const float *x[2];  /* [rows,D] as projected by attention */
     float *q;           /* [L,H dh] */
@@ -33,13 +33,13 @@ static float *take(struct taken *t, int rows, int width)
     return from;
 }
 
-static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct room *r)
+static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct space *r)
 {
     const struct config *c = s->c;
     const int n = E / c->c_ratio, kv = c->kv_heads * c->dh, HD = c->H * c->dh;
     struct taken t = {.at = at};
 
-    *r = (struct room){.rows = {E, n}};
+    *r = (struct space){.rows = {E, n}};
     r->q = take(&t, L, HD);
     for (int i = 0; i < 2; i++) {
         r->k[i] = take(&t, r->rows[i], kv);
@@ -58,7 +58,7 @@ static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct 
 
 size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent max)
 {
-    struct room r;
+    struct space r;
 
     if (!compresses(s) || s->c->compress != COMPRESS_CONV)
         return 0;
@@ -76,7 +76,7 @@ static void project(const struct engine *g, const struct param *w, float *y, con
 }
 
 /* o [L,H dh] from the rows [which], head by head; the last head's probabilities are kept. */
-static void read_head(const struct engine *g, const struct config *c, struct room *r, int which,
+static void read_head(const struct engine *g, const struct config *c, struct space *r, int which,
                       int h, int L)
 {
     const int rows = r->rows[which], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
@@ -110,7 +110,7 @@ static void read_head(const struct engine *g, const struct config *c, struct roo
 }
 
 /* All projections of sequence b. */
-static void project_all(const struct engine *g, const struct sublayer *s, struct room *r,
+static void project_all(const struct engine *g, const struct sublayer *s, struct space *r,
                         struct sublayer_input from, int b)
 {
     const struct config *c = s->c;
@@ -130,7 +130,7 @@ static void project_all(const struct engine *g, const struct sublayer *s, struct
     }
 }
 
-static bool begin(const struct sublayer *s, struct work *w, int L, struct room *r)
+static bool begin(const struct sublayer *s, struct work *w, int L, struct space *r)
 {
     const int E = compresses(s) ? compressed_leaving(s, L) : 0;
 
@@ -146,7 +146,7 @@ double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struc
 {
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
-    struct room r;
+    struct space r;
     double sum = 0;
 
     for (int b = 0; begin(s, w, L, &r) && b < B; b++) {
@@ -165,7 +165,7 @@ double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struc
 /* ---- its gradient ------------------------------------------------------------------------- */
 
 /* From d_o in o[1] to head h's part of d_k and d_v. */
-static void head_grad(const struct engine *g, const struct config *c, struct room *r, int h, int L)
+static void head_grad(const struct engine *g, const struct config *c, struct space *r, int h, int L)
 {
     const int n = r->rows[1], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
     const int group = c->H / c->kv_heads, at = h / group * c->dh;
@@ -209,7 +209,7 @@ static void head_grad(const struct engine *g, const struct config *c, struct roo
 
 /* From d_k and d_v to the gradient of the compressed rows, through the norm but without its
  * weights. */
-static void fresh_grad(const struct engine *g, const struct sublayer *s, struct room *r, int b)
+static void fresh_grad(const struct engine *g, const struct sublayer *s, struct space *r, int b)
 {
     const struct config *c = s->c;
     const int n = r->rows[1];
@@ -235,7 +235,7 @@ void sublayer_reconstruction_grad(const struct engine *g, struct sublayer *s, st
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
     const double factor = 2 / ((double)B * (double)n);
-    struct room r;
+    struct space r;
 
     for (int b = 0; begin(s, w, L, &r) && b < B; b++) {
         project_all(g, s, &r, from, b);

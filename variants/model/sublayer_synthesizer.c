@@ -88,8 +88,8 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
         return fail(e, E_UNSUPPORTED,
                     "%s: a window of %d, scores for %d positions  -> use a shorter window",
                     s->c->variant->name, max.L, places(s->c));
-    *t = (struct attention){.lowered = core(s, max.B, max.L, &something)};
-    return engine_attn(g, &t->lowered, &t->impl, e);
+    *t = (struct attention){.prepared = core(s, max.B, max.L, &something)};
+    return engine_attn(g, &t->prepared, &t->impl, e);
 }
 
 static enum status syn_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
@@ -127,8 +127,8 @@ static struct attn_need syn_scratch(const struct sublayer *s, int threads, bool 
 {
     const struct attention *t = &s->of.attention;
 
-    return backward ? t->impl->need_backward(&t->lowered, threads)
-                    : t->impl->need(&t->lowered, threads);
+    return backward ? t->impl->need_backward(&t->prepared, threads)
+                    : t->impl->need(&t->prepared, threads);
 }
 
 static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)

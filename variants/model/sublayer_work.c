@@ -106,7 +106,7 @@ static void link_kinds(struct sublayers *s)
             }
 }
 
-static bool has_cells(const struct sublayers *s)
+static bool pools_any(const struct sublayers *s)
 {
     bool any = false;
 
@@ -137,7 +137,7 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
         w->scratch = scratch_of_kind(s, i, g, false, a);
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
-    s->near = has_cells(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    s->unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
     link_kinds(s);
 }
 
@@ -189,7 +189,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
         .d_gate = take(a, PART_ACTIVATIONS, gate_floats(s, true)),
         .stats = take(a, PART_SCRATCH, (size_t)stats),
     };
-    s->d_near = has_cells(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
+    s->d_unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
     float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
     float *const of_source = take(a, PART_ACTIVATIONS, rows_floats(s, source));
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORTH_A_TEAM = 16384 }; /* elements worth a parallel region */
+enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
@@ -36,7 +36,7 @@ static double dot(const float *x, const float *y, int n)
 
 /* Make w orthogonal to the n rows before it, with length `length`. Twice, to remove what rounding
  * left. */
-static void straighten(float *w, int n, int dh, double length)
+static void orthogonalize(float *w, int n, int dh, double length)
 {
     for (int again = 0; again < 2; again++)
         for (int k = 1; k <= n; k++) {
@@ -65,13 +65,13 @@ void features_draw(const struct config *c, struct directions *of)
             rng_normal(&x, 1, SEED, stream + (uint64_t)e, 0, 1);
             square += (double)x * (double)x;
         }
-        straighten(w, r % dh, dh, sqrt(square));
+        orthogonalize(w, r % dh, dh, sqrt(square));
     }
-    features_settle(c, of);
+    features_update(c, of);
 }
 
 /* w . x' - |x'|^2 / 2 = |w|^2 / 2 - |w - x'|^2 / 2 */
-void features_settle(const struct config *c, struct directions *of)
+void features_update(const struct config *c, struct directions *of)
 {
     of->top = 0;
     for (int r = 0; of->w && r < c->features; r++) {
@@ -83,7 +83,10 @@ void features_settle(const struct config *c, struct directions *of)
 /* ---- forward ----------------------------------------------------------------------------------
  */
 
-static float shrink(const struct config *c) { return (float)pow(c->dh, -0.25); } /* x' = this x */
+static float input_scale(const struct config *c)
+{
+    return (float)pow(c->dh, -0.25);
+} /* x' = this x */
 
 /* f (+)= sign x' w^T, or another product of such a half with the directions. */
 static struct gemm product(const struct engine *g, const struct config *c,
@@ -94,7 +97,7 @@ static struct gemm product(const struct engine *g, const struct config *c,
                          .m = rows,
                          .n = c->features,
                          .k = c->dh,
-                         .alpha = half ? -shrink(c) : shrink(c),
+                         .alpha = half ? -input_scale(c) : input_scale(c),
                          .beta = 1,
                          .a = x,
                          .lda = c->dh,
@@ -110,9 +113,9 @@ static void begin(const struct engine *g, const struct config *c, const struct d
                   float *f, const float *x, int rows)
 {
     const int m = features_count(c);
-    const float half = shrink(c) * shrink(c) / 2;
+    const float half = input_scale(c) * input_scale(c) / 2;
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         const float *x_i = x + (ptrdiff_t)i * c->dh;
         float square = 0;
@@ -124,9 +127,9 @@ static void begin(const struct engine *g, const struct config *c, const struct d
 }
 
 /* Subtract each row's maximum. */
-static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
+static void subtract_row_max(const struct engine *g, float *f, int rows, int m)
 {
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         float *f_i = f + (ptrdiff_t)i * m, most = f_i[0];
         for (int r = 1; r < m; r++)
@@ -138,7 +141,7 @@ static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
 
 static void scale(const struct engine *g, float *f, float factor, size_t n)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
     for (size_t i = 0; i < n; i++)
         f[i] *= factor;
 }
@@ -162,7 +165,7 @@ void features_forward(const struct engine *g, const struct config *c, const stru
             g->ops.gemm(&p);
         }
         if (query)
-            lower_to_zero(g, f, rows, m);
+            subtract_row_max(g, f, rows, m);
     }
     g->ops.act(&exponential);
     if (is_random(c) && !query)
@@ -178,9 +181,9 @@ static void through_exp(const struct engine *g, const struct config *c, float *d
                         const float *f, const float *x, int rows)
 {
     const int m = features_count(c);
-    const float square = shrink(c) * shrink(c);
+    const float square = input_scale(c) * input_scale(c);
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         const ptrdiff_t at = (ptrdiff_t)i * m, from = (ptrdiff_t)i * c->dh;
         float sum = 0;
@@ -211,7 +214,7 @@ void features_backward(const struct engine *g, const struct config *c, const str
         g->ops.gemm(&(struct gemm){.m = rows,
                                    .n = c->dh,
                                    .k = c->features,
-                                   .alpha = half ? -shrink(c) : shrink(c),
+                                   .alpha = half ? -input_scale(c) : input_scale(c),
                                    .beta = 1,
                                    .a = d_f + (ptrdiff_t)half * c->features,
                                    .lda = features_count(c),

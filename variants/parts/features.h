@@ -28,7 +28,7 @@ size_t features_floats(const struct config *c);
  * lengths of Gaussian vectors (Choromanski et al. 2021, section 3.3). */
 void features_draw(const struct config *c, struct directions *of);
 /* Call after changing the directions. */
-void features_settle(const struct config *c, struct directions *of);
+void features_update(const struct config *c, struct directions *of);
 
 /* f [rows,m] of x [rows,dh]. */
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,

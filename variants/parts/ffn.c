@@ -88,12 +88,12 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
 
 static void plain_backward(const struct engine *g, const struct config *c, const struct param *w,
                            float *d_x, const float *d_y, const float *x, int rows,
-                           const float *work, float *more, const struct dropout *drop)
+                           const float *work, float *grad_work, const struct dropout *drop)
 {
     const struct plain f = plain_of(c, w);
     const bool relu = c->ffn->act == ACT_RELU;
     const float *hidden = work;
-    float *d_hidden = more;
+    float *d_hidden = grad_work;
 
     linear_weight_grad(g, f.w2, d_y, hidden, rows);
     if (f.b2)
@@ -104,7 +104,7 @@ static void plain_backward(const struct engine *g, const struct config *c, const
                                        .d_x = d_hidden,
                                        .d_bias = f.b1 ? f.b1->grad : NULL,
                                        .d_beta = f.beta ? f.beta->grad : NULL,
-                                       .sums = more + units(c, rows),
+                                       .sums = grad_work + units(c, rows),
                                        .d_y = d_hidden,
                                        .x = relu ? hidden : work + units(c, rows),
                                        .bias = f.b1 && !relu ? f.b1->data : NULL,

@@ -80,11 +80,11 @@ static void gated_forward(const struct engine *g, const struct config *c, const 
 
 static void gated_backward(const struct engine *g, const struct config *c, const struct param *w,
                            float *d_x, const float *d_y, const float *x, int rows,
-                           const float *work, float *more, const struct dropout *drop)
+                           const float *work, float *grad_work, const struct dropout *drop)
 {
     const struct gated f = gated_of(c, w);
     const float *hidden = work, *pre = work + units(c, rows);
-    float *d_hidden = more, *d_pre = more + units(c, rows);
+    float *d_hidden = grad_work, *d_pre = grad_work + units(c, rows);
 
     linear_weight_grad(g, f.w2, d_y, hidden, rows);
     if (f.b2)

@@ -27,7 +27,7 @@ static inline struct gru_work gru_work(const struct config *c, float *work, int 
     void gate_##name##_backward(const struct engine *g, const struct config *c,                    \
                                 const struct param *w, float *d_x, float *d_y, const float *d_out, \
                                 const float *x, const float *y, int rows, float *work,             \
-                                float *more)
+                                float *grad_work)
 GATE_BACKWARD(residual);
 GATE_BACKWARD(input);
 GATE_BACKWARD(output);

@@ -21,7 +21,7 @@ GATE_BACKWARD(residual)
 {
     const size_t bytes = sizeof(float) * (size_t)rows * (size_t)c->D;
 
-    (void)g, (void)w, (void)x, (void)y, (void)work, (void)more;
+    (void)g, (void)w, (void)x, (void)y, (void)work, (void)grad_work;
     memcpy(d_y, d_out, bytes);
     if (d_x != d_out)
         memcpy(d_x, d_out, bytes);
@@ -52,19 +52,19 @@ static void of_x(const struct engine *g, const struct config *c, const struct pa
 
 GATE_BACKWARD(input)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_INPUT, d_x, d_y, d_out, x, y, rows, work);
 }
 
 GATE_BACKWARD(output)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_OUTPUT, d_x, d_y, d_out, x, y, rows, work);
 }
 
 GATE_BACKWARD(highway)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_HIGHWAY, d_x, d_y, d_out, x, y, rows, work);
 }
 
@@ -72,7 +72,7 @@ GATE_BACKWARD(sigtanh)
 {
     float *e = work, *f = work + c->D; /* columns of one [rows,2D] */
 
-    (void)more;
+    (void)grad_work;
     unblend(g, c, 2 * (ptrdiff_t)c->D,
             (struct gate_grad){.kind = GATE_SIGTANH,
                                .d_x = d_x,
@@ -106,7 +106,7 @@ GATE_BACKWARD(gru)
 {
     const ptrdiff_t ld = 3 * (ptrdiff_t)c->D;
     const struct gru_work k = gru_work(c, work, rows);
-    float *p = more;
+    float *p = grad_work;
 
     unblend(g, c, ld,
             (struct gate_grad){.kind = GATE_UPDATE,

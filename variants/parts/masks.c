@@ -125,7 +125,7 @@ bool masks_equal(const struct masks *a, const struct masks *b)
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
-static const char *nonsense(const struct mask *m)
+static const char *contradiction(const struct mask *m)
 {
     if (m->window + m->block + m->stride + m->fixed + m->global == 0)
         return "hides nothing  -> a window, block, stride, fixed or global";
@@ -141,8 +141,8 @@ static const char *nonsense(const struct mask *m)
 enum status masks_check(const struct masks *m, const char *who, struct err *e)
 {
     for (int k = 0; k < m->n; k++)
-        if (nonsense(&m->at[k]))
-            return fail(e, E_USAGE, "%s: mask %d: %s", who, k, nonsense(&m->at[k]));
+        if (contradiction(&m->at[k]))
+            return fail(e, E_USAGE, "%s: mask %d: %s", who, k, contradiction(&m->at[k]));
     return OK;
 }
 
@@ -185,14 +185,14 @@ void masks_reserve(const struct masks *m, int L, struct arena *arena, struct att
     a->mask_of_head = of_head;
 }
 
-struct attn masks_asked(const struct attn *a)
+struct attn masks_placeholder(const struct attn *a)
 {
     static const struct mask some;
-    struct attn asked = *a;
+    struct attn copy = *a;
 
-    asked.mask = a->mask ? &some : NULL;
-    asked.mask_of_head = NULL;
-    return asked;
+    copy.mask = a->mask ? &some : NULL;
+    copy.mask_of_head = NULL;
+    return copy;
 }
 
 int32_t masks_random_block(int nth, int64_t query_block, int n_random, int x)

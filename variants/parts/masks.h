@@ -21,7 +21,7 @@ enum status masks_check(const struct masks *m, const char *who, struct err *e);
  * by all heads becomes a->window, which every implementation supports. */
 void masks_reserve(const struct masks *m, int L, struct arena *arena, struct attn *a);
 /* A copy of `a` for queries about its terms, while its masks are not yet readable. */
-struct attn masks_asked(const struct attn *a);
+struct attn masks_placeholder(const struct attn *a);
 /* Draw the random blocks of the queries of `a`, in a model's nth attention; before every use of it,
  * once its stream position is known. The result depends on stream positions only. */
 void masks_draw(const struct masks *m, int nth, struct attn *a);

@@ -87,9 +87,9 @@ static void route(const struct engine *g, const struct config *c, const struct p
 
 static int team(const struct engine *g, const struct config *c, int rows)
 {
-    enum { WORTH_A_TEAM = 1 << 15 }; /* elements */
+    enum { PARALLEL_MIN = 1 << 15 }; /* elements */
 
-    return (ptrdiff_t)rows * c->D > WORTH_A_TEAM ? g->threads : 1;
+    return (ptrdiff_t)rows * c->D > PARALLEL_MIN ? g->threads : 1;
 }
 
 /* Copy the rows of all served choices, multiplied by their gates if given. */
@@ -234,12 +234,12 @@ static size_t moe_work_grad(const struct config *c, int rows)
 
 static void moe_backward(const struct engine *g, const struct config *c, const struct param *param,
                          float *d_x, const float *d_y, const float *x, int rows, const float *work,
-                         float *more, const struct dropout *drop)
+                         float *grad_work, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
     const int E = c->experts;
     const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
-    float *d_p = more, *d_gate = d_p + (ptrdiff_t)rows * E;
+    float *d_p = grad_work, *d_gate = d_p + (ptrdiff_t)rows * E;
     float *d_hidden = d_gate + (ptrdiff_t)rows * c->moe_k, *d_out = d_hidden + places * F;
 
     router_grad(c, &w, d_p, d_gate, d_y, rows);

@@ -89,7 +89,7 @@ struct gate {
      * `work` is overwritten. Accumulates weight gradients. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, float *d_y, const float *d_out, const float *x, const float *y,
-                     int rows, float *work, float *more);
+                     int rows, float *work, float *grad_work);
 };
 
 /* A feed-forward network. The prefix of its parameters ends in "ff." (or "ff0."), so that a layer
@@ -109,12 +109,12 @@ struct ffn {
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
                     const float *x, int rows, float *work, bool keep, struct act epilogue,
                     const struct dropout *drop);
-    /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `more` is the further
+    /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `grad_work` is the further
      * work space. Accumulates weight gradients, including the last bias and those of aux_coef times
      * the auxiliary loss. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, int rows, const float *work,
-                     float *more, const struct dropout *drop);
+                     float *grad_work, const struct dropout *drop);
     /* The auxiliary loss of the forward call that left `work`; it is added to the loss with the
      * factor aux_coef. NULL = none. */
     double (*aux)(const struct config *c, int rows, const float *work);
@@ -136,7 +136,7 @@ struct qkv_map {
     /* d_x [rows,D] from d_y [rows,width], which is overwritten. Accumulates weight gradients. */
     void (*backward)(const struct engine *g, const struct config *c, int nth, const struct param *w,
                      float *d_x, float *d_y, const float *x, int rows, const float *work,
-                     float *more);
+                     float *grad_work);
 };
 
 /* How past tokens reach a layer. */

@@ -16,7 +16,7 @@ extern const struct gate gate_gru, gate_input, gate_output, gate_highway, gate_s
 extern const struct ffn ffn_relu, ffn_gelu, ffn_gelu_tanh, ffn_swish;            /* ffn.c */
 extern const struct ffn ffn_glu, ffn_reglu, ffn_geglu, ffn_swiglu, ffn_bilinear; /* ffn_gated.c */
 extern const struct ffn ffn_moe;
-extern const struct qkv_map before_dextra;
+extern const struct qkv_map qkv_dextra;
 extern const struct mem mem_compressive, mem_segment, mem_state, mem_none;
 extern const struct mixer mixer_linear_elu, mixer_favor, mixer_favor_hyp, mixer_aan;
 

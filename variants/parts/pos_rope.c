@@ -11,7 +11,7 @@
 enum {
     PAIRS = 64,    /* rotated together: their cosines and sines stay in L1 */
     STRETCH = 128, /* positions in the table; the angles of others are sums of two */
-    WORTH_A_TEAM = 16384,
+    PARALLEL_MIN = 16384,
 };
 
 static int pairs_of(const struct config *c) { return c->rope_dim / 2; }
@@ -91,7 +91,7 @@ static void row_phases(struct phases *p, const struct phases *first, const float
 }
 
 /* (a, b) -> (a cos - b sin, a sin + b cos) */
-static void turn_halves(float *a, float *b, const struct phases *p, int n)
+static void rotate_halves(float *a, float *b, const struct phases *p, int n)
 {
 #pragma omp simd
     for (int f = 0; f < n; f++) {
@@ -101,7 +101,7 @@ static void turn_halves(float *a, float *b, const struct phases *p, int n)
     }
 }
 
-static void turn_neighbours(float *a, const struct phases *p, int n)
+static void rotate_adjacent(float *a, const struct phases *p, int n)
 {
 #pragma omp simd
     for (int f = 0; f < n; f++) {
@@ -121,7 +121,7 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
     struct phases first;
 
     first_phases(&first, c, t->position + row0 - t0, f0, n);
-#pragma omp parallel for num_threads(all *width > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
     for (ptrdiff_t i = 0; i < all; i++) {
         const ptrdiff_t row = i % rows;
         const float *code = pos_encoding + (t0 + row) * c->rope_dim + f0;
@@ -130,9 +130,9 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
         row_phases(&p, &first, code, code + half, n, t->back);
         for (int h = 0; h < t->heads; h++, x += c->dh) {
             if (c->rope_pairs == ROPE_HALVES)
-                turn_halves(x + f0, x + half + f0, &p, n);
+                rotate_halves(x + f0, x + half + f0, &p, n);
             else
-                turn_neighbours(x + 2 * f0, &p, n);
+                rotate_adjacent(x + 2 * f0, &p, n);
         }
     }
 }

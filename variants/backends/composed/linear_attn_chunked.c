@@ -271,9 +271,9 @@ static bool by_rows(const struct linear_attn *a)
 
 static int team(const struct engine *g, const struct linear_attn *a)
 {
-    enum { WORTH_A_TEAM = 1 << 15 }; /* products of a feature and a value */
+    enum { PARALLEL_MIN = 1 << 15 }; /* products of a feature and a value */
 
-    return (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d > WORTH_A_TEAM ? g->threads : 1;
+    return (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d > PARALLEL_MIN ? g->threads : 1;
 }
 
 static void forward(const struct engine *g, const struct linear_attn *a, void *scratch)

@@ -126,8 +126,8 @@ static void hide(const struct attn *a, const struct block_at *at, int i, float *
 }
 
 /* p of one head from its scores. */
-static void soften(const struct engine *g, const struct attn *a, const struct block_at *at,
-                   const struct space *sp, float *p)
+static void softmax_head(const struct engine *g, const struct attn *a, const struct block_at *at,
+                         const struct space *sp, float *p)
 {
     const ptrdiff_t ld = composed_score_ld(a), sinks = (ptrdiff_t)a->sinks * a->dh;
 
@@ -183,7 +183,7 @@ void composed_all_weights(const struct engine *g, const struct attn *a, const st
         composed_mix(a, at, a->mix_logits, false, sp->p, sp->s, at->cols);
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        soften(g, a, &own, sp, sp->p + x * square);
+        softmax_head(g, a, &own, sp, sp->p + x * square);
     }
     if (attn_mixes(a))
         composed_mix(a, at, a->mix_probs, false, sp->w, sp->p, at->cols + a->sinks);

@@ -25,8 +25,8 @@ bool cache_run(struct primitive *p, const float *src, const float *weights, cons
 /* For objects that other modules create once: the library's engine, zeroed and aligned memory that
  * cache_held_bytes counts, and an error for cache_ran to report. */
 dnnl_engine_t cache_engine(void);
-void *cache_take(size_t bytes);
-void cache_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void *cache_alloc(size_t bytes);
+void cache_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* As struct backend's packed_floats and pack. */
 size_t cache_packed_floats(const struct gemm *like);

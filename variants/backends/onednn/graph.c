@@ -107,7 +107,7 @@ static dnnl_status_t append(struct graph *g, dnnl_graph_op_kind_t kind, int out,
     return st;
 }
 
-static dnnl_status_t draw(struct graph *g, const struct attn *a)
+static dnnl_status_t build_graph(struct graph *g, const struct attn *a)
 {
     const int before = masked(a) ? MASKED : SCALED;
     dnnl_status_t st = dnnl_graph_graph_create(&g->graph, dnnl_cpu);
@@ -130,7 +130,7 @@ static dnnl_status_t draw(struct graph *g, const struct attn *a)
 }
 
 /* The partition of all operations; dnnl_unimplemented if the library splits them. */
-static dnnl_status_t whole(const struct graph *g, dnnl_graph_partition_t *partition)
+static dnnl_status_t single_partition(const struct graph *g, dnnl_graph_partition_t *partition)
 {
     size_t n = 0;
     uint8_t supported = 0;
@@ -185,7 +185,7 @@ static dnnl_status_t make_tensors(struct sdpa *s, const struct graph *g)
 static float *make_mask(const struct attn *a)
 {
     const int keys = a->M + a->L;
-    float *mask = cache_take(sizeof(float) * (size_t)a->L * (size_t)keys);
+    float *mask = cache_alloc(sizeof(float) * (size_t)a->L * (size_t)keys);
 
     for (int i = 0; i < a->L; i++)
         for (int j = 0; j < keys; j++)
@@ -199,7 +199,7 @@ static bool same_stride(const struct stride *a, const struct stride *b)
 }
 
 /* For two that accepts() has accepted. */
-static bool alike(const struct attn *a, const struct attn *b)
+static bool same_shape(const struct attn *a, const struct attn *b)
 {
     return a->B == b->B && a->H == b->H && a->L == b->L && a->M == b->M && a->dh == b->dh &&
            a->causal == b->causal && a->scale == b->scale && same_stride(&a->q_at, &b->q_at) &&
@@ -209,7 +209,7 @@ static bool alike(const struct attn *a, const struct attn *b)
 
 static struct sdpa *make(const struct attn *a, int threads)
 {
-    struct sdpa *s = cache_take(sizeof(*s));
+    struct sdpa *s = cache_alloc(sizeof(*s));
     struct graph g = {0};
     dnnl_graph_partition_t partition = NULL;
     dnnl_status_t st = describe_tensors(&g, a);
@@ -217,9 +217,9 @@ static struct sdpa *make(const struct attn *a, int threads)
     s->like = *a;
     s->threads = threads;
     if (st == dnnl_success)
-        st = draw(&g, a);
+        st = build_graph(&g, a);
     if (st == dnnl_success)
-        st = whole(&g, &partition);
+        st = single_partition(&g, &partition);
     if (st == dnnl_success)
         st = compile(s, &g, partition);
     if (st == dnnl_success)
@@ -228,9 +228,9 @@ static struct sdpa *make(const struct attn *a, int threads)
         s->mask = make_mask(a);
     if (st != dnnl_success) {
         s->run = NULL;
-        cache_refuse("oneDNN has no fused attention for L=%d, M=%d, dh=%d (%s)  -> leave out "
-                     "--impl graph_sdpa",
-                     a->L, a->M, a->dh, dnnl_status2str(st));
+        cache_error("oneDNN has no fused attention for L=%d, M=%d, dh=%d (%s)  -> leave out "
+                    "--impl graph_sdpa",
+                    a->L, a->M, a->dh, dnnl_status2str(st));
     }
     if (partition)
         dnnl_graph_partition_destroy(partition);
@@ -243,7 +243,7 @@ static struct sdpa *find(const struct attn *a, int threads)
 {
     pthread_mutex_lock(&made.making);
     struct sdpa *s = made.first;
-    while (s && (s->threads != threads || !alike(&s->like, a)))
+    while (s && (s->threads != threads || !same_shape(&s->like, a)))
         s = s->next;
     if (!s) {
         s = make(a, threads);
@@ -300,7 +300,7 @@ static void forward(const struct engine *g, const struct attn *a, void *scratch)
     struct sdpa *s = find(a, g->threads);
     if (!s->run || execute(s, a) != dnnl_success) {
         if (s->run)
-            cache_refuse("oneDNN cannot run its fused attention  -> leave out --impl graph_sdpa");
+            cache_error("oneDNN cannot run its fused attention  -> leave out --impl graph_sdpa");
         fill_with_nan(a);
     }
     omp_set_num_threads(threads);

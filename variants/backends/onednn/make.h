@@ -54,7 +54,7 @@ struct primitive {
 };
 
 /* What primitives are created with. Nothing is freed before the process ends. */
-struct workshop {
+struct context {
     dnnl_engine_t engine;
     struct packing *packings;
     struct space *space; /* work space of primitives */
@@ -65,13 +65,12 @@ struct workshop {
 
 /* Always returns a primitive; if it has no `run`, w->why holds the reason, unless its form is
  * optional. */
-struct primitive *primitive_make(struct workshop *w, const struct key *key);
+struct primitive *primitive_make(struct context *w, const struct key *key);
 
 /* Aligned to cache lines and zeroed; counted in held_bytes. */
-void *workshop_take(struct workshop *w, size_t bytes);
+void *context_alloc(struct context *w, size_t bytes);
 
 /* Record the error `what` ("cannot run") with `detail`. */
-void workshop_complain(struct workshop *w, const struct key *key, const char *what,
-                       const char *detail);
+void context_error(struct context *w, const struct key *key, const char *what, const char *detail);
 
 #endif

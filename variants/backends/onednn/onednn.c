@@ -58,13 +58,13 @@ static void norm_inherited(const struct norm *o)
  * one destination cannot also store the pre-activation. So there is no gemm_gate. */
 static void gemm_act_onednn(const struct gemm *g, const struct act *epilogue)
 {
-    const bool sayable =
+    const bool expressible =
         epilogue->kind == ACT_NONE || epilogue->kind == ACT_RELU; /* others: inherited */
     const bool plain = g->alpha == 1 && (g->beta == 0 || epilogue->y == g->c);
     struct gemm p = *g;
 
     p.c = epilogue->y;
-    if (sayable && plain && !epilogue->add && g->m > 0 && g->n > 0 && g->k > 0 &&
+    if (expressible && plain && !epilogue->add && g->m > 0 && g->n > 0 && g->k > 0 &&
         product_run_after(&p, epilogue->bias, epilogue->kind == ACT_RELU))
         return;
     gemm_onednn(g);
@@ -79,11 +79,11 @@ static void gemm_act_onednn(const struct gemm *g, const struct act *epilogue)
  * The library has no norms other than LAYER. */
 static void norm_onednn(const struct norm *o)
 {
-    enum { WORTH = 1 << 14 }; /* floats */
+    enum { MIN_FLOATS = 1 << 14 }; /* floats */
 
-    const bool sayable = o->kind == NORM_LAYER && !o->add;
+    const bool expressible = o->kind == NORM_LAYER && !o->add;
 
-    if (!sayable || (ptrdiff_t)o->rows * o->n < WORTH || !product_norm(o))
+    if (!expressible || (ptrdiff_t)o->rows * o->n < MIN_FLOATS || !product_norm(o))
         norm_inherited(o);
 }
 

@@ -111,7 +111,7 @@ static double logits(const struct attn *a, int b, int h, int i, double *p)
     return max;
 }
 
-static void soften(const struct attn *a, int b, int h, int i, double *p)
+static void softmax_row(const struct attn *a, int b, int h, int i, double *p)
 {
     const double max = logits(a, b, h, i, p);
     double sum = 0;
@@ -155,7 +155,7 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
     if (attn_mixes(a))
         mix(a, a->mix_logits, row->p, row->s, i);
     for (int x = 0; x < row->heads; x++)
-        soften(a, b, row->h + x, i, row->p + x * ld);
+        softmax_row(a, b, row->h + x, i, row->p + x * ld);
     if (attn_mixes(a))
         mix(a, a->mix_probs, row->w, row->p, i);
 }

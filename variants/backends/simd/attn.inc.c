@@ -51,7 +51,7 @@ VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
     int seen[TILES];
 
     group_scores(t, g, j, n, v1(-INFINITY), seen);
-    soften(w, g, (n + VL - 1) / VL, fresh, alpha);
+    softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha);
     add_values(fresh, w->o[g], alpha, w->s[0] + VL, j, seen, &t->v);
     if (t->rel_v.at)
         add_positions(t, g, j, n);
@@ -107,7 +107,7 @@ static void run_ranges(const struct item *t)
             if (begins)
                 fetch_queries(t, g);
             if (begins && t->sink_k)
-                begin_rows(t, g);
+                init_rows(t, g);
             step(t, g, begins && !t->sink_k, first, last - first);
             if (last == to)
                 finish(t, g);
@@ -121,7 +121,7 @@ static void run_seen(const struct item *t)
 
     for (int g = 0; g < t->n; g += ROWS) {
         fetch_queries(t, g);
-        begin_rows(t, g);
+        init_rows(t, g);
     }
     for (int j = 0; j < K; j += KEYS)
         for (int g = 0; g < t->n; g += ROWS)
@@ -162,7 +162,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
                                     .vectors = vectors};
 
     if (a->mask)
-        find_seen(&w->seen, a, h, i0, n);
+        compute_seen(&w->seen, a, h, i0, n);
     return (struct item){
         .f = f,
         .w = w,

@@ -29,8 +29,8 @@ static void adjust_scores(const struct item *t, int i, float *s, int j, int n)
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, t->b, t->h, query) + j, n);
     if (a->scores_out)
-        hand_out(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
-                 t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);
+        output_scores(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
+                      t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);
     if (a->gain != 0)
         scale_row(s, a->gain, n);
 }
@@ -54,7 +54,7 @@ static void sink_scores(const struct item *t, int g, int j, int n, const int see
 }
 
 /* State of group g's rows after the sinks, before any key. */
-static void begin_rows(const struct item *t, int g)
+static void init_rows(const struct item *t, int g)
 {
     struct work *w = t->w;
     float alpha[VL];
@@ -71,7 +71,7 @@ static void begin_rows(const struct item *t, int g)
         for (int x = 0; x < TILES; x++)
             seen[x] = n;
         sink_scores(t, g, j, n, seen, v1(-INFINITY));
-        soften(w, g, (n + VL - 1) / VL, false, alpha);
+        softmax_block(w, g, (n + VL - 1) / VL, false, alpha);
         add_values(false, w->o[g], alpha, w->s[0] + VL, j, seen, &t->sink_v);
     }
 }

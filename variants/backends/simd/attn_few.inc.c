@@ -57,7 +57,7 @@ static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0,
         few_keys(a, rows, n, b, j, keys);
         for (int t = 0; t < n; t++) {
             few_adjust(a, &rows[t], b, h0 + t / L, t % L, j, keys);
-            few_soften(a, &rows[t], keys);
+            few_softmax(a, &rows[t], keys);
             if (a->rel_v)
                 few_relative_values(a, &rows[t], h0 + t / L, t % L, j, keys);
         }

@@ -161,7 +161,8 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, b, h, i) + j, n);
     if (a->scores_out)
-        hand_out(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j, n);
+        output_scores(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j,
+                      n);
     if (a->gain != 0)
         scale_row(s, a->gain, n);
     fill_outside(s, window ? clamp_int(own - window + 1 - j, 0, n) : 0,
@@ -172,7 +173,7 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
 
 /* s = 2^(s - top) for a block's n scores and the rest of their last vector; updates top, sum and
  * o. */
-static void few_soften(const struct attn *a, struct few_row *w, int n)
+static void few_softmax(const struct attn *a, struct few_row *w, int n)
 {
     float *s = w->s;
     vf block_top = vld(s), sum = v0();
@@ -224,7 +225,7 @@ static void few_sinks(const struct attn *a, struct few_row *w, int h)
         for (int x = 0; x < n; x++)
             w->s[x] = few_dot(w->qu, a->sink_k + at + (ptrdiff_t)x * d, d);
         fill_outside(w->s, 0, n, (n + VL - 1) / VL, v1(-INFINITY));
-        few_soften(a, w, n);
+        few_softmax(a, w, n);
         for (int x = 0; x < n; x++)
             few_add(w->o, w->s[x], a->sink_v + at + (ptrdiff_t)x * d, d);
     }

@@ -169,7 +169,7 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
         add_by_key(&x, d_v, w->p, j, n, y.qu.at);
         add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
     }
-    if (sums_matter(c))
+    if (row_sums_matter(c))
         add_far_row(&x, w);
     finish_queries(c, &x, w, t);
 }
@@ -266,7 +266,7 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     attn_grad_check(a, d);
     c.a = &c.again;
     lay_out_backward(&c, threads, scratch);
-    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || sums_matter(&c);
+    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
     for (int t = 0; a->mask && t < threads; t++)
         seen_start(&c.work[t].x.seen, a,
                    (uint64_t *)(void *)(c.work + threads) + (size_t)t * seen_words(a));

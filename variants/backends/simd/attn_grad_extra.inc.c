@@ -5,13 +5,14 @@
 
 /* Can G have a sum other than 0 along a row of keys? Then row 0, which far keys share and which was
  * subtracted from the table, contributes once with that sum. */
-static bool sums_matter(const struct backward *c)
+static bool row_sums_matter(const struct backward *c)
 {
     return c->x.far_shared && c->a->rel_k && (c->a->sinks || c->d->d_scores_out);
 }
 
 /* One query's g against keys [j, j+n): g = gain g + d_scores_out, which is also added to d_add. */
-static void pass_on(const struct backward *c, const struct item *x, int i, float *g, int j, int n)
+static void add_score_grad(const struct backward *c, const struct item *x, int i, float *g, int j,
+                           int n)
 {
     const struct attn *a = c->a;
     const uint64_t *bits = x->seen ? seen_row(x->seen, i) : NULL;
@@ -71,7 +72,7 @@ static void grad_sinks(const struct item *x, const struct item *y, struct grad_w
     }
 }
 
-/* Row 0's contribution to dQ, see sums_matter. */
+/* Row 0's contribution to dQ, see row_sums_matter. */
 static void add_far_row(const struct item *x, struct grad_work *w)
 {
     const struct attn *a = x->f->a;

@@ -66,7 +66,7 @@ static void adjust_gradients(const struct backward *c, const struct item *x, str
     float *d = w->y.s[m] + VL, *g = w->g[i] + VL + (from - j);
     vf total = vld(w->total[i]);
 
-    pass_on(c, x, i, d, from, n);
+    add_score_grad(c, x, i, d, from, n);
     for (int v = 0; v < n; v += VL) {
         vst(g + v, vld(d + v));
         total = vadd(total, vld(d + v));

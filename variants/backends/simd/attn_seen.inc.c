@@ -34,7 +34,7 @@ static void add_bits(uint64_t *to, const uint64_t *from, int words)
 }
 
 /* The bits of queries [i0, i0+n) of head h. */
-static void find_seen(struct seen *s, const struct attn *a, int h, int i0, int n)
+static void compute_seen(struct seen *s, const struct attn *a, int h, int i0, int n)
 {
     const struct sight sight = attn_sight(a, h);
     const size_t row = (size_t)s->words * sizeof(*s->bits);
@@ -97,8 +97,8 @@ static uint64_t visible_lanes(const struct attn *a, int window, const uint64_t *
 }
 
 /* Output the visible ones of a query's scores against keys [j, j+n), with `far` added to each. */
-static void hand_out(const struct attn *a, float *out, const float *s, float far, int window,
-                     const uint64_t *bits, int i, int j, int n)
+static void output_scores(const struct attn *a, float *out, const float *s, float far, int window,
+                          const uint64_t *bits, int i, int j, int n)
 {
     for (int x = 0; x < n; x += VL) {
         const uint64_t lanes = visible_lanes(a, window, bits, i, j + x) & lanes_between(0, n - x);

@@ -131,7 +131,7 @@ VEC_INLINE void fill_outside(float *s, int lo, int hi, int vectors, vf x)
 
 /* s = 2^(s - top) for one group; updates top and sum (starts them if fresh). alpha[r] is the factor
  * for the group's older sums and outputs. The vector after each row becomes 0. */
-static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
+static void softmax_block(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
 {
     const vmask rows = vfirst(ROWS);
     float block_top[VL];

@@ -21,8 +21,8 @@ enum {
     KC = 256,
     MC = 8 * MR,
     NC = 512,
-    FEW_ROWS = 8,        /* up to this many in place, without packing */
-    FORK_WORTH = 1 << 18 /* multiply-adds */
+    FEW_ROWS = 8,          /* up to this many in place, without packing */
+    PARALLEL_MIN = 1 << 18 /* multiply-adds */
 };
 
 /* A product and its epilogue, at most one of the two. */
@@ -34,7 +34,7 @@ struct fused {
 
 /* The epilogue for rows [i0, i1) and columns [j0, j1) of c. A gate may be narrower than the
  * product. */
-static void follow(const struct fused *f, int i0, int i1, int j0, int j1)
+static void run_epilogue(const struct fused *f, int i0, int i1, int j0, int j1)
 {
     if (f->act)
         act_part(f->act, i0, i1, j0, j1);
@@ -182,7 +182,7 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
                                       min_int(NR, n - c));
                     }
                 if (s == steps - 1)
-                    follow(f, i, i + m, j, j + n);
+                    run_epilogue(f, i, i + m, j, j + n);
             }
         }
     }
@@ -241,7 +241,7 @@ static void gemm_few(const struct fused *f, int j0, int j1)
     for (; j < j1; j++)
         for (int i = 0; i < g->m; i++)
             dot_tile(1, 1, g, i, j);
-    follow(f, 0, g->m, j0, j1);
+    run_epilogue(f, 0, g->m, j0, j1);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -286,7 +286,7 @@ static void gemm_fused(const struct fused *f)
     const struct gemm *g = f->g;
     const bool few = g->m <= FEW_ROWS && g->tb && !g->ta;
 
-    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < FORK_WORTH) {
+    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < PARALLEL_MIN) {
         gemm_grid(f, few, 1, 1, 0);
         return;
     }

@@ -12,14 +12,14 @@
 #include <stdint.h>
 
 /* Below this many elements a fork and join costs more than a second core gains. */
-enum { ROWS_WORTH_FORK = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
+enum { ROWS_PARALLEL_MIN = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
 
 typedef void rows_fn(const void *op, int first, int last);
 
 /* Run rows [0, rows) of n elements each. Chunks, because a causal softmax has uneven rows. */
 static inline void each_row(rows_fn *run, const void *op, int rows, int n, int threads)
 {
-    if (threads <= 1 || (int64_t)rows * n < ROWS_WORTH_FORK) {
+    if (threads <= 1 || (int64_t)rows * n < ROWS_PARALLEL_MIN) {
         run(op, 0, rows);
         return;
     }
@@ -39,7 +39,7 @@ typedef void columns_fn(const void *op, int i0, int i1, int j0, int j1);
 static inline void each_column(columns_fn *run, const void *op, int rows, int n, int threads)
 {
     const int strips = (n + VL - 1) / VL;
-    const int parts = (int64_t)rows * n < ROWS_WORTH_FORK ? 1 : clamp_int(threads, 1, strips);
+    const int parts = (int64_t)rows * n < ROWS_PARALLEL_MIN ? 1 : clamp_int(threads, 1, strips);
 
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int t = 0; t < parts; t++) {
