@@ -109,9 +109,9 @@ struct ffn {
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
                     const float *x, int rows, float *work, bool keep, struct act epilogue,
                     const struct dropout *drop);
-    /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `grad_work` is the further
-     * work space. Accumulates weight gradients, including the last bias and those of aux_coef times
-     * the auxiliary loss. */
+    /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `grad_work` is the
+     * further work space. Accumulates weight gradients, including the last bias and those of
+     * aux_coef times the auxiliary loss. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, int rows, const float *work,
                      float *grad_work, const struct dropout *drop);
