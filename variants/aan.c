@@ -5,8 +5,8 @@
  *
  *   g_t = FFN((x_0 + .. + x_t) / (t + 1)),  [i; f] = sigma(W [x_t; g_t] + b),  y = i x_t + f g_t
  *
- * The average of all positions so far stands for attention's weights: a token costs the same after
- * any past, of which the sum is all that is kept. */
+ * The average of all positions so far replaces attention. A token costs the same after any context:
+ * the running sum is the whole state. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"

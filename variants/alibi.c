@@ -4,8 +4,8 @@
  * Length Extrapolation".
  *
  *   s_ij = q_i . k_j / sqrt(dh) - slope_h dist
- *
- * The slopes are a geometric sequence over the heads. Nothing is trained, and distances never seen
+ * The slopes are a geometric sequence over the heads. Nothing is trained; distances beyond those of
+ * training are simply penalised more.
  * in training simply count less. */
 #include "variant.h"
 #include "variants/parts/parts.h"
@@ -13,7 +13,7 @@
 const struct variant variant_alibi = {
     .name = "alibi",
     .paper = "Press et al. 2022, arXiv:2108.12409",
-    .about = "scores fall linearly with the distance, one slope per head",
+    .about = "scores decrease linearly with distance, one slope per head",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

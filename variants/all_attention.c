@@ -5,9 +5,9 @@
  *   o_i = sum_j p_ij v_j + sum_n p_in pers_v[n]          p = softmax over s_ij and
  *                                                            (q_i + u) . pers_k[n] / sqrt(dh)
  *
- * Keys and values that are parameters, as many as a feed-forward network would have hidden units,
- * stand in every softmax in its place: the layers are attention alone. Positions and memory are
- * Transformer-XL's. */
+ * Trained keys and values, as many as a feed-forward network would have hidden units, join every
+ * softmax and replace the feed-forward network: layers consist of attention only. Positions and
+ * memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -25,7 +25,7 @@ const struct variant variant_all_attention = {
     .name = "all-attention",
     .alias = "all_attention",
     .paper = "Sukhbaatar et al. 2019, arXiv:1907.01470",
-    .about = "as xl; learned keys and values instead of feed-forward",
+    .about = "as xl; learned keys and values replace the feed-forward network",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

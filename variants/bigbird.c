@@ -3,16 +3,16 @@
  * BigBird, causal: Zaheer et al. 2020, "Big Bird: Transformers for Longer Sequences".
  *
  *   key j is visible to query i if its block of b is i's own, the one before, the first of the
- *   stream, or one of r drawn once for each block of queries from those before
+ *   stream, or one of r drawn at random per query block from those before
  *
- * so far as memory holds them. Positions are rotary. */
+ * as far as memory reaches. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_bigbird = {
     .name = "bigbird",
     .paper = "Zaheer et al. 2020, arXiv:2007.14062",
-    .about = "two blocks of 16, the first of the stream and two drawn at random",
+    .about = "two blocks of 16, the first block of the stream and two random ones",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

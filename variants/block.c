@@ -5,14 +5,14 @@
  *
  *   key j is visible to query i if floor(j / b) >= floor(i / b) - 1
  *
- * in positions of the stream: its own block of b and the one before. Positions are rotary. */
+ * in stream positions: its own block of b and the one before. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_block = {
     .name = "block",
     .paper = "Parmar et al. 2018, arXiv:1802.05751",
-    .about = "the block of 32 that a query is in, and the one before",
+    .about = "the query's block of 32 and the one before",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -3,10 +3,11 @@
  * Compressive Transformer: Rae et al. 2019, "Compressive Transformers for Long-Range Sequence
  * Modelling".
  *
- *   y = norm(x + attn(x; [cm; m; x]))      cm' = the last of [cm; compress(what leaves m)]
+ *   y = norm(x + attn(x; [cm; m; x]))      cm' = the last of [cm; compress(rows that leave m)]
  *
- * Rows too old for the memory m are not forgotten: four become one of the compressed memory cm, by
- * a convolution that is trained to leave attention what it read (nothing else trains it). Half of
+ * Rows too old for the memory m are not dropped: four become one row of the compressed memory cm,
+ * by a convolution trained only to preserve what attention read from them. Half of the memory is
+ * compressed; distances count rows. Attention and positions are Transformer-XL's.
  * the memory is compressed; distances count rows. Attention and positions are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
@@ -14,7 +15,7 @@
 const struct variant variant_compressive = {
     .name = "compressive",
     .paper = "Rae et al. 2019, arXiv:1911.05507",
-    .about = "Transformer-XL whose oldest memory is compressed, four rows to one",
+    .about = "Transformer-XL with its oldest memory compressed, four rows to one",
     .pos = &pos_xl,
     .mem = &mem_compressive,
     .ffn = &ffn_relu,

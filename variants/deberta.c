@@ -6,15 +6,15 @@
  *   s_ij = (q_i . k_j + q_i . W_pk E[d(dist)] + k_j . W_pq E[d(-dist)]) / sqrt(3 dh)
  *   d(n) = clip(n + c, 0, 2c - 1)
  *
- * Content looks at positions and positions at content. E is a table of 2c embeddings, one per
- * layer; both maps are the layer's. The authors' program reads E[d(dist)] in the last term too. */
+ * Content attends to positions and positions to content. E is a table of 2c embeddings per layer;
+ * both maps are per layer. The authors' program also uses E[d(dist)] in the last term. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_deberta = {
     .name = "deberta",
     .paper = "He et al. 2021, arXiv:2006.03654",
-    .about = "content and relative position look at each other",
+    .about = "content-to-position and position-to-content scores",
     .pos = &pos_deberta,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

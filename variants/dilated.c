@@ -4,15 +4,15 @@
  *
  *   key j is visible to query i if dist < w r and dist mod r = 0
  *
- * w keys reach w r tokens back. As the authors advise, only half of the heads are dilated, so that
- * near keys are not lost. Positions are rotary. */
+ * w keys reach w r tokens back. As the authors recommend, only half of the heads are dilated, so
+ * that near keys remain visible. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_dilated = {
     .name = "dilated",
     .paper = "Beltagy et al. 2020, arXiv:2004.05150",
-    .about = "half of the heads see a window of 32 keys, half every fourth key of 128",
+    .about = "half of the heads see the newest 32 keys, half every fourth of 128",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -5,8 +5,8 @@
  *
  *   every second head: floor(j / l) = floor(i / l)          the others: j mod l >= l - c
  *
- * in positions of the stream: the last c of every l tokens sum up what is before them for all that
- * follows. Positions are rotary. */
+ * in stream positions: the last c of every l tokens summarise the tokens before them for all later
+ * ones. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

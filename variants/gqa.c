@@ -5,16 +5,16 @@
  *
  *   s_ij = q_i,h . k_j,g / sqrt(dh),  g = floor(h Hkv / H)
  *
- * Hkv heads of keys and values serve H heads of queries: the memory of keys and values shrinks by
- * H / Hkv, the arithmetic of the core does not. The paper leaves positions to the model around it;
- * here they are rotary, which memory needs. */
+ * H query heads share Hkv key/value heads: the KV cache shrinks by H / Hkv, the arithmetic of
+ * attention does not. The paper leaves positions to the model; here they are rotary, as memory
+ * requires. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_gqa = {
     .name = "gqa",
     .paper = "Ainslie et al. 2023, arXiv:2305.13245",
-    .about = "two heads of keys and values for all heads of queries; --kv-heads",
+    .about = "two key/value heads shared by all query heads; --kv-heads",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

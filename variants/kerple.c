@@ -12,7 +12,7 @@
 const struct variant variant_kerple = {
     .name = "kerple",
     .paper = "Chi et al. 2022, arXiv:2205.09921",
-    .about = "scores fall with the logarithm of the distance, at a learned rate",
+    .about = "scores decrease with the logarithm of distance, at a learned rate",
     .pos = &pos_kerple,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -5,8 +5,8 @@
  *
  *   s_ij = q_i . k_j / sqrt(dh),  h_t = E[token_t] + P[t]
  *
- * As vanilla, with a table of trained rows instead of sinusoids. Positions count from the start of
- * the window, so there is no memory, and no window longer than the table. */
+ * As vanilla, with a trained table instead of sinusoids. Positions count from the start of the
+ * window, so there is no memory, and no window longer than the table. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

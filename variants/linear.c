@@ -7,8 +7,8 @@
  *   phi(x) = elu(x) + 1
  *
  * Without the softmax the sums over j are a matrix S += phi(k_j) v_j^T and a vector z += phi(k_j),
- * so a token costs the same after any past. All of the past is in them and nothing can be
- * forgotten. No positions: the order of tokens enters only in what has been summed before. */
+ * so a token costs the same after any context. They contain all past tokens; none is dropped. There
+ * are no positions: order enters only through the causal sums. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
@@ -23,7 +23,7 @@ const struct mixer mixer_linear_elu = {
 const struct variant variant_linear = {
     .name = "linear",
     .paper = "Katharopoulos et al. 2020, arXiv:2006.16236",
-    .about = "products of features for the softmax: one matrix is all of the past",
+    .about = "products of features replace softmax; the state is one matrix",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_relu,

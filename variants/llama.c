@@ -5,16 +5,16 @@
  *
  *   y = x + attn(rms(x); rms([m; x]))      z = y + W_2 (swish(W_g rms(y)) (.) W_1 rms(y))
  *
- * Nothing in it is new: rotary positions, root-mean-square norms in front, a gated feed-forward
- * network without biases (at 2/3 of the plain width it costs the same), few heads of keys and
- * values, logits by a matrix of their own. */
+ * A combination of known parts: rotary positions, root-mean-square norms first, a gated
+ * feed-forward network without biases (at 2/3 of the plain width it costs the same), few key/value
+ * heads, an output matrix that is not tied to the embedding. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_llama = {
     .name = "llama",
     .paper = "Touvron et al. 2023, arXiv:2302.13971",
-    .about = "rotary positions, rms norms, swiglu without biases, few heads of keys and values",
+    .about = "rotary positions, rms norms, swiglu without biases, few key/value heads",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_swiglu,

@@ -4,8 +4,8 @@
  *
  *   key j is visible to query i if dist < w or j < g
  *
- * A sliding window, and the first g tokens of the stream for everybody, as long as memory holds
- * them. Global tokens share the projections of the others, which the published ones do not.
+ * A sliding window, and the first g tokens of the stream for every query, as long as memory holds
+ * them. Global tokens share the projections of the others; in the paper they have their own.
  * Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -7,7 +7,7 @@
  *   y = x' + attn(norm(x'); norm([m; x']))
  *   z = y + ffn(norm(y)) / 2
  *
- * The memory m holds what enters attention. --norm macaron_post normalises the sums instead.
+ * The memory m holds the input of attention. --norm macaron_post normalises the sums instead.
  * Attention, positions and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
@@ -15,7 +15,7 @@
 const struct variant variant_macaron = {
     .name = "macaron",
     .paper = "Lu et al. 2019, arXiv:1906.02762",
-    .about = "Transformer-XL with half a feed-forward on either side of attention",
+    .about = "Transformer-XL with half a feed-forward before and after attention",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -4,15 +4,15 @@
  *
  *   s_ij = q_i,h . k_j / sqrt(dh)
  *
- * One head of keys and values serves all heads of queries, so that generating a token reads H times
- * less memory. Positions are rotary, as for gqa. */
+ * All query heads share one key/value head, so that decoding a token reads H times less memory.
+ * Positions are rotary, as for gqa. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_mqa = {
     .name = "mqa",
     .paper = "Shazeer 2019, arXiv:1911.02150",
-    .about = "one head of keys and values for all heads of queries",
+    .about = "one key/value head shared by all query heads",
     .pos = &pos_rope,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

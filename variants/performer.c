@@ -5,9 +5,9 @@
  *   o_i = sum_{j <= i} (phi(q_i) . phi(k_j)) v_j / sum_{j <= i} phi(q_i) . phi(k_j)
  *   phi_r(x) = exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x / dh^(1/4)
  *
- * With w_r drawn from a normal distribution phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
- * (equation 5); directions at right angles to each other make the spread smaller. favor_hyp takes
- * each direction with both signs. The rest is linear attention's. */
+ * With w_r drawn from a normal distribution, phi(q) . phi(k) is exp(q . k / sqrt(dh)) on average
+ * (equation 5); orthogonal directions reduce the variance. favor_hyp uses each direction with both
+ * signs. The rest is as in linear attention. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
@@ -21,7 +21,7 @@ const struct mixer mixer_favor_hyp = {
 const struct variant variant_performer = {
     .name = "performer",
     .paper = "Choromanski et al. 2021, arXiv:2009.14794",
-    .about = "linear attention whose random features stand for the exponential",
+    .about = "linear attention with random features for the exponential",
     .pos = &pos_none,
     .mem = &mem_state,
     .ffn = &ffn_relu,

@@ -4,16 +4,16 @@
  *
  *   S^l = X^l / sqrt(dh) + S^(l-1)          A^l = softmax(S^l)
  *
- * X^l are the scores of layer l, here Transformer-XL's with their position terms: what one layer
- * attended to, the next one is told. For deep models the authors take the mean of the scores so far
- * instead: A^l = softmax(S^l / (l+1)), while the sum is handed on. Nothing crosses segments. */
+ * X^l are the scores of layer l, here Transformer-XL's with their position terms; each layer adds
+ * those of the layer below. For deep models the authors use the mean of the scores so far, A^l =
+ * softmax(S^l / (l+1)), and pass the sum on. Nothing crosses segments. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_realformer = {
     .name = "realformer",
     .paper = "He et al. 2020, arXiv:2012.11747",
-    .about = "as xl; scores are added to the next layer's",
+    .about = "as xl; scores are added to those of the next layer",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,
@@ -24,7 +24,7 @@ const struct variant variant_realformer = {
 const struct variant variant_realformer_mean = {
     .name = "realformer-mean",
     .paper = "He et al. 2020, arXiv:2012.11747",
-    .about = "as realformer; softmax sees the mean of the scores of all layers so far",
+    .about = "as realformer; softmax of the mean of all layers' scores so far",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

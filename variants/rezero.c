@@ -5,7 +5,7 @@
  *   y = x + alpha attn(x; [m; x])
  *   z = y + alpha ffn(y)
  *
- * One trained number alpha per layer for both sub-layers, near 0 at first, stands for all norms.
+ * One trained number alpha per layer for both sub-layers, initially near 0, replaces all norms.
  * Attention, positions and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
@@ -13,7 +13,7 @@
 const struct variant variant_rezero = {
     .name = "rezero",
     .paper = "Bachlechner et al. 2020, arXiv:2003.04887",
-    .about = "Transformer-XL with one residual weight per layer for norms",
+    .about = "Transformer-XL with one residual weight per layer instead of norms",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -5,10 +5,10 @@
  *
  *   s_ij = Rot(i) q_i . Rot(j) k_j / sqrt(dh)
  *
- * Rot(t) turns pairs of coordinates by t * 10000^(-2f/dh), so the score depends on i - j only: keys
- * are remembered as they were rotated, and stay right however far the segment moves on. Pairs are
- * coordinate f of the first half of a head with f of the second, which is the paper's pairing of
- * neighbours with the rows of W_q and W_k in another order. */
+ * Rot(t) rotates pairs of coordinates by t * 10000^(-2f/dh), so the score depends on i - j only,
+ * and rotated keys in memory stay valid for later segments. Pairs are coordinate f of the first
+ * half of a head with f of the second. That is the paper's pairing of adjacent coordinates with the
+ * rows of W_q and W_k permuted. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

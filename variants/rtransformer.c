@@ -7,16 +7,16 @@
  *   y = x' + attn(norm(x'); norm([m; x']))
  *   z = y + ffn(norm(y))
  *
- * No codes of positions: the windows tell what comes after what. norm divides by the unbiased
- * deviation, and there is none behind the last layer. Windows reach into the segment before, which
- * the published program does not do: so a text may be cut into segments anywhere. */
+ * No positional encoding: the windows provide order. norm divides by the unbiased deviation, and
+ * there is no norm after the last layer. Windows reach into the previous segment, unlike in the
+ * published program, so the result does not depend on where a text is cut into segments. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_rtransformer = {
     .name = "rtransformer",
     .paper = "Wang et al. 2019, arXiv:1907.05572",
-    .about = "a recurrent cell over short windows in front of attention, no positions",
+    .about = "a recurrent cell over short windows before attention, no positions",
     .pos = &pos_none,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -5,9 +5,9 @@
  *
  *   s^k (s f)^(N-k) f^k
  *
- * N attention and N feed-forward sub-layers, the first k of the one at the bottom and the last k of
- * the other on top; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory
- * are Transformer-XL's. */
+ * N attention and N feed-forward sub-layers: the bottom k are all attention, the top k all
+ * feed-forward; k = 6 of N = 16 was the best. Norms come first. Attention, positions and memory are
+ * Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -19,7 +19,7 @@ static void sandwich_order(char order[MAX_ORDER], int N)
 
     *order = '\0';
     if (2 * N >= MAX_ORDER)
-        return; /* config_check says so */
+        return; /* config_check reports it */
     for (int i = 0; i < k; i++)
         strcat(order, "s");
     for (int i = 0; i < N - k; i++)

@@ -5,15 +5,15 @@
  *
  *   N(x) = g x / |x|
  *
- * One trained number g per norm, sqrt(D) at first, where a layer norm has 2 D. Norms come first, as
- * in the paper; attention, positions and memory are Transformer-XL's. */
+ * One trained number g per norm, initially sqrt(D), where a layer norm has 2 D. Norms come first,
+ * as in the paper; attention, positions and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_scalenorm = {
     .name = "scalenorm",
     .paper = "Nguyen and Salazar 2019, arXiv:1910.05895",
-    .about = "Transformer-XL with rows scaled to one length for norms",
+    .about = "Transformer-XL with rows scaled to one length as norm",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

@@ -6,7 +6,7 @@
  *   o_i  = sum_j a_ij (v_j + rel_v[min(dist, clip)])
  *
  * Learned vectors per clipped distance, for keys and values. Distances span memory, so segments can
- * be joined: everything further back than `clip` shares one vector. */
+ * be joined: everything farther back than `clip` shares one vector. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -4,9 +4,9 @@
  *
  *   m_h(n) = clip((R + z_h - n) / R, 0, 1)          p_ij = m(dist) e^s_ij / sum_j m(dist) e^s_ij
  *
- * Every head learns how far it looks: z_h tokens, and R more in which keys fade. Keys behind that
- * are not computed, so spans that stay short are time saved. Training adds a small cost of the mean
- * span to the loss. Positions and memory are Transformer-XL's. */
+ * Every head learns its span: z_h tokens, and R more over which keys fade out. Keys beyond that are
+ * not computed, so short spans save time. Training adds a small cost of the mean span to the loss.
+ * Positions and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -5,7 +5,7 @@
  *
  *   every second head: dist < l          the others: dist mod l = 0
  *
- * Two steps reach every past token; with l near sqrt(K) a query costs 2 sqrt(K). Positions are
+ * Two layers reach every past token; with l near sqrt(K) a query costs 2 sqrt(K). Positions are
  * rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -5,16 +5,16 @@
  *
  *   ffn(x) = p_e ffn_e(x),  e = argmax p,  p = softmax(W_router x)
  *
- * Each row takes the one expert that the router likes best: the parameters of E feed-forward
- * networks, the arithmetic of one. An auxiliary loss keeps the experts equally busy. The paper
- * leaves positions to T5; here they are ALiBi's, which memory needs. */
+ * The router sends each row to the expert with the largest p: the parameters of E feed-forward
+ * networks, the arithmetic of one. An auxiliary loss balances the experts. The paper uses T5's
+ * positions; here they are ALiBi's, as memory requires. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
 const struct variant variant_switch = {
     .name = "switch",
     .paper = "Fedus et al. 2021, arXiv:2101.03961",
-    .about = "four feed-forward networks of which each token takes one",
+    .about = "four feed-forward networks, one per token",
     .pos = &pos_alibi,
     .mem = &mem_segment,
     .ffn = &ffn_moe,

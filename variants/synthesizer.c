@@ -5,9 +5,9 @@
  *   dense   s_hij = W2_h[j] . relu(W1_h x_i + b1_h) + b2_h[j]
  *   random  s_hij = table_h[i, j]
  *
- * Scores without queries and keys: a query says from itself alone which places it looks at, or
- * nobody says and the places are learned. Places count from the window's start, so a window is
- * computed anew, and none is longer than the table. */
+ * Scores without queries and keys: computed from the query's row alone (dense), or a learned table
+ * (random). Positions count from the window's start, so the window is recomputed, and none is
+ * longer than the table. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/parts.h"
@@ -18,7 +18,7 @@ const struct mixer mixer_synth_random = {.name = "synth_random", .kind = &sublay
 const struct variant variant_synthesizer = {
     .name = "synthesizer",
     .paper = "Tay et al. 2021, arXiv:2005.00743",
-    .about = "each token's scores of all places from itself alone, without keys",
+    .about = "each token's scores of all positions from its own row, without keys",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .ffn = &ffn_relu,
@@ -29,7 +29,7 @@ const struct variant variant_synthesizer = {
 const struct variant variant_synthesizer_random = {
     .name = "synthesizer-random",
     .paper = "Tay et al. 2021, arXiv:2005.00743",
-    .about = "scores are a learned table of places",
+    .about = "scores are a learned table by position",
     .pos = &pos_sinusoid,
     .mem = &mem_none,
     .ffn = &ffn_relu,

@@ -5,8 +5,8 @@
  *
  *   s_ij = q_i . k_j / sqrt(dh) + rel_bias[bucket(dist)][h]
  *
- * 32 buckets up to distance 128, a table that all layers share, root-mean-square norms first. T5
- * leaves the factor 1/sqrt(dh) to the initial values of W_q; it is written out here, as for every
+ * 32 buckets up to distance 128, one table for all layers, root-mean-square norms first. T5 absorbs
+ * the factor 1/sqrt(dh) into the initial values of W_q; here it is explicit, as for every
  * variant. */
 #include "variant.h"
 #include "variants/parts/parts.h"

@@ -4,8 +4,8 @@
  *
  *   s_g = sum_h mix_logits[g,h] s_h          p_g = sum_h mix_probs[g,h] softmax(s_h)
  *
- * Heads are mixed before and after the softmax by two matrices, which begin near the identity.
- * Positions and memory are Transformer-XL's. */
+ * Two matrices, initially near the identity, mix the heads before and after the softmax. Positions
+ * and memory are Transformer-XL's. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 
@@ -13,7 +13,7 @@ const struct variant variant_talking = {
     .name = "talking",
     .alias = "talking_heads",
     .paper = "Shazeer et al. 2020, arXiv:2003.02436",
-    .about = "as xl; heads are mixed around the softmax",
+    .about = "as xl; heads are mixed before and after the softmax",
     .pos = &pos_xl,
     .mem = &mem_segment,
     .ffn = &ffn_relu,

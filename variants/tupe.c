@@ -5,9 +5,9 @@
  *
  *   s_ij = (q_i . k_j + (U_q p_i) . (U_k p_j)) / sqrt(2 dh)          p = norm(pos.weight)
  *
- * Positions meet positions and content content, by maps of their own; what the former give is one
- * matrix per layer and head, whatever the text. Positions count from the window's start, so a
- * window is computed anew. */
+ * Positions are scored against positions and content against content, with separate maps. The
+ * position scores are one matrix per layer and head, independent of the text. Positions count from
+ * the window's start, so the window is recomputed. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

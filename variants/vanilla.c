@@ -5,9 +5,9 @@
  *
  *   s_ij = q_i . k_j / sqrt(dh)
  *
- * Position enters as an absolute code: added to the embedding (sinusoid), or from a learned table
- * to the input of every layer (learned_layer). Absolute codes are ambiguous once two segments are
- * joined, so there is no memory: past tokens are recomputed with the segment. */
+ * Positions are absolute: added to the embedding (sinusoid), or a learned table added to the input
+ * of every layer (learned_layer). Absolute positions are ambiguous once two segments are joined, so
+ * there is no memory: past tokens are recomputed with the segment. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The types of what is under test. A variant is a value: position scheme + memory + residual wiring
- * + feed-forward. A `struct config` is one model of a variant: its sizes and choices, without
- * weights. Nothing here knows how attention is executed. */
+ * The types of what is compared. A variant is a value: position scheme + memory + residual wiring +
+ * feed-forward. A `struct config` is one model of a variant: its sizes and choices, without
+ * weights. Both are independent of how attention is executed. */
 #ifndef VARIANT_H
 #define VARIANT_H
 
 #include "variants/parts/part.h"
 
-/* How a sub-layer's f joins the stream: equations in sublayer.c. The wiring decides what a layer
- * is: attention and feed-forward, for Macaron attention between two halves of a feed-forward. */
+/* How a sub-layer's f is added to the stream: equations in sublayer.c. The wiring decides what a
+ * layer is: attention and feed-forward; for Macaron attention between two halves of a
+ * feed-forward. */
 enum wiring {
     WIRING_POST,
     WIRING_PRE,
@@ -20,10 +21,10 @@ enum wiring {
     WIRING_COUNT
 };
 extern const char *const wiring_name[WIRING_COUNT + 1]; /* "post" "pre" "reorder" ... NULL */
-bool wiring_norms_first(enum wiring w);                 /* f is given normalised rows */
+bool wiring_norms_first(enum wiring w);                 /* f reads normalised rows */
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
 
-enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a cell has up to 2^8 tokens */
+enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
 
 /* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
 enum { MAX_MASKS = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
@@ -34,7 +35,7 @@ struct masks {
 };
 
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
-/* How rows too old for memory become fewer. */
+/* How rows too old for the memory are compressed. */
 enum compress { COMPRESS_MEAN, COMPRESS_MAX, COMPRESS_CONV, COMPRESS_COUNT };
 extern const char *const compress_name[COMPRESS_COUNT]; /* "mean" "max" "conv" */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
@@ -42,8 +43,8 @@ enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* ---- variants ----------------------------------------------------------------------------- */
 
-/* What becomes of the scores of one attention in the next: nothing, they are added to its own, or
- * that and softmax sees the mean of them. */
+/* How the scores of one attention enter the next: not at all, added, or added with a softmax of
+ * their mean. */
 enum score_residual {
     SCORE_RESIDUAL_NONE,
     SCORE_RESIDUAL_SUM,
@@ -52,9 +53,9 @@ enum score_residual {
 };
 extern const char *const score_residual_name[SCORE_RESIDUAL_COUNT]; /* "none" "sum" "mean" */
 
-/* How a position of a model that runs its layers several times decides that it is done: never, or
- * when its halting weights add up to nearly 1, as published (Graves 2016) or in the form of the
- * authors' program (Tensor2Tensor). Equations: depth.c. */
+/* When a position of a model that repeats its layers halts: never, or when its halting weights sum
+ * to nearly 1, as published (Graves 2016) or as in the authors' program (Tensor2Tensor). Equations:
+ * depth.c. */
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
@@ -69,27 +70,26 @@ struct variant {
     const struct mixer *mixer;     /* NULL = attention */
     enum wiring wiring;            /* default */
     enum norm_kind norm_kind;      /* default */
-    /* The order of a model's sub-layers, one letter each (sublayer_list.h), where it is not layer
-     * after layer; NULL = it is. */
+    /* The order of a model's sub-layers, one letter each (sublayer_list.h), if it is not layer
+     * after layer; NULL = layer after layer. */
     void (*order)(char order[MAX_ORDER], int N);
-    /* Head width and width of the feed-forward network for D and H, where nobody says otherwise;
-     * NULL = D / H and 4 D. */
+    /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
-    int products;  /* that make a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
-    int kv_heads;  /* most heads of keys and values by default; 0 = all */
-    bool untied;   /* logits have a matrix of their own by default */
+    int products;  /* summed in a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
+    int kv_heads;  /* most key/value heads by default; 0 = all */
+    bool untied;   /* logits have their own matrix by default */
     bool bare_ffn; /* the feed-forward network has no biases by default */
-    const struct pos *attn_extra; /* a further scheme: see struct config */
+    const struct pos *attn_extra; /* second scheme, see struct config */
     enum score_residual score_residual;
-    int rnn_layers;      /* LocalRNNs in front of each attention by default */
+    int rnn_layers;      /* LocalRNNs before each attention by default */
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
     bool attn_bias;      /* projections have biases by default */
-    bool bare_top;       /* no norm behind the last layer, even where norms come first */
-    const char *mask;    /* sparse masks by default, as masks_parse reads them; NULL = none */
+    bool bare_top;       /* no norm after the last layer, even if norms come first */
+    const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
 };
 
-/* The explicit list, NULL-terminated. The first ones are what the others are compared with. */
+/* The explicit list, NULL-terminated. The first ones are the baselines. */
 enum { BASE_VARIANTS = 4 };
 extern const struct variant *const variants[];
 extern const struct gate *const gates[];    /* NULL-terminated */
@@ -133,8 +133,8 @@ struct config {
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
     enum score_residual score_residual; /* of scores from layer to layer */
-    /* What attention has beside positions: a scheme of its own, whose hooks check, layer_params,
-     * reserve, lower and their backward are called behind those of pos; NULL = nothing. */
+    /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
+     * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
     int persistent;          /* keys and values that are parameters, per head */
     int span_ramp, span_max; /* adaptive span: tokens of its soft end, longest span */

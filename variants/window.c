@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A sliding window, as the local attention of Child et al. 2019 and Beltagy et al. 2020: a query
- * sees the w newest keys, itself included, in every layer. What is farther reaches it through
- * layers: N (w - 1) tokens back. Positions are rotary. --mask gives other patterns to this and the
- * other sparse variants. */
+ * A sliding window, as in the local attention of Child et al. 2019 and Beltagy et al. 2020: in
+ * every layer a query sees the w newest keys, its own included. Stacked layers reach N (w - 1)
+ * tokens back. Positions are rotary. --mask sets other patterns for this and the other sparse
+ * variants. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -4,8 +4,8 @@
  *
  *   s_ij = ((q_i + u) . k_j + (q_i + w) . W_r R[dist]) / sqrt(dh)
  *
- * R[n] is the sinusoid code of distance n. Keys and values come from [memory; segment], the memory
- * being the layer's own inputs for earlier tokens. */
+ * R[n] is the sinusoidal encoding of distance n. Keys and values come from [memory; segment], where
+ * memory holds the layer's own inputs for earlier tokens. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

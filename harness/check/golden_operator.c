@@ -120,7 +120,7 @@ static int row_of_distance(const struct attn *a, const struct param *table, int 
 static void check_buckets(struct run *r, struct operator_run *o)
 {
     const struct param *table = params_find(&o->params, "attn.rel_bias");
-    const struct attn *a = &o->sublayers.at->of.attention.lowered;
+    const struct attn *a = &o->sublayers.at->of.attention.prepared;
     const int K = o->max.L + o->max.M;
 
     for (int n = 0; n < K; n++)

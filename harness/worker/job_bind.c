@@ -74,7 +74,7 @@ static enum status attn_bind(struct job *j, struct err *e)
     t->attn.o = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, HD));
     if (j->bcase->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, elements(s.B, s.L, c->H));
-    const struct attn asked = masks_asked(&t->attn);
+    const struct attn asked = masks_placeholder(&t->attn);
     const enum status st = engine_attn(&j->engine, &asked, &t->impl, e);
     if (st != OK)
         return st;

@@ -104,7 +104,7 @@ static enum status find_reference_impls(struct job *j, struct reference_impl *wi
 
     for (int i = 0; i < sublayers->n && st == OK; i++)
         if (sublayers->at[i].kind == &sublayer_attention) {
-            const struct attn like = attention_asked(&sublayers->at[i]);
+            const struct attn like = attention_for_impl(&sublayers->at[i]);
             st = find_reference_impl(&with[i], &like, ref, most, e);
         }
     return st;

@@ -33,10 +33,10 @@ Test(attn_known, each_is_noticed)
         make_wide(&w, &shape, &table, &cases[n].more);
         const struct attn *a = &w.x.a;
         cr_expect_eq(attn_terms(a), cases[n].terms | TERM_SHARED_KEYS, "case %zu", n);
-        cr_expect(attn_knows(a, cases[n].terms | TERM_SHARED_KEYS, &why) && !why);
-        cr_expect(!attn_knows(a, cases[n].terms, &other));
-        cr_expect_str_eq(other, "knows no shared key heads");
-        cr_expect(!attn_knows(a, TERM_SHARED_KEYS, &why) && why);
+        cr_expect(attn_supports(a, cases[n].terms | TERM_SHARED_KEYS, &why) && !why);
+        cr_expect(!attn_supports(a, cases[n].terms, &other));
+        cr_expect_str_eq(other, "does not support shared key/value heads");
+        cr_expect(!attn_supports(a, TERM_SHARED_KEYS, &why) && why);
         cr_expect_str_neq(why, other);
         free_wide(&w);
     }

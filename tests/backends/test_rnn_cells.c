@@ -18,7 +18,7 @@ struct case_of_cell {
 static void make_cell(struct case_of_cell *t, enum rnn_cell_kind kind, int rows, int n, bool first,
                       bool repeated)
 {
-    const size_t size = (size_t)(rows * n), G = (size_t)cell_gates(kind);
+    const size_t size = (size_t)(rows * n), G = (size_t)rnn_cell_gates(kind);
 
     *t = (struct case_of_cell){.gates = (int)G};
     t->x = normal(G * size, "x", 0, 1), t->h = normal(G * size, "h", 0, 1);
@@ -144,8 +144,8 @@ ParameterizedTest(int *b, rnn_cells, cells)
                 make_cell(&t, (enum rnn_cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1,
                           turn & 2);
                 t.o.of.threads = g.threads;
-                g.ops.cell(&t.o.of);
-                g.ops.cell_grad(&t.o);
+                g.ops.rnn_cell(&t.o.of);
+                g.ops.rnn_cell_grad(&t.o);
                 expect_cell(&t, backends[*b]->name);
                 drop_cell(&t);
             }
@@ -163,17 +163,17 @@ ParameterizedTest(int *b, rnn_cells, cells_in_place)
         make_cell(&t, (enum rnn_cell_kind)kind, ROWS, N, false, false);
         make_cell(&u, (enum rnn_cell_kind)kind, ROWS, N, false, false);
         t.o.of.threads = u.o.of.threads = 1;
-        g.ops.cell(&t.o.of), g.ops.cell_grad(&t.o);
+        g.ops.rnn_cell(&t.o.of), g.ops.rnn_cell_grad(&t.o);
         memcpy(u.c_out, t.c_out, SIZE * sizeof(float));
         u.o.d_state = u.d_out;
         if (kind != CELL_GRU)
             u.o.d_h = u.d_x;
-        g.ops.cell_grad(&u.o);
+        g.ops.rnn_cell_grad(&u.o);
         cr_expect_arr_eq(u.d_x, t.d_x, sizeof(float) * SIZE * (size_t)t.gates);
         if (kind == CELL_GRU)
             cr_expect_arr_eq(u.d_out, t.d_state, sizeof(float) * SIZE);
         u.o.of.out = u.state, u.o.of.c_out = u.c;
-        g.ops.cell(&u.o.of);
+        g.ops.rnn_cell(&u.o.of);
         cr_expect_arr_eq(u.state, t.out, sizeof(float) * SIZE);
         if (kind == CELL_LSTM)
             cr_expect_arr_eq(u.c, t.c_out, sizeof(float) * SIZE);

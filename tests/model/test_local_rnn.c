@@ -75,7 +75,7 @@ static struct sublayer_input run_bare(struct bare *t)
 static void window_by_hand(const struct bare *t, const double *rows, int n, double *h)
 {
     const float *W = t->p.v[0].data, *R = t->p.v[1].data, *b = t->p.v[2].data, *c = t->p.v[3].data;
-    const int G = cell_gates(t->c.rnn_cell);
+    const int G = rnn_cell_gates(t->c.rnn_cell);
     double cell[D] = {0};
 
     memset(h, 0, D * sizeof(*h));

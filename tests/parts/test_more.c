@@ -144,7 +144,7 @@ Test(span, keys_fade)
     open(&m, &c);
     set_span(&m, 1.0f);
     lm_build_tables(&m.lm, &m.g);
-    a = sublayers_attention(&m.lm.sublayers, 0)->of.attention.lowered;
+    a = sublayers_attention(&m.lm.sublayers, 0)->of.attention.prepared;
     static const double want[] = {1, 1, 0.75, 0.5, 0.25};
     for (int h = 0; h < H; h++) {
         cr_expect_eq(a.window_of_head[h], 5);

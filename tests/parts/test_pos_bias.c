@@ -140,7 +140,7 @@ Test(pos_bias, buckets_that_are_whole_powers)
 enum { HEADS = 6, MAX_KEYS = 300 };
 
 /* A scheme whose tables lie in an arena of their own, weights drawn. */
-struct lowered {
+struct prepared {
     struct config c;
     struct params params;
     struct arena arena;
@@ -149,7 +149,7 @@ struct lowered {
     float *tables; /* gradient */
 };
 
-static void bind_lowered(struct lowered *t, int K)
+static void bind_lowered(struct prepared *t, int K)
 {
     const struct pos *pos = t->c.pos;
 
@@ -162,16 +162,16 @@ static void bind_lowered(struct lowered *t, int K)
                     : NULL;
 }
 
-static void build_tables(struct lowered *t)
+static void build_tables(struct prepared *t)
 {
     t->c.pos->build_tables(NULL, &t->c, t->params.v, t->params.v + t->at_layer, NULL, &t->a);
 }
 
-static void open_lowered(struct lowered *t, const struct pos *pos, bool per_layer, int K)
+static void open_lowered(struct prepared *t, const struct pos *pos, bool per_layer, int K)
 {
     struct err e = {""};
 
-    *t = (struct lowered){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
+    *t = (struct prepared){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
     t->c.pos = pos;
     t->c.t5_buckets = 8;
     t->c.t5_max_distance = 20;
@@ -192,7 +192,7 @@ static void open_lowered(struct lowered *t, const struct pos *pos, bool per_laye
     build_tables(t);
 }
 
-static void close_lowered(struct lowered *t)
+static void close_lowered(struct prepared *t)
 {
     params_free(&t->params);
     arena_release(&t->arena);
@@ -204,7 +204,7 @@ static float read_bias(const struct attn *a, int h, int n)
     return a->bias[h * a->bias_head + a->R - 1 - min_int(n, a->R - 1)];
 }
 
-static double want_bias(const struct lowered *t, int h, int n)
+static double want_bias(const struct prepared *t, int h, int n)
 {
     const struct param *p = t->params.v;
 
@@ -216,7 +216,7 @@ static double want_bias(const struct lowered *t, int h, int n)
 }
 
 /* One rounding of the result. */
-static void expect_table(const struct lowered *t)
+static void expect_table(const struct prepared *t)
 {
     const int K = t->a.M + t->a.L;
 
@@ -238,7 +238,7 @@ Test(pos_bias, table_has_every_distance)
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(keys); k++)
             for (int per_layer = 0; per_layer <= 1; per_layer++) {
-                struct lowered t;
+                struct prepared t;
                 open_lowered(&t, schemes[i], per_layer, keys[k]);
                 expect_table(&t);
                 close_lowered(&t);
@@ -251,7 +251,7 @@ Test(pos_bias, table_can_be_cut)
 
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
-            struct lowered t;
+            struct prepared t;
             open_lowered(&t, schemes[i], false, MAX_KEYS);
             attn_resize(&t.a, shapes[k][0], shapes[k][1]);
             expect_table(&t);
@@ -262,7 +262,7 @@ Test(pos_bias, table_can_be_cut)
 /* Far distances of T5 share the last bucket, so its table ends where that begins. */
 Test(pos_bias, far_distances_share_an_entry)
 {
-    struct lowered t;
+    struct prepared t;
 
     open_lowered(&t, &pos_t5, false, MAX_KEYS);
     int first = 0;
@@ -282,7 +282,7 @@ static double weight(int h, int n)
 
 static double weighed(void *ctx)
 {
-    struct lowered *t = ctx;
+    struct prepared *t = ctx;
     double sum = 0;
 
     for (int h = 0; h < HEADS; h++)
@@ -291,7 +291,7 @@ static double weighed(void *ctx)
     return sum;
 }
 
-static void backward(struct lowered *t)
+static void backward(struct prepared *t)
 {
     const struct pos *pos = t->c.pos;
     const struct param *layer = t->params.v + t->at_layer;
@@ -310,7 +310,7 @@ Test(pos_bias, gradient_is_the_derivative)
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         for (int per_layer = 0; per_layer <= 1; per_layer++)
             for (int cut = 0; cut <= 1; cut++) {
-                struct lowered t;
+                struct prepared t;
                 if (!schemes[i]->build_tables_grad) {
                     cr_expect(!schemes[i]->layer_params && !schemes[i]->model_params);
                     continue;
@@ -332,7 +332,7 @@ Test(pos_bias, gradient_is_the_derivative)
 /* Layers that share a table add up in it. */
 Test(pos_bias, gradients_are_added)
 {
-    struct lowered t;
+    struct prepared t;
 
     open_lowered(&t, &pos_t5, false, 40);
     backward(&t);
@@ -346,7 +346,7 @@ Test(pos_bias, gradients_are_added)
 
 Test(pos_bias, trained_rates_stay_positive)
 {
-    struct lowered t;
+    struct prepared t;
     struct arena moments = {0};
     struct adam adam = {0};
     struct err e = {""};
@@ -383,7 +383,7 @@ Test(pos_bias, choices_that_make_no_sense)
     cr_expect_str_eq(e.msg, "t5: t5 positions know no future  -> causal attention");
     c.causal = true, c.t5_buckets = 1;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "t5: 1 buckets  -> at least 2");
+    cr_expect_str_eq(e.msg, "t5: 1 buckets  -> use at least 2");
     c.t5_buckets = 32, c.t5_max_distance = 16;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c.t5_max_distance = 17;

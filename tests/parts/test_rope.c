@@ -208,15 +208,15 @@ Test(rope, choices_that_make_no_sense)
     cr_expect(c.rope_dim == 6 && config_check(&c, &e) == OK, "%s", e.msg);
     c.rope_dim = 5;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg,
-                     "rope: 5 coordinates to rotate  -> an even number from 2 to the 7 of a head");
+    cr_expect_str_eq(
+        e.msg, "rope: 5 coordinates to rotate  -> use an even number from 2 to the head width 7");
     c.rope_dim = 8;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c.rope_dim = 6, c.rope_base = 1;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c = config_default(variant_find("rope"), 24, 3, 1, 8, 1, 0);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_str_eq(e.msg, "rope: a head of width 1 has no pair to rotate  -> 2 or more");
+    cr_expect_str_eq(e.msg, "rope: a head of width 1 has no pair to rotate  -> use 2 or more");
 }
 
 /* ---- models -------------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What one attention sees, which of its terms are there, and what it costs. */
+ * What one attention call sees, which of its terms are present, and what it costs. */
 #include "attn.h"
 
 #include <limits.h>
 
-/* ---- what is seen ------------------------------------------------------------------------- */
+/* ---- visibility --------------------------------------------------------------------------- */
 
 struct sight attn_sight(const struct attn *a, int h)
 {
@@ -24,15 +24,15 @@ struct sight attn_sight(const struct attn *a, int h)
     };
 }
 
-/* Heads [h, returned) have to be asked for what heads [h, h+n) see. */
-static int last_to_ask(const struct attn *a, int h, int n)
+/* Heads [h, returned) have to be queried for what heads [h, h+n) see. */
+static int end_of_distinct(const struct attn *a, int h, int n)
 {
     return a->mask_of_head || a->window_of_head ? h + n : h + 1;
 }
 
 bool attn_next_keys(const struct attn *a, int h, int n, int i, struct range *r)
 {
-    const int end = last_to_ask(a, h, n), from = r->to;
+    const int end = end_of_distinct(a, h, n), from = r->to;
     struct range seen = {INT_MAX, INT_MAX};
 
     for (int x = h; x < end; x++) {
@@ -58,7 +58,7 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows)
 {
     struct range hull = {INT_MAX, 0};
 
-    for (int x = h; x < last_to_ask(a, h, n); x++) {
+    for (int x = h; x < end_of_distinct(a, h, n); x++) {
         const struct sight sight = attn_sight(a, x);
         const struct range own = sight_hull(&sight, i, rows);
         if (own.from == own.to)
@@ -81,14 +81,14 @@ unsigned attn_terms(const struct attn *a)
     return terms;
 }
 
-bool attn_knows(const struct attn *a, unsigned known, const char **why_not)
+bool attn_supports(const struct attn *a, unsigned supported, const char **why_not)
 {
     static const char *const refusals[TERM_COUNT] = {
 #define X(name, there, refusal) refusal,
         ATTN_TERMS(X)
 #undef X
     };
-    const unsigned unknown = attn_terms(a) & ~known;
+    const unsigned unknown = attn_terms(a) & ~supported;
 
     for (int t = 0; t < TERM_COUNT; t++)
         if (unknown & 1u << t) {
@@ -124,7 +124,7 @@ double attn_pairs(const struct attn *a, int h)
     return sight_pairs(&sight);
 }
 
-/* Of all heads of one sequence. */
+/* Over all heads of one sequence. */
 static double all_pairs(const struct attn *a)
 {
     double pairs = 0;
@@ -136,7 +136,7 @@ static double all_pairs(const struct attn *a)
     return pairs;
 }
 
-/* Rows of the tables for distances that can occur. */
+/* Table rows of distances that can occur. */
 static int rows_of_past(const struct attn *a)
 {
     return clamp_int(attn_dist(a, a->L - 1, 0) + 1, 0, a->R);
@@ -147,9 +147,9 @@ static int rows_of_future(const struct attn *a)
     return a->causal ? 0 : clamp_int(-attn_dist(a, 0, a->M + a->L - 1), 0, a->Rf);
 }
 
-/* A table term costs a product per pair where every pair has its own row (Transformer-XL), a
- * product per table row and an addition per pair where many pairs share one (Shaw): the cheaper.
- * Of one sequence; `n` vectors of a head meet the table. */
+/* A table term costs a product per pair where every pair has its own row (Transformer-XL), and a
+ * product per table row plus an addition per pair where many pairs share one (Shaw); the cheaper is
+ * counted. Per sequence; each head has `n` vectors that are multiplied with the table. */
 struct table_cost {
     double flop, grad; /* forward, backward */
 };
@@ -160,8 +160,8 @@ static struct table_cost table_cost(const struct attn *a, int n, double pairs)
     const double per_pair = 2 * pairs * a->dh;
     const double per_row = 2.0 * a->H * n * rows * a->dh + pairs;
 
-    /* Each product gives two, to the vector and to the table. With products per row the sum of each
-     * pair's gradient into its row is added; that of dA reads as one addition per pair. */
+    /* Each forward product has two gradients, of the vector and of the table. With products per
+     * row, the gradients of the pairs are summed per row first; dA costs one addition per pair. */
     return per_pair <= per_row ? (struct table_cost){per_pair, 2 * per_pair}
                                : (struct table_cost){per_row, 2 * per_row - pairs};
 }
@@ -176,7 +176,7 @@ static struct table_cost tables_cost(const struct attn *a, double pairs)
                                queries * by_query.grad + keys * by_key.grad};
 }
 
-/* Products of forward that are there whatever the tables: q.k and p.v, sinks, mixing of heads. */
+/* Forward products that do not depend on tables: q.k and p.v, sinks, mixing of heads. */
 static double products(const struct attn *a, double pairs)
 {
     const int mixings = (a->mix_logits != NULL) + (a->mix_probs != NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as data: what a position scheme fills in and a backend executes. A zeroed member always
- * means "without". What executes it is in backend.h. */
+ * Attention as data: a position scheme fills it in and a backend executes it (backend.h). A zeroed
+ * member always means "without". */
 #ifndef ATTN_H
 #define ATTN_H
 
@@ -15,33 +15,32 @@
  *   p[g]    <- sum_h mix_probs[g,h] p[h]
  *   o_i      = sum_n p_in sink_v[n] + sum_j p_ij (v_j + rel_v[dist])
  *
- * NULL removes a term, 0 a number (a gain of 0 is one of 1). dist = M + i - j, or with q_step
- * q_first + i q_step - j k_step.
+ * NULL removes a term, and so does 0 for a number (gain 0 means 1). dist = M + i - j, or with
+ * q_step q_first + i q_step - j k_step.
  *
  * Key j is visible to query i of a head if !causal or dist >= 0, and window == 0 or dist < window,
- * and mask == NULL or it shows the pair; query i is at position base + dist(i, 0) of the stream
- * there, key j at base + j (j k_step). A query that sees nothing and has no sinks gets o = 0,
- * lse = -inf. Where heads are mixed a query meets every key that one of its heads sees; p of the
- * others is 0 there.
+ * and mask == NULL or the mask shows the pair. For the mask, query i is at stream position base +
+ * dist(i, 0) and key j at base + j (j k_step). A query that sees nothing and has no sinks gets o =
+ * 0, lse = -inf. Where heads are mixed, a query's row has every key that any of its heads sees; p
+ * of the other heads is 0 there.
  *
  * Tables have R + Rf rows, farthest past first: distance n >= 0 is row R-1 - min(n, R-1), the
- * future distance -n is row R-1 + min(n, Rf). So Shaw's full table is R = clip+1, Rf = clip; its
- * causal one Rf = 0; Transformer-XL's is R = K, or with clamp_len c R = min(K, c+1). Row index as a
- * function of j: clamp(j + R-1-M-i, 0, R+Rf-1), hence contiguous. u and w are the papers' u and v.
- */
+ * future distance -n is row R-1 + min(n, Rf). Shaw's full table is R = clip+1, Rf = clip; its
+ * causal one Rf = 0; Transformer-XL's is R = K, or with clamp_len c R = min(K, c+1). The row of key
+ * j is clamp(j + R-1-M-i, 0, R+Rf-1), hence contiguous in j. u and w are the papers' u and v. */
 struct stride {
     ptrdiff_t batch, row; /* floats */
 };
 
-/* Element (b,h,i,j) is at[b * batch + h * head + i * row + j]; a distance of 0 repeats. */
+/* Element (b,h,i,j) is at[b * batch + h * head + i * row + j]; a stride of 0 repeats. */
 struct dense {
     const float *at;
     ptrdiff_t batch, head, row; /* floats */
 };
 
 struct attn {
-    int B, H, L, M, dh; /* sequences, heads, queries, keys in front of the queries', head width */
-    int Hkv;            /* heads of k and v; divides H */
+    int B, H, L, M, dh; /* sequences, query heads, queries, context keys, head width */
+    int Hkv;            /* key/value heads; divides H */
     int window;         /* 0 = off */
     int R, Rf;
     bool causal;
@@ -56,41 +55,43 @@ struct attn {
     float *o;                   /* [B,L,H,dh] */
     float *lse;                 /* [B,H,L], or NULL */
 
-    /* what is seen */
-    ptrdiff_t base;              /* position of key 0 in the stream; only masks ask */
-    const struct mask *mask;     /* one, or those that mask_of_head chooses from */
+    /* visibility */
+    ptrdiff_t base;              /* stream position of key 0, for masks only */
+    const struct mask *mask;     /* a single mask, or the array that mask_of_head indexes */
     const uint8_t *mask_of_head; /* [H] index into mask; NULL = the first for all */
-    const int *window_of_head;   /* [H] each as `window`, which does not count then */
+    const int *window_of_head;   /* [H] window of each head; replaces `window` */
     int q_step, k_step,
         q_first; /* distances of pooled queries and keys; q_step = 0: dist = M+i-j */
 
     /* scores */
-    bool no_content;         /* x = 0: q and k are not read, nor may u, w, rel_k, rel_q, sinks be */
+    bool no_content;         /* x = 0: q, k are not read; u, w, rel_k, rel_q, sinks must be off */
     const float *rel_q;      /* as rel_k */
     struct dense add;        /* [B,H,L,K] */
-    float *scores_out;       /* [B,H,L,K], visible pairs are written */
+    float *scores_out;       /* [B,H,L,K], only visible pairs are written */
     float gain;              /* 0 = 1 */
     const float *mix_logits; /* [H,H] new head, old head */
     const float *mix_probs;  /* [H,H] */
-    int sinks;               /* keys beside those of the sequence, which every query sees */
+    int sinks;               /* extra keys that every query sees */
     const float *sink_k, *sink_v; /* [H,sinks,dh] */
 };
 
-/* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at) and d_scores_out. d_q, d_k, d_v
- * have the strides of q, k, v and are written, heads that share a key summed; those of the terms
- * have the shapes and distances of their terms and are added to, because layers, sequences and
- * heads may share them: rows and pairs that are not used keep what they had. NULL = not wanted.
- * With delta_i = sum_j p dA, over the sinks as well, and dA_ij = dO_i . (v_j + rel_v[dist]),
+/* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at) and d_scores_out. NULL = not
+ * wanted. d_q, d_k, d_v have the strides of q, k, v and are overwritten; query heads that share a
+ * key head are summed. Gradients of terms have the shapes and distances of their terms and are
+ * accumulated, because layers, sequences and heads may share them: rows and pairs that are not used
+ * keep their values. With delta_i = sum_j p dA, sinks included, and dA_ij = dO_i . (v_j +
+ * rel_v[dist]),
  *
  *   G = gain p (dA - delta) + d_scores_out
  *
- * is the gradient of s where visible; scale G (without mixing) is what reaches every product. */
+ * is the gradient of s where visible; scale G (without mixing) enters every product. */
 struct attn_grad {
     const float *d_o;
-    const float *d_scores_out; /* [B,H,L,K]; visible pairs are read */
+    const float *d_scores_out; /* [B,H,L,K]; only visible pairs are read */
     float *d_q, *d_k, *d_v;
     float *d_u, *d_w, *d_rel_k, *d_rel_v, *d_rel_q, *d_bias;
-    /* As add; d_scores_out itself, which lies alike: what it holds counts as added already. */
+    /* Shaped as add. It may be d_scores_out itself, if laid out alike: its values then count as
+     * added. */
     float *d_add;
     float *d_mix_logits, *d_mix_probs, *d_sink_k, *d_sink_v;
 };
@@ -126,41 +127,41 @@ static inline ptrdiff_t attn_scores_at(const struct attn *a, int b, int h, int i
     return (((ptrdiff_t)b * a->H + h) * a->L + i) * (a->M + a->L);
 }
 
-/* Do heads meet, so that they cannot be computed one after the other? */
+/* Are heads mixed, so that they cannot be computed one after the other? */
 static inline bool attn_mixes(const struct attn *a) { return a->mix_logits || a->mix_probs; }
 
 /* What head h sees. */
 struct sight attn_sight(const struct attn *a, int h);
 
-/* Go on to the next keys behind r->to that any of the heads [h, h+n) sees from query i, as far as
- * they lie side by side; false where there are no more. Begin with a range of zeros. */
+/* Advance r to the next contiguous run of keys after r->to that any of heads [h, h+n) sees from
+ * query i; false if there is none. Start with a zeroed range. */
 bool attn_next_keys(const struct attn *a, int h, int n, int i, struct range *r);
 
-/* From the first key that any of these heads sees from any of the queries [i, i+rows) to the last.
- */
+/* From the first key that any of heads [h, h+n) sees from any of queries [i, i+rows) to the
+ * last. */
 struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
 
-/* ---- which terms there are ---------------------------------------------------------------- */
+/* ---- terms -------------------------------------------------------------------------------- */
 
-/* Whatever an implementation may not know. X(name, is it there?, refusal) */
+/* Everything an implementation may lack. X(name, is it present?, refusal) */
 #define ATTN_TERMS(X)                                                                              \
-    X(WINDOW, a->window != 0, "knows no window")                                                   \
-    X(SHARED_KEYS, a->Hkv != a->H, "knows no shared key heads")                                    \
-    X(U, a->u != NULL, "knows no vector on the queries")                                           \
-    X(REL_K, a->rel_k != NULL, "knows no relative keys")                                           \
-    X(REL_V, a->rel_v != NULL, "knows no relative values")                                         \
-    X(BIAS, a->bias != NULL, "knows no bias")                                                      \
-    X(LSE, a->lse != NULL, "gives no log-sum-exp")                                                 \
-    X(MASK, a->mask != NULL, "knows no sparse mask")                                               \
-    X(WINDOW_OF_HEAD, a->window_of_head != NULL, "knows no window of each head")                   \
-    X(STEPS, a->q_step != 0, "knows no steps between positions")                                   \
+    X(WINDOW, a->window != 0, "does not support a window")                                         \
+    X(SHARED_KEYS, a->Hkv != a->H, "does not support shared key/value heads")                      \
+    X(U, a->u != NULL, "does not support a vector added to the queries")                           \
+    X(REL_K, a->rel_k != NULL, "does not support relative keys")                                   \
+    X(REL_V, a->rel_v != NULL, "does not support relative values")                                 \
+    X(BIAS, a->bias != NULL, "does not support a bias")                                            \
+    X(LSE, a->lse != NULL, "does not return the log-sum-exp")                                      \
+    X(MASK, a->mask != NULL, "does not support a sparse mask")                                     \
+    X(WINDOW_OF_HEAD, a->window_of_head != NULL, "does not support a window per head")             \
+    X(STEPS, a->q_step != 0, "does not support position steps")                                    \
     X(NO_CONTENT, a->no_content, "needs queries and keys")                                         \
-    X(REL_Q, a->rel_q != NULL, "knows no relative queries")                                        \
-    X(ADD, a->add.at != NULL, "adds nothing to the scores of a pair")                              \
-    X(SCORES_OUT, a->scores_out != NULL, "gives no scores")                                        \
-    X(GAIN, a->gain != 0, "knows no gain")                                                         \
-    X(MIX, attn_mixes(a), "mixes no heads")                                                        \
-    X(SINKS, a->sinks != 0, "knows no sinks")
+    X(REL_Q, a->rel_q != NULL, "does not support relative queries")                                \
+    X(ADD, a->add.at != NULL, "does not support a score term per pair")                            \
+    X(SCORES_OUT, a->scores_out != NULL, "does not return the scores")                             \
+    X(GAIN, a->gain != 0, "does not support a gain")                                               \
+    X(MIX, attn_mixes(a), "does not support mixing of heads")                                      \
+    X(SINKS, a->sinks != 0, "does not support sinks")
 
 enum attn_term_index {
 #define X(name, there, refusal) TERM_INDEX_##name,
@@ -174,13 +175,13 @@ enum attn_term {
 #undef X
 };
 
-/* What plain kernels know: everything up to there is one table row and one range per query. */
+/* Terms of plain kernels: each query has one range of keys, and each distance one table row. */
 enum {
     TERMS_PLAIN = TERM_WINDOW | TERM_SHARED_KEYS | TERM_U | TERM_REL_K | TERM_REL_V | TERM_BIAS |
                   TERM_LSE | TERM_WINDOW_OF_HEAD
 };
 
-/* What the hand-written fused kernels know. */
+/* Terms of the hand-written fused kernels. */
 enum {
     TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
                   TERM_GAIN | TERM_SINKS
@@ -188,11 +189,11 @@ enum {
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */
 
-/* For accepts(): true if every term of `a` is among the `known`; else *why_not names the first. A
- * term that is added to the list is thus refused by all who have not heard of it. */
-bool attn_knows(const struct attn *a, unsigned known, const char **why_not);
+/* For accepts(): true if every term of `a` is in `supported`; else *why_not names the first that is
+ * not. A new term is thus refused by every implementation that does not list it. */
+bool attn_supports(const struct attn *a, unsigned supported, const char **why_not);
 
-/* Stop where members contradict each other. */
+/* Abort if members contradict each other. */
 void attn_check(const struct attn *a);
 
 /* ---- cost and size ------------------------------------------------------------------------ */
@@ -200,19 +201,19 @@ void attn_check(const struct attn *a);
 /* Visible (query, key) pairs of head h of one sequence. */
 double attn_pairs(const struct attn *a, int h);
 
-/* Useful FLOP of one forward call: masked pairs, exp and softmax not counted. */
+/* Useful FLOP of one forward call. Masked pairs, exp and softmax do not count. */
 double attn_flop(const struct attn *a);
 
-/* Useful FLOP of one backward call: two products for each one of forward, masked
- * pairs and the recomputed scores not counted. */
+/* Useful FLOP of one backward call: two products for each forward product. Masked pairs and
+ * recomputed scores do not count. */
 double attn_grad_flop(const struct attn *a);
 
-/* Compulsory bytes of one forward call: q, k, v, o and the terms, once each. */
+/* Compulsory bytes of one forward call: q, k, v, o and the terms, each once. */
 double attn_bytes(const struct attn *a);
 
-/* The same attention for a shorter past or segment: tables are cut to the distances that exist.
- * Strides and pointers to q, k, v, o stay, and with them key 0 and its place in the stream. What
- * lies pair by pair (add) stays only while M does, steps belong to one shape. */
+/* The same attention with a shorter context or segment: tables are cut to the distances that occur.
+ * Strides and pointers to q, k, v, o stay, hence also key 0 and its stream position. Terms per pair
+ * (add) remain valid only while M is unchanged; position steps belong to one shape. */
 void attn_resize(struct attn *a, int L, int M);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of backends, inheritance, and the choice of an attention. */
+ * The list of backends, inheritance, and selection of an attention implementation. */
 #include "backend.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void inherit(struct engine *g)
         if (!g->ops.gemm && b->ops.gemm) {
             g->packed_floats = b->packed_floats;
             g->pack = b->pack;
-            /* A nearer backend's own act or gate is not to be passed over. */
+            /* The act or gate of a nearer backend takes precedence. */
             g->gemm_act = g->ops.act ? NULL : b->gemm_act;
             g->gemm_gate = g->ops.gate ? NULL : b->gemm_gate;
         }
@@ -108,29 +108,30 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     return OK;
 }
 
-void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *after)
+void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *epilogue)
 {
-    CHECK(after->x == p->c && p->ldc == p->n && after->n == p->n && after->rows == p->m);
-    const bool idle = after->kind == ACT_NONE && !after->bias && !after->add && after->y == p->c;
+    CHECK(epilogue->x == p->c && p->ldc == p->n && epilogue->n == p->n && epilogue->rows == p->m);
+    const bool idle =
+        epilogue->kind == ACT_NONE && !epilogue->bias && !epilogue->add && epilogue->y == p->c;
     if (g->gemm_act && !idle) {
-        g->gemm_act(p, after);
+        g->gemm_act(p, epilogue);
         return;
     }
     g->ops.gemm(p);
     if (!idle)
-        g->ops.act(after);
+        g->ops.act(epilogue);
 }
 
-void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *after)
+void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *gate)
 {
-    CHECK((after->c ? after->c : after->a) == p->c && after->ld == p->ldc);
-    CHECK(after->n <= p->n && after->rows == p->m);
+    CHECK((gate->c ? gate->c : gate->a) == p->c && gate->ld == p->ldc);
+    CHECK(gate->n <= p->n && gate->rows == p->m);
     if (g->gemm_gate) {
-        g->gemm_gate(p, after);
+        g->gemm_gate(p, gate);
         return;
     }
     g->ops.gemm(p);
-    g->ops.gate(after);
+    g->ops.gate(gate);
 }
 
 enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The execution side of the seam. A position scheme describes relative attention as data (`struct
- * attn`); a backend executes that data and has never heard of a scheme. A backend is a table of
- * operations; what it lacks comes from the backend it inherits. */
+ * The execution side of the backend interface. A position scheme describes attention as data
+ * (`struct attn`); a backend executes that data and is independent of schemes. A backend is a table
+ * of operations; those it lacks come from the backend it inherits. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -12,9 +12,9 @@
 
 struct engine;
 
-/* ---- attention: who executes it ----------------------------------------------------------- */
+/* ---- attention implementations ------------------------------------------------------------ */
 
-/* Bytes an implementation wants besides the operands. */
+/* Bytes that an implementation needs besides the operands. */
 struct attn_need {
     size_t scores_bytes;  /* materialised scores */
     size_t scratch_bytes; /* everything else */
@@ -26,11 +26,11 @@ struct attn_impl {
     /* False with a reason in *why_not (one static line). */
     bool (*accepts)(const struct attn *a, const char **why_not);
     struct attn_need (*need)(const struct attn *a, int threads);
-    /* `scratch` is 64-byte aligned, scores_bytes + scratch_bytes long, in any state. */
+    /* `scratch` has scores_bytes + scratch_bytes bytes, 64-byte aligned, contents undefined. */
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
-    /* a->o and a->lse must be what forward left; scores are computed again. Same result for any
-     * number of threads. NULL = this implementation cannot. `backward_by` names it where it is
-     * another implementation's; the column `impl` then says both. */
+    /* Expects a->o and a->lse from forward; recomputes the scores. The result does not depend on
+     * the number of threads. NULL = no backward pass. `backward_by` names the implementation whose
+     * backward pass this is, if it is another one; the column `impl` then gives both. */
     const char *backward_by;
     struct attn_need (*need_backward)(const struct attn *a, int threads);
     void (*backward)(const struct engine *g, const struct attn *a, const struct attn_grad *d,
@@ -40,7 +40,7 @@ struct attn_impl {
 /* ---- dense and row operations ------------------------------------------------------------- */
 
 /* c = alpha * op(a) op(b) + beta * c;  op(a) [m,k], op(b) [k,n], c [m,n], row-major, op = transpose
- * where ta/tb. A weight W [out,in] acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
+ * if ta/tb. A weight W [out,in] acts on rows x as c = x W^T: tb = true. beta = 0 never reads c.
  * threads = 1 may be called from inside a parallel region. */
 struct gemm {
     bool ta, tb;
@@ -49,14 +49,14 @@ struct gemm {
     const float *a, *b;
     float *c;
     ptrdiff_t lda, ldb, ldc;
-    const float *b_packed; /* op(b) as the backend's pack left it, or NULL */
+    const float *b_packed; /* op(b) packed by the backend's pack, or NULL */
     int threads;
 };
 
 /* Softmax along rows of scores, in place. Row i sees columns [lo_i, hi_i), the rest of [0, cols)
- * becomes 0; an empty row is all 0. Before the softmax s += rel[i][r] + bias[r],
- * r = clamp(j + shift - i, 0, n_rel-1), where given. With slope = 1 lo and hi move right by one per
- * row (causal), with 0 they stay; both are clipped to [0, cols]. */
+ * becomes 0; an empty row becomes all 0. First s += rel[i][r] + bias[r], r = clamp(j + shift - i,
+ * 0, n_rel-1), if given. With slope 1, lo and hi increase by one per row (causal); with slope 0
+ * they are constant. Both are clipped to [0, cols]. */
 struct softmax {
     float *s;
     ptrdiff_t ld;
@@ -71,7 +71,7 @@ struct softmax {
     int threads;
 };
 
-/* y = N(x + add) over the last axis, n long; a row is x here, xc = x - mean(x):
+/* y = N(x + add) over the last axis, n long; below, x is a row and xc = x - mean(x):
  *   LAYER     weight (.) xc / sqrt(mean(xc^2) + eps) + bias
  *   RMS       weight (.) x / sqrt(mean(x^2) + eps)                           bias is NULL
  *   SCALE     weight x / max(|x|, eps)                                       weight is one number
@@ -91,8 +91,8 @@ struct norm {
  *   RELU   max(0, x)     SIGMOID  s(x) = 1 / (1 + e^-x)     SWISH      x s(beta x)
  *   GELU   x Phi(x)      Phi: normal distribution           GELU_TANH  x s(2 c (x + 0.044715 x^3))
  *   ELU1   x + 1 where x > 0, else e^x
- * with c = sqrt(2/pi). beta is one number, NULL = 1. ReLU keeps a NaN; only a library's own, in its
- * product, may make 0 of it. */
+ * with c = sqrt(2/pi). beta is one number, NULL = 1. ReLU propagates NaN, except that a library's
+ * ReLU fused into a product may return 0. */
 enum act_kind {
     ACT_NONE,
     ACT_RELU,
@@ -123,11 +123,11 @@ struct glu {
     int threads;
 };
 
-/* The element-wise half of the gates; a and c are pre-activations, b the bias bg.
+/* The element-wise half of the gates; a and c are pre-activations, b the bias.
  *   INPUT    sigma(a) x + y                    HIGHWAY  t x + (1-t) y, t = sigma(a + b)
  *   OUTPUT   x + sigma(a - b) y                SIGTANH  x + sigma(a - b) tanh(c)
  *   RESET    sigma(a) x                        UPDATE   (1-z) x + z tanh(c), z = sigma(a - b)
- * out may be any of the inputs. Rows of out, x, y are contiguous; those of a and c, which may be
+ * out may be any of the inputs. Rows of out, x, y are contiguous; rows of a and c, which may be
  * columns of one wider product, are ld floats apart. */
 enum gate_kind { GATE_INPUT, GATE_OUTPUT, GATE_HIGHWAY, GATE_SIGTANH, GATE_RESET, GATE_UPDATE };
 struct gate_op {
@@ -139,17 +139,20 @@ struct gate_op {
     int threads;
 };
 
-/* One step of a recurrent cell of n units, element by element behind its two products. x is
- * W_ih in + b_ih and h = W_hh state, rows of `cell_gates` groups of n; b is b_hh, a the sum of all
- * three, s the logistic:
+/* One step of a recurrent cell with n units: the element-wise part after its two products. x is
+ * W_ih in + b_ih and h is W_hh state, rows of `rnn_cell_gates` groups of n; b is b_hh, a the sum of
+ * all three, s the logistic function:
  *   RNN   out = tanh(a)
- *   GRU   r = s(a_0), z = s(a_1), m = tanh(x_2 + r (h_2 + b_2));  out = (1-z) m + z state
- *   LSTM  i = s(a_0), f = s(a_1), g = tanh(a_2), o = s(a_3);  c_out = f c + i g, out = o
- * tanh(c_out) Rows of x are x_row floats apart, 0 repeats one; all others are contiguous. h, state
- * and c may be NULL for zeros. out may be state, c_out may be c. */
+ *   GRU   r = s(a_0), z = s(a_1), m = tanh(x_2 + r (h_2 + b_2))
+ *         out = (1-z) m + z state
+ *   LSTM  i = s(a_0), f = s(a_1), g = tanh(a_2), o = s(a_3)
+ *         c_out = f c + i g
+ *         out = o tanh(c_out)
+ * Rows of x are x_row floats apart (0 repeats one row); all others are contiguous. NULL for h,
+ * state or c stands for zeros. out may be state, c_out may be c. */
 enum rnn_cell_kind { CELL_RNN, CELL_GRU, CELL_LSTM, CELL_KINDS };
 extern const char *const rnn_cell_name[CELL_KINDS + 1]; /* "rnn" "gru" "lstm" NULL */
-int cell_gates(enum rnn_cell_kind kind);                /* 1, 3, 4 */
+int rnn_cell_gates(enum rnn_cell_kind kind);            /* 1, 3, 4 */
 struct rnn_step {
     enum rnn_cell_kind kind;
     float *out, *c_out;
@@ -159,14 +162,14 @@ struct rnn_step {
     int threads;
 };
 
-/* One key into the state of one head of attention without a softmax (struct linear_attn), and what
- * the queries that share it read behind it, on the calling thread:
+/* Attention without softmax (struct linear_attn): adds one key to the state of one head, then
+ * evaluates the queries that share this key. Runs on the calling thread:
  *   s = s0 + k v^T   z = z0 + k   den_t = q_t . z + eps   o_t = s^T q_t / den_t */
 struct linear_step {
     float *s, *z;         /* [m,d] [m] */
     const float *s0, *z0; /* may be s and z */
     const float *k, *v;   /* [m] [d] */
-    const float *q;       /* [queries,m]; NULL where there are none */
+    const float *q;       /* [queries,m]; NULL if there are none */
     float *o, *den;       /* [queries,d] [queries] */
     float eps;
     int queries, m, d;
@@ -183,12 +186,12 @@ struct nll_op {
 
 /* ---- gradients of the row operations -------------------------------------------------------
  *
- * Gradients of data are written and may lie where one of the operands lies; NULL where not wanted.
- * Gradients of weights [n] are added to; they are column sums in a fixed order, the same for any
- * number of threads. Rows contiguous unless a distance is given. */
+ * Gradients of data are overwritten and may alias an operand; NULL = not wanted. Gradients of
+ * weights [n] are accumulated; they are column sums in a fixed order, the same for any number of
+ * threads. Rows are contiguous unless a stride is given. */
 
 /* d = p (d' - sum_j p_j d'_j), d' = d + rel[i][r] with r as in struct softmax: from the gradient of
- * the probabilities to that of what softmax was given. p is 0 where masked. */
+ * the probabilities to the gradient of the scores. p is 0 where masked. */
 struct softmax_grad {
     float *d;       /* [rows, cols] in place */
     const float *p; /* [rows, cols] */
@@ -200,7 +203,7 @@ struct softmax_grad {
     int threads;
 };
 
-/* Of struct norm without add: x is its input. */
+/* Of struct norm without add; x is its input. */
 struct norm_grad {
     enum norm_kind kind;
     float *d_x, *d_weight, *d_bias;
@@ -212,8 +215,8 @@ struct norm_grad {
 };
 enum { NORM_STATS = 4 };
 
-/* Of struct act without add: d_x = d_y f'(x + bias). ReLU's own output will do for its x, and NONE
- * needs no x. d_beta is one number, added to, for which `sums` [n] is work space. */
+/* Of struct act without add: d_x = d_y f'(x + bias). For ReLU x may be the output; NONE needs no x.
+ * d_beta is one number, accumulated; it needs `sums` [n] as work space. */
 struct act_grad {
     enum act_kind kind;
     float *d_x, *d_bias, *d_beta, *sums;
@@ -222,7 +225,7 @@ struct act_grad {
     int threads;
 };
 
-/* Of struct glu; d_a and d_b have the rows of a and b. */
+/* Of struct glu; d_a and d_b have the row stride of a and b. */
 struct glu_grad {
     enum act_kind kind;
     float *d_a, *d_b, *d_a_bias, *d_b_bias;
@@ -232,7 +235,7 @@ struct glu_grad {
     int threads;
 };
 
-/* Of struct gate_op: d_x, d_y, d_a, d_c where the kind has x, y, a, c. */
+/* Of struct gate_op; d_x, d_y, d_a, d_c for those of x, y, a, c that the kind has. */
 struct gate_grad {
     enum gate_kind kind;
     float *d_x, *d_y, *d_a, *d_c, *d_b;
@@ -242,10 +245,11 @@ struct gate_grad {
     int threads;
 };
 
-/* Of struct rnn_step, whose c_out is read and out is not. d_x and d_h [rows, gates n] are those of
- * x and h, the same but for GRU's last group: elsewhere they may lie in one place. d_state [rows,n]
- * is written for GRU only: what does not go through h; it may lie where d_out does. d_c [rows,n],
- * LSTM only, comes in as the gradient of c_out besides what out brings and leaves as that of c. */
+/* Of struct rnn_step, whose c_out is read and out is not. d_x and d_h [rows, gates n] are the
+ * gradients of x and h. They differ only in GRU's last group; for the other kinds both may be the
+ * same array. d_state [rows,n] is written for GRU only, without the part that goes through h; it
+ * may alias d_out. d_c [rows,n], LSTM only: on entry the gradient of c_out apart from the part
+ * through out, on return that of c. */
 struct rnn_step_grad {
     struct rnn_step of;
     float *d_x, *d_h, *d_state, *d_c;
@@ -262,7 +266,7 @@ struct nll_grad {
     int threads;
 };
 
-/* One list makes the table, the names and the inheritance. X(member, argument type) */
+/* This list generates the table, the names and the inheritance. X(member, argument type) */
 #define OPS(X)                                                                                     \
     X(gemm, gemm)                                                                                  \
     X(softmax, softmax)                                                                            \
@@ -270,7 +274,7 @@ struct nll_grad {
     X(act, act)                                                                                    \
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
-    X(cell, rnn_step)                                                                              \
+    X(rnn_cell, rnn_step)                                                                          \
     X(linear_step, linear_step)                                                                    \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
@@ -278,7 +282,7 @@ struct nll_grad {
     X(act_grad, act_grad)                                                                          \
     X(glu_grad, glu_grad)                                                                          \
     X(gate_grad, gate_grad)                                                                        \
-    X(cell_grad, rnn_step_grad)                                                                    \
+    X(rnn_cell_grad, rnn_step_grad)                                                                \
     X(nll_grad, nll_grad)
 
 struct ops {
@@ -300,33 +304,32 @@ struct backend {
     const char *name, *about;
     const char *inherits; /* NULL: nothing; "simd": the best of ref < avx2 < avx512 allowed here */
     enum isa needs;       /* instructions that its own code may execute */
-    const char *incomplete; /* why it cannot be chosen for a cell yet; NULL = it can */
-    /* Per-process preparation and the check that what it needs is really there; may be NULL. */
+    const char *incomplete; /* why it cannot be used in a case yet; NULL = it can */
+    /* Prepares the process and checks that the requirements are really met; may be NULL. */
     enum status (*open)(int threads, struct err *e);
-    /* The library's own name for what it runs ("SkylakeX"), its description of its build, and the
-     * ISA level of its kernels; may be NULL. */
+    /* The library's names for its kernels ("SkylakeX") and its build, and the ISA level of its
+     * kernels; may be NULL. */
     const char *(*core)(void);
     const char *(*config)(void);
-    /* Optional, with ops.gemm: keep a constant b in the order that the kernel reads it.
-     * packed_floats is the room that op(b) of products like this one takes, 0 where there is
-     * nothing to gain. */
+    /* Optional, with ops.gemm: store a constant b in the order in which the kernel reads it.
+     * packed_floats is the size of the packed op(b) for products like this one, 0 if packing gains
+     * nothing. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
-    /* Optional, with ops.gemm: a product together with what follows it element by element, in one
-     * pass; see engine_gemm_act and engine_gemm_gate. */
-    void (*gemm_act)(const struct gemm *g, const struct act *after);
-    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
+    /* Optional, with ops.gemm: a product fused with the element-wise operation after it; see
+     * engine_gemm_act and engine_gemm_gate. */
+    void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
     enum isa (*core_isa)(void);
-    /* Optional: what executed its products since the last question, e.g.
-     * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason where a
-     * product could not be done well and its result is NaN. `names` has room for `size` characters.
-     */
+    /* Optional: the kernels that executed its products since the last call, e.g.
+     * "gemm:jit+brg:avx512_core", for the CSV column `impl`; E_UNSUPPORTED with the reason if a
+     * product failed and its result is NaN. `names` has room for `size` characters. */
     enum status (*ran)(char *names, size_t size, struct err *e);
-    /* Optional: bytes of work space that it keeps outside the arena. What its library takes without
-     * telling is not in them. */
+    /* Optional: bytes of work space held outside the arena, without what its library allocates
+     * unseen. */
     size_t (*held_bytes)(void);
-    /* It makes a kernel for each shape that it meets: one run at bind makes them, in bind's time.
-     */
+    /* It generates a kernel for each new shape: one run at bind generates them outside the measured
+     * time. */
     bool makes_kernels;
     struct ops ops;                      /* NULL members are inherited */
     const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
@@ -339,10 +342,10 @@ extern const struct backend backend_ref, backend_avx2, backend_avx512, backend_o
 /* NULL where there is no such backend in this build. */
 const struct backend *backend_find(const char *name);
 
-/* The backend that it inherits from on this machine and under this mask; NULL = none. */
+/* The backend it inherits from on this machine and under this CPU mask; NULL = none. */
 const struct backend *backend_parent(const struct backend *b);
 
-/* OK if cells may name it on this machine and build; otherwise E_UNSUPPORTED with the reason. */
+/* OK if cases may use it on this machine and build; otherwise E_UNSUPPORTED with the reason. */
 enum status backend_usable(const struct backend *b, struct err *e);
 
 /* A backend opened in this process: its operations with inheritance resolved. */
@@ -351,30 +354,31 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
-    /* Of the backend that gives gemm; or NULL. */
+    /* From the backend that provides gemm; or NULL. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);
-    void (*gemm_act)(const struct gemm *g, const struct act *after);
-    void (*gemm_gate)(const struct gemm *g, const struct gate_op *after);
-    const char *impl; /* only this attention implementation; NULL = the first that accepts */
+    void (*gemm_act)(const struct gemm *g, const struct act *epilogue);
+    void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
+    const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
-    enum isa isa; /* level of the kernels that dominate its time: the CSV's isa_used */
+    enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
 
-/* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or when `impl` is not one of its own. */
+/* `impl` may be NULL. E_UNSUPPORTED as backend_usable, or if the backend has no implementation
+ * `impl`. */
 enum status engine_open(struct engine *g, const char *name, int threads, const char *impl,
                         struct err *e);
 
 /* y = f(c + bias) + add with c = op(a) op(b) + beta c: a product and its epilogue, in one pass
- * where the backend can. after->x is c, whose rows are contiguous; where after->y is not c, c is
- * work space and undefined afterwards. y may be add, but nothing that the product reads. */
-void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *after);
+ * where the backend can. epilogue->x is c, with contiguous rows; if epilogue->y is not c, c is work
+ * space and undefined afterwards. y may be add, but nothing that the product reads. */
+void engine_gemm_act(const struct engine *g, const struct gemm *p, const struct act *epilogue);
 
-/* Likewise a gate whose last pre-activation is this product: after->c where the kind has one, else
- * after->a is c, with after->ld = ldc. Where after->n is less than the product's, the gate takes
- * its first columns. c is kept: backward needs it. out may be x or y, but nothing that the product
- * reads. */
-void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *after);
+/* Likewise a gate whose last pre-activation is this product: c is gate->c if the kind has one, else
+ * gate->a, with gate->ld = ldc. If gate->n is less than the product's n, the gate applies to the
+ * first columns. c is kept, since backward needs it. out may be x or y, but nothing that the
+ * product reads. */
+void engine_gemm_gate(const struct engine *g, const struct gemm *p, const struct gate_op *gate);
 
 /* The implementation that will execute `a`. E_UNSUPPORTED with the refusals of all candidates. */
 enum status engine_attn(const struct engine *g, const struct attn *a, const struct attn_impl **impl,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Visibility twice: as the rule of a pair, and as runs of keys that grow from term to term, so that
- * a row is walked without asking for every pair. Rows of bits: mask_bits.c. */
+ * Visibility in two forms: a rule per pair, and runs of keys that are extended term by term, so
+ * that a row is walked without testing every pair. Bit rows are in mask_bits.c. */
 #include "mask.h"
 
-/* ---- the rule ----------------------------------------------------------------------------- */
+/* ---- rule per pair -----------------------------------------------------------------------------
+ */
 
 static bool block_visible(const struct mask *m, int64_t query, int64_t key)
 {
@@ -32,20 +33,20 @@ bool mask_visible(const struct mask *m, int64_t query, int64_t key)
 
 /* ---- runs of positions -------------------------------------------------------------------- */
 
-/* Positions [from, to); from = NEVER: none. */
+/* Positions [from, to); from = NEVER means none. */
 #define NEVER (INT64_MAX / 4)
 struct run {
     int64_t from, to;
 };
 static const struct run no_run = {NEVER, NEVER};
 
-/* What is left of [from, to) at or behind p. */
+/* The part of [from, to) at or after p. */
 static struct run rest(int64_t p, int64_t from, int64_t to)
 {
     return p < to ? (struct run){p > from ? p : from, to} : no_run;
 }
 
-/* The first position at or behind p that is whole steps away from q. */
+/* The first position at or after p whose distance from q is a multiple of step. */
 static struct run next_step(int64_t p, int64_t q, int64_t step)
 {
     const int64_t ahead = ((q - p) % step + step) % step;
@@ -82,7 +83,7 @@ static struct run next_random(const struct mask *m, int x, int64_t q, int64_t p)
     return block < 0 ? no_run : rest(p, block * m->block, (block + 1) * m->block);
 }
 
-/* The next positions at or behind p that a term shows to the query at q. */
+/* The next positions at or after p that a term shows to the query at q. */
 static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_t p)
 {
     switch (term) {
@@ -105,7 +106,7 @@ static struct run next_of_term(const struct mask *m, int term, int64_t q, int64_
     }
 }
 
-/* The next positions in [p, end) that any term shows to the query at q, side by side. */
+/* The next contiguous positions in [p, end) that any term shows to the query at q. */
 static struct run next_visible(const struct mask *m, int64_t q, int64_t p, int64_t end)
 {
     const int n = term_count(m);
@@ -122,7 +123,7 @@ static struct run next_visible(const struct mask *m, int64_t q, int64_t p, int64
         const struct run r = next_of_term(m, t, q, seen.to);
         if (r.from == seen.to) {
             seen.to = r.to;
-            since = -1; /* everybody may go on from here */
+            since = -1; /* every term may extend the run from here */
         }
     }
     return seen.from < end ? seen : no_run;
@@ -144,7 +145,7 @@ static int64_t clamp_wide(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* The first key at or behind a position, at most `most`. */
+/* The first key at or after a position, at most `most`. */
 static int key_from(const struct sight *s, int64_t position, int most)
 {
     return (int)clamp_wide(floor_div(position - s->key - 1, s->key_step) + 1, 0, most);
@@ -158,7 +159,7 @@ bool sight_visible(const struct sight *s, int i, int j)
            (!s->mask || mask_visible(s->mask, q, k));
 }
 
-/* What causality and the window leave to query i. */
+/* The range that causality and the window leave to query i. */
 static struct range bounds(const struct sight *s, int i)
 {
     const int64_t q = query_at(s, i);
@@ -167,7 +168,7 @@ static struct range bounds(const struct sight *s, int i)
     return (struct range){s->window ? key_from(s, q - s->window + 1, to) : 0, to};
 }
 
-/* The keys at or behind j that query i sees next; [K, K) where there are none. */
+/* The next contiguous keys at or after j that query i sees; [K, K) if there are none. */
 static struct range next_of_query(const struct sight *s, int i, int j)
 {
     const struct range none = {s->K, s->K}, all = bounds(s, i);
@@ -178,7 +179,7 @@ static struct range next_of_query(const struct sight *s, int i, int j)
         return none;
     if (!s->mask)
         return (struct range){r.from, all.to};
-    for (bool found = false; !found;) { /* a run may lie between two keys */
+    for (bool found = false; !found;) { /* a run may fall between two keys */
         const struct run seen = next_visible(s->mask, q, key_at(s, r.from), end);
         if (seen.from == NEVER)
             return none;
@@ -215,7 +216,7 @@ bool sight_next(const struct sight *s, int i, int n, struct range *r)
     return seen.from < seen.to;
 }
 
-/* The last key of query i, plus 1; its own where causality ends there. */
+/* One past the last key that query i may see; its own key if causal. */
 static int last_of_query(const struct sight *s, int i)
 {
     const struct range all = bounds(s, i);
@@ -233,7 +234,7 @@ struct range sight_hull(const struct sight *s, int i, int n)
 {
     struct range hull = {s->K, 0};
 
-    if (!s->mask) /* later queries see neither earlier keys first nor earlier keys last */
+    if (!s->mask) /* neither end of a later query's range precedes an earlier query's */
         hull = (struct range){bounds(s, i).from, bounds(s, i + n - 1).to};
     for (int x = i; s->mask && x < i + n; x++) {
         hull.from = min_int(hull.from, next_of_query(s, x, 0).from);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a query sees as one bit per key: for those who compute many keys at once and then leave out
- * the hidden ones. Each term of a mask sets its own bits, between the ends that causality and the
- * window leave. */
+ * The keys that a query sees, as one bit per key, for kernels that compute many keys at once and
+ * then drop the hidden ones. Each term of a mask sets its bits within the bounds of causality and
+ * window. */
 #include "mask.h"
 
 #include <string.h>
 
-/* A row of bits and the positions in the stream that may be set in it: [from, to), the first bit
- * being position `first`. */
+/* A row of bits. Bit 0 is stream position `first`; only positions [from, to) may be set. */
 struct row {
     uint64_t *bits;
     int64_t first, from, to;
@@ -16,13 +15,13 @@ struct row {
 
 int bits_words(int keys) { return (keys + 63) / 64; }
 
-static int64_t most(int64_t x, int64_t y) { return x > y ? x : y; }
-static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+static int64_t max_wide(int64_t x, int64_t y) { return x > y ? x : y; }
+static int64_t min_wide(int64_t x, int64_t y) { return x < y ? x : y; }
 
 /* Positions [from, to). */
 static void set_range(const struct row *r, int64_t from, int64_t to)
 {
-    const int64_t lo = most(from, r->from) - r->first, hi = least(to, r->to) - r->first;
+    const int64_t lo = max_wide(from, r->from) - r->first, hi = min_wide(to, r->to) - r->first;
 
     if (lo >= hi)
         return;
@@ -38,11 +37,11 @@ static void set_range(const struct row *r, int64_t from, int64_t to)
     r->bits[last] |= tail;
 }
 
-/* `n` positions at a time, in [from, to), from those that begin whole steps away from `at`. */
+/* Runs of `n` positions in [from, to), beginning at multiples of `step` from `at`. */
 static void set_every(const struct row *r, int64_t at, int64_t step, int n, int64_t from,
                       int64_t to)
 {
-    const int64_t lo = most(from, r->from) - n + 1, hi = least(to, r->to);
+    const int64_t lo = max_wide(from, r->from) - n + 1, hi = min_wide(to, r->to);
     const int64_t ahead = ((at - lo) % step + step) % step;
 
     for (int64_t p = lo + ahead; p < hi; p += step)
@@ -90,8 +89,8 @@ void sight_bits(const struct sight *s, int i, uint64_t *bits)
     const struct row r = {
         .bits = bits,
         .first = s->key,
-        .from = s->window ? most(s->key, q - s->window + 1) : s->key,
-        .to = s->causal ? least(s->key + s->K, q + 1) : s->key + s->K,
+        .from = s->window ? max_wide(s->key, q - s->window + 1) : s->key,
+        .to = s->causal ? min_wide(s->key + s->K, q + 1) : s->key + s->K,
     };
     static const struct mask none;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * OpenBLAS: matrix products by cblas_sgemm, everything else from the best SIMD level. Only the
- * OpenMP build will do: it shares libgomp (or libomp) with our own regions, so the pool is one and
- * pinned once; the pthread build keeps threads of its own that nobody can pin. */
+ * OpenMP build is accepted: it shares libgomp (or libomp) with our own parallel regions, so there
+ * is one pool that is pinned once; the threads of the pthread build cannot be pinned. */
 #include "variants/backends/composed/composed.h"
 
 #include <cblas.h>
@@ -10,7 +10,7 @@
 
 static void gemm_openblas(const struct gemm *g)
 {
-    if (g->m == 1 && !g->ta) { /* one row: OpenBLAS streams the matrix faster through sgemv */
+    if (g->m == 1 && !g->ta) { /* one row: sgemv reads the matrix faster */
         cblas_sgemv(CblasRowMajor, g->tb ? CblasNoTrans : CblasTrans, g->tb ? g->n : g->k,
                     g->tb ? g->k : g->n, g->alpha, g->b, (blasint)g->ldb, g->a, 1, g->beta, g->c,
                     1);
@@ -38,7 +38,7 @@ static const char *core(void) { return openblas_get_corename(); }
 
 static const char *config(void) { return openblas_get_config(); }
 
-/* The instruction level of the kernels that OpenBLAS chose for this CPU. */
+/* The ISA level of the kernels that OpenBLAS chose for this CPU. */
 static enum isa core_isa(void)
 {
     static const char *const avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};

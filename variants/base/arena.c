@@ -14,7 +14,7 @@ void *arena_take(struct arena *a, enum part part, size_t bytes)
     a->part[part] += bytes;
     a->used += padded;
     if (!a->base)
-        return (void *)(uintptr_t)(ARENA_ALIGN + at); /* counting: never to be touched */
+        return (void *)(uintptr_t)(ARENA_ALIGN + at); /* counting: must not be dereferenced */
     CHECK(a->used <= a->size);
     return a->base + at;
 }
@@ -30,7 +30,7 @@ enum status arena_place(struct arena *a, enum huge_pages huge,
 {
     const size_t two_mib = (size_t)2 << 20;
     const size_t size = round_up(a->used ? a->used : 1, huge == HUGE_MADVISE ? two_mib : 4096);
-    /* Room to start at a huge-page boundary; the kernel only backs aligned 2 MiB ranges. */
+    /* Room to start at a huge-page boundary; the kernel backs only aligned 2 MiB ranges. */
     const size_t span = huge == HUGE_MADVISE ? size + two_mib : size;
     unsigned char *raw =
         mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,7 +45,7 @@ enum status arena_place(struct arena *a, enum huge_pages huge,
             munmap(raw, before);
         if (after)
             munmap(base + size, after);
-        madvise(base, size, MADV_HUGEPAGE); /* a wish: kernels without huge pages ignore it */
+        madvise(base, size, MADV_HUGEPAGE); /* a hint: kernels without huge pages ignore it */
     }
     if (bind) {
         const enum status st = bind(arg, base, size, e);

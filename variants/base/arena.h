@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One block of memory for a whole cell, and a ledger of who asked for what.
+ * One block of memory for a whole case, and a ledger of the bytes per purpose.
  *
  * Sizes come from running the same bind code twice: first over a counting arena (all zero), then
  * over a placed one. After bind nothing allocates. */
@@ -32,21 +32,21 @@ enum { ARENA_ALIGN = 64 }; /* a cache line and a 512-bit vector */
 struct arena {
     unsigned char *base;     /* NULL while counting */
     size_t size, used;       /* bytes; `used` includes padding to ARENA_ALIGN */
-    size_t part[PART_COUNT]; /* bytes asked for, without padding */
+    size_t part[PART_COUNT]; /* bytes requested, without padding */
 };
 
-/* `bytes` of 64-byte aligned memory for `part`, not initialised. While counting the pointer is not
- * NULL, so that code which asks whether a term exists takes the same path both times, but it points
- * nowhere. Taking more than was counted is a fault of ours and stops. */
+/* `bytes` of 64-byte aligned memory for `part`, uninitialised. While counting the pointer is
+ * invalid but not NULL, so that code that tests for a term takes the same path both times. Aborts
+ * if more is taken than was counted. */
 void *arena_take(struct arena *a, enum part part, size_t bytes);
 float *arena_f32(struct arena *a, enum part part, size_t n);
 
-/* Where to put it. */
+/* Placement. */
 enum huge_pages { HUGE_NEVER, HUGE_MADVISE };
 
-/* Map what `a` has counted and reset the ledger, ready for the second bind. `bind` (may be NULL)
- * is called on the fresh mapping before any page is touched, to place it on a NUMA node.
- * E_NOMEM when the system has no such block. */
+/* Map what `a` has counted and reset the ledger for the second bind. `bind` (may be NULL) is called
+ * on the mapping before any page is touched, to place it on a NUMA node. E_NOMEM if the mapping
+ * fails. */
 enum status arena_place(struct arena *a, enum huge_pages huge,
                         enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                         void *arg, struct err *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every file may use: how errors travel, and the one way to stop.
+ * Error handling and small helpers for every file.
  *
- * The world's faults (bad input, no memory, a full disk) travel up as an `enum status` with one
- * human line in `struct err`. Our own faults stop the program in CHECK. Nothing below main prints
- * or exits otherwise. */
+ * External errors (bad input, no memory, a full disk) are returned as an `enum status` with one
+ * line in `struct err`. Internal errors abort in CHECK. Nothing below main prints or exits
+ * otherwise. */
 #ifndef BASE_H
 #define BASE_H
 
@@ -14,12 +14,12 @@
 
 enum status {
     OK = 0,
-    E_USAGE,       /* the user asked for something that has no meaning           exit 2 */
+    E_USAGE,       /* an option or value makes no sense           exit 2 */
     E_UNSUPPORTED, /* meaningful, but not available in this build or machine     exit 6 */
     E_NOMEM, /* memory                                                     the row is skipped */
-    E_IO,    /* cannot read or write a file, or its content is not right   exit 7 */
+    E_IO,    /* cannot read or write a file, or its content is invalid   exit 7 */
     E_WRONG, /* numbers differ from the reference                          exit 5 */
-    E_CHILD, /* a measuring child died or broke the protocol               exit 1 */
+    E_CHILD, /* a measuring process died or broke the protocol               exit 1 */
     E_INTERRUPTED, /* SIGINT or SIGTERM                                          exit 130, 143 */
 };
 
@@ -34,7 +34,8 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Stop on a fault of ours, in every build: the tables are worth more than the microsecond. */
+/* Abort on an internal error, in every build: correct results are worth more than the
+ * microsecond. */
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
 _Noreturn void check_failed(const char *cond, const char *file, int line);
 

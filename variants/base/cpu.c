@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * CPU detection through the compiler's own cpuid wrappers, which also ask the operating system
- * whether it saves the wide registers. */
+ * CPU detection by the compiler's cpuid functions, which also check that the operating system saves
+ * the wide registers. */
 #include "cpu.h"
 
 #include <cpuid.h>

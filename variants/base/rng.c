@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Philox behind three small functions. */
+ * Random numbers from Philox. */
 #include "rng.h"
 
 #include <Random123/philox.h>
@@ -18,7 +18,7 @@ static philox4x32_ctr_t draw(uint64_t seed, uint64_t stream, uint64_t block)
     return philox4x32(ctr, key);
 }
 
-/* 32 bits to the middle of one of 2^32 cells of (0,1): never 0, so log() is safe. */
+/* 32 bits to the middle of one of 2^32 intervals of (0,1): never 0, so log() is safe. */
 static double unit(uint32_t bits) { return ((double)bits + 0.5) * 0x1p-32; }
 
 uint32_t rng_u32(uint64_t seed, uint64_t stream, uint64_t n)

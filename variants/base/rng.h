@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A stream's number from a name, so that a tensor's values do not depend on its neighbours. */
+/* A stream's number from a name; a tensor's values then do not depend on other tensors. */
 uint64_t rng_stream(const char *name);
 
 /* 32 uniform bits, number n of the stream. */
 uint32_t rng_u32(uint64_t seed, uint64_t stream, uint64_t n);
 
-/* Numbers 4 * block to 4 * block + 3, which are made together. */
+/* Numbers 4 * block to 4 * block + 3, which one Philox call generates. */
 void rng_u32_block(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t block);
 
 /* Uniform in (0, 1). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reading safetensors files. jansson parses the header; this file checks that the header describes
- * every byte of the data, once and in order, so that nothing else has to. */
+ * every byte of the data exactly once and in order, so that callers need not. */
 #include "safetensors.h"
 
 #include <ctype.h>
@@ -24,10 +24,10 @@ enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
 const char *const dtype_name[DTYPE_COUNT] = {"F32", "I32"};
 
-/* Every complaint about a file: it names the file, and control characters that come out of a
- * hostile header do not reach the terminal. */
+/* Every error about a file names it. Control characters from a hostile header are not passed to the
+ * terminal. */
 static enum status __attribute__((format(printf, 4, 5)))
-bad(const char *path, struct err *e, enum status st, const char *fmt, ...)
+file_error(const char *path, struct err *e, enum status st, const char *fmt, ...)
 {
     char what[sizeof(e->msg)];
     va_list ap;
@@ -43,12 +43,13 @@ bad(const char *path, struct err *e, enum status st, const char *fmt, ...)
 
 static enum status no_memory(const char *path, struct err *e)
 {
-    return bad(path, e, E_NOMEM, "no memory for its header  -> free some memory and try again");
+    return file_error(path, e, E_NOMEM,
+                      "no memory for its header  -> free some memory and try again");
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static bool whole(const json_t *j, json_int_t most, json_int_t *out)
+static bool read_integer(const json_t *j, json_int_t most, json_int_t *out)
 {
     *out = json_integer_value(j);
     return json_is_integer(j) && *out >= 0 && *out <= most;
@@ -60,26 +61,28 @@ static enum status read_shape(const char *path, struct tensor *t, const json_t *
     const size_t rank = json_array_size(shape);
 
     if (!json_is_array(shape) || rank > TENSOR_RANK)
-        return bad(path, e, E_IO, "tensor \"%s\": shape is not a list of 0 to %d sizes" NOT_OURS,
-                   t->name, TENSOR_RANK);
+        return file_error(path, e, E_IO,
+                          "tensor \"%s\": shape is not a list of 0 to %d sizes" NOT_OURS, t->name,
+                          TENSOR_RANK);
     t->rank = (int)rank;
     t->n = 1;
     for (size_t d = 0; d < rank; d++) {
         json_int_t size;
-        if (!whole(json_array_get(shape, d), INT_MAX, &size))
-            return bad(path, e, E_IO,
-                       "tensor \"%s\": size %zu of its shape is not in 0..%d" NOT_OURS, t->name, d,
-                       INT_MAX);
+        if (!read_integer(json_array_get(shape, d), INT_MAX, &size))
+            return file_error(path, e, E_IO,
+                              "tensor \"%s\": size %zu of its shape is not in 0..%d" NOT_OURS,
+                              t->name, d, INT_MAX);
         if (__builtin_mul_overflow(t->n, (size_t)size, &t->n) || t->n > SIZE_MAX / ELEMENT_BYTES)
-            return bad(path, e, E_IO, "tensor \"%s\": the product of its shape overflows" NOT_OURS,
-                       t->name);
+            return file_error(path, e, E_IO,
+                              "tensor \"%s\": the product of its shape overflows" NOT_OURS,
+                              t->name);
         t->shape[d] = (int)size;
     }
     return OK;
 }
 
-/* One header entry. `*at` is where the tensor must begin, counted from the end of the header, and
- * becomes where the next one must. */
+/* One header entry. *at is the required offset of the tensor from the end of the header; it is
+ * advanced to that of the next. */
 static enum status read_tensor(const char *path, struct tensor *t, size_t *at, const char *name,
                                const json_t *entry, struct err *e)
 {
@@ -89,34 +92,37 @@ static enum status read_tensor(const char *path, struct tensor *t, size_t *at, c
     size_t k = 0;
 
     if (strlen(name) >= TENSOR_NAME)
-        return bad(path, e, E_IO, "tensor \"%.32s...\": its name has %zu bytes  -> at most %d",
-                   name, strlen(name), TENSOR_NAME - 1);
+        return file_error(path, e, E_IO,
+                          "tensor \"%.32s...\": its name has %zu bytes  -> at most %d", name,
+                          strlen(name), TENSOR_NAME - 1);
     strcpy(t->name, name);
     if (!dtype)
-        return bad(path, e, E_IO, "tensor \"%s\" has no dtype" NOT_OURS, name);
+        return file_error(path, e, E_IO, "tensor \"%s\" has no dtype" NOT_OURS, name);
     while (k < DTYPE_COUNT && strcmp(dtype, dtype_name[k]) != 0)
         k++;
     if (k == DTYPE_COUNT)
-        return bad(path, e, E_IO, "tensor \"%s\" has dtype %.32s  -> convert it to F32 or I32",
-                   name, dtype);
+        return file_error(path, e, E_IO,
+                          "tensor \"%s\" has dtype %.32s  -> convert it to F32 or I32", name,
+                          dtype);
     t->dtype = (enum dtype)k;
 
     const enum status st = read_shape(path, t, json_object_get(entry, "shape"), e);
     if (st != OK)
         return st;
-    if (json_array_size(offsets) != 2 || !whole(json_array_get(offsets, 0), INT64_MAX, &begin) ||
-        !whole(json_array_get(offsets, 1), INT64_MAX, &end) || end < begin)
-        return bad(path, e, E_IO, "tensor \"%s\": data_offsets are not [begin, end]" NOT_OURS,
-                   name);
+    if (json_array_size(offsets) != 2 ||
+        !read_integer(json_array_get(offsets, 0), INT64_MAX, &begin) ||
+        !read_integer(json_array_get(offsets, 1), INT64_MAX, &end) || end < begin)
+        return file_error(path, e, E_IO,
+                          "tensor \"%s\": data_offsets are not [begin, end]" NOT_OURS, name);
     if ((size_t)(end - begin) != t->n * ELEMENT_BYTES)
-        return bad(path, e, E_IO,
-                   "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS, name,
-                   t->n * ELEMENT_BYTES, (size_t)(end - begin));
+        return file_error(path, e, E_IO,
+                          "tensor \"%s\": shape needs %zu bytes, data_offsets give %zu" NOT_OURS,
+                          name, t->n * ELEMENT_BYTES, (size_t)(end - begin));
     if ((size_t)begin != *at)
-        return bad(path, e, E_IO,
-                   "tensor \"%s\" begins at %zu, what precedes it ends at %zu"
-                   "  -> store tensors back to back, in header order",
-                   name, (size_t)begin, *at);
+        return file_error(path, e, E_IO,
+                          "tensor \"%s\" begins at %zu, the one before it ends at %zu"
+                          "  -> store tensors back to back, in header order",
+                          name, (size_t)begin, *at);
     *at = (size_t)end;
     return OK;
 }
@@ -129,7 +135,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     int i = 0;
 
     if (!json_is_object(meta))
-        return bad(s->path, e, E_IO, SAFETENSORS_META " is not an object" NOT_OURS);
+        return file_error(s->path, e, E_IO, SAFETENSORS_META " is not an object" NOT_OURS);
     s->meta = calloc(2 * n + 1, sizeof(*s->meta));
     if (!s->meta)
         return no_memory(s->path, e);
@@ -137,7 +143,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     json_object_foreach(meta, key, value)
     {
         if (!json_is_string(value))
-            return bad(s->path, e, E_IO, "metadata \"%.64s\" is not a string" NOT_OURS, key);
+            return file_error(s->path, e, E_IO, "metadata \"%.64s\" is not a string" NOT_OURS, key);
         s->meta[i] = strdup(key);
         s->meta[i + 1] = strdup(json_string_value(value));
         if (!s->meta[i] || !s->meta[i + 1])
@@ -147,7 +153,7 @@ static enum status read_meta(struct safetensors *s, json_t *meta, struct err *e)
     return OK;
 }
 
-/* Tensors and metadata out of the parsed header; data begins at byte `data_at` of the file. */
+/* Tensors and metadata from the parsed header; data begins at byte `data_at` of the file. */
 static enum status read_entries(struct safetensors *s, json_t *header, size_t data_at,
                                 struct err *e)
 {
@@ -157,7 +163,7 @@ static enum status read_entries(struct safetensors *s, json_t *header, size_t da
     enum status st = OK;
 
     if (!json_is_object(header))
-        return bad(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
+        return file_error(s->path, e, E_IO, "header is not a JSON object" NOT_OURS);
     s->tensors = calloc(json_object_size(header) + 1, sizeof(*s->tensors));
     if (!s->tensors)
         return no_memory(s->path, e);
@@ -171,12 +177,13 @@ static enum status read_entries(struct safetensors *s, json_t *header, size_t da
             return st;
     }
     if (data_at + at != s->size)
-        return bad(s->path, e, E_IO, "header says %zu bytes, file has %zu", data_at + at, s->size);
+        return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu", data_at + at,
+                          s->size);
     if (s->n_tensors > 0 && data_at % ELEMENT_BYTES != 0)
-        return bad(s->path, e, E_IO,
-                   "data begins at byte %zu, not a multiple of %d"
-                   "  -> pad the header with spaces to a multiple of 8",
-                   data_at, ELEMENT_BYTES);
+        return file_error(s->path, e, E_IO,
+                          "data begins at byte %zu, not a multiple of %d"
+                          "  -> pad the header with spaces to a multiple of 8",
+                          data_at, ELEMENT_BYTES);
     for (int i = 0; i < s->n_tensors; i++) {
         s->tensors[i].data = s->map + data_at;
         data_at += s->tensors[i].n * ELEMENT_BYTES;
@@ -192,17 +199,17 @@ static enum status read_header(struct safetensors *s, struct err *e)
     memcpy(&length, s->map, sizeof(length));
     length = le64toh(length);
     if (length > HEADER_MAX)
-        return bad(s->path, e, E_IO, "header of %llu bytes, the limit is %d" NOT_OURS,
-                   (unsigned long long)length, HEADER_MAX);
+        return file_error(s->path, e, E_IO, "header of %llu bytes, the limit is %d" NOT_OURS,
+                          (unsigned long long)length, HEADER_MAX);
     if (length > s->size - LENGTH_FIELD)
-        return bad(s->path, e, E_IO, "header says %zu bytes, file has %zu",
-                   (size_t)length + LENGTH_FIELD, s->size);
+        return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu",
+                          (size_t)length + LENGTH_FIELD, s->size);
 
     json_t *header = json_loadb((const char *)s->map + LENGTH_FIELD, (size_t)length,
                                 JSON_REJECT_DUPLICATES, &why);
     if (!header)
-        return bad(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS, why.position,
-                   why.text);
+        return file_error(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS,
+                          why.position, why.text);
     const enum status st = read_entries(s, header, LENGTH_FIELD + (size_t)length, e);
     json_decref(header);
     return st;
@@ -216,22 +223,23 @@ static enum status map_file(struct safetensors *s, struct err *e)
     const int fd = open(s->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
-        st = bad(s->path, e, E_IO, "cannot open: %s  -> check the path", strerror(errno));
+        st = file_error(s->path, e, E_IO, "cannot open: %s  -> check the path", strerror(errno));
         goto out;
     }
     if (!S_ISREG(info.st_mode)) {
-        st = bad(s->path, e, E_IO, "not a regular file  -> give the path of a .safetensors file");
+        st = file_error(s->path, e, E_IO,
+                        "not a regular file  -> give the path of a .safetensors file");
         goto out;
     }
     s->size = (size_t)info.st_size;
     if (s->size < LENGTH_FIELD) {
-        st = bad(s->path, e, E_IO, "%zu bytes are too few" NOT_OURS, s->size);
+        st = file_error(s->path, e, E_IO, "%zu bytes are too few" NOT_OURS, s->size);
         goto out;
     }
     void *map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
-        st = bad(s->path, e, E_IO, "cannot map %zu bytes: %s  -> free some memory", s->size,
-                 strerror(errno));
+        st = file_error(s->path, e, E_IO, "cannot map %zu bytes: %s  -> free some memory", s->size,
+                        strerror(errno));
     else
         s->map = map;
 out:
@@ -266,7 +274,7 @@ void safetensors_close(struct safetensors *s)
     *s = (struct safetensors){0};
 }
 
-/* ---- looking things up -------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------- */
 
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
 {
@@ -286,8 +294,8 @@ const char *safetensors_meta(const struct safetensors *s, const char *key)
     return NULL;
 }
 
-/* The JSON number that is the whole of `text`, or NULL. JSON's grammar is strict and knows no
- * locale; only the white space that it allows around a number is refused here. */
+/* The JSON number that spans all of `text`, or NULL. JSON's grammar is strict and independent of
+ * the locale; white space around the number is refused here. */
 static json_t *number(const char *text, size_t flags)
 {
     const size_t n = strlen(text);
@@ -311,9 +319,9 @@ enum status safetensors_int(const struct safetensors *s, const char *key, int fa
     const bool fits = json_is_integer(j) && value >= lo && value <= hi;
     json_decref(j);
     if (!fits)
-        return bad(s->path, e, E_IO,
-                   "metadata %s is \"%.64s\"  -> it must be a whole number in %d..%d", key, text,
-                   lo, hi);
+        return file_error(s->path, e, E_IO,
+                          "metadata %s is \"%.64s\"  -> it must be a whole number in %d..%d", key,
+                          text, lo, hi);
     *out = (int)value;
     return OK;
 }
@@ -328,8 +336,8 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
         return OK;
     json_t *j = number(text, JSON_DECODE_INT_AS_REAL);
     if (!j)
-        return bad(s->path, e, E_IO, "metadata %s is \"%.64s\"  -> it must be a finite number", key,
-                   text);
+        return file_error(s->path, e, E_IO,
+                          "metadata %s is \"%.64s\"  -> it must be a finite number", key, text);
     *out = json_real_value(j);
     json_decref(j);
     return OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The safetensors format: eight bytes of header length, a JSON header, the tensors back to back.
- * F32 and I32 only; anything else, or any header that does not describe the file's bytes exactly,
- * is an error that names the file. */
+ * Only F32 and I32; anything else, or a header that does not describe the file's bytes exactly, is
+ * an error that names the file. */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
 
@@ -12,7 +12,7 @@ enum { TENSOR_RANK = 4, TENSOR_NAME = 96 };
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_COUNT };
 enum { ELEMENT_BYTES = 4 }; /* of either dtype */
 extern const char *const dtype_name[DTYPE_COUNT];
-#define SAFETENSORS_META "__metadata__" /* the header entry that is no tensor */
+#define SAFETENSORS_META "__metadata__" /* the header entry that is not a tensor */
 
 struct tensor {
     char name[TENSOR_NAME];
@@ -36,12 +36,11 @@ struct safetensors {
 enum status safetensors_open(struct safetensors *s, const char *path, struct err *e);
 void safetensors_close(struct safetensors *s);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const struct tensor *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_meta(const struct safetensors *s, const char *key);
 
-/* The whole number under `key`; `fallback` where absent; E_IO where it is not a whole number in
- * [lo, hi]. */
+/* The integer under `key`; `fallback` if absent; E_IO if it is not an integer in [lo, hi]. */
 enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
                             int hi, int *out, struct err *e);
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,

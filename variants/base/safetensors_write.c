@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing safetensors files: whole or not at all. */
+ * Writing safetensors files atomically. */
 #include "safetensors.h"
 
 #include <endian.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The header object; NULL without memory or where a string is not UTF-8, which JSON demands. */
+/* The header object; NULL if out of memory or if a string is not UTF-8, which JSON requires. */
 static json_t *make_header(const struct tensor *tensors, int n, const char *const *meta, int n_meta)
 {
     json_t *header = json_object(), *pairs = json_object();
@@ -51,8 +51,8 @@ static json_t *make_header(const struct tensor *tensors, int n, const char *cons
     return NULL;
 }
 
-/* Length, header text padded to a multiple of 8, data; all the way to the disk. 0 or an errno. */
-static int put(const char *path, const char *text, const struct tensor *tensors, int n)
+/* Write length, header text padded to a multiple of 8, and data; sync. 0 or an errno. */
+static int write_file(const char *path, const char *text, const struct tensor *tensors, int n)
 {
     const size_t length = strlen(text), padded = round_up(length, 8);
     const uint64_t field = htole64(padded);
@@ -88,11 +88,11 @@ static int sync_folder_of(const char *path)
     return why;
 }
 
-/* Write path.tmp and rename it over path, or remove it. 0 or an errno. */
+/* Write path.tmp and rename it to path; on failure remove it. 0 or an errno. */
 static int replace(const char *path, const char *tmp, const char *text,
                    const struct tensor *tensors, int n)
 {
-    int why = put(tmp, text, tensors, n);
+    int why = write_file(tmp, text, tensors, n);
 
     if (why == 0 && rename(tmp, path) != 0)
         why = errno;
@@ -110,7 +110,7 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
     json_t *header = make_header(tensors, n, meta, n_meta);
 
     if (!header) {
-        st = fail(e, E_IO, "checkpoint %s: cannot make the header  -> its texts must be UTF-8",
+        st = fail(e, E_IO, "checkpoint %s: cannot make the header  -> its strings must be UTF-8",
                   path);
         goto out;
     }

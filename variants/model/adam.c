@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The optimiser: element-wise, so threads share out ranges and nothing depends on how. */
+ * The optimiser. Updates are element-wise, so results do not depend on how threads divide them. */
 #include "adam.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED = 16384 }; /* fewer numbers are not worth a second thread */
+enum { SHARED = 16384 }; /* with fewer elements a second thread does not pay */
 
 void adam_bind(struct adam *o, const struct params *p, struct arena *a)
 {
@@ -50,7 +50,7 @@ static double square_sum(const float *x, ptrdiff_t n)
     return sum;
 }
 
-/* Each parameter in as many blocks, whoever sums them. */
+/* Each parameter in a fixed number of blocks, independent of threads. */
 double grad_norm(const struct params *p, int threads)
 {
     enum { BLOCKS = 64 };

@@ -16,8 +16,8 @@ struct adam {
     int n;
 };
 
-/* Moments for every parameter (PART_OPTIMIZER), to be zeroed by adam_reset. Run over a counting and
- * a placed arena, as any bind. */
+/* Moments for every parameter (PART_OPTIMIZER), to be zeroed by adam_reset. Call over a counting
+ * and over a placed arena, as any bind. */
 void adam_bind(struct adam *o, const struct params *p, struct arena *a);
 void adam_reset(struct adam *o, const struct params *p);
 void adam_free(struct adam *o);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With
- * P^t[i] = sinusoid(i) + sinusoid(t), per position, a = 0 and out = 0 at first:
+ * Steps of depth, forward (Dehghani et al. 2019, section 2, and Graves 2016). With P^t[i] =
+ * sinusoid(i) + sinusoid(t), and per position initially a = 0 and out = 0:
  *
  *   never    h = layers(h + P^t), out = the last h
- *   graves   while it runs:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a where it stops;
+ *   graves   while running:  h = layers(h + P^t), p = s(halt(h)), w = p, or 1 - a at the last step;
  *            out += w h; it stops where a + p >= 1 - eps and at the last step, else a += p.
- *            Behind that h stays, and is still seen by others, through h + P^t.
- *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops where
- *            a + p > 1 - eps only; out = w h + (1 - w) out with w = 0 behind that, while h goes on
- *            to change.
+ *            Then h stays constant and is still seen by others, through h + P^t.
+ *   t2t      h = h + P^t, p = s(halt(h)), h = layers(h); w as above, but it stops only where
+ *            a + p > 1 - eps; out = w h + (1 - w) out. After the stop w = 0, while h goes on to
+ * change.
  *
- * A position depends on its own past only, so halting does not break the order of time. */
+ * A position depends only on earlier ones, so halting preserves causality. */
 #include "depth.h"
 #include "sublayer_inner.h"
 #include "variants/parts/parts.h"
@@ -53,7 +53,7 @@ void depth_bind(struct depth *d, const struct config *c, struct sublayers *subla
     d->p = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->p));
     d->w = arena_take(a, PART_ACTIVATIONS, all * sizeof(*d->w));
     d->sum = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->sum));
-    d->rest = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->rest));
+    d->remainder = arena_take(a, PART_ACTIVATIONS, rows * sizeof(*d->remainder));
 }
 
 void depth_build_tables(struct depth *d)
@@ -71,7 +71,7 @@ float *depth_state(const struct depth *d, int t)
 
 float *depth_input(const struct depth *d) { return depth_state(d, 0); }
 
-static int team(const struct engine *g, size_t n) { return n > WORTH_A_TEAM ? g->threads : 1; }
+static int team(const struct engine *g, size_t n) { return n > PARALLEL_MIN ? g->threads : 1; }
 
 /* x = h + P^t */
 static void enter_step(const struct depth *d, const struct engine *g, float *x, const float *h,
@@ -88,7 +88,7 @@ static void enter_step(const struct depth *d, const struct engine *g, float *x, 
     }
 }
 
-/* p of step t from the states that it is read from. */
+/* p of step t, from the states that the halting unit reads. */
 static void read_p(const struct depth *d, const struct engine *g, const float *x, int t)
 {
     const int D = d->c->D;
@@ -106,25 +106,25 @@ static void read_p(const struct depth *d, const struct engine *g, const float *x
 
 static bool runs(const struct depth *d, int i, int t) { return d->steps[i] == t; }
 
-/* The weight of step t for a position that runs; it goes on to run where steps[i] follows t. */
-static double settle(struct depth *d, int i, int t)
+/* The weight of step t for a running position; steps[i] is t + 1 afterwards if it goes on. */
+static double halting_weight(struct depth *d, int i, int t)
 {
     const bool graves = d->c->halt == HALT_GRAVES, last = t == d->c->steps - 1;
     const double p = d->p[(ptrdiff_t)t * d->rows + i], most = 1 - (double)d->c->halt_eps;
     const double all = d->sum[i] + p;
 
     if (graves ? last || all >= most : all > most) {
-        d->rest[i] = 1 - d->sum[i];
-        d->steps[i] = -(t + 1); /* halted: told by the sign until the end */
-        return d->rest[i];
+        d->remainder[i] = 1 - d->sum[i];
+        d->steps[i] = -(t + 1); /* halted: marked by the sign until the end */
+        return d->remainder[i];
     }
     d->sum[i] = all;
     d->steps[i] = t + 1;
     return p;
 }
 
-/* Behind the layers of step t: y becomes the next state, and counts in the output. */
-static void leave_step(struct depth *d, const struct engine *g, float *out, int t)
+/* After the layers of step t: y becomes the next state and is added to the output. */
+static void finish_step(struct depth *d, const struct engine *g, float *out, int t)
 {
     const int D = d->c->D;
     const bool graves = d->c->halt == HALT_GRAVES;
@@ -135,7 +135,7 @@ static void leave_step(struct depth *d, const struct engine *g, float *out, int 
     for (int i = 0; i < d->rows; i++) {
         const ptrdiff_t row = (ptrdiff_t)i * D;
         const bool running = runs(d, i, t);
-        const double w = running ? settle(d, i, t) : 0;
+        const double w = running ? halting_weight(d, i, t) : 0;
         const float weight = (float)w, keep = graves ? 1 : (float)(1 - w);
         const float *const next = running || !graves ? d->y + row : from + row;
         d->w[(ptrdiff_t)t * d->rows + i] = w;
@@ -147,7 +147,7 @@ static void leave_step(struct depth *d, const struct engine *g, float *out, int 
     }
 }
 
-static bool anybody_runs(const struct depth *d, int t)
+static bool any_running(const struct depth *d, int t)
 {
     bool any = false;
 
@@ -161,7 +161,7 @@ static void add_up(struct depth *d)
     d->ponder = 0;
     for (int i = 0; i < d->rows; i++) {
         d->steps[i] = d->steps[i] < 0 ? -d->steps[i] : d->steps[i];
-        d->ponder += (d->steps[i] + d->rest[i]) / d->rows;
+        d->ponder += (d->steps[i] + d->remainder[i]) / d->rows;
     }
 }
 
@@ -177,7 +177,7 @@ static void run_step(struct depth *d, const struct engine *g, float *out, int t,
     if (d->c->halt == HALT_GRAVES)
         read_p(d, g, d->y, t);
     if (d->halt)
-        leave_step(d, g, out, t);
+        finish_step(d, g, out, t);
     else
         memcpy(t == d->c->steps - 1 ? out : depth_state(d, t + 1), d->y,
                (size_t)d->rows * (size_t)d->c->D * sizeof(float));
@@ -189,10 +189,10 @@ void depth_forward(struct depth *d, const struct engine *g, float *out, int B, i
     d->ran = 0;
     for (int i = 0; i < d->rows; i++) {
         d->steps[i] = d->halt ? 0 : d->c->steps;
-        d->sum[i] = d->rest[i] = 0;
+        d->sum[i] = d->remainder[i] = 0;
     }
     memset(out, 0, (size_t)d->rows * (size_t)d->c->D * sizeof(float));
-    while (d->ran < d->c->steps && (!d->halt || anybody_runs(d, d->ran)))
+    while (d->ran < d->c->steps && (!d->halt || any_running(d, d->ran)))
         run_step(d, g, out, d->ran++, B, L);
     add_up(d);
 }
@@ -208,7 +208,7 @@ double depth_share(const struct depth *d)
     return d->rows ? taken / ((double)d->rows * d->c->steps) : 1;
 }
 
-/* A position that has halted is worth nothing, although its keys and values are computed again. */
+/* Halted positions do not count, although their keys and values are recomputed. */
 double depth_flop(const struct depth *d, int B, int L, int M)
 {
     const double unit = d->halt ? 2.0 * B * L * d->c->D * d->c->steps : 0;

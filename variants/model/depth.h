@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The depth of a model whose layers are run several times with the same weights, sinusoids of
- * position and step being added in front of each run, and each position halting by itself. */
+ * The depth of a model whose layers are run several times with the same weights: sinusoids of
+ * position and step are added before each run, and each position halts separately. */
 #ifndef DEPTH_H
 #define DEPTH_H
 
@@ -12,44 +12,45 @@ struct depth {
     struct sublayers *sublayers;
     const struct param *halt; /* weight [1,D] and bias [1]; NULL = nothing halts */
     struct extent max;
-    bool kept;           /* backward follows: every step keeps its own */
-    float *pos_encoding; /* sinusoids, of positions from 0 on */
+    bool kept;           /* backward follows: every step keeps its state */
+    float *pos_encoding; /* sinusoids of positions from 0 */
     float *h;            /* [B,L,D] the state; kept: [steps+1,B,L,D] */
-    float *y;            /* [B,L,D] behind the layers */
+    float *y;            /* [B,L,D] after the layers */
     double *p, *w;       /* [steps,B*L] halting probability of each step, weight of its state */
-    double *sum;         /* [B*L] of the p of steps behind which a position went on */
-    double *rest;        /* [B*L] weight of the last step where it was topped up, else 0 */
-    int32_t *steps;      /* [B*L] that each position took */
-    int rows, ran;       /* of the last forward: B*L, and steps until all had halted */
+    double *sum;         /* [B*L] sum of p over the steps after which a position continued */
+    double *remainder;   /* [B*L] remainder: weight of the last step where it completes 1, else 0 */
+    int32_t *steps;      /* [B*L] steps that each position took */
+    int rows, ran;       /* in the last forward: B*L, and steps until all had halted */
     double ponder;       /* mean of steps + rest */
     /* Training only. */
-    double *coef, *slope; /* [steps,B*L] of the output by each state, of the loss by each logit */
-    float *d, *d_h;       /* [B,L,D] gradients: in front of or behind the layers, of the state */
+    double *coef, *slope; /* [steps,B*L] gradient of the output by each state, of the loss by each
+                           * logit */
+    float *d, *d_h;       /* [B,L,D] gradients: before or after the layers, of the state */
 };
 
-/* Declare the halting unit. Returns where, -1 = there is none. */
+/* Declare the halting unit. Returns its index, -1 = none. */
 int depth_params(const struct config *c, struct params *p);
-/* Count or place; `subs` has been bound. The same for training, in addition. */
+/* Count or place; `sublayers` must be bound. depth_bind_grad: additionally for training. */
 void depth_bind(struct depth *d, const struct config *c, struct sublayers *sublayers,
                 const struct params *p, int at_halt, struct arena *a);
 void depth_bind_grad(struct depth *d, struct arena *a);
 void depth_build_tables(struct depth *d);
 
-/* Where the input of a forward belongs. */
+/* Where forward expects its input. */
 float *depth_input(const struct depth *d);
-/* out [B,L,D] from it; then d_out to the gradient of the input, in place, the loss being that of
- * d_out and ponder_tau times ponder. */
+/* out [B,L,D] from the input. Backward: d_out becomes the gradient of the input, in place,
+ * including that of ponder_tau times ponder. */
 void depth_forward(struct depth *d, const struct engine *g, float *out, int B, int L);
 void depth_backward(struct depth *d, const struct engine *g, float *d_out, int B, int L);
 
 /* Share of all steps of all positions that the last forward took; 1 before the first. */
 double depth_share(const struct depth *d);
-/* Useful FLOP: the layers' and the halting unit's, for the steps that positions took. */
+/* Useful FLOP of the layers and the halting unit, for the steps that positions took. */
 double depth_flop(const struct depth *d, int B, int L, int M);
 double depth_grad_flop(const struct depth *d, int B, int L, int M);
 
 /* For depth_grad.c. */
-float *depth_state(const struct depth *d, int t); /* in front of step t, from 0 */
+float *depth_state(const struct depth *d, int t); /* before step t, from 0 */
 static inline int depth_at_once(const struct depth *d) { return d->sublayers->once; }
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps of depth, backward. How many steps a position takes is constant, and so is what is topped
- * up at a stop but for the p in front of it. With a_t = d_out.h^t, c_t the factor of h^t in the
- * output and s the step at which a position stops,
+ * Steps of depth, backward. The number of steps of a position is a constant, and its remainder
+ * depends only on the p of earlier steps. With a_t = d_out.h^t, c_t the factor of h^t in the output
+ * and s the step at which a position stops,
  *
  *   dL/dw_t = a_t (graves), or (a_t - out_(t-1).d_out) prod_(k>t) (1 - w_k) (t2t)
- *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   in front of a stop, 0 at it */
+ *   dL/dp_t = dL/dw_t - dL/dw_s - ponder_tau / (B L)   before a stop, 0 at it */
 #include "depth.h"
 #include "sublayer_inner.h"
 
@@ -16,7 +16,7 @@ void depth_bind_grad(struct depth *d, struct arena *a)
     const size_t rows = (size_t)d->max.B * (size_t)d->max.L, D = (size_t)d->c->D;
     const size_t steps = (size_t)d->c->steps;
 
-    d->kept = d->halt != NULL; /* else the layers keep all that is needed */
+    d->kept = d->halt != NULL; /* otherwise the layers keep all that is needed */
     if (!d->halt)
         return;
     d->h = arena_f32(a, PART_ACTIVATIONS, (steps + 1) * rows * D);
@@ -35,16 +35,16 @@ static double dot(const float *x, const float *y, int n)
     return sum;
 }
 
-/* coef and slope of position i, whose output has the gradient g_i. Entries of step t lie d->rows
+/* coef and slope of position i, whose output has the gradient g_i. Entries of step t are d->rows
  * apart. */
 static void weigh(const struct depth *d, int i, const float *g_i)
 {
-    const bool graves = d->c->halt == HALT_GRAVES, stopped = d->rest[i] > 0;
+    const bool graves = d->c->halt == HALT_GRAVES, stopped = d->remainder[i] > 0;
     const int D = d->c->D, taken = d->steps[i];
     double *const slope = d->slope + i, *const coef = d->coef + i;
-    double out = 0, behind = 1, top = 0;
+    double out = 0, later = 1, top = 0;
 
-    for (int t = 0; t < taken; t++) { /* dL/dw, but for what is behind */
+    for (int t = 0; t < taken; t++) { /* dL/dw without the product over later steps */
         const ptrdiff_t at = (ptrdiff_t)t * d->rows;
         const double a = dot(g_i, depth_state(d, t + 1) + (ptrdiff_t)i * D, D), w = d->w[at + i];
         slope[at] = graves ? a : a - out;
@@ -52,18 +52,19 @@ static void weigh(const struct depth *d, int i, const float *g_i)
     }
     for (int t = taken - 1; t >= 0; t--) {
         const ptrdiff_t at = (ptrdiff_t)t * d->rows;
-        const double w = d->w[at + i], p = d->p[at + i], d_w = behind * slope[at];
+        const double w = d->w[at + i], p = d->p[at + i], d_w = later * slope[at];
         const bool stop = stopped && t == taken - 1;
-        coef[at] = behind * w;
+        coef[at] = later * w;
         if (stop)
             top = d_w + (double)d->c->ponder_tau / d->rows;
         slope[at] = stop ? 0 : (d_w - top) * p * (1 - p);
         if (!graves)
-            behind *= 1 - w;
+            later *= 1 - w;
     }
 }
 
-/* The halting unit reads x in step t: to its weights, and for positions that still run to d. */
+/* The halting unit reads x in step t: adds to its weights' gradients and, for running positions, to
+ * d. */
 static void halt_backward(const struct depth *d, const struct engine *g, float *to, const float *x,
                           int t)
 {
@@ -75,7 +76,7 @@ static void halt_backward(const struct depth *d, const struct engine *g, float *
     for (int i = 0; i < d->rows; i++)
         bias += t < d->steps[i] ? slope[i] : 0;
     d->halt[1].grad[0] += (float)bias;
-#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)d->rows *(size_t)D > PARALLEL_MIN ? g->threads : 1)
     for (int e = 0; e < D; e++) {
         double sum = 0;
         for (int i = 0; i < d->rows; i++) {
@@ -89,8 +90,8 @@ static void halt_backward(const struct depth *d, const struct engine *g, float *
     }
 }
 
-/* The gradient of the state behind step t, d_h, is split: d has what goes through the layers, d_h
- * keeps what passes them by. */
+/* Split the gradient of the state after step t, d_h: d receives the part through the layers, d_h
+ * keeps the part that bypasses them. */
 static void split(const struct depth *d, const float *d_out, int t)
 {
     const int D = d->c->D;

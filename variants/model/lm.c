@@ -2,7 +2,7 @@
  *
  * The language model:
  *
- *   h^0 = emb_scale * E[tokens]  (+ absolute codes)
+ *   h^0 = emb_scale * E[tokens]  (+ absolute positions)
  *   h^{i+1} = sub-layer_i(h^i, memory^i)
  *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied */
 #include "lm.h"
@@ -70,7 +70,7 @@ void lm_build_tables(struct lm *m, const struct engine *g)
 
     if (c->pos->pos_encoding)
         c->pos->pos_encoding(c, m->max.M + m->max.L, m->sublayers.pos_encoding);
-    if (c->pos->build_tables) /* codes that are added to the embedding are dropped with it */
+    if (c->pos->build_tables) /* encodings added to the embedding are dropped with it */
         dropout(&m->drop, DROP_POSITIONS, m->sublayers.pos_encoding, n_pos_encoding(c, m->max),
                 g->threads);
     params_pack(&m->params, g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A language model of any variant: embedding, sub-layers, output, loss, and the recurrence that
- * carries memory from segment to segment. */
+ * A language model of any variant: embedding, sub-layers, output, loss, and the memory carried from
+ * segment to segment. */
 #ifndef LM_H
 #define LM_H
 
@@ -13,17 +13,17 @@ struct lm {
     struct params params;
     int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt; /* -1 = none */
     struct sublayers sublayers;
-    struct depth depth; /* where the layers are run several times */
+    struct depth depth; /* if the layers are run several times */
     enum mem_kind kind;
     struct extent max;
-    float *h;      /* [B,L,D] the stream */
+    float *h;      /* [B,L,D] residual stream */
     float *logits; /* [B*L,V] of the last forward */
     int n_scored;  /* positions per sequence that have them */
     /* Training only, else NULL. */
     float *final_in; /* [B,L,D] input of the final norm */
-    float *d_h;      /* [B,L,D] gradient of the stream */
-    /* The caller's, for every forward whose backward follows; p = 0 (as bound) is off. With it,
-     * lm_lower is part of each step. */
+    float *d_h;      /* [B,L,D] gradient of the residual stream */
+    /* Set by the caller before every forward whose backward follows; p = 0 (as bound) is off. With
+     * dropout, lm_build_tables is part of each step. */
     struct dropout drop;
 };
 
@@ -33,16 +33,16 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e);
 /* Count (over a counting arena) or place weights, tables, caches and work space for up to `max`. */
 enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, struct extent max,
                     struct arena *a, struct err *e);
-/* The same for training, in addition and after it: gradients, and room for what forward keeps from
- * then on. E_UNSUPPORTED where the backend or the memory kind cannot run backward. */
+/* Likewise for training, after lm_bind: gradients, and room for what forward keeps from then on.
+ * E_UNSUPPORTED if the backend or the memory kind has no backward pass. */
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
-/* Lower the position tables: call after the weights have their values. */
+/* Build the position tables: call after the weights have values. */
 void lm_build_tables(struct lm *m, const struct engine *g);
 void lm_free(struct lm *m);
 
 /* Forward of one segment: tokens [B,L]. The last `n_scored` positions of each sequence get logits
- * (in m->logits, [B*n_scored,V]) and, where target [B,n_scored] is given, nll [B*n_scored] in nats.
- * Memory is read, new rows are written behind it; lm_commit makes them memory. */
+ * (in m->logits, [B*n_scored,V]) and, if target [B,n_scored] is given, nll [B*n_scored] in nats.
+ * Memory is read; new rows are written after it, and lm_commit makes them memory. */
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll);
 /* After lm_forward of a whole segment (n_scored = L) and before lm_commit: add the gradient of the
@@ -50,17 +50,17 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
  * by themselves, also that of ponder_tau times depth.ponder. m->logits is used up. */
 void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, const int32_t *target,
                  int B, int L);
-/* The sum of the auxiliary losses of a whole segment's forward pass, kept as for lm_backward, which
+/* The sum of the auxiliary losses of the last forward, with the conditions of lm_backward, which
  * adds aux_coef times its gradient. */
 double lm_aux(const struct lm *m, int B, int L);
-/* Likewise the sum of what compressing memory loses; lm_backward adds its gradient to the weights
- * of the compression. */
+/* Likewise the sum of the reconstruction losses of compressed memory; lm_backward adds its gradient
+ * to the weights of the compression. */
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
 void lm_commit(struct lm *m, int L);
 void lm_forget(struct lm *m); /* empty memory */
 
-/* Useful FLOP of one lm_forward of a bound model with M rows of memory; where positions halt by
- * themselves, as the last one did. */
+/* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps
+ * of the last forward. */
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored);
 /* Of one lm_backward. */
 double lm_grad_flop(const struct lm *m, int B, int L, int M);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The language model, backward: from the mean nll of a segment to the gradient of every parameter.
- * A tied embedding receives both of its uses. */
+ * A tied embedding receives the gradients of both uses. */
 #include "lm.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
@@ -51,7 +51,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
                       m->sublayers.work[0].stats, rows);
 }
 
-/* dE[token] += emb_scale * d_h, token after token: the order does not depend on threads. */
+/* dE[token] += emb_scale * d_h, in token order, which does not depend on threads. */
 static void embed_backward(const struct lm *m, const int32_t *tokens, int rows)
 {
     const int D = m->c.D;
@@ -84,8 +84,8 @@ double lm_aux(const struct lm *m, int B, int L)
 
     CHECK(s->kept);
     for (int i = 0; i < s->n; i++)
-        if (s->at[i].kind->aux && rows_behind(&s->at[i], L) > 0)
-            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_behind(&s->at[i], L));
+        if (s->at[i].kind->aux && rows_after(&s->at[i], L) > 0)
+            sum += s->at[i].kind->aux(&s->at[i], &s->work[i], B * rows_after(&s->at[i], L));
     return sum;
 }
 

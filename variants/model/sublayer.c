@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * One sub-layer, forward: f of its kind, wired into the stream x in one of these ways; m is the
- * memory of what entered, N a norm, g a gate, h 1 or, for the halves of Macaron, 1/2:
+ * memory of earlier x, N a norm, g a gate, h 1 or, for the halves of Macaron, 1/2:
  *
- *   post     z = N(x + h f([m; x]))          pre      z = x + h f(N([m; x]))
- *   reorder  z = g(x, relu(f(N([m; x]))))    rezero   z = x + alpha f([m; x]) */
+ *   post     z = N(x + h f([m; x]))         pre      z = x + h f(N([m; x]))
+ *   reorder  z = g(x, relu(f(N([m; x]))))   rezero   z = x + alpha f([m; x]) */
 #include "sublayer.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
@@ -58,7 +58,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->norm = found(p, s->at_norm);
     s->gate = found(p, s->at_gate);
     s->alpha = found(p, s->at_alpha);
-    s->before = found(p, s->at_before);
+    s->qkv_map = found(p, s->at_qkv_map);
     s->compress = found(p, s->at_compress);
     s->attn_extra = found(p, s->at_attn_extra);
     s->mem = mem;
@@ -70,7 +70,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     return s->kind->bind ? s->kind->bind(s, g, max, a, e) : OK;
 }
 
-/* Copy x behind the remembered rows. */
+/* Copy x after the remembered rows. */
 static void join(const struct engine *g, struct sublayer *s, const float *x, int B, int L)
 {
     struct cache *const cache = &s->memory;
@@ -140,7 +140,7 @@ struct sublayer_input sublayer_source(const struct engine *g, struct sublayer *s
     if (!wiring_norms_first(s->wiring))
         return from;
     const struct sublayer_input n = normed(s, w, from);
-    const int at_once = s->kind->keeps ? 1 : B; /* sequences whose rows follow one another */
+    const int at_once = s->kind->keeps ? 1 : B; /* sequences with contiguous rows */
     for (int b = 0; b < B; b += at_once)
         norm_apply(g, s->c, s->norm, n.at.at + b * n.at.stride, from.at.at + b * from.at.stride,
                    NULL, at_once * (from.M + L));
@@ -161,7 +161,7 @@ bool sublayer_adds_plainly(const struct sublayer *s) { return !s->alpha && s->sc
 
 float sublayer_factor(const struct sublayer *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
 
-/* What follows the last product of f: the residual sum, where nothing comes between. */
+/* The epilogue of f's last product: the residual sum, unless something comes between. */
 static struct act epilogue(const struct sublayer *s, const struct work *w, float *to,
                            const float *x)
 {
@@ -176,12 +176,12 @@ static struct act epilogue(const struct sublayer *s, const struct work *w, float
 static void add_scaled(float *z, const float *x, const float *y, float factor, size_t n,
                        int threads)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
     for (size_t i = 0; i < n; i++)
         z[i] = x[i] + factor * y[i];
 }
 
-/* Behind `leave`: what could not be done on the way. */
+/* The part of the wiring that the epilogue could not include. */
 static void join_stream(const struct engine *g, const struct sublayer *s, struct work *w, float *z,
                         float *to, const float *x, int rows)
 {

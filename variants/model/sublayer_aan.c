@@ -6,7 +6,7 @@
  *   mu_t = (sum + x_0 + .. + x_t) / (count + t + 1)      g = W_2 relu(W_1 mu + b_1) + b_2
  *   [i; f] = sigma(W [x; g] + b)                         f(x) = i (.) x + f (.) g
  *
- * Its memory is the sum of the rows that were committed, and how many they were. */
+ * Its memory is the sum and the number of committed rows. */
 #include "sublayer_aan.h"
 #include "variants/parts/linear.h"
 
@@ -29,7 +29,7 @@ static int aan_keeps(const struct config *c, enum mem_kind mem, int M)
     return -1;
 }
 
-/* ---- binding --------------------------------------------------------------------------------- */
+/* ---- binding ------------------------------------------------------------------------------ */
 
 static size_t sum_floats(const struct sublayer *s)
 {
@@ -50,8 +50,7 @@ static enum status aan_bind(struct sublayer *s, const struct engine *g, struct e
     struct average_memory *t = &s->of.average;
 
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
-        return fail(e, E_UNSUPPORTED,
-                    "%s keeps no rows of the past: their sum is its state  -> --mem-kind state",
+        return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only their sum  -> --mem-kind state",
                     g->backend->name);
     *t = (struct average_memory){.B = max.B};
     if (aan_goes_on(s)) {
@@ -86,11 +85,11 @@ static void aan_arrays_grad(const struct sublayer *s, struct extent max,
     }
 }
 
-/* ---- means ----------------------------------------------------------------------------------- */
+/* ---- means -------------------------------------------------------------------------------- */
 
-enum { COLUMNS = 64, COUNT_LOW = 1 << 20 }; /* columns that are summed together, in double */
+enum { COLUMNS = 64, COUNT_LOW = 1 << 20 }; /* columns summed together, in double */
 
-/* Two floats hold a count that one would round from 2^24 on. */
+/* The count as two floats, because one would round from 2^24 on. */
 double aan_counted(const struct sublayer *s)
 {
     const float *count = s->of.average.count;
@@ -106,7 +105,7 @@ static void count_on(struct sublayer *s, int L)
     s->of.average.count[1] = (float)(n % COUNT_LOW);
 }
 
-/* Sums of columns [e, e+n) of sequence b, and where mu is given the means of its rows. */
+/* Sums of columns [e, e+n) of sequence b and, if mu is given, the means of its rows. */
 static void sum_columns(const struct sublayer *s, float *mu, struct sublayer_input from, int b,
                         int e, int n)
 {
@@ -131,9 +130,9 @@ static void sum_columns(const struct sublayer *s, float *mu, struct sublayer_inp
 
 static int team(const struct engine *g, const struct sublayer *s, struct sublayer_input from)
 {
-    enum { WORTH_A_TEAM = 16384 };
+    enum { PARALLEL_MIN = 16384 };
 
-    return (double)from.B * from.L * s->c->D > WORTH_A_TEAM ? g->threads : 1;
+    return (double)from.B * from.L * s->c->D > PARALLEL_MIN ? g->threads : 1;
 }
 
 static void sum_rows(const struct engine *g, const struct sublayer *s, float *mu,
@@ -148,7 +147,7 @@ static void sum_rows(const struct engine *g, const struct sublayer *s, float *mu
                         min_int(COLUMNS, s->c->D - strip * COLUMNS));
 }
 
-/* ---- gates ----------------------------------------------------------------------------------- */
+/* ---- gates -------------------------------------------------------------------------------- */
 
 /* The product of the gate's left or right half with rows of width D. */
 static struct gemm half_product(const struct engine *g, const struct sublayer *s, float *sides,
@@ -198,7 +197,7 @@ static void blend(float *y, const float *sides, const float *x, const float *of_
 }
 
 static void aan_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     const ptrdiff_t D = s->c->D;
     const int rows = from.B * from.L;
@@ -213,15 +212,15 @@ static void aan_forward(const struct engine *g, struct sublayer *s, struct work 
     gates_forward(g, s, w, x, rows);
     for (ptrdiff_t r = 0; r < rows; r++)
         blend(w->y + r * D, w->own[AAN_GATES] + 2 * r * D, x + r * D, of_mean + r * D, (int)D);
-    leave.x = w->y;
-    leave.rows = rows;
-    leave.n = (int)D;
-    leave.threads = g->threads;
-    if (leave.kind != ACT_NONE || leave.add || leave.y != w->y)
-        g->ops.act(&leave);
+    epilogue.x = w->y;
+    epilogue.rows = rows;
+    epilogue.n = (int)D;
+    epilogue.threads = g->threads;
+    if (epilogue.kind != ACT_NONE || epilogue.add || epilogue.y != w->y)
+        g->ops.act(&epilogue);
 }
 
-/* ---- memory and cost ------------------------------------------------------------------------- */
+/* ---- memory and cost ---------------------------------------------------------------------- */
 
 static void aan_remember(const struct engine *g, struct sublayer *s, struct work *w,
                          struct sublayer_input from)
@@ -271,7 +270,7 @@ static double aan_grad_flop(const struct sublayer *s, int B, int L, int M)
 static void aan_impl(const struct sublayer *s, const char **forward, const char **backward)
 {
     (void)s;
-    *forward = "average"; /* there is one, and it calls no attention */
+    *forward = "average"; /* the only one; it calls no attention */
     *backward = NULL;
 }
 

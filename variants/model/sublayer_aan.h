@@ -10,7 +10,7 @@
 enum { AAN_W1, AAN_B1, AAN_W2, AAN_B2, AAN_GATE, AAN_GATE_BIAS };
 
 /* Its arrays: means [B,L,D], hidden units [B,L,F], g [B,L,D] and gates [B,L,2D]; those of gradients
- * are alike. */
+ * have the same shapes. */
 enum { AAN_MU, AAN_HIDDEN, AAN_G, AAN_GATES, AAN_ARRAYS };
 
 static inline bool aan_goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }

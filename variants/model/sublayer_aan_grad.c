@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Average attention backward: the gate, the feed-forward network and the sums of all rows so far,
- * whose gradients are sums of all rows from there on. */
+ * whose gradients are sums over all later rows. */
 #include "sublayer_aan.h"
 #include "variants/parts/linear.h"
 
@@ -23,7 +23,7 @@ static void sum_backward(const struct engine *g, const struct sublayer *s, float
     }
 }
 
-/* d_x and d_g as far as the blend goes, and the gradients of the gates before their sigma. */
+/* d_x and d_g of the blend, and the gradients of the gates before their sigma. */
 static void blend_backward(const struct sublayer *s, const struct work *w, float *d_x,
                            const float *d_y, const float *x, int rows)
 {

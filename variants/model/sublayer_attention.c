@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention as a kind of sub-layer: q of the new rows, k and v of memory and new rows, the
- * attention that the position scheme describes, W_o. Remembers hidden states (the wiring does) or
+ * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
 #include "sublayer_attention.h"
 #include "sublayer_compress.h"
@@ -29,7 +29,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
     };
 }
 
-/* ---- declaration and binding --------------------------------------------------------------- */
+/* ---- declaration and binding -------------------------------------------------------------- */
 
 static void attention_params(const struct config *c, const char *prefix, const char *ff,
                              struct params *p)
@@ -63,13 +63,13 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
                     "compressing memory needs the rows themselves  -> --mem-kind hidden");
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
     t->reach = max.M + max.L;
-    t->lowered = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
+    t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     const struct term_params p = attention_term_params(s);
-    terms_reserve(c, &p, max.L, t->reach, a, &t->lowered);
-    if (s->level) /* one cell at least: what can run it is asked now */
-        attention_resize(s, &t->lowered, max_int(rows_before(s, max.L), 1 + s->pools), 0);
-    const struct attn asked = attention_asked(s);
-    return engine_attn(g, &asked, &t->impl, e);
+    terms_reserve(c, &p, max.L, t->reach, a, &t->prepared);
+    if (s->level) /* at least one pool group: the implementation is selected now */
+        attention_resize(s, &t->prepared, max_int(rows_before(s, max.L), 1 + s->pools), 0);
+    const struct attn copy = attention_for_impl(s);
+    return engine_attn(g, &copy, &t->impl, e);
 }
 
 static enum status attention_can_grad(const struct sublayer *s, const struct engine *g,
@@ -83,15 +83,16 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
 {
     const size_t HD = (size_t)s->c->H * (size_t)s->c->dh;
     const size_t kv_width = (size_t)s->c->kv_heads * (size_t)s->c->dh;
-    const size_t asking = (size_t)max.B * (size_t)attention_asking(s, max.L), q = asking * HD;
+    const size_t query_rows = (size_t)max.B * (size_t)attention_query_rows(s, max.L),
+                 q = query_rows * HD;
     const size_t k = s->mem == MEM_KV ? 0 : (size_t)max.B * (size_t)(max.L + max.M) * kv_width;
-    const size_t lse = asking * (size_t)s->c->H;
-    const size_t pooled = s->pools ? asking * (size_t)s->c->D : 0;
+    const size_t lse = query_rows * (size_t)s->c->H;
+    const size_t pooled = s->pools ? query_rows * (size_t)s->c->D : 0;
 
     out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
     out[AT_K] = out[AT_V] = (struct array){k, k, false, PART_ACTIVATIONS};
     out[AT_LSE] = (struct array){0, lse, false, PART_ACTIVATIONS};
-    out[AT_BEFORE] = attention_map_array(s, max);
+    out[AT_QKV_MAP] = attention_map_array(s, max);
     const size_t scores = attention_scores_floats(s, max);
     out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
     out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
@@ -111,19 +112,19 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_POOLED].shared = true;
     out[AT_SCORES].n = 0;
     out[AT_SCORES].shared = true;
-    out[AT_BEFORE] = attention_map_array_grad(s, max);
+    out[AT_QKV_MAP] = attention_map_array_grad(s, max);
 }
 
 static struct attn_need attention_scratch(const struct sublayer *s, int threads, bool backward)
 {
     const struct attn_impl *impl = s->of.attention.impl;
-    const struct attn asked = attention_asked(s);
+    const struct attn copy = attention_for_impl(s);
 
     struct attn_need need =
-        backward ? impl->need_backward(&asked, threads) : impl->need(&asked, threads);
+        backward ? impl->need_backward(&copy, threads) : impl->need(&copy, threads);
 
     if (backward) {
-        const struct extent max = {asked.B, asked.L, asked.M};
+        const struct extent max = {copy.B, copy.L, copy.M};
         const size_t other = sublayer_reconstruction_floats(s, max) * sizeof(float);
         const size_t have = need.scores_bytes + need.scratch_bytes;
         need.scratch_bytes += other > have ? other - have : 0;
@@ -138,7 +139,7 @@ static void attention_build_tables(const struct engine *g, struct sublayer *s,
 
     t->pos_encoding = pos_encoding;
     const struct term_params p = attention_term_params(s);
-    terms_build_tables(g, s->c, &p, pos_encoding, &t->lowered);
+    terms_build_tables(g, s->c, &p, pos_encoding, &t->prepared);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -147,7 +148,7 @@ static void attention_enter(const struct sublayer *s, float *x, int B, int L)
 {
     if (!s->c->pos->enter)
         return;
-    CHECK(s->mem != MEM_HIDDEN); /* memory would have to be kept without the added positions */
+    CHECK(s->mem != MEM_HIDDEN); /* memory would need rows without the added positions */
     s->c->pos->enter(s->c, s->of.attention.pos, x, B, L);
 }
 
@@ -157,8 +158,8 @@ static void attention_enter_grad(const struct sublayer *s, const float *d_x, int
         s->c->pos->enter_grad(s->c, s->of.attention.pos, d_x, B, L);
 }
 
-/* Where the keys of `rows` source rows go when they are kept: straight behind the cached ones. */
-static struct seq_rows behind(struct cache *cache, int rows)
+/* Where the keys of `rows` source rows are stored: after the cached ones. */
+static struct seq_rows new_cache_rows(struct cache *cache, int rows)
 {
     cache_reserve(cache, rows);
     return (struct seq_rows){cache_rows(cache, 0) + (ptrdiff_t)cache->M * cache->n,
@@ -184,7 +185,7 @@ void attention_rotate(const struct engine *g, const struct sublayer *s, struct s
                                              .back = back});
 }
 
-/* The rows end at position `end` of the stream. */
+/* The rows end at stream position `end`. */
 static void project_kv(const struct engine *g, const struct sublayer *s, struct seq_rows k,
                        struct seq_rows v, struct sublayer_input from, int64_t end)
 {
@@ -200,15 +201,15 @@ int attention_memory(const struct sublayer *s)
     return s->mem == MEM_KV ? s->of.attention.keys.M : s->memory.M;
 }
 
-/* Cells stand at their last tokens, or, where the future is seen, at their first; distances count
- * tokens: no table ends earlier for fewer of them. */
+/* Pool groups are placed at their last tokens, or at their first if attention is not causal, and
+ * distances count tokens: the tables stay as long for fewer groups. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M)
 {
     if (s->level == 0) {
         attn_resize(a, L, M);
         return;
     }
-    a->L = attention_asking(s, L);
+    a->L = attention_query_rows(s, L);
     a->M = L - a->L;
     a->q_step = 1 << s->level;
     a->k_step = 1 << (s->level - s->pools);
@@ -222,7 +223,7 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     const ptrdiff_t HD = (ptrdiff_t)s->c->H * s->c->dh;
     const ptrdiff_t kv_width = (ptrdiff_t)s->c->kv_heads * s->c->dh;
     const int M = attention_memory(s);
-    struct attn a = t->lowered;
+    struct attn a = t->prepared;
 
     attention_resize(s, &a, L, M);
     a.B = B;
@@ -247,39 +248,39 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, kv_width = (ptrdiff_t)c->kv_heads * c->dh;
     const int64_t end = attention_base(s) + attention_memory(s) + from.L;
     const bool kv = s->mem == MEM_KV;
-    const int K = from.M + from.L; /* rows whose keys are projected now */
+    const int K = from.M + from.L; /* rows whose keys are projected in this call */
 
     from = attention_mapped(g, s, w, from);
-    const int asking = attention_asking(s, from.L);
+    const int query_rows = attention_query_rows(s, from.L);
     const struct seq_rows fresh =
-        s->pools ? (struct seq_rows){w->own[AT_POOLED], (ptrdiff_t)asking * c->D}
+        s->pools ? (struct seq_rows){w->own[AT_POOLED], (ptrdiff_t)query_rows * c->D}
                  : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(c),
                                      from.at.stride};
-    const struct seq_rows q = {w->own[AT_Q], asking * HD};
+    const struct seq_rows q = {w->own[AT_Q], query_rows * HD};
     const struct seq_rows k =
-        kv ? behind(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
+        kv ? new_cache_rows(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
     const struct seq_rows v =
-        kv ? behind(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
+        kv ? new_cache_rows(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
 
-    project_rows(g, s, ATTN_Q, q, fresh, from.B, asking);
-    attention_rotate(g, s, q, from.B, asking, c->H, end - from.L, false);
+    project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
+    attention_rotate(g, s, q, from.B, query_rows, c->H, end - from.L, false);
     project_kv(g, s, k, v, from, end);
     return attention_operands(s, w, from.B, from.L);
 }
 
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
-                         struct act leave)
+                         struct act epilogue)
 {
-    project_out(g, s, w, w->own[AT_O], rows, leave);
+    project_out(g, s, w, w->own[AT_O], rows, epilogue);
 }
 
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                              struct sublayer_input from, struct act leave)
+                              struct sublayer_input from, struct act epilogue)
 {
     const struct attn a = attention_project(g, s, w, from);
 
     s->of.attention.impl->forward(g, &a, w->scratch);
-    attention_unproject(g, s, w, a.B * a.L, leave);
+    attention_unproject(g, s, w, a.B * a.L, epilogue);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -291,7 +292,7 @@ static void attention_remember(const struct engine *g, struct sublayer *s, struc
 
     CHECK(s->mem == MEM_KV);
     from = attention_mapped(g, s, w, from);
-    project_kv(g, s, behind(&t->keys, from.L), behind(&t->values, from.L), from,
+    project_kv(g, s, new_cache_rows(&t->keys, from.L), new_cache_rows(&t->values, from.L), from,
                attention_base(s) + attention_memory(s) + from.L);
 }
 
@@ -321,9 +322,9 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
-    const double rows = (double)B * attention_asking(s, L);
+    const double rows = (double)B * attention_query_rows(s, L);
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
-    const struct attn a = attention_costed(s, B, L, M);
+    const struct attn a = attention_for_flop(s, B, L, M);
     const double in = attention_width(c);
     return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
            + 4 * projected * in * kv_width             /* W_k, W_v */

@@ -44,12 +44,12 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
-    const double rows = (double)B * attention_asking(s, L);
+    const double rows = (double)B * attention_query_rows(s, L);
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const double in = attention_width(c);
-    /* Memory is a constant unless it goes through a norm or a map, which have weights. */
+    /* Memory is a constant unless a norm or a map with weights is applied to it. */
     const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;
-    const struct attn a = attention_costed(s, B, L, M);
+    const struct attn a = attention_for_flop(s, B, L, M);
     return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
            + 4 * projected * in * kv_width                  /* dW_k, dW_v */
            + 4 * reached * in * kv_width                    /* dX through them */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The map in front of q, k and v, for variants that have one: source rows go through it before they
- * are projected, and gradients on their way back. It works in w->own[AT_BEFORE]: what comes out,
- * what it keeps, and the rows that go in where they had to be brought together. */
+ * qkv_map, the map before q, k and v: source rows go through it before they are projected, and
+ * gradients on their way back. It works in w->own[AT_BEFORE]: its output, what it keeps, and its
+ * input rows if they had to be copied together. */
 #include "sublayer_attention.h"
 
 #include <string.h>
@@ -32,16 +32,16 @@ struct array attention_map_array_grad(const struct sublayer *s, struct extent ma
     return (struct array){0, n, true, PART_ACTIVATIONS};
 }
 
-/* The source rows one after the other, as the map wants them. */
-static const float *together(const struct sublayer *s, const struct work *w,
-                             struct sublayer_input from)
+/* The source rows, made contiguous for the map. */
+static const float *contiguous_rows(const struct sublayer *s, const struct work *w,
+                                    struct sublayer_input from)
 {
     const int K = from.M + from.L;
     const ptrdiff_t n = (ptrdiff_t)K * s->c->D;
 
     if (from.B == 1 || from.at.stride == n)
         return from.at.at;
-    float *const x = w->own[AT_BEFORE] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
+    float *const x = w->own[AT_QKV_MAP] + s->c->qkv_map->work(s->c, s->nth, from.B * K);
     for (int b = 0; b < from.B; b++)
         memcpy(x + b * n, from.at.at + b * from.at.stride, sizeof(float) * (size_t)n);
     return x;
@@ -51,7 +51,7 @@ static struct sublayer_input mapped_again(const struct sublayer *s, const struct
                                           struct sublayer_input from)
 {
     from.at =
-        (struct seq_rows){w->own[AT_BEFORE], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
+        (struct seq_rows){w->own[AT_QKV_MAP], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
     return from;
 }
 
@@ -60,12 +60,12 @@ struct sublayer_input attention_mapped(const struct engine *g, const struct subl
 {
     if (!s->c->qkv_map)
         return from;
-    s->c->qkv_map->forward(g, s->c, s->nth, s->before, together(s, w, from),
-                           from.B * (from.M + from.L), w->own[AT_BEFORE]);
+    s->c->qkv_map->forward(g, s->c, s->nth, s->qkv_map, contiguous_rows(s, w, from),
+                           from.B * (from.M + from.L), w->own[AT_QKV_MAP]);
     return mapped_again(s, w, from);
 }
 
-/* The weights of the map act on memory too, so that all rows have a gradient on the way. */
+/* The weights of the map apply to memory too, so all rows have a gradient on the way. */
 void attention_backward(const struct engine *g, struct sublayer *s, const struct work *w,
                         struct sublayer_input from, float *d_in, const float *d_y, int skip)
 {
@@ -77,12 +77,12 @@ void attention_backward(const struct engine *g, struct sublayer *s, const struct
     }
     const int K = from.M + from.L, rows = from.B * K;
     const ptrdiff_t all = (ptrdiff_t)K * c->D, wanted = (ptrdiff_t)(K - skip) * c->D;
-    float *const d_mapped = w->d_own[AT_BEFORE];
+    float *const d_mapped = w->d_own[AT_QKV_MAP];
     float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
 
     attention_backward_projections(g, s, w, mapped_again(s, w, from), d_mapped, d_y, 0);
-    c->qkv_map->backward(g, c, s->nth, s->before, d_x, d_mapped, together(s, w, from), rows,
-                         w->own[AT_BEFORE], d_x + (size_t)rows * (size_t)c->D);
+    c->qkv_map->backward(g, c, s->nth, s->qkv_map, d_x, d_mapped, contiguous_rows(s, w, from), rows,
+                         w->own[AT_QKV_MAP], d_x + (size_t)rows * (size_t)c->D);
     for (int b = 0; b < from.B; b++)
         memcpy(d_in + b * wanted, d_x + (b + 1) * all - wanted, sizeof(float) * (size_t)wanted);
 }

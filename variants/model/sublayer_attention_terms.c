@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as a kind of sub-layer: what enters its scores beside queries and keys. That is the
- * model's schemes, and scores that are carried from one attention to the next. */
+ * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
+ * model's schemes and the score residual from one attention to the next. */
 #include "sublayer_attention.h"
 #include "sublayer_list.h"
 #include "variants/parts/masks.h"
@@ -13,7 +13,7 @@ struct term_params attention_term_params(const struct sublayer *s)
     return (struct term_params){s->model, s->of.attention.pos, s->attn_extra};
 }
 
-/* ---- carried scores ------------------------------------------------------------------------- */
+/* ---- score residual ----------------------------------------------------------------------- */
 
 size_t attention_scores_floats(const struct sublayer *s, struct extent max)
 {
@@ -22,10 +22,10 @@ size_t attention_scores_floats(const struct sublayer *s, struct extent max)
     return s->c->score_residual ? (size_t)max.B * (size_t)s->c->H * pairs : 0;
 }
 
-struct attn attention_asked(const struct sublayer *s)
+struct attn attention_for_impl(const struct sublayer *s)
 {
     static const float something = 0;
-    struct attn a = masks_asked(&s->of.attention.lowered);
+    struct attn a = masks_placeholder(&s->of.attention.prepared);
 
     if (!s->c->score_residual)
         return a;
@@ -64,24 +64,24 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
         d->d_add = G;
 }
 
-/* ---- cost ----------------------------------------------------------------------------------- */
+/* ---- cost --------------------------------------------------------------------------------- */
 
-struct attn attention_costed(const struct sublayer *s, int B, int L, int M)
+struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
 {
     static const float something = 0;
-    struct attn a = s->of.attention.lowered;
+    struct attn a = s->of.attention.prepared;
 
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->score_residual && s->nth > 0) { /* an addition per pair forward, and one backward */
+    if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;
     }
     return a;
 }
 
-/* ---- who can execute it --------------------------------------------------------------------- */
+/* ---- implementations ---------------------------------------------------------------------- */
 
 const char *attention_refusal(const struct engine *g, const struct config *c)
 {
@@ -98,8 +98,8 @@ const char *attention_refusal(const struct engine *g, const struct config *c)
         sublayers.at->kind == &sublayer_attention) {
         params_place(&p, &counting);
         if (sublayers_bind(&sublayers, g, &p, MEM_NONE, max, &counting, NULL) == OK) {
-            const struct attn asked = attention_asked(sublayers.at);
-            attn_knows(&asked, TERMS_FUSED, &why);
+            const struct attn asked = attention_for_impl(sublayers.at);
+            attn_supports(&asked, TERMS_FUSED, &why);
         }
     }
     sublayers_free(&sublayers);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A memory of two parts, [cm; m]: rows that leave m are compressed, c to one, and go on as rows of
- * cm (Rae et al. 2019, arXiv:1911.05507). Of f = [m; x] behind a segment
+ * A memory of two parts, [cm; m]: rows that leave m are compressed, c to one, and become rows of cm
+ * (Rae et al. 2019, arXiv:1911.05507). Of f = [m; x] after a segment
  *
  *   e = c floor(max(0, rows(f) - most of m) / c) leave,  cm' = the last of [cm; compress(those)]
  *
- * so that up to c - 1 rows wait in m for their group to be complete. Both parts lie in the
- * sub-layer's one cache, oldest first: attention sees K rows as ever, and distances count rows.
- * What leaves is compressed when the segment has come and moved when it is committed. */
+ * so up to c - 1 rows wait in m for their group to be complete. Both parts are stored in the
+ * sub-layer's one cache, oldest first: attention sees K rows as usual, and distances count rows.
+ * Rows are compressed in the forward pass of the segment and moved when it is committed. */
 #include "sublayer_compress.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ void compressed_bind(struct sublayer *s, struct extent max, struct arena *a)
 
     s->compressed = (struct compressed){0};
     if (!s->keeps || s->kind != &sublayer_attention || c->cmem < 1 ||
-        plain < 1) /* too short for both: rows stay as they are */
+        plain < 1) /* too short for both: no compression */
         return;
     s->compressed = (struct compressed){.most = c->cmem, .plain = plain};
     s->compressed.fresh =
@@ -40,7 +40,7 @@ void compressed_bind(struct sublayer *s, struct extent max, struct arena *a)
         s->compressed.group = arena_f32(a, PART_SCRATCH, (size_t)(max.L + wait) * D);
 }
 
-/* Rows that leave m with L new ones behind it. */
+/* Rows that leave m when L new ones follow it. */
 int compressed_leaving(const struct sublayer *s, int L)
 {
     const int rows = s->memory.M - s->memory.compressed + L, over = rows - s->compressed.plain;
@@ -48,7 +48,7 @@ int compressed_leaving(const struct sublayer *s, int L)
     return over > 0 ? over / s->c->c_ratio * s->c->c_ratio : 0;
 }
 
-/* ---- compressing --------------------------------------------------------------------------- */
+/* ---- compressing -------------------------------------------------------------------------- */
 
 /* u [n, D c]: element (d, t) of a group is coordinate d of its t-th row, as in the weights. */
 static void gather(float *u, const float *old, int n, int D, int c)
@@ -120,7 +120,7 @@ void compressed_convolve_grad(const struct engine *g, const struct sublayer *s, 
     linear_bias_grad(g, &W[1], d_y, n);
 }
 
-/* The first row that leaves, of sequence b. */
+/* The first row that leaves, in sequence b. */
 const float *compressed_old(const struct sublayer *s, int b)
 {
     return cache_rows(&s->memory, b) + (ptrdiff_t)s->memory.compressed * s->c->D;
@@ -141,10 +141,9 @@ void compressed_prepare(const struct engine *g, struct sublayer *s, int B, int L
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------- */
 
-/* [cm; old; rest] becomes [cm'; rest]: what is kept moves up to the rest, which stays in its place.
- */
+/* [cm; old; rest] becomes [cm'; rest]: what is kept moves up to the rest, which stays in place. */
 void compressed_commit(struct sublayer *s, int L)
 {
     struct compressed *const t = &s->compressed;

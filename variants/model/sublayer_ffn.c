@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Feed-forward as a kind of sub-layer: the model's `struct ffn` on each row by itself. */
+ * Feed-forward as a kind of sub-layer: the model's `struct ffn` on each row separately. */
 #include "sublayer.h"
 
 enum { WORK };
@@ -27,10 +27,10 @@ static void ffn_arrays_grad(const struct sublayer *s, struct extent max,
 }
 
 static void ffn_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, from.B * from.L, w->own[WORK],
-                       w->x != NULL, leave, &w->drop);
+                       w->x != NULL, epilogue, &w->drop);
 }
 
 static void ffn_backward(const struct engine *g, struct sublayer *s, const struct work *w,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One sub-layer, backward: sublayer.c read from its last line to its first. d is the gradient of
- * the stream; that of f's input is added to it where the sub-layer branched off. */
+ * One sub-layer, backward: sublayer.c in reverse order. d is the gradient of the stream; the
+ * gradient of f's input is added to it where the sub-layer branches off. */
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "variants/parts/norm.h"
@@ -14,7 +14,7 @@ static void add(const struct engine *g, float *dst, const float *x, int rows, in
         &(struct act){.y = dst, .x = dst, .add = x, .rows = rows, .n = n, .threads = g->threads});
 }
 
-/* ---- from the stream to f ------------------------------------------------------------------ */
+/* ---- from the stream to f ----------------------------------------------------------------- */
 
 /* d from the gradient of gate(x, relu(y)) to that of x; d_y to that of y before its ReLU. */
 static void gate_backward(const struct engine *g, const struct sublayer *s, struct work *w,
@@ -32,7 +32,7 @@ static void gate_backward(const struct engine *g, const struct sublayer *s, stru
                                        .threads = g->threads});
 }
 
-/* Sum of x_i y_i in double, in one order for any number of threads. */
+/* Sum of x_i y_i in double, in an order that does not depend on the number of threads. */
 static double dot(const float *x, const float *y, size_t n)
 {
     enum { LANES = 8 };
@@ -47,13 +47,12 @@ static double dot(const float *x, const float *y, size_t n)
 
 static void scaled(float *y, const float *x, float factor, size_t n, int threads)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
     for (size_t i = 0; i < n; i++)
         y[i] = factor * x[i];
 }
 
-/* The gradient of f before dropout, from that of the sum it went into, which the stream still
- * needs. */
+/* The gradient of f before dropout, from that of the residual sum, which the stream still needs. */
 static const float *of_f(const struct engine *g, const struct sublayer *s, struct work *w, float *d,
                          int rows)
 {
@@ -73,9 +72,9 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
     return w->d_y;
 }
 
-/* ---- from f to its source rows -------------------------------------------------------------- */
+/* ---- from f to its source rows ------------------------------------------------------------ */
 
-/* Through the norm in front of f, sequence by sequence where memory stands between them. */
+/* Through the norm before f, sequence by sequence if memory lies between them. */
 static void through_norm(const struct engine *g, const struct sublayer *s, struct work *w,
                          struct sublayer_input from)
 {
@@ -104,7 +103,8 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
 {
     const bool first = wiring_norms_first(s->wiring);
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
-    const int skip = first ? 0 : from.M; /* else memory goes through a norm, which has weights */
+    const int skip =
+        first ? 0 : from.M; /* otherwise the norm, which has weights, applies to memory */
     const int rows = s->pools ? B * (L / 2) : B * L;
 
     sublayer_reconstruction_grad(g, s, w, B, L);

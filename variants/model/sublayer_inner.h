@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the forward and backward halves of a sub-layer's wiring share. */
+ * What forward and backward of a sub-layer's wiring share. */
 #ifndef SUBLAYER_INNER_H
 #define SUBLAYER_INNER_H
 
 #include "sublayer_list.h"
 
-/* Elements from which a pass over them is worth a team. */
-enum { WORTH_A_TEAM = 16384 };
+/* Elements from which a parallel region pays. */
+enum { PARALLEL_MIN = 16384 };
 
-/* [m; x] as it entered, after sub_source has joined them. */
+/* [m; x] before the norm, after sublayer_source has joined them. */
 struct sublayer_input sublayer_entered(const struct sublayer *s, const float *x, int B, int L);
 
-/* Is f added as it is? Else it is multiplied by sub_factor first: ReZero's alpha or a half. */
+/* Is f added unchanged? Otherwise it is multiplied by sublayer_factor first: ReZero's alpha or a
+ * half. */
 bool sublayer_adds_plainly(const struct sublayer *s);
 float sublayer_factor(const struct sublayer *s);
 
-/* ---- cells of several tokens, sublayer_pool.c
- * --------------------------------------------------- */
+/* ---- pool groups, sublayer_pool.c --------------------------------------------------------- */
 
-/* Rows of a sequence of L tokens in front of a sub-layer and behind it: whole cells alone. */
+/* Rows of a sequence of L tokens before and after a sub-layer; only whole pool groups count. */
 static inline int rows_before(const struct sublayer *s, int L)
 {
     return L >> (s->level - s->pools);
 }
-static inline int rows_behind(const struct sublayer *s, int L) { return L >> s->level; }
+static inline int rows_after(const struct sublayer *s, int L) { return L >> s->level; }
 
-/* The means of two rows [B,L/2,D] of x [B,L,D], in w, which is what it asks from and adds to; and
- * backward: d from [B,L/2,D] to [B,L,D], that of x but for the part through f, which is added. */
+/* The means of two rows [B,L/2,D] of x [B,L,D], in w: its query rows and residual input. Backward:
+ * d from [B,L/2,D] to [B,L,D], the gradient of x without the part through f, which is added. */
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L);
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L);
 
-/* Before the i-th sub-layer runs on x, which has room for [B,L,D]: give each token its row again
- * where it joins, and put by what that needs where cells begin. */
+/* Before the i-th sub-layer runs on x, which has room for [B,L,D]: give each token its row again if
+ * it joins, and save the rows for that where pooling begins. */
 void pool_enter(const struct sublayers *s, int i, float *x, int B, int L);
-/* And backward, behind that of the sub-layer. */
+/* Its backward, after that of the sub-layer. */
 void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Linear attention as a kind of sub-layer: projections as attention's, features of queries and
- * keys, the state of all keys so far (backends/linear_attn.h), W_o. Its memory is that state, which
- * all of the past went into and nothing leaves; or hidden rows in front, which are keys only. */
+ * Linear attention as a kind of sub-layer: projections as in attention, features of queries and
+ * keys, the state of all keys so far (backends/composed/linear_attn.h), W_o. Its memory is that
+ * state, which includes all past rows, or hidden rows before the segment, used as keys only. */
 #include "sublayer_project.h"
 #include "variants/backends/composed/linear_attn.h"
 #include "variants/parts/features.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh], features [B,L,H,m] [B,K,Hkv,m] and
- * the divisors [B,L,H], which only backward reads; those of gradients are alike. */
+ * the divisors [B,L,H], which only backward reads; those of gradients have the same shapes. */
 enum { LIN_Q, LIN_K, LIN_V, LIN_O, LIN_FQ, LIN_FK, LIN_DEN };
 
 static void linear_params(const struct config *c, const char *prefix, const char *ff,
@@ -37,7 +37,7 @@ static size_t s_floats(const struct sublayer *s)
 
 static size_t z_floats(const struct sublayer *s) { return s_floats(s) / (size_t)s->c->dh; }
 
-/* All of the past is in the state, or none of it where the rows in front are keys anew. */
+/* The state includes all past rows, or none if memory rows are keys of each call. */
 static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
 static bool carries_state(const struct sublayer *s) { return goes_on(s) || s->mem == MEM_HIDDEN; }
 
@@ -57,7 +57,7 @@ static enum status linear_bind(struct sublayer *s, const struct engine *g, struc
 
     if (s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "%s keeps no keys and values: they are all in its state  -> --mem-kind state",
+                    "%s keeps no keys and values, only a state  -> --mem-kind state",
                     g->backend->name);
     *t = (struct linear_memory){.B = max.B, .impl = engine_linear(g)};
     if (carries_state(s)) {
@@ -82,7 +82,7 @@ static void linear_build_tables(const struct engine *g, struct sublayer *s,
     if (t->of.w && !t->drawn)
         features_draw(s->c, &t->of);
     else if (t->of.w)
-        features_settle(s->c, &t->of);
+        features_update(s->c, &t->of);
     t->drawn = true;
 }
 
@@ -149,7 +149,7 @@ static struct linear_attn operands(const struct sublayer *s, const struct work *
 
 static struct attn_need linear_scratch(const struct sublayer *s, int threads, bool backward)
 {
-    /* As much as any shape takes. */
+    /* Enough for any shape. */
     const struct linear_attn a = core_of(s, 1, LINEAR_CHUNK, LINEAR_CHUNK);
 
     return (struct attn_need){.scratch_bytes = linear_need(&a, threads, backward)};
@@ -169,7 +169,7 @@ static void project_keys(const struct engine *g, const struct sublayer *s, const
 }
 
 static void linear_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                                    struct sublayer_input from, struct act leave)
+                                    struct sublayer_input from, struct act epilogue)
 {
     const struct config *c = s->c;
     const struct seq_rows fresh = {from.at.at + (ptrdiff_t)from.M * c->D, from.at.stride};
@@ -181,7 +181,7 @@ static void linear_sublayer_forward(const struct engine *g, struct sublayer *s, 
     features_forward(g, c, &s->of.linear.of, w->own[LIN_FQ], w->own[LIN_Q], from.B * from.L * c->H,
                      true);
     engine_linear(g)->forward(g, &a, w->scratch);
-    project_out(g, s, w, w->own[LIN_O], from.B * from.L, leave);
+    project_out(g, s, w, w->own[LIN_O], from.B * from.L, epilogue);
 }
 
 static void linear_sublayer_backward(const struct engine *g, struct sublayer *s,
@@ -214,7 +214,7 @@ static void linear_remember(const struct engine *g, struct sublayer *s, struct w
 {
     CHECK(goes_on(s) && from.M == 0);
     project_keys(g, s, w, from);
-    const struct linear_attn a = operands(s, w, from.B, 0, from.L); /* keys without queries */
+    const struct linear_attn a = operands(s, w, from.B, 0, from.L); /* only keys */
     engine_linear(g)->forward(g, &a, w->scratch);
 }
 
@@ -255,7 +255,7 @@ static void linear_impl_names(const struct sublayer *s, const char **forward, co
     *backward = NULL;
 }
 
-/* Rows of memory in front are keys again; in a state they are no work. */
+/* Memory rows before the segment are keys again; in a state they cost nothing. */
 static double linear_sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;

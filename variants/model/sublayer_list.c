@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of sub-layers as one: bound, run forward and backward, remembered, counted. */
+ * The list of sub-layers as a whole: bind, run forward and backward, remember, count. */
 #include "sublayer_list.h"
 #include "sublayer_attention.h"
 #include "sublayer_inner.h"
@@ -64,9 +64,9 @@ void sublayers_build_tables(struct sublayers *s, const struct engine *g)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* The stream behind sub-layer i of those in front of `end`. A gate needs another than the one in
- * front of it: they alternate, so that the last is z. */
-static float *behind(const struct sublayers *s, int i, int end, float *z)
+/* The stream after sub-layer i of those before `end`. A gate cannot write over its input, so
+ * streams alternate, ending at z. */
+static float *stream_after(const struct sublayers *s, int i, int end, float *z)
 {
     const int left = end - 1 - i;
 
@@ -77,7 +77,7 @@ static float *behind(const struct sublayers *s, int i, int end, float *z)
 
 float *sublayers_part_input(const struct sublayers *s, int first, int count, float *z)
 {
-    return s->kept ? s->work[first].x : behind(s, first - 1, first + count, z);
+    return s->kept ? s->work[first].x : stream_after(s, first - 1, first + count, z);
 }
 
 float *sublayers_input(const struct sublayers *s, float *z)
@@ -91,12 +91,12 @@ void sublayers_part_forward(struct sublayers *s, const struct engine *g, int fir
     CHECK(!s->kept || x == s->work[first].x);
     CHECK(s->drop.p == 0 || s->kept);
     for (int i = first; i < first + count; i++) {
-        float *const to = behind(s, i, first + count, z);
+        float *const to = stream_after(s, i, first + count, z);
         const int rows = rows_before(&s->at[i], L);
         pool_enter(s, i, x, B, L);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
-        if (rows_behind(&s->at[i], L) > 0)
+        if (rows_after(&s->at[i], L) > 0)
             sublayer_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;
     }
@@ -113,7 +113,7 @@ void sublayers_part_backward(struct sublayers *s, const struct engine *g, int fi
 {
     CHECK(s->kept);
     for (int i = first + count - 1; i >= first; i--) {
-        if (rows_behind(&s->at[i], L) > 0)
+        if (rows_after(&s->at[i], L) > 0)
             sublayer_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
         pool_enter_grad(s, i, d, B, L);
     }
@@ -189,9 +189,8 @@ double sublayers_flop(const struct sublayers *s, int B, int L, int M)
     double flop = 0;
 
     for (int i = 0; i < s->n; i++)
-        flop += rows_behind(&s->at[i], L)
-                    ? sublayer_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
-                    : 0;
+        flop += rows_after(&s->at[i], L) ? sublayer_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
+                                         : 0;
     return flop;
 }
 
@@ -200,7 +199,7 @@ double sublayers_grad_flop(const struct sublayers *s, int B, int L, int M)
     double flop = 0;
 
     for (int i = 0; i < s->n; i++)
-        flop += rows_behind(&s->at[i], L)
+        flop += rows_after(&s->at[i], L)
                     ? sublayer_grad_flop(&s->at[i], B, rows_before(&s->at[i], L), M)
                     : 0;
     return flop;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model is made of: its sub-layers in the order in which they run. A layer is the few that
- * the wiring makes one (attention and feed-forward; for Macaron half a feed-forward on either
- * side), unless the model has an order of its own. */
+ * The sub-layers of a model in the order in which they run. The wiring groups them into layers
+ * (attention and feed-forward; for Macaron half a feed-forward before and after), unless the model
+ * has its own order. */
 #ifndef SUBLAYER_LIST_H
 #define SUBLAYER_LIST_H
 
@@ -10,70 +10,70 @@
 
 struct sublayers {
     int n;
-    int once;            /* of them until the same weights come again */
+    int once;            /* sub-layers until weights repeat */
     struct sublayer *at; /* [n] */
     struct work *work;   /* [n] */
-    int at_model;        /* the first of the parameters that all layers share */
+    int at_model;        /* first of the parameters that all layers share */
     enum mem_kind mem;
     struct extent max;
-    float *mid; /* [B,L,D] the other stream, where a gate cannot write over its x; else NULL */
-    float *pos_encoding; /* the position scheme's constant codes */
-    float *near;         /* [B,L,D] the stream in front of the first cells, where there are any */
+    float *mid;          /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */
+    float *pos_encoding; /* the position scheme's constant encodings */
+    float *unpooled;     /* [B,L,D] the stream before pooling, if there is any */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
-    struct dropout drop; /* the caller's, for every forward whose backward follows */
-    float *d_near;       /* its gradient */
-    float *space;        /* [n_space] all that backward passes write besides gradients of weights */
+    struct dropout drop; /* set by the caller before every forward whose backward follows */
+    float *d_unpooled;   /* its gradient */
+    float *space;        /* [n_space] everything backward passes write except weight gradients */
     size_t n_space;
 };
 
 enum { MAX_RNNS = 4 }; /* LocalRNNs in a layer */
 
 /* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
- * LocalRNN, p attention that asks from means of two rows, so that half as many are behind it, u
- * attention in front of which every token has its row again. */
+ * LocalRNN, p attention whose queries are means of two rows, which halves the rows after it, u
+ * attention before which every token gets its row again. */
 bool sublayer_letter(char letter);
 
-/* List the sub-layers of a model of `c`, which must stay where it is, and append their parameters.
- * The model's own, that positions share over layers, begin at `at_model`. */
+/* List the sub-layers of a model of `c`, which must stay valid, and append their parameters. Model
+ * parameters that positions share over layers begin at `at_model`. */
 enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
                            int at_model, struct err *e);
-/* Only one sub-layer of this letter, its tensors named without prefix, and no wiring at all; the
- * bare operator: attention with tensors named without prefix, and no wiring at all. */
+/* A single sub-layer of this letter, tensors named without prefix, no wiring. _operator: the bare
+ * attention operator, tensors named without prefix, no wiring. */
 enum status sublayers_init_bare(struct sublayers *s, const struct config *c, char letter,
                                 struct params *p, int at_model, struct err *e);
 enum status sublayers_init_operator(struct sublayers *s, const struct config *c, struct params *p,
                                     int at_model, struct err *e);
 void sublayers_free(struct sublayers *s);
 
-/* Count or place memory, tables and work space for up to `max`, the parameters having been placed.
- * The same for training, in addition and after it: room for what forward keeps from then on, and
- * for backward. E_UNSUPPORTED where one of them cannot run backward. */
+/* Count or place memory, tables and work space for up to `max`; the parameters must be placed.
+ * _grad: likewise for training, afterwards: room for what forward keeps from then on, and for
+ * backward. E_UNSUPPORTED if a sub-layer has no backward pass. */
 enum status sublayers_bind(struct sublayers *s, const struct engine *g, const struct params *p,
                            enum mem_kind mem, struct extent max, struct arena *a, struct err *e);
 enum status sublayers_bind_grad(struct sublayers *s, const struct engine *g, struct arena *a,
                                 struct err *e);
 enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g, struct err *e);
-/* All that backward writes besides gradients becomes NaN, so that what it reads without having
- * written it shows. */
+/* Fill everything that backward writes except gradients with NaN, so that reads of unwritten data
+ * show. */
 void sublayers_poison(const struct sublayers *s);
 
 /* The two halves of binding work space, sublayer_work.c. */
 void works_bind(struct sublayers *s, const struct engine *g, struct arena *a);
 void works_bind_grad(struct sublayers *s, const struct engine *g, struct arena *a);
 
-/* Fill the position tables: once codes and weights have their values, and when they change. */
+/* Fill the position tables: call once encodings and weights have values, and when they change. */
 void sublayers_build_tables(struct sublayers *s, const struct engine *g);
 
-/* Where the input of a forward belongs whose result may be in z: in training the first sub-layer
+/* Where to put the input of a forward whose result may go to z: in training the first sub-layer
  * keeps it. */
 float *sublayers_input(const struct sublayers *s, float *z);
-/* z [B,L,D] from x [B,L,D], which is z, subs_input(z) or, not in training, elsewhere. */
+/* z [B,L,D] from x [B,L,D], which is z, sublayers_input(z) or, except in training, elsewhere. */
 void sublayers_forward(struct sublayers *s, const struct engine *g, float *z, float *x, int B,
                        int L);
-/* After it, and before subs_commit: d [B,L,D] from the gradient of z to that of x. */
+/* After it, and before sublayers_commit: d [B,L,D] from the gradient of z to that of x. */
 void sublayers_backward(struct sublayers *s, const struct engine *g, float *d, int B, int L);
-/* The same for sub-layers [first, first + count) alone, whose results are needed between them. */
+/* The same for sub-layers [first, first + count) only, whose results are needed in between. */
 float *sublayers_part_input(const struct sublayers *s, int first, int count, float *z);
 void sublayers_part_forward(struct sublayers *s, const struct engine *g, int first, int count,
                             float *z, float *x, int B, int L);
@@ -82,14 +82,14 @@ void sublayers_part_backward(struct sublayers *s, const struct engine *g, int fi
 void sublayers_commit(struct sublayers *s, int L);
 void sublayers_forget(struct sublayers *s);
 
-/* Names of what executes the first sub-layer that has such a thing; *backward is NULL where it does
- * both. Without one, empty. */
+/* Names of the first sub-layer's implementations that has any; *backward is NULL if one does both.
+ * Empty if there is none. */
 void sublayers_impl(const struct sublayers *s, const char **forward, const char **backward);
-/* Has any of them memory of its own that is no rows? */
+/* Does any of them have memory other than rows? */
 bool sublayers_carry(const struct sublayers *s);
 
-/* The i-th attention sub-layer; NULL behind the last. How many there are. The place in the list of
- * the i-th sub-layer that may remember its input; -1 behind the last. */
+/* The i-th attention sub-layer, NULL after the last; their number; the list index of the i-th
+ * sub-layer that may remember its input, -1 after the last. */
 struct sublayer *sublayers_attention(const struct sublayers *s, int i);
 int sublayers_attentions(const struct sublayers *s);
 int sublayers_remembering(const struct sublayers *s, int i);

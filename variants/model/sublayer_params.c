@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which sub-layers a model has, and what their tensors are called. */
+ * The sub-layers of a model and the names of their tensors. */
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
 #include "variants/parts/norm.h"
@@ -13,7 +13,7 @@ static const struct letter {
     char letter;
     const struct sublayer_kind *kind;
     float scale;
-    const char *own; /* what its tensors are called where a layer may have several */
+    const char *own; /* prefix of its tensors if a layer may have several */
 } letters[] = {
     {'s', &sublayer_attention, 1, ""}, {'f', &sublayer_ffn, 1, "ff."},
     {'h', &sublayer_ffn, 0.5f, "ff."}, {'r', &sublayer_rnn, 1, "rnn."},
@@ -32,12 +32,12 @@ bool sublayer_letter(char letter) { return letter_find(letter) != NULL; }
 
 static bool macaron(enum wiring w) { return w == WIRING_MACARON_PRE || w == WIRING_MACARON_POST; }
 
-/* What the tensors of one sub-layer begin with. */
+/* Prefixes of the tensors of one sub-layer. */
 struct names {
     char prefix[32], own[48], gate[64], norm[16];
 };
 
-/* The k-th sub-layer of layer l, LocalRNNs aside. */
+/* The k-th sub-layer of layer l, not counting LocalRNNs. */
 static struct names in_layer(enum wiring w, int l, int k)
 {
     struct names n;
@@ -61,7 +61,7 @@ static struct names rnn_in_layer(int l, int r)
     return n;
 }
 
-/* The i-th of a model with an order of its own. */
+/* The i-th of a model with its own order. */
 static struct names in_order(int i, char letter)
 {
     struct names n;
@@ -96,22 +96,22 @@ static void begin(struct sublayers *s, int i, const struct config *c, char lette
                                  .at_norm = -1,
                                  .at_gate = -1,
                                  .at_alpha = -1,
-                                 .at_before = -1,
+                                 .at_qkv_map = -1,
                                  .at_compress = -1,
                                  .at_attn_extra = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
 {
-    const struct qkv_map *const before = s->c->qkv_map;
+    const struct qkv_map *const qkv_map = s->c->qkv_map;
 
     if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sublayer_attention) {
         s->at_compress = p->n;
         compressed_params(s->c, n->prefix, p);
     }
-    if (before && s->kind == &sublayer_attention) {
-        s->at_before = p->n;
-        before->params(s->c, s->nth, n->prefix, p);
+    if (qkv_map && s->kind == &sublayer_attention) {
+        s->at_qkv_map = p->n;
+        qkv_map->params(s->c, s->nth, n->prefix, p);
     }
     s->at_own = p->n;
     s->kind->params(s->c, n->prefix, n->own, p);
@@ -121,8 +121,8 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     }
 }
 
-/* The parameters of sub-layers [first, first + count), in the order of checkpoints: what mixes
- * positions, norms, the others, what joins them to the stream. */
+/* The parameters of sub-layers [first, first + count), in the order of checkpoints: those that mix
+ * positions, norms, the others, then gates and residual weights. */
 static void declare(const struct config *c, struct sublayer *at, int count, const struct names *n,
                     struct params *p)
 {
@@ -158,8 +158,8 @@ static enum status make_room(struct sublayers *s, int n, struct err *e)
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
 }
 
-/* Behind the first run of the layers others, each with places of its own and the same parameters.
- */
+/* Further runs of the layers: sub-layers with their own place in the list and the same
+ * parameters. */
 static void repeat(struct sublayers *s)
 {
     for (int i = s->once; i < s->n; i++) {
@@ -185,7 +185,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
     for (int i = 0; i < once; i += count) {
         struct names names[MAX_RNNS + 3];
         for (int k = 0; k < count; k++) {
-            const int r = k - c->rnn_layers; /* behind the LocalRNNs */
+            const int r = k - c->rnn_layers; /* after the LocalRNNs */
             begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
             names[k] = *c->order ? in_order(i, c->order[i])
                        : r < 0   ? rnn_in_layer(i / count, k)
@@ -208,7 +208,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
     s->at_model = at_model;
     s->once = 1;
     begin(s, 0, c, letter);
-    s->at->wiring = WIRING_POST; /* so far as it reaches: source rows are what they are */
+    s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
     snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);
     declare_own(s->at, &n, p);
     return OK;

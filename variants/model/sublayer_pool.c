@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells of several tokens, as rows of a stream that is shorter for a while. A sub-layer that pools
- * asks from the means of two rows each, and its rows are cells of twice as many tokens; one that
- * joins is given a row for each token again:
+ * Pool groups of several tokens, as rows of a temporarily shorter stream. In a sub-layer that
+ * pools, queries are means of two rows each, and its output rows are groups of twice as many
+ * tokens; before one that joins each token gets a row again:
  *
- *   x_t = near_t + top_(cell of t)      near: the stream in front of the first cells
+ *   x_t = u_t + top_(group of t)      u: the stream before pooling
  *
- * Causal, which is not published: a cell is known with its last token, and a token reads the newest
- * one that is. As published, where the future is seen: a token reads the cell that it is in. Where
- * there is none, zeros: a sequence has its whole cells alone, so that in the causal form a row
- * never depends on what follows it. */
+ * Causal, which is not published: a group is complete with its last token, and a token reads the
+ * newest complete one. As published, not causal: a token reads the group that it is in. Zeros where
+ * there is none: only whole groups count, so in the causal form a row never depends on later
+ * tokens. */
 #include "sublayer_attention.h"
 #include "sublayer_inner.h"
 
@@ -21,92 +21,93 @@ static void add_rows(float *dst, const float *x, int n)
         dst[e] += x[e];
 }
 
-/* ---- fewer rows ----------------------------------------------------------------------------- */
+/* ---- fewer rows --------------------------------------------------------------------------- */
 
 float *pool_rows(const struct sublayer *s, struct work *w, const float *x, int B, int L)
 {
-    const int D = s->c->D, cells = L / 2;
+    const int D = s->c->D, groups = L / 2;
     float *const y = w->own[AT_POOLED];
 
     for (int b = 0; b < B; b++)
-        for (int i = 0; i < cells; i++) {
+        for (int i = 0; i < groups; i++) {
             const float *const one = x + ((ptrdiff_t)b * L + 2 * i) * D;
             for (int e = 0; e < D; e++)
-                y[((ptrdiff_t)b * cells + i) * D + e] = (one[e] + one[D + e]) / 2;
+                y[((ptrdiff_t)b * groups + i) * D + e] = (one[e] + one[D + e]) / 2;
         }
     return y;
 }
 
-/* From the last row to the first: none is overwritten before it has been read. */
+/* From the last row to the first, so that none is overwritten before it is read. */
 void pool_rows_grad(const struct sublayer *s, const struct work *w, float *d, int B, int L)
 {
-    const int D = s->c->D, cells = L / 2;
+    const int D = s->c->D, groups = L / 2;
     const float *const d_asking = w->d_own[AT_POOLED];
 
     for (int b = B - 1; b >= 0; b--)
         for (int j = L - 1; j >= 0; j--) {
-            const ptrdiff_t cell = ((ptrdiff_t)b * cells + j / 2) * D;
+            const ptrdiff_t group = ((ptrdiff_t)b * groups + j / 2) * D;
             float *const to = d + ((ptrdiff_t)b * L + j) * D;
             for (int e = 0; e < D; e++)
-                to[e] = j / 2 < cells ? (d[cell + e] + d_asking[cell + e]) / 2 : 0;
+                to[e] = j / 2 < groups ? (d[group + e] + d_asking[group + e]) / 2 : 0;
         }
 }
 
-/* ---- a row for each token ------------------------------------------------------------------- */
+/* ---- a row for each token ----------------------------------------------------------------- */
 
-/* The cell that token t of L reads; -1 = none. */
-static int cell_of(const struct sublayers *s, int t, int level, int L)
+/* The group that token t of L reads; -1 = none. */
+static int group_of(const struct sublayers *s, int t, int level, int L)
 {
     if (s->at->c->causal)
         return ((t + 1) >> level) - 1;
     return t >> level < L >> level ? t >> level : -1;
 }
 
-/* x from [B,cells,D] to [B,L,D], from the last row to the first as above. */
-static void join(const struct sublayers *s, int level, const float *near, float *x, int B, int L)
+/* x from [B,groups,D] to [B,L,D], from the last row to the first as above. */
+static void join(const struct sublayers *s, int level, const float *unpooled, float *x, int B,
+                 int L)
 {
-    const int D = s->at->c->D, cells = L >> level;
+    const int D = s->at->c->D, groups = L >> level;
 
     for (int b = B - 1; b >= 0; b--)
         for (int t = L - 1; t >= 0; t--) {
-            const int cell = cell_of(s, t, level, L);
+            const int group = group_of(s, t, level, L);
             const ptrdiff_t at = ((ptrdiff_t)b * L + t) * D;
-            const float *const top = x + ((ptrdiff_t)b * cells + cell) * D;
+            const float *const top = x + ((ptrdiff_t)b * groups + group) * D;
             for (int e = 0; e < D; e++)
-                x[at + e] = near[at + e] + (cell < 0 ? 0 : top[e]);
+                x[at + e] = unpooled[at + e] + (group < 0 ? 0 : top[e]);
         }
 }
 
-/* d from [B,L,D] to [B,cells,D]: sums over the tokens that read a cell, from the first row on. */
+/* d from [B,L,D] to [B,groups,D]: sums over the tokens that read a group, from the first row on. */
 static void join_grad(const struct sublayers *s, int level, float *d, int B, int L)
 {
-    const int D = s->at->c->D, cells = L >> level;
+    const int D = s->at->c->D, groups = L >> level;
 
     for (int b = 0; b < B; b++)
         for (int t = 0, before = -1; t < L; t++) {
-            const int cell = cell_of(s, t, level, L);
-            float *const to = d + ((ptrdiff_t)b * cells + cell) * D;
+            const int group = group_of(s, t, level, L);
+            float *const to = d + ((ptrdiff_t)b * groups + group) * D;
             const float *const from = d + ((ptrdiff_t)b * L + t) * D;
-            if (cell < 0)
+            if (group < 0)
                 continue;
-            if (cell > before)
+            if (group > before)
                 memmove(to, from, sizeof(float) * (size_t)D);
             else
                 add_rows(to, from, D);
-            before = cell;
+            before = group;
         }
 }
 
-/* ---- in front of a sub-layer ---------------------------------------------------------------- */
+/* ---- before a sub-layer ------------------------------------------------------------------- */
 
 static bool begins(const struct sublayer *s) { return s->pools && s->level == 1; }
 
-/* Where the stream in front of the first cells is: in training that sub-layer keeps it. */
-static const float *near_rows(const struct sublayers *s, int i)
+/* The stream before pooling: in training that sub-layer keeps it. */
+static const float *unpooled_rows(const struct sublayers *s, int i)
 {
     while (!begins(&s->at[i]))
         i--;
-    return s->kept ? s->work[i].x : s->near;
+    return s->kept ? s->work[i].x : s->unpooled;
 }
 
 void pool_enter(const struct sublayers *s, int i, float *x, int B, int L)
@@ -114,9 +115,9 @@ void pool_enter(const struct sublayers *s, int i, float *x, int B, int L)
     const struct sublayer *const sublayer = &s->at[i];
 
     if (sublayer->joins)
-        join(s, s->at[i - 1].level, near_rows(s, i), x, B, L);
+        join(s, s->at[i - 1].level, unpooled_rows(s, i), x, B, L);
     if (begins(sublayer) && !s->kept)
-        memcpy(s->near, x, sizeof(float) * (size_t)B * (size_t)L * (size_t)sublayer->c->D);
+        memcpy(s->unpooled, x, sizeof(float) * (size_t)B * (size_t)L * (size_t)sublayer->c->D);
 }
 
 void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L)
@@ -124,13 +125,13 @@ void pool_enter_grad(const struct sublayers *s, int i, float *d, int B, int L)
     const struct sublayer *const sublayer = &s->at[i];
     const size_t D = (size_t)sublayer->c->D, n = (size_t)B * (size_t)L * D;
 
-    if (sublayer->pools && rows_behind(sublayer, L) == 0) /* nothing came of these rows */
+    if (sublayer->pools && rows_after(sublayer, L) == 0) /* these rows were not used */
         memset(d, 0, sizeof(float) * (size_t)B * (size_t)rows_before(sublayer, L) * D);
     if (sublayer->joins) {
-        memcpy(s->d_near, d, n * sizeof(float));
+        memcpy(s->d_unpooled, d, n * sizeof(float));
         join_grad(s, s->at[i - 1].level, d, B, L);
     }
     if (begins(sublayer))
         for (size_t k = 0; k < n; k++)
-            d[k] += s->d_near[k];
+            d[k] += s->d_unpooled[k];
 }

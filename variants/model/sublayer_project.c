@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Queries, keys, values and outputs: the linear maps around a core. */
+ * Queries, keys, values and outputs: the linear maps around attention or its replacement. */
 #include "sublayer_project.h"
 #include "variants/parts/linear.h"
 
@@ -25,7 +25,7 @@ static const struct param *bias(const struct sublayer *s, int which)
     return s->c->attn_bias ? &s->own[ATTN_WEIGHTS + which] : NULL;
 }
 
-/* Sequences whose rows follow one another become one. */
+/* Treat sequences with contiguous rows as one. */
 static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int m, int *B,
                                int *rows)
 {
@@ -35,7 +35,7 @@ static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int 
     }
 }
 
-/* One product where both are contiguous, one per sequence where they lie in a cache. */
+/* One product if both are contiguous, otherwise one per sequence (in a cache). */
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows)
 {
@@ -50,12 +50,12 @@ void project_rows(const struct engine *g, const struct sublayer *s, int which, s
 }
 
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
-                 int rows, struct act leave)
+                 int rows, struct act epilogue)
 {
-    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, leave);
+    linear_forward(g, &s->own[ATTN_O], bias(s, ATTN_O), w->y, o, rows, epilogue);
 }
 
-/* ---- backward ------------------------------------------------------------------------------- */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows)
@@ -66,7 +66,7 @@ void project_out_grad(const struct engine *g, const struct sublayer *s, float *d
     linear_input_grad(g, &s->own[ATTN_O], d_o, d_y, rows, 0);
 }
 
-/* Rows follow one another inside a sequence; sequences may be apart, in a cache. */
+/* Rows are contiguous within a sequence; sequences may be apart, in a cache. */
 static void weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
                         struct seq_rows x, int B, int rows)
 {
@@ -83,7 +83,7 @@ static void input_grad(const struct engine *g, const struct param *w, struct seq
         linear_input_grad(g, w, d_x.at + b * d_x.stride, d_y.at + b * d_y.stride, rows, beta);
 }
 
-static struct seq_rows behind_memory(struct seq_rows r, int M, int n)
+static struct seq_rows after_memory(struct seq_rows r, int M, int n)
 {
     return (struct seq_rows){r.at + (ptrdiff_t)M * n, r.stride};
 }
@@ -103,11 +103,11 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
         linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
         linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
     }
-    input_grad(g, &W[ATTN_K], d, behind_memory(k, skip, kv_width), B, rows, 0);
-    input_grad(g, &W[ATTN_V], d, behind_memory(v, skip, kv_width), B, rows, 1);
+    input_grad(g, &W[ATTN_K], d, after_memory(k, skip, kv_width), B, rows, 0);
+    input_grad(g, &W[ATTN_V], d, after_memory(v, skip, kv_width), B, rows, 1);
 }
 
-/* Of the rows x, L of each sequence; their gradient is added to beta times d_x. */
+/* For the rows x, L of each sequence; adds to beta times d_x. */
 static void q_backward(const struct engine *g, const struct sublayer *s, struct seq_rows x,
                        struct seq_rows d_x, float *d_q, int B, int L, float beta)
 {
@@ -125,7 +125,7 @@ void project_backward(const struct engine *g, const struct sublayer *s, int in,
     const struct seq_rows d_rows = {d_in, (ptrdiff_t)(from.M + from.L - skip) * in};
 
     kv_backward(g, s, in, from, d_in, d, skip);
-    q_backward(g, s, behind_memory(from.at, from.M, in), behind_memory(d_rows, from.M - skip, in),
+    q_backward(g, s, after_memory(from.at, from.M, in), after_memory(d_rows, from.M - skip, in),
                d.d_q, from.B, from.L, 1);
 }
 

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * The four linear maps around any core of queries, keys and values, attention's or another: their
- * parameters, their products over rows that may lie in a cache, and the backward of both. */
+ * The four linear maps around any core of queries, keys and values: their parameters, their
+ * products over rows that may be in a cache, and the backward of both. */
 #ifndef SUBLAYER_PROJECT_H
 #define SUBLAYER_PROJECT_H
 
 #include "sublayer.h"
 
-/* Parameters in the order they are added; biases, where attn_bias is set, follow in the same one.
- */
+/* Parameters in the order they are added; biases, with attn_bias, follow in the same order. */
 enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
 
-/* q, k, v and o of rows that are `in` wide: "attn.q.weight" behind the prefix, and so on. */
+/* q, k, v and o for rows of width `in`: "attn.q.weight" after the prefix, and so on. */
 void project_params(const struct config *c, int in, const char *prefix, struct params *p);
 
 /* y = x W^T (+ bias) of one of them, for `rows` rows of each of B sequences. */
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows);
 
-/* f = W_o o + b_o of `rows` rows, which goes on to `leave`. */
+/* f = W_o o + b_o for `rows` rows, followed by `epilogue`. */
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
-                 int rows, struct act leave);
-/* d_o from d_y; adds to the gradients of W_o and b_o. */
+                 int rows, struct act epilogue);
+/* d_o from d_y; accumulates the gradients of W_o and b_o. */
 void project_out_grad(const struct engine *g, const struct sublayer *s, float *d_o,
                       const float *d_y, const float *o, int rows);
 
-/* From the gradients of q [B,L,H*dh], k and v [B,K,Hkv*dh] to d_in, that of source rows `in` wide
- * but for the first `skip` of each sequence; adds to those of the weights. */
+/* From the gradients of q [B,L,H*dh], k and v [B,K,Hkv*dh] to d_in, that of source rows of width
+ * `in` without the first `skip` of each sequence; accumulates weight gradients. */
 struct project_grad {
     float *d_q, *d_k, *d_v;
 };
-/* The same where q is of `pooled` rows [B,L/2,D], whose gradient d_pooled becomes. */
+/* The same if q is projected from `pooled` rows [B,L/2,D]; d_pooled receives their gradient. */
 void project_pooled_backward(const struct engine *g, const struct sublayer *s,
                              struct sublayer_input from, const float *pooled, float *d_in,
                              float *d_pooled, struct project_grad d);

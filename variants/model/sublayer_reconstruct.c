@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * What trains the compression of memory: the loss of attention's reading of the compressed rows,
- * and its gradient. Everything but the compressed rows is a constant. */
+ * Training of memory compression: the loss of attention's reading of the compressed rows, and its
+ * gradient. Everything except the compressed rows is a constant. */
 #include "sublayer_attention.h"
 #include "sublayer_compress.h"
 
-/* Work space of one sequence: of what leaves [0] and of what it becomes [1]. */
-struct room {
+/* Work space of one sequence: index 0 for the leaving rows, 1 for their compressed rows. */
+struct space {
     int rows[2];        /* E, n */
-    const float *x[2];  /* [rows,D] as attention sees them */
+    const float *x[2];  /* [rows,D] as projected by attention */
     float *q;           /* [L,H dh] */
     float *k[2], *v[2]; /* [rows,Hkv dh] */
     float *p[2];        /* [L,rows] of one head */
     float *o[2];        /* [L,H dh] */
-    float *fresh;       /* [n,D] behind the norm, where one is in front */
+    float *fresh;       /* [n,D] after the norm, if norms come first */
     float *d_p;         /* [L,n] of one head */
     float *d_k, *d_v;   /* [n,Hkv dh] */
     float *d_fresh;     /* [n,D] */
@@ -33,13 +33,13 @@ static float *take(struct taken *t, int rows, int width)
     return from;
 }
 
-static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct room *r)
+static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct space *r)
 {
     const struct config *c = s->c;
     const int n = E / c->c_ratio, kv = c->kv_heads * c->dh, HD = c->H * c->dh;
     struct taken t = {.at = at};
 
-    *r = (struct room){.rows = {E, n}};
+    *r = (struct space){.rows = {E, n}};
     r->q = take(&t, L, HD);
     for (int i = 0; i < 2; i++) {
         r->k[i] = take(&t, r->rows[i], kv);
@@ -58,14 +58,14 @@ static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct 
 
 size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent max)
 {
-    struct room r;
+    struct space r;
 
     if (!compresses(s) || s->c->compress != COMPRESS_CONV)
         return 0;
     return lay_out(s, max.L, max.L + s->c->c_ratio - 1, NULL, &r);
 }
 
-/* ---- the loss ------------------------------------------------------------------------------ */
+/* ---- the loss ----------------------------------------------------------------------------- */
 
 static void project(const struct engine *g, const struct param *w, float *y, const float *x,
                     int rows)
@@ -75,8 +75,8 @@ static void project(const struct engine *g, const struct param *w, float *y, con
     g->ops.gemm(&p);
 }
 
-/* o [L,H dh] of the rows [which], head by head; the probabilities of the last one stay. */
-static void read_head(const struct engine *g, const struct config *c, struct room *r, int which,
+/* o [L,H dh] from the rows [which], head by head; the last head's probabilities are kept. */
+static void read_head(const struct engine *g, const struct config *c, struct space *r, int which,
                       int h, int L)
 {
     const int rows = r->rows[which], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
@@ -109,8 +109,8 @@ static void read_head(const struct engine *g, const struct config *c, struct roo
                                .threads = g->threads});
 }
 
-/* Everything that is projected of sequence b. */
-static void project_all(const struct engine *g, const struct sublayer *s, struct room *r,
+/* All projections of sequence b. */
+static void project_all(const struct engine *g, const struct sublayer *s, struct space *r,
                         struct sublayer_input from, int b)
 {
     const struct config *c = s->c;
@@ -130,7 +130,7 @@ static void project_all(const struct engine *g, const struct sublayer *s, struct
     }
 }
 
-static bool begin(const struct sublayer *s, struct work *w, int L, struct room *r)
+static bool begin(const struct sublayer *s, struct work *w, int L, struct space *r)
 {
     const int E = compresses(s) ? compressed_leaving(s, L) : 0;
 
@@ -146,7 +146,7 @@ double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struc
 {
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
-    struct room r;
+    struct space r;
     double sum = 0;
 
     for (int b = 0; begin(s, w, L, &r) && b < B; b++) {
@@ -162,14 +162,14 @@ double sublayer_reconstruction(const struct engine *g, struct sublayer *s, struc
     return sum / ((double)B * (double)n);
 }
 
-/* ---- its gradient -------------------------------------------------------------------------- */
+/* ---- its gradient ------------------------------------------------------------------------- */
 
-/* From d_o in o[1] to what head h adds to d_k and d_v. */
-static void head_grad(const struct engine *g, const struct config *c, struct room *r, int h, int L)
+/* From d_o in o[1] to head h's part of d_k and d_v. */
+static void head_grad(const struct engine *g, const struct config *c, struct space *r, int h, int L)
 {
     const int n = r->rows[1], HD = c->H * c->dh, kv = c->kv_heads * c->dh;
     const int group = c->H / c->kv_heads, at = h / group * c->dh;
-    const float beta = h % group ? 1 : 0; /* the first head of a group writes */
+    const float beta = h % group ? 1 : 0; /* the first head of a group overwrites */
     const float *const d_o = r->o[1] + h * c->dh;
     struct gemm p = {.ta = true,
                      .m = n,
@@ -207,9 +207,9 @@ static void head_grad(const struct engine *g, const struct config *c, struct roo
     g->ops.gemm(&p);
 }
 
-/* From d_k and d_v to the gradient of the compressed rows, through the norm but not to its weights.
- */
-static void fresh_grad(const struct engine *g, const struct sublayer *s, struct room *r, int b)
+/* From d_k and d_v to the gradient of the compressed rows, through the norm but without its
+ * weights. */
+static void fresh_grad(const struct engine *g, const struct sublayer *s, struct space *r, int b)
 {
     const struct config *c = s->c;
     const int n = r->rows[1];
@@ -235,7 +235,7 @@ void sublayer_reconstruction_grad(const struct engine *g, struct sublayer *s, st
     const struct sublayer_input from = sublayer_source_again(s, w, B, L);
     const ptrdiff_t n = (ptrdiff_t)L * s->c->H * s->c->dh;
     const double factor = 2 / ((double)B * (double)n);
-    struct room r;
+    struct space r;
 
     for (int b = 0; begin(s, w, L, &r) && b < B; b++) {
         project_all(g, s, &r, from, b);

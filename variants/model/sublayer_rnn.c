@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * LocalRNN as a kind of sub-layer (Wang et al. 2019, section 2.2): row t is the last state of a
- * recurrent cell that starts from zeros and reads the rows of the window that ends at t. Windows do
- * not depend on each other, so a step is one product for all of them, and W_ih x + b_ih is computed
- * once for all the windows that read x. Rows in front of a sequence are zeros at the input of the
- * cell. With rnn_carry the rows in front of a segment are those of the segments before. */
+ * recurrent cell that starts from zeros and reads the rows of the window that ends at t. Windows
+ * are independent, so a step is one product for all of them, and W_ih x + b_ih is computed once for
+ * all windows that read x. Rows before a sequence are zeros as input of the cell. With rnn_carry
+ * the rows before a segment are those of the previous segments. */
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 
 static void rnn_params(const struct config *c, const char *prefix, const char *own,
                        struct params *p)
 {
-    const int rows = cell_gates(c->rnn_cell) * c->D;
+    const int rows = rnn_cell_gates(c->rnn_cell) * c->D;
 
     (void)prefix;
     params_matrix(p, rows, c->D, own, "w_ih");
@@ -22,7 +22,7 @@ static void rnn_params(const struct config *c, const char *prefix, const char *o
 
 static int rnn_keeps(const struct config *c, enum mem_kind mem, int M)
 {
-    (void)M; /* however short attention's memory is */
+    (void)M; /* independent of attention's memory */
     return c->rnn_carry && (mem == MEM_HIDDEN || mem == MEM_KV) ? c->rnn_window - 1 : -1;
 }
 
@@ -31,10 +31,10 @@ static size_t cell_floats(const struct config *c, size_t state)
     return c->rnn_cell == CELL_LSTM ? state : 0;
 }
 
-/* Backward computes all of it again. */
+/* Backward recomputes all of it. */
 static void rnn_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const size_t D = (size_t)s->c->D, G = (size_t)cell_gates(s->c->rnn_cell);
+    const size_t D = (size_t)s->c->D, G = (size_t)rnn_cell_gates(s->c->rnn_cell);
     const size_t state = (size_t)max.B * (size_t)max.L * D;
     const size_t source = (size_t)max.B * (size_t)(s->memory.keep + max.L) * D;
     const size_t cell = cell_floats(s->c, state);
@@ -48,7 +48,7 @@ static void rnn_arrays(const struct sublayer *s, struct extent max, struct array
 void rnn_arrays_grad(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
     const struct config *c = s->c;
-    const size_t D = (size_t)c->D, G = (size_t)cell_gates(c->rnn_cell);
+    const size_t D = (size_t)c->D, G = (size_t)rnn_cell_gates(c->rnn_cell);
     const size_t state = (size_t)max.B * (size_t)max.L * D, steps = (size_t)c->rnn_window;
     const size_t source = (size_t)max.B * (size_t)(s->memory.keep + max.L) * D;
     const size_t sides = c->rnn_cell == CELL_GRU ? 2 : 1;
@@ -76,14 +76,14 @@ struct rnn rnn_of(const struct engine *g, const struct sublayer *s, struct subla
                         .M = from.M,
                         .L = from.L,
                         .D = c->D,
-                        .gates = cell_gates(c->rnn_cell),
+                        .gates = rnn_cell_gates(c->rnn_cell),
                         .window = c->rnn_window};
 }
 
 void rnn_project(const struct rnn *r, struct sublayer_input from)
 {
     const int rows = r->M + r->L;
-    const bool apart = from.at.stride != (ptrdiff_t)rows * r->D; /* sequences lie in a cache */
+    const bool apart = from.at.stride != (ptrdiff_t)rows * r->D; /* sequences are in a cache */
     const int at_once = apart ? 1 : r->B;
 
     for (int b = 0; b < r->B; b += at_once) {
@@ -97,9 +97,9 @@ int rnn_padded(const struct rnn *r, int s) { return clamp_int(r->window - 1 - s 
 
 float *rnn_state(const struct rnn *r, int s) { return r->state + (ptrdiff_t)s * r->step * r->D; }
 
-struct rnn_step rnn_cell(const struct rnn *r, int s, int b, bool padded)
+struct rnn_step rnn_step_at(const struct rnn *r, int s, int b, bool padded)
 {
-    const int n_padded = rnn_padded(r, s), t = padded ? 0 : n_padded; /* the first row */
+    const int n_padded = rnn_padded(r, s), t = padded ? 0 : n_padded; /* first row */
     const ptrdiff_t at = ((ptrdiff_t)b * r->L + t) * r->D, width = (ptrdiff_t)r->gates * r->D;
     const ptrdiff_t source = (ptrdiff_t)b * (r->M + r->L) + r->M + t - (r->window - 1 - s);
     float *const cell = r->cell ? r->cell + (ptrdiff_t)s * r->step * r->D + at : NULL;
@@ -129,15 +129,15 @@ void rnn_run(const struct rnn *r)
             r->g->ops.gemm(&product);
         }
         for (int part = 0; part < 2 * r->B; part++) {
-            const struct rnn_step cell = rnn_cell(r, s, part / 2, part % 2);
+            const struct rnn_step cell = rnn_step_at(r, s, part / 2, part % 2);
             if (cell.rows)
-                r->g->ops.cell(&cell);
+                r->g->ops.rnn_cell(&cell);
         }
     }
 }
 
 static void rnn_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     struct rnn r = rnn_of(g, s, from);
 
@@ -147,20 +147,20 @@ static void rnn_forward(const struct engine *g, struct sublayer *s, struct work 
     r.cell = w->own[RNN_CELL];
     rnn_project(&r, from);
     rnn_run(&r);
-    leave.x = r.state;
-    leave.rows = r.B * r.L;
-    leave.n = r.D;
-    leave.threads = g->threads;
-    g->ops.act(&leave);
+    epilogue.x = r.state;
+    epilogue.rows = r.B * r.L;
+    epilogue.n = r.D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-/* W_ih x of the rows that windows read, W_hh h of all steps but the first, whose h is zero. */
+/* W_ih x of the rows that windows read, W_hh h of all steps except the first, whose h is zero. */
 static double rnn_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
-    const double product = 2.0 * cell_gates(c->rnn_cell) * c->D * c->D;
+    const double product = 2.0 * rnn_cell_gates(c->rnn_cell) * c->D * c->D;
     const double kept = s->keeps ? min_int(M, c->rnn_window - 1) : 0;
 
     return product * B * (kept + L) + product * B * L * (c->rnn_window - 1);
@@ -170,10 +170,11 @@ static double rnn_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
     const double kept = s->keeps ? min_int(M, c->rnn_window - 1) : 0;
-    /* Memory is a constant unless it goes through a norm, which has weights. */
+    /* Memory is a constant unless a norm, which has weights, is applied to it. */
     const double constant = wiring_norms_first(s->wiring) ? 0 : kept;
 
-    return 2 * rnn_flop(s, B, L, M) - 2.0 * cell_gates(c->rnn_cell) * c->D * c->D * B * constant;
+    return 2 * rnn_flop(s, B, L, M) -
+           2.0 * rnn_cell_gates(c->rnn_cell) * c->D * c->D * B * constant;
 }
 
 const struct sublayer_kind sublayer_rnn = {

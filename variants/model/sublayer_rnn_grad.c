@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * LocalRNN as a kind of sub-layer, backward: through the steps of all windows at once, from the
- * last to the first. Forward is run once more and keeps every step; what a source row gets from the
- * windows that read it is summed before its one product. */
+ * last to the first. Forward is rerun and keeps every step; the gradients of a source row from the
+ * windows that read it are summed before its one product. */
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 
 #include <string.h>
 
-/* Gradients of one step: of the x and of the h side of its gates, [B,L,G D] both. */
+/* Gradients of one step: for the x and the h side of its gates, [B,L,G D] both. */
 struct sides {
     float *x, *h;
 };
@@ -17,19 +17,19 @@ static void cell_backward(const struct rnn *r, int s, struct sides d, float *d_s
 {
     for (int part = 0; part < 2 * r->B; part++) {
         const bool padded = part % 2;
-        const struct rnn_step of = rnn_cell(r, s, part / 2, padded);
+        const struct rnn_step of = rnn_step_at(r, s, part / 2, padded);
         const ptrdiff_t row = (ptrdiff_t)(part / 2) * r->L + (padded ? 0 : rnn_padded(r, s));
         if (of.rows)
-            r->g->ops.cell_grad(&(struct rnn_step_grad){.of = of,
-                                                        .d_x = d.x + row * r->gates * r->D,
-                                                        .d_h = d.h + row * r->gates * r->D,
-                                                        .d_state = d_state + row * r->D,
-                                                        .d_c = d_c ? d_c + row * r->D : NULL,
-                                                        .d_out = d_state + row * r->D});
+            r->g->ops.rnn_cell_grad(&(struct rnn_step_grad){.of = of,
+                                                            .d_x = d.x + row * r->gates * r->D,
+                                                            .d_h = d.h + row * r->gates * r->D,
+                                                            .d_state = d_state + row * r->D,
+                                                            .d_c = d_c ? d_c + row * r->D : NULL,
+                                                            .d_out = d_state + row * r->D});
     }
 }
 
-/* To the rows that the x sides were read from, and to b_ih where there were none. */
+/* Add to the gradients of the rows that the x sides were read from, or of b_ih if padded. */
 static void scatter(const struct rnn *r, int s, float *d_x, const float *side)
 {
     const int padded = rnn_padded(r, s), width = r->gates * r->D;
@@ -50,7 +50,7 @@ static void scatter(const struct rnn *r, int s, float *d_x, const float *side)
     }
 }
 
-/* d_state becomes the gradient of the state in front of step s; adds to d_x. */
+/* d_state becomes the gradient of the state before step s; adds to d_x. */
 static void step_backward(const struct rnn *r, int s, struct sides d, float *d_x, float *d_state,
                           float *d_c)
 {
@@ -65,8 +65,8 @@ static void step_backward(const struct rnn *r, int s, struct sides d, float *d_x
     linear_input_grad(r->g, &r->w[RNN_W_HH], d_state, d.h, rows, r->kind == CELL_GRU);
 }
 
-/* From the gradient of W_ih x + b_ih to that of x, but for the first `skip` rows of each sequence.
- */
+/* From the gradient of W_ih x + b_ih to that of x, without the first `skip` rows of each
+ * sequence. */
 static void project_backward(const struct rnn *r, struct sublayer_input from, float *d_in,
                              const float *d_x, int skip)
 {

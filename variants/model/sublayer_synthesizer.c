@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synthesized scores as a kind of sub-layer (variants/synthesizer.c): attention over values alone,
- * whose scores are made of the query rows (dense) or are a parameter (random), and enter as the
- * term that is added. */
+ * Synthesized scores as a kind of sub-layer (variants/synthesizer.c): attention over values only,
+ * whose scores are computed from the query rows (dense) or are a parameter (random), and enter as
+ * the term `add`. */
 #include "sublayer.h"
 #include "sublayer_attention.h"
 #include "variants/parts/linear.h"
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-/* Parameters: W_v and W_o, their biases where attn_bias is set, then those of the scores. */
+/* Parameters: W_v and W_o, their biases with attn_bias, then those of the scores. */
 enum { SYN_V, SYN_O, SYN_WEIGHTS };
 enum { DENSE_1, DENSE_1_BIAS, DENSE_2, DENSE_2_BIAS };
 
-/* Arrays: values [B,L,Hkv,dh], outputs [B,L,H,dh], log-sum-exp [B,H,L]; of dense the hidden units
- * [B,L,H,f] and the scores [B,H,L,L]. Those of gradients are alike. */
+/* Arrays: values [B,L,Hkv,dh], outputs [B,L,H,dh], log-sum-exp [B,H,L]; for dense the hidden units
+ * [B,L,H,f] and the scores [B,H,L,L]. Those of gradients have the same shapes. */
 enum { SY_V, SY_O, SY_LSE, SY_HIDDEN, SY_SCORES };
 
 static bool dense(const struct config *c) { return c->mixer == &mixer_synth_dense; }
@@ -59,7 +59,7 @@ static const struct param *of_scores(const struct sublayer *s)
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-/* The attention of B sequences of L rows, without operands that belong to a call. */
+/* The attention of B sequences of L rows, without the operands of a call. */
 static struct attn core(const struct sublayer *s, int B, int L, const float *scores)
 {
     const struct config *c = s->c;
@@ -81,14 +81,15 @@ static enum status syn_bind(struct sublayer *s, const struct engine *g, struct e
     (void)a;
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
-                    "%s: synthesized scores know the places of one window only  -> --mem-kind "
+                    "%s: synthesized scores are limited to one window  -> --mem-kind "
                     "recompute",
                     g->backend->name);
     if (max.L > places(s->c))
-        return fail(e, E_UNSUPPORTED, "%s: a window of %d, scores of %d places  -> shorter",
+        return fail(e, E_UNSUPPORTED,
+                    "%s: a window of %d, scores for %d positions  -> use a shorter window",
                     s->c->variant->name, max.L, places(s->c));
-    *t = (struct attention){.lowered = core(s, max.B, max.L, &something)};
-    return engine_attn(g, &t->lowered, &t->impl, e);
+    *t = (struct attention){.prepared = core(s, max.B, max.L, &something)};
+    return engine_attn(g, &t->prepared, &t->impl, e);
 }
 
 static enum status syn_can_grad(const struct sublayer *s, const struct engine *g, struct err *e)
@@ -126,8 +127,8 @@ static struct attn_need syn_scratch(const struct sublayer *s, int threads, bool 
 {
     const struct attention *t = &s->of.attention;
 
-    return backward ? t->impl->need_backward(&t->lowered, threads)
-                    : t->impl->need(&t->lowered, threads);
+    return backward ? t->impl->need_backward(&t->prepared, threads)
+                    : t->impl->need(&t->prepared, threads);
 }
 
 static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)
@@ -192,7 +193,7 @@ static struct attn syn_operands(const struct sublayer *s, const struct work *w, 
 }
 
 static void syn_forward(const struct engine *g, struct sublayer *s, struct work *w,
-                        struct sublayer_input from, struct act leave)
+                        struct sublayer_input from, struct act epilogue)
 {
     const int B = from.B, L = from.L;
 
@@ -203,12 +204,13 @@ static void syn_forward(const struct engine *g, struct sublayer *s, struct work 
         make_scores(g, s, w, from.at.at, B, L);
     const struct attn a = syn_operands(s, w, B, L);
     s->of.attention.impl->forward(g, &a, w->scratch);
-    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, leave);
+    linear_forward(g, &s->own[SYN_O], bias(s, SYN_O), w->y, w->own[SY_O], B * L, epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-/* From the gradient of the scores [B,H,L,L] to that of the hidden units; adds to W2's and b2's. */
+/* From the gradient of the scores [B,H,L,L] to that of the hidden units; accumulates W2's and
+ * b2's. */
 static void scores_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                         int B, int L)
 {
@@ -250,7 +252,7 @@ static void scores_grad(const struct engine *g, const struct sublayer *s, const 
     }
 }
 
-/* Through the scores to d_in, which is added to. */
+/* Through the scores to d_in, accumulating. */
 static void dense_backward(const struct engine *g, const struct sublayer *s, const struct work *w,
                            const float *x, float *d_in, int B, int L)
 {
@@ -300,7 +302,7 @@ static void syn_backward(const struct engine *g, struct sublayer *s, const struc
 
 /* ---- cost --------------------------------------------------------------------------------- */
 
-/* Products of W_v, W_o and of the scores' own maps. */
+/* Products of W_v, W_o and of the maps of the scores. */
 static double maps_flop(const struct config *c, int B, int L)
 {
     const double rows = (double)B * L, H = c->H;

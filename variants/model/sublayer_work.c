@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Work space of a list of sub-layers. At inference those of one kind share all of it. In training
- * each keeps what its backward pass reads; the first of a kind keeps it in what all of them shared.
- */
+ * each keeps what its backward pass reads; the first of a kind uses the shared arrays for it. */
 #include "sublayer_inner.h"
 #include "sublayer_list.h"
 
@@ -20,14 +19,14 @@ static float *take(struct arena *a, enum part part, size_t n)
     return n ? arena_f32(a, part, n) : NULL;
 }
 
-/* The longest sequence in front of one sub-layer. */
+/* The longest sequence before one sub-layer. */
 static struct extent extent_of(const struct sublayer *s, struct extent max)
 {
     max.L = max_int(rows_before(s, max.L), 1 + s->pools);
     return max;
 }
 
-/* The largest that any sub-layer of the kind of the i-th asks for. */
+/* The largest arrays that any sub-layer of the i-th's kind asks for. */
 static void arrays_of_kind(const struct sublayers *s, int i, bool backward,
                            struct array out[SUB_ARRAYS])
 {
@@ -75,8 +74,8 @@ static size_t rows_floats(const struct sublayers *s, int rows)
     return (size_t)s->max.B * (size_t)rows * (size_t)s->at->c->D;
 }
 
-/* Source rows of a sub-layer after its norm. Where only rows of the segment are read the room is
- * also taken under a norm behind the sum, which does not use it. */
+/* Source rows of a sub-layer after its norm. If only rows of the segment are read, the room is also
+ * taken with a norm after the sum, which does not use it. */
 static size_t normed_floats(const struct sublayers *s, int i)
 {
     const struct sublayer *const sublayer = &s->at[i];
@@ -96,7 +95,7 @@ static size_t gate_floats(const struct sublayers *s, bool backward)
     return rows_floats(s, s->max.L) * (size_t)(backward ? gate->work_grad : gate->work);
 }
 
-/* Of every kind, who is in front of whom. */
+/* Link each sub-layer to the previous and next of its kind. */
 static void link_kinds(struct sublayers *s)
 {
     for (int i = 0; i < s->n; i++)
@@ -107,7 +106,7 @@ static void link_kinds(struct sublayers *s)
             }
 }
 
-static bool has_cells(const struct sublayers *s)
+static bool pools_any(const struct sublayers *s)
 {
     bool any = false;
 
@@ -138,20 +137,20 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
         w->scratch = scratch_of_kind(s, i, g, false, a);
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
-    s->near = has_cells(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    s->unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
     link_kinds(s);
 }
 
-/* ---- training ------------------------------------------------------------------------------ */
+/* ---- training ----------------------------------------------------------------------------- */
 
-/* What sub-layer i leaves for its backward pass. */
+/* What sub-layer i keeps for its backward pass. */
 static void bind_kept(struct sublayers *s, int i, struct arena *a)
 {
     const struct sublayer *const sublayer = &s->at[i];
     const size_t stream = rows_floats(s, s->max.L);
     const bool own_n = first_of_kind(s, i) == &s->work[i];
     const bool operand =
-        sublayer->wiring == WIRING_REORDER || sublayer->alpha; /* y itself is read again */
+        sublayer->wiring == WIRING_REORDER || sublayer->alpha; /* y itself is read by backward */
     struct work *const w = &s->work[i];
     struct array own[SUB_ARRAYS];
 
@@ -180,7 +179,7 @@ static int source_rows(const struct sublayers *s)
     return keep + s->max.L;
 }
 
-/* Work space of backward, the same for all. */
+/* Work space of backward, shared by all. */
 static void bind_shared(struct sublayers *s, struct arena *a)
 {
     const struct extent max = s->max;
@@ -190,7 +189,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
         .d_gate = take(a, PART_ACTIVATIONS, gate_floats(s, true)),
         .stats = take(a, PART_SCRATCH, (size_t)stats),
     };
-    s->d_near = has_cells(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
+    s->d_unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
     float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
     float *const of_source = take(a, PART_ACTIVATIONS, rows_floats(s, source));
 
@@ -204,7 +203,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
     }
 }
 
-/* And that of each kind. */
+/* Likewise per kind. */
 static void bind_shared_by_kind(struct sublayers *s, const struct engine *g, struct arena *a)
 {
     for (int i = 0; i < s->n; i++) {

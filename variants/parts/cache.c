@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The linear buffer behind hidden-state and key/value memories. */
+ * The linear buffer of hidden-state memory and of the KV cache. */
 #include "cache.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * DExTra, forward and backward. A group linear transform is one product per group and operand: the
- * parts of [x, y] are never brought together, the matrix is read in two pieces of columns. Behind
- * it come the bias, the shuffle (element q of group p moves to q * groups + p), the norm of each
- * new group, the activation. Which stages there are: dextra_stages.c. */
+ * DExTra, forward and backward. A group linear transform is one product per group and operand: [x,
+ * y] is never concatenated, the matrix is read in two pieces of columns. It is followed by the
+ * bias, the shuffle (element q of group p moves to q * groups + p), the norm of each new group, and
+ * the activation. The stages are computed in dextra_stages.c. */
 #include "dextra.h"
 #include "linear.h"
 #include "parts.h"
@@ -20,7 +20,8 @@ static void dextra_params(const struct config *c, int nth, const char *prefix, s
         const struct stage *t = &s.at[i];
         const int g = t->groups, in = t->a + t->b, n = t->out / g;
         const bool glt = strncmp(t->name, "glt", 3) == 0;
-        const int shape[] = {g, n, in / g}; /* the maps on either side are plain matrices */
+        const int shape[] = {g, n, in / g}; /* the maps before and after the groups are plain
+                                             * matrices */
         params_add(p, INIT_LINEAR, 0, glt ? 3 : 2, glt ? shape : shape + 1, "%sdextra.%s.weight",
                    prefix, t->name);
         params_add(p, INIT_ZERO, 0, 1, &t->out, "%sdextra.%s.bias", prefix, t->name);
@@ -41,11 +42,11 @@ static double dextra_flop(const struct config *c, int nth, int rows)
     return flop;
 }
 
-/* ---- work space ---------------------------------------------------------------------------- */
+/* ---- work space --------------------------------------------------------------------------- */
 
-/* What a stage leaves: the sum behind its shuffle, the norm of that, the activation of that, all
- * [rows,out]. Where there is no such step it is where the one before it is. */
-struct left {
+/* Results of a stage, all [rows,out]: the sum after its shuffle, its norm, the activation of that.
+ * A step that is absent shares the array of the step before it. */
+struct result {
     float *sum, *normed, *y;
 };
 
@@ -57,17 +58,17 @@ static float *take(float **at, size_t n)
     return from;
 }
 
-/* Lay out `work`; returns what lies behind it. The last y is its beginning. */
-static float *lay_out(const struct stages *s, int rows, float *work, struct left left[])
+/* Lay out `work`; returns its end. The last y is at its beginning. */
+static float *lay_out(const struct stages *s, int rows, float *work, struct result result[])
 {
     float *at = work + (size_t)rows * (size_t)s->at[s->n - 1].out;
 
     for (int i = 0; i < s->n; i++) {
         const struct stage *t = &s->at[i];
         const size_t n = (size_t)rows * (size_t)t->out;
-        left[i].y = i == s->n - 1 ? work : take(&at, n);
-        left[i].normed = t->act ? take(&at, n) : left[i].y;
-        left[i].sum = t->norm ? take(&at, n) : left[i].normed;
+        result[i].y = i == s->n - 1 ? work : take(&at, n);
+        result[i].normed = t->act ? take(&at, n) : result[i].y;
+        result[i].sum = t->norm ? take(&at, n) : result[i].normed;
     }
     return at;
 }
@@ -90,10 +91,10 @@ static size_t dextra_work(const struct config *c, int nth, int rows)
         const struct stage *t = &s.at[i];
         n += (size_t)t->out * ((i < s.n - 1) + (size_t)t->act + (size_t)t->norm);
     }
-    return (size_t)rows * (n + widest(&s)); /* the latter before a shuffle */
+    return (size_t)rows * (n + widest(&s)); /* widest: before a shuffle */
 }
 
-/* Two gradients in turn, one before a shuffle, that of the first stage, statistics of norms. */
+/* Two alternating gradients, one before a shuffle, that of the first stage, statistics of norms. */
 static size_t dextra_work_grad(const struct config *c, int nth, int rows)
 {
     const struct stages s = dextra_stages(c, nth);
@@ -104,9 +105,9 @@ static size_t dextra_work_grad(const struct config *c, int nth, int rows)
     return (size_t)rows * (3 * widest(&s) + (size_t)s.at[0].out + NORM_STATS * (size_t)groups);
 }
 
-/* ---- one stage ----------------------------------------------------------------------------- */
+/* ---- one stage ---------------------------------------------------------------------------- */
 
-/* Element q of group p of every row goes to q * groups + p, or back. */
+/* Move element q of group p of every row to q * groups + p, or back. */
 static void shuffle(float *y, const float *x, int rows, int n, int groups, bool back, int threads)
 {
     const int each = n / groups;
@@ -124,12 +125,12 @@ static void shuffle(float *y, const float *x, int rows, int n, int groups, bool 
     }
 }
 
-/* An operand of a stage: its rows x [rows,width] and where its columns of the matrix begin. */
+/* An operand of a stage: its rows x [rows,width] and its first column in the matrix. */
 struct operand {
     const float *x;
     float *d_x;
     int width, column;
-    float beta; /* what d_x held counts */
+    float beta; /* factor of the old d_x */
 };
 
 /* z [rows,out] = (z +) the product of each group's part of one operand with its columns. */
@@ -155,7 +156,7 @@ static void product(const struct engine *g, const struct stage *t, const struct 
                                    .threads = g->threads});
 }
 
-/* From d_z [rows,out] to the matrix's gradient, which is added to, and to in.d_x. */
+/* From d_z [rows,out]: adds to the matrix's gradient and computes in.d_x. */
 static void product_backward(const struct engine *g, const struct stage *t, const struct param *w,
                              const float *d_z, struct operand in, int rows)
 {
@@ -192,18 +193,18 @@ static void product_backward(const struct engine *g, const struct stage *t, cons
     }
 }
 
-/* What follows the product z, which may lie where left.sum does. */
+/* Everything after the product z, which may alias result.sum. */
 static void finish(const struct engine *g, const struct config *c, const struct stage *t,
-                   const struct param *w, float *z, struct left left, int rows)
+                   const struct param *w, float *z, struct result result, int rows)
 {
     g->ops.act(&(struct act){
         .y = z, .x = z, .bias = w[1].data, .rows = rows, .n = t->out, .threads = g->threads});
     if (t->shuffle)
-        shuffle(left.sum, z, rows, t->out, t->groups, false, g->threads);
+        shuffle(result.sum, z, rows, t->out, t->groups, false, g->threads);
     if (t->norm)
         g->ops.norm(&(struct norm){.kind = NORM_LAYER,
-                                   .y = left.normed,
-                                   .x = left.sum,
+                                   .y = result.normed,
+                                   .x = result.sum,
                                    .weight = w[2].data,
                                    .bias = w[3].data,
                                    .rows = rows * t->groups,
@@ -212,23 +213,23 @@ static void finish(const struct engine *g, const struct config *c, const struct 
                                    .threads = g->threads});
     if (t->act)
         g->ops.act(&(struct act){.kind = c->glt_act,
-                                 .y = left.y,
-                                 .x = left.normed,
+                                 .y = result.y,
+                                 .x = result.normed,
                                  .rows = rows,
                                  .n = t->out,
                                  .threads = g->threads});
 }
 
-/* From d_y, in place, to the gradient of the product: d_y or, behind a shuffle, d_z. */
+/* From d_y, in place, to the gradient of the product: d_y or, with a shuffle, d_z. */
 static float *finish_backward(const struct engine *g, const struct config *c, const struct stage *t,
-                              const struct param *w, float *d_y, float *d_z, struct left left,
+                              const struct param *w, float *d_y, float *d_z, struct result result,
                               float *stats, int rows)
 {
     if (t->act)
         g->ops.act_grad(&(struct act_grad){.kind = c->glt_act,
                                            .d_x = d_y,
                                            .d_y = d_y,
-                                           .x = left.normed,
+                                           .x = result.normed,
                                            .rows = rows,
                                            .n = t->out,
                                            .threads = g->threads});
@@ -238,7 +239,7 @@ static float *finish_backward(const struct engine *g, const struct config *c, co
                                              .d_weight = w[2].grad,
                                              .d_bias = w[3].grad,
                                              .d_y = d_y,
-                                             .x = left.sum,
+                                             .x = result.sum,
                                              .weight = w[2].data,
                                              .stats = stats,
                                              .rows = rows * t->groups,
@@ -253,57 +254,60 @@ static float *finish_backward(const struct engine *g, const struct config *c, co
     return d_z;
 }
 
-/* ---- the map ------------------------------------------------------------------------------- */
+/* ---- the map ------------------------------------------------------------------------------ */
 
 static void dextra_forward(const struct engine *g, const struct config *c, int nth,
                            const struct param *w, const float *x, int rows, float *work)
 {
     const struct stages s = dextra_stages(c, nth);
-    struct left left[ARRAY_LEN(s.at)];
-    float *const unshuffled = lay_out(&s, rows, work, left);
+    struct result result[ARRAY_LEN(s.at)];
+    float *const unshuffled = lay_out(&s, rows, work, result);
 
     for (int i = 0; i < s.n; i++) {
         const struct stage *t = &s.at[i];
         const struct param *own = w + t->param;
-        float *const z = t->shuffle ? unshuffled : left[i].sum;
-        product(g, t, own, z, (struct operand){.x = t->reads_x ? x : left[0].y, .width = t->a},
+        float *const z = t->shuffle ? unshuffled : result[i].sum;
+        product(g, t, own, z, (struct operand){.x = t->reads_x ? x : result[0].y, .width = t->a},
                 rows);
         if (t->b)
-            product(g, t, own, z,
-                    (struct operand){.x = left[i - 1].y, .width = t->b, .column = t->a / t->groups},
-                    rows);
-        finish(g, c, t, own, z, left[i], rows);
+            product(
+                g, t, own, z,
+                (struct operand){.x = result[i - 1].y, .width = t->b, .column = t->a / t->groups},
+                rows);
+        finish(g, c, t, own, z, result[i], rows);
     }
 }
 
 static void dextra_backward(const struct engine *g, const struct config *c, int nth,
                             const struct param *w, float *d_x, float *d_y, const float *x, int rows,
-                            const float *work, float *more)
+                            const float *work, float *grad_work)
 {
     const struct stages s = dextra_stages(c, nth);
-    struct left left[ARRAY_LEN(s.at)];
+    struct result result[ARRAY_LEN(s.at)];
     const size_t n = (size_t)rows * widest(&s), n_first = (size_t)rows * (size_t)s.at[0].out;
-    float *const turn[2] = {more, more + n}, *const d_unshuffled = more + 2 * n;
-    float *const d_first = more + 3 * n, *const stats = d_first + n_first;
+    float *const turn[2] = {grad_work, grad_work + n}, *const d_unshuffled = grad_work + 2 * n;
+    float *const d_first = grad_work + 3 * n, *const stats = d_first + n_first;
 
-    lay_out(&s, rows, (float *)work, left);
+    lay_out(&s, rows, (float *)work, result);
     memset(d_x, 0, sizeof(float) * (size_t)rows * (size_t)c->D);
     memset(d_first, 0, sizeof(float) * n_first);
     for (int i = s.n - 1; i >= 0; i--) {
         const struct stage *t = &s.at[i];
         const struct param *own = w + t->param;
-        const float *d_z = finish_backward(g, c, t, own, d_y, d_unshuffled, left[i], stats, rows);
-        const struct operand a = {.x = t->reads_x ? x : left[0].y,
+        const float *d_z = finish_backward(g, c, t, own, d_y, d_unshuffled, result[i], stats, rows);
+        const struct operand a = {.x = t->reads_x ? x : result[0].y,
                                   .d_x = t->reads_x ? d_x : d_first,
                                   .width = t->a,
                                   .beta = 1};
         product_backward(g, t, own, d_z, a, rows);
         if (t->b) {
-            const struct operand b = {
-                .x = left[i - 1].y, .d_x = turn[i % 2], .width = t->b, .column = t->a / t->groups};
+            const struct operand b = {.x = result[i - 1].y,
+                                      .d_x = turn[i % 2],
+                                      .width = t->b,
+                                      .column = t->a / t->groups};
             product_backward(g, t, own, d_z, b, rows);
         }
-        d_y = t->b ? turn[i % 2] : d_first; /* without b, the stage in front is the first */
+        d_y = t->b ? turn[i % 2] : d_first; /* without b, the stage before it is the first */
     }
 }
 

@@ -2,22 +2,22 @@
  *
  * The sizes of DExTra's stages (Mehta et al. 2020, arXiv:2008.00623, section 3.1).
  *
- * Widths grow on a line from that of the input to `width` D over the first half of the stages and
- * shrink again; groups double from stage to stage and halve again. The form of the paper:
+ * Widths grow linearly from the input's to `width` D over the first half of the stages and shrink
+ * again; groups double from stage to stage and halve again. In the paper:
  *
- *   y_0 = x W_0;  y_i = act(glt_i([x, y_(i-1)]));  the last has no act (the paper is silent)
+ *   y_0 = x W_0;  y_i = act(glt_i([x, y_(i-1)]));  the last without act (not stated in the paper)
  *
- * That of the authors' program has a full linear map on either side, groups begin at 2, and every
- * stage has an activation:
+ * The authors' program has a full linear map before and after, groups begin at 2, and every stage
+ * has an activation:
  *
  *   x_0 = act(W_in x);  y_i = act(glt_i([x_0, y_(i-1)]));  act(W_out [x_0, y_n])
  *
- * There are never more groups than divide what they split. */
+ * The number of groups always divides what is split. */
 #include "dextra.h"
 
 #include <stdio.h>
 
-/* The nth of N values on the line from first to last. */
+/* The nth of N values on a straight line from first to last. */
 static double on_line(double first, double last, int nth, int N)
 {
     return N > 1 ? first + (last - first) * min_int(nth, N - 1) / (N - 1) : first;
@@ -51,7 +51,7 @@ static void add(struct stages *s, struct stage stage)
 
 struct stages dextra_stages(const struct config *c, int nth)
 {
-    enum { ROUND = 8 }; /* of the authors' program */
+    enum { ROUND = 8 }; /* as in the authors' program */
     const bool code = c->dextra_code, norm = c->glt_norm;
     const int n = (int)on_line(c->dextra_depth[0], c->dextra_depth[1], nth, c->N);
     const int widest =

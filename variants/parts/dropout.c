@@ -8,7 +8,7 @@
 
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads)
 {
-    enum { WORDS = 4, WORTH_A_TEAM = 16384 };
+    enum { WORDS = 4, PARALLEL_MIN = 16384 };
     if (d->p == 0)
         return;
     CHECK(d->p > 0 && d->p < 1 && d->layer >= 0 && d->layer < 1 << 12);
@@ -18,7 +18,7 @@ void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n,
     const float keep = 1 / (1 - d->p);
     const ptrdiff_t blocks = (ptrdiff_t)((n + WORDS - 1) / WORDS);
 
-#pragma omp parallel for num_threads(n > WORTH_A_TEAM ? threads : 1)
+#pragma omp parallel for num_threads(n > PARALLEL_MIN ? threads : 1)
     for (ptrdiff_t b = 0; b < blocks; b++) {
         uint32_t bits[WORDS];
         rng_u32_block(bits, d->seed, stream, (uint64_t)b);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
  * Dropout (Srivastava et al. 2014, JMLR 15) in training: each element becomes 0 with probability p,
- * else x / (1 - p). Which ones is a function of seed, step, layer, place and element alone, so any
- * number of threads drops the same, a run that is continued drops what it would have dropped, and
- * backward asks again instead of keeping masks. */
+ * else x / (1 - p). Which ones depends on seed, step, layer, place and element only, so the result
+ * is the same for any number of threads and for a resumed run, and backward recomputes masks
+ * instead of storing them. */
 #ifndef DROPOUT_H
 #define DROPOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a model of language drops, as the published Transformer-XL does but for attention's
- * probabilities, which fused kernels never have in one place. */
+/* Where a language model drops, as in the published Transformer-XL except for attention
+ * probabilities, which fused kernels never store. */
 enum drop_place {
-    DROP_EMBEDDING, /* with the positions that are added to it */
-    DROP_POSITIONS, /* codes that keys are made from */
+    DROP_EMBEDDING, /* after positions are added */
+    DROP_POSITIONS, /* encodings that keys are made from */
     DROP_ATTENTION, /* after its output projection */
     DROP_HIDDEN,    /* inside the FFN, after the activation */
     DROP_FFN,       /* its output */
-    DROP_FINAL,     /* what the output layer reads */
+    DROP_FINAL,     /* the input of the output layer */
     DROP_RNN,       /* a LocalRNN's output */
 };
 
@@ -28,7 +28,7 @@ struct dropout {
     int layer;
 };
 
-/* Drop from x [n], or from the gradient of what was dropped from. */
+/* Drop from x [n], or apply the same mask to a gradient. */
 void dropout(const struct dropout *d, enum drop_place place, float *x, size_t n, int threads);
 
 #endif

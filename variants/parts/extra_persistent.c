@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Persistent vectors (Sukhbaatar et al. 2019): keys and values [H,n,dh] that are parameters and
- * that every query sees, whatever its position. They begin with the spread of projected ones. */
+ * Persistent vectors (Sukhbaatar et al. 2019): trained keys and values [H,n,dh] that every query
+ * sees, whatever its position. Their initial spread is that of projected keys and values. */
 #include "parts.h"
 
 enum { KEYS, VALUES };

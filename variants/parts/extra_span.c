@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Adaptive span (Sukhbaatar et al. 2019): with m_h(n) = clip((R + z_h - n) / R, 0, 1) a key at
- * distance n counts m times, that is, log m is added to its score; where m = 0 a window ends. */
+ * distance n is weighted by m, that is, log m is added to its score; a window ends where m = 0. */
 #include "parts.h"
 #include "pos_bias.h"
 
 #include <math.h>
 
-/* m before it is clipped. */
+/* m before clipping. */
 static double fade(const struct config *c, const struct param *z, int h, int n)
 {
     return (c->span_ramp + (double)z->data[h] - n) / c->span_ramp;
@@ -22,11 +22,11 @@ static enum status span_check(const struct config *c, struct err *e)
                     c->span_ramp, c->span_max);
     if (!c->causal || c->clamp_len)
         return fail(e, E_USAGE,
-                    "%s: a span is of the past and tells all distances apart  -> "
+                    "%s: a span requires causal attention and unclamped distances  -> "
                     "causal, without --clamp-len",
                     name);
     if (c->masks.n)
-        return fail(e, E_USAGE, "%s: a span is a window of its own  -> no masks", name);
+        return fail(e, E_USAGE, "%s: a span already acts as a window  -> no masks", name);
     return OK;
 }
 
@@ -36,7 +36,7 @@ static void span_params(const struct config *c, const char *prefix, struct param
                  (float)c->span_max);
 }
 
-/* Beside tables of positions the bias has their rows. */
+/* With tables of positions the bias has as many rows as they. */
 static void span_reserve(const struct config *c, const struct param *model, const struct param *own,
                          int K, struct arena *arena, struct attn *a)
 {
@@ -71,7 +71,8 @@ static void span_terms_grad(const struct config *c, const struct param *model,
     bias_grad_clear(a, tables, d);
 }
 
-/* dz = sum of d_bias / (R m) over the distances where m fades, and of the cost of the mean span. */
+/* dz = sum of d_bias / (R m) over the distances where 0 < m < 1, plus the gradient of the mean
+ * span's cost. */
 static void span_build_tables_grad(const struct engine *g, const struct config *c,
                                    const struct param *model, const struct param *own,
                                    const float *pos_encoding, const struct attn *a,

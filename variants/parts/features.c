@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Features of queries and keys. The exponentials of random ones have arguments of 0 or less, where
- * they are ELU's: the row operation that does the one does the other. */
+ * Feature maps of queries and keys. The exponentials of random features have arguments <= 0, where
+ * ELU + 1 is the exponential: the row operation ELU1 computes both. */
 #include "features.h"
 #include "variants/base/rng.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { WORTH_A_TEAM = 16384 }; /* elements from which a pass over them is worth one */
+enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
@@ -23,7 +23,7 @@ size_t features_floats(const struct config *c)
     return is_random(c) ? (size_t)c->features * (size_t)c->dh : 0;
 }
 
-/* ---- directions ------------------------------------------------------------------------------ */
+/* ---- directions --------------------------------------------------------------------------- */
 
 static double dot(const float *x, const float *y, int n)
 {
@@ -34,9 +34,9 @@ static double dot(const float *x, const float *y, int n)
     return sum;
 }
 
-/* w of length `length`, at right angles to the n rows before it; twice, because once leaves what
- * rounding made of them. */
-static void straighten(float *w, int n, int dh, double length)
+/* Make w orthogonal to the n rows before it, with length `length`. Twice, to remove what rounding
+ * left. */
+static void orthogonalize(float *w, int n, int dh, double length)
 {
     for (int again = 0; again < 2; again++)
         for (int k = 1; k <= n; k++) {
@@ -58,20 +58,20 @@ void features_draw(const struct config *c, struct directions *of)
     rng_normal(of->w, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
     for (int r = 0; r < c->features; r++) {
         float *const w = of->w + (ptrdiff_t)r * dh;
-        double square = 0; /* of the length of another Gaussian vector */
+        double square = 0; /* squared length of another Gaussian vector */
         for (int e = 0; e < dh; e++) {
             float x;
             const uint64_t stream = rng_stream("features.lengths") + (uint64_t)r * (uint64_t)dh;
             rng_normal(&x, 1, SEED, stream + (uint64_t)e, 0, 1);
             square += (double)x * (double)x;
         }
-        straighten(w, r % dh, dh, sqrt(square));
+        orthogonalize(w, r % dh, dh, sqrt(square));
     }
-    features_settle(c, of);
+    features_update(c, of);
 }
 
 /* w . x' - |x'|^2 / 2 = |w|^2 / 2 - |w - x'|^2 / 2 */
-void features_settle(const struct config *c, struct directions *of)
+void features_update(const struct config *c, struct directions *of)
 {
     of->top = 0;
     for (int r = 0; of->w && r < c->features; r++) {
@@ -83,7 +83,10 @@ void features_settle(const struct config *c, struct directions *of)
 /* ---- forward ----------------------------------------------------------------------------------
  */
 
-static float shrink(const struct config *c) { return (float)pow(c->dh, -0.25); } /* x' = this x */
+static float input_scale(const struct config *c)
+{
+    return (float)pow(c->dh, -0.25);
+} /* x' = this x */
 
 /* f (+)= sign x' w^T, or another product of such a half with the directions. */
 static struct gemm product(const struct engine *g, const struct config *c,
@@ -94,7 +97,7 @@ static struct gemm product(const struct engine *g, const struct config *c,
                          .m = rows,
                          .n = c->features,
                          .k = c->dh,
-                         .alpha = half ? -shrink(c) : shrink(c),
+                         .alpha = half ? -input_scale(c) : input_scale(c),
                          .beta = 1,
                          .a = x,
                          .lda = c->dh,
@@ -105,14 +108,14 @@ static struct gemm product(const struct engine *g, const struct config *c,
                          .threads = g->threads};
 }
 
-/* Rows of f begin at -|x'|^2 / 2 - top. */
+/* Fill rows of f with -|x'|^2 / 2 - top. */
 static void begin(const struct engine *g, const struct config *c, const struct directions *of,
                   float *f, const float *x, int rows)
 {
     const int m = features_count(c);
-    const float half = shrink(c) * shrink(c) / 2;
+    const float half = input_scale(c) * input_scale(c) / 2;
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         const float *x_i = x + (ptrdiff_t)i * c->dh;
         float square = 0;
@@ -123,10 +126,10 @@ static void begin(const struct engine *g, const struct config *c, const struct d
     }
 }
 
-/* The largest of each row becomes 0. */
-static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
+/* Subtract each row's maximum. */
+static void subtract_row_max(const struct engine *g, float *f, int rows, int m)
 {
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         float *f_i = f + (ptrdiff_t)i * m, most = f_i[0];
         for (int r = 1; r < m; r++)
@@ -138,7 +141,7 @@ static void lower_to_zero(const struct engine *g, float *f, int rows, int m)
 
 static void scale(const struct engine *g, float *f, float factor, size_t n)
 {
-#pragma omp parallel for simd num_threads(n > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? g->threads : 1)
     for (size_t i = 0; i < n; i++)
         f[i] *= factor;
 }
@@ -146,7 +149,7 @@ static void scale(const struct engine *g, float *f, float factor, size_t n)
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
                       float *f, const float *x, int rows, bool query)
 {
-    const float most = 40; /* e^40 is far from the largest float, also in a product with keys */
+    const float most = 40; /* e^40 is far below the largest float, also in products with keys */
     const int m = features_count(c);
     const struct act exponential = {.kind = ACT_ELU1,
                                     .y = f,
@@ -162,7 +165,7 @@ void features_forward(const struct engine *g, const struct config *c, const stru
             g->ops.gemm(&p);
         }
         if (query)
-            lower_to_zero(g, f, rows, m);
+            subtract_row_max(g, f, rows, m);
     }
     g->ops.act(&exponential);
     if (is_random(c) && !query)
@@ -173,14 +176,14 @@ void features_forward(const struct engine *g, const struct config *c, const stru
  *
  * With t = d_f (.) f, and the sign of each half:  d_x' = sum_r +-t_r w_r - (sum_r t_r) x' */
 
-/* d_f becomes t, d_x what it is without the directions. */
+/* d_f becomes t; d_x its part that does not involve the directions. */
 static void through_exp(const struct engine *g, const struct config *c, float *d_x, float *d_f,
                         const float *f, const float *x, int rows)
 {
     const int m = features_count(c);
-    const float square = shrink(c) * shrink(c);
+    const float square = input_scale(c) * input_scale(c);
 
-#pragma omp parallel for num_threads((size_t)rows *(size_t)m > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads((size_t)rows *(size_t)m > PARALLEL_MIN ? g->threads : 1)
     for (int i = 0; i < rows; i++) {
         const ptrdiff_t at = (ptrdiff_t)i * m, from = (ptrdiff_t)i * c->dh;
         float sum = 0;
@@ -211,7 +214,7 @@ void features_backward(const struct engine *g, const struct config *c, const str
         g->ops.gemm(&(struct gemm){.m = rows,
                                    .n = c->dh,
                                    .k = c->features,
-                                   .alpha = half ? -shrink(c) : shrink(c),
+                                   .alpha = half ? -input_scale(c) : input_scale(c),
                                    .beta = 1,
                                    .a = d_f + (ptrdiff_t)half * c->features,
                                    .lda = features_count(c),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Position-wise feed-forward networks with one product in front of the activation:
+ * Position-wise feed-forward networks with one product before the activation:
  *
  *   FFN(x) = W_2 f(W_1 x + b_1) + b_2
  *
- * What backward reads is f's argument without the bias; ReLU's output tells as much, so only that
- * one is fused into the product in training too. */
+ * Backward reads f's argument without the bias. For ReLU its output suffices, so only ReLU is fused
+ * into the product in training too. */
 #include "dropout.h"
 #include "linear.h"
 #include "parts.h"
@@ -46,13 +46,13 @@ static double plain_flop(const struct config *c, int rows)
 
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
-/* Hidden units; and, kept for backward, their pre-activations. */
+/* Hidden units and, if kept for backward, their pre-activations. */
 static size_t plain_work(const struct config *c, int rows, bool keep)
 {
     return (keep && c->ffn->act != ACT_RELU ? 2 : 1) * units(c, rows);
 }
 
-/* The gradient of the hidden units, and the column sums of that of beta. */
+/* The gradient of the hidden units, and column sums for that of beta. */
 static size_t plain_work_grad(const struct config *c, int rows)
 {
     return units(c, rows) + (has_beta(c) ? (size_t)c->F : 0);
@@ -60,7 +60,7 @@ static size_t plain_work_grad(const struct config *c, int rows)
 
 static void plain_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *y, const float *x, int rows, float *work, bool keep,
-                          struct act leave, const struct dropout *drop)
+                          struct act epilogue, const struct dropout *drop)
 {
     const struct plain f = plain_of(c, w);
     const float *beta = f.beta ? f.beta->data : NULL;
@@ -83,17 +83,17 @@ static void plain_forward(const struct engine *g, const struct config *c, const 
                        (struct act){.kind = c->ffn->act, .y = hidden, .beta = beta});
     }
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    linear_forward(g, f.w2, f.b2, y, hidden, rows, leave);
+    linear_forward(g, f.w2, f.b2, y, hidden, rows, epilogue);
 }
 
 static void plain_backward(const struct engine *g, const struct config *c, const struct param *w,
                            float *d_x, const float *d_y, const float *x, int rows,
-                           const float *work, float *more, const struct dropout *drop)
+                           const float *work, float *grad_work, const struct dropout *drop)
 {
     const struct plain f = plain_of(c, w);
     const bool relu = c->ffn->act == ACT_RELU;
     const float *hidden = work;
-    float *d_hidden = more;
+    float *d_hidden = grad_work;
 
     linear_weight_grad(g, f.w2, d_y, hidden, rows);
     if (f.b2)
@@ -104,7 +104,7 @@ static void plain_backward(const struct engine *g, const struct config *c, const
                                        .d_x = d_hidden,
                                        .d_bias = f.b1 ? f.b1->grad : NULL,
                                        .d_beta = f.beta ? f.beta->grad : NULL,
-                                       .sums = more + units(c, rows),
+                                       .sums = grad_work + units(c, rows),
                                        .d_y = d_hidden,
                                        .x = relu ? hidden : work + units(c, rows),
                                        .bias = f.b1 && !relu ? f.b1->data : NULL,

@@ -4,8 +4,8 @@
  *
  *   FFN(x) = W_2 (f(W_g x + b_g) (.) (W_1 x + b_1)) + b_2
  *
- * They have three matrices: the published comparison takes 2/3 of the plain width F. W_g and W_1
- * lie in memory as one, so that one product makes both operands. */
+ * With three matrices, the published comparison uses 2/3 of the plain width F. W_g and W_1 are
+ * adjacent in memory, so that one product computes both operands. */
 #include "dropout.h"
 #include "linear.h"
 #include "parts.h"
@@ -43,7 +43,7 @@ static double gated_flop(const struct config *c, int rows)
 
 static size_t units(const struct config *c, int rows) { return (size_t)rows * (size_t)c->F; }
 
-/* Hidden units [rows,F] and, behind them, both operands of the gate [rows,2F]. */
+/* Hidden units [rows,F], followed by both operands of the gate [rows,2F]. */
 static size_t gated_work(const struct config *c, int rows, bool keep)
 {
     (void)keep;
@@ -56,7 +56,7 @@ static const float *data(const struct param *bias) { return bias ? bias->data : 
 
 static void gated_forward(const struct engine *g, const struct config *c, const struct param *w,
                           float *y, const float *x, int rows, float *work, bool keep,
-                          struct act leave, const struct dropout *drop)
+                          struct act epilogue, const struct dropout *drop)
 {
     const struct gated f = gated_of(c, w);
     float *hidden = work, *pre = work + units(c, rows);
@@ -75,16 +75,16 @@ static void gated_forward(const struct engine *g, const struct config *c, const 
                              .n = c->F,
                              .threads = g->threads});
     dropout(drop, DROP_HIDDEN, hidden, units(c, rows), g->threads);
-    linear_forward(g, f.w2, f.b2, y, hidden, rows, leave);
+    linear_forward(g, f.w2, f.b2, y, hidden, rows, epilogue);
 }
 
 static void gated_backward(const struct engine *g, const struct config *c, const struct param *w,
                            float *d_x, const float *d_y, const float *x, int rows,
-                           const float *work, float *more, const struct dropout *drop)
+                           const float *work, float *grad_work, const struct dropout *drop)
 {
     const struct gated f = gated_of(c, w);
     const float *hidden = work, *pre = work + units(c, rows);
-    float *d_hidden = more, *d_pre = more + units(c, rows);
+    float *d_hidden = grad_work, *d_pre = grad_work + units(c, rows);
 
     linear_weight_grad(g, f.w2, d_y, hidden, rows);
     if (f.b2)

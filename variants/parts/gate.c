@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gates of GTrXL, g(x, y): x is the stream, y the sub-module's output after its ReLU.
- * Matrices are [D,D] without bias; bg is the only bias. */
+ * The gates of GTrXL, g(x, y): x is the residual stream, y the sub-module's output after its ReLU.
+ * Matrices are [D,D] without bias; b_g is the only bias. */
 #include "gate.h"
 #include "linear.h"
 
-/* work [rows,D] = src W_g^T, the pre-activation of the gate that ends it. */
+/* work [rows,D] = src W_g^T, the last pre-activation of a gate, followed by the gate. */
 static void project_and_blend(const struct engine *g, const struct param *w, float *work,
                               const float *src, int rows, struct gate_op op)
 {
@@ -19,7 +19,7 @@ static void project_and_blend(const struct engine *g, const struct param *w, flo
     engine_gemm_gate(g, &p, &op);
 }
 
-/* ---- residual: x + y --------------------------------------------------------------------- */
+/* ---- residual: x + y ---------------------------------------------------------------------- */
 
 static void no_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -39,7 +39,7 @@ const struct gate gate_residual = {.name = "residual",
                                    .forward = residual_forward,
                                    .backward = gate_residual_backward};
 
-/* ---- input: sigma(W_g x) (.) x + y ------------------------------------------------------- */
+/* ---- input: sigma(W_g x) (.) x + y -------------------------------------------------------- */
 
 static void input_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -61,7 +61,7 @@ const struct gate gate_input = {.name = "input",
                                 .forward = input_forward,
                                 .backward = gate_input_backward};
 
-/* ---- output: x + sigma(W_g x - b_g) (.) y ------------------------------------------------ */
+/* ---- output: x + sigma(W_g x - b_g) (.) y ------------------------------------------------- */
 
 static void biased_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -85,7 +85,7 @@ const struct gate gate_output = {.name = "output",
                                  .forward = output_forward,
                                  .backward = gate_output_backward};
 
-/* ---- highway: t (.) x + (1-t) (.) y, t = sigma(W_g x + b_g) ------------------------------ */
+/* ---- highway: t (.) x + (1-t) (.) y, t = sigma(W_g x + b_g) ------------------------------- */
 
 static void highway_forward(const struct engine *g, const struct config *c, const struct param *w,
                             float *out, const float *x, float *y, int rows, float *work)
@@ -103,7 +103,7 @@ const struct gate gate_highway = {.name = "highway",
                                   .forward = highway_forward,
                                   .backward = gate_highway_backward};
 
-/* ---- sigtanh: x + sigma(W_g y - b_g) (.) tanh(U_g y) ------------------------------------- */
+/* ---- sigtanh: x + sigma(W_g y - b_g) (.) tanh(U_g y) -------------------------------------- */
 
 static void sigtanh_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -155,7 +155,7 @@ static void gru_params(const struct config *c, const char *prefix, struct params
     params_vector(p, INIT_CONST, 2, c->D, prefix, "bg");
 }
 
-/* Columns of P [rows,3D] += src U^T, and the gate that waits for them. */
+/* Columns of P [rows,3D] += src U^T, followed by the gate that reads them. */
 static void gru_add(const struct engine *g, const struct config *c, const struct param *u,
                     float *columns, const float *src, int rows, struct gate_op op)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the forward and backward halves of the gates share: the order of their parameters, and how
- * forward leaves its work space. */
+ * What forward and backward of the gates share: the order of their parameters, and the layout of
+ * the work space that forward leaves. */
 #ifndef RESIDUAL_GATE_H
 #define RESIDUAL_GATE_H
 
@@ -11,8 +11,9 @@ enum { WG, BG };                                                 /* input, outpu
 enum { ST_WG, ST_UG, ST_BG };                                    /* sigtanh: [W_g; U_g] */
 enum { GRU_WR, GRU_WZ, GRU_WG, GRU_UR, GRU_UZ, GRU_UG, GRU_BG }; /* [W_r; W_z; W_g] [U_r; U_z] */
 
-/* Work space of gru: the pre-activations of r, z and the candidate, columns of one [rows,3D], and
- * r (.) x [rows,D]. The others keep theirs: [rows,D], sigtanh [rows,2D]. */
+/* Work space of gru: the pre-activations of r, z and the candidate, columns of one [rows,3D], then
+ * r (.) x [rows,D]. The other gates store only their pre-activations: [rows,D], sigtanh
+ * [rows,2D]. */
 struct gru_work {
     float *r, *z, *cand, *rx;
 };
@@ -26,7 +27,7 @@ static inline struct gru_work gru_work(const struct config *c, float *work, int 
     void gate_##name##_backward(const struct engine *g, const struct config *c,                    \
                                 const struct param *w, float *d_x, float *d_y, const float *d_out, \
                                 const float *x, const float *y, int rows, float *work,             \
-                                float *more)
+                                float *grad_work)
 GATE_BACKWARD(residual);
 GATE_BACKWARD(input);
 GATE_BACKWARD(output);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of the gates. Forward's pre-activations are replaced by their gradients, element by
- * element and in place; what remains are products with the weights. */
+ * Backward of the gates. Forward's pre-activations are replaced by their gradients, element-wise
+ * and in place; then come products with the weights. */
 #include "gate.h"
 #include "linear.h"
 
@@ -21,13 +21,13 @@ GATE_BACKWARD(residual)
 {
     const size_t bytes = sizeof(float) * (size_t)rows * (size_t)c->D;
 
-    (void)g, (void)w, (void)x, (void)y, (void)work, (void)more;
+    (void)g, (void)w, (void)x, (void)y, (void)work, (void)grad_work;
     memcpy(d_y, d_out, bytes);
     if (d_x != d_out)
         memcpy(d_x, d_out, bytes);
 }
 
-/* The three that look at x alone: e = gradient of W_g x. */
+/* The three gates of x alone: e = gradient of W_g x. */
 static void of_x(const struct engine *g, const struct config *c, const struct param *w,
                  enum gate_kind kind, float *d_x, float *d_y, const float *d_out, const float *x,
                  const float *y, int rows, float *e)
@@ -52,19 +52,19 @@ static void of_x(const struct engine *g, const struct config *c, const struct pa
 
 GATE_BACKWARD(input)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_INPUT, d_x, d_y, d_out, x, y, rows, work);
 }
 
 GATE_BACKWARD(output)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_OUTPUT, d_x, d_y, d_out, x, y, rows, work);
 }
 
 GATE_BACKWARD(highway)
 {
-    (void)more;
+    (void)grad_work;
     of_x(g, c, w, GATE_HIGHWAY, d_x, d_y, d_out, x, y, rows, work);
 }
 
@@ -72,7 +72,7 @@ GATE_BACKWARD(sigtanh)
 {
     float *e = work, *f = work + c->D; /* columns of one [rows,2D] */
 
-    (void)more;
+    (void)grad_work;
     unblend(g, c, 2 * (ptrdiff_t)c->D,
             (struct gate_grad){.kind = GATE_SIGTANH,
                                .d_x = d_x,
@@ -89,7 +89,7 @@ GATE_BACKWARD(sigtanh)
     linear_input_grad(g, &w[ST_WG], d_y, e, rows, 0);
 }
 
-/* Of src U^T that was added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
+/* Backward of gru_add, src U^T added to columns of P [rows,3D]: dU += and d_src = beta d_src +. */
 static void gru_unadd(const struct engine *g, const struct config *c, const struct param *u,
                       float *d_src, float beta, const float *columns, const float *src, int rows)
 {
@@ -101,12 +101,12 @@ static void gru_unadd(const struct engine *g, const struct config *c, const stru
     g->ops.gemm(&input);
 }
 
-/* p is the gradient of r (.) x, then what reaches x by way of r, z and r (.) x. */
+/* p is the gradient of r (.) x, then the part of d_x through r, z and r (.) x. */
 GATE_BACKWARD(gru)
 {
     const ptrdiff_t ld = 3 * (ptrdiff_t)c->D;
     const struct gru_work k = gru_work(c, work, rows);
-    float *p = more;
+    float *p = grad_work;
 
     unblend(g, c, ld,
             (struct gate_grad){.kind = GATE_UPDATE,

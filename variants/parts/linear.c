@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The product of a linear map, and the three behind its gradients. */
+ * The product of a linear map, and the three of its gradients. */
 #include "linear.h"
 
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
@@ -24,16 +24,16 @@ struct gemm linear_product(const struct engine *g, const struct param *w, float 
 }
 
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
-                    float *y, const float *x, int rows, struct act after)
+                    float *y, const float *x, int rows, struct act epilogue)
 {
     const struct gemm p = linear_product(g, w, y, x, rows);
 
-    after.x = y;
-    after.bias = bias ? bias->data : NULL;
-    after.rows = rows;
-    after.n = p.n;
-    after.threads = g->threads;
-    engine_gemm_act(g, &p, &after);
+    epilogue.x = y;
+    epilogue.bias = bias ? bias->data : NULL;
+    epilogue.rows = rows;
+    epilogue.n = p.n;
+    epilogue.threads = g->threads;
+    engine_gemm_act(g, &p, &epilogue);
 }
 
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,

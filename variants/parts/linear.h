@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A linear map y = x W^T + bias and its backward, shared by every part that has one. Rows are
- * contiguous; weights' gradients are added to. A weight that others are stacked behind stands for
- * all of them. The products are given to callers that have something to change about them: rows
- * that lie apart, or what follows. */
+ * A linear map y = x W^T + bias and its backward, shared by all parts that have one. Rows are
+ * contiguous; weight gradients are accumulated. The first weight of a stack stands for the whole
+ * stack. The products are available separately for callers that change row strides or the
+ * epilogue. */
 #ifndef LINEAR_H
 #define LINEAR_H
 
@@ -12,10 +12,10 @@
 /* y [rows,out] = x W^T */
 struct gemm linear_product(const struct engine *g, const struct param *w, float *y, const float *x,
                            int rows);
-/* after.y [rows,out] = f(x W^T + bias) + after.add. Of `after` the caller sets kind, y and add;
- * bias may be NULL; y is work space where after.y lies elsewhere. */
+/* epilogue.y [rows,out] = f(x W^T + bias) + epilogue.add. The caller sets kind, y and add of
+ * `epilogue`; bias may be NULL; y is work space if epilogue.y is elsewhere. */
 void linear_forward(const struct engine *g, const struct param *w, const struct param *bias,
-                    float *y, const float *x, int rows, struct act after);
+                    float *y, const float *x, int rows, struct act epilogue);
 
 /* dW [out,in] += d_y^T x over `rows` rows. */
 struct gemm linear_weight_product(const struct engine *g, const struct param *w, const float *d_y,

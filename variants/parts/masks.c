@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sparse masks of a model: text, sense, and their place in an attention. */
+ * Sparse masks of a model: parsing, checks, and use in an attention. */
 #include "masks.h"
 #include "variants/base/rng.h"
 
@@ -60,7 +60,7 @@ static enum status parse_masks(struct masks *m, const char *text, struct err *e)
         int *const field = field_of(&m->at[m->n - 1], name);
         if (!read || !field || value < 0 || (at[end] && !strchr(",;", at[end])))
             return fail(e, E_USAGE,
-                        "--mask \"%.80s\": cannot read \"%.20s\"  -> window, dilation, block, "
+                        "--mask \"%.80s\": cannot parse \"%.20s\"  -> window, dilation, block, "
                         "back, stride, fixed, summary, global, random, such as window=64,global=4",
                         text, at);
         *field = value;
@@ -80,7 +80,8 @@ enum status masks_parse(struct masks *m, const char *text, const char *heads, st
 
     *m = (struct masks){0};
     if (strlen(text) >= MASK_TEXT)
-        return fail(e, E_USAGE, "--mask has more than %d letters  -> fewer masks", MASK_TEXT - 1);
+        return fail(e, E_USAGE, "--mask has more than %d characters  -> fewer masks",
+                    MASK_TEXT - 1);
     if (*text)
         st = parse_masks(m, text, e);
     for (int k = 0; st == OK && !*heads && k < m->n; k++)
@@ -122,38 +123,38 @@ bool masks_equal(const struct masks *a, const struct masks *b)
     return strcmp(text[0], text[1]) == 0 && strcmp(heads[0], heads[1]) == 0;
 }
 
-/* ---- sense -------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------- */
 
-static const char *nonsense(const struct mask *m)
+static const char *contradiction(const struct mask *m)
 {
     if (m->window + m->block + m->stride + m->fixed + m->global == 0)
-        return "it hides nothing  -> a window, block, stride, fixed or global";
+        return "hides nothing  -> a window, block, stride, fixed or global";
     if (m->dilation && !m->window)
-        return "dilation of no window  -> give one";
+        return "dilation without a window  -> add window";
     if ((m->back || m->n_random) && !m->block)
-        return "back and random count blocks  -> give block";
+        return "back and random need blocks  -> add block";
     if (m->fixed ? m->summary < 1 || m->summary > m->fixed : m->summary)
-        return "summary columns of fixed  -> give both, summary from 1 to fixed";
+        return "fixed needs summary  -> give both, summary from 1 to fixed";
     return NULL;
 }
 
 enum status masks_check(const struct masks *m, const char *who, struct err *e)
 {
     for (int k = 0; k < m->n; k++)
-        if (nonsense(&m->at[k]))
-            return fail(e, E_USAGE, "%s: mask %d: %s", who, k, nonsense(&m->at[k]));
+        if (contradiction(&m->at[k]))
+            return fail(e, E_USAGE, "%s: mask %d: %s", who, k, contradiction(&m->at[k]));
     return OK;
 }
 
-/* ---- in an attention ---------------------------------------------------------------------- */
+/* ---- use in an attention ------------------------------------------------------------------ */
 
-/* Its keys lie side by side up to the query. */
+/* Does it show one contiguous range of keys up to the query? */
 static bool plain_window(const struct mask *m)
 {
     return m->window && m->dilation <= 1 && !(m->block || m->stride || m->fixed || m->global);
 }
 
-/* Blocks that L queries can touch. */
+/* Number of blocks that L queries can touch. */
 static int blocks_of(const struct mask *m, int L) { return (L - 1) / m->block + 2; }
 
 void masks_reserve(const struct masks *m, int L, struct arena *arena, struct attn *a)
@@ -184,14 +185,14 @@ void masks_reserve(const struct masks *m, int L, struct arena *arena, struct att
     a->mask_of_head = of_head;
 }
 
-struct attn masks_asked(const struct attn *a)
+struct attn masks_placeholder(const struct attn *a)
 {
     static const struct mask some;
-    struct attn asked = *a;
+    struct attn copy = *a;
 
-    asked.mask = a->mask ? &some : NULL;
-    asked.mask_of_head = NULL;
-    return asked;
+    copy.mask = a->mask ? &some : NULL;
+    copy.mask_of_head = NULL;
+    return copy;
 }
 
 int32_t masks_random_block(int nth, int64_t query_block, int n_random, int x)

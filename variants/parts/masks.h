@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sparse masks of a model: read from and written as text, and put into an attention. The pattern
+ * Sparse masks of a model: read from and written as text, and used in an attention. The pattern
  * itself is struct mask (backends/mask.h). */
 #ifndef MASKS_H
 #define MASKS_H
 
 #include "variants/variant.h"
 
-/* "window=4,stride=4": the fields of one mask; several, behind semicolons, go to the heads in turn,
- * or as `heads` says, "0,0,1". `random` is how many blocks are drawn for each block of queries.
- * E_USAGE names what is wrong. */
+/* "window=4,stride=4" is one mask; several, separated by semicolons, are assigned to the heads in
+ * turn, or as `heads` says, "0,0,1". `random` is the number of blocks drawn per block of queries.
+ * E_USAGE names the error. */
 enum status masks_parse(struct masks *m, const char *text, const char *heads, struct err *e);
-/* What masks_parse reads; "" where there is none. */
+/* The inverse of masks_parse; "" if there are no masks. */
 void masks_print(char text[MASK_TEXT], char heads[MASK_TEXT], const struct masks *m);
 bool masks_equal(const struct masks *a, const struct masks *b);
-/* E_USAGE where the fields of one do not go together. */
+/* E_USAGE if a mask's fields contradict each other. */
 enum status masks_check(const struct masks *m, const char *who, struct err *e);
 
-/* Take what they need for up to L queries from the arena and let `a` see through them. A window
- * that all heads share becomes that of `a`, which every implementation knows. */
+/* Take memory for up to L queries from the arena and set the masks of `a`. A single window shared
+ * by all heads becomes a->window, which every implementation supports. */
 void masks_reserve(const struct masks *m, int L, struct arena *arena, struct attn *a);
-/* `a` for those who ask which terms it has, while its masks are not to be touched. */
-struct attn masks_asked(const struct attn *a);
-/* Draw the random blocks of the queries of `a`, in the nth attention of a model; before every use
- * of it, once its place in the stream is known. What is drawn depends on places alone. */
+/* A copy of `a` for queries about its terms, while its masks are not yet readable. */
+struct attn masks_placeholder(const struct attn *a);
+/* Draw the random blocks of the queries of `a`, in a model's nth attention; before every use of it,
+ * once its stream position is known. The result depends on stream positions only. */
 void masks_draw(const struct masks *m, int nth, struct attn *a);
-/* The x-th block of keys for a block of queries: before it, -1 for the first. */
+/* The x-th key block drawn for a query block: one before it, -1 for the first block. */
 int32_t masks_random_block(int nth, int64_t query_block, int n_random, int x);
 
 #endif

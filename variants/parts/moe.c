@@ -2,15 +2,15 @@
  *
  * Mixture of experts (Shazeer et al. 2017, arXiv:1701.06538; one expert: Fedus et al. 2021, "Switch
  * Transformers", arXiv:2101.03961; two: Lepikhin et al. 2020, "GShard", arXiv:2006.16668 without
- * its random choice). Each row is sent to the k experts that the router prefers:
+ * its random choice). Each row goes to the k experts with the largest router probability:
  *
  *   p = softmax(W_r x)     y = sum over the k largest: g_e (W_2e relu(W_1e x + b_1e) + b_2e)
  *   g = p for k = 1, p / (sum of the k) otherwise
  *   aux = E sum_e f_e mean(p_e),  f_e the share of rows whose first choice is e: a constant
  *
- * An expert takes at most `capacity` rows, where that is not 0: first choices of all rows in their
- * order, then the second ones; a choice that finds its expert full counts nothing, and the other
- * gate stays as it is. Rows of one expert are gathered, so that its maps are ordinary products. */
+ * An expert takes at most `capacity` rows, unless that is 0: first choices of all rows in order,
+ * then second choices. A choice whose expert is full contributes nothing, and the other gate keeps
+ * its value. Rows of one expert are gathered, so that its maps are ordinary products. */
 #include "moe.h"
 
 #include "dropout.h"
@@ -34,7 +34,7 @@ static void moe_params(const struct config *c, const char *prefix, struct params
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
 }
 
-/* One expert's share of a tensor whose first axis counts experts. */
+/* One expert's part of a tensor whose first axis is the expert. */
 static struct param share(const struct param *all, int e)
 {
     struct param one = {.rank = all->rank - 1, .n = all->n / (size_t)all->shape[0], .stack = 1};
@@ -45,7 +45,7 @@ static struct param share(const struct param *all, int e)
     return one;
 }
 
-/* One expert: its maps, biases where the model has them, and its n places from `at` on. */
+/* One expert: its maps, biases if the model has them, and its n places from `at` on. */
 struct expert {
     struct param w1, b1, w2, b2;
     ptrdiff_t at;
@@ -87,12 +87,12 @@ static void route(const struct engine *g, const struct config *c, const struct p
 
 static int team(const struct engine *g, const struct config *c, int rows)
 {
-    enum { WORTH_A_TEAM = 1 << 15 }; /* elements */
+    enum { PARALLEL_MIN = 1 << 15 }; /* elements */
 
-    return (ptrdiff_t)rows * c->D > WORTH_A_TEAM ? g->threads : 1;
+    return (ptrdiff_t)rows * c->D > PARALLEL_MIN ? g->threads : 1;
 }
 
-/* Each served choice's copy of its row, times its gate where one is given. */
+/* Copy the rows of all served choices, multiplied by their gates if given. */
 static void gather(const struct engine *g, const struct config *c, const struct moe_work *w,
                    float *to, const float *x, int rows, bool gated)
 {
@@ -108,7 +108,7 @@ static void gather(const struct engine *g, const struct config *c, const struct 
         }
 }
 
-/* y += the rows of `from` that belong to it, times their gates where asked. */
+/* y += the rows of `from` per served choice, multiplied by their gates if given. */
 static void scatter(const struct engine *g, const struct config *c, const struct moe_work *w,
                     float *y, const float *from, int rows, bool gated)
 {
@@ -131,7 +131,7 @@ static const struct param *bias_of(const struct config *c, const struct param *b
 
 static void moe_forward(const struct engine *g, const struct config *c, const struct param *param,
                         float *y, const float *x, int rows, float *work, bool keep,
-                        struct act leave, const struct dropout *drop)
+                        struct act epilogue, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
     const ptrdiff_t D = c->D, F = c->F;
@@ -156,18 +156,18 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     }
     memset(y, 0, sizeof(float) * (size_t)(rows * D));
     scatter(g, c, &w, y, w.out, rows, true);
-    leave.x = y;
-    leave.rows = rows;
-    leave.n = c->D;
-    leave.threads = g->threads;
-    g->ops.act(&leave);
+    epilogue.x = y;
+    epilogue.rows = rows;
+    epilogue.n = c->D;
+    epilogue.threads = g->threads;
+    g->ops.act(&epilogue);
 }
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
 /* d_p [rows,E] of the router's probabilities, from those of the gates, d_gate_k = dy . FFN_k(x),
- * and of the auxiliary loss. A choice that was not served has no part in y, but where gates are
- * normalised its p is in their sum. */
+ * and of the auxiliary loss. A choice that was not served has no part in y, but if gates are
+ * normalised its p is part of their sum. */
 static void router_grad(const struct config *c, const struct moe_work *w, float *d_p, float *d_gate,
                         const float *d_y, int rows)
 {
@@ -198,7 +198,7 @@ static void router_grad(const struct config *c, const struct moe_work *w, float 
     }
 }
 
-/* Of an expert's rows: d_hidden from d_out, then d_out becomes the gradient of what went in. */
+/* For an expert's rows: d_hidden from d_out, then d_out becomes the gradient of the input. */
 static void expert_backward(const struct engine *g, const struct config *c, const struct expert *x,
                             const struct moe_work *w, float *d_hidden, float *d_out)
 {
@@ -234,12 +234,12 @@ static size_t moe_work_grad(const struct config *c, int rows)
 
 static void moe_backward(const struct engine *g, const struct config *c, const struct param *param,
                          float *d_x, const float *d_y, const float *x, int rows, const float *work,
-                         float *more, const struct dropout *drop)
+                         float *grad_work, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
     const int E = c->experts;
     const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
-    float *d_p = more, *d_gate = d_p + (ptrdiff_t)rows * E;
+    float *d_p = grad_work, *d_gate = d_p + (ptrdiff_t)rows * E;
     float *d_hidden = d_gate + (ptrdiff_t)rows * c->moe_k, *d_out = d_hidden + places * F;
 
     router_grad(c, &w, d_p, d_gate, d_y, rows);
@@ -264,7 +264,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 
 const struct ffn ffn_moe = {
     .name = "moe",
-    .act = ACT_RELU, /* its output is all that backward needs */
+    .act = ACT_RELU, /* backward needs only its output */
     .params = moe_params,
     .flop = moe_flop,
     .work = moe_work,

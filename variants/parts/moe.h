@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * The routing of a mixture of experts: which rows go to which expert, and the work space of
- * ffn_moe, where that is written. */
+ * The routing of a mixture of experts: which rows go to which expert, and the layout of ffn_moe's
+ * work space. */
 #ifndef MOE_H
 #define MOE_H
 
 #include "variants/variant.h"
 
-/* Places are the served choices, sorted by expert; k is moe_k, E experts. */
+/* A place is a served choice; places are sorted by expert. k is moe_k, E the number of experts. */
 struct moe_work {
     float *p;        /* [rows,E] the router's probabilities */
     float *gate;     /* [rows,k] */
     int32_t *choice; /* [rows,k] expert, best first */
-    int32_t *route;  /* [rows,k] the same, -1 where it was full */
-    int32_t *place;  /* [rows,k] -1 where it was full */
+    int32_t *route;  /* [rows,k] the same, -1 if the expert was full */
+    int32_t *place;  /* [rows,k] -1 if the expert was full */
     int32_t *first;  /* [E+1] first place of each expert */
     float *in;       /* [places,D] */
     float *hidden;   /* [places,F] */
     float *out;      /* [places,D] */
 };
 size_t moe_work_floats(const struct config *c, int rows);
-/* What forward leaves in its work space, found again. */
+/* The work space that forward left, located again. */
 struct moe_work moe_work_of(const struct config *c, int rows, const float *work);
 
-/* Places at most. */
+/* Maximum number of places. */
 size_t moe_most_places(const struct config *c, int rows);
 
 /* From p to gate, choice, route, place and first. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Routing: integers and a few numbers per row, in one order whoever runs it, because capacity is
- * given out first come, first served. */
+ * Routing: integers and a few numbers per row, in a fixed order independent of threads, because
+ * capacity is first come, first served. */
 #include "moe.h"
 
 #include <string.h>
@@ -65,8 +65,8 @@ static void choose(const struct config *c, const float *p, int32_t *choice, floa
         gate[k] = c->moe_k == 1 ? p[choice[k]] : (float)((double)p[choice[k]] / sum);
 }
 
-/* Who is served: first choices of all rows, then the second ones. Leaves the experts' numbers of
- * rows in first[1..E]. */
+/* Serve first choices of all rows, then second ones. Leaves the experts' row counts in
+ * first[1..E]. */
 static void admit(const struct config *c, const struct moe_work *w, int rows)
 {
     memset(w->first, 0, sizeof(int32_t) * (size_t)(c->experts + 1));
@@ -80,7 +80,7 @@ static void admit(const struct config *c, const struct moe_work *w, int rows)
         }
 }
 
-/* From the numbers of rows to first places; every served choice gets its own. */
+/* From row counts to first places; assigns each served choice its place. */
 static void assign_places(const struct config *c, const struct moe_work *w, int rows)
 {
     const int E = c->experts;
@@ -90,7 +90,7 @@ static void assign_places(const struct config *c, const struct moe_work *w, int 
     for (ptrdiff_t at = 0; at < (ptrdiff_t)rows * c->moe_k; at++)
         w->place[at] = w->route[at] < 0 ? -1 : w->first[w->route[at]]++;
     memmove(w->first + 1, w->first,
-            sizeof(int32_t) * (size_t)E); /* ends are the next one's start */
+            sizeof(int32_t) * (size_t)E); /* an expert's end is the next one's start */
     w->first[0] = 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Norms by kind. They differ in their parameters; the arithmetic is the backend's. */
+ * Norms by kind. Kinds differ in their parameters; the backend computes them. */
 #include "norm.h"
 
 #include <math.h>

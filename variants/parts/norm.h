@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The norm of a stream of rows [rows,D], of the model's kind: which parameters it has, how it is
- * applied, its backward. Where a norm stands is the wiring's affair. */
+ * The model's norm for rows [rows,D]: its parameters, forward and backward. Where norms are applied
+ * is decided by the wiring. */
 #ifndef NORM_H
 #define NORM_H
 
@@ -15,7 +15,7 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
 void norm_apply(const struct engine *g, const struct config *c, const struct param *w, float *y,
                 const float *x, const float *add, int rows);
 
-/* d_x from d_y, for the x that went in (with no add); d_x may lie where x or d_y does. Adds to the
+/* d_x from d_y, for forward's input x (without add); d_x may alias x or d_y. Accumulates the
  * parameters' gradients. stats [NORM_STATS * rows] is work space. */
 void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
                    float *d_x, const float *d_y, const float *x, float *stats, int rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of a model's named tensors: declared by the parts, placed in the arena, filled from a
- * seed or from a checkpoint. */
+ * A model's named tensors: declared by the parts, placed in the arena, filled from a seed or a
+ * checkpoint. */
 #include "params.h"
 #include "variants/base/rng.h"
 
@@ -58,7 +58,7 @@ void param_keep_bounds(struct param *p)
     for (size_t i = 0; p->bounded && i < p->n; i++)
         p->data[i] = p->data[i] < p->least  ? p->least
                      : p->data[i] > p->most ? p->most
-                                            : p->data[i]; /* NaN stays */
+                                            : p->data[i]; /* propagates NaN */
 }
 
 const struct param *params_find(const struct params *p, const char *name)
@@ -89,7 +89,7 @@ int param_out(const struct param *w)
     return out;
 }
 
-/* Elements of a tensor and of what is stacked behind it. */
+/* Elements of a tensor and of those stacked after it. */
 static size_t stack_floats(const struct param *w)
 {
     size_t n = w->n;
@@ -132,7 +132,7 @@ void params_zero_grad(struct params *p)
         memset(p->v[i].grad, 0, p->v[i].n * sizeof(float));
 }
 
-/* A weight W [out,in], or the stack that it begins, as the b of x W^T. */
+/* A weight W [out,in], or the stack it begins, as the b of x W^T. */
 static struct gemm product_of(const struct param *p, int rows)
 {
     return (struct gemm){.tb = true,
@@ -164,9 +164,9 @@ void params_pack(struct params *p, const struct engine *g)
         }
 }
 
-/* Linear maps keep the variance of their input, embeddings have rows of unit length before
- * emb_scale, tables and biases are small. Benchmark weights, not a training recipe: what matters is
- * that scores have a spread of about one and every term is felt by the check. */
+/* Linear maps preserve the variance of their input, embeddings have rows of unit length before
+ * emb_scale, tables and biases are small. These are benchmark weights, not a training recipe:
+ * scores should have a spread of about one, and every term should affect the checked results. */
 static void fill(struct param *p, uint64_t seed)
 {
     const uint64_t stream = rng_stream(p->name);
@@ -198,7 +198,7 @@ static void fill(struct param *p, uint64_t seed)
     case INIT_NORMAL:
         rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
         break;
-    case INIT_EYE: /* square, and nearly the identity */
+    case INIT_EYE: /* square, near the identity */
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);
         for (int i = 0; i < p->shape[0]; i++)
             p->data[(ptrdiff_t)i * p->shape[0] + i] += 1;

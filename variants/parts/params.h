@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parameters of a model: named tensors in the order in which parts declare them, each with the
- * rule that fills it. Where they lie in memory is the caller's affair. */
+ * The parameters of a model: named tensors in the order in which parts declare them, each with its
+ * initialisation. The caller decides where they are stored. */
 #ifndef PARAMS_H
 #define PARAMS_H
 
@@ -22,20 +22,21 @@ enum init {
     INIT_EYE
 };
 
-/* One named tensor of a model; the name is that of checkpoints. */
+/* One named tensor of a model; the name is used in checkpoints. */
 struct param {
     char name[64];
     int rank, shape[3];
     size_t n; /* elements */
     enum init init;
-    float init_arg; /* INIT_CONST: the value; INIT_UNIFORM: from 0 to it; INIT_NORMAL: deviation */
+    float init_arg; /* INIT_CONST: value; INIT_UNIFORM: upper end; INIT_NORMAL: deviation */
     bool bounded;   /* the optimiser keeps each element in [least, most] */
     float least, most;
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
-    float *packed; /* as the backend's products like to read it; NULL = as it is */
-    int stack;     /* how many lie in memory as one matrix, this the first; 0 = in another's */
+    float *packed; /* in the backend's preferred order; NULL = unpacked */
+    int stack;     /* tensors stored as one matrix, of which this is the first; 0 = it is in
+                    * another's stack */
 };
 struct params {
     struct param *v;
@@ -48,32 +49,31 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
 int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
-/* Keep each element of parameter i in [least, most], initially and when it is trained. */
+/* Keep each element of parameter i in [least, most], at initialisation and in training. */
 void params_bound(struct params *p, int i, float least, float most);
 void param_keep_bounds(struct param *p);
 const struct param *params_find(const struct params *p, const char *name);
-/* Matrices [out_i,in] that multiply the same operand: data, grad and packed of the following ones
- * lie directly behind the first's, which stands for one matrix of sum out_i rows. They stay tensors
- * of their own names, shapes and values. */
+/* Stack matrices [out_i,in] that multiply the same operand: data, grad and packed of the following
+ * ones come directly after the first's, which stands for one matrix of sum out_i rows. They remain
+ * tensors with their own names, shapes and values. */
 void params_stack(struct params *p, int first, int count);
-int param_out(const struct param *w); /* rows of W and of what is stacked behind it */
+int param_out(const struct param *w); /* rows of W and of the tensors stacked after it */
 /* Take each tensor from the arena as PART_WEIGHTS. */
 void params_place(struct params *p, struct arena *a);
-/* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes add to them, so that layers
- * may share a tensor and a step may take several segments; params_zero_grad starts a new sum. */
+/* Likewise each tensor's gradient, as PART_GRADIENTS. Backward passes accumulate, so that layers
+ * may share a tensor and a step may have several segments; params_zero_grad starts a new sum. */
 void params_place_grad(struct params *p, struct arena *a);
 void params_zero_grad(struct params *p);
-/* Use the values of a list of the same model, which must be placed before this one is. */
+/* Use the values of another list of the same model. That list must be placed first. */
 void params_borrow(struct params *p, const struct params *from);
 /* Take room for the packed form of every linear map, for products of up to `rows` rows, as
- * PART_SCRATCH; params_pack fills it, when the weights have their values and again when they
- * change. */
+ * PART_SCRATCH. params_pack fills it once the weights have values, and again when they change. */
 void params_place_packed(struct params *p, const struct engine *g, int rows, struct arena *a);
 void params_pack(struct params *p, const struct engine *g);
-/* Fill by each tensor's rule; values depend on seed and name only. */
+/* Initialise every tensor; values depend on seed and name only. */
 void params_init(struct params *p, uint64_t seed);
-/* What training begins with: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as it
- * is published. Who only runs a model wants to see what they scale. */
+/* Initial values for training: as above, but INIT_OFF, the factors of whole sub-layers, is 0, as
+ * published. For a benchmark run they are not 0, so that what they scale has an effect. */
 void params_init_training(struct params *p, uint64_t seed);
 void params_free(struct params *p);
 

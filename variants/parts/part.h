@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kinds of parts that a variant is put together from. A part is a value of hooks; what one hook
- * needs of the model it reads from the config. Nothing here knows how attention is executed. */
+ * The kinds of parts that a variant is assembled from. A part is a struct of hooks; a hook reads
+ * what it needs of the model from the config. Parts are independent of how attention is
+ * executed. */
 #ifndef PART_H
 #define PART_H
 
@@ -10,61 +11,62 @@
 
 struct config;
 
-/* Rows of heads that a scheme rotates: queries or keys behind their projection, or gradients on
- * their way back to it. */
+/* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
+ * gradients. */
 struct rotation {
     float *x;         /* [B,rows,heads,dh] */
     ptrdiff_t stride; /* floats between sequences */
     int B, rows, heads;
-    int64_t position; /* of row 0 in the stream */
-    bool back;        /* by the negative angle */
+    int64_t position; /* stream position of row 0 */
+    bool back;        /* rotate by the negative angle */
 };
 
-/* A position scheme. Parameters come in two groups: once per model, once per layer; hooks receive
- * pointers to the first of each (in the order added). Unused hooks are NULL. */
+/* A position scheme. Parameters come in two groups, per model and per layer; hooks receive pointers
+ * to the first of each (in the order added). Unused hooks are NULL. */
 struct pos {
     const char *name;
-    bool past_only; /* it has no meaning for keys of the future */
-    bool sinusoids; /* its codes are sinusoids of width D, which come in pairs */
-    bool clips;     /* it tells distances apart up to config.clip */
+    bool past_only; /* not defined for future keys */
+    bool sinusoids; /* its encodings are sinusoids of width D, which must be even */
+    bool clips;     /* distances beyond config.clip share a row */
     bool clamps;    /* distances beyond config.clamp_len share a row */
-    /* E_USAGE where its own fields of the config make no sense. */
+    /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
-    /* Longest window that it has positions for; NULL = any. */
+    /* Longest window that it has positions for; NULL = unlimited. */
     int (*positions)(const struct config *c);
     void (*model_params)(const struct config *c, struct params *p);
     void (*layer_params)(const struct config *c, const char *prefix, struct params *p);
-    /* Constant codes, computed once per model for up to K positions and shared by its layers. */
+    /* Constant encodings, computed once per model for up to K positions and shared by its
+     * layers. */
     size_t (*n_pos_encoding)(const struct config *c, int K); /* floats */
     void (*pos_encoding)(const struct config *c, int K, float *pos_encoding);
-    /* What is added to the embedding h [B,L,D]; positions count from the window's start. */
+    /* Add to the embedding h [B,L,D]; positions count from the window's start. */
     void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
                   float *h, int B, int L);
-    /* Its backward: add to the weights' gradients, given that of h. */
+    /* Its backward: accumulate weight gradients, given d_h. */
     void (*embed_grad)(const struct config *c, const struct param *model, const float *d_h, int B,
                        int L);
-    /* What is added to a layer's input x [B,L,D] (and stays in the stream). */
+    /* Add to a layer's input x [B,L,D]; the sum stays in the residual stream. */
     void (*enter)(const struct config *c, const struct param *layer, float *x, int B, int L);
-    /* Rotate projected queries and keys in place, before anything remembers or reads them; codes
-     * are those of `codes` for at least t->rows positions. */
+    /* Rotate projected queries and keys in place, before they are stored or read; pos_encoding
+     * covers at least t->rows positions. */
     void (*rotate)(const struct engine *g, const struct config *c, const float *pos_encoding,
                    const struct rotation *t);
-    /* Compile the scheme to data, in two steps. reserve: take the tables for up to K keys from the
-     * arena (PART_REL_POS) and point the terms of `a` at them or at the weights. lower: fill the
-     * tables from the weights, when they have their values and again when they change. */
+    /* Translate the scheme to data, in two steps. reserve: take the tables for up to K keys from
+     * the arena (PART_REL_POS) and point the terms of `a` at them or at the weights. build_tables:
+     * compute the tables from the weights, initially and after each change of the weights. */
     void (*reserve)(const struct config *c, const struct param *model, const struct param *layer,
                     int K, struct arena *arena, struct attn *a);
     void (*build_tables)(const struct engine *g, const struct config *c, const struct param *model,
                          const struct param *layer, const float *pos_encoding, struct attn *a);
-    /* FLOP of lowering when it happens inside a timed region (W_r R). */
+    /* FLOP of build_tables when it runs inside a timed region (W_r R). */
     double (*build_tables_flop)(const struct config *c, int K);
-    /* Backward of enter: add to the weights' gradients, given that of the entered x. */
+    /* Backward of enter: accumulate weight gradients, given that of its result. */
     void (*enter_grad)(const struct config *c, const struct param *layer, const float *d_x, int B,
                        int L);
-    /* Backward of reserve and lower. terms_grad: before attention's backward of `a` (which may have
-     * been resized since reserve), point the terms of `d` at the weights' gradients, or at zeroes
-     * in `tables`, which has n_tables_grad floats for up to K keys. lower_grad: afterwards, map
-     * what arrived in the tables back to the weights. */
+    /* Backward of reserve and build_tables. terms_grad: before attention's backward of `a` (which
+     * may have been resized since reserve), point the terms of `d` at the weights' gradients, or at
+     * zeros in `tables`, which has n_tables_grad floats for up to K keys. build_tables_grad:
+     * afterwards, map the gradients of the tables back to the weights. */
     size_t (*n_tables_grad)(const struct config *c, int K);
     void (*terms_grad)(const struct config *c, const struct param *model, const struct param *layer,
                        const struct attn *a, float *tables, struct attn_grad *d);
@@ -79,23 +81,23 @@ struct gate {
     const char *name;
     int n_matrices; /* D x D products per row */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
-    /* Floats of work space per row and unit of D. */
+    /* Work space per row and unit of D, in floats. */
     int work;
     /* out [rows,D] is neither x nor y. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w,
                     float *out, const float *x, float *y, int rows, float *work);
-    /* Floats of further work space of backward per row and unit of D. */
+    /* Further work space of backward, likewise. */
     int work_grad;
-    /* d_x, d_y [rows,D] from d_out; d_x may be d_out. x, y and `work` as forward had and left them;
-     * `work` is used up. Adds to the weights' gradients. */
+    /* d_x, d_y [rows,D] from d_out; d_x may be d_out. x, y and `work` as in and after forward;
+     * `work` is overwritten. Accumulates weight gradients. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, float *d_y, const float *d_out, const float *x, const float *y,
-                     int rows, float *work, float *more);
+                     int rows, float *work, float *grad_work);
 };
 
 /* A feed-forward network. The prefix of its parameters ends in "ff." (or "ff0."), so that a layer
- * may have two. `work` is the caller's, of as many floats as the hook of that name says for `rows`
- * rows; forward leaves in it what `aux` and, where `keep` is set, backward read. */
+ * may have two. The caller provides `work`, of the size given by the hook of that name for `rows`
+ * rows; forward leaves in it what `aux` and, with `keep`, backward read. */
 struct dropout;
 struct ffn {
     const char *name;
@@ -103,52 +105,53 @@ struct ffn {
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
     size_t (*work)(const struct config *c, int rows, bool keep);
-    size_t (*work_grad)(const struct config *c, int rows); /* further ones of backward */
-    /* y [rows,D] = FFN(x [rows,D]), which goes on to `leave`: its kind, y and add are the caller's,
-     * the rest is set here. Where leave.y is not y, y is work space.
-     * Hidden units are dropped by `drop`, whose p may be 0. */
+    size_t (*work_grad)(const struct config *c, int rows); /* further work space of backward */
+    /* y [rows,D] = FFN(x [rows,D]), followed by `epilogue`: the caller sets its kind, y and add,
+     * the rest is set here. If epilogue.y is not y, y is work space. `drop` applies to hidden
+     * units; its p may be 0. */
     void (*forward)(const struct engine *g, const struct config *c, const struct param *w, float *y,
-                    const float *x, int rows, float *work, bool keep, struct act leave,
+                    const float *x, int rows, float *work, bool keep, struct act epilogue,
                     const struct dropout *drop);
-    /* d_x [rows,D] from d_y; x and work as forward had and left them (kept), `more` is the further
-     * work space. Adds to the weights' gradients, the last bias included, and to all of them those
-     * of aux_coef times the auxiliary loss. */
+    /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `grad_work` is the
+     * further work space. Accumulates weight gradients, including the last bias and those of
+     * aux_coef times the auxiliary loss. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, int rows, const float *work,
-                     float *more, const struct dropout *drop);
-    /* The auxiliary loss of the forward call that left `work`, to be added to the loss with the
-     * factor aux_coef; NULL = none. */
+                     float *grad_work, const struct dropout *drop);
+    /* The auxiliary loss of the forward call that left `work`; it is added to the loss with the
+     * factor aux_coef. NULL = none. */
     double (*aux)(const struct config *c, int rows, const float *work);
 };
 
-/* A map of source rows in front of q, k and v, with parameters of its own for the nth attention of
- * a model. `work` is the caller's, of as many floats as the hook of that name says for `rows` rows;
- * what comes out, y [rows,width], is its beginning, and backward reads all of it. */
+/* A map applied to source rows before q, k and v, with its own parameters in each attention of a
+ * model. The caller provides `work`, of the size given by the hook of that name for `rows` rows;
+ * the output y [rows,width] is at its beginning, and backward reads all of it. */
 struct qkv_map {
     const char *name;
     int (*width)(const struct config *c);
     void (*params)(const struct config *c, int nth, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int nth, int rows);
     size_t (*work)(const struct config *c, int nth, int rows);
-    size_t (*work_grad)(const struct config *c, int nth, int rows); /* further ones of backward */
+    size_t (*work_grad)(const struct config *c, int nth, int rows); /* further work space of
+                                                                     * backward */
     void (*forward)(const struct engine *g, const struct config *c, int nth, const struct param *w,
                     const float *x, int rows, float *work);
-    /* d_x [rows,D] from d_y [rows,width], which is used up. Adds to the weights' gradients. */
+    /* d_x [rows,D] from d_y [rows,width], which is overwritten. Accumulates weight gradients. */
     void (*backward)(const struct engine *g, const struct config *c, int nth, const struct param *w,
                      float *d_x, float *d_y, const float *x, int rows, const float *work,
-                     float *more);
+                     float *grad_work);
 };
 
-/* How tokens of past reach a layer. */
+/* How past tokens reach a layer. */
 struct mem {
     const char *name;
-    bool recurrent;  /* caches states of earlier segments; otherwise the window is recomputed */
+    bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
-    bool state;      /* carries numbers of a fixed size that all of the past went into */
+    bool state;      /* carries a state of fixed size instead of rows */
 };
 
-/* What stands where attention does. `features` says what its queries and keys go through, and eps
- * is what its divisors begin with by default (struct linear_attn). */
+/* A replacement of attention. `features` is the feature map of its queries and keys, eps the
+ * default start value of its divisors (struct linear_attn). */
 struct sublayer_kind;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {

@@ -41,8 +41,8 @@ QKV_MAPS(X)
 MEMS(X)
 #undef X
 
-/* Sinusoid code of one position into row [D], D even: frequencies
- * w_f = 10000^(-2f/D), angles in double because a float angle at distance 4000 is off by 2e-4. */
+/* Sinusoidal encoding of one position into row [D], D even, with frequencies w_f = 10000^(-2f/D).
+ * Angles are double because a float angle at distance 4000 is off by 2e-4. */
 void sinusoid_row(float *row, int D, int position, enum sinusoid order);
 
 /* Slope of head h of H. */

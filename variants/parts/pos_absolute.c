@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Absolute positions: nothing at all, the sinusoid added to the embedding (Vaswani et al. 2017,
+ * Absolute positions: none at all, the sinusoid added to the embedding (Vaswani et al. 2017,
  * section 3.5), or a learned table added to the input of every layer (Al-Rfou et al. 2018). */
 #include "parts.h"
 
@@ -22,7 +22,7 @@ void sinusoid_row(float *row, int D, int position, enum sinusoid order)
     }
 }
 
-/* ---- sinusoid: h[t] += PE[t], t from the start of the window ------------------------------ */
+/* ---- sinusoid: h[t] += PE[t], t counted from the start of the window ---------------------- */
 
 static size_t sinusoid_n_pos_encoding(const struct config *c, int K)
 {

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* 2^(-8(h+1)/H) for a power of two. Otherwise those of the power P below, then every second one of
- * the 2P heads that lie between them, beginning with the steepest. */
+/* 2^(-8(h+1)/H) if H is a power of two. Otherwise the slopes for P heads, P the power of two below
+ * H, then every second one of those for 2P heads, steepest first. */
 double alibi_slope(int h, int H)
 {
     int P = 1;

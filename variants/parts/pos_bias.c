@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables of biases by distance: where they lie. What they hold is each scheme's own affair. */
+ * Tables of biases by distance: their storage. Each scheme fills its own. */
 #include "pos_bias.h"
 
 #include <string.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the schemes share that add a number per head and distance to the scores: a table [H,R] in
- * `struct attn`, its gradient, and one way to say "distance n". */
+ * Shared by schemes that add a number per head and distance to the scores: a table [H,R] in `struct
+ * attn`, its gradient, and its indexing by distance. */
 #ifndef POS_BIAS_H
 #define POS_BIAS_H
 
 #include "variants/variant.h"
 
-/* Take a table for distances 0..R-1, the last standing for all beyond, and point `a` at it. */
+/* Take a table for distances 0..R-1, the last entry serving all beyond, and point `a` at it. */
 void bias_reserve(const struct config *c, int R, struct arena *arena, struct attn *a);
 
-/* Head h's entry for distance 0; the one for distance n < a->R is n entries before it. */
+/* Head h's entry for distance 0; that for distance n < a->R is n entries before it. */
 float *bias_of(const struct attn *a, int h);
 
-/* Zero the gradient's table, which has the shape of the bias, and point `d` at it. */
+/* Zero the table's gradient, which has the shape of the bias, and point `d` at it. */
 void bias_grad_clear(const struct attn *a, float *tables, struct attn_grad *d);
 
 /* As bias_of, for the gradient. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * DeBERTa's disentangled positions (He et al. 2021): two tables of keys and of queries for
- * distances 0..c, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that
- * share an embedding are repeated, so that one R = c + 1 serves both. */
+ * DeBERTa's disentangled positions (He et al. 2021): a table of keys and one of queries for
+ * distances 0..c, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that share
+ * an embedding are repeated, so that R = c + 1 holds for both. */
 #include "parts.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static int reach(const struct config *c) { return max_int(1, c->clip); }
 
 static int distances(const struct config *c, int K) { return min_int(K, reach(c) + 1); }
 
-/* The embedding that distance n has in the term of `which`. */
+/* The embedding of distance n in term `which`. */
 static int row_of(const struct config *c, int which, int n)
 {
     const int at = which == POS_Q && !c->p2c_code ? -n : n;
@@ -36,7 +36,7 @@ static size_t table_floats(const struct config *c, int R)
     return (size_t)c->H * (size_t)R * (size_t)c->dh;
 }
 
-/* Behind the tables: the embeddings of their rows, [R,D]. */
+/* The tables are followed by the embeddings of their rows, [R,D]. */
 static void deberta_reserve(const struct config *c, const struct param *model,
                             const struct param *layer, int K, struct arena *arena, struct attn *a)
 {
@@ -59,7 +59,7 @@ static void gather(const struct config *c, const struct param *layer, int which,
                sizeof(float) * (size_t)c->D);
 }
 
-/* The rows of W that make head h's row of a table. */
+/* The rows of W that give head h's part of a table. */
 static const float *head_of(const struct config *c, const float *W, int h)
 {
     return W + (ptrdiff_t)h * c->dh * c->D;
@@ -107,7 +107,7 @@ static double deberta_build_tables_flop(const struct config *c, int K)
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-/* Gradients of the tables; behind them, embeddings of their rows and their gradient. */
+/* Gradients of the tables, then embeddings of their rows and their gradient. */
 static size_t deberta_n_tables_grad(const struct config *c, int K)
 {
     const int R = distances(c, K);
@@ -127,7 +127,7 @@ static void deberta_terms_grad(const struct config *c, const struct param *model
     d->d_rel_q = tables + n;
 }
 
-/* Through one map: d_table holds R rows per head, `step` floats from head to head. */
+/* Backward of one map: d_table holds R rows per head, `step` floats between heads. */
 static void map_grad(const struct engine *g, const struct config *c, const struct param *layer,
                      int which, int R, const float *d_table, ptrdiff_t step, float *x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A learned table of positions, added to the embedding once (Radford et al. 2018; Gehring et al.
- * 2017): position t of the window gets row t. */
+ * 2017): position t of the window uses row t. */
 #include "parts.h"
 
 static int learned_positions(const struct config *c)
@@ -13,7 +13,7 @@ static enum status learned_check(const struct config *c, struct err *e)
 {
     if (learned_positions(c) < c->max_seq)
         return fail(e, E_USAGE,
-                    "learned: a table of %d positions, windows of up to %d  -> shorter ones",
+                    "learned: a table of %d positions, windows of up to %d  -> use shorter windows",
                     learned_positions(c), c->max_seq);
     return OK;
 }

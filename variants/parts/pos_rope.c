@@ -2,16 +2,16 @@
  *
  * Rotary positions (Su et al. 2021, "RoFormer", section 3.2): the first rope_dim coordinates of a
  * query or key are rotated pairwise by position * rope_base^(-2f/rope_dim). A product of two rows
- * then depends on the difference of their positions only. Pairs are neighbours, as in the paper, or
+ * then depends on the difference of their positions only. Pairs are adjacent, as in the paper, or
  * coordinate f of the first half with f of the second. */
 #include "parts.h"
 
 #include <math.h>
 
 enum {
-    PAIRS = 64,    /* rotated together: their cosines and sines stay in the nearest cache */
-    STRETCH = 128, /* positions of the table; the angles of others are sums of two */
-    WORTH_A_TEAM = 16384,
+    PAIRS = 64,    /* rotated together: their cosines and sines stay in L1 */
+    STRETCH = 128, /* positions in the table; the angles of others are sums of two */
+    PARALLEL_MIN = 16384,
 };
 
 static int pairs_of(const struct config *c) { return c->rope_dim / 2; }
@@ -19,26 +19,27 @@ static int pairs_of(const struct config *c) { return c->rope_dim / 2; }
 static enum status rope_check(const struct config *c, struct err *e)
 {
     if (c->dh < 2)
-        return fail(e, E_USAGE, "rope: a head of width %d has no pair to rotate  -> 2 or more",
+        return fail(e, E_USAGE, "rope: a head of width %d has no pair to rotate  -> use 2 or more",
                     c->dh);
     if (c->rope_dim < 2 || c->rope_dim > c->dh || c->rope_dim % 2)
-        return fail(e, E_USAGE,
-                    "rope: %d coordinates to rotate  -> an even number from 2 to the %d of a head",
-                    c->rope_dim, c->dh);
+        return fail(
+            e, E_USAGE,
+            "rope: %d coordinates to rotate  -> use an even number from 2 to the head width %d",
+            c->rope_dim, c->dh);
     if (!(c->rope_base > 1))
-        return fail(e, E_USAGE, "rope: base %g  -> more than 1", c->rope_base);
+        return fail(e, E_USAGE, "rope: base %g  -> use more than 1", c->rope_base);
     return OK;
 }
 
 /* Radians per position of pair f. Angles stay in double: a float one is off by 2e-4 at position
- * 4000. The cosine of a double reduces it exactly, however many turns it has. */
+ * 4000. The cosine of a double is reduced exactly, for any number of turns. */
 static double frequency(const struct config *c, int f)
 {
     return pow(c->rope_base, -2.0 * f / c->rope_dim);
 }
 
-/* Row t: cosines, then sines, of position t. However long the window, the table is the same: what
- * a position's angles are rounded to depends on nothing else. */
+/* Row t: cosines, then sines, of position t. The table is the same for every window length, so the
+ * rounding of a position's angles depends on the position only. */
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
     (void)K;
@@ -64,7 +65,7 @@ struct phases {
     float c[PAIRS], s[PAIRS];
 };
 
-/* The angles of pairs f0.. at the position where a stretch begins. */
+/* The angles of pairs f0.. at the first position of a stretch. */
 static void first_phases(struct phases *p, const struct config *c, int64_t position, int f0, int n)
 {
     const double ratio = frequency(c, 1);
@@ -76,8 +77,7 @@ static void first_phases(struct phases *p, const struct config *c, int64_t posit
     }
 }
 
-/* The angles of a row: those of its stretch plus the table's; the other way round when turning
- * back. */
+/* The angles of a row: those of its stretch plus the table's; negated when rotating back. */
 static void row_phases(struct phases *p, const struct phases *first, const float *c, const float *s,
                        int n, bool back)
 {
@@ -91,7 +91,7 @@ static void row_phases(struct phases *p, const struct phases *first, const float
 }
 
 /* (a, b) -> (a cos - b sin, a sin + b cos) */
-static void turn_halves(float *a, float *b, const struct phases *p, int n)
+static void rotate_halves(float *a, float *b, const struct phases *p, int n)
 {
 #pragma omp simd
     for (int f = 0; f < n; f++) {
@@ -101,7 +101,7 @@ static void turn_halves(float *a, float *b, const struct phases *p, int n)
     }
 }
 
-static void turn_neighbours(float *a, const struct phases *p, int n)
+static void rotate_adjacent(float *a, const struct phases *p, int n)
 {
 #pragma omp simd
     for (int f = 0; f < n; f++) {
@@ -111,8 +111,8 @@ static void turn_neighbours(float *a, const struct phases *p, int n)
     }
 }
 
-/* Pairs f0 .. f0+n-1 of rows row0 .. of every sequence, whose positions are in one stretch, from
- * its position t0 on. */
+/* Rotate pairs f0 .. f0+n-1 of rows row0 .. of every sequence; their positions lie in one stretch,
+ * from its position t0 on. */
 static void rotate_pairs(const struct engine *g, const struct config *c, const float *pos_encoding,
                          const struct rotation *t, int row0, int rows, int t0, int f0, int n)
 {
@@ -121,7 +121,7 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
     struct phases first;
 
     first_phases(&first, c, t->position + row0 - t0, f0, n);
-#pragma omp parallel for num_threads(all *width > WORTH_A_TEAM ? g->threads : 1)
+#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
     for (ptrdiff_t i = 0; i < all; i++) {
         const ptrdiff_t row = i % rows;
         const float *code = pos_encoding + (t0 + row) * c->rope_dim + f0;
@@ -130,9 +130,9 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
         row_phases(&p, &first, code, code + half, n, t->back);
         for (int h = 0; h < t->heads; h++, x += c->dh) {
             if (c->rope_pairs == ROPE_HALVES)
-                turn_halves(x + f0, x + half + f0, &p, n);
+                rotate_halves(x + f0, x + half + f0, &p, n);
             else
-                turn_neighbours(x + 2 * f0, &p, n);
+                rotate_adjacent(x + 2 * f0, &p, n);
         }
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shaw's relative position representations: the learned tables are the tables of
- * `struct attn` as they stand. rel_rows = clip+1 is the causal table, 2*clip+1 the full one whose
- * last `clip` rows are future distances. Either table may be missing; both may be per head. */
+ * Shaw's relative position representations: the learned tables are used directly as the tables of
+ * `struct attn`. rel_rows = clip+1 is the causal table, 2*clip+1 the full one, whose last `clip`
+ * rows are future distances. Either table may be absent; both may be per head. */
 #include "parts.h"
 
 static int add_table(const struct config *c, const char *prefix, const char *name, struct params *p)
@@ -24,7 +24,7 @@ static void shaw_params(const struct config *c, const char *prefix, struct param
 static void shaw_reserve(const struct config *c, const struct param *model,
                          const struct param *layer, int K, struct arena *arena, struct attn *a)
 {
-    (void)model, (void)K, (void)arena; /* weights are read where they lie */
+    (void)model, (void)K, (void)arena; /* weights are read in place */
     a->R = c->clip + 1;
     a->Rf = c->rel_rows - a->R;
     a->rel_head = c->rel_per_head ? (ptrdiff_t)c->rel_rows * c->dh : 0;
@@ -34,7 +34,7 @@ static void shaw_reserve(const struct config *c, const struct param *model,
         a->rel_v = layer->data;
 }
 
-/* The tables' gradients are the weights' own; resizing cut the farthest rows off. */
+/* The tables' gradients are the weights' gradients; resizing cut the farthest rows off. */
 static void shaw_terms_grad(const struct config *c, const struct param *model,
                             const struct param *layer, const struct attn *a, float *tables,
                             struct attn_grad *d)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * T5's relative bias (Raffel et al. 2020, section 2.1): distances fall into buckets, the near ones
- * one each, the far ones in logarithmic steps, and every head learns a number per bucket. One table
- * serves all layers, as published, or each layer has its own. */
+ * T5's relative bias (Raffel et al. 2020, section 2.1): distances fall into buckets, near ones one
+ * each, far ones in logarithmic steps, and every head learns a number per bucket. One table serves
+ * all layers, as published, or each layer has its own. */
 #include "parts.h"
 #include "pos_bias.h"
 
 #include <math.h>
 
 /* The first half of the buckets holds one distance each; the others grow geometrically up to
- * max_distance, the last takes whatever is farther. Exact real arithmetic is meant: 1e-9 is far
- * above what log loses in double and far below the distance to the next integer. */
+ * max_distance, the last holds everything farther. The formula assumes exact arithmetic: 1e-9 is
+ * far above the error of log in double and far below the distance to the next integer. */
 int t5_bucket(int n, int buckets, int max_distance)
 {
     const int exact = buckets / 2;
@@ -21,7 +21,7 @@ int t5_bucket(int n, int buckets, int max_distance)
     return min_int(buckets - 1, exact + (int)floor(steps * (buckets - exact) + 1e-9));
 }
 
-/* Distances told apart: from the first of the last bucket on they share an entry. */
+/* Number of distinct distances: from the first of the last bucket on they share an entry. */
 static int distances(const struct config *c, int K)
 {
     int n = 0;
@@ -34,12 +34,13 @@ static int distances(const struct config *c, int K)
 static enum status t5_check(const struct config *c, struct err *e)
 {
     if (c->t5_buckets < 2)
-        return fail(e, E_USAGE, "t5: %d buckets  -> at least 2", c->t5_buckets);
+        return fail(e, E_USAGE, "t5: %d buckets  -> use at least 2", c->t5_buckets);
     if (c->t5_max_distance <= c->t5_buckets / 2)
-        return fail(e, E_USAGE,
-                    "t5: the largest distance told apart is %d, the %d buckets tell %d apart one "
-                    "by one  -> give a larger one",
-                    c->t5_max_distance, c->t5_buckets, c->t5_buckets / 2);
+        return fail(
+            e, E_USAGE,
+            "t5: the largest distinct distance is %d, but the first half of %d buckets covers %d"
+            "  -> give a larger one",
+            c->t5_max_distance, c->t5_buckets, c->t5_buckets / 2);
     return OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * TUPE's positions (Ke et al. 2021): the scores of position i against position j, a matrix [K,K]
- * per head, are made of the weights alone when these change, and added to every sequence's. On
- * request there is T5's bias as well (TUPE-R). */
+ * per head, depend on the weights only; they are computed when these change and added to every
+ * sequence's scores. Optionally with T5's bias (TUPE-R). */
 #include "parts.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ static void tupe_params(const struct config *c, const char *prefix, struct param
         pos_t5.layer_params(c, prefix, p);
 }
 
-/* What lower leaves for its backward: T [H,K,K] the scores, p [K,D], and both maps of it [K,H*dh].
- */
+/* What build_tables stores for its backward: T [H,K,K] the scores, p [K,D], and its two maps
+ * [K,H*dh]. */
 struct table {
     int K, HD;
     float *T, *p, *q, *k;
@@ -59,7 +59,7 @@ static struct table table_at(const struct config *c, float *at, int K)
     return (struct table){K, (int)HD, at, p, p + k * c->D, p + k * c->D + k * HD};
 }
 
-/* The window's queries are the last of its positions. */
+/* The window's queries are its last positions. */
 static struct table table_of(const struct config *c, const struct attn *a)
 {
     return table_at(c, (float *)a->add.at - a->M * a->add.row, (int)a->add.row);
@@ -68,7 +68,7 @@ static struct table table_of(const struct config *c, const struct attn *a)
 static void tupe_reserve(const struct config *c, const struct param *model,
                          const struct param *layer, int K, struct arena *arena, struct attn *a)
 {
-    const int window = a->M + a->L; /* places, however far memory could reach */
+    const int window = a->M + a->L; /* window positions only: memory is not used */
     float *const at = arena_f32(arena, PART_REL_POS, table_floats(c, window));
 
     CHECK(window <= layer[POS].shape[0]);
@@ -136,7 +136,7 @@ static double tupe_build_tables_flop(const struct config *c, int K)
 
 /* ---- backward ----------------------------------------------------------------------------- */
 
-/* Gradients of a table's parts, then the norm's work space, then T5's. */
+/* Gradients of a table's parts, the norm's work space, T5's. */
 static size_t own_grad_floats(const struct config *c, int K)
 {
     return table_floats(c, K) + (size_t)NORM_STATS * (size_t)K;
@@ -159,7 +159,8 @@ static void tupe_terms_grad(const struct config *c, const struct param *model,
         pos_t5.terms_grad(c, model, layer + REL_BIAS, a, tables + own_grad_floats(c, K), d);
 }
 
-/* From the scores' gradient to that of both maps' results: dq = scale dT k, dk = scale dT^T q. */
+/* From the scores' gradient to those of the mapped positions: dq = scale dT k, dk = scale dT^T
+ * q. */
 static void scores_grad(const struct engine *g, const struct config *c, const struct table *t,
                         const struct table *d)
 {
@@ -179,7 +180,7 @@ static void scores_grad(const struct engine *g, const struct config *c, const st
                                        .threads = g->threads});
 }
 
-/* dW += dy^T p;  dp = dy W, or added to it. */
+/* dW += dy^T p;  dp = dy W, or dp += dy W. */
 static void map_grad(const struct engine *g, const struct config *c, const struct table *t,
                      const struct table *d, const struct param *W, const float *d_y, bool add)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transformer-XL's relative positions: the key table of head h holds
- * rho_h[n] = rows h*dh.. of W_r times R[n], the sinusoid code of distance n. With clamp_len c the
- * distances beyond c share R[c], so the table ends there: the clipping of `struct attn`. */
+ * Transformer-XL's relative positions: the key table of head h holds rho_h[n] = rows h*dh.. of W_r
+ * times R[n], the sinusoidal encoding of distance n. With clamp_len c the distances beyond c share
+ * R[c], so the table ends there: the clipping of `struct attn`. */
 #include "parts.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hooks of a model's schemes, one after the other. The further scheme comes second and finds
- * what the positions have reserved. */
+ * The hooks of a model's schemes, one after the other. The second scheme, attn_extra, is called
+ * last and finds what the positions have reserved. */
 #include "terms.h"
 #include "masks.h"
 

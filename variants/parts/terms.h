@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * All that a model puts into its attentions beside queries, keys and values, in one place: the
- * position scheme, the further scheme (config.more) and masks. */
+ * All that a model adds to attention besides queries, keys and values: the position scheme, the
+ * second scheme (config.attn_extra) and masks. */
 #ifndef TERMS_H
 #define TERMS_H
 
 #include "variants/variant.h"
 
-/* The first parameters of each. */
+/* The first parameter of each. */
 struct term_params {
     const struct param *model, *pos, *attn_extra;
 };
 
-/* As the hooks of struct pos, for all of them; up to L queries and K keys, however few `a` has. */
+/* As the hooks of struct pos, for all of them; sized for L queries and K keys, even if `a` has
+ * fewer. */
 void terms_reserve(const struct config *c, const struct term_params *p, int L, int K,
                    struct arena *arena, struct attn *a);
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as matrix products with a softmax between them, in causal row blocks: block rows
- * [i0, i1) only meet the keys between the first and the last that one of them sees, so about half
- * of the square is never touched.
+ * Attention as matrix products with a softmax between them, in causal row blocks: block rows [i0,
+ * i1) are multiplied only with the keys from the first to the last that one of them sees, so about
+ * half of the square is never computed.
  *
  *   S = scale (Q + u) K^T            one product
  *   G = scale (Q + w) rel_k^T        one product over the table rows that the block's distances use
@@ -10,9 +10,9 @@
  *   O = P V                          one product
  *   O += W rel_v                     W[i][r] = sum of P[i][j] over the keys that share row r
  *
- * Further terms enter between the products (weights.c). One parallel region per call.
- * Items are (sequence, head or heads that mix, row block), longest first; each product runs on one
- * thread, because a library's own threading loses half of its speed at these sizes. */
+ * Further terms are added between the products (weights.c). One parallel region per call. Items are
+ * (sequence, head or heads that mix, row block), longest first; each product runs on one thread,
+ * because a library's own threading loses half of its speed at these sizes. */
 #include "composed.h"
 
 #include <omp.h>
@@ -24,8 +24,8 @@ int composed_team(const struct attn *a) { return attn_mixes(a) ? a->H : 1; }
 
 int composed_rows(const struct attn *a)
 {
-    /* Of one head, 128 x K floats of scores stay near the L2 cache; all heads together need more
-     * than that in any case. */
+    /* With one head, 128 x K floats of scores stay near the L2 cache; all heads together exceed it
+     * in any case. */
     enum { ROW_BLOCK = 128, MIXED_ROW_BLOCK = 32 };
 
     return min_int(a->L, attn_mixes(a) ? MIXED_ROW_BLOCK : ROW_BLOCK);
@@ -36,7 +36,7 @@ int composed_blocks(const struct attn *a)
     return (a->L + composed_rows(a) - 1) / composed_rows(a);
 }
 
-enum { PAD = 16 }; /* floats behind a row, so that rows are not a power of two apart */
+enum { PAD = 16 }; /* floats after a row, so that row strides are not powers of two */
 
 ptrdiff_t composed_ld(int n) { return (ptrdiff_t)round_up((size_t)n, PAD) + PAD; }
 
@@ -90,8 +90,8 @@ static struct space space_of(const struct attn *a, int threads, int thread, void
 
 /* ---- one block ---------------------------------------------------------------------------- */
 
-/* Set which table rows the block's keys have: the farthest is the last query's first key's, the
- * nearest the first query's last key's. */
+/* Find the table rows of the block: the farthest belongs to the last query and first key, the
+ * nearest to the first query and last key. */
 static void find_rows(const struct attn *a, struct block_at *at)
 {
     const int all = a->R + a->Rf;
@@ -111,7 +111,8 @@ struct block_at composed_locate(const struct attn *a, int b, int h, int block)
     at.n = min_int(rows, a->L - at.i0);
     const struct range keys = attn_hull(a, h, composed_team(a), at.i0, at.n);
     at.j0 = keys.from;
-    at.cols = max_int(1, keys.to - keys.from); /* products want a column, if a hidden one */
+    at.cols = max_int(1, keys.to - keys.from); /* products need at least one column, even a hidden
+                                                * one */
     find_rows(a, &at);
     return at;
 }
@@ -205,7 +206,8 @@ void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld
     }
 }
 
-/* The common case: a table, a bias and one range of keys per row, all in the softmax. */
+/* The common case: at most a table, a bias and one range of keys per row, all inside the
+ * softmax. */
 static void plain_weights(const struct engine *g, const struct attn *a, const struct block_at *at,
                           const struct space *sp)
 {
@@ -291,7 +293,7 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
 static bool accepts(const struct attn *a, const char **why_not)
 {
     (void)a, (void)why_not;
-    return true; /* every term of struct attn has its product */
+    return true; /* every term of struct attn is supported */
 }
 
 static void forward(const struct engine *g, const struct attn *a, void *scratch)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention composed of a backend's own matrix products and row operations: the implementation of
- * the libraries that have no fused attention, and of every term that fused kernels do not know.
- * Below it, what its parts share. */
+ * Attention composed of a backend's own matrix products and row operations: for libraries without
+ * fused attention, and for every term that fused kernels do not support. Below: what its parts
+ * share. */
 #ifndef COMPOSED_H
 #define COMPOSED_H
 
@@ -10,7 +10,7 @@
 
 extern const struct attn_impl attn_composed;
 
-/* Its backward half serves every implementation that has none of its own. */
+/* Its backward pass serves every implementation that has none of its own. */
 struct attn_need composed_need_backward(const struct attn *a, int threads);
 void composed_backward(const struct engine *g, const struct attn *a, const struct attn_grad *d,
                        void *scratch);
@@ -18,47 +18,47 @@ void composed_backward(const struct engine *g, const struct attn *a, const struc
 /* ---- one row block ------------------------------------------------------------------------ */
 
 struct block_at {
-    int b, h, kv;       /* sequence, head, its key head */
-    int i0, n;          /* first query, queries */
-    int j0, cols;       /* first key that any row sees, keys up to the last one's */
+    int b, h, kv;       /* sequence, head, its key/value head */
+    int i0, n;          /* first query, number of queries */
+    int j0, cols;       /* first key that any row sees, number of keys to the last one seen */
     int r0, n_rel;      /* table rows that the block's distances use */
     int shift;          /* key j of row i has table row clamp(j k_step + shift - i q_step, 0, */
-    int q_step, k_step; /* n_rel-1), counted from j0, r0; steps are 1 but for pooled positions */
+    int q_step, k_step; /* n_rel-1), counted from j0, r0; steps are 1 unless positions are pooled */
 };
 
-/* Matrices of scores of the heads that are computed together: rows composed_ld apart, the sinks'
- * columns behind the keys'; `square` floats from head to head. Where heads do not mix, s, p and w
- * are one. */
+/* Score matrices of the heads that are computed together: rows composed_ld apart, columns of sinks
+ * after those of keys, `square` floats between heads. Where heads do not mix, s, p and w are the
+ * same. */
 struct space {
     float *s; /* [heads] scores before mixing */
     float *p; /* [heads] probabilities before mixing */
-    float *w; /* [heads] and after it: what the values are weighted with; may be s */
+    float *w; /* [heads] probabilities after mixing, the weights of the values; may be s */
     float *g; /* [n, composed_table_ld] scores against the table, or weights per table row */
     float *q; /* [n, composed_query_ld] q + u, then q + w */
 };
 
 int composed_team(const struct attn *a); /* heads that are computed together */
-int composed_rows(const struct attn *a); /* of a block; the last one may have fewer */
+int composed_rows(const struct attn *a); /* of a block; the last block may have fewer */
 int composed_blocks(const struct attn *a);
-ptrdiff_t composed_ld(int n); /* floats from row to row of n */
+ptrdiff_t composed_ld(int n); /* row stride in floats of a matrix with n columns */
 ptrdiff_t composed_score_ld(const struct attn *a);
 ptrdiff_t composed_square(const struct attn *a);
 ptrdiff_t composed_query_ld(const struct attn *a);
 ptrdiff_t composed_table_ld(const struct attn *a);
 
-/* Block of the team that begins at head h; composed_of_head is the same for another of its heads,
- * composed_part for `cols` of its keys from the block's key j on. */
+/* Block of the team that begins at head h. composed_of_head: the same block for another head of the
+ * team; composed_part: `cols` of its keys from the block's key j on. */
 struct block_at composed_locate(const struct attn *a, int b, int h, int block);
 struct block_at composed_of_head(const struct attn *a, const struct block_at *at, int h);
 struct block_at composed_part(const struct attn *a, const struct block_at *at, int j, int cols);
 
-/* Table row of the block's key j for its row i, from r0. */
+/* Table row of the block's key j for its row i, counted from r0. */
 static inline int composed_table_row(const struct block_at *at, int i, int j)
 {
     return clamp_int(j * at->k_step + at->shift - i * at->q_step, 0, at->n_rel - 1);
 }
 
-/* The block's queries, with add [H,dh] in `work` where there is one. */
+/* The block's queries; with `add` [H,dh] given, queries + add, in `work`. */
 const float *composed_queries(const struct attn *a, const struct block_at *at, const float *add,
                               float *work, ptrdiff_t *ld);
 
@@ -67,26 +67,26 @@ void composed_scores(const struct engine *g, const struct attn *a, const struct 
                      const float *add, const float *keys, ptrdiff_t key_ld, int cols, float *dst,
                      ptrdiff_t ld, float *work);
 
-/* Fill s, p and w of the block's team; w is 0 where masked. Writes lse and scores_out where `a` has
+/* Fill s, p and w of the block's team; w is 0 where masked. Writes lse and scores_out if `a` has
  * them. */
 void composed_weights(const struct engine *g, const struct attn *a, const struct block_at *at,
                       const struct space *sp);
 
-/* Likewise with all terms; composed_weights calls it where `a` has more than plain ones. */
+/* Likewise with all terms; composed_weights calls it if `a` has more than plain terms. */
 bool composed_plain(const struct attn *a);
 void composed_all_weights(const struct engine *g, const struct attn *a, const struct block_at *at,
                           const struct space *sp);
 
-/* s[i][j] += table[row of i, j] for one row i; */
+/* s[i][j] += table[row of i, j] for one row i. */
 void composed_add_by_row(const struct block_at *at, int i, float *s, const float *table);
 
-/* w[i][r] = sum of p[i][j] over the keys whose table row is r0 + r. Inside the table each key has a
- * row of its own: a copy. The keys beyond either end share the end's row: a sum. */
+/* w[i][r] = sum of p[i][j] over the keys whose table row is r0 + r. Inside the table each key has
+ * its own row: a copy. Keys beyond either end share the end's row: a sum. */
 void composed_sum_by_row(const struct block_at *at, const float *p, ptrdiff_t ld, float *w,
                          ptrdiff_t w_ld);
 
-/* to[g] = sum over h of matrix[g][h] from[h] for the block's rows and `cols` columns of all heads,
- * or of matrix[h][g]; without a matrix a copy. */
+/* to[g] = sum over h of matrix[g][h] from[h], or of matrix[h][g] if transposed, for the block's
+ * rows and `cols` columns of all heads; a copy if there is no matrix. */
 void composed_mix(const struct attn *a, const struct block_at *at, const float *matrix,
                   bool transposed, float *to, const float *from, int cols);
 

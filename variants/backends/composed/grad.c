@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The backward half of composed attention, in the forward's row blocks. Per block, P computed
- * again:
+ * Backward of composed attention, in the forward's row blocks. Per block, with P recomputed:
  *
  *   D = dO V^T (+ shift(dO rel_v^T))      G = P (D - rowsum(P D))        one row operation
  *   dV += P^T dO                          dK += scale G^T (Q + u)
  *   dQ  = scale (G K + W rel_k)           W[i][r] = sum of G over the keys that share row r
  *   drel_k += scale W^T (Q + w)           drel_v += (the same sum of P)^T dO
  *
- * Further terms: grad_terms.c. Items are (sequence, key head), or sequences where heads
- * mix: one thread adds up a head's dK and dV in place, block after block. The terms' gradients are
+ * Further terms are in grad_terms.c. Items are (sequence, key head), or sequences where heads mix:
+ * one thread accumulates a head's dK and dV in place, block after block. The terms' gradients are
  * kept per (sequence, head) and summed in that order at the end. */
 #include "grad.h"
 
@@ -18,7 +17,7 @@
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-/* Rows of the tables even where only a bias has them: its sums by row need the room. */
+/* Room for the tables' rows even if only a bias has them, since its sums by row need it. */
 static ptrdiff_t table_ld(const struct attn *a)
 {
     return a->R + a->Rf ? composed_ld(a->R + a->Rf) : 0;
@@ -97,7 +96,7 @@ static void add_rows(float *dst, ptrdiff_t ld, const float *x, ptrdiff_t x_ld, i
             dst[i * ld + e] += x[i * x_ld + e];
 }
 
-/* Where a block's rows and keys begin in an operand. */
+/* Offsets of a block's rows and keys in an operand. */
 static ptrdiff_t query_at(const struct attn *a, const struct block_at *at, struct stride s)
 {
     return at->b * s.batch + at->i0 * s.row + (ptrdiff_t)at->h * a->dh;
@@ -108,7 +107,7 @@ static ptrdiff_t key_at(const struct attn *a, const struct block_at *at, struct 
     return at->b * s.batch + at->j0 * s.row + (ptrdiff_t)at->kv * a->dh;
 }
 
-/* D, but for the table's part, and dV. */
+/* D without the table's part, and dV. */
 static void value_grad(const struct grad_call *c, const struct block_at *at, const float *w,
                        float *d_w)
 {
@@ -141,7 +140,7 @@ static void value_grad(const struct grad_call *c, const struct block_at *at, con
                                                    .ldc = ld});
 }
 
-/* drel_v, and in sums [n, n_rel] the table's part of D by table row. */
+/* drel_v; sums [n, n_rel] receives the table's part of D by table row. */
 static void value_table_grad(const struct grad_call *c, const struct block_at *at, const float *w,
                              float *sums)
 {
@@ -175,7 +174,7 @@ static void value_table_grad(const struct grad_call *c, const struct block_at *a
                                                    .ldc = g_ld});
 }
 
-/* G of one head in d_w, the table's part of D still apart. */
+/* G of one head in d_w; the table's part of D is still separate. */
 static void plain_scores_grad(const struct grad_call *c, const struct block_at *at,
                               const struct grad_space *sp)
 {
@@ -191,14 +190,13 @@ static void plain_scores_grad(const struct grad_call *c, const struct block_at *
                                                   .threads = 1});
 }
 
-/* Nothing but plain terms, and no gradient that arrives at the scores themselves. */
+/* Only plain terms, and no gradient given for the scores. */
 static bool only_plain(const struct grad_call *c)
 {
     return composed_plain(c->a) && !c->d->d_scores_out;
 }
 
-/* One head's weights and dO, as far as D; then as far as the scores where nothing else is to come.
- */
+/* D of one head from its weights and dO; with only plain terms, the gradient of the scores. */
 static void weight_grad(const struct grad_call *c, const struct block_at *at,
                         const struct grad_space *sp, const float *w, float *d_w)
 {
@@ -350,7 +348,7 @@ static void run_item(const struct grad_call *c, int b, int kv, int kv_end,
 }
 
 /* dst [H or 1, n] (heads `head` floats apart) += the sums at `from` of every sequence and head,
- * which are added up in the first of them. */
+ * which are accumulated in the first of them. */
 static void add_sums(const struct engine *g, const struct attn *a, float *dst, ptrdiff_t head,
                      float *from, size_t each, size_t n)
 {
@@ -378,7 +376,7 @@ void composed_backward(const struct engine *g, const struct attn *a, const struc
     const struct attn_sums sums = attn_sums_of(a);
     const int kvs = attn_mixes(a) ? a->Hkv : 1, units = a->Hkv / kvs;
     const int parts = attn_parts(a, d, units);
-    struct attn again = *a; /* computed, but not handed out again */
+    struct attn again = *a; /* recomputed, but not output again */
     float *all = (float *)scratch + threads * (scores_floats(a) + space_floats(a));
     const struct grad_call call = {.g = g, .a = &again, .d = d, .sums = &sums, .all = all};
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of composed attention's backward half share. */
+ * What the parts of composed attention's backward share. */
 #ifndef COMPOSED_GRAD_H
 #define COMPOSED_GRAD_H
 
 #include "composed.h"
 #include "variants/backends/attn_sums.h"
 
-/* One thread's: the forward's, and the gradients on the way back, as many matrices as the team has
- * heads. Where heads do not mix, d_w and d_p are one. space.g is used for sums of P, then of G. */
+/* Per thread: the forward's space and the gradients, as many matrices as the team has heads. Where
+ * heads do not mix, d_w and d_p are the same. space.g is used for sums of P, then of G. */
 struct grad_space {
     struct space forward;
-    float *d_w; /* of what values are weighted with; in the end of the scores before mixing */
-    float *d_p; /* of probabilities, then of the scores behind mixing */
+    float *d_w; /* of the weights of the values; finally of the scores before mixing */
+    float *d_p; /* of probabilities, then of the scores after mixing */
 };
 
-/* A call, and the block that it is at. */
+/* A call. */
 struct grad_call {
     const struct engine *g;
     const struct attn *a;
@@ -47,16 +47,16 @@ void composed_add_columns(float *dst, const float *x, ptrdiff_t ld, int rows, in
 void composed_sink_values(const struct grad_call *c, const struct block_at *at, const float *w,
                           float *d_w);
 
-/* d_sink_k, and what the sinks add to d_q, from the gradients of the scores. */
+/* d_sink_k, and the sinks' contribution to d_q, from the gradients of the scores. */
 void composed_sink_keys(const struct grad_call *c, const struct block_at *at, const float *d,
                         float *work);
 
-/* From d_w to the gradients of the scores before mixing, in d_w again, for the whole team; what
- * arrives from above and what goes to `add` included. */
+/* From d_w to the gradients of the scores before mixing, again in d_w, for the whole team; includes
+ * d_scores_out and d_add. */
 void composed_all_scores_grad(const struct grad_call *c, const struct block_at *at,
                               const struct grad_space *sp);
 
-/* d_rel_q, and what it adds to d_k. */
+/* d_rel_q, and its contribution to d_k. */
 void composed_rel_q_grad(const struct grad_call *c, const struct block_at *at, const float *d,
                          float *work);
 

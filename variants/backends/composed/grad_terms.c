@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gradients of composed attention's further terms: what is added pair by pair, heads that mix,
- * sinks, and tables that keys meet. */
+ * Gradients of composed attention's further terms: scores added per pair, mixing of heads, sinks,
+ * and tables that are multiplied with keys. */
 #include "grad.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void unmix_probabilities(const struct grad_call *c, const struct block_at
     composed_mix(c->a, at, c->a->mix_probs, true, sp->d_p, sp->d_w, cols);
 }
 
-/* From d_p to d_w. The sinks' columns were not mixed: they come along as they are. */
+/* From d_p to d_w. The sinks' columns were not mixed and are copied. */
 static void unmix_scores(const struct grad_call *c, const struct block_at *at,
                          const struct grad_space *sp)
 {
@@ -56,7 +56,7 @@ static void unmix_scores(const struct grad_call *c, const struct block_at *at,
 
 /* ---- scores ------------------------------------------------------------------------------- */
 
-/* d of one head from the gradients of probabilities to those of scores; 0 where hidden. */
+/* d of one head from gradients of probabilities to those of scores; 0 where hidden. */
 static void scores_grad(const struct grad_call *c, const struct block_at *at, const float *p,
                         float *d)
 {
@@ -76,7 +76,7 @@ static void scores_grad(const struct grad_call *c, const struct block_at *at, co
     }
 }
 
-/* What of d goes to `add`. Where that is what arrived, d has it already. */
+/* d's contribution to d_add. If d_add is d_scores_out, d includes it already. */
 static void add_grad(const struct grad_call *c, const struct block_at *at, const float *d)
 {
     const struct attn *a = c->a;
@@ -184,7 +184,7 @@ void composed_sink_keys(const struct grad_call *c, const struct block_at *at, co
                                              .ldc = a->q_at.row});
 }
 
-/* ---- tables that keys meet ---------------------------------------------------------------- */
+/* ---- tables multiplied with keys ---------------------------------------------------------- */
 
 /* sums [keys, n_rel]: of d over the queries whose distance to the key has that row. */
 static void sum_by_key(const struct attn *a, const struct block_at *part, const float *d,

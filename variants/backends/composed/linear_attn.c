@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention without a softmax by its recurrence, one key after the other, in double: the judge of
- * linear_attn_chunked.c. Threads share out (sequence, head of keys) pairs, so results do not depend
- * on them. */
+ * Attention without softmax as its recurrence, one key after the other, in double: the reference
+ * for linear_attn_chunked.c. Threads take (sequence, key head) pairs, so results do not depend on
+ * their number. */
 #include "linear_attn.h"
 
 #include <omp.h>
 #include <string.h>
 
-/* ---- one pair of a sequence and a head of keys ---------------------------------------------- */
+/* ---- one (sequence, key head) pair -------------------------------------------------------- */
 
 struct recurrence {
     const struct linear_attn *a;
@@ -32,7 +32,7 @@ static const float *value(const struct recurrence *r, int j)
     return a->v + (((ptrdiff_t)r->b * (a->M + a->L) + j) * a->Hkv + r->kv) * a->d;
 }
 
-/* Which row of fq, o and den query i of head h is. */
+/* Row of query i of head h in fq, o and den. */
 static ptrdiff_t query(const struct linear_attn *a, int b, int i, int h)
 {
     return ((ptrdiff_t)b * a->L + i) * a->H + h;
@@ -112,11 +112,11 @@ static void run(struct recurrence r)
  *
  *   d fq_i = S_i e_i + f_i z_i
  *
- * and backwards, dS and dz covering all queries from row j's on,
+ * then backwards, with dS and dz summed over the queries of rows >= j,
  *
  *   dS += fq_i e_i^T    dz += f_i fq_i    d fk_j = dS v_j + dz    d v_j = dS^T fk_j */
 
-/* f_i of a query; e_i is left to whoever divides. */
+/* f_i of a query; the division by den for e_i is left to the caller. */
 static double of_divisor(const struct linear_attn *a, const struct linear_grad *d, ptrdiff_t at)
 {
     double sum = 0;
@@ -142,7 +142,7 @@ static void query_grads(const struct recurrence *r, const struct linear_grad *d,
     }
 }
 
-/* dS and dz, which lie where S and z did, take in the queries of row i. */
+/* Add the queries of row i to dS and dz, which are stored in S and z. */
 static void add_query(const struct recurrence *r, const struct linear_grad *d, int i)
 {
     const struct linear_attn *a = r->a;
@@ -199,7 +199,7 @@ static void run_backward(struct recurrence r, const struct linear_grad *d)
     }
 }
 
-/* ---- the implementation ---------------------------------------------------------------------- */
+/* ---- the implementation ------------------------------------------------------------------- */
 
 static size_t state_bytes(const struct linear_attn *a)
 {
@@ -238,8 +238,7 @@ static void backward(const struct engine *g, const struct linear_attn *a,
 const struct linear_impl linear_ref = {
     .name = "ref", .need = need, .forward = forward, .backward = backward};
 
-/* ---- choice and cost --------------------------------------------------------------------------
- */
+/* ---- choice and cost ---------------------------------------------------------------------- */
 
 const struct linear_impl *engine_linear(const struct engine *g)
 {
@@ -254,9 +253,9 @@ size_t linear_need(const struct linear_attn *a, int threads, bool backward)
     return one > other ? one : other;
 }
 
-/* Per row, c being its chunk's: c (m + d) for the pairs, 2 m d each for reading and for adding to
- * the state, the factor 2 of a product being undone by the half that is masked. One row alone has
- * no pairs. */
+/* Per row, c being its chunk's size: c (m + d) for the pairs, 2 m d each for reading the state and
+ * for adding to it; the factor 2 of a product is cancelled by the masked half. A single row has no
+ * pairs. */
 double linear_flop(const struct linear_attn *a)
 {
     const double rows = (double)a->B * a->L, memory = (double)a->B * a->M;

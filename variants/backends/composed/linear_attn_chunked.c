@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention without a softmax in chunks of rows, over the engine's products: inside a chunk the
- * weights are a small masked matrix, what lies before it is the state. The divisor is the last
- * column of the numerator: with a 1 behind every value, v' = [v 1], the state S' = [S z] and
+ * Attention without softmax in chunks of rows, by the engine's products: inside a chunk the weights
+ * are a small masked matrix, everything before it is in the state. The divisor is the last column
+ * of the numerator: with a 1 appended to every value, v' = [v 1], the state is S' = [S z], and
  *
  *   [num den] = tril(fq fk^T) v' + fq S'          S' += fk^T v'
  *
- * are products of the same kind. A few rows go by the recurrence instead, which reads the state
- * once and writes it once for each. One parallel region per call; items are (sequence, head of
- * keys). */
+ * are products of the same kind. A few rows use the recurrence instead, which reads and writes the
+ * state once per row. One parallel region per call; items are (sequence, key head). */
 #include "linear_chunks.h"
 
 #include <omp.h>
 #include <string.h>
 
-/* ---- work space ----------------------------------------------------------------------------- */
+/* ---- work space --------------------------------------------------------------------------- */
 
-enum { PAD = 16 }; /* floats: rows begin at whole vectors */
+enum { PAD = 16 }; /* floats, so that rows begin at whole vectors */
 
 ptrdiff_t linear_ld(const struct linear_attn *a)
 {
@@ -60,7 +59,7 @@ struct linear_space linear_space_of(const struct linear_attn *a, void *scratch, 
     return sp;
 }
 
-/* ---- one item -------------------------------------------------------------------------------- */
+/* ---- one item ----------------------------------------------------------------------------- */
 
 struct linear_item linear_item_of(const struct linear_attn *a, int item)
 {
@@ -127,7 +126,7 @@ void linear_add_keys(const struct engine *g, const struct linear_attn *a,
                                .threads = 1});
 }
 
-/* w = tril(fq fk^T) for queries [i, i+n) of head h, whose keys are those of the chunk. */
+/* w = tril(fq fk^T) for queries [i, i+n) of head h against the keys of the chunk. */
 void linear_weights(const struct engine *g, const struct linear_attn *a,
                     const struct linear_item *t, const struct linear_space *sp, int h, int i, int n)
 {
@@ -197,7 +196,7 @@ static void outputs(const struct engine *g, const struct linear_attn *a,
     divide(a, t, sp->o, h, i, n);
 }
 
-/* The keys in front of the queries'. */
+/* The keys before the queries'. */
 void linear_add_memory(const struct engine *g, const struct linear_attn *a,
                        const struct linear_item *t, const struct linear_space *sp)
 {
@@ -224,10 +223,10 @@ static void run_chunks(const struct engine *g, const struct linear_attn *a,
     store_state(a, t, sp->S);
 }
 
-/* ---- a few rows: the recurrence ------------------------------------------------------------- */
+/* ---- a few rows: the recurrence ----------------------------------------------------------- */
 
-/* The first row's state is the given one, the last row's the wanted one; between them it is kept in
- * sp->S, which has room for S and z one behind the other. */
+/* The first row reads the given state, the last row writes the wanted one; between them it is kept
+ * in sp->S, which has room for S and z one after the other. */
 static void run_rows(const struct engine *g, const struct linear_attn *a,
                      const struct linear_item *t, const struct linear_space *sp)
 {
@@ -259,10 +258,10 @@ static void run_rows(const struct engine *g, const struct linear_attn *a,
     }
 }
 
-/* ---- the implementation ---------------------------------------------------------------------- */
+/* ---- the implementation ------------------------------------------------------------------- */
 
-/* Up to so many rows reading the state again for each costs less than products of them. The
- * divisors of a team must have room where a chunk's sums would be. */
+/* Up to this many rows, reading the state once per row costs less than products over it. The
+ * divisors of a team must fit where a chunk's sums would be. */
 static bool by_rows(const struct linear_attn *a)
 {
     enum { FEW = 4 };
@@ -272,9 +271,9 @@ static bool by_rows(const struct linear_attn *a)
 
 static int team(const struct engine *g, const struct linear_attn *a)
 {
-    enum { WORTH_A_TEAM = 1 << 15 }; /* products of a feature and a value */
+    enum { PARALLEL_MIN = 1 << 15 }; /* products of a feature and a value */
 
-    return (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d > WORTH_A_TEAM ? g->threads : 1;
+    return (double)a->B * a->Hkv * (a->M + a->L) * a->m * a->d > PARALLEL_MIN ? g->threads : 1;
 }
 
 static void forward(const struct engine *g, const struct linear_attn *a, void *scratch)

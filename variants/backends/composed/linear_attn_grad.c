@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention without a softmax in chunks, backward. With e' = [dO/den, -(dO . o)/den] in place of
- * the gradient of [num den], v' and S' as in linear_attn_chunked.c, W = tril(fq fk^T) and
- * G = tril(e' v'^T) its gradient, once forwards over the chunks for S',
+ * Attention without softmax in chunks, backward. With e' = [dO/den, -(dO . o)/den] for the gradient
+ * of [num den], v' and S' as in linear_attn_chunked.c, W = tril(fq fk^T) and G = tril(e' v'^T) its
+ * gradient, first forwards over the chunks for S',
  *
  *   d_fq = e' S'^T + G fk
  *
- * and once backwards for dS', which belongs to the state behind the chunk:
+ * then backwards for dS', the gradient of the state after the chunk:
  *
  *   d_fk = v' dS'^T + G^T fq     d_v = fk dS' + W^T e'     dS' += fq^T e' */
 #include "linear_chunks.h"
@@ -94,7 +94,7 @@ static void query_grads(const struct half *x, int h, int i, int n)
     x->g->ops.gemm(&p);
 }
 
-/* What reaches keys [j, j+n) through the state: d_fk = v' dS'^T, d_v = fk dS'. */
+/* Gradients of keys [j, j+n) through the state: d_fk = v' dS'^T, d_v = fk dS'. */
 static void through_state(const struct half *x, int j, int n)
 {
     const struct linear_attn *a = x->a;
@@ -125,8 +125,7 @@ static void through_state(const struct half *x, int j, int n)
                                   .threads = 1});
 }
 
-/* And what reaches them from the queries of head h in their own chunk: d_fk += G^T fq,
- * d_v += W^T e'. */
+/* Their gradients from head h's queries in the same chunk: d_fk += G^T fq, d_v += W^T e'. */
 static void inside_chunk(const struct half *x, int h, int i, int n)
 {
     const struct linear_attn *a = x->a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Composed attention's probabilities where there is more than a table and a range of keys: the
- * scores of a block are brought together term by term, hidden pairs are made -infinity, sinks are
- * further columns, and heads that mix are computed side by side. */
+ * Probabilities of composed attention with more than a table and a range of keys: the scores of a
+ * block are summed term by term, hidden pairs become -infinity, sinks are further columns, and
+ * heads that mix are computed together. */
 #include "composed.h"
 
 #include <math.h>
@@ -41,8 +41,8 @@ static void add_relative_keys(const struct engine *g, const struct attn *a,
         composed_add_by_row(at, i, s + i * ld, sp->g + i * g_ld);
 }
 
-/* s += scale k_j . rel_q[dist]: the products of as many keys as there are rows at a time, so that
- * they only meet the table rows near them. */
+/* s += scale k_j . rel_q[dist]: products of as many keys as there are rows at a time, so that they
+ * need only the table rows near them. */
 static void add_relative_queries(const struct engine *g, const struct attn *a,
                                  const struct block_at *at, const struct space *sp, float *s)
 {
@@ -70,7 +70,7 @@ static void add_relative_queries(const struct engine *g, const struct attn *a,
     }
 }
 
-/* The scores of one head, hidden pairs as they come. */
+/* The scores of one head, without hiding. */
 static void head_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
                         const struct space *sp, float *s)
 {
@@ -105,7 +105,7 @@ static void fill(float *x, int n, float value)
         x[j] = value;
 }
 
-/* One row: hand out the scores of visible pairs, hide the others. */
+/* One row: output the scores of visible pairs, hide the others. */
 static void hide(const struct attn *a, const struct block_at *at, int i, float *s)
 {
     const struct sight sight = attn_sight(a, at->h);
@@ -126,8 +126,8 @@ static void hide(const struct attn *a, const struct block_at *at, int i, float *
 }
 
 /* p of one head from its scores. */
-static void soften(const struct engine *g, const struct attn *a, const struct block_at *at,
-                   const struct space *sp, float *p)
+static void softmax_head(const struct engine *g, const struct attn *a, const struct block_at *at,
+                         const struct space *sp, float *p)
 {
     const ptrdiff_t ld = composed_score_ld(a), sinks = (ptrdiff_t)a->sinks * a->dh;
 
@@ -183,7 +183,7 @@ void composed_all_weights(const struct engine *g, const struct attn *a, const st
         composed_mix(a, at, a->mix_logits, false, sp->p, sp->s, at->cols);
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        soften(g, a, &own, sp, sp->p + x * square);
+        softmax_head(g, a, &own, sp, sp->p + x * square);
     }
     if (attn_mixes(a))
         composed_mix(a, at, a->mix_probs, false, sp->w, sp->p, at->cols + a->sinks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cache of primitives: found without a lock, made under one. Nothing is ever dropped. */
+ * The cache of primitives: lookup without a lock, creation under one. Entries are never removed. */
 #include "cache.h"
 
 #include <omp.h>
@@ -14,7 +14,7 @@ enum { BUCKETS = 1024 };
 
 static struct {
     pthread_mutex_t making; /* guards all but the lookup of primitives */
-    struct workshop shop;
+    struct context context;
     int threads;
     _Atomic(struct primitive *) bucket[BUCKETS];
 } library = {.making = PTHREAD_MUTEX_INITIALIZER};
@@ -24,10 +24,10 @@ enum status cache_open(int threads, struct err *e)
     dnnl_status_t st = dnnl_success;
 
     pthread_mutex_lock(&library.making);
-    if (!library.shop.engine)
-        st = dnnl_engine_create(&library.shop.engine, dnnl_cpu, 0);
+    if (!library.context.engine)
+        st = dnnl_engine_create(&library.context.engine, dnnl_cpu, 0);
     library.threads = max_int(library.threads, threads);
-    library.shop.failed = false;
+    library.context.failed = false;
     pthread_mutex_unlock(&library.making);
     if (st == dnnl_success)
         return OK;
@@ -37,9 +37,9 @@ enum status cache_open(int threads, struct err *e)
 
 uint32_t cache_slots(int threads) { return threads > 1 ? 1 : (uint32_t)library.threads; }
 
-/* ---- finding and running one -------------------------------------------------------------- */
+/* ---- lookup and execution ----------------------------------------------------------------- */
 
-static struct primitive *look_up(_Atomic(struct primitive *) *bucket, const struct key *key)
+static struct primitive *lookup(_Atomic(struct primitive *) *bucket, const struct key *key)
 {
     struct primitive *p = atomic_load_explicit(bucket, memory_order_acquire);
 
@@ -51,14 +51,14 @@ static struct primitive *look_up(_Atomic(struct primitive *) *bucket, const stru
 struct primitive *cache_get(const struct key *key)
 {
     _Atomic(struct primitive *) *bucket = &library.bucket[XXH3_64bits(key, sizeof(*key)) % BUCKETS];
-    struct primitive *p = look_up(bucket, key);
+    struct primitive *p = lookup(bucket, key);
 
     if (p)
         return p;
     pthread_mutex_lock(&library.making);
-    p = look_up(bucket, key); /* another thread may have been faster */
+    p = lookup(bucket, key); /* another thread may have been faster */
     if (!p) {
-        p = primitive_make(&library.shop, key);
+        p = primitive_make(&library.context, key);
         p->next = atomic_load_explicit(bucket, memory_order_relaxed);
         atomic_store_explicit(bucket, p, memory_order_release);
     }
@@ -97,7 +97,7 @@ bool cache_run(struct primitive *p, const float *src, const float *weights, cons
     if (st == dnnl_success)
         return true;
     pthread_mutex_lock(&library.making);
-    workshop_complain(&library.shop, &p->key, "cannot run", p->impl);
+    context_error(&library.context, &p->key, "cannot run", p->impl);
     pthread_mutex_unlock(&library.making);
     return false;
 }
@@ -108,7 +108,7 @@ size_t cache_packed_floats(const struct gemm *like)
 {
     pthread_mutex_lock(&library.making);
     const struct packing *p =
-        packing_for(&library.shop.packings, library.shop.engine, like->n, like->k);
+        packing_for(&library.context.packings, library.context.engine, like->n, like->k);
     const size_t bytes = p->plain ? 0 : layout_bytes(&p->layout);
     pthread_mutex_unlock(&library.making);
     return bytes / sizeof(float);
@@ -118,20 +118,20 @@ void cache_pack(float *dst, const struct gemm *like)
 {
     pthread_mutex_lock(&library.making);
     const struct packing *p =
-        packing_for(&library.shop.packings, library.shop.engine, like->n, like->k);
-    const dnnl_status_t st = packing_fill(dst, p, library.shop.engine, like);
+        packing_for(&library.context.packings, library.context.engine, like->n, like->k);
+    const dnnl_status_t st = packing_fill(dst, p, library.context.engine, like);
     pthread_mutex_unlock(&library.making);
     CHECK(st == dnnl_success);
 }
 
-/* ---- what happened ------------------------------------------------------------------------ */
+/* ---- report ------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Each name once, in the order of the alphabet, joined by '+'. */
+/* Each name once, in alphabetical order, joined by '+'. */
 static void join_names(char *names, size_t size, const char **name, size_t n)
 {
     size_t used = 0;
@@ -156,11 +156,11 @@ enum status cache_ran(char *names, size_t size, struct err *e)
                 n < ARRAY_LEN(name))
                 name[n++] = p->impl;
     join_names(names, size, name, n);
-    const bool failed = library.shop.failed;
+    const bool failed = library.context.failed;
     if (failed && e)
-        *e = library.shop.why;
+        *e = library.context.why;
     pthread_mutex_unlock(&library.making);
     return failed ? E_UNSUPPORTED : OK;
 }
 
-size_t cache_held_bytes(void) { return library.shop.held_bytes; }
+size_t cache_held_bytes(void) { return library.context.held_bytes; }

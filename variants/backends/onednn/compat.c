@@ -23,8 +23,8 @@ dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row
     return describe_strides(l, 2, dims, (const dnnl_dims_t){row, col});
 }
 
-/* The kernels that take a matrix of every head know some orders of the dimensions and compare all
- * strides with them, that of the first dimension too. */
+/* The kernels for one matrix per head support certain orders of the dimensions and compare all
+ * strides with them, including that of the first dimension. */
 dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,
                            ptrdiff_t row, ptrdiff_t col)
 {

@@ -17,22 +17,24 @@ struct layout {
 
 /* Element [i][j] is i * row + j * col floats from the first one. */
 dnnl_status_t layout_strided(struct layout *l, int rows, int cols, ptrdiff_t row, ptrdiff_t col);
-/* The same for `heads` matrices, `head` floats apart: dimensions [1, heads, rows, cols]. */
+/* The same for `heads` matrices, with stride `head` in floats: dimensions [1, heads, rows, cols].
+ */
 dnnl_status_t layout_heads(struct layout *l, int heads, ptrdiff_t head, int rows, int cols,
                            ptrdiff_t row, ptrdiff_t col);
-/* n floats in a row, with one dimension only. */
+/* n contiguous floats, with one dimension only. */
 dnnl_status_t layout_vector(struct layout *l, int n);
-/* However the primitive likes it best. */
+/* The primitive's preferred layout. */
 dnnl_status_t layout_any(struct layout *l, int rows, int cols);
-/* What a primitive chose for operand `what` (dnnl_query_weights_md, dnnl_query_scratchpad_md). */
+/* The layout that a primitive chose for operand `what` (dnnl_query_weights_md,
+ * dnnl_query_scratchpad_md). */
 dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
 size_t layout_bytes(const struct layout *l);
 bool layout_equal(const struct layout *a, const struct layout *b);
 dnnl_status_t layout_memory(dnnl_memory_t *memory, const struct layout *l, dnnl_engine_t engine,
                             void *at);
 
-/* Both describe functions give the library's choice number `nth` of its implementations, scratch
- * supplied by the caller; dnnl_unimplemented where it has not so many. */
+/* Both describe functions return the library's nth implementation, with scratch supplied by the
+ * caller; dnnl_unimplemented if there are fewer. */
 
 /* dst = f(alpha src weights + bias + beta dst), f = ReLU or nothing; bias [1,n], only with alpha
  * = 1. */
@@ -44,11 +46,11 @@ struct matmul {
 dnnl_status_t matmul_describe(dnnl_primitive_desc_t *pd, const struct matmul *m,
                               dnnl_engine_t engine, int nth);
 
-/* Rows of `data` normalised, times a scale and plus a shift of their length. */
+/* Rows of `data` normalised, times a scale plus a shift, vectors of the row length. */
 dnnl_status_t norm_describe(dnnl_primitive_desc_t *pd, const struct layout *data, float eps,
                             dnnl_engine_t engine, int nth);
 
-/* A copy of a matrix from one layout to another. */
+/* Copies a matrix from one layout to another. */
 dnnl_status_t reorder_describe(dnnl_primitive_desc_t *pd, const struct layout *dst,
                                const struct layout *src, dnnl_engine_t engine);
 

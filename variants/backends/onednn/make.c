@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choice of the implementation, memory objects and work space of a primitive. */
+ * Choosing the implementation, memory objects and work space of a primitive. */
 #include "make.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_ROWS = 12 }; /* fewer do not pay for copying b */
+enum { FEW_ROWS = 12 }; /* with fewer rows, copying b does not pay */
 
-/* Work space of primitives, the same for all that fit: a thread runs one after the other. */
+/* Work space shared by all primitives that fit: a thread runs them one at a time. */
 struct space {
-    struct space *older; /* primitives that were made with it still use it */
+    struct space *older; /* primitives created with it still use it */
     unsigned char *at;
     size_t slice, slots; /* bytes per thread */
 };
@@ -32,8 +32,7 @@ static float number(uint32_t bits)
     return x;
 }
 
-void workshop_complain(struct workshop *w, const struct key *key, const char *what,
-                       const char *detail)
+void context_error(struct context *w, const struct key *key, const char *what, const char *detail)
 {
     if (w->failed)
         return;
@@ -45,34 +44,35 @@ void workshop_complain(struct workshop *w, const struct key *key, const char *wh
          (double)number(key->beta));
 }
 
-void *workshop_take(struct workshop *w, size_t bytes)
+void *context_alloc(struct context *w, size_t bytes)
 {
-    const size_t whole = round_up(bytes, 64);
-    void *at = aligned_alloc(64, whole);
+    const size_t rounded = round_up(bytes, 64);
+    void *at = aligned_alloc(64, rounded);
 
     CHECK(at);
-    w->held_bytes += whole;
-    return memset(at, 0, whole);
+    w->held_bytes += rounded;
+    return memset(at, 0, rounded);
 }
 
-static const struct space *space_for(struct workshop *w, size_t bytes, size_t slots)
+static const struct space *space_for(struct context *w, size_t bytes, size_t slots)
 {
     struct space *s = w->space;
 
     if (s && s->slice >= bytes && s->slots >= slots)
         return s;
-    s = workshop_take(w, sizeof(*s));
-    s->slice = round_up(bytes, 4096) + 64; /* slices at a page's distance would share cache sets */
+    s = context_alloc(w, sizeof(*s));
+    s->slice = round_up(bytes, 4096) +
+               64; /* slices a whole number of pages apart would share cache sets */
     s->slots = slots;
-    s->at = workshop_take(w, s->slice * slots);
+    s->at = context_alloc(w, s->slice * slots);
     s->older = w->space;
     return w->space = s;
 }
 
 /* ---- products and norms, described -------------------------------------------------------- */
 
-/* What is to be made; one of the two. */
-struct order {
+/* What to create: a product or a norm. */
+struct request {
     bool norm;
     struct matmul product;
     struct layout rows, vector; /* of a norm: its data, and both scale and shift */
@@ -87,7 +87,7 @@ static dnnl_status_t lay_out_one(struct layout *l, const struct key *key, ptrdif
     return layout_strided(l, rows, cols, row, col);
 }
 
-static dnnl_status_t order_product(struct workshop *w, struct matmul *mm, const struct key *key)
+static dnnl_status_t request_product(struct context *w, struct matmul *mm, const struct key *key)
 {
     const bool ta = key->form & FORM_TA, tb = key->form & FORM_TB;
 
@@ -110,7 +110,7 @@ static dnnl_status_t order_product(struct workshop *w, struct matmul *mm, const 
     return st;
 }
 
-static dnnl_status_t order_norm(struct order *o, const struct key *key)
+static dnnl_status_t request_norm(struct request *o, const struct key *key)
 {
     const dnnl_status_t st = layout_strided(&o->rows, key->m, key->n, key->n, 1);
 
@@ -118,14 +118,14 @@ static dnnl_status_t order_norm(struct order *o, const struct key *key)
     return st == dnnl_success ? layout_vector(&o->vector, key->n) : st;
 }
 
-static dnnl_status_t order_from(struct workshop *w, struct order *o, const struct key *key)
+static dnnl_status_t request_from(struct context *w, struct request *o, const struct key *key)
 {
-    *o = (struct order){.norm = key->form & FORM_NORM};
-    return o->norm ? order_norm(o, key) : order_product(w, &o->product, key);
+    *o = (struct request){.norm = key->form & FORM_NORM};
+    return o->norm ? request_norm(o, key) : request_product(w, &o->product, key);
 }
 
-static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const char **impl,
-                     const struct order *o, int nth)
+static bool describe(const struct context *w, dnnl_primitive_desc_t *pd, const char **impl,
+                     const struct request *o, int nth)
 {
     *pd = NULL;
     const dnnl_status_t st = o->norm ? norm_describe(pd, &o->rows, o->eps, w->engine, nth)
@@ -136,7 +136,7 @@ static bool describe(const struct workshop *w, dnnl_primitive_desc_t *pd, const 
 
 /* ---- choice ------------------------------------------------------------------------------- */
 
-/* For few rows brgemm copies a plain b first, which does not pay. */
+/* For few rows brgemm first copies a plain b, which does not pay. */
 static bool brgemm_is_slow(const struct key *key)
 {
     return key->m < FEW_ROWS && !(key->form & (FORM_PACKED | FORM_NORM));
@@ -144,9 +144,9 @@ static bool brgemm_is_slow(const struct key *key)
 
 static bool is_brgemm(const char *impl) { return strncmp(impl, "brg", 3) == 0; }
 
-/* The library's next choice that is not brgemm and not the fallback, or `first` for want of it. */
-static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primitive *p,
-                                          const struct order *o, dnnl_primitive_desc_t first)
+/* The library's next choice that is neither brgemm nor the fallback, else `first`. */
+static dnnl_primitive_desc_t choose_other(const struct context *w, struct primitive *p,
+                                          const struct request *o, dnnl_primitive_desc_t first)
 {
     dnnl_primitive_desc_t other;
     const char *name;
@@ -164,29 +164,29 @@ static dnnl_primitive_desc_t choose_other(const struct workshop *w, struct primi
     return first;
 }
 
-/* NULL, with the reason noted, where nothing but the fallback would do. */
-static dnnl_primitive_desc_t choose(struct workshop *w, struct primitive *p, const struct order *o)
+/* NULL, with the error recorded, if only the fallback is left. */
+static dnnl_primitive_desc_t choose(struct context *w, struct primitive *p, const struct request *o)
 {
     const bool optional = p->key.form & FORM_OPTIONAL;
     dnnl_primitive_desc_t pd;
 
     if (!describe(w, &pd, &p->impl, o, 0)) {
         if (!optional)
-            workshop_complain(w, &p->key, "has no", "implementation");
+            context_error(w, &p->key, "has no", "implementation");
         return NULL;
     }
     if (is_brgemm(p->impl) && brgemm_is_slow(&p->key))
         pd = choose_other(w, p, o, pd);
     if (strstr(p->impl, "ref")) {
         if (!optional)
-            workshop_complain(w, &p->key, "would be slow as", p->impl);
+            context_error(w, &p->key, "would be slow as", p->impl);
         dnnl_primitive_desc_destroy(pd);
         return NULL;
     }
     return pd;
 }
 
-/* ---- what a call needs -------------------------------------------------------------------- */
+/* ---- operands of a call ------------------------------------------------------------------- */
 
 struct operand {
     int arg;
@@ -195,7 +195,7 @@ struct operand {
 };
 
 /* Returns their number. */
-static int list_operands(struct primitive *p, const struct order *o, const struct layout *scratch,
+static int list_operands(struct primitive *p, const struct request *o, const struct layout *scratch,
                          struct operand list[OPERANDS])
 {
     const struct matmul *mm = &o->product;
@@ -217,7 +217,7 @@ static int list_operands(struct primitive *p, const struct order *o, const struc
     return p->biased ? OPERANDS : OPERANDS - 1;
 }
 
-static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const struct order *o,
+static dnnl_status_t make_slots(struct context *w, struct primitive *p, const struct request *o,
                                 const_dnnl_primitive_desc_t pd)
 {
     struct layout scratch = {0};
@@ -228,7 +228,7 @@ static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const s
         return st;
     p->operands = list_operands(p, o, &scratch, list);
     const struct space *space = space_for(w, layout_bytes(&scratch), p->key.slots);
-    p->slot = workshop_take(w, p->key.slots * sizeof(*p->slot));
+    p->slot = context_alloc(w, p->key.slots * sizeof(*p->slot));
     for (uint32_t t = 0; t < p->key.slots && st == dnnl_success; t++) {
         struct slot *s = &p->slot[t];
         list[SCRATCH].at = space->at + t * space->slice;
@@ -241,26 +241,26 @@ static dnnl_status_t make_slots(struct workshop *w, struct primitive *p, const s
     return st;
 }
 
-/* How many threads a primitive uses is fixed when it is made and asked again when it runs. */
-struct primitive *primitive_make(struct workshop *w, const struct key *key)
+/* The number of threads of a primitive is fixed at creation and read again at execution. */
+struct primitive *primitive_make(struct context *w, const struct key *key)
 {
-    struct order order;
-    struct primitive *p = workshop_take(w, sizeof(*p));
+    struct request request;
+    struct primitive *p = context_alloc(w, sizeof(*p));
     const int threads = omp_get_max_threads();
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t st = order_from(w, &order, key);
+    dnnl_status_t st = request_from(w, &request, key);
 
     p->key = *key;
     omp_set_num_threads(key->threads);
-    if (st == dnnl_success && (pd = choose(w, p, &order))) {
-        st = make_slots(w, p, &order, pd);
+    if (st == dnnl_success && (pd = choose(w, p, &request))) {
+        st = make_slots(w, p, &request, pd);
         if (st == dnnl_success)
             st = dnnl_primitive_create(&p->run, pd);
     }
     if (st != dnnl_success) {
         p->run = NULL;
         if (!(key->form & FORM_OPTIONAL))
-            workshop_complain(w, key, "reports", dnnl_status2str(st));
+            context_error(w, key, "reports", dnnl_status2str(st));
     }
     omp_set_num_threads(threads);
     if (pd)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Making one primitive of oneDNN, with what its calls need. */
+ * Creating one oneDNN primitive with the objects that its calls need. */
 #ifndef ONEDNN_MAKE_H
 #define ONEDNN_MAKE_H
 
@@ -9,8 +9,8 @@
 
 #include <stdatomic.h>
 
-/* Everything that decides which primitive runs: a product of a [m,k] and b [k,n], or the norm of m
- * rows of n. Hashed and compared as bytes: no padding, and floats by their bits. */
+/* Everything that selects a primitive: a product of a [m,k] and b [k,n], or the norm of m rows of
+ * n. Hashed and compared as bytes: no padding, and floats by their bits. */
 enum {
     FORM_TA = 1,
     FORM_TB = 2,
@@ -18,16 +18,16 @@ enum {
     FORM_BIAS = 8,
     FORM_RELU = 16,
     FORM_NORM = 32,
-    /* What the caller can do in another way: where the library has nothing good, no complaint. */
+    /* The caller has an alternative for these: no error if the library has nothing suitable. */
     FORM_OPTIONAL = FORM_PACKED | FORM_BIAS | FORM_RELU | FORM_NORM
 };
 struct key {
     ptrdiff_t lda, ldb, ldc;
     ptrdiff_t heads, head_a, head_b, head_c; /* 0 heads: one product */
     int m, n, k, threads;
-    uint32_t alpha, beta; /* of a norm, alpha is eps */
+    uint32_t alpha, beta; /* for a norm, alpha is eps */
     uint32_t form;
-    uint32_t slots; /* threads that may run it at the same time */
+    uint32_t slots; /* threads that may run it concurrently */
 };
 _Static_assert(sizeof(struct key) == 7 * sizeof(ptrdiff_t) + 8 * sizeof(int), "no padding");
 
@@ -44,7 +44,7 @@ struct slot {
 struct primitive {
     struct key key;
     struct primitive *next;
-    dnnl_primitive_t run; /* NULL: the library has nothing good for it */
+    dnnl_primitive_t run; /* NULL: the library has nothing suitable */
     const char *impl;
     bool biased;
     int operands;      /* OPERANDS, or without the last one */
@@ -52,8 +52,8 @@ struct primitive {
     atomic_bool used;
 };
 
-/* What primitives are made with. Nothing is given back before the process ends. */
-struct workshop {
+/* What primitives are created with. Nothing is freed before the process ends. */
+struct context {
     dnnl_engine_t engine;
     struct packing *packings;
     struct space *space; /* work space of primitives */
@@ -62,15 +62,14 @@ struct workshop {
     struct err why; /* the first refusal or failure */
 };
 
-/* Always succeeds; where the primitive has no `run`, w->why says so, unless its form is optional.
- */
-struct primitive *primitive_make(struct workshop *w, const struct key *key);
+/* Always returns a primitive; if it has no `run`, w->why holds the reason, unless its form is
+ * optional. */
+struct primitive *primitive_make(struct context *w, const struct key *key);
 
 /* Aligned to cache lines and zeroed; counted in held_bytes. */
-void *workshop_take(struct workshop *w, size_t bytes);
+void *context_alloc(struct context *w, size_t bytes);
 
-/* Note that `what` happened ("cannot run") with `detail`. */
-void workshop_complain(struct workshop *w, const struct key *key, const char *what,
-                       const char *detail);
+/* Record the error `what` ("cannot run") with `detail`. */
+void context_error(struct context *w, const struct key *key, const char *what, const char *detail);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * oneDNN: matrix products by its matmul primitive, layer norms of many rows by its own, everything
- * else from the best SIMD level. Like OpenBLAS it must run on OpenMP, to share one pool of pinned
- * threads with our own regions. */
+ * oneDNN: matrix products by its matmul primitive, layer norms of many rows by its own primitive,
+ * everything else from the best SIMD level. Like OpenBLAS it must use OpenMP, to share one pool of
+ * pinned threads with our own regions. */
 #include "cache.h"
 #include "product.h"
 #include "sdpa.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the matmul primitive has no words for: an empty sum. */
+/* c = beta c, for k = 0, which the matmul primitive does not accept. */
 static void scale(const struct gemm *g)
 {
     for (int i = 0; i < g->m; i++)
@@ -29,7 +29,7 @@ static void gemm_onednn(const struct gemm *g)
         product_run(g);
 }
 
-/* ---- together with row operations --------------------------------------------------------- */
+/* ---- fused with row operations ------------------------------------------------------------ */
 
 static void act_inherited(const struct act *o)
 {
@@ -49,39 +49,40 @@ static void norm_inherited(const struct norm *o)
     b->ops.norm(o);
 }
 
-/* Bias and ReLU go into the primitive: 0.97 to 1.02, half of them below 0.99, of the time of
+/* Bias and ReLU are fused into the primitive: 0.97 to 1.02, half of them below 0.99, of the time of
  * product and row operation one after the other (2.6.3, AVX-512, 128 to 1024 rows, packed weights
- * 512x512 to 2048x512). What reads a second matrix does not: a residual took 1.00 to 1.04 as
- * `sum`, 1.01 to 1.04 as a `binary_add` of the whole shape. Nor do gates: those that can be said in
- * post-operations (logistic, times x, plus y) took 1.01 to 1.09, and a primitive with one
- * destination cannot leave the pre-activation behind as well. So there is no gemm_gate. */
-static void gemm_act_onednn(const struct gemm *g, const struct act *after)
+ * 512x512 to 2048x512). Operations with a second matrix are not: a residual took 1.00 to 1.04 as
+ * `sum`, 1.01 to 1.04 as a `binary_add` of the whole shape. Nor are gates: those that
+ * post-operations can express (logistic, times x, plus y) took 1.01 to 1.09, and a primitive with
+ * one destination cannot also store the pre-activation. So there is no gemm_gate. */
+static void gemm_act_onednn(const struct gemm *g, const struct act *epilogue)
 {
-    const bool sayable = after->kind == ACT_NONE || after->kind == ACT_RELU; /* others: inherited */
-    const bool plain = g->alpha == 1 && (g->beta == 0 || after->y == g->c);
+    const bool expressible =
+        epilogue->kind == ACT_NONE || epilogue->kind == ACT_RELU; /* others: inherited */
+    const bool plain = g->alpha == 1 && (g->beta == 0 || epilogue->y == g->c);
     struct gemm p = *g;
 
-    p.c = after->y;
-    if (sayable && plain && !after->add && g->m > 0 && g->n > 0 && g->k > 0 &&
-        product_run_after(&p, after->bias, after->kind == ACT_RELU))
+    p.c = epilogue->y;
+    if (expressible && plain && !epilogue->add && g->m > 0 && g->n > 0 && g->k > 0 &&
+        product_run_after(&p, epilogue->bias, epilogue->kind == ACT_RELU))
         return;
     gemm_onednn(g);
-    act_inherited(after);
+    act_inherited(epilogue);
 }
 
-/* The primitive's time beside that of the AVX-512 rows, widths 256 to 1024: 0.71 to 0.96 from 128
- * rows on, 0.75 to 1.03 at 64, but 1.3 to 8 for a few rows, because a call costs 0.4 us before it
- * begins. It knows no `add`: behind an addition of its own it took 1.0 to 1.3. The other row
- * operations stay whole: the library's softmax took 2.2 to 3.8 times as long and knows no masks;
- * its ReLU alone 0.7 to 0.9 from 64 rows on, but here a bias always comes with it. Norms of other
- * kinds than LAYER are no primitive of the library. */
+/* The primitive's time relative to the AVX-512 rows, widths 256 to 1024: 0.71 to 0.96 from 128 rows
+ * on, 0.75 to 1.03 at 64, but 1.3 to 8 for a few rows, because a call costs 0.4 us before it
+ * begins. It does not support `add`: with a separate addition before it it took 1.0 to 1.3. The
+ * other row operations are inherited: the library's softmax took 2.2 to 3.8 times as long and has
+ * no masks; its ReLU alone took 0.7 to 0.9 from 64 rows on, but here a bias always comes with it.
+ * The library has no norms other than LAYER. */
 static void norm_onednn(const struct norm *o)
 {
-    enum { WORTH = 1 << 14 }; /* floats */
+    enum { MIN_FLOATS = 1 << 14 }; /* floats */
 
-    const bool sayable = o->kind == NORM_LAYER && !o->add;
+    const bool expressible = o->kind == NORM_LAYER && !o->add;
 
-    if (!sayable || (ptrdiff_t)o->rows * o->n < WORTH || !product_norm(o))
+    if (!expressible || (ptrdiff_t)o->rows * o->n < MIN_FLOATS || !product_norm(o))
         norm_inherited(o);
 }
 
@@ -120,7 +121,7 @@ static const char *core(void)
     return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix) : name;
 }
 
-/* The version is the loaded library's, not the header's; both are constant, so is the text. */
+/* The version is that of the loaded library, not of the header; the text is constant. */
 static const char *config(void)
 {
     static char text[128];

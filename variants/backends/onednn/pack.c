@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Asking for the layout, and copying into it by a reorder primitive. */
+ * Querying the library's layout, and copying into it by a reorder primitive. */
 #include "pack.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The order in which oneDNN's matmul likes a constant b to lie: blocks of columns that its kernels
- * read in a row. A weight that lies so is not copied in every product. */
+ * The layout that oneDNN's matmul prefers for a constant b: blocks of columns that its kernels read
+ * sequentially. A weight in this layout is not copied in every product. */
 #ifndef ONEDNN_PACK_H
 #define ONEDNN_PACK_H
 
@@ -11,12 +11,12 @@
 struct packing {
     struct packing *next;
     int n, k;   /* b is [k,n] */
-    bool plain; /* rows or columns as they are: nothing to gain */
+    bool plain; /* plain rows or columns: nothing to gain */
     struct layout layout;
 };
 
-/* The one for b [k,n], from the list or new. It depends on n and k only, by construction: the
- * question to the library is always asked for the same number of rows of a. */
+/* The layout for b [k,n], from the list or new. It depends on n and k only: the library is always
+ * queried with the same number of rows of a. */
 const struct packing *packing_for(struct packing **list, dnnl_engine_t engine, int n, int k);
 
 /* op(b) of `like` into dst, layout_bytes long. */

@@ -6,14 +6,14 @@
 
 #include <math.h>
 
-/* What follows a product in its primitive. */
-struct after {
+/* The epilogue that the primitive includes. */
+struct epilogue {
     const float *bias;
     bool relu;
 };
 
-static struct key key_of(const struct gemm *g, const struct heads *heads, const struct after *after,
-                         bool packed)
+static struct key key_of(const struct gemm *g, const struct heads *heads,
+                         const struct epilogue *epilogue, bool packed)
 {
     const uint32_t second = packed ? FORM_PACKED : g->tb ? FORM_TB : 0;
 
@@ -31,22 +31,22 @@ static struct key key_of(const struct gemm *g, const struct heads *heads, const 
         .threads = g->threads,
         .alpha = key_bits(g->alpha),
         .beta = key_bits(g->beta),
-        .form = (g->ta ? FORM_TA : 0) | second | (after->bias ? FORM_BIAS : 0) |
-                (after->relu ? FORM_RELU : 0),
+        .form = (g->ta ? FORM_TA : 0) | second | (epilogue->bias ? FORM_BIAS : 0) |
+                (epilogue->relu ? FORM_RELU : 0),
         .slots = cache_slots(g->threads),
     };
 }
 
 /* The primitive and the b that it takes. */
 static struct primitive *find(const struct gemm *g, const struct heads *heads,
-                              const struct after *after, const float **b)
+                              const struct epilogue *epilogue, const float **b)
 {
-    struct key key = key_of(g, heads, after, g->b_packed != NULL);
+    struct key key = key_of(g, heads, epilogue, g->b_packed != NULL);
     struct primitive *p = cache_get(&key);
 
     *b = g->b_packed ? g->b_packed : g->b;
-    if (!p->run && g->b_packed) { /* not every product of these weights takes the packed form */
-        key = key_of(g, heads, after, false);
+    if (!p->run && g->b_packed) { /* the packed form does not suit every product of these weights */
+        key = key_of(g, heads, epilogue, false);
         p = cache_get(&key);
         *b = g->b;
     }
@@ -66,7 +66,7 @@ void product_run(const struct gemm *g) { product_run_heads(g, &(struct heads){0}
 void product_run_heads(const struct gemm *g, const struct heads *heads)
 {
     const float *b;
-    struct primitive *p = find(g, heads, &(struct after){0}, &b);
+    struct primitive *p = find(g, heads, &(struct epilogue){0}, &b);
 
     if (!p->run || !cache_run(p, g->a, b, NULL, g->c))
         fill_with_nan(g, heads);
@@ -76,7 +76,7 @@ bool product_run_after(const struct gemm *g, const float *bias, bool relu)
 {
     const struct heads one = {0};
     const float *b;
-    struct primitive *p = find(g, &one, &(struct after){bias, relu}, &b);
+    struct primitive *p = find(g, &one, &(struct epilogue){bias, relu}, &b);
 
     if (!p->run)
         return false;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrix products and layer normalisation by oneDNN's primitives, each found in the process's cache
- * or made by the first call of its shape. */
+ * Matrix products and layer normalisation by oneDNN's primitives, each from the process's cache,
+ * created by the first call of its shape. */
 #ifndef ONEDNN_PRODUCT_H
 #define ONEDNN_PRODUCT_H
 
 #include "variants/backends/backend.h"
 
 /* As struct ops' gemm, for m, n, k > 0. The library's plain C fallback ("ref:any") is hundreds of
- * times slower than the library: a product that would run on it becomes NaN, and cache_ran says
- * why. */
+ * times slower; a product that would use it becomes NaN, and cache_ran gives the reason. */
 void product_run(const struct gemm *g);
 
-/* The same for n heads at once, with these distances between their matrices. */
+/* The same for n heads at once, with these strides between their matrices. */
 struct heads {
     int n;
     ptrdiff_t a, b, c;
@@ -20,8 +19,8 @@ struct heads {
 void product_run_heads(const struct gemm *g, const struct heads *heads);
 
 /* c = f(op(a) op(b) + bias + beta c) in one pass, f = ReLU or nothing; alpha = 1, bias [n] or NULL.
- * False, and nothing done, where the library has nothing good for it. The library's ReLU makes 0 of
- * a NaN. */
+ * False, and nothing done, if the library has nothing suitable. The library's ReLU turns NaN into
+ * 0. */
 bool product_run_after(const struct gemm *g, const float *bias, bool relu);
 
 /* As struct ops' norm, without `add`. False, and nothing done, likewise. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention with oneDNN's batched matmul: per block of rows one product for the scores of all heads
- * and one for their outputs, on the matrices where they lie ([L,H,dh] is an order of dimensions
- * that the library's best kernels know, a single head of it is not). Between them each head adds
- * its relative term and takes its softmax. Better than composed attention while the scores of all
- * heads stay in the L2 cache, with blocks of half as many rows. */
+ * and one for their outputs, on the matrices in place ([L,H,dh] is an order of dimensions that the
+ * library's best kernels support; a single head of it is not). Between the products, each head adds
+ * its relative term and applies its softmax. Faster than composed attention, and with blocks of
+ * half as many rows, while the scores of all heads fit in the L2 cache. */
 #include "sdpa.h"
 
 #include "product.h"
@@ -13,14 +13,14 @@
 #include <oneapi/dnnl/dnnl.h>
 
 enum {
-    ROWS = 64,             /* at most, in a block */
-    FEW_ROWS = 32,         /* fewer do not pay for copying the keys, which the kernel does */
-    SCORE_BYTES = 1 << 20, /* the L2 cache of a core */
+    ROWS = 64,             /* most rows of a block */
+    FEW_ROWS = 32,         /* with fewer queries, the kernel's copy of the keys does not pay */
+    SCORE_BYTES = 1 << 20, /* L2 cache of a core */
 };
 
 static int block_count(const struct attn *a) { return (a->L + ROWS - 1) / ROWS; }
 
-/* Blocks of nearly the same size: no short one at the end. */
+/* Blocks of nearly the same size, without a short one at the end. */
 static int block_rows(const struct attn *a) { return (a->L + block_count(a) - 1) / block_count(a); }
 
 static size_t score_bytes(const struct attn *a)
@@ -31,18 +31,18 @@ static size_t score_bytes(const struct attn *a)
 static bool accepts(const struct attn *a, const char **why_not)
 {
     const unsigned isa = dnnl_get_effective_cpu_isa();
-    const unsigned known = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
+    const unsigned supported = TERM_U | TERM_REL_K | TERM_BIAS | TERM_LSE;
 
     *why_not = (isa & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core ? "needs AVX-512"
                : a->L < FEW_ROWS                                            ? "too few queries"
                : score_bytes(a) > SCORE_BYTES ? "scores of all heads exceed 1 MiB"
                                               : NULL;
-    return !*why_not && attn_knows(a, known, why_not);
+    return !*why_not && attn_supports(a, supported, why_not);
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-struct room {
+struct batch_space {
     float *s; /* [H, rows, keys of the block] */
     float *q; /* [rows, H, dh] q + u */
     float *w; /* [H, rows, dh] q + w */
@@ -68,12 +68,12 @@ static struct attn_need need(const struct attn *a, int threads)
     };
 }
 
-static struct room room_of(const struct attn *a, void *scratch)
+static struct batch_space batch_space_of(const struct attn *a, void *scratch)
 {
     float *s = scratch, *q = s + round_up(score_bytes(a), 64) / sizeof(float);
     float *w = q + (a->u ? query_floats(a) : 0);
 
-    return (struct room){.s = s, .q = q, .w = w, .g = w + query_floats(a)};
+    return (struct batch_space){.s = s, .q = q, .w = w, .g = w + query_floats(a)};
 }
 
 /* ---- one block of rows -------------------------------------------------------------------- */
@@ -118,18 +118,18 @@ static void relative_scores(const struct engine *g, const struct attn *a, const 
 }
 
 static void head_probabilities(const struct engine *g, const struct attn *a, const struct part *p,
-                               const struct room *room, int h)
+                               const struct batch_space *space, int h)
 {
     const int all = a->R + a->Rf, near = a->R - 1 - a->M - p->i0; /* key j of row 0: j + near */
     const int r0 = clamp_int(near - (p->n - 1), 0, max_int(0, all - 1));
     const int n_rel = all ? clamp_int(p->cols + near, r0 + 1, all) - r0 : 0;
-    float *table = room->g + (ptrdiff_t)h * block_rows(a) * table_ld(a);
+    float *table = space->g + (ptrdiff_t)h * block_rows(a) * table_ld(a);
 
     if (a->rel_k)
         relative_scores(g, a, p, h, r0, n_rel, table,
-                        room->w + (ptrdiff_t)h * block_rows(a) * a->dh);
+                        space->w + (ptrdiff_t)h * block_rows(a) * a->dh);
     g->ops.softmax(&(struct softmax){
-        .s = room->s + (ptrdiff_t)h * p->n * p->cols,
+        .s = space->s + (ptrdiff_t)h * p->n * p->cols,
         .ld = p->cols,
         .rows = p->n,
         .cols = p->cols,
@@ -147,23 +147,23 @@ static void head_probabilities(const struct engine *g, const struct attn *a, con
 
 /* S = scale (Q + u) K^T of all heads. */
 static void all_scores(const struct engine *g, const struct attn *a, const struct part *p,
-                       const struct room *room)
+                       const struct batch_space *space)
 {
     const ptrdiff_t row = (ptrdiff_t)a->H * a->dh;
     const ptrdiff_t keys = p->b * a->k_at.batch, queries = p->b * a->q_at.batch;
 
     for (int h = 0; a->u && h < a->H; h++)
-        add_vector(room->q + (ptrdiff_t)h * a->dh, row, a, p, h, a->u);
+        add_vector(space->q + (ptrdiff_t)h * a->dh, row, a, p, h, a->u);
     product_run_heads(&(struct gemm){.tb = true,
                                      .m = p->n,
                                      .n = p->cols,
                                      .k = a->dh,
                                      .alpha = a->scale,
-                                     .a = a->u ? room->q : a->q + queries + p->i0 * a->q_at.row,
+                                     .a = a->u ? space->q : a->q + queries + p->i0 * a->q_at.row,
                                      .lda = a->u ? row : a->q_at.row,
                                      .b = a->k + keys,
                                      .ldb = a->k_at.row,
-                                     .c = room->s,
+                                     .c = space->s,
                                      .ldc = p->cols,
                                      .threads = g->threads},
                       &(struct heads){a->H, a->dh, a->dh, (ptrdiff_t)p->n * p->cols});
@@ -171,13 +171,13 @@ static void all_scores(const struct engine *g, const struct attn *a, const struc
 
 /* O = P V of all heads. */
 static void all_outputs(const struct engine *g, const struct attn *a, const struct part *p,
-                        const struct room *room)
+                        const struct batch_space *space)
 {
     product_run_heads(&(struct gemm){.m = p->n,
                                      .n = a->dh,
                                      .k = p->cols,
                                      .alpha = 1,
-                                     .a = room->s,
+                                     .a = space->s,
                                      .lda = p->cols,
                                      .b = a->v + p->b * a->v_at.batch,
                                      .ldb = a->v_at.row,
@@ -190,17 +190,17 @@ static void all_outputs(const struct engine *g, const struct attn *a, const stru
 static void forward(const struct engine *g, const struct attn *a, void *scratch)
 {
     const int rows = block_rows(a);
-    const struct room room = room_of(a, scratch);
+    const struct batch_space space = batch_space_of(a, scratch);
 
     for (int b = 0; b < a->B; b++)
         for (int i0 = 0; i0 < a->L; i0 += rows) {
             struct part p = {.b = b, .i0 = i0, .n = min_int(rows, a->L - i0)};
             p.cols = a->causal ? a->M + i0 + p.n : a->M + a->L;
-            all_scores(g, a, &p, &room);
+            all_scores(g, a, &p, &space);
 #pragma omp parallel for num_threads(g->threads)
             for (int h = 0; h < a->H; h++)
-                head_probabilities(g, a, &p, &room, h);
-            all_outputs(g, a, &p, &room);
+                head_probabilities(g, a, &p, &space, h);
+            all_outputs(g, a, &p, &space);
         }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention in oneDNN's own manner: products of all heads at once. */
+ * Attention by oneDNN products of all heads at once. */
 #ifndef ONEDNN_SDPA_H
 #define ONEDNN_SDPA_H
 

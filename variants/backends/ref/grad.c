@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge's attention, backward: the equations as they stand, double accumulators. Shared out by
- * (sequence, key head), or by sequence where heads mix; whatever is summed over those is summed
- * afterwards in one order, so results do not depend on threads. */
+ * Reference attention, backward: the equations as they stand, with double accumulators. Work is
+ * divided by (sequence, key head), or by sequence where heads mix; sums over those are formed
+ * afterwards in a fixed order, so results do not depend on the number of threads. */
 #include "ref.h"
 #include "variants/backends/attn_sums.h"
 
 #include <omp.h>
 #include <string.h>
 
-/* One item: query heads that share a key head, or all heads where they mix. */
+/* One item: the query heads that share a key head, or all heads where they mix. */
 struct item {
     const struct attn *a;
     const struct attn_grad *d;
     struct attn_sums sums;
     double *all;    /* sums of every (sequence, head) */
-    int b, kv, kvs; /* sequence, first key head, key heads */
-    double *row;    /* ref_row_doubles: of one query */
-    double *d_w;    /* [heads of the row, K + sinks] gradients of what values are weighted with, in
-                       the end of the scores before mixing */
-    double *d_p;    /* [heads of the row, K + sinks] of probabilities, then of the scores behind
-                       mixing; d_w itself where nothing mixes */
+    int b, kv, kvs; /* sequence, first key/value head, number of key/value heads */
+    double *row;    /* ref_row_doubles: one query's row */
+    double *d_w;    /* [heads of the row, K + sinks] gradients of the weights of the values; finally
+                     * those of the scores before mixing */
+    double *d_p;    /* [heads of the row, K + sinks] gradients of probabilities, then of the scores
+                     * after mixing; d_w itself if nothing mixes */
     double *d_k, *d_v; /* [kvs, K, dh] */
 };
 
@@ -33,7 +33,7 @@ static double *sum_at(const struct item *t, int h, enum attn_sum which)
 
 static int key_heads(const struct attn *a) { return attn_mixes(a) ? a->Hkv : 1; }
 
-/* Of keys and values of the item's key heads. */
+/* For d_k and d_v of the item's key heads. */
 static size_t kv_doubles(const struct attn *a)
 {
     return (size_t)key_heads(a) * (size_t)(a->M + a->L) * (size_t)a->dh;
@@ -59,7 +59,7 @@ struct attn_need ref_need_backward(const struct attn *a, int threads)
                                                ((size_t)threads * work_doubles(a) + heads * sums)};
 }
 
-/* Lay out a thread's space. */
+/* Lay out one thread's work space. */
 static void lay_out(struct item *t, double *at)
 {
     const struct attn *a = t->a;
@@ -72,7 +72,7 @@ static void lay_out(struct item *t, double *at)
     t->d_v = t->d_k + kv_doubles(a);
 }
 
-/* ---- one query, as far as its scores ------------------------------------------------------ */
+/* ---- one query, back to its scores -------------------------------------------------------- */
 
 /* d_w_j = dO_i . (v_j + rel_v[dist]) */
 static void weight_grad(const struct item *t, const struct ref_row *row, int i)
@@ -94,8 +94,8 @@ static void weight_grad(const struct item *t, const struct ref_row *row, int i)
         }
 }
 
-/* Back through new[g] = sum over h of matrix[g][h] old[h], from the gradients of the new to those
- * of the old; without a matrix, as they are. Sinks have no part in the mixing of scores. */
+/* Back through new[g] = sum over h of matrix[g][h] old[h], from gradients of `new` to those of
+ * `old`; a copy if there is no matrix. Sinks take no part in the mixing of scores. */
 static void unmix(const struct item *t, const float *matrix, enum attn_sum which, double *d_old,
                   const double *d_new, const double *old, int i)
 {
@@ -115,7 +115,7 @@ static void unmix(const struct item *t, const float *matrix, enum attn_sum which
             }
 }
 
-/* d_p of head h from dA to G = gain p (dA - delta) + what arrives; 0 where it does not see. */
+/* Turn d_p of head h from dA into G = gain p (dA - delta) + d_scores_out; 0 where hidden. */
 static void score_grad(const struct item *t, int h, int i, const double *p, double *d_p)
 {
     const struct attn *a = t->a;
@@ -140,16 +140,16 @@ static void score_grad(const struct item *t, int h, int i, const double *p, doub
     memset(d_p + done, 0, sizeof(*d_p) * (size_t)(ref_ld(a) - done));
 }
 
-/* ---- one query, what its scores are made of ----------------------------------------------- */
+/* ---- one query, from its scores to the operands ------------------------------------------- */
 
-/* Terms that are added pair by pair: g is the gradient of the scores. */
+/* Terms added per pair; g is the gradient of the scores. */
 static void pair_grad(const struct item *t, const struct ref_row *row, int h, int i,
                       const double *g)
 {
     const struct attn *a = t->a;
     const ptrdiff_t at = attn_dense_at(&a->add, t->b, h, i);
     float *add = t->d->d_add && a->add.at ? t->d->d_add + at : NULL;
-    const double own = t->d->d_add == t->d->d_scores_out ? 0 : 1; /* else it is in g already */
+    const double own = t->d->d_add == t->d->d_scores_out ? 0 : 1; /* otherwise g includes it */
 
     for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
         for (int j = r.from; j < r.to; j++) {
@@ -160,12 +160,12 @@ static void pair_grad(const struct item *t, const struct ref_row *row, int h, in
         }
 }
 
-/* What an element of query i receives by its contents and by its positions. */
+/* Gradient of one element of query i, by content and by position. */
 struct received {
     double content[REF_PART], position[REF_PART];
 };
 
-/* Elements [e0, e0+n) of everything that query i and key j touch; x = scale g. */
+/* Elements [e0, e0+n) of all operands of query i and key j; x = scale g. */
 static void key_grad(const struct item *t, int h, int i, int j, double w, double x, int e0, int n,
                      struct received *to)
 {
@@ -201,7 +201,7 @@ static void key_grad(const struct item *t, int h, int i, int j, double w, double
     }
 }
 
-/* Likewise of sink s. */
+/* Likewise for sink s. */
 static void sink_grad(const struct item *t, int h, int i, int s, double w, double x, int e0, int n,
                       struct received *to)
 {
@@ -321,7 +321,7 @@ void ref_backward(const struct engine *g, const struct attn *a, const struct att
 {
     const struct attn_sums sums = attn_sums_of(a);
     const int kvs = key_heads(a), units = a->Hkv / kvs, parts = attn_parts(a, d, units);
-    struct attn again = *a; /* computed, but not stored again */
+    struct attn again = *a; /* recomputed, but not stored again */
     double *works = scratch, *all = works + (size_t)g->threads * work_doubles(a);
 
     attn_grad_check(a, d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge of all others: products and attention (row operations: rows.c). Reads like the
- * equations: double accumulators, no blocking, no tricks.
- * Threads share out whole rows, or (sequence, head) pairs, so results do not depend on them. */
+ * The reference that all other backends are checked against: products and attention (row operations
+ * are in rows.c). Written as the equations: double accumulators, no blocking. Threads take whole
+ * rows or (sequence, head) pairs, so results do not depend on their number. */
 #include "ref.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ size_t ref_row_doubles(const struct attn *a)
 bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
 {
     const int K = a->M + a->L;
-    const bool over = r->from >= K; /* the sinks were the last */
+    const bool over = r->from >= K; /* the sinks came last */
 
     if (r->to < K && attn_next_keys(a, h, heads, i, r))
         return true;
@@ -88,8 +88,8 @@ static double sink_score(const struct attn *a, int b, int h, int i, int n)
     return (double)a->scale * x;
 }
 
-/* What the softmax of head h is given, in p: gain * scores where it sees, 0 elsewhere, and the
- * sinks' scores. Returns the largest. */
+/* The input of head h's softmax, in p: gain * scores where visible, 0 elsewhere, and the scores of
+ * the sinks. Returns the maximum. */
 static double logits(const struct attn *a, int b, int h, int i, double *p)
 {
     const int K = a->M + a->L;
@@ -111,7 +111,7 @@ static double logits(const struct attn *a, int b, int h, int i, double *p)
     return max;
 }
 
-static void soften(const struct attn *a, int b, int h, int i, double *p)
+static void softmax_row(const struct attn *a, int b, int h, int i, double *p)
 {
     const double max = logits(a, b, h, i, p);
     double sum = 0;
@@ -128,7 +128,7 @@ static void soften(const struct attn *a, int b, int h, int i, double *p)
         a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] = (float)(max + log(sum));
 }
 
-/* to[g][j] = sum over h of matrix[g][h] from[h][j]; without a matrix, as they are. */
+/* to[g][j] = sum over h of matrix[g][h] from[h][j]; a copy if there is no matrix. */
 static void mix(const struct attn *a, const float *matrix, double *to, const double *from, int i)
 {
     const ptrdiff_t ld = ref_ld(a);
@@ -155,7 +155,7 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
     if (attn_mixes(a))
         mix(a, a->mix_logits, row->p, row->s, i);
     for (int x = 0; x < row->heads; x++)
-        soften(a, b, row->h + x, i, row->p + x * ld);
+        softmax_row(a, b, row->h + x, i, row->p + x * ld);
     if (attn_mixes(a))
         mix(a, a->mix_probs, row->w, row->p, i);
 }
@@ -224,14 +224,14 @@ static const struct attn_impl *const attn_list[] = {&attn_ref, NULL};
 
 const struct backend backend_ref = {
     .name = "ref",
-    .about = "plain C, double accumulators: the judge of the others",
+    .about = "plain C, double accumulators: the reference for all others",
     .ops = {.gemm = gemm_ref,
             .softmax = softmax_ref,
             .norm = norm_ref,
             .act = act_ref,
             .glu = glu_ref,
             .gate = gate_ref,
-            .cell = cell_ref,
+            .rnn_cell = rnn_cell_ref,
             .linear_step = linear_step_ref,
             .nll = nll_ref,
             .softmax_grad = softmax_grad_ref,
@@ -239,7 +239,7 @@ const struct backend backend_ref = {
             .act_grad = act_grad_ref,
             .glu_grad = glu_grad_ref,
             .gate_grad = gate_grad_ref,
-            .cell_grad = cell_grad_ref,
+            .rnn_cell_grad = rnn_cell_grad_ref,
             .nll_grad = nll_grad_ref},
     .attn = attn_list,
 };

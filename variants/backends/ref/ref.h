@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the two halves of the reference, forward and backward, share. */
+ * What the forward and backward halves of the reference share. */
 #ifndef REF_H
 #define REF_H
 
 #include "variants/backends/backend.h"
 
-/* One query's row of one head, or of all heads where they mix. Sinks lie behind the keys, as keys
- * K, K+1, ... */
+/* One query's row of one head, or of all heads where they mix. Sinks follow the keys, as keys K,
+ * K+1, ... */
 struct ref_row {
-    int h, heads;      /* first head, heads */
+    int h, heads;      /* first head, number of heads */
     double *s, *p, *w; /* [heads, K + sinks] scores before mixing, probabilities before and after;
-                          without mixing one array, used up step by step */
+                        * without mixing all are the same array */
 };
 static inline ptrdiff_t ref_ld(const struct attn *a) { return (ptrdiff_t)a->M + a->L + a->sinks; }
 size_t ref_row_doubles(const struct attn *a);
 struct ref_row ref_row_at(const struct attn *a, int h, double *at);
 
-/* Fill s, p and w of query i; p and w are 0 where the row's heads see a key and one does not. */
+/* Fill s, p and w of query i; p and w are 0 for a head that does not see a key of the row. */
 void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row *row);
 
-/* attn_next_keys, and behind them the sinks. */
+/* attn_next_keys, followed by the sinks. */
 bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
 
-/* Elements from `e` on of what key or sink j brings to an output: own + rel. */
+/* Elements from `e` on of the value of key or sink j: own + rel. */
 struct ref_value {
     const float *own, *rel; /* rel may be NULL */
 };
@@ -51,9 +51,9 @@ void ref_backward(const struct engine *g, const struct attn *a, const struct att
 
 /* f of struct act. */
 double ref_act(enum act_kind kind, double x, double beta);
-/* What a row is divided by, from the sum of the squares of what is divided. */
+/* What a row is divided by, from the sum of squares of its (centred) elements. */
 double ref_norm_root(enum norm_kind kind, double squares, int n, double eps);
-bool ref_norm_centred(enum norm_kind kind); /* the mean is taken off first */
+bool ref_norm_centred(enum norm_kind kind); /* is the mean subtracted first? */
 
 void softmax_ref(const struct softmax *o);
 void norm_ref(const struct norm *o);
@@ -61,14 +61,14 @@ void act_ref(const struct act *o);
 void linear_step_ref(const struct linear_step *p);
 void glu_ref(const struct glu *o);
 void gate_ref(const struct gate_op *o);
-void cell_ref(const struct rnn_step *o);
+void rnn_cell_ref(const struct rnn_step *o);
 void nll_ref(const struct nll_op *o);
 void softmax_grad_ref(const struct softmax_grad *o);
 void norm_grad_ref(const struct norm_grad *o);
 void act_grad_ref(const struct act_grad *o);
 void glu_grad_ref(const struct glu_grad *o);
 void gate_grad_ref(const struct gate_grad *o);
-void cell_grad_ref(const struct rnn_step_grad *o);
+void rnn_cell_grad_ref(const struct rnn_step_grad *o);
 void nll_grad_ref(const struct nll_grad *o);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge's row operations, forward: backend.h's equations as they stand, in double. Threads
- * share out whole rows. */
+ * Reference row operations, forward: backend.h's equations as they stand, in double. Threads take
+ * whole rows. */
 #include "ref.h"
 
 #include <math.h>
@@ -180,7 +180,7 @@ void gate_ref(const struct gate_op *o)
             o->out[(ptrdiff_t)i * o->n + e] = (float)gate_element(o, i, e);
 }
 
-/* ---- one step of linear attention ---------------------------------------------------------- */
+/* ---- one step of linear attention --------------------------------------------------------- */
 
 void linear_step_ref(const struct linear_step *p)
 {

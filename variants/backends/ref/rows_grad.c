@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge's row operations, backward: the equations as they stand, in double. Data gradients are
- * shared out by rows, weights' gradients by columns, so results do not depend on threads. */
+ * Reference row operations, backward: the equations as they stand, in double. Data gradients are
+ * divided among threads by rows, weight gradients by columns, so results do not depend on their
+ * number. */
 #include "ref.h"
 
 #include <math.h>
@@ -28,8 +29,8 @@ void softmax_grad_ref(const struct softmax_grad *o)
 
 /* ---- norm --------------------------------------------------------------------------------- */
 
-/* One row's normalisation: xhat = (x - mean) / root, and `pull`, how much of xhat (t . xhat) goes
- * back into the row, because d root / d x = pull xhat. */
+/* One row's normalisation: xhat = (x - mean) / root. d root / d x = pull xhat is the coefficient of
+ * the term xhat (t . xhat) in the gradient. */
 struct normal {
     double mean, root, pull;
 };
@@ -56,7 +57,7 @@ static struct normal normal_of(const struct norm_grad *o, int i)
     case NORM_SCALE:
         s.pull = sqrt(squares) > eps ? 1 : 0;
         break;
-    case NORM_UNBIASED: /* the deviation alone depends on the row, eps stands outside */
+    case NORM_UNBIASED: /* only the deviation depends on the row, eps is added to it */
         s.pull = squares > 0 ? s.root / (sqrt(squares / (n - 1)) * (n - 1)) : 0;
         break;
     case NORM_KIND_COUNT:
@@ -85,8 +86,8 @@ static void norm_grad_row(const struct norm_grad *o, int i)
     }
 }
 
-/* The column sums of d_y xhat and of d_y, for columns [e0, e1) together. Floats lose too much of a
- * mean, so `stats` has it as the sum of two. */
+/* The column sums of d_y xhat and of d_y, for columns [e0, e1) together. One float is too coarse
+ * for the mean, so `stats` holds it as a sum of two. */
 static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
 {
     double weight = 0, bias = 0;
@@ -105,7 +106,7 @@ static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
         o->d_bias[e0] = (float)((double)o->d_bias[e0] + bias);
 }
 
-/* The stats of all rows first, because d_x may lie where x or d_y lies. */
+/* Stats of all rows come first, because d_x may alias x or d_y. */
 void norm_grad_ref(const struct norm_grad *o)
 {
     const int step = o->kind == NORM_SCALE ? o->n : 1; /* columns that share a weight */
@@ -130,7 +131,7 @@ void norm_grad_ref(const struct norm_grad *o)
 
 static double sigma(double x) { return 1 / (1 + exp(-x)); }
 
-/* f'(x). 1 - s is the logistic of the other sign, which does not cancel. */
+/* f'(x). 1 - s is computed as the logistic of -x, which does not cancel. */
 static double slope_of(enum act_kind kind, double x, double beta)
 {
     const double c = 2 * sqrt(2 / REF_PI);
@@ -161,7 +162,7 @@ static double slope_of(enum act_kind kind, double x, double beta)
     CHECK(!"a kind of activation");
 }
 
-/* A unit that is off passes nothing back, whatever arrives. */
+/* An inactive unit passes nothing back, even if d is infinite or NaN. */
 static double times_slope(double d, double slope) { return slope == 0 ? 0 : d * slope; }
 
 /* d f / d beta = x^2 s (1 - s) */
@@ -226,7 +227,7 @@ void glu_grad_ref(const struct glu_grad *o)
 
 /* ---- gate --------------------------------------------------------------------------------- */
 
-/* Gradients of one element of a gate with respect to its operands; b is what d_b receives. */
+/* Gradients of one element of a gate with respect to its operands; b is the part of d_b. */
 struct gate_element {
     double x, y, a, c, b;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gradients of the element-wise row operations, act, glu and gate, over the words of vec.h.
- * Included like rows_grad.inc.c, beside it. */
+ * Gradients of the element-wise row operations, act, glu and gate, with the vectors of vec.h.
+ * Included like rows_grad.inc.c, after it. */
 #include "lanes.h"
 #include "rows_shared.h"
 
@@ -119,10 +119,10 @@ static void glu_grad(const struct glu_grad *o)
 /* ---- gate --------------------------------------------------------------------------------- */
 
 struct gate_lanes {
-    vf x, y, a, c, b; /* gradients; b is what d_b receives */
+    vf x, y, a, c, b; /* gradients; b is the part of d_b */
 };
 
-/* Column j: `at` is the element of x, y and d_out, `pre` that of a and c. */
+/* Column j: `at` is the offset of x, y and d_out, `pre` that of a and c. */
 VEC_INLINE struct gate_lanes gate_grad_lanes(const struct gate_grad *o, ptrdiff_t at, ptrdiff_t pre,
                                              int j)
 {

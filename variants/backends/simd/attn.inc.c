@@ -4,17 +4,17 @@
  * larger than a block. Included once per instruction set.
  *
  * Keys are packed once per call into panels [d][VL], values and tables into rows of whole vectors.
- * A work item is QUERIES rows of one head; it walks the keys in blocks, keeping for each row the
+ * A work item is QUERIES rows of one head; it walks the keys in blocks and keeps, for each row, the
  * running maximum, sum and output (online softmax, base 2). A relative table enters twice:
  *
- *   scores  for each group of rows the band (q + w) . rel_k that its block's distances use is
- *           computed with the same kernel; row r of the block starts its accumulators from it at
- *           offset -r, so the relative shift costs no instruction
+ *   scores  for each group of rows the band (q + w) . rel_k over the block's distances is computed
+ *           with the same kernel; row r of the block starts its accumulators from it at offset -r,
+ *           so the relative shift costs no instruction
  *   values  p . rel_v is the value kernel over p with a row stride one longer
  *
- * Where keys beyond the table's last distance share its row 0 (R < K), row 0 is subtracted from the
- * table: softmax does not see a constant along a row, and the output gets rel_v[0] once, because p
- * sums to 1. So far keys cost nothing. */
+ * If keys beyond the table's last distance share its row 0 (R < K), row 0 is subtracted from the
+ * table: softmax is invariant to a constant along a row, and the output gets rel_v[0] once, because
+ * p sums to 1. Such far keys then cost nothing. */
 #include "attn_tile.inc.c"
 
 #include "attn_seen.inc.c"
@@ -26,7 +26,7 @@
 
 #include "attn_item.inc.c"
 
-/* w->o += w->s . rel_v for group g and keys [j, j+n); the vectors around s are 0. */
+/* w->o += w->s . rel_v for group g and keys [j, j+n); the vectors before and after s are 0. */
 static void add_positions(const struct item *t, int g, int j, int n)
 {
     const int r = table_row(t, g, j);
@@ -42,8 +42,8 @@ static void add_positions(const struct item *t, int g, int j, int n)
         add_future_values(t, g, r, n);
 }
 
-/* One group of rows against keys [j, j+n); fresh: its first. In line with what it calls, although
- * there are two callers: as functions they cost 2 % at 64 queries. */
+/* One group of rows against keys [j, j+n); fresh: its first block. Forced inline although it has
+ * two callers: as functions the parts cost 2 % at 64 queries. */
 VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
 {
     struct work *w = t->w;
@@ -51,13 +51,13 @@ VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
     int seen[TILES];
 
     group_scores(t, g, j, n, v1(-INFINITY), seen);
-    soften(w, g, (n + VL - 1) / VL, fresh, alpha);
+    softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha);
     add_values(fresh, w->o[g], alpha, w->s[0] + VL, j, seen, &t->v);
     if (t->rel_v.at)
         add_positions(t, g, j, n);
 }
 
-/* Keys that any of the queries [i, i+n) sees: [*lo, *hi). */
+/* Keys that any of queries [i, i+n) sees: [*lo, *hi). */
 static void visible(const struct item *t, int i, int n, int *lo, int *hi)
 {
     const struct attn *a = t->f->a;
@@ -66,7 +66,7 @@ static void visible(const struct item *t, int i, int n, int *lo, int *hi)
     *hi = a->causal ? min_int(a->M + a->L, a->M + i + n) : a->M + a->L;
 }
 
-/* Divide by the sums and store the rows of group g, with the shared far rows' part. */
+/* Divide group g's rows by their sums, add the shared far row's part and store them. */
 static void finish(const struct item *t, int g)
 {
     const struct attn *a = t->f->a;
@@ -90,7 +90,7 @@ static void finish(const struct item *t, int g)
     }
 }
 
-/* Every query sees the keys from one to another. */
+/* Each query sees one contiguous range of keys. */
 static void run_ranges(const struct item *t)
 {
     int lo, hi;
@@ -107,21 +107,21 @@ static void run_ranges(const struct item *t)
             if (begins)
                 fetch_queries(t, g);
             if (begins && t->sink_k)
-                begin_rows(t, g);
+                init_rows(t, g);
             step(t, g, begins && !t->sink_k, first, last - first);
             if (last == to)
                 finish(t, g);
         }
 }
 
-/* A mask leaves gaps between the keys that a group sees, and may leave none at all. */
+/* With a mask, a group's visible keys may have gaps or be none at all. */
 static void run_seen(const struct item *t)
 {
     const int K = t->f->K;
 
     for (int g = 0; g < t->n; g += ROWS) {
         fetch_queries(t, g);
-        begin_rows(t, g);
+        init_rows(t, g);
     }
     for (int j = 0; j < K; j += KEYS)
         for (int g = 0; g < t->n; g += ROWS)
@@ -134,15 +134,15 @@ static void run_seen(const struct item *t)
 static void run_item(const struct item *t)
 {
     for (int m = 0; m < ROWS; m++)
-        vst(t->w->s[m], v0()); /* in front of the scores, read by table row */
+        vst(t->w->s[m], v0()); /* the vector before the scores, read by table row */
     if (t->seen)
         run_seen(t);
     else
         run_ranges(t);
 }
 
-/* Queries from i0 on of head h in sequence b. Unless `copy`, they are read where they are if there
- * is nothing to add and the groups are whole. */
+/* Queries from i0 on of head h in sequence b. Unless `copy`, they are read in place if nothing is
+ * added to them and the groups are whole. */
 static struct item item_of(const struct fused *f, struct work *w, int b, int h, int i0, bool copy)
 {
     const struct attn *a = f->a;
@@ -162,7 +162,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
                                     .vectors = vectors};
 
     if (a->mask)
-        find_seen(&w->seen, a, h, i0, n);
+        compute_seen(&w->seen, a, h, i0, n);
     return (struct item){
         .f = f,
         .w = w,
@@ -189,7 +189,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     };
 }
 
-/* Item t of the call on a worker's own space, in an order that hands out the longest rows first. */
+/* Item t of the call in a worker's work space; the longest rows come first. */
 static void run(const struct fused *f, int worker, int t)
 {
     const int heads = f->a->B * f->a->H, blocks = (f->a->L + QUERIES - 1) / QUERIES;
@@ -209,10 +209,10 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
         return false;
     }
     if (a->sinks && a->rel_v) {
-        *why_not = "knows no sinks beside relative values";
+        *why_not = "does not support sinks with relative values";
         return false;
     }
-    return attn_knows(a, TERMS_FUSED, why_not);
+    return attn_supports(a, TERMS_FUSED, why_not);
 }
 
 static struct attn_need fused_need(const struct attn *a, int threads)
@@ -246,8 +246,8 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
             run(&f, 0, t);
         return;
     }
-    /* The same heads stay with the same threads where that divides evenly: what one has packed and
-     * written is in its caches. */
+    /* If the heads divide evenly, give each thread the same ones in packing and computing: what it
+     * packed is in its caches. */
     const bool even = a->B * a->H % g->threads == 0 && a->B * a->Hkv % g->threads == 0;
 #pragma omp parallel num_threads(g->threads)
     {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fused attention's rarer terms: what is done to the scores of a group between the products and the
- * softmax, and the sinks, which a group meets before any key. None of it is in a tile's loops.
+ * Rarer terms of fused attention: changes to a group's scores between the products and the softmax,
+ * and the sinks, which a group processes before any key. None of it is in a tile's loops.
  *
- * Where far keys share row 0 of a key table, all scores of a row are lower by the same number
- * (attn.inc.c): it comes back where scores are handed out, and sinks are lowered as well. */
+ * If far keys share row 0 of a key table, all scores of a row are lower by the same number
+ * (attn.inc.c): it is added back where scores are output, and subtracted from the sinks' scores. */
 
-/* q_i . rel_k[0] in base 2: what the scores of the item's query i are lower by. */
+/* q_i . rel_k[0] in base 2: the offset of the scores of the item's query i. */
 static float far_score(const struct item *t, int i)
 {
     const struct attn *a = t->f->a;
@@ -20,7 +20,7 @@ static float far_score(const struct item *t, int i)
     return far * t->f->factor;
 }
 
-/* One query's scores against keys [j, j+n): s += add, hand out, s *= gain. */
+/* One query's scores against keys [j, j+n): s += add, output, s *= gain. */
 static void adjust_scores(const struct item *t, int i, float *s, int j, int n)
 {
     const struct attn *a = t->f->a;
@@ -29,14 +29,14 @@ static void adjust_scores(const struct item *t, int i, float *s, int j, int n)
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, t->b, t->h, query) + j, n);
     if (a->scores_out)
-        hand_out(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
-                 t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);
+        output_scores(a, a->scores_out + attn_scores_at(a, t->b, t->h, query), s, far_score(t, i),
+                      t->window, t->seen ? seen_row(t->seen, i) : NULL, query, j, n);
     if (a->gain != 0)
         scale_row(s, a->gain, n);
 }
 
-/* w->s = the scores of group g against sinks [j, j+n), n <= KEYS, j a multiple of VL; what fills
- * the last vector is `hidden`. */
+/* w->s = scores of group g against sinks [j, j+n), n <= KEYS, j a multiple of VL; the rest of the
+ * last vector is `hidden`. */
 static void sink_scores(const struct item *t, int g, int j, int n, const int seen[TILES], vf hidden)
 {
     const struct attn *a = t->f->a;
@@ -53,8 +53,8 @@ static void sink_scores(const struct item *t, int g, int j, int n, const int see
     }
 }
 
-/* The rows of group g as they are before any key: they have met nothing but sinks. */
-static void begin_rows(const struct item *t, int g)
+/* State of group g's rows after the sinks, before any key. */
+static void init_rows(const struct item *t, int g)
 {
     struct work *w = t->w;
     float alpha[VL];
@@ -71,7 +71,7 @@ static void begin_rows(const struct item *t, int g)
         for (int x = 0; x < TILES; x++)
             seen[x] = n;
         sink_scores(t, g, j, n, seen, v1(-INFINITY));
-        soften(w, g, (n + VL - 1) / VL, false, alpha);
+        softmax_block(w, g, (n + VL - 1) / VL, false, alpha);
         add_values(false, w->o[g], alpha, w->s[0] + VL, j, seen, &t->sink_v);
     }
 }

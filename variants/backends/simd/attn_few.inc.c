@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention of a few queries over many keys, as in generating one token at a time: bound by memory,
- * so keys and values are read once, in place and in the order they lie in memory. A row is finished
- * before the next is begun, all heads of it, because heads lie side by side: one stream like that
- * is what the hardware fetches ahead. Two rows at a time, or one head down its column, save loads
- * from L1 but take up to twice as long where operands exceed L3. */
+ * Attention of a few queries over many keys, as in decoding one token at a time. It is bound by
+ * memory, so keys and values are read once, in place and in memory order: a row is finished for all
+ * heads before the next begins, because heads are adjacent and the hardware prefetches such a
+ * stream. Two rows at a time, or one head down its column, save loads from L1 but take up to twice
+ * as long when operands exceed L3. */
 
 #include "attn_few_row.inc.c"
 
-/* s += q . k of n rows for a block's keys [j, j+keys). */
+/* s += q . k for n queries and a block's keys [j, j+keys). */
 static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
 {
     const ptrdiff_t k = b * a->k_at.batch + j * a->k_at.row;
@@ -36,8 +36,8 @@ static void few_values(const struct attn *a, struct few_row *rows, int n, int b,
         few_value(rows, n, x, v + x * a->v_at.row, a->dh);
 }
 
-/* All queries of heads [h0, h1) in sequence b against keys [lo, hi), the first ones having met the
- * sinks before; `rows` has room for L of each. */
+/* All queries of heads [h0, h1) in sequence b against keys [lo, hi); the part with the first keys
+ * includes the sinks. `rows` has room for L queries per head. */
 static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0, int h1, int lo,
                       int hi, bool first)
 {
@@ -57,7 +57,7 @@ static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0,
         few_keys(a, rows, n, b, j, keys);
         for (int t = 0; t < n; t++) {
             few_adjust(a, &rows[t], b, h0 + t / L, t % L, j, keys);
-            few_soften(a, &rows[t], keys);
+            few_softmax(a, &rows[t], keys);
             if (a->rel_v)
                 few_relative_values(a, &rows[t], h0 + t / L, t % L, j, keys);
         }
@@ -65,7 +65,7 @@ static void few_heads(const struct attn *a, struct few_row *rows, int b, int h0,
     }
 }
 
-/* Make w the row that has seen the keys of both. */
+/* Merge the partial softmax `other` into w. */
 static void few_join(struct few_row *w, const struct few_row *other, int d)
 {
     const vf top = vmax(v1(w->top), v1(other->top));
@@ -77,35 +77,36 @@ static void few_join(struct few_row *w, const struct few_row *other, int d)
     vst_n(&w->top, 1, top);
 }
 
-/* Rows that each thread needs room for. */
+/* Rows per thread. */
 static size_t few_room(const struct attn *a) { return (size_t)a->H * (size_t)min_int(a->L, FEW); }
 
-/* Words of a row's bits. */
+/* Words of one row's bits. */
 static size_t few_words(const struct attn *a)
 {
     return a->mask ? (size_t)bits_words(a->M + a->L) : 0;
 }
 
-/* Bytes of a thread's rows, and of their bits behind those of all threads. */
+/* Bytes of a thread's rows; the bits follow the rows of all threads. */
 static size_t few_bytes(const struct attn *a)
 {
     return few_room(a) * (sizeof(struct few_row) + few_words(a) * sizeof(uint64_t));
 }
 
-/* A call's items: sequences x shares of the heads x parts of the keys, so that every thread has
- * one. Parts come first: whole rows are read in the order they lie. A part gives a partial softmax,
- * joined afterwards: then there is at most an item a thread, and its number is that of its rows. */
+/* A call's items: sequences x shares of the heads x parts of the keys, enough for every thread.
+ * Parts are preferred, because whole rows are read in memory order. A part yields a partial
+ * softmax, merged afterwards; with parts there is at most one item per thread, and the item's
+ * number selects its rows. */
 struct few_items {
     int shares, parts, n;
-    int lo, hi; /* keys that any query sees */
+    int lo, hi; /* keys that any query sees: [lo, hi) */
 };
 
 static struct few_items few_items_of(const struct attn *a, int threads)
 {
     const int hull = attn_hull(a, 0, a->H, 0, a->L).from, hi = a->M + a->L;
-    const int lo = a->mask ? hull / 64 * 64 : hull; /* rows of bits are cut between words */
+    const int lo = a->mask ? hull / 64 * 64 : hull; /* bit rows are split between words */
     const int parts = clamp_int(threads / a->B, 1, max_int(1, (hi - lo) / FEW_PART));
-    const int each = a->B * parts; /* items of a share */
+    const int each = a->B * parts; /* items per share */
     const int shares = clamp_int(parts > 1 ? threads / each : (threads + each - 1) / each, 1, a->H);
 
     return (struct few_items){shares, parts, each * shares, lo, hi};
@@ -129,7 +130,7 @@ static void few_item(const struct attn *a, const struct few_items *n, struct few
         few_finish(a, &rows[x], b, h0 + x / a->L, x % a->L);
 }
 
-/* The parts of sequence b's head h. */
+/* Merge the parts of sequence b's head h. */
 static void few_join_parts(const struct attn *a, const struct few_items *n, struct few_row *rows,
                            int b, int h)
 {

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * One query of one head in attention of a few queries (attn_few.inc.c): its products with a row of
- * keys or values, what positions and other terms add, and its softmax, begun, brought up to date
- * and finished. */
+ * keys or values, the terms of positions and others, and its online softmax. */
 
 enum {
-    FEW = 4,        /* queries, at most: above, packing pays */
-    FEW_KEYS = 256, /* of a block: long, for its end stops the stream; their scores stay in L1 */
-    FEW_PART = 128, /* keys, at least, that make a thread's own part */
+    FEW = 4,        /* most queries; above, packing pays */
+    FEW_KEYS = 256, /* per block: long, since the stream stops at its end; their scores stay in
+                     * L1 */
+    FEW_PART = 128, /* fewest keys of a thread's part */
 };
 
 /* One query of one head. */
 struct few_row {
-    _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 behind dh */
+    _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 after dh */
     float o[HEAD];
     float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
-    ptrdiff_t kv;   /* floats in front of its head in a row of keys or values */
-    uint64_t *seen; /* bits of the keys that it sees; there where a mask hides some */
+    ptrdiff_t kv;   /* offset of its head in a row of keys or values, in floats */
+    uint64_t *seen; /* bits of visible keys, if a mask hides some */
 };
 
-/* q . k; q is 0 behind d. */
+/* q . k; q is 0 beyond d. */
 VEC_INLINE float few_dot(const float *q, const float *k, int d)
 {
     vf acc = v0();
@@ -46,22 +46,22 @@ VEC_INLINE void few_add(float *o, float p, const float *v, int d)
         vst(o + e, vfma(v1(p), vld_n(v + e, d - e), vld(o + e)));
 }
 
-/* s[x] += q . k of n queries for row x of a block's keys. */
+/* s[x] += q . k for n queries and row x of a block's keys. */
 static void few_key(struct few_row *w, int n, int x, const float *k, int d)
 {
     for (int t = 0; t < n; t++)
         w[t].s[x] += few_dot(w[t].qu, k + w[t].kv, d);
 }
 
-/* o += s[x] v of n queries for row x of its values. */
+/* o += s[x] v for n queries and row x of a block's values. */
 static void few_value(struct few_row *w, int n, int x, const float *v, int d)
 {
     for (int t = 0; t < n; t++)
         few_add(w[t].o, w[t].s[x], v + w[t].kv, d);
 }
 
-/* The same for the keys or values [j, j+n) that a row sees, by mask; j is whole words of bits. Rows
- * that do not see one leave it out. */
+/* The same for the visible keys or values [j, j+n), by mask; j is a multiple of 64. Queries that do
+ * not see a key skip it. */
 typedef void few_row_op(struct few_row *w, int n, int x, const float *row, int d);
 VEC_INLINE void few_each_seen(struct few_row *w, int rows, int j, int n, const float *at,
                               ptrdiff_t step, int d, few_row_op *op)
@@ -92,8 +92,8 @@ static bool few_any_sees(const struct few_row *w, int rows, int j, int n)
     return any;
 }
 
-/* Keys [j, j+n) of a block as query i's tables see them: far ones, before `near`, share row 0, and
- * from `future` on they share the last; between, key j + x has row r + x. */
+/* Table rows of keys [j, j+n) of a block for query i: far keys, before `near`, share row 0; from
+ * `future` on they share the last row; between, key j + x has row r + x. */
 struct few_span {
     int r, last, near, future;
 };
@@ -106,7 +106,7 @@ static struct few_span few_span_of(const struct attn *a, int i, int j, int n)
     return (struct few_span){r, n_rel - 1, near, clamp_int(n_rel - r, near, n)};
 }
 
-/* s = what positions add to the scores of query i of head h and keys [j, j+n). */
+/* s = the relative scores of query i of head h and keys [j, j+n). */
 static void few_relative_scores(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
 {
     const struct few_span t = few_span_of(a, i, j, n);
@@ -133,7 +133,7 @@ static void few_relative_scores(const struct attn *a, struct few_row *w, int h, 
         s[x] += LOG2E * a->bias[h * a->bias_head + clamp_int(t.r + x, 0, t.last)];
 }
 
-/* o += p . rel_v likewise; a shared row gets the sum of its keys' p. */
+/* o += p . rel_v likewise; a shared row is weighted by the sum of its keys' p. */
 static void few_relative_values(const struct attn *a, struct few_row *w, int h, int i, int j, int n)
 {
     const struct few_span t = few_span_of(a, i, j, n);
@@ -151,7 +151,7 @@ static void few_relative_values(const struct attn *a, struct few_row *w, int h, 
     few_add(w->o, future, rel + (ptrdiff_t)t.last * d, d);
 }
 
-/* The scores of query i of head h against keys [j, j+n), ready for the softmax. */
+/* Complete the scores of query i of head h against keys [j, j+n) for the softmax. */
 static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, int i, int j, int n)
 {
     const int window = attn_window(a, h), own = a->M + i, vectors = (n + VL - 1) / VL;
@@ -161,7 +161,8 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, b, h, i) + j, n);
     if (a->scores_out)
-        hand_out(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j, n);
+        output_scores(a, a->scores_out + attn_scores_at(a, b, h, i), s, 0.0f, window, bits, i, j,
+                      n);
     if (a->gain != 0)
         scale_row(s, a->gain, n);
     fill_outside(s, window ? clamp_int(own - window + 1 - j, 0, n) : 0,
@@ -170,9 +171,9 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
         vst_m(s + x, vlanes(~visible_lanes(a, window, bits, i, j + x)), v1(-INFINITY));
 }
 
-/* s = 2^(s - top) for the n scores of a block and what fills their last vector; top, sum and o are
- * brought up to date. */
-static void few_soften(const struct attn *a, struct few_row *w, int n)
+/* s = 2^(s - top) for a block's n scores and the rest of their last vector; updates top, sum and
+ * o. */
+static void few_softmax(const struct attn *a, struct few_row *w, int n)
 {
     float *s = w->s;
     vf block_top = vld(s), sum = v0();
@@ -224,7 +225,7 @@ static void few_sinks(const struct attn *a, struct few_row *w, int h)
         for (int x = 0; x < n; x++)
             w->s[x] = few_dot(w->qu, a->sink_k + at + (ptrdiff_t)x * d, d);
         fill_outside(w->s, 0, n, (n + VL - 1) / VL, v1(-INFINITY));
-        few_soften(a, w, n);
+        few_softmax(a, w, n);
         for (int x = 0; x < n; x++)
             few_add(w->o, w->s[x], a->sink_v + at + (ptrdiff_t)x * d, d);
     }

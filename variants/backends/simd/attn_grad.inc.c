@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of fused attention, included behind attn.inc.c. The scores are computed again, block by
- * block, with the forward's kernels; the saved lse makes them probabilities at once:
+ * Backward of fused attention, included after attn.inc.c. The scores are recomputed, block by
+ * block, with the forward kernels; the saved lse turns them into probabilities at once:
  *
  *   P = 2^(S - lse)      G = P (dO V^T + shift(dO rel_v^T) - delta)      delta_i = dO_i . O_i
  *   dQ = G K + shift(G) rel_k      dK += G^T (Q + u)      d rel_k += shift(G)^T (Q + w)
  *                                  dV += P^T dO           d rel_v += shift(P)^T dO
  *
- * G's right side is a score of dO against values and dQ an output over keys: attention with keys
- * and values changed places, so a second `struct fused` with the operands swapped does both. The
- * other products run along the queries and sum into a thread's own rows.
+ * dO V^T is a score product of dO with values, and dQ an output over keys: attention with keys and
+ * values swapped, so a second `struct fused` with swapped operands computes both. The other
+ * products run along the queries and accumulate into a thread's own rows.
  *
- * Factors: packed keys carry scale log2 e and packed values ln 2, so G has ln 2, and what its
- * products lack is scale log2 e, multiplied when results are stored. Far rows are subtracted as in
- * forward: G sums to 0 along a row, so dQ does not see them either.
+ * Factors: packed keys carry scale log2 e and packed values ln 2, so G carries ln 2, and its
+ * products lack scale log2 e, which is applied when results are stored. Far rows are subtracted as
+ * in forward: G sums to 0 along a row, so they do not contribute to dQ either.
  *
  * An item is a (sequence, key head), whose queries one thread takes in order, so results do not
  * depend on the number of threads. The terms' gradients are kept per (sequence, head) and summed in
@@ -23,29 +23,29 @@
 #include "variants/backends/attn_sums.h"
 
 struct grad_work {
-    struct work x; /* the forward's; x.o gathers G k */
-    struct work y; /* swapped: y.qu is dO; y.o gathers G rel_k */
-    _Alignas(64) float p[QUERIES][LD], g[QUERIES][LD]; /* of a block of keys, VL floats in */
-    _Alignas(64) float lse[QUERIES], delta[QUERIES];   /* as the shifted tables have them */
-    _Alignas(64) float total[QUERIES][VL]; /* of g along each row of keys, in VL partial sums */
+    struct work x; /* as in forward; x.o accumulates G k */
+    struct work y; /* swapped: y.qu is dO; y.o accumulates G rel_k */
+    _Alignas(64) float p[QUERIES][LD], g[QUERIES][LD]; /* for a block of keys, VL floats in */
+    _Alignas(64) float lse[QUERIES], delta[QUERIES];   /* adjusted for subtracted far rows */
+    _Alignas(64) float total[QUERIES][VL];             /* row sums of g, in VL partial sums */
 };
 
-/* A call. */
+/* One call. */
 struct backward {
-    const struct attn *a; /* hands out no scores */
+    const struct attn *a; /* without scores_out */
     const struct attn_grad *d;
-    struct attn again, swapped; /* what `a` points to; keys and values changed places */
+    struct attn again, swapped; /* the target of `a`; keys and values swapped */
     struct fused x, y;
-    bool adjusts;           /* g, by more than p (dA - delta) */
+    bool adjusts;           /* g has more parts than p (dA - delta) */
     float *terms;           /* [B, H, terms_floats] */
-    float *sums;            /* [threads, sums_floats]: dK and dV of a head */
+    float *sums;            /* [threads, sums_floats]: dK and dV of one head */
     struct grad_work *work; /* [threads] */
     size_t terms_floats, sums_floats;
 };
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-/* Keys and values changed places. */
+/* Keys and values swapped. */
 static struct attn swap_operands(const struct attn *a, const float *d_o)
 {
     struct attn s = *a;
@@ -54,12 +54,12 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     s.q_at = a->o_at;
     s.k = a->v;
     s.k_at = a->v_at;
-    if (!a->no_content) { /* else dQ is not made, and what stands there does not matter */
+    if (!a->no_content) { /* otherwise dQ is not computed and s.v is unused */
         s.v = a->k;
         s.v_at = a->k_at;
     }
     s.no_content = false;
-    s.mask = NULL; /* an item has the other's bits */
+    s.mask = NULL; /* an item shares the other's bits */
     s.add.at = NULL;
     s.scores_out = NULL;
     s.gain = 0;
@@ -72,7 +72,7 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     return s;
 }
 
-/* Rows of a sum that tiles of TILE_ROWS may write. */
+/* Rows of a sum, including those that tiles of TILE_ROWS may write past its end. */
 static size_t sum_rows(int n) { return round_up((size_t)n, TILE_ROWS) + TILE_ROWS; }
 
 static struct term_sums terms_in(const struct backward *c, float *base, size_t *floats)
@@ -96,7 +96,7 @@ static struct term_sums terms_in(const struct backward *c, float *base, size_t *
     return t;
 }
 
-/* Lay out the scratch of c->a; base = NULL only counts. Returns its bytes. */
+/* Lay out the scratch of c->a; base = NULL only counts. Returns its size in bytes. */
 static size_t lay_out_backward(struct backward *c, int threads, float *base)
 {
     c->x = layout(c->a, base);
@@ -124,7 +124,7 @@ static struct backward backward_of(const struct attn *a, const struct attn_grad 
 
 #include "attn_grad_group.inc.c"
 
-/* dQ of the item, and its sums: those of u and w. */
+/* dQ of the item, and its parts of the gradients of u and w. */
 static void finish_queries(const struct backward *c, const struct item *x,
                            const struct grad_work *w, struct term_sums t)
 {
@@ -143,7 +143,7 @@ static void finish_queries(const struct backward *c, const struct item *x,
     }
 }
 
-/* Queries from i0 on: d_k and d_v are the head's sums by key. */
+/* Queries from i0 on; d_k and d_v are the head's sums by key. */
 static void grad_queries(const struct backward *c, struct grad_work *w, int b, int h, int i0,
                          float *d_k, float *d_v, struct term_sums t)
 {
@@ -169,7 +169,7 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
         add_by_key(&x, d_v, w->p, j, n, y.qu.at);
         add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
     }
-    if (sums_matter(c))
+    if (row_sums_matter(c))
         add_far_row(&x, w);
     finish_queries(c, &x, w, t);
 }
@@ -193,7 +193,7 @@ static void grad_head(const struct backward *c, int worker, int b, int kv)
     struct grad_work *w = c->work + worker;
 
     memset(d_k, 0, c->sums_floats * sizeof(float));
-    for (int m = 0; m < ROWS; m++) { /* in front of what is read by table row */
+    for (int m = 0; m < ROWS; m++) { /* vectors that are read by table row */
         vst(w->x.s[m], v0());
         vst(w->y.s[m], v0());
     }
@@ -266,7 +266,7 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     attn_grad_check(a, d);
     c.a = &c.again;
     lay_out_backward(&c, threads, scratch);
-    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || sums_matter(&c);
+    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
     for (int t = 0; a->mask && t < threads; t++)
         seen_start(&c.work[t].x.seen, a,
                    (uint64_t *)(void *)(c.work + threads) + (size_t)t * seen_words(a));

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
  * Backward of fused attention's rarer terms (forward: attn_extra.inc.c), included by
- * attn_grad_group.inc.c: what arrives at the scores and goes on to what was added to them, and
- * sinks. */
+ * attn_grad_group.inc.c: gradients of the added scores, and sinks. */
 
-/* Does G not sum to 0 along a row of keys? Then row 0, which far keys share and which was
- * subtracted from the table, still counts once for that sum. */
-static bool sums_matter(const struct backward *c)
+/* Can G have a sum other than 0 along a row of keys? Then row 0, which far keys share and which was
+ * subtracted from the table, contributes once with that sum. */
+static bool row_sums_matter(const struct backward *c)
 {
     return c->x.far_shared && c->a->rel_k && (c->a->sinks || c->d->d_scores_out);
 }
 
-/* One query's g against keys [j, j+n): g = gain g + what arrives at its scores, and that is added
- * to the gradient of what was added. */
-static void pass_on(const struct backward *c, const struct item *x, int i, float *g, int j, int n)
+/* One query's g against keys [j, j+n): g = gain g + d_scores_out, which is also added to d_add. */
+static void add_score_grad(const struct backward *c, const struct item *x, int i, float *g, int j,
+                           int n)
 {
     const struct attn *a = c->a;
     const uint64_t *bits = x->seen ? seen_row(x->seen, i) : NULL;
@@ -39,7 +38,7 @@ static void pass_on(const struct backward *c, const struct item *x, int i, float
     }
 }
 
-/* p and g of group `at` against sinks [j, j+n), and what they add to dQ. */
+/* p and g of group `at` against sinks [j, j+n), and their contribution to dQ. */
 static void grad_sink_group(const struct item *x, const struct item *y, struct grad_work *w, int at,
                             int j, int n)
 {
@@ -55,7 +54,7 @@ static void grad_sink_group(const struct item *x, const struct item *y, struct g
     value_tiles(false, w->x.o[at], NULL, w->y.s[0] + VL, LD, j, seen, &y->sink_v);
 }
 
-/* The sinks of an item's queries, once its groups are loaded. */
+/* The sinks of an item's queries; its groups must be loaded. */
 static void grad_sinks(const struct item *x, const struct item *y, struct grad_work *w,
                        struct term_sums t)
 {
@@ -73,7 +72,7 @@ static void grad_sinks(const struct item *x, const struct item *y, struct grad_w
     }
 }
 
-/* dQ's share of row 0, see sums_matter. */
+/* Row 0's contribution to dQ, see row_sums_matter. */
 static void add_far_row(const struct item *x, struct grad_work *w)
 {
     const struct attn *a = x->f->a;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Backward of fused attention for one group of an item's rows, included by attn_grad.inc.c: its
- * operands and constants, and p and g against a block of keys with what they add to dQ. */
+ * operands and constants, and p and g against a block of keys with their contribution to dQ. */
 
-/* Queries and dO of group g, and the constants of its rows. A row that sees nothing, or is behind
+/* Queries and dO of group g, and the constants of its rows. A row that sees nothing, or lies after
  * the last query, gets p = 0. */
 static void load_group(const struct item *x, const struct item *y, struct grad_work *w, int g)
 {
@@ -39,8 +39,8 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
     }
 }
 
-/* From the scores in row m of x.s and y.s to p and g of the item's query i, `vectors` vectors from
- * key x of the block on; g replaces y.s as well. */
+/* From the scores in row m of x.s and y.s to p and g of the item's query i, for `vectors` vectors
+ * from key x of the block on; g also replaces y.s. */
 static void make_gradients(struct grad_work *w, int i, int m, int x, int vectors)
 {
     float *p = w->p[i] + VL + x, *g = w->g[i] + VL + x, *d = w->y.s[m] + VL;
@@ -59,14 +59,14 @@ static void make_gradients(struct grad_work *w, int i, int m, int x, int vectors
 
 #include "attn_grad_extra.inc.c"
 
-/* What becomes of a row of g against keys [from, from+n) in terms beside the products. */
+/* Gradients of the other terms from a row of g against keys [from, from+n). */
 static void adjust_gradients(const struct backward *c, const struct item *x, struct grad_work *w,
                              int i, int m, int j, int from, int n)
 {
     float *d = w->y.s[m] + VL, *g = w->g[i] + VL + (from - j);
     vf total = vld(w->total[i]);
 
-    pass_on(c, x, i, d, from, n);
+    add_score_grad(c, x, i, d, from, n);
     for (int v = 0; v < n; v += VL) {
         vst(g + v, vld(d + v));
         total = vadd(total, vld(d + v));
@@ -74,8 +74,8 @@ static void adjust_gradients(const struct backward *c, const struct item *x, str
     vst(w->total[i], total);
 }
 
-/* p and g of group `at` against keys [from, to) of the block that begins with key j, and what they
- * add to dQ. */
+/* p and g of group `at` against keys [from, to) of the block that begins with key j, and their
+ * contribution to dQ. */
 static void grad_keys(const struct backward *c, const struct item *x, const struct item *y,
                       struct grad_work *w, int at, int j, int from, int to)
 {

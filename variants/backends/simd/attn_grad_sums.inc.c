@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The products of attention's backward that sum along the queries: over one item's queries, from a
- * block of probabilities or of their gradients. Included by attn_grad.inc.c. */
+ * block of probabilities or their gradients. Included by attn_grad.inc.c. */
 
 /* Gradients of the terms from one (sequence, head); rows of tables are whole vectors. */
 struct term_sums {
-    float *u, *w, *rel_k, *rel_v, *bias, *sink_k, *sink_v; /* NULL = none, but for u and w */
+    float *u, *w, *rel_k, *rel_v, *bias, *sink_k, *sink_v; /* NULL = none, except u and w */
 };
 
 /* dst [TILE_ROWS, C vectors] += sum over i < n of a[r + i step] q[i]. */
@@ -52,7 +52,7 @@ static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, 
     const int d = t->f->d_pad;
 
     for (int x = 0; x < n; x += TILE_ROWS) {
-        const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries that meet it */
+        const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries at the keys */
         int from = a->causal ? clamp_int(own, 0, t->n) : 0;
         int to = t->window ? clamp_int(last + t->window, from, t->n) : t->n;
         if (t->seen && !seeing_groups(t->seen, j + x, &from, &to))
@@ -62,8 +62,8 @@ static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, 
     }
 }
 
-/* dst [table rows] += s^T q by table row: row r meets query i at key r - r0 + i, r0 being the
- * block's first key's row for query 0. */
+/* dst [table rows] += s^T q by table row: row r belongs to key r - r0 + i for query i, where r0 is
+ * the row of the block's first key for query 0. */
 static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0, int n,
                        const float *q)
 {
@@ -77,7 +77,7 @@ static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0,
     }
 }
 
-/* Likewise dst [table rows] += sums of s alone. */
+/* Likewise dst [table rows] += row sums of s alone. */
 static void add_sums_by_row(const struct item *t, float *dst, float (*s)[LD], int r0, int n)
 {
     const int end = min_int(r0 + n, t->f->n_rel);
@@ -100,7 +100,7 @@ static float sum_range(const float *s, int lo, int hi)
     return vsum(sum);
 }
 
-/* The keys that share a row at an end of the table: its last row for the future, its first one for
+/* The keys that share a row at an end of the table: the last row for the future, the first one for
  * the far past. */
 static void add_shared(const struct item *t, float *table, float *bias, float (*s)[LD], int r0,
                        int n, bool far, const float *q)
@@ -122,7 +122,7 @@ static void add_shared(const struct item *t, float *table, float *bias, float (*
     }
 }
 
-/* A block's share of the terms' gradients, from its p and g; d_o are the queries of rel_v. */
+/* A block's share of the terms' gradients, from its p and g; d_o are rel_v's queries. */
 static void add_terms(const struct item *x, struct term_sums t, float (*p)[LD], float (*g)[LD],
                       const float *d_o, int j, int n)
 {

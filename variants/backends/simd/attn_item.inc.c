@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A work item of fused attention, some queries of one head: its operands, and the scores of one
- * group of its rows against a block of keys with all that positions and other terms add. */
+ * group of its rows against a block of keys, including positions and other terms. */
 
 /* Rows [i0, i0+n) of head h in sequence b. */
 struct item {
@@ -9,15 +9,14 @@ struct item {
     struct work *w;
     int b, h, i0, n;
     int window;                             /* of the head */
-    bool adjusts;                           /* its scores, by more than a product (attn_extra) */
-    const struct seen *seen;                /* where a mask hides pairs; NULL = no mask */
+    bool adjusts;                           /* its scores are more than a product (attn_extra) */
+    const struct seen *seen;                /* visible pairs; NULL = no mask */
     const float *k, *rel_k, *bias, *sink_k; /* this head's, packed; NULL = none */
     struct values v, rel_v, sink_v;
-    struct queries qu, qw; /* q + u and q + w: the operand itself, or w->qu, w->qw */
+    struct queries qu, qw; /* q + u and q + w: in place, or w->qu, w->qw */
 };
 
-/* dst = q + bias for the queries of group g. Rows behind the last query are finite; nobody reads
- * what comes of them. */
+/* dst = q + bias for the queries of group g. Rows after the last query are finite and unused. */
 static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], const float *bias)
 {
     const struct attn *a = t->f->a;
@@ -35,7 +34,7 @@ static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], con
     }
 }
 
-/* Bring group g's queries to where the item expects them. */
+/* Make group g's queries available where the item reads them. */
 static void fetch_queries(const struct item *t, int g)
 {
     if (t->f->a->no_content)
@@ -53,12 +52,13 @@ static struct queries group_of(struct queries q, int g)
 
 /* The band of group g for table rows [r, r + n): element r + x of query m goes to column VL + x of
  * row m. Panels are whole, so the first may begin up to VL - 1 rows early. Rows before the table
- * count as 0 (they are far and subtracted, or nobody sees them), rows behind it as the last one. */
+ * count as 0 (far rows, which were subtracted, or hidden ones), rows after it repeat the last
+ * one. */
 static void make_band(const struct item *t, int g, int r, int n)
 {
     const int n_rel = t->f->n_rel, d = t->f->a->dh;
     const int first = clamp_int(r, 0, n_rel - 1) / VL * VL, end = clamp_int(r + n, 1, n_rel);
-    const int at = max_int(0, VL + first - r); /* 0: the whole band lies behind the table */
+    const int at = max_int(0, VL + first - r); /* 0: the whole band lies after the table */
     const float *bias = t->bias ? t->bias + (r - t->f->bias_lo) : NULL; /* from row r on */
     const int vectors = (end - first + VL - 1) / VL;
     float *band = t->w->band[0];
@@ -105,8 +105,8 @@ static void add_future_values(const struct item *t, int g, int r, int n)
 /* Table row of key j for query i of the item. */
 static int table_row(const struct item *t, int i, int j) { return j + t->f->row0 - (t->i0 + i); }
 
-/* w->s = the scores of one group against keys [j, j+n), n <= KEYS, j a multiple of VL, `hidden`
- * where a query does not see a key. seen[x]: keys that tile x sees, at most. */
+/* w->s = scores of one group against keys [j, j+n), n <= KEYS, j a multiple of VL, and `hidden` for
+ * hidden pairs. seen[x]: upper bound of the keys that tile x sees. */
 VEC_INLINE void group_scores(const struct item *t, int g, int j, int n, vf hidden, int seen[TILES])
 {
     const struct attn *a = t->f->a;
@@ -131,7 +131,7 @@ VEC_INLINE void group_scores(const struct item *t, int g, int j, int n, vf hidde
         return;
     }
     for (int m = 0; m < ROWS; m++) {
-        const int own = a->M + t->i0 + g + m; /* the query's own key */
+        const int own = a->M + t->i0 + g + m; /* key at the query's position */
         const int lo = t->window ? clamp_int(own - t->window + 1 - j, 0, vectors * VL) : 0;
         const int hi = a->causal ? min_int(own + 1 - j, n) : n;
         if (lo > 0 || hi < vectors * VL)

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a call of fused attention prepares once for all its work items: the scratch laid out, keys,
+ * Preparation of a fused attention call, once for all its work items: the scratch layout, and keys,
  * values and tables packed for the kernels of attn_tile.inc.c. */
 
-/* A call: its operands packed, and where things are. Offsets in floats. */
+/* A call: its packed operands and their places. Offsets in floats. */
 struct fused {
     const struct attn *a;
     int K, n_rel;    /* keys; rows of the tables */
     int d_pad;       /* dh in whole vectors */
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
-    bool far_shared; /* keys share row 0, which is subtracted from the tables */
+    bool far_shared; /* far keys share row 0, which is subtracted from the tables */
     float factor;    /* scale log2 e, in the packed keys and key tables */
-    int bias_lo;     /* table row of the extended bias' first element */
+    int bias_lo;     /* table row of the extended bias's first element */
     float *k, *v, *rel_k, *rel_v, *bias, *sink_k, *sink_v;
-    ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0: heads share it */
+    ptrdiff_t k_head, v_head, rel_k_head, rel_v_head, bias_head; /* 0 = shared by heads */
     ptrdiff_t sink_k_head, sink_v_head;
     struct work *work; /* [threads] */
-    size_t floats;     /* in front of work */
+    size_t floats;     /* before `work` */
 };
 
-/* A head's bias continued: a row for every distance of every query, and what whole vectors and
- * groups read beyond. */
+/* Size of a head's extended bias: one element for every distance of every query, plus the
+ * read-ahead of whole vectors and groups. */
 static size_t bias_floats(const struct attn *a)
 {
     const size_t n = (size_t)a->M + 2 * (size_t)a->L + 8 * (size_t)VL;
@@ -36,8 +36,8 @@ static float *take(size_t *at, float *base, size_t n)
     return p;
 }
 
-/* Few values are read where they are, if a head is whole vectors and rows are not so far apart that
- * they collide in L1 or need a page each: a copy would cost more than it brings. */
+/* Few values are read in place if a head is whole vectors and rows are not so far apart that they
+ * collide in L1 or need a page each: copying would cost more than it saves. */
 enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
@@ -45,8 +45,8 @@ static bool values_in_place(const struct attn *a)
     return a->M + a->L <= IN_PLACE_KEYS && a->dh % VL == 0 && a->v_at.row < IN_PLACE_ROW;
 }
 
-/* Lay out the scratch; base = NULL only counts. Room for packed values is always there, because
- * strides may not be known when counting. */
+/* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may
+ * not be known when counting. */
 static struct fused layout(const struct attn *a, float *base)
 {
     const int K = a->M + a->L, n_rel = a->R + a->Rf, d_pad = (int)round_up((size_t)a->dh, VL);
@@ -87,7 +87,7 @@ static struct fused layout(const struct attn *a, float *base)
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
-/* Rows [r, r+n) of a value matrix into strips (attn_tile.inc.c); its row 0 is `zero` subtracted. */
+/* Rows [r, r+n) of a value matrix into strips (attn_tile.inc.c), minus row `zero`. */
 static void pack_values(float *dst, int rows, const float *src, ptrdiff_t ld, int d, int r, int n,
                         const float *zero)
 {
@@ -121,7 +121,7 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
         pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
 }
 
-/* Rows [r, r+n) of table `t`. The key table goes into panels, the value table into strips. */
+/* Rows [r, r+n) of table `t`. Key tables go into panels, value tables into strips. */
 static void pack_table(const struct fused *f, int t, int r, int n)
 {
     const struct attn *a = f->a;
@@ -139,7 +139,7 @@ static void pack_table(const struct fused *f, int t, int r, int n)
                     f->far_shared ? a->rel_v + at : NULL);
 }
 
-/* Head h's bias, in base 2 and continued to both sides so that no index needs a clamp. */
+/* Head h's bias, in base 2 and extended on both sides so that no index needs a clamp. */
 static void pack_bias(const struct fused *f, int h)
 {
     const float *bias = f->a->bias + h * f->a->bias_head;
@@ -162,8 +162,8 @@ static void pack_sinks(const struct fused *f, int h)
                 NULL);
 }
 
-/* Packing is shared out in tasks: PACK keys of a sequence, PACK rows of a table, a head's bias, a
- * head's sinks. */
+/* Packing tasks: PACK keys of a sequence, PACK rows of a table, a head's bias, or a head's
+ * sinks. */
 enum { PACK = 64 };
 struct tasks {
     int key_blocks, keys, table_blocks, tables, biases, sinks;

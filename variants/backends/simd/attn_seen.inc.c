@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fused attention where a mask hides pairs: a row of bits for each query, from which the keys that
- * a group of rows visits are read, in whole vectors, and those that a row does not see among them
- * are hidden. Where every vector of keys is seen by some row of a group, as with strides no longer
- * than it is high, all of them are visited. */
+ * Fused attention with a mask: a row of bits for each query gives the keys that a group of rows
+ * visits, in whole vectors; keys among them that a row does not see are hidden. If every vector of
+ * keys is seen by some row of a group, as with strides no longer than the group's height, all are
+ * visited. */
 
 static uint64_t *seen_row(const struct seen *s, int row)
 {
@@ -21,7 +21,7 @@ static size_t seen_words(const struct attn *a)
     return a->mask ? (size_t)SEEN_ROWS * (size_t)bits_words(a->M + a->L) : 0;
 }
 
-/* Give a thread its room before a call. */
+/* Assign a thread its bits before a call. */
 static void seen_start(struct seen *s, const struct attn *a, uint64_t *room)
 {
     *s = (struct seen){.bits = room, .words = bits_words(a->M + a->L), .i0 = -1};
@@ -34,7 +34,7 @@ static void add_bits(uint64_t *to, const uint64_t *from, int words)
 }
 
 /* The bits of queries [i0, i0+n) of head h. */
-static void find_seen(struct seen *s, const struct attn *a, int h, int i0, int n)
+static void compute_seen(struct seen *s, const struct attn *a, int h, int i0, int n)
 {
     const struct sight sight = attn_sight(a, h);
     const size_t row = (size_t)s->words * sizeof(*s->bits);
@@ -55,14 +55,14 @@ static void find_seen(struct seen *s, const struct attn *a, int h, int i0, int n
     }
 }
 
-/* Go on to the next keys in front of `end` that group g visits. */
+/* Advance r to the next keys before `end` that group g visits. */
 static bool next_visited(const struct seen *s, int g, int end, struct range *r)
 {
     return bits_next(seen_by_group(s, g), VL, end, r);
 }
 
-/* Narrow the queries [*from, *to) to those of the groups between the first and the last that sees
- * one of the keys [j, j+TILE_ROWS); false where none does. */
+/* Narrow the queries [*from, *to) to those of the groups from the first to the last that sees one
+ * of the keys [j, j+TILE_ROWS); false if none does. */
 static bool seeing_groups(const struct seen *s, int j, int *from, int *to)
 {
     const uint64_t keys = (~(uint64_t)0 >> (64 - TILE_ROWS)) << j % 64;
@@ -78,7 +78,7 @@ static bool seeing_groups(const struct seen *s, int j, int *from, int *to)
     return *from < *to;
 }
 
-/* Lanes [lo, hi) of a vector, wherever those are. */
+/* Lanes [lo, hi) of a vector, clipped to it. */
 static uint64_t lanes_between(int lo, int hi)
 {
     const int from = clamp_int(lo, 0, VL), to = clamp_int(hi, from, VL);
@@ -86,19 +86,19 @@ static uint64_t lanes_between(int lo, int hi)
     return (((uint64_t)1 << to) - 1) & ~(((uint64_t)1 << from) - 1);
 }
 
-/* Which of the keys [j, j+VL) query i of a head sees; `bits` are its keys where there is a mask. */
+/* Which of the keys [j, j+VL) query i of a head sees; `bits` are its keys if there is a mask. */
 static uint64_t visible_lanes(const struct attn *a, int window, const uint64_t *bits, int i, int j)
 {
-    const int own = a->M + i; /* the query's own key */
+    const int own = a->M + i; /* key at the query's position */
 
     if (bits)
         return bits[j / 64] >> j % 64;
     return lanes_between(window ? own - window + 1 - j : 0, a->causal ? own + 1 - j : VL);
 }
 
-/* Hand out the visible ones of a query's scores against keys [j, j+n), `far` added to each. */
-static void hand_out(const struct attn *a, float *out, const float *s, float far, int window,
-                     const uint64_t *bits, int i, int j, int n)
+/* Output the visible ones of a query's scores against keys [j, j+n), with `far` added to each. */
+static void output_scores(const struct attn *a, float *out, const float *s, float far, int window,
+                          const uint64_t *bits, int i, int j, int n)
 {
     for (int x = 0; x < n; x += VL) {
         const uint64_t lanes = visible_lanes(a, window, bits, i, j + x) & lanes_between(0, n - x);
@@ -106,7 +106,7 @@ static void hand_out(const struct attn *a, float *out, const float *s, float far
     }
 }
 
-/* s += add, by key from `add` on. */
+/* s += add over n keys; `add` begins at their first. */
 static void add_dense(float *s, const float *add, int n)
 {
     for (int x = 0; x < n; x += VL)
@@ -119,7 +119,7 @@ static void scale_row(float *s, float by, int n)
         vst(s + x, vmul(v1(by), vld(s + x)));
 }
 
-/* Scores of group g against whole vectors of keys from j on become x where they are not seen. */
+/* Set group g's scores against whole vectors of keys from j on to x where hidden. */
 static void hide_unseen(const struct seen *seen, int g, float (*s)[LD], int j, int vectors, vf x)
 {
     const uint64_t all = ~(uint64_t)0 >> (64 - VL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The matrix kernels of fused attention for one group of query rows, and the softmax between them.
- * Everything works on small blocks in a thread's own work space; nothing here knows of heads,
- * sequences or threads. Scores are in base 2: the factor log2 e is already in the packed keys.
+ * Everything works on small blocks in a thread's own work space, independent of heads, sequences
+ * and threads. Scores are in base 2: the factor log2 e is already in the packed keys.
  *
  * Register budget: TILE_ROWS*COLS accumulators + COLS of the other operand + 1 broadcast, 28 of 32
  * with AVX-512, 16 of 16 with AVX2. A block of KEYS keys and values of 64 floats takes 128 KiB of
@@ -16,33 +16,34 @@
 
 enum {
     TILE_ROWS = VEC_REGISTERS / 4,
-    TILES = 2, /* above each other in a group: the second reads its operand from L1 */
+    TILES = 2, /* stacked in a group: the second reads its operand from L1 */
     ROWS = TILES * TILE_ROWS,
     COLS = TILE_COLS,
-    QUERIES = 64,        /* of a work item, in groups of ROWS that share one pass over the keys */
-    KEYS = 256,          /* of a block */
+    QUERIES = 64,        /* per work item, in groups of ROWS that share one pass over the keys */
+    KEYS = 256,          /* per block */
     HEAD = 256,          /* widest head */
-    HEAD_LD = HEAD + 16, /* not a power of two, or rows collide in L1 */
-    LD = KEYS + 3 * VL,  /* of scores and band: VL in front, 2 VL behind */
+    HEAD_LD = HEAD + 16, /* not a power of two, otherwise rows collide in L1 */
+    LD = KEYS + 3 * VL,  /* of scores and band: VL before, 2 VL after */
 };
 
 #define LOG2E 0x1.715476p+0f
 #define LN2 0x1.62e43p-1f
 
-/* Below every score; its differences do not overflow. Row maxima start here. */
+/* Below every score, yet its differences do not overflow. Row maxima start here. */
 #define LOWEST (-0x1p126f)
 
-/* Which keys each query of a work item sees, where a mask hides some. Heads that see alike find the
- * bits of the head before. */
+/* Which keys each query of a work item sees under a mask. A head with the same visibility as the
+ * head before reuses its bits. */
 struct seen {
-    uint64_t *bits; /* [SEEN_ROWS][words]: of each query, then of any in each group */
+    uint64_t *bits; /* [SEEN_ROWS][words]: per query, then the union per group */
     int words;
-    int i0, window; /* of whom they are: first query, -1 = nobody; the head's window and mask */
+    int i0, window; /* what the bits describe: first query (-1 = none), and the head's window and
+                     * mask */
     const struct mask *mask;
 };
 enum { SEEN_ROWS = QUERIES + QUERIES / ROWS };
 
-/* A thread's own. Rows of s start VL floats in, those of `band` likewise. */
+/* Per thread. Rows of s and of `band` start VL floats in. */
 struct work {
     _Alignas(64) float qu[QUERIES][HEAD_LD]; /* q + u */
     _Alignas(64) float qw[QUERIES][HEAD_LD]; /* q + w */
@@ -54,7 +55,7 @@ struct work {
     struct seen seen;
 };
 
-/* How many of the next vectors one tile takes: no lone one after a full tile (4 = 2 + 2). */
+/* Width of the next tile: a full tile is not followed by a single vector (4 = 2 + 2). */
 static int tile_width(int vectors)
 {
     return vectors >= COLS && vectors != COLS + 1 ? COLS : vectors == 1 ? 1 : 2;
@@ -68,8 +69,8 @@ struct queries {
     ptrdiff_t ld;
 };
 
-/* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is r * start_row
- * floats further: that is where relative positions come in, at no instruction. */
+/* s = q . panel + start: C panels of VL keys, packed [d][VL]. Row r of `start` is offset by r *
+ * start_row floats, which adds relative positions at no instruction. */
 VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float *panel,
                            const float *start, ptrdiff_t start_row)
 {
@@ -88,7 +89,7 @@ VEC_INLINE void score_tile(int C, float *s, struct queries q, int d, const float
         vst(s + r * LD + c * VL, acc[r][c]);
 }
 
-/* A group's scores against `vectors` panels; tile t only needs its first n[t] keys. */
+/* A group's scores against `vectors` panels; tile t needs only its first n[t] keys. */
 static void scores(float *s, struct queries q, int d, const float *panels, int vectors,
                    const int n[TILES], const float *start, ptrdiff_t start_row)
 {
@@ -128,10 +129,9 @@ VEC_INLINE void fill_outside(float *s, int lo, int hi, int vectors, vf x)
         vst(s + at, x);
 }
 
-/* s = 2^(s - top) for one group, with top and sum brought up to date (or begun, when fresh);
- * alpha[r] is what the group's older sums and outputs must be multiplied by. The vector behind each
- * row becomes 0. */
-static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
+/* s = 2^(s - top) for one group; updates top and sum (starts them if fresh). alpha[r] is the factor
+ * for the group's older sums and outputs. The vector after each row becomes 0. */
+static void softmax_block(struct work *w, int g, int vectors, bool fresh, float alpha[ROWS])
 {
     const vmask rows = vfirst(ROWS);
     float block_top[VL];
@@ -163,9 +163,8 @@ static void soften(struct work *w, int g, int vectors, bool fresh, float alpha[R
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* o = o alpha + p . v: C vectors of n rows of v. p_row = LD is a block of keys; LD + 1 reads
- * p by table row, a key later in each query. A fresh o counts as 0; alpha = NULL leaves it as it
- * is. */
+/* o = o alpha + p . v: C vectors of n rows of v. p_row = LD reads a block of keys; LD + 1 reads p
+ * by table row, one key later per query. A fresh o counts as 0; alpha = NULL means 1. */
 VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
                            ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
@@ -188,15 +187,15 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, cons
 }
 
 /* A matrix of values. Long ones are packed in strips as wide as the tiles that read them, each
- * [rows][width * VL]: rows farther apart than a tile is wide would make it fetch parts of cache
- * lines that it does not use. Short ones may stay where they are, `step` floats from row to row. */
+ * [rows][width * VL]: with a larger row stride a tile would fetch parts of cache lines that it does
+ * not use. Short ones may stay in place, `step` floats from row to row. */
 struct values {
     const float *at;
     ptrdiff_t step; /* 0 = strips */
     int rows, vectors;
 };
 
-/* The strip that vector v is in begins at which vector? */
+/* First vector of the strip that contains vector v. */
 static int strip_start(int vectors, int v)
 {
     int at = 0;
@@ -206,7 +205,7 @@ static int strip_start(int vectors, int v)
     return at;
 }
 
-/* Floats from row to row of the strip of vector v, and where its vector of a row is. */
+/* Row stride in floats of the strip of vector v; strip_at: offset of its vector of a row. */
 static ptrdiff_t strip_step(int vectors, int v)
 {
     return tile_width(vectors - strip_start(vectors, v)) * VL;
@@ -219,7 +218,7 @@ static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
     return (ptrdiff_t)at * VL * rows + row * strip_step(vectors, v) + (v - at) * VL;
 }
 
-/* A group's outputs from rows [x, ..) of the values; tile t only needs n[t] of them. */
+/* A group's outputs from rows [x, ..) of the values; tile t needs only n[t] of them. */
 VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
                             ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
 {
@@ -253,7 +252,7 @@ VEC_INLINE void add_values(bool fresh, float *o, const float alpha[ROWS], const 
     value_tiles(fresh, o, alpha, p, LD, x, n, v);
 }
 
-/* By table row, from row x on: query r meets row x + y at key y + r behind p. */
+/* By table row, from row x on: for query r, row x + y belongs to p's key y + r. */
 static void add_relative_values(float *o, const float *p, int x, const int n[TILES],
                                 const struct values *v)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Dense products over the words of vec.h, included once per instruction set. Large ones follow the
- * usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and a
- * register tile runs down both; the tile's height varies, so that no row is wasted. Products of few
- * rows with a weight W [n,k] read W once, in place, at memory speed. What follows a product element
- * by element happens block by block, while the block of c is in L2; in the registers of the last
- * step it is not faster. */
+ * Dense products with the vectors of vec.h, included once per instruction set. Large ones follow
+ * the usual plan: a block of B is packed into slivers of two vectors, a block of A into tiles, and
+ * a register tile runs down both; the tile's height varies, so that no row is wasted. Products of
+ * few rows with a weight W [n,k] read W once, in place, at memory speed. The epilogue runs block by
+ * block, while the block of c is in L2; running it in the registers of the last step is not
+ * faster. */
 #include "lanes.h"
 #include "tile.h"
 #include "variants/backends/backend.h"
@@ -21,20 +21,20 @@ enum {
     KC = 256,
     MC = 8 * MR,
     NC = 512,
-    FEW_ROWS = 8,        /* up to here in place, without packing */
-    FORK_WORTH = 1 << 18 /* multiply-adds */
+    FEW_ROWS = 8,          /* up to this many in place, without packing */
+    PARALLEL_MIN = 1 << 18 /* multiply-adds */
 };
 
-/* A product and what follows it: at most one of the two. */
+/* A product and its epilogue, at most one of the two. */
 struct fused {
     const struct gemm *g;
     const struct act *act;
     const struct gate_op *gate;
 };
 
-/* What follows, for rows [i0, i1) and columns [j0, j1) of c. A gate may be narrower than the
+/* The epilogue for rows [i0, i1) and columns [j0, j1) of c. A gate may be narrower than the
  * product. */
-static void follow(const struct fused *f, int i0, int i1, int j0, int j1)
+static void run_epilogue(const struct fused *f, int i0, int i1, int j0, int j1)
 {
     if (f->act)
         act_part(f->act, i0, i1, j0, j1);
@@ -127,10 +127,10 @@ static void pack_a(float *dst, const struct gemm *g, int i, int R, int p, int k)
         pack_across(dst, R, g->a + i * g->lda + p, g->lda, R, k, 1.0f);
 }
 
-/* First row of tile t of n that share m rows evenly. */
+/* First row of share t of n that divide m rows evenly. */
 static int share(int m, int t, int n) { return (int)((int64_t)m * t / n); }
 
-/* Packed b as a whole: steps of k one after the other, each in slivers of the padded width. */
+/* The whole of b, packed: steps of k one after the other, each in slivers of the padded width. */
 static int padded(int n) { return (n + NR - 1) / NR * NR; }
 
 static int k_steps(int k) { return max_int(1, (k + KC - 1) / KC); }
@@ -152,7 +152,7 @@ static void gemm_pack(float *dst, const struct gemm *g)
     }
 }
 
-/* c[i0..i1) [j0..j1), the whole of k; j0 is a multiple of NR where b is packed. */
+/* c[i0..i1) [j0..j1), over all k; j0 is a multiple of NR where b is packed. */
 static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 {
     _Alignas(64) float a[MC * KC + VL], b[KC * NC + NR];
@@ -182,7 +182,7 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
                                       min_int(NR, n - c));
                     }
                 if (s == steps - 1)
-                    follow(f, i, i + m, j, j + n);
+                    run_epilogue(f, i, i + m, j, j + n);
             }
         }
     }
@@ -190,7 +190,7 @@ static void gemm_part(const struct fused *f, int i0, int i1, int j0, int j1)
 
 /* ---- few rows ----------------------------------------------------------------------------- */
 
-/* R rows of a against C rows of W, all of k: dot products along k. */
+/* R rows of a times C rows of W over all k: dot products along k. */
 VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
 {
     const float *a = g->a + i * g->lda, *w = g->b + j * g->ldb;
@@ -225,7 +225,7 @@ VEC_INLINE void dot_tile(int R, int C, const struct gemm *g, int i, int j)
     }
 }
 
-/* c[..][j0..j1) for g->m <= FEW_ROWS: four rows of W at a time pass by all rows of a. */
+/* c[..][j0..j1) for g->m <= FEW_ROWS: four rows of W at a time against all rows of a. */
 static void gemm_few(const struct fused *f, int j0, int j1)
 {
     const struct gemm *g = f->g;
@@ -241,13 +241,13 @@ static void gemm_few(const struct fused *f, int j0, int j1)
     for (; j < j1; j++)
         for (int i = 0; i < g->m; i++)
             dot_tile(1, 1, g, i, j);
-    follow(f, 0, g->m, j0, j1);
+    run_epilogue(f, 0, g->m, j0, j1);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-/* Rows of threads in a grid of `threads` over m x n: the divisor that keeps the parts squarest,
- * because each part packs its own rows of a and columns of b. */
+/* Rows of a grid of `threads` parts over m x n: the divisor that keeps the parts squarest, because
+ * each part packs its own rows of a and columns of b. */
 static int grid_rows(int m, int n, int threads)
 {
     int best = 1;
@@ -266,7 +266,7 @@ static int grid_rows(int m, int n, int threads)
     return best;
 }
 
-/* Part t of the grid; columns are shared out in whole vectors, or slivers where b is packed. */
+/* Part t of the grid; columns are divided in whole vectors, or in slivers if b is packed. */
 static void gemm_grid(const struct fused *f, bool few, int rows, int cols, int t)
 {
     const struct gemm *g = f->g;
@@ -286,7 +286,7 @@ static void gemm_fused(const struct fused *f)
     const struct gemm *g = f->g;
     const bool few = g->m <= FEW_ROWS && g->tb && !g->ta;
 
-    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < FORK_WORTH) {
+    if (g->threads <= 1 || (int64_t)g->m * g->n * g->k < PARALLEL_MIN) {
         gemm_grid(f, few, 1, 1, 0);
         return;
     }
@@ -298,12 +298,12 @@ static void gemm_fused(const struct fused *f)
 
 static void gemm(const struct gemm *g) { gemm_fused(&(struct fused){.g = g}); }
 
-static void gemm_act(const struct gemm *g, const struct act *after)
+static void gemm_act(const struct gemm *g, const struct act *epilogue)
 {
-    gemm_fused(&(struct fused){.g = g, .act = after});
+    gemm_fused(&(struct fused){.g = g, .act = epilogue});
 }
 
-static void gemm_gate(const struct gemm *g, const struct gate_op *after)
+static void gemm_gate(const struct gemm *g, const struct gate_op *gate)
 {
-    gemm_fused(&(struct fused){.g = g, .gate = after});
+    gemm_fused(&(struct fused){.g = g, .gate = gate});
 }

@@ -7,9 +7,9 @@
 
 void gemm_avx512(const struct gemm *g) { gemm(g); }
 
-void gemm_act_avx512(const struct gemm *g, const struct act *after) { gemm_act(g, after); }
+void gemm_act_avx512(const struct gemm *g, const struct act *epilogue) { gemm_act(g, epilogue); }
 
-void gemm_gate_avx512(const struct gemm *g, const struct gate_op *after) { gemm_gate(g, after); }
+void gemm_gate_avx512(const struct gemm *g, const struct gate_op *gate) { gemm_gate(g, gate); }
 
 size_t gemm_packed_floats_avx512(const struct gemm *like) { return gemm_packed_floats(like); }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * act and gate over the words of vec.h, for a rectangle of their elements: all of it where they are
- * operations of their own (rows.inc.c), the part just finished where they follow a product
- * (gemm.inc.c). Included after VEC_AVX2 or VEC_AVX512 is defined. */
+ * act and gate with the vectors of vec.h, for a rectangle of elements: all of it for the row
+ * operations (rows.inc.c), the block just finished for a product's epilogue (gemm.inc.c). Included
+ * after VEC_AVX2 or VEC_AVX512 is defined. */
 #ifndef LANES_H
 #define LANES_H
 
@@ -13,17 +13,17 @@
 
 /* ---- act ---------------------------------------------------------------------------------- */
 
-/* X(kind) for every kind: each gets loops of its own. */
+/* X(kind) for every kind: each gets its own loops. */
 #define ACT_KIND_LIST(X)                                                                           \
     X(ACT_NONE)                                                                                    \
     X(ACT_RELU) X(ACT_SIGMOID) X(ACT_SWISH) X(ACT_GELU) X(ACT_GELU_TANH) X(ACT_ELU1)
 
-/* f of struct act; `kind` is a constant wherever this is inlined. */
+/* f of struct act; `kind` is a compile-time constant. */
 VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
 {
     switch (kind) {
     case ACT_RELU:
-        return vmax(v0(), x); /* in this order a NaN stays one */
+        return vmax(v0(), x); /* this order propagates NaN */
     case ACT_SIGMOID:
         return vlogistic(x);
     case ACT_SWISH:
@@ -41,7 +41,7 @@ VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
     }
 }
 
-/* f'(x) of the smooth kinds. 1 - s is the logistic of the other sign: it does not cancel. */
+/* f'(x) of the smooth kinds. 1 - s is computed as the logistic of -x, which does not cancel. */
 VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
 {
     switch (kind) {
@@ -69,7 +69,8 @@ VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
     }
 }
 
-/* What goes back through f from d; a unit that is off passes nothing, whatever arrives. */
+/* Gradient d passed back through f; an inactive unit passes nothing, even if d is infinite or
+ * NaN. */
 VEC_INLINE vf act_back(enum act_kind kind, vf d, vf x, vf beta)
 {
     return kind == ACT_RELU ? vsel_lt(v0(), x, d, v0()) : vmul(d, act_slope(kind, x, beta));
@@ -84,7 +85,8 @@ VEC_INLINE vf swish_beta_slope(vf x, vf beta)
 
 VEC_INLINE vf act_beta(const float *beta) { return v1(beta ? *beta : 1.0f); }
 
-/* Rows [i0, i1), columns [j0, j1); nothing beside them is read or written. `kind` is a constant. */
+/* Rows [i0, i1), columns [j0, j1); nothing else is read or written. `kind` is a compile-time
+ * constant. */
 VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int i1, int j0, int j1)
 {
     const vf beta = act_beta(o->beta);
@@ -103,7 +105,7 @@ VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int
         }
 }
 
-/* The kinds that cost registers stay out of the products that they follow. */
+/* Kinds that need many registers stay out of the products whose epilogue they are. */
 static __attribute__((noinline)) void act_part_curved(const struct act *o, int i0, int i1, int j0,
                                                       int j1)
 {
@@ -143,7 +145,7 @@ static inline void act_part(const struct act *o, int i0, int i1, int j0, int j1)
 /* x + z (y - x) would cancel where z is near 1; this form keeps both ends. */
 VEC_INLINE vf vblend(vf z, vf x, vf y) { return vfma(z, y, vfnma(z, x, x)); }
 
-/* `left` lanes of column j: `in` is the element of x and y, `pre` that of a and c. */
+/* `left` lanes of column j: `in` is the offset in x and y, `pre` that in a and c. */
 VEC_INLINE vf gate_lanes(const struct gate_op *o, ptrdiff_t in, ptrdiff_t pre, int j, int left)
 {
     const vf a = vld_upto(o->a + pre, left, v0()), x = vld_upto(o->x + in, left, v0());

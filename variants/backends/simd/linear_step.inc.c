@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * One key into a state of attention without a softmax, over the words of vec.h; compiled once for
- * each instruction set by the files that include it. The state is read once and written once: its
- * rows stream through registers in which values and sums of some columns stay. */
+ * Adds one key to a state of attention without softmax, with the vectors of vec.h; included once
+ * per instruction set. The state is read and written once: its rows stream through registers that
+ * hold the values and sums of some columns. */
 #include "simd.h"
 #include "vec.h"
 
-/* The keys' sums, then each query's divisor. */
+/* Update z, then compute each query's divisor. */
 static void divisors(const struct linear_step *p)
 {
     for (int x = 0; x < p->m; x += VL) {
@@ -25,8 +25,8 @@ static void divisors(const struct linear_step *p)
     }
 }
 
-/* n vectors of columns from e on, for query t; the first query's way through them adds the key.
- * `n` and `first` are constants wherever this is inlined; several vectors are whole ones. */
+/* n vectors of columns from e on, for query t; the first query's pass adds the key. `n` and `first`
+ * are compile-time constants; with n > 1 the vectors are whole. */
 VEC_INLINE void columns(const struct linear_step *p, int t, int e, int n, bool first)
 {
     const ptrdiff_t d = p->d;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Row operations over the words of vec.h: softmax, norm, act, glu, gate, nll. Included once per
+ * Row operations with the vectors of vec.h: softmax, norm, act, glu, gate, nll. Included once per
  * instruction set by rows_avx2.c and rows_avx512.c, which export the functions under their names.
- * Rows are independent; they are dealt to threads in chunks when there is enough work. */
+ * Rows are independent; they are divided among threads in chunks if there is enough work. */
 #include "lanes.h"
 #include "rows_shared.h"
 
@@ -47,7 +47,7 @@ static void softmax_rows(const void *arg, int first, int last)
         if (o->bias)
             add_relative(s, lo, hi, o->bias, o->n_rel, o->shift - i);
         float m = row_max(s + lo, hi - lo);
-        if (m == -INFINITY) /* nothing visible: every e^s is 0, and -inf - -inf must not arise */
+        if (m == -INFINITY) /* nothing visible: every e^s is 0; avoids -inf - -inf */
             m = 0.0f;
         const float sum = exp_row(s + lo, hi - lo, m);
 
@@ -95,8 +95,8 @@ static void deviations(const float *y, int n, float mean, float *sum, float *squ
     *squares = vsum(d2);
 }
 
-/* Two passes, and the second corrects the first: what the rounded mean left over, `rest`, leaves
- * the variance and is subtracted on its own, so a large common offset costs no accuracy. */
+/* Two passes; the second corrects the first: `rest`, the error of the rounded mean, is taken out of
+ * the variance and subtracted separately, so a large common offset costs no accuracy. */
 static void centred_row(const struct norm *o, ptrdiff_t at)
 {
     const int n = o->n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gradients of the row operations over the words of vec.h. Included once per instruction set by
+ * Gradients of the row operations with the vectors of vec.h. Included once per instruction set by
  * rows_grad_avx2.c and rows_grad_avx512.c, which export the functions under their names. */
 #include "rows_shared.h"
 
@@ -35,11 +35,11 @@ static void softmax_grad(const struct softmax_grad *o)
 
 /* ---- norm --------------------------------------------------------------------------------- */
 
-/* stats of a row: the mean, what its rounding left over, 1/root (0, 0 and the factor where nothing
- * is taken off), and PULL, by which the product of t and xhat is divided when it goes back into the
- * row; see norm in rows.inc.c and struct normal in rows_grad.c. */
+/* stats of a row: the mean, its rounding error, 1/root (0, 0 and the factor if nothing is
+ * subtracted), and PULL, the divisor of xhat (t . xhat) in the gradient; see norm in rows.inc.c and
+ * struct normal in rows_grad.c. */
 enum { MEAN, REST, FACTOR, PULL };
-_Static_assert(PULL + 1 == NORM_STATS, "each has a place");
+_Static_assert(PULL + 1 == NORM_STATS, "one entry each");
 
 static void centred_stats(const struct norm_grad *o, const float *x, float *stats)
 {
@@ -59,7 +59,7 @@ static void centred_stats(const struct norm_grad *o, const float *x, float *stat
     stats[REST] = rest;
     stats[FACTOR] = centred_factor(o->kind, variance, n, o->eps);
     stats[PULL] = (float)n;
-    if (o->kind == NORM_UNBIASED) { /* s (n-1) / (s + eps), and a row of equals pulls nothing */
+    if (o->kind == NORM_UNBIASED) { /* s (n-1) / (s + eps), infinite for a constant row */
         const float s = sqrtf(variance * ((float)n / (float)(n - 1)));
         stats[PULL] = s > 0.0f ? s * (float)(n - 1) * stats[FACTOR] : INFINITY;
     }
@@ -77,7 +77,7 @@ static void length_stats(const struct norm_grad *o, const float *x, float *stats
     stats[MEAN] = stats[REST] = 0.0f;
     stats[FACTOR] = length_factor(o->kind, squares, o->n, o->eps);
     stats[PULL] = (float)o->n;
-    if (o->kind == NORM_SCALE) /* a row shorter than eps is only multiplied */
+    if (o->kind == NORM_SCALE) /* a row shorter than eps is divided by a constant */
         stats[PULL] = sqrtf(squares) > o->eps ? 1.0f : INFINITY;
 }
 
@@ -122,7 +122,7 @@ static void norm_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
     }
 }
 
-/* The one weight of SCALE: each row's share first, in MEAN's place, then their sum. */
+/* The one weight of SCALE: each row's part first, stored in MEAN's place, then their sum. */
 static void norm_share_rows(const void *arg, int first, int last)
 {
     const struct norm_grad *o = arg;
@@ -150,8 +150,8 @@ static void norm_grad_scale(const struct norm_grad *o)
     *o->d_weight += sum;
 }
 
-/* dx = r (t - mean(t) - xhat (t . xhat) / pull), t = dy weight; nothing is taken off where x is not
- * centred. `kind` is a constant. */
+/* dx = r (t - mean(t) - xhat (t . xhat) / pull), t = dy weight; without mean(t) if x is not
+ * centred. `kind` is a compile-time constant. */
 VEC_INLINE void norm_grad_rows_as(enum norm_kind kind, const struct norm_grad *o, int first,
                                   int last)
 {
@@ -195,10 +195,10 @@ static void norm_grad_rows(const void *arg, int first, int last)
     else if (o->kind == NORM_RMS)
         norm_grad_rows_as(NORM_RMS, o, first, last);
     else
-        norm_grad_rows_as(NORM_LAYER, o, first, last); /* the stats say how UNBIASED differs */
+        norm_grad_rows_as(NORM_LAYER, o, first, last); /* UNBIASED differs only in the stats */
 }
 
-/* Rows last: d_x may lie where x or d_y lies. */
+/* Rows come last, because d_x may alias x or d_y. */
 static void norm_grad(const struct norm_grad *o)
 {
     each_row(norm_stats_rows, o, o->rows, o->n, o->threads);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the row operations of rows.inc.c and rows_grad.inc.c share: how rows are dealt to threads,
- * and the pieces of a softmax and of a norm row. Included after VEC_AVX2 or VEC_AVX512 is defined.
- */
+ * What rows.inc.c and rows_grad.inc.c share: dividing rows among threads, and the pieces of a
+ * softmax and of a norm row. Included after VEC_AVX2 or VEC_AVX512 is defined. */
 #ifndef ROWS_SHARED_H
 #define ROWS_SHARED_H
 
@@ -12,15 +11,15 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Below this many elements a fork and join costs more than a second core brings. */
-enum { ROWS_WORTH_FORK = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
+/* Below this many elements a fork and join costs more than a second core gains. */
+enum { ROWS_PARALLEL_MIN = 1 << 15, ROWS_CHUNKS_PER_THREAD = 4 };
 
 typedef void rows_fn(const void *op, int first, int last);
 
 /* Run rows [0, rows) of n elements each. Chunks, because a causal softmax has uneven rows. */
 static inline void each_row(rows_fn *run, const void *op, int rows, int n, int threads)
 {
-    if (threads <= 1 || (int64_t)rows * n < ROWS_WORTH_FORK) {
+    if (threads <= 1 || (int64_t)rows * n < ROWS_PARALLEL_MIN) {
         run(op, 0, rows);
         return;
     }
@@ -30,17 +29,17 @@ static inline void each_row(rows_fn *run, const void *op, int rows, int n, int t
         run(op, (int)((int64_t)rows * c / chunks), (int)((int64_t)rows * (c + 1) / chunks));
 }
 
-enum { COLUMN_CHUNK = 32 }; /* rows summed in a register before they join the sum in memory */
+enum { COLUMN_CHUNK = 32 }; /* rows summed in a register before they are added to memory */
 
 typedef void columns_fn(const void *op, int i0, int i1, int j0, int j1);
 
-/* What sums down a column is dealt to threads by columns: each strip of VL columns is summed in
- * chunks of rows, and the chunks one after the other, so a sum does not depend on who computes it.
- * A range of columns is a whole number of strips. */
+/* Column sums are divided among threads by columns: each strip of VL columns is summed in chunks of
+ * rows, one chunk after the other, so a sum does not depend on which thread computes it. A range of
+ * columns is a whole number of strips. */
 static inline void each_column(columns_fn *run, const void *op, int rows, int n, int threads)
 {
     const int strips = (n + VL - 1) / VL;
-    const int parts = (int64_t)rows * n < ROWS_WORTH_FORK ? 1 : clamp_int(threads, 1, strips);
+    const int parts = (int64_t)rows * n < ROWS_PARALLEL_MIN ? 1 : clamp_int(threads, 1, strips);
 
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
     for (int t = 0; t < parts; t++) {
@@ -70,8 +69,8 @@ static inline void add_const(float *s, float c, int n)
 }
 
 /* Add a table in distance order to the scores of keys [lo, hi): key j has row j + shift, clamped to
- * [0, n). Farthest first makes that at most three contiguous runs: keys that share the far row,
- * keys with a row of their own, keys that share the future row. */
+ * [0, n). That is at most three contiguous runs: keys that share the far row, keys with a row each,
+ * keys that share the future row. */
 static inline void add_relative(float *s, int lo, int hi, const float *t, int n, int shift)
 {
     const int near = clamp_int(-shift, lo, hi);
@@ -92,8 +91,8 @@ static inline float row_max(const float *s, int n)
     return vmax_lanes(m);
 }
 
-/* 1 / what a centred row is divided by, from its variance. Rounding may leave a constant row's
- * variance just below 0. */
+/* 1 / (divisor of a centred row), from its variance. Rounding may leave a constant row's variance
+ * just below 0. */
 static inline float centred_factor(enum norm_kind kind, float variance, int n, float eps)
 {
     if (kind == NORM_LAYER)
@@ -102,13 +101,13 @@ static inline float centred_factor(enum norm_kind kind, float variance, int n, f
     return 1.0f / (sqrtf(v * ((float)n / (float)(n - 1))) + eps);
 }
 
-/* Likewise where nothing is taken off, from the sum of the squares. */
+/* Likewise for kinds without centring, from the sum of squares. */
 static inline float length_factor(enum norm_kind kind, float squares, int n, float eps)
 {
     if (kind == NORM_RMS)
         return 1.0f / sqrtf(squares / (float)n + eps);
     const float length = sqrtf(squares);
-    return 1.0f / (length < eps ? eps : length); /* a NaN stays one */
+    return 1.0f / (length < eps ? eps : length); /* propagates NaN */
 }
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hand-written SIMD backends, assembled from the files compiled for each
- * instruction set. This file itself is baseline code: it may be looked at on
- * any machine. */
+ * The hand-written SIMD backends, assembled from the files compiled per instruction set. This file
+ * is baseline code: its tables may be read on any machine. */
 #include "simd.h"
 
 #include "variants/backends/composed/composed.h"
@@ -25,7 +24,7 @@ const struct backend backend_avx2 = {
             .act = act_avx2,
             .glu = glu_avx2,
             .gate = gate_avx2,
-            .cell = cell_avx2,
+            .rnn_cell = rnn_cell_avx2,
             .linear_step = linear_step_avx2,
             .nll = nll_avx2,
             .softmax_grad = softmax_grad_avx2,
@@ -33,7 +32,7 @@ const struct backend backend_avx2 = {
             .act_grad = act_grad_avx2,
             .glu_grad = glu_grad_avx2,
             .gate_grad = gate_grad_avx2,
-            .cell_grad = cell_grad_avx2,
+            .rnn_cell_grad = rnn_cell_grad_avx2,
             .nll_grad = nll_grad_avx2},
     .attn = attn_avx2,
 };
@@ -53,7 +52,7 @@ const struct backend backend_avx512 = {
             .act = act_avx512,
             .glu = glu_avx512,
             .gate = gate_avx512,
-            .cell = cell_avx512,
+            .rnn_cell = rnn_cell_avx512,
             .linear_step = linear_step_avx512,
             .nll = nll_avx512,
             .softmax_grad = softmax_grad_avx512,
@@ -61,7 +60,7 @@ const struct backend backend_avx512 = {
             .act_grad = act_grad_avx512,
             .glu_grad = glu_grad_avx512,
             .gate_grad = gate_grad_avx512,
-            .cell_grad = cell_grad_avx512,
+            .rnn_cell_grad = rnn_cell_grad_avx512,
             .nll_grad = nll_grad_avx512},
     .attn = attn_avx512,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files compiled for one instruction set each give to simd.c, which assembles the backends
- * from them. The ISA is the last word of a name. Calling one on a machine without its instructions
- * is a fault. */
+ * The functions of the files compiled for one instruction set each, from which simd.c assembles the
+ * backends. A name ends in its ISA; calling it on a machine without those instructions faults. */
 #ifndef SIMD_H
 #define SIMD_H
 
@@ -11,8 +10,8 @@
 extern const struct attn_impl attn_fused_avx2;
 
 void gemm_avx2(const struct gemm *g);
-void gemm_act_avx2(const struct gemm *g, const struct act *after);
-void gemm_gate_avx2(const struct gemm *g, const struct gate_op *after);
+void gemm_act_avx2(const struct gemm *g, const struct act *epilogue);
+void gemm_gate_avx2(const struct gemm *g, const struct gate_op *gate);
 size_t gemm_packed_floats_avx2(const struct gemm *like);
 void gemm_pack_avx2(float *dst, const struct gemm *like);
 void softmax_avx2(const struct softmax *o);
@@ -20,7 +19,7 @@ void norm_avx2(const struct norm *o);
 void act_avx2(const struct act *o);
 void glu_avx2(const struct glu *o);
 void gate_avx2(const struct gate_op *o);
-void cell_avx2(const struct rnn_step *o);
+void rnn_cell_avx2(const struct rnn_step *o);
 void linear_step_avx2(const struct linear_step *p);
 void nll_avx2(const struct nll_op *o);
 void softmax_grad_avx2(const struct softmax_grad *o);
@@ -28,14 +27,14 @@ void norm_grad_avx2(const struct norm_grad *o);
 void act_grad_avx2(const struct act_grad *o);
 void glu_grad_avx2(const struct glu_grad *o);
 void gate_grad_avx2(const struct gate_grad *o);
-void cell_grad_avx2(const struct rnn_step_grad *o);
+void rnn_cell_grad_avx2(const struct rnn_step_grad *o);
 void nll_grad_avx2(const struct nll_grad *o);
 
 extern const struct attn_impl attn_fused_avx512;
 
 void gemm_avx512(const struct gemm *g);
-void gemm_act_avx512(const struct gemm *g, const struct act *after);
-void gemm_gate_avx512(const struct gemm *g, const struct gate_op *after);
+void gemm_act_avx512(const struct gemm *g, const struct act *epilogue);
+void gemm_gate_avx512(const struct gemm *g, const struct gate_op *gate);
 size_t gemm_packed_floats_avx512(const struct gemm *like);
 void gemm_pack_avx512(float *dst, const struct gemm *like);
 void softmax_avx512(const struct softmax *o);
@@ -43,7 +42,7 @@ void norm_avx512(const struct norm *o);
 void act_avx512(const struct act *o);
 void glu_avx512(const struct glu *o);
 void gate_avx512(const struct gate_op *o);
-void cell_avx512(const struct rnn_step *o);
+void rnn_cell_avx512(const struct rnn_step *o);
 void linear_step_avx512(const struct linear_step *p);
 void nll_avx512(const struct nll_op *o);
 void softmax_grad_avx512(const struct softmax_grad *o);
@@ -51,7 +50,7 @@ void norm_grad_avx512(const struct norm_grad *o);
 void act_grad_avx512(const struct act_grad *o);
 void glu_grad_avx512(const struct glu_grad *o);
 void gate_grad_avx512(const struct gate_grad *o);
-void cell_grad_avx512(const struct rnn_step_grad *o);
+void rnn_cell_grad_avx512(const struct rnn_step_grad *o);
 void nll_grad_avx512(const struct nll_grad *o);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The register tile that every matrix kernel is made of, and the packing that feeds it. Included
- * after vec.h, compiled once per instruction set. */
+ * The register tile of every matrix kernel, and the packing that feeds it. Included after vec.h,
+ * once per instruction set. */
 #ifndef TILE_H
 #define TILE_H
 
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { TILE_COLS = 3 }; /* vectors beside each other, at most */
+enum { TILE_COLS = 3 }; /* most vectors side by side */
 
 /* acc[r][c] += sum over p < n of a[r, p] * b[p, c], R rows by C vectors. R and C are constants at
  * every call, so that acc lives in registers: R*C accumulators + C of b + 1 broadcast. */
@@ -36,7 +36,7 @@ VEC_INLINE void tile_fma(int R, int C, vf acc[][TILE_COLS], int n, const float *
 
 /* dst[p][i] = scale src[i][p] for i < width, p < n: rows of src become columns of a panel whose
  * rows are `width` <= VL floats at stride `step`. Rows i >= rows read as 0. Each store writes a
- * whole vector, and the next one overwrites what is beyond `width`: dst needs VL floats of slack.
+ * whole vector, and the next one overwrites elements beyond `width`: dst needs VL floats of slack.
  */
 VEC_INLINE void pack_across(float *dst, ptrdiff_t step, const float *src, ptrdiff_t ld, int rows,
                             int n, float scale)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vectors of floats under the same names for AVX2 and AVX-512: the only place that knows which one
- * is meant. A file that includes it first defines VEC_AVX2 or VEC_AVX512 and is compiled with that
- * instruction set's flags; everything here is static inline, so nothing of it can be linked into
- * code that runs on a lesser machine.
+ * Vectors of floats under the same names for AVX2 and AVX-512; only this file depends on which one
+ * is meant. The including file first defines VEC_AVX2 or VEC_AVX512 and is compiled with that
+ * instruction set's flags. Everything here is static inline, so none of it can be linked into code
+ * that runs on a machine without these instructions.
  *
  * vmax and vmin return their second operand when either is a NaN, as the instructions do. */
 #ifndef VEC_H
@@ -12,8 +12,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* UNROLL stands in front of a loop with constant bounds whose body indexes an array of registers,
- * UNROLL4 in front of a short inner loop of any length. */
+/* UNROLL precedes a loop with constant bounds whose body indexes an array of registers, UNROLL4 a
+ * short inner loop of any length. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define UNROLL4 _Pragma("clang loop unroll_count(4)")
@@ -221,12 +221,12 @@ VEC_INLINE void vtranspose(vf r[VL])
 #error "define VEC_AVX2 or VEC_AVX512 before including vec.h"
 #endif
 
-/* The rest is written once over the words above. */
+/* Common to both instruction sets. */
 
 VEC_INLINE vf vld_n(const float *p, int n) { return vld_m(p, vfirst(n), v0()); }
 VEC_INLINE void vst_n(float *p, int n, vf a) { vst_m(p, vfirst(n), a); }
 
-/* A whole vector, or the n < VL elements that are left; `fill` in the other lanes. */
+/* A whole vector, or the remaining n < VL elements with `fill` in the other lanes. */
 VEC_INLINE vf vld_upto(const float *p, int n, vf fill)
 {
     return n >= VL ? vld(p) : vld_m(p, vfirst(n), fill);
@@ -239,8 +239,8 @@ VEC_INLINE void vst_upto(float *p, int n, vf a)
         vst_n(p, n, a);
 }
 
-/* e^x for x <= 0, within 2 ulp; 0 where it is below the normal numbers, and for -inf. Steps:
- *   clamp   e^-88.03 = 2^-127 already counts as 0, and -inf - -inf must not arise
+/* e^x for x <= 0, within 2 ulp; 0 for subnormal results and for -inf. Steps:
+ *   clamp   e^-88.03 = 2^-127 already counts as 0; avoids -inf - -inf
  *   n       nearest integer to x / ln 2
  *   r       x - n ln 2 in two steps; 0x1.63p-1 has nine bits, so n times it is exact
  *   p       e^r = 1 + r + r^2 q(r), minimax of degree 6 on |r| <= ln 2 / 2 (3.1e-9) */
@@ -259,8 +259,8 @@ VEC_INLINE vf vexp(vf x)
     return vsel_lt(x, v1(-0x1.5d589ep+6f), v0(), vscale2(vadd(p, v1(1.0f)), n));
 }
 
-/* 1 / (1 + e^-x): with e = e^-|x| it is 1/(1+e) on the right and e/(1+e) on the left, so that
- * neither tail overflows or cancels. */
+/* 1 / (1 + e^-x): with e = e^-|x| it is 1/(1+e) for x >= 0 and e/(1+e) for x < 0, so that neither
+ * tail overflows or cancels. */
 VEC_INLINE vf vlogistic(vf x)
 {
     const vf e = vexp(vsub(v0(), vabs(x)));
@@ -283,13 +283,13 @@ VEC_INLINE vf vtanh(vf x)
     return vsel_lt(a, v1(0.625f), q, vsel_neg(x, vsub(v0(), big), big));
 }
 
-/* e^(-a^2/2) for a >= 0: the normal density without its factor. a^2 is rounded once, which the
- * exponential turns into a^2/2 U relative. */
+/* e^(-a^2/2) for a >= 0: the normal density without its factor. Rounding a^2 once gives a relative
+ * error of a^2/2 U. */
 VEC_INLINE vf vbell(vf a) { return vexp(vmul(v1(-0.5f), vmul(a, a))); }
 
-/* Phi(-a) for a >= 0, given bell = e^(-a^2/2), within 9 U of bell's own error. Their ratio falls
- * smoothly from 1/2 like 1/a, so that t q(t), t = 1 / (1 + 0.266 a), has it for all a at once: q is
- * the minimax of degree 8 in the relative error up to a = 13.3, where bell is 0 (2.4e-8). */
+/* Phi(-a) for a >= 0, given bell = e^(-a^2/2), within 9 U plus bell's own error. Their ratio falls
+ * smoothly from 1/2 like 1/a, so t q(t) with t = 1 / (1 + 0.266 a) fits it for all a: q is the
+ * minimax of degree 8 in the relative error up to a = 13.3, where bell is 0 (2.4e-8). */
 VEC_INLINE vf vtail(vf a, vf bell)
 {
     const vf t = vdiv(v1(1.0f), vfma(a, v1(0x1.10624ep-2f), v1(1.0f)));
@@ -306,7 +306,7 @@ VEC_INLINE vf vtail(vf a, vf bell)
     return vmul(bell, vmul(q, t));
 }
 
-/* 2 sqrt(2/pi) (x + 0.044715 x^3): what GELU's tanh form is a logistic of. */
+/* 2 sqrt(2/pi) (x + 0.044715 x^3): the argument of the logistic in GELU's tanh form. */
 #define GELU_TANH_ARG 0x1.988454p+0f
 #define GELU_TANH_CUBE 0.044715f
 VEC_INLINE vf vgelu_tanh_arg(vf x)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recurrent cells of the reference, forward and backward, as their equations read. */
+ * The recurrent cells of the reference, forward and backward, written as their equations. */
 #include "ref.h"
 
 #include <math.h>
 
 const char *const rnn_cell_name[CELL_KINDS + 1] = {"rnn", "gru", "lstm", NULL};
 
-int cell_gates(enum rnn_cell_kind kind)
+int rnn_cell_gates(enum rnn_cell_kind kind)
 {
     static const int gates[CELL_KINDS] = {1, 3, 4};
 
@@ -16,9 +16,9 @@ int cell_gates(enum rnn_cell_kind kind)
 
 enum { MAX_GATES = 4 };
 
-/* What one unit of one row is made of: both sides of every gate, its state, its cell. */
+/* One unit of one row: both sides of every gate, its state and cell value. */
 struct unit {
-    double x[MAX_GATES], h[MAX_GATES], a[MAX_GATES]; /* a = x + h; h has the bias in it */
+    double x[MAX_GATES], h[MAX_GATES], a[MAX_GATES]; /* a = x + h; h includes the bias */
     double state, c;
 };
 
@@ -26,7 +26,7 @@ static double sigma(double x) { return 1 / (1 + exp(-x)); }
 
 static struct unit unit_at(const struct rnn_step *o, int i, int e)
 {
-    const int gates = cell_gates(o->kind);
+    const int gates = rnn_cell_gates(o->kind);
     const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
     struct unit u = {.state = o->state ? (double)o->state[at] : 0,
                      .c = o->c ? (double)o->c[at] : 0};
@@ -40,7 +40,7 @@ static struct unit unit_at(const struct rnn_step *o, int i, int e)
     return u;
 }
 
-static void cell_unit(const struct rnn_step *o, int i, int e)
+static void rnn_cell_unit(const struct rnn_step *o, int i, int e)
 {
     const struct unit u = unit_at(o, i, e);
     const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
@@ -57,16 +57,16 @@ static void cell_unit(const struct rnn_step *o, int i, int e)
     }
 }
 
-void cell_ref(const struct rnn_step *o)
+void rnn_cell_ref(const struct rnn_step *o)
 {
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++)
-            cell_unit(o, i, e);
+            rnn_cell_unit(o, i, e);
 }
 
-/* d[] becomes the gradient of the x side of each gate; returns what GRU's last gate has on its h
- * side. */
+/* d[] receives the gradients of the gates' x sides; returns that of the h side of GRU's last
+ * gate. */
 static double gru_grad(const struct unit *u, double d_out, double d[MAX_GATES])
 {
     const double r = sigma(u->a[0]), z = sigma(u->a[1]), m = tanh(u->x[2] + r * u->h[2]);
@@ -91,11 +91,11 @@ static double lstm_grad(const struct unit *u, double c_out, double d_out, double
     return all * f;
 }
 
-static void cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
+static void rnn_cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
 {
     const struct rnn_step *c = &o->of;
     const struct unit u = unit_at(c, i, e);
-    const int gates = cell_gates(c->kind);
+    const int gates = rnn_cell_gates(c->kind);
     const ptrdiff_t at = (ptrdiff_t)i * c->n + e, row = (ptrdiff_t)i * gates * c->n;
     const double d_out = (double)o->d_out[at];
     double d[MAX_GATES] = {0}, d_last;
@@ -117,10 +117,10 @@ static void cell_grad_unit(const struct rnn_step_grad *o, int i, int e)
     }
 }
 
-void cell_grad_ref(const struct rnn_step_grad *o)
+void rnn_cell_grad_ref(const struct rnn_step_grad *o)
 {
 #pragma omp parallel for num_threads(o->of.threads)
     for (int i = 0; i < o->of.rows; i++)
         for (int e = 0; e < o->of.n; e++)
-            cell_grad_unit(o, i, e);
+            rnn_cell_grad_unit(o, i, e);
 }

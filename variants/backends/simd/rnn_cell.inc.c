@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recurrent cells over the words of vec.h, forward and backward; compiled once for each instruction
- * set by the files that include it. */
+ * Recurrent cells with the vectors of vec.h, forward and backward. Included once per instruction
+ * set. */
 #include "lanes.h"
 #include "rows_shared.h"
 
-/* VL units of one row: the x and h sides of gate g, of which the latter has the bias in it. */
-struct cell_lanes {
+/* VL units of one row: the x and h sides of gate g; h includes the bias. */
+struct rnn_cell_lanes {
     const float *x, *h, *b; /* of gate 0 */
     int n, left;
 };
 
-VEC_INLINE struct cell_lanes cell_lanes_at(const struct rnn_step *o, int gates, int i, int j)
+VEC_INLINE struct rnn_cell_lanes cell_lanes_at(const struct rnn_step *o, int gates, int i, int j)
 {
-    return (struct cell_lanes){o->x + i * o->x_row + j,
-                               o->h ? o->h + (ptrdiff_t)i * gates * o->n + j : NULL, o->b + j, o->n,
-                               o->n - j};
+    return (struct rnn_cell_lanes){o->x + i * o->x_row + j,
+                                   o->h ? o->h + (ptrdiff_t)i * gates * o->n + j : NULL, o->b + j,
+                                   o->n, o->n - j};
 }
 
-VEC_INLINE vf cell_x(const struct cell_lanes *u, int g)
+VEC_INLINE vf cell_x(const struct rnn_cell_lanes *u, int g)
 {
     return vld_upto(u->x + (ptrdiff_t)g * u->n, u->left, v0());
 }
 
-VEC_INLINE vf cell_h(const struct cell_lanes *u, int g)
+VEC_INLINE vf cell_h(const struct rnn_cell_lanes *u, int g)
 {
     const vf b = vld_upto(u->b + (ptrdiff_t)g * u->n, u->left, v0());
 
     return u->h ? vadd(vld_upto(u->h + (ptrdiff_t)g * u->n, u->left, v0()), b) : b;
 }
 
-VEC_INLINE vf cell_sum(const struct cell_lanes *u, int g)
+VEC_INLINE vf cell_sum(const struct rnn_cell_lanes *u, int g)
 {
     return vadd(cell_x(u, g), cell_h(u, g));
 }
@@ -40,17 +40,17 @@ VEC_INLINE vf cell_load(const float *p, ptrdiff_t at, int left)
     return p ? vld_upto(p + at, left, v0()) : v0();
 }
 
-VEC_INLINE vf one_less(vf s) { return vsub(v1(1.0f), s); }
-VEC_INLINE vf one_less_square(vf t) { return vfnma(t, t, v1(1.0f)); }
+VEC_INLINE vf one_minus(vf s) { return vsub(v1(1.0f), s); }
+VEC_INLINE vf one_minus_square(vf t) { return vfnma(t, t, v1(1.0f)); }
 
-static void cell_rows(const void *arg, int first, int last)
+static void rnn_cell_rows(const void *arg, int first, int last)
 {
     const struct rnn_step *o = arg;
-    const int gates = cell_gates(o->kind);
+    const int gates = rnn_cell_gates(o->kind);
 
     for (int i = first; i < last; i++)
         for (int j = 0; j < o->n; j += VL) {
-            const struct cell_lanes u = cell_lanes_at(o, gates, i, j);
+            const struct rnn_cell_lanes u = cell_lanes_at(o, gates, i, j);
             const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
             vf out;
             if (o->kind == CELL_RNN) {
@@ -70,13 +70,16 @@ static void cell_rows(const void *arg, int first, int last)
         }
 }
 
-static void cell(const struct rnn_step *o) { each_row(cell_rows, o, o->rows, o->n, o->threads); }
+static void rnn_cell(const struct rnn_step *o)
+{
+    each_row(rnn_cell_rows, o, o->rows, o->n, o->threads);
+}
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* ---- backward ----------------------------------------------------------------------------- */
 
 enum { RNN_CELL_GATES = 4 };
 
-VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct cell_lanes *u,
+VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct rnn_cell_lanes *u,
                              ptrdiff_t at, vf d_out, vf d[RNN_CELL_GATES])
 {
     const vf h = cell_h(u, 2), a_z = cell_sum(u, 1), a_r = cell_sum(u, 0);
@@ -85,41 +88,42 @@ VEC_INLINE vf gru_grad_lanes(const struct rnn_step_grad *o, const struct cell_la
     const vf state = cell_load(o->of.state, at, u->left);
 
     vst_upto(o->d_state + at, u->left, vmul(d_out, z));
-    d[2] = vmul(vmul(d_out, rest), one_less_square(m));
+    d[2] = vmul(vmul(d_out, rest), one_minus_square(m));
     d[1] = vmul(vmul(d_out, vsub(state, m)), vmul(z, rest));
     d[0] = vmul(vmul(d[2], h), vmul(r, vlogistic(vsub(v0(), a_r))));
     return vmul(d[2], r);
 }
 
-VEC_INLINE void lstm_grad_lanes(const struct rnn_step_grad *o, const struct cell_lanes *u,
+VEC_INLINE void lstm_grad_lanes(const struct rnn_step_grad *o, const struct rnn_cell_lanes *u,
                                 ptrdiff_t at, vf d_out, vf d[RNN_CELL_GATES])
 {
     const vf i = vlogistic(cell_sum(u, 0)), f = vlogistic(cell_sum(u, 1));
     const vf g = vtanh(cell_sum(u, 2)), out = vlogistic(cell_sum(u, 3));
     const vf t = vtanh(vld_upto(o->of.c_out + at, u->left, v0()));
-    const vf all = vfma(vmul(d_out, out), one_less_square(t), vld_upto(o->d_c + at, u->left, v0()));
+    const vf all =
+        vfma(vmul(d_out, out), one_minus_square(t), vld_upto(o->d_c + at, u->left, v0()));
 
     vst_upto(o->d_c + at, u->left, vmul(all, f));
-    d[0] = vmul(vmul(all, g), vmul(i, one_less(i)));
-    d[1] = vmul(vmul(all, cell_load(o->of.c, at, u->left)), vmul(f, one_less(f)));
-    d[2] = vmul(vmul(all, i), one_less_square(g));
-    d[3] = vmul(vmul(d_out, t), vmul(out, one_less(out)));
+    d[0] = vmul(vmul(all, g), vmul(i, one_minus(i)));
+    d[1] = vmul(vmul(all, cell_load(o->of.c, at, u->left)), vmul(f, one_minus(f)));
+    d[2] = vmul(vmul(all, i), one_minus_square(g));
+    d[3] = vmul(vmul(d_out, t), vmul(out, one_minus(out)));
 }
 
-static void cell_grad_rows(const void *arg, int first, int last)
+static void rnn_cell_grad_rows(const void *arg, int first, int last)
 {
     const struct rnn_step_grad *o = arg;
     const struct rnn_step *c = &o->of;
-    const int gates = cell_gates(c->kind);
+    const int gates = rnn_cell_gates(c->kind);
 
     for (int i = first; i < last; i++)
         for (int j = 0; j < c->n; j += VL) {
-            const struct cell_lanes u = cell_lanes_at(c, gates, i, j);
+            const struct rnn_cell_lanes u = cell_lanes_at(c, gates, i, j);
             const ptrdiff_t at = (ptrdiff_t)i * c->n + j, to = (ptrdiff_t)i * gates * c->n + j;
             const vf d_out = vld_upto(o->d_out + at, u.left, v0());
             vf d[RNN_CELL_GATES], d_last;
             if (c->kind == CELL_RNN) {
-                d[0] = vmul(d_out, one_less_square(vtanh(cell_sum(&u, 0))));
+                d[0] = vmul(d_out, one_minus_square(vtanh(cell_sum(&u, 0))));
                 d_last = d[0];
             } else if (c->kind == CELL_GRU) {
                 d_last = gru_grad_lanes(o, &u, at, d_out, d);
@@ -134,7 +138,7 @@ static void cell_grad_rows(const void *arg, int first, int last)
         }
 }
 
-static void cell_grad(const struct rnn_step_grad *o)
+static void rnn_cell_grad(const struct rnn_step_grad *o)
 {
-    each_row(cell_grad_rows, o, o->of.rows, o->of.n, o->of.threads);
+    each_row(rnn_cell_grad_rows, o, o->of.rows, o->of.n, o->of.threads);
 }
