@@ -35,11 +35,11 @@ Test(options, presets)
     cr_expect(o.workloads.n == 1 && strcmp(o.workloads.v[0], "layer") == 0);
     cr_expect(o.seq.n == 4 && o.seq.v[0] == 128 && o.seq.v[3] == 1024);
     cr_expect(o.mem.n == 2 && o.mem.v[0] == 0 && o.mem.v[1] == 512);
-    cr_expect(o.batch.n == 1 && o.clips.n == 1 && o.clips.v[0] == 16);
-    cr_expect(o.layers.n == 0 && o.threads.n == 0 && o.gates.n == 0);
-    cr_expect(o.rnn_cells.n == 0 && o.halts.n == 0 && *o.settings == '\0');
+    cr_expect(o.batch.n == 1 && o.layers.n == 0 && o.threads.n == 0 && *o.settings == '\0');
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        cr_expect_eq(o.chosen[i].n, 0, "--%s", model_choices[i].option);
     cr_expect(o.d_model == 512 && o.heads == 8 && o.d_head == 0 && o.d_inner == 0);
-    cr_expect(o.same_length == -1 && o.norm[0] == '\0' && !o.impl && !o.openblas_core);
+    cr_expect(!o.impl && !o.openblas_core);
     cr_expect(o.max_isa == ISA_AVX512 && o.seed == 1 && o.check && o.isolate == ISOLATE_EXEC);
     cr_expect(o.min_samples == 15 && o.max_time_s == 3 && o.target_ci_pct == 1);
     cr_expect(o.block_ms == 5 && o.warmup_ms == 300 && o.order == ORDER_INTERLEAVE);
@@ -100,9 +100,11 @@ Test(options, every_kind_of_value)
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[1], "shaw") == 0);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && o.mem.n == 1 && o.mem.v[0] == 0);
     cr_expect(o.layers.n == 2 && o.layers.v[1] == 3 && o.seed == UINT64_MAX);
-    cr_expect(o.max_time_s == 0.25 && o.cache == CACHE_COLD && !o.check && o.same_length == 1);
+    cr_expect(o.max_time_s == 0.25 && o.cache == CACHE_COLD && !o.check);
+    cr_expect_eq(o.chosen[CHOICE_same_length].n, 1);
     cr_expect(o.verbose == 2 && o.quiet && o.dry_run && o.max_isa == ISA_AVX2);
-    cr_expect_str_eq(o.norm, "pre");
+    cr_expect(o.chosen[CHOICE_norm_place].n == 1);
+    cr_expect_str_eq(o.chosen[CHOICE_norm_place].v[0], "pre");
     cr_expect_str_eq(o.pin, "0,2-3");
     cr_expect_str_eq(o.membind, "1");
     cr_expect_str_eq(o.out, "/x/y");
@@ -155,7 +157,7 @@ Test(options, environment_is_between_preset_and_user)
     setenv("BENCH_VERSION", "12", 1);
     must_parse(&o, "--min-samples 9 --seq 16");
     cr_expect(o.max_time_s == 1 && o.min_samples == 9 && o.strict && o.check);
-    cr_expect(o.same_length == 1 && o.heads == 8 && !o.version);
+    cr_expect(o.chosen[CHOICE_same_length].n == 1 && o.heads == 8 && !o.version);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 16);
     cr_expect(options_given(&o, "max-time") && !options_given(&o, "heads"));
     options_free(&o);

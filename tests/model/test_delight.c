@@ -326,13 +326,13 @@ Test(delight, widths_are_its_own_unless_given)
     cr_assert_eq(p.n, 2);
     for (int i = 0; i < p.n; i++) {
         const bool narrow = p.cases[i].variant->qkv_map;
-        cr_expect_eq(p.cases[i].d_head, narrow ? 16 : 32);
-        cr_expect_eq(p.cases[i].d_inner, narrow ? 16 : 256);
+        cr_expect_eq(p.cases[i].config.dh, narrow ? 16 : 32);
+        cr_expect_eq(p.cases[i].config.F, narrow ? 16 : 256);
         cr_expect_eq(strstr(p.cases[i].repro, "--d-head 16 --d-inner 16") != NULL, narrow);
     }
     drop_plan(&p, &o);
     must_plan(&p, &o, "-V delight -b ref -w layer --seq 8 --mem 0 --d-head 8 --d-inner 100");
-    cr_expect(p.n == 1 && p.cases[0].d_head == 8 && p.cases[0].d_inner == 100);
+    cr_expect(p.n == 1 && p.cases[0].config.dh == 8 && p.cases[0].config.F == 100);
     drop_plan(&p, &o);
 }
 

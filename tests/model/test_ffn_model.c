@@ -166,9 +166,8 @@ Test(ffn_model, the_option_reaches_cells_and_their_line)
     cr_expect_eq(p.n, 6);
     for (int i = 0; i < p.n; i++) {
         const bool attn = p.cases[i].workload == WORK_ATTN; /* has none */
-        cr_expect_str_eq(p.cases[i].ffn->name, attn ? "relu" : "swiglu");
+        cr_expect_str_eq(p.cases[i].config.ffn->name, attn ? "relu" : "swiglu");
         cr_expect_eq(strstr(p.cases[i].repro, " --ffn swiglu") != NULL, !attn);
-        cr_expect_eq(case_config(&p.cases[i]).ffn, p.cases[i].ffn);
     }
     drop_plan(&p, &o);
     must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --ffn relu");
@@ -185,7 +184,7 @@ Test(ffn_model, the_option_knows_every_kind)
         snprintf(line, sizeof(line), "-V vanilla -b ref -w layer --seq 8 --mem 0 --ffn %s",
                  ffns[i]->name);
         must_plan(&p, &o, line);
-        cr_expect(p.n == 1 && p.cases[0].ffn == ffns[i]);
+        cr_expect(p.n == 1 && p.cases[0].config.ffn == ffns[i]);
         drop_plan(&p, &o);
     }
     struct options o;

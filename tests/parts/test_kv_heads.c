@@ -289,12 +289,12 @@ Test(kv_heads, option_reaches_the_cell_and_its_line)
         struct options o, again;
         struct plan p = plan_of(&o, cases[i].line);
         cr_assert_eq(p.n, 1);
-        cr_expect_eq(case_config(&p.cases[0]).kv_heads, cases[i].kv_heads);
+        cr_expect_eq(p.cases[0].config.kv_heads, cases[i].kv_heads);
         cr_expect_eq(strstr(p.cases[0].repro, "--kv-heads") != NULL, cases[i].said, "%s",
                      p.cases[0].repro);
         struct plan q = plan_of(&again, p.cases[0].repro);
         cr_expect(q.n == 1 && strcmp(q.cases[0].case_id, p.cases[0].case_id) == 0);
-        cr_expect_eq(case_config(&q.cases[0]).kv_heads, cases[i].kv_heads);
+        cr_expect_eq(q.cases[0].config.kv_heads, cases[i].kv_heads);
         plan_free(&p);
         plan_free(&q);
         options_free(&o);

@@ -95,7 +95,7 @@ Test(choices, settings_are_refused_with_what_would_do)
 /* Does a layer of the cell's model have tensors of such a name? */
 static bool has_tensor(const struct bench_case *c, const char *part)
 {
-    struct config config = case_config(c);
+    struct config config = c->config;
     struct lm lm;
     struct err e = {""};
     bool found = false;
@@ -106,6 +106,15 @@ static bool has_tensor(const struct bench_case *c, const char *part)
         found = found || strstr(lm.params.v[i].name, part);
     lm_free(&lm);
     return found;
+}
+
+/* Has the cell a value of that choice? */
+static bool says(const struct bench_case *c, const char *name)
+{
+    char text[CHOICE_TEXT];
+
+    case_print(text, chosen_find(name), c);
+    return *text != '\0';
 }
 
 /* A line that makes a cell again makes the same model; what does not apply is not said. */
@@ -119,22 +128,21 @@ Test(choices, cells_say_what_applies_and_their_line_makes_them_again)
         const struct bench_case *const c = &p.cases[i];
         struct options again;
         struct plan one;
-        struct case_words words, back;
         must_plan(&one, &again, c->repro);
         cr_assert_eq(one.n, 1, "%s", c->repro);
         cr_expect_str_eq(one.cases[0].case_id, c->case_id);
-        case_describe(&words, c);
-        case_describe(&back, &one.cases[0]);
-        cr_expect_str_eq(back.settings, words.settings);
-        cr_expect_str_eq(back.mask, words.mask);
-        cr_expect_str_eq(back.rnn_cell, words.rnn_cell);
-        cr_expect_str_eq(back.halt, words.halt);
+        for (int k = 0; k < CHOICE_COLUMNS; k++) {
+            char own[CHOICE_TEXT], back[CHOICE_TEXT];
+            case_print(own, k, c);
+            case_print(back, k, &one.cases[0]);
+            cr_expect_str_eq(back, own, "%s of %s", chosen_at(k).name, c->repro);
+        }
         const bool attn = c->workload == WORK_ATTN;
-        cr_expect_eq(*words.rnn_cell != '\0', !attn && c->variant->rnn_layers > 0);
-        cr_expect_eq(*words.halt != '\0', c->workload == WORK_SEGMENT && c->variant->loops);
-        cr_expect_eq(*words.mask != '\0', c->variant->mask != NULL);
-        cr_expect_eq(*words.ffn != '\0', !attn && has_tensor(c, ".ff"), "%s", c->repro);
-        cr_expect_eq(*words.norm_kind != '\0', !attn && has_tensor(c, ".ln"), "%s", c->repro);
+        cr_expect_eq(says(c, "rnn_cell"), !attn && c->variant->rnn_layers > 0);
+        cr_expect_eq(says(c, "halt"), c->workload == WORK_SEGMENT && c->variant->loops);
+        cr_expect_eq(says(c, "mask"), c->variant->mask != NULL);
+        cr_expect_eq(says(c, "ffn"), !attn && has_tensor(c, ".ff"), "%s", c->repro);
+        cr_expect_eq(says(c, "norm"), !attn && has_tensor(c, ".ln"), "%s", c->repro);
         drop_plan(&one, &again);
     }
     drop_plan(&p, &o);
@@ -154,7 +162,7 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V rtransformer -w layer --rnn-cell rnn,gru --filter rnn_cell:gru", 1},
         {"-V universal -w segment --halt none,t2t --filter !halt:t2t", 1},
         {"-V xl,llama -w layer --filter ffn:swiglu", 1},
-        {"-V xl,llama,t5 -w layer --filter norm_kind:rms", 2},
+        {"-V xl,llama,t5 -w layer --filter norm:rms", 2},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -170,8 +178,8 @@ Test(choices, axes_of_words_multiply_where_they_apply)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-static const char *const model[] = {"kv_heads", "ffn",        "norm_kind", "mask",
-                                    "rnn_cell", "mask_heads", "halt",      "settings"};
+static const char *const model[] = {"kv_heads", "ffn",        "norm", "mask",
+                                    "rnn_cell", "mask_heads", "halt", "settings"};
 
 Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remove)
 {

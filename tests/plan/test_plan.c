@@ -41,8 +41,8 @@ Test(plan, presets_are_base_variants_and_usable_backends)
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
         cr_expect(c->index == i && c->opt == &o && c->threads == 3 && c->layers == 1);
-        cr_expect(c->batch == 1 && c->d_model == 512 && c->heads == 8 && c->d_head == 64);
-        cr_expect(c->d_inner == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
+        cr_expect(c->batch == 1 && c->config.D == 512 && c->config.H == 8 && c->config.dh == 64);
+        cr_expect(c->config.F == 2048 && c->workload == WORK_LAYER && c->phase == PHASE_FWD);
         cr_expect_eq(c->mem_kind, c->variant->mem->recurrent ? MEM_HIDDEN : MEM_RECOMPUTE);
     }
     drop_plan(&p, &o);
@@ -89,6 +89,14 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
     }
 }
 
+static void expect_chosen(const struct bench_case *c, const char *name, const char *want)
+{
+    char text[CHOICE_TEXT];
+
+    case_print(text, chosen_find(name), c);
+    cr_expect_str_eq(text, want, "%s of %s", name, c->repro);
+}
+
 Test(plan, corners)
 {
     struct options o;
@@ -100,7 +108,6 @@ Test(plan, corners)
     for (int i = 0; i < p.n; i++) {
         const struct bench_case *const c = &p.cases[i];
         const bool recurrent = c->variant->mem->recurrent;
-        const unsigned axes = c->variant->axes;
         const bool decode = c->workload == WORK_DECODE, attn = c->workload == WORK_ATTN;
         cr_expect_eq(c->seq, decode ? 1 : 8);
         cr_expect_eq(c->layers, decode || c->workload == WORK_SEGMENT ? DEFAULT_LAYERS : 1);
@@ -108,11 +115,11 @@ Test(plan, corners)
                                   : !recurrent ? MEM_RECOMPUTE
                                   : decode     ? MEM_KV
                                                : MEM_HIDDEN);
-        cr_expect_eq(c->gate, attn ? NULL : c->variant->gate);
-        cr_expect_eq(c->clip, axes & AXIS_CLIP ? 16 : -1);
-        cr_expect_eq(c->clamp_len, axes & AXIS_CLAMP ? 0 : -1);
-        cr_expect_eq(c->same_length, axes & AXIS_SAME_LENGTH ? 0 : -1);
-        cr_expect_eq(c->wiring, c->variant->wiring);
+        expect_chosen(c, "gate", !attn && c->variant->gate ? c->variant->gate->name : "");
+        expect_chosen(c, "clip", c->variant->pos->clips ? "16" : "");
+        expect_chosen(c, "clamp-len", c->variant->pos->clamps ? "0" : "");
+        expect_chosen(c, "same-length", recurrent ? "0" : "");
+        expect_chosen(c, "norm_place", attn ? "" : wiring_name[c->variant->wiring]);
     }
     drop_plan(&p, &o);
 }
@@ -143,9 +150,10 @@ Test(plan, groups_are_shapes)
         if (b->group != a->group)
             continue;
         cr_expect_leq(place_of(a->variant), place_of(b->variant));
-        if (a->variant == b->variant && a->gate == b->gate)
-            cr_expect_leq(a->clip, b->clip);
-        if (a->variant == b->variant && a->gate == b->gate && a->clip == b->clip)
+        const bool alike = a->variant == b->variant && a->config.gate == b->config.gate;
+        if (alike)
+            cr_expect_leq(a->config.clip, b->config.clip);
+        if (alike && a->config.clip == b->config.clip)
             cr_expect_leq(a->mem_kind, b->mem_kind);
     }
     cr_expect_eq(p.cases[p.n - 1].group, p.groups - 1);
@@ -279,23 +287,22 @@ Test(plan, config_of_a_cell)
               "--gate input");
     cr_assert_eq(p.n, 4);
     for (int i = 0; i < p.n; i++) {
-        const struct bench_case *const cell = &p.cases[i];
-        const struct config c = case_config(cell);
-        const unsigned axes = cell->variant->axes;
+        const struct config c = p.cases[i].config;
+        const bool recurrent = c.variant->mem->recurrent;
         cr_expect(c.D == 64 && c.H == 4 && c.dh == 10 && c.F == 256 && c.N == 3 && c.V == 256);
-        cr_expect(c.mem_len == 24 && c.max_seq == (cell->variant->mem->recurrent ? 8 : 32));
-        cr_expect_eq(c.window, axes & AXIS_SAME_LENGTH ? 24 : 0);
-        cr_expect_eq(c.same_length, (axes & AXIS_SAME_LENGTH) != 0);
-        cr_expect_eq(c.clamp_len, axes & AXIS_CLAMP ? 7 : 0);
-        if (axes & AXIS_CLIP)
+        cr_expect(c.mem_len == 24 && c.max_seq == (recurrent ? 8 : 32));
+        cr_expect_eq(c.window, recurrent ? 24 : 0);
+        cr_expect_eq(c.same_length, recurrent);
+        cr_expect_eq(c.clamp_len, c.pos->clamps ? 7 : 0);
+        if (c.pos->clips)
             cr_expect(c.clip == 5 && c.rel_rows == 6);
-        cr_expect_eq(c.gate, axes & AXIS_GATE ? gate_find("input") : cell->variant->gate);
+        cr_expect_eq(c.gate, c.variant->gate ? gate_find("input") : NULL);
     }
     drop_plan(&p, &o);
 
     must_plan(&p, &o, "-V xl -b ref -w layer --seq 8 --mem 0 --same-length --norm pre");
     cr_assert_eq(p.n, 1);
-    const struct config c = case_config(&p.cases[0]);
+    const struct config c = p.cases[0].config;
     cr_expect(c.window == 0 && c.same_length && c.V == 0 && c.N == 1 && c.wiring == WIRING_PRE);
     drop_plan(&p, &o);
 }

@@ -9,8 +9,7 @@
 static bool same_cell(const struct bench_case *a, const struct bench_case *b)
 {
     return same_shape(a, b) && a->variant == b->variant && a->backend == b->backend &&
-           a->mem_kind == b->mem_kind && a->gate == b->gate && a->wiring == b->wiring &&
-           a->clip == b->clip && a->clamp_len == b->clamp_len && a->same_length == b->same_length &&
+           a->mem_kind == b->mem_kind && case_same_problem(a, b) &&
            strcmp(a->repro, b->repro) == 0 && strcmp(a->case_id, b->case_id) == 0;
 }
 

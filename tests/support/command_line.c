@@ -45,6 +45,6 @@ bool same_shape(const struct bench_case *a, const struct bench_case *b)
 {
     return a->workload == b->workload && a->phase == b->phase && a->seq == b->seq &&
            a->mem == b->mem && a->batch == b->batch && a->layers == b->layers &&
-           a->d_model == b->d_model && a->heads == b->heads && a->d_head == b->d_head &&
-           a->d_inner == b->d_inner && a->threads == b->threads;
+           a->config.D == b->config.D && a->config.H == b->config.H &&
+           a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
 }
