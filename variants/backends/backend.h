@@ -29,8 +29,9 @@ struct attn_impl {
     /* `scratch` is 64-byte aligned, scores_bytes + scratch_bytes long, in any state. */
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
     /* a->o and a->lse must be what forward left; scores are computed again. Same result for any
-     * number of threads. NULL = this implementation cannot. `backward_by` names it where it is
-     * another implementation's; the column `impl` then says both. */
+     * number of threads, unless a library adds in another order. NULL = this implementation cannot.
+     * `backward_by` names it where it is another implementation's; the column `impl` then says
+     * both. */
     const char *backward_by;
     struct attn_need (*need_backward)(const struct attn *a, int threads);
     void (*backward)(const struct engine *g, const struct attn *a, const struct attn_grad *d,
