@@ -161,6 +161,8 @@ static void compare(const struct engine *g, const struct where *c, const struct 
     free_problem(&got);
 }
 
+/* The number of threads changes nothing; in another order of a library's, two results are as near
+ * to each other as to the reference. */
 static void expect_same(const struct engine *g, const struct where *c)
 {
     struct engine three = open_engine(g->backend->name, 3);
@@ -169,9 +171,13 @@ static void expect_same(const struct engine *g, const struct where *c)
     three.impl = g->impl;
     make(&x, c), make(&y, c);
     run(g, &x), run(&three, &y);
-    for (int n = 0; n < x.n; n++)
-        cr_expect_arr_eq(x.operands[n].d, y.operands[n].d, x.operands[n].n * sizeof(float),
-                         "%s/%s: threads change %s", g->backend->name, g->impl, x.operands[n].name);
+    for (int n = 0; n < x.n; n++) {
+        const struct operand *o = &x.operands[n];
+        const float *other = y.operands[n].d;
+        cr_expect(library_adds(g) ? near(other, o->d, o->n, o->one) <= 1
+                                  : memcmp(other, o->d, o->n * sizeof(float)) == 0,
+                  "%s/%s: threads change %s", g->backend->name, g->impl, o->name);
+    }
     free_problem(&x), free_problem(&y);
 }
 

@@ -319,7 +319,10 @@ ParameterizedTest(const struct who *w, grad, attention_as_ref)
             run_backward(&ref, &want);
             expect_guards(&got);
             compare_problems(&got, &want);
-            expect_same(&got, &more);
+            if (library_adds(&g))
+                compare_problems(&more, &got); /* two orders are as near as two backends */
+            else
+                expect_same(&got, &more);
             free_problem(&got), free_problem(&want), free_problem(&more);
         }
 }

@@ -247,11 +247,12 @@ static void expect_not_written(const char *path, const char *const *meta, const 
 
 Test(safetensors, failed_write_leaves_no_trace)
 {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], below[PATH_SIZE + 16];
 
-    expect_not_written("/nonexistent/g.safetensors", sample_meta, "No such file");
     temp_path(path);
     unlink(path);
+    snprintf(below, sizeof(below), "%s/g.safetensors", path);
+    expect_not_written(below, sample_meta, "No such file");
     const char *const not_utf8[] = {"corpus", "caf\xe9.txt"};
     expect_not_written(path, not_utf8, "UTF-8");
     cr_expect_neq(access(path, F_OK), 0);
@@ -299,12 +300,12 @@ Test(safetensors, tensor_that_contradicts_itself_stops, .signal = SIGABRT)
 {
     const struct tensor wrong = {.name = "a", .rank = 1, .shape = {3}, .n = 2, .data = values};
 
-    safetensors_write("/nonexistent/g.safetensors", &wrong, 1, NULL, 0, NULL);
+    safetensors_write("/dev/null/g.safetensors", &wrong, 1, NULL, 0, NULL);
 }
 
 Test(safetensors, same_name_twice_stops, .signal = SIGABRT)
 {
     const struct tensor twice[] = {sample[0], sample[0]};
 
-    safetensors_write("/nonexistent/g.safetensors", twice, 2, NULL, 0, NULL);
+    safetensors_write("/dev/null/g.safetensors", twice, 2, NULL, 0, NULL);
 }

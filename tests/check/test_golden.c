@@ -294,6 +294,6 @@ Test(golden, no_file)
     struct seen s;
     struct err e = {""};
 
-    cr_expect_eq(run("ref", 1, "/nonexistent.safetensors", &t, &s, &e), E_IO);
-    cr_expect(strstr(e.msg, "/nonexistent.safetensors"), "%s", e.msg);
+    cr_expect_eq(run("ref", 1, "/dev/null/none.safetensors", &t, &s, &e), E_IO);
+    cr_expect(strstr(e.msg, "/dev/null/none.safetensors"), "%s", e.msg);
 }

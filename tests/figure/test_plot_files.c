@@ -209,7 +209,7 @@ Test(plot_files, a_signal_stops_between_figures)
 Test(plot_files, without_gnuplot)
 {
     make_run();
-    struct ran r = run_shell(folder, "PATH=/nonexistent; $BENCH plot run");
+    struct ran r = run_shell(folder, "PATH=nowhere; $BENCH plot run");
     expect_exit(&r, 6);
     expect_said(&r, "gnuplot is not installed  -> install gnuplot-nox");
     ran_free(&r);
@@ -257,7 +257,7 @@ Test(plot_files, topo_draws_what_it_measured)
     cr_expect(strstr(r.out.data, " L1 "), "%s", r.out.data);
     ran_free(&r);
 
-    r = run_shell(folder, "PATH=/nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
+    r = run_shell(folder, "PATH=nowhere; exec \"$BENCH\" topo --roofline --threads 1 --format "
                           "table");
     expect_exit(&r, 0);
     expect_said(&r, "note: no drawing: ");

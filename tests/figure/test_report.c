@@ -174,7 +174,7 @@ Test(report, ids_are_unique)
 Test(report, says_what_is_missing)
 {
     make_run();
-    struct ran r = run_shell(folder, "rm run/memory.csv run/env.csv; PATH=/nonexistent; $BENCH "
+    struct ran r = run_shell(folder, "rm run/memory.csv run/env.csv; PATH=nowhere; $BENCH "
                                      "report run -o page.html");
     expect_exit(&r, 0);
     expect_said(&r, "gnuplot is not installed  -> install gnuplot-nox");
@@ -186,7 +186,7 @@ Test(report, says_what_is_missing)
     cr_expect(strstr(page, "<li>latency: skipped, "));
     cr_expect_not(strstr(page, "<svg"));
     free(page);
-    r = run_shell(folder, "PATH=/nonexistent; $BENCH report run -o strict.html --strict");
+    r = run_shell(folder, "PATH=nowhere; $BENCH report run -o strict.html --strict");
     expect_exit(&r, 4);
     ran_free(&r);
 }

@@ -108,13 +108,13 @@ Test(corpus, refuses_what_is_no_text)
 {
     char path[PATH_SIZE];
 
-    expect_refused("/nonexistent/text.txt", 0, E_IO, "No such file");
-    expect_refused("/tmp", 0, E_IO, "not a regular file");
+    expect_refused("/", 0, E_IO, "not a regular file");
     expect_refused("/dev/null", 0, E_IO, "not a regular file");
 
     text_file(path, "", 0);
     expect_refused(path, 0, E_IO, "0 bytes");
     unlink(path);
+    expect_refused(path, 0, E_IO, "No such file");
     cr_assert_eq(mkfifo(path, 0600), 0);
     alarm(10); /* opening must not wait for a writer */
     expect_refused(path, 0, E_IO, "not a regular file");
