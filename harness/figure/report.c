@@ -213,13 +213,13 @@ static enum status print_downloads(FILE *f, const struct plot_data *d, const cha
     for (int i = 0; i < d->n_files && st == OK; i++) {
         char path[FILE_PATH], save[FILE_PATH];
         struct bytes file;
-        st = file_join(path, d->dir, d->file[i], e);
+        st = file_join(path, d->dir, d->file[i].name, e);
         if (st == OK)
             st = file_read(&file, path, e);
         if (st != OK)
             break;
-        snprintf(save, sizeof(save), "%.200s-%.300s", name, d->file[i]);
-        html_download(f, save, d->file[i], &file);
+        snprintf(save, sizeof(save), "%.200s-%.300s", name, d->file[i].name);
+        html_download(f, save, d->file[i].name, &file);
         free(file.data);
     }
     fputs("</p>\n<p>The raw samples are not in this page; they stay in the folder of the "

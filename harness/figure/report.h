@@ -5,7 +5,7 @@
 #ifndef REPORT_H
 #define REPORT_H
 
-#include "plot.h"
+#include "figure.h"
 
 struct report {
     const struct plot_data *run;
