@@ -82,70 +82,46 @@ enum status plot_one_panel(struct plot *p, struct err *e)
 
 /* ---- roles -------------------------------------------------------------------------------- */
 
-/* Any other key column is a choice of the model. */
+/* Any other key column is a choice of the model. Panels of a backend and series of a variant have
+ * those two in their names already. */
 static const struct {
-    const char *column;
     unsigned role;
+    const char *columns; /* between blanks */
 } roles[] = {
-    /* which row it is, and what came of it; series of a variant and panels of a backend have those
-     * two in their names already */
-    {"schema", 0},
-    {"run_id", 0},
-    {"host_id", 0},
-    {"case_id", 0},
-    {"started_at_utc", 0},
-    {"status", 0},
-    {"status_detail", 0},
-    {"variant", 0},
-    {"backend", 0},
-    {"impl", 0},
-    {"gemm_from", 0},
-    {"rows_from", 0},
-    {"isa_used", 0},
-    {"threads_seen", 0},
-    {"cpus", 0},
-    {"seed", 0},
-    {"repro", 0},
-    {"workload", ROLE_TASK},
-    {"seq_tokens", ROLE_TASK},
-    {"mem_tokens", ROLE_TASK},
-    {"batch_size", ROLE_SIZE},
-    {"layers", ROLE_SIZE},
-    {"d_model", ROLE_SIZE},
-    {"heads", ROLE_SIZE},
-    {"d_head", ROLE_SIZE},
-    {"d_inner", ROLE_SIZE},
-    {"phase", ROLE_CONDITION},
-    {"dtype", ROLE_CONDITION},
-    {"threads", ROLE_CONDITION},
-    {"pin", ROLE_CONDITION},
-    {"membind", ROLE_CONDITION},
-    {"cache_mode", ROLE_CONDITION},
-    {"mem_kind", ROLE_MEMORY},
+    {0, " schema run_id host_id case_id started_at_utc status status_detail impl gemm_from "
+        "rows_from isa_used threads_seen cpus seed repro variant backend "},
+    {ROLE_TASK, " workload seq_tokens mem_tokens "},
+    {ROLE_SIZE, " batch_size layers d_model heads d_head d_inner "},
+    {ROLE_CONDITION, " phase dtype threads pin membind cache_mode "},
+    {ROLE_MEMORY, " mem_kind "},
 };
 
-/* Of columns that are not in every table's key. */
-static const struct {
-    const char *column;
-    unsigned role;
-} more_roles[] = {
-    {"corpus", ROLE_TASK},
-    {"split", ROLE_TASK},
-    {"unit", ROLE_TASK},
-    {"checkpoint", ROLE_MODEL},
-};
+/* Of perplexities, outside the key. */
+static const char TEXT_SCORED[] = " corpus split unit ", WEIGHTS[] = " checkpoint ";
+
+static bool among(const char *name, const char *columns)
+{
+    const size_t n = strlen(name);
+
+    for (const char *at = columns; (at = strstr(at, name)); at++)
+        if (at[-1] == ' ' && at[n] == ' ')
+            return true;
+    return false;
+}
 
 unsigned plot_role(const struct table *t, const struct column *c)
 {
-    if (c - t->columns >= KEY_COUNT || t->row_size < sizeof(struct key_row) ||
-        t == &tables[TABLE_ENV]) {
-        for (size_t i = 0; i < ARRAY_LEN(more_roles) && t == &tables[TABLE_PERPLEXITY]; i++)
-            if (strcmp(more_roles[i].column, c->name) == 0)
-                return more_roles[i].role;
+    const bool perplexity = t == &tables[TABLE_PERPLEXITY];
+
+    if (!perplexity && t != &tables[TABLE_LATENCY] && t != &tables[TABLE_MEMORY])
         return 0;
-    }
+    if (c - t->columns >= KEY_COUNT)
+        return !perplexity                   ? 0
+               : among(c->name, TEXT_SCORED) ? ROLE_TASK
+               : among(c->name, WEIGHTS)     ? ROLE_MODEL
+                                             : 0;
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
-        if (strcmp(roles[i].column, c->name) == 0)
+        if (among(c->name, roles[i].columns))
             return roles[i].role;
     return ROLE_MODEL;
 }
