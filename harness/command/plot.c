@@ -2,9 +2,9 @@
  *
  * bench plot: the figures of runs, as files or in the terminal. stdout lists what was written;
  * stderr says what was left out and why. */
-#include "harness/figure/plot.h"
 #include "commands.h"
 #include "harness/cli/option_set.h"
+#include "harness/figure/figure.h"
 #include "harness/util/signals.h"
 
 #include <errno.h>

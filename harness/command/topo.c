@@ -5,7 +5,7 @@
  * "plan.2" is where two threads go and "peak_flop_per_s_avx2.2" their measured peak. */
 #include "commands.h"
 
-#include "harness/figure/plot.h"
+#include "harness/figure/figure.h"
 #include "harness/machine/env.h"
 #include "harness/machine/env_row.h"
 #include "harness/machine/peak.h"

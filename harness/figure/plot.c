@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of figures, their points, and the table that a script reads. The figures here are lines
- * over one column of a table; the others have files of their own. */
-#include "plot.h"
+ * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and as the
+ * table that a script reads. */
+#include "figure.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- points ------------------------------------------------------------------------------- */
 
 struct plot_point plot_point_empty(void)
 {
@@ -36,6 +34,132 @@ void plot_free(struct plot *p)
     free(p->series.v);
     *p = (struct plot){0};
 }
+
+/* ---- picking ------------------------------------------------------------------------------ */
+
+enum { ROWS_MAX = 12 }; /* of panels: a page that can still be read */
+
+static bool read_point(struct plot_point *out, const struct figure *f, const void *row,
+                       const struct plot_data *d)
+{
+    const struct table *const t = &tables[f->table];
+    const struct column *const label = plot_column(t, f->label);
+
+    *out = plot_point_empty();
+    out->from = row;
+    out->x = plot_number(t, row, f->x);
+    out->y = plot_number(t, row, f->y);
+    out->low = plot_number(t, row, f->low);
+    out->high = plot_number(t, row, f->high);
+    out->z = plot_number(t, row, f->z);
+    if (label) {
+        char num[NUMBER_SIZE];
+        text_put(out->label, PLOT_TEXT, row_field(t, (int)(label - t->columns), row, num));
+    }
+    return (!f->point || f->point(out, row, d)) && isfinite(out->x) && isfinite(out->y);
+}
+
+/* Shapes below each other, backends side by side, a series a variant and what it was set to. */
+static enum status place(struct plot *p, struct plot_point *point, const struct picked *k, int i,
+                         struct err *e)
+{
+    const struct figure *const f = p->figure;
+    const char *const axes[] = {f->x ? f->x : f->label, f->x ? f->label : NULL, NULL};
+    const char *const variant = row_text(k->table, k->row[i], "variant");
+    const char *const backend = row_text(k->table, k->row[i], "backend");
+    char text[PLOT_TEXT], first[2 * PLOT_TEXT], name[sizeof(first) + PLOT_TEXT + 2];
+    enum status st;
+
+    plot_label(text, k, i, f->facet, axes, false);
+    if ((st = plot_name(&point->row, &p->rows, text, 0, e)) != OK ||
+        (st = plot_name(&point->column, &p->columns, backend, plot_backend_style(backend), e)) !=
+            OK)
+        return st;
+    snprintf(first, sizeof(first), "%s", variant);
+    if (f->series_name)
+        f->series_name(first, sizeof(first), k->row[i]);
+    plot_label(text, k, i, f->series, axes, true);
+    snprintf(name, sizeof(name), "%s%s%s", first, !*text ? "" : f->series_name ? ", " : " ", text);
+    return plot_name(&point->series, &p->series, name, plot_variant_style(variant), e);
+}
+
+/* Different x in a row of panels, as far as `need` asks. */
+static bool enough(const struct plot *p, int row, int need)
+{
+    double seen[8];
+    int n = 0;
+
+    for (int i = 0; i < p->n && n < need; i++) {
+        bool is_new = p->point[i].row == row;
+        for (int k = 0; k < n && is_new; k++)
+            is_new = p->point[i].x != seen[k];
+        if (is_new)
+            seen[n++] = p->point[i].x;
+    }
+    return n >= need;
+}
+
+static enum status drop_rows(struct plot *p, struct err *e)
+{
+    const struct figure *const f = p->figure;
+    int *const keep = calloc((size_t)p->rows.n + 1, sizeof(*keep));
+    int kept = 0, n = 0, thin = 0, beyond = 0;
+
+    if (!keep)
+        return fail(e, E_NOMEM, "no memory for %d rows of panels  -> free some", p->rows.n);
+    for (int r = 0; r < p->rows.n; r++) {
+        const bool full = kept == ROWS_MAX, good = enough(p, r, f->need);
+        thin += !good;
+        beyond += good && full;
+        if (good && !full)
+            p->rows.v[kept] = p->rows.v[r];
+        keep[r] = good && !full ? kept++ : -1;
+    }
+    p->rows.n = kept;
+    for (int i = 0; i < p->n; i++)
+        if (keep[p->point[i].row] >= 0) {
+            p->point[n] = p->point[i];
+            p->point[n++].row = keep[p->point[i].row];
+        }
+    p->n = n;
+    if (n == 0)
+        snprintf(p->why, sizeof(p->why), "%s", f->too_few);
+    else if (beyond > 0)
+        snprintf(p->why, sizeof(p->why), "%d more shapes are not drawn", beyond);
+    else if (thin > 0)
+        snprintf(p->why, sizeof(p->why), "%d shapes are not drawn: %s", thin, f->too_few);
+    free(keep);
+    return OK;
+}
+
+static bool has_point(const void *row, const struct plot_data *d, const void *figure)
+{
+    struct plot_point unused;
+    return read_point(&unused, figure, row, d);
+}
+
+/* Names depend on what else is drawn: first see which rows are. */
+static enum status pick(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    const struct figure *const f = p->figure;
+    struct picked k;
+    enum status st = plot_pick(&k, d, f->table, has_point, f, e);
+
+    for (int i = 0; i < k.n && st == OK; i++) {
+        struct plot_point point;
+        read_point(&point, f, k.row[i], d);
+        st = place(p, &point, &k, i, e);
+        if (st == OK)
+            st = plot_add(p, &point, e);
+    }
+    free(k.row);
+    if (st == OK && p->n > 0)
+        return drop_rows(p, e);
+    snprintf(p->why, sizeof(p->why), "%s", f->nothing);
+    return st;
+}
+
+/* ---- order -------------------------------------------------------------------------------- */
 
 static int by_style(const void *a, const void *b)
 {
@@ -130,7 +254,9 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
                       struct err *e)
 {
     *p = (struct plot){.figure = f};
-    enum status st = f->fill(p, d, e);
+    enum status st = f->fill ? f->fill(p, d, e) : pick(p, d, e);
+    if (st == OK && f->more)
+        st = f->more(p, d, e);
     if (st == OK)
         st = sort_points(p, e);
     if (st == OK && f->slopes)
@@ -186,133 +312,4 @@ void plot_print_csv(FILE *f, const struct plot *p)
         print_text(f, a->label);
         fputc('\n', f);
     }
-}
-
-/* ---- lines over one column ---------------------------------------------------------------- */
-
-static bool timed(struct plot_point *out, const struct latency_row *row)
-{
-    if (strcmp(row->status, row_status_name[ROW_OK]) != 0 || !isfinite(row->median_ns))
-        return false;
-    out->y = row->median_ns;
-    out->low = row->ci95_low_ns;
-    out->high = row->ci95_high_ns;
-    return true;
-}
-
-static bool over_seq(struct plot_point *out, const void *row, const struct plot_data *d)
-{
-    (void)d;
-    out->x = (double)((const struct latency_row *)row)->seq_tokens;
-    return timed(out, row);
-}
-
-static bool over_mem(struct plot_point *out, const void *row, const struct plot_data *d)
-{
-    (void)d;
-    out->x = (double)((const struct latency_row *)row)->mem_tokens;
-    return timed(out, row);
-}
-
-#define SHAPE_BUT_LENGTHS                                                                          \
-    "batch_size", "layers", "d_model", "heads", "d_head", "d_inner", "threads", "dtype", "pin",    \
-        "membind", "cache_mode"
-static const char *const but_seq[] = {"workload", "phase", "mem_tokens", SHAPE_BUT_LENGTHS, NULL};
-static const char *const but_mem[] = {"workload", "phase", "seq_tokens", SHAPE_BUT_LENGTHS, NULL};
-static const char NO_TIMES[] = "latency.csv has no row with a time";
-static enum status latency_seq(struct plot *p, const struct plot_data *d, struct err *e)
-{
-    static const struct plot_panels spec = {
-        .table = TABLE_LATENCY,
-        .rows = but_seq,
-        .across = "backend",
-        .point = over_seq,
-        .need = 2,
-        .nothing = NO_TIMES,
-        .too_few = "one sequence length only",
-    };
-    return plot_panels(p, d, &spec, e);
-}
-
-static enum status latency_mem(struct plot *p, const struct plot_data *d, struct err *e)
-{
-    static const struct plot_panels spec = {
-        .table = TABLE_LATENCY,
-        .rows = but_mem,
-        .across = "backend",
-        .point = over_mem,
-        .need = 2,
-        .nothing = NO_TIMES,
-        .too_few = "one memory length only",
-    };
-    return plot_panels(p, d, &spec, e);
-}
-
-const struct figure figures[] = {
-    {.name = "latency-seq",
-     .title = "Latency against sequence length",
-     .caption = "Median time of a call; the band is its 95 % interval. Both axes are logarithmic: "
-                "the printed slope is the exponent of the sequence length.",
-     .fill = latency_seq,
-     .slopes = true},
-    {.name = "latency-mem",
-     .title = "Latency against memory length",
-     .caption = "Median time of a call; the band is its 95 % interval.",
-     .fill = latency_mem},
-    {.name = "memory-parts",
-     .title = "Memory by part",
-     .caption = "Bytes of the arena, exact, at the largest shape of each workload.",
-     .fill = plot_memory_parts},
-    {.name = "roofline",
-     .title = "Roofline",
-     .caption = "Useful arithmetic against compulsory traffic. The lines are the ceilings that "
-                "were measured in the same run.",
-     .fill = plot_roofline},
-    {.name = "perplexity-mem",
-     .title = "Perplexity against memory length",
-     .caption = "Lower is better; the band is a 95 % interval. Dotted: what the true source "
-                "reaches, where the text is generated.",
-     .fill = plot_perplexity_mem},
-    {.name = "perplexity-time",
-     .title = "Perplexity against time per token",
-     .caption = "Lower and further left is better; the numbers are memory lengths. Ringed: no "
-                "other point is better in both.",
-     .fill = plot_perplexity_time},
-    {.name = "perplexity-bytes",
-     .title = "Perplexity against memory",
-     .caption = "Bytes are those of the arena of the same model and shape. Lower and further left "
-                "is better; the numbers are memory lengths. Ringed: no other point is better in "
-                "both.",
-     .fill = plot_perplexity_bytes},
-    {.name = "backends",
-     .title = "Backends, time relative to the base",
-     .caption = "Below 1 is faster than the base. Whiskers join both 95 % intervals as if they "
-                "were independent; bench compare pairs the samples. The reference is left out "
-                "unless it is the base.",
-     .fill = plot_backends},
-    {.name = "changes",
-     .title = "Changes with their 95 % intervals",
-     .caption = "Left of one is faster. Grey: what counts as the same.",
-     .fill = plot_changes},
-    {.name = "training",
-     .title = "Training",
-     .caption = "Lines: training loss; points: validation; dotted: what the true source reaches on "
-                "the validation text, where it is generated.",
-     .fill = plot_training},
-    {.name = "eval-speed",
-     .title = "Time per predicted token",
-     .caption = "A sliding window recomputes its whole context for each token, a memory does not. "
-                "Slowdown: the window's time over the others' (markers), the same of their useful "
-                "arithmetic (thin lines), and as published for one GPU.",
-     .fill = plot_eval_speed},
-};
-const int figure_count = (int)ARRAY_LEN(figures);
-
-const struct figure *plot_figure(const char *name)
-{
-    const struct figure *f = figures;
-
-    while (strcmp(f->name, name) != 0)
-        f++;
-    return f;
 }

@@ -1,24 +1,69 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report's page: its parts in order, the figures as inlined SVG, and the tables as links that
- * hold them. Style and script are files in plots/, beside the program. */
+ * The report: fills plots/report.html, whose parts are repeated for each run, figure and table.
+ * Whatever comes from a table is escaped or encoded. */
 #include "report.h"
 
+#include "form.h"
 #include "harness/cli/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- figures ------------------------------------------------------------------------------ */
+static const char FORM[] = "plots/report.html";
+
+enum { WHY = sizeof(((struct err *)0)->msg) };
+
+struct page {
+    FILE *f;
+    struct report *r;
+    enum status st; /* the first fault ends it all */
+    struct err *e;
+    const struct plot_data *run; /* the run at hand, and the items of its parts */
+    int n_run, n_figure, n_missing, n_file;
+    bool command;
+    struct plot plot;
+    struct bytes svg;
+    char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
+};
+
+/* ---- text --------------------------------------------------------------------------------- */
 
 static bool starts(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* For content, and for attributes in double quotes. */
+static void print_text(FILE *f, const char *text)
+{
+    for (; *text; text++)
+        if (strchr("&<>\"'", *text))
+            fprintf(f, "&#%d;", *text);
+        else
+            fputc(*text, f);
+}
+
+/* Bytes that a data: address may have as they are, in an attribute too. */
+static bool is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c && strchr("-_.~,:/+=;()", c));
+}
+
+static void print_csv_address(FILE *f, const struct bytes *csv)
+{
+    fputs("data:text/csv;charset=utf-8,", f);
+    for (size_t i = 0; i < csv->n; i++)
+        if (is_plain(csv->data[i]))
+            fputc(csv->data[i], f);
+        else
+            fprintf(f, "%%%02X", (unsigned char)csv->data[i]);
+}
+
 /* gnuplot's SVG as a part of a page: no prolog, no hover texts, and ids of its own, because all
  * figures share one page. */
-static void inline_svg(FILE *f, const char *svg, const char *title, int number)
+static void print_svg(FILE *f, const char *svg, const char *title, int number)
 {
     static const char *const ids[] = {"id='", "id=\"", "href='#", "href=\"#", "url(#"};
     const char *s = strstr(svg, "<svg");
@@ -26,7 +71,7 @@ static void inline_svg(FILE *f, const char *svg, const char *title, int number)
     if (!s)
         return;
     fputs("<svg role=\"img\" aria-label=\"", f);
-    html_text(f, title);
+    print_text(f, title);
     fputs("\"", f);
     for (s += strlen("<svg"); *s; s++) {
         const char *const end = starts(s, "<title>") ? strstr(s, "</title>") : NULL;
@@ -44,35 +89,176 @@ static void inline_svg(FILE *f, const char *svg, const char *title, int number)
     }
 }
 
-static enum status print_figure(FILE *f, const struct plot *p, const struct bytes *svg, int number,
-                                struct err *e)
-{
-    struct bytes table = {0};
-    char name[128];
-    FILE *const csv = open_memstream(&table.data, &table.n);
+/* ---- values ------------------------------------------------------------------------------- */
 
-    if (csv)
-        plot_print_csv(csv, p);
-    if (!csv || fclose(csv) != 0) {
-        free(table.data);
-        return fail(e, E_NOMEM, "no memory for the numbers of %s  -> free some", p->figure->name);
-    }
-    fprintf(f, "<figure id=\"figure-%d-%s\">\n<div class=\"scroll paper\" tabindex=\"0\">\n",
-            number, p->figure->name);
-    inline_svg(f, svg->data, p->figure->title, number);
-    fprintf(f, "</div>\n<figcaption><b>%s.</b> %s", p->figure->title, p->figure->caption);
-    if (p->why[0]) {
-        fputs(" Note: ", f);
-        html_text(f, p->why);
-        fputs(".", f);
-    }
-    fputs(" ", f);
-    snprintf(name, sizeof(name), "%s.csv", p->figure->name);
-    html_download(f, name, "its numbers", &table);
-    fputs("</figcaption>\n</figure>\n", f);
-    free(table.data);
-    return OK;
+static void put_file(struct page *p, const char *path)
+{
+    struct bytes file = {0};
+
+    p->st = file_read(&file, path, p->e);
+    if (p->st == OK)
+        fwrite(file.data, 1, file.n, p->f);
+    free(file.data);
 }
+
+static void find_own(struct page *p, char path[FILE_PATH], const char *name)
+{
+    if (!options_locate_own(path, FILE_PATH, name))
+        p->st = fail(p->e, E_IO,
+                     "cannot find %s above the program  -> run bench from its repository", name);
+}
+
+static void put_own(struct page *p, const char *name)
+{
+    char path[FILE_PATH];
+
+    find_own(p, path, name);
+    if (p->st == OK)
+        put_file(p, path);
+}
+
+static void put_style(struct page *p) { put_own(p, "plots/report.css"); }
+static void put_script(struct page *p) { put_own(p, "plots/report.js"); }
+
+static const struct env_row *env_of(const struct plot_data *d)
+{
+    return d->table[TABLE_ENV].n > 0 ? d->table[TABLE_ENV].row : NULL;
+}
+
+/* The run's own name, else that of its folder. */
+static void put_name(struct page *p, const struct plot_data *d)
+{
+    const struct env_row *const env = env_of(d);
+    char dir[FILE_PATH];
+    size_t n = strlen(strcpy(dir, d->dir)); // NOLINT: both of FILE_PATH
+
+    while (n > 1 && dir[n - 1] == '/')
+        dir[--n] = '\0';
+    const char *const slash = strrchr(dir, '/');
+    print_text(p->f, env && env->run_id[0] ? env->run_id : slash ? slash + 1 : dir);
+}
+
+static void put_title(struct page *p) { put_name(p, p->r->run); }
+static void put_run(struct page *p) { put_name(p, p->run); }
+static void put_argv(struct page *p) { print_text(p->f, env_of(p->run)->argv); }
+
+static const struct figure *figure_of(const struct page *p)
+{
+    return &figures[p->n_missing >= 0 ? p->n_missing : p->n_figure];
+}
+
+static int figure_number(const struct page *p) { return p->n_run * figure_count + p->n_figure; }
+
+static void put_number(struct page *p)
+{
+    fprintf(p->f, "%d-%s", figure_number(p), figure_of(p)->name);
+}
+
+static void put_figure(struct page *p) { print_text(p->f, figure_of(p)->name); }
+static void put_heading(struct page *p) { print_text(p->f, figure_of(p)->title); }
+static void put_caption(struct page *p) { print_text(p->f, figure_of(p)->caption); }
+static void put_why(struct page *p) { print_text(p->f, p->why[p->n_missing]); }
+
+static void put_note(struct page *p)
+{
+    fputs(p->plot.why[0] ? "Note: " : "", p->f);
+    print_text(p->f, p->plot.why);
+    fputs(p->plot.why[0] ? "." : "", p->f);
+}
+
+static void put_svg(struct page *p)
+{
+    print_svg(p->f, p->svg.data, figure_of(p)->title, figure_number(p));
+}
+
+/* CSV that a function prints, as an address. */
+static void put_csv(struct page *p, void (*print)(FILE *f, const struct page *p))
+{
+    struct bytes csv = {0};
+    FILE *const f = open_memstream(&csv.data, &csv.n);
+
+    if (f)
+        print(f, p);
+    if (f && fclose(f) == 0)
+        print_csv_address(p->f, &csv);
+    else
+        p->st = fail(p->e, E_NOMEM, "no memory for a table of the page  -> free some");
+    free(csv.data);
+}
+
+static void points_csv(FILE *f, const struct page *p) { plot_print_csv(f, &p->plot); }
+static void put_numbers(struct page *p) { put_csv(p, points_csv); }
+
+static void columns_csv(FILE *f, const struct page *p)
+{
+    static const char *const type[] = {
+        [COLUMN_TEXT] = "text", [COLUMN_I64] = "i64", [COLUMN_REAL] = "real"};
+    (void)p;
+
+    fputs("table,name,type,unit,role,meaning\n", f);
+    for (int t = 0; t < TABLE_COUNT; t++)
+        for (int i = 0; i < tables[t].n; i++) {
+            const struct column *const c = &tables[t].columns[i];
+            fprintf(f, "%s,%s,%s,%s,%s,\"%s\"\n", tables[t].name, c->name, type[c->type], c->unit,
+                    plot_role_name(plot_role(&tables[t], c)), c->meaning);
+        }
+}
+static void put_columns(struct page *p) { put_csv(p, columns_csv); }
+
+static const struct plot_file *file_of(const struct page *p) { return &p->run->file[p->n_file]; }
+
+static void put_table(struct page *p)
+{
+    fputs(file_of(p)->table ? file_of(p)->table->name : "changes", p->f);
+}
+
+static void put_file_name(struct page *p) { print_text(p->f, file_of(p)->name); }
+
+/* The rows that the figures were made of: the page agrees with itself. */
+static void rows_csv(FILE *f, const struct page *p)
+{
+    const struct plot_file *const file = file_of(p);
+    const struct table *const t = file->table;
+    const struct rows *const rows =
+        file->train >= 0 ? &p->run->train[file->train].rows : &p->run->table[t - tables];
+    struct selection all;
+
+    CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
+    print_csv_header(f, t, &all);
+    for (size_t i = 0; i < rows->n; i++)
+        print_csv_row(f, t, &all, (const char *)rows->row + i * t->row_size);
+}
+
+static void put_rows(struct page *p)
+{
+    char path[FILE_PATH];
+    struct bytes file = {0};
+
+    if (file_of(p)->table) {
+        put_csv(p, rows_csv);
+        return;
+    }
+    p->st = file_join(path, p->run->dir, file_of(p)->name, p->e);
+    if (p->st == OK)
+        p->st = file_read(&file, path, p->e);
+    if (p->st == OK)
+        print_csv_address(p->f, &file);
+    free(file.data);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct page *p);
+} values[] = {
+    {"title", put_title},     {"style", put_style},   {"script", put_script},
+    {"columns", put_columns}, {"run", put_run},       {"argv", put_argv},
+    {"number", put_number},   {"figure", put_figure}, {"heading", put_heading},
+    {"caption", put_caption}, {"note", put_note},     {"svg", put_svg},
+    {"numbers", put_numbers}, {"why", put_why},       {"table", put_table},
+    {"file", put_file_name},  {"rows", put_rows},
+};
+
+/* ---- parts -------------------------------------------------------------------------------- */
 
 static bool wanted(const struct report *r, const char *name)
 {
@@ -82,246 +268,127 @@ static bool wanted(const struct report *r, const char *name)
     return r->figures == 0;
 }
 
-static void left_out_item(FILE *f, const char *name, const char *why)
+static void drop_figure(struct page *p)
 {
-    fprintf(f, "<li>figure %s: ", name);
-    html_text(f, why);
-    fputs("</li>\n", f);
+    free(p->svg.data);
+    p->svg = (struct bytes){0};
+    plot_free(&p->plot);
 }
 
-static enum status one_figure(FILE *f, FILE *left_out, struct report *r, int at,
-                              const struct figure *figure, int number, struct err *e)
+/* Make and draw the figure at hand. Where that cannot be, p->why says why. */
+static void draw(struct page *p)
 {
-    struct plot p;
-    struct bytes svg = {0};
-    enum status st = plot_make(&p, figure, &r->run[at], e);
+    char *const why = p->why[p->n_figure];
 
-    if (st != OK)
-        return st;
-    if (p.n > 0)
-        st = plot_draw(&svg, &p, PLOT_SVG, 0, e);
-    if (p.n == 0) {
-        left_out_item(left_out, figure->name, p.why);
-    } else if (st == E_UNSUPPORTED) { /* the rest of the page is worth having */
-        left_out_item(left_out, figure->name, e->msg);
-        r->warnings++;
-        st = OK;
-    } else if (st == OK) {
-        st = print_figure(f, &p, &svg, number, e);
+    p->st = plot_make(&p->plot, &figures[p->n_figure], p->run, p->e);
+    if (p->st == OK && p->plot.n == 0)
+        text_put(why, sizeof(*p->why), p->plot.why);
+    else if (p->st == OK)
+        p->st = plot_draw(&p->svg, &p->plot, PLOT_SVG, 0, p->e);
+    if (p->st == E_UNSUPPORTED) { /* the rest of the page is worth having */
+        text_put(why, sizeof(*p->why), p->e->msg);
+        p->r->warnings++;
+        p->st = OK;
     }
-    free(svg.data);
-    plot_free(&p);
-    return st;
+    if (*p->r->stop) /* gnuplot had the signal too: its failure says nothing */
+        p->st = fail(p->e, E_INTERRUPTED, "interrupted");
 }
 
-enum status report_figures(FILE *f, FILE *left_out, struct report *r, int at, struct err *e)
-{
-    enum status st = OK;
+/* Each goes to the next item of its part; false after the last. */
 
-    for (int i = 0; i < figure_count && st == OK; i++) {
-        if (wanted(r, figures[i].name))
-            st = one_figure(f, left_out, r, at, &figures[i], at * figure_count + i, e);
-        if (*r->stop) /* gnuplot had the signal too: what it says of its end is no news */
-            st = fail(e, E_INTERRUPTED, "interrupted");
-    }
-    return st;
+static bool next_run(struct page *p)
+{
+    p->n_figure = p->n_missing = p->n_file = -1;
+    p->command = false;
+    memset(p->why, 0, (size_t)figure_count * sizeof(*p->why));
+    p->run = &p->r->run[++p->n_run];
+    return p->n_run < p->r->runs;
 }
 
-/* ---- tables ------------------------------------------------------------------------------- */
-
-static const char *const latency_first[] = {"variant", "backend", "median_ns", NULL};
-static const char *const latency_rest[] = {
-    "workload",     "phase",        "mem_kind",    "seq_tokens",
-    "mem_tokens",   "batch_size",   "layers",      "d_model",
-    "heads",        "d_head",       "d_inner",     "gate",
-    "norm",         "clip",         "clamp_len",   "same_length",
-    "kv_heads",     "ffn",          "norm_kind",   "mask",
-    "mask_heads",   "rnn_cell",     "halt",        "settings",
-    "threads",      "dtype",        "cache_mode",  "ci95_low_ns",
-    "ci95_high_ns", "tokens_per_s", "gflop_per_s", "peak_flops_pct",
-    "peak_bw_pct",  "bound",        "samples",     "samples_disturbed",
-    "max_rel_err",  "err_limit",    "impl",        "gemm_from",
-    "rows_from",    "isa_used",     "status",      "status_detail",
-    "case_id",      "repro",        NULL};
-static const char *const memory_first[] = {"variant", "backend", "arena_peak_bytes", NULL};
-static const char *const perplexity_first[] = {"variant", "backend", "ppl", NULL};
-static const char *const train_first[] = {"variant", "step", "loss_nats", NULL};
-
-static void print_rows(FILE *f, const struct plot_data *d, int at)
+static bool next_command(struct page *p)
 {
-    static const struct {
-        enum table_id table;
-        const char *title;
-        const char *const *first, *const *rest;
-        bool open;
-    } parts[] = {
-        {TABLE_LATENCY, "Latency", latency_first, latency_rest, true},
-        {TABLE_MEMORY, "Memory", memory_first, NULL, false},
-        {TABLE_PERPLEXITY, "Perplexity", perplexity_first, NULL, false},
-    };
-    char id[64];
+    const bool first = !p->command;
 
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        const struct table *const t = &tables[parts[i].table];
-        if (d->table[parts[i].table].n == 0)
+    p->command = true;
+    return first && env_of(p->run) && env_of(p->run)->argv[0];
+}
+
+static bool next_figure(struct page *p)
+{
+    while (p->st == OK && ++p->n_figure < figure_count) {
+        drop_figure(p);
+        if (!wanted(p->r, figures[p->n_figure].name))
             continue;
-        snprintf(id, sizeof(id), "rows-%d-%s", at, t->name);
-        fprintf(f, "<details%s><summary>%s: %zu rows</summary>\n", parts[i].open ? " open" : "",
-                parts[i].title, d->table[parts[i].table].n);
-        report_rows(f, t, &d->table[parts[i].table], id, parts[i].first, parts[i].rest);
-        fputs("</details>\n", f);
+        draw(p);
+        if (p->st == OK && !p->why[p->n_figure][0])
+            return true;
     }
-    for (int i = 0; i < d->n_train; i++) {
-        if (d->train[i].rows.n == 0)
-            continue;
-        fputs("<details><summary>Training ", f);
-        html_text(f, d->train[i].name);
-        fprintf(f, ": %zu rows</summary>\n", d->train[i].rows.n);
-        snprintf(id, sizeof(id), "rows-%d-train-%d", at, i);
-        report_rows(f, &tables[TABLE_TRAIN], &d->train[i].rows, id, train_first, NULL);
-        fputs("</details>\n", f);
-    }
+    return false;
 }
 
-static void print_left_out_rows(FILE *f, const struct plot_data *d)
+static bool next_missing(struct page *p)
 {
-    for (int t = TABLE_LATENCY; t <= TABLE_PERPLEXITY; t += TABLE_PERPLEXITY - TABLE_LATENCY) {
-        const struct table *const table = &tables[t];
-        for (size_t i = 0; i < d->table[t].n; i++) {
-            const void *const row = (const char *)d->table[t].row + i * table->row_size;
-            const char *const status = row_text(table, row, "status");
-            const char *const detail = row_text(table, row, "status_detail");
-            if (strcmp(status, row_status_name[ROW_OK]) == 0 && !*detail)
-                continue;
-            fprintf(f, "<li>%s: ", table->name);
-            html_text(f, status);
-            fputs(*detail ? ", " : "", f);
-            html_text(f, detail);
-            fputs(" <code>./bench ", f);
-            html_text(f, row_text(table, row, "repro"));
-            fputs("</code></li>\n", f);
-        }
-    }
+    while (++p->n_missing < figure_count)
+        if (p->why[p->n_missing][0])
+            return true;
+    return false;
 }
 
-static enum status print_downloads(FILE *f, const struct plot_data *d, const char *name,
-                                   struct err *e)
-{
-    enum status st = OK;
+static bool next_table(struct page *p) { return ++p->n_file < p->run->n_files; }
 
-    fputs("<p>", f);
-    for (int i = 0; i < d->n_files && st == OK; i++) {
-        char path[FILE_PATH], save[FILE_PATH];
-        struct bytes file;
-        st = file_join(path, d->dir, d->file[i], e);
-        if (st == OK)
-            st = file_read(&file, path, e);
-        if (st != OK)
-            break;
-        snprintf(save, sizeof(save), "%.200s-%.300s", name, d->file[i]);
-        html_download(f, save, d->file[i], &file);
-        free(file.data);
-    }
-    fputs("</p>\n<p>The raw samples are not in this page; they stay in the folder of the "
-          "run.</p>\n",
-          f);
-    return st;
-}
+static const struct {
+    const char *name;
+    bool (*next)(struct page *p);
+} parts[] = {
+    {"run", next_run},         {"command", next_command}, {"figure", next_figure},
+    {"missing", next_missing}, {"table", next_table},
+};
 
 /* ---- the page ----------------------------------------------------------------------------- */
 
-static enum status print_file(FILE *f, const char *name, struct err *e)
+static enum status put_value(void *arg, const char *name, bool *known)
 {
-    char path[FILE_PATH];
-    struct bytes file;
+    struct page *const p = arg;
 
-    if (!options_locate_own(path, sizeof(path), name))
-        return fail(e, E_IO, "cannot find %s above the program  -> run bench from its repository",
-                    name);
-    const enum status st = file_read(&file, path, e);
-    if (st == OK)
-        fwrite(file.data, 1, file.n, f);
-    free(file.data);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        if (strcmp(values[i].name, name) == 0) {
+            values[i].put(p);
+            return p->st;
+        }
+    *known = false;
+    return OK;
 }
 
-/* The run's own name, else that of its folder. */
-static void name_of(const struct plot_data *d, char *buf, size_t size)
+static enum status next_item(void *arg, const char *name, bool *more, bool *known)
 {
-    const struct env_row *const env = d->table[TABLE_ENV].row;
-    char dir[FILE_PATH];
-    size_t n = strlen(strcpy(dir, d->dir)); // NOLINT: both of FILE_PATH
+    struct page *const p = arg;
 
-    while (n > 1 && dir[n - 1] == '/')
-        dir[--n] = '\0';
-    const char *const slash = strrchr(dir, '/');
-    snprintf(buf, size, "%.200s",
-             d->table[TABLE_ENV].n > 0 && env->run_id[0] ? env->run_id
-             : slash                                     ? slash + 1
-                                                         : dir);
-}
-
-static enum status print_run(FILE *f, struct report *r, int at, struct err *e)
-{
-    const struct plot_data *const d = &r->run[at];
-    char name[256], *left_out = NULL;
-    size_t size;
-    FILE *const left = open_memstream(&left_out, &size);
-
-    if (!left)
-        return fail(e, E_NOMEM, "no memory for a page  -> free some");
-    name_of(d, name, sizeof(name));
-    fputs("<section>\n<h2>Run ", f);
-    html_text(f, name);
-    fputs("</h2>\n", f);
-    report_verdict(f, d);
-    fputs("<h3>Machine</h3>\n", f);
-    report_machine(f, d);
-    fputs("<h3>Variants and backends</h3>\n", f);
-    enum status st = report_matrix(f, d, e);
-    fputs("<h3>Figures</h3>\n", f);
-    if (st == OK)
-        st = report_figures(f, left, r, at, e);
-    fputs("<h3>All rows</h3>\n", f);
-    print_rows(f, d, at);
-    print_left_out_rows(left, d);
-    if (fclose(left) != 0) {
-        free(left_out);
-        return fail(e, E_NOMEM, "no memory for a page  -> free some");
-    }
-    fputs("<h3>Left out, and why</h3>\n", f);
-    if (*left_out)
-        fprintf(f, "<ul class=\"left\">\n%s</ul>\n", left_out);
-    else
-        fputs("<p>Nothing.</p>\n", f);
-    fputs("<h3>Tables</h3>\n", f);
-    if (st == OK)
-        st = print_downloads(f, d, name, e);
-    fputs("</section>\n", f);
-    free(left_out);
-    return st;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (strcmp(parts[i].name, name) == 0) {
+            *more = parts[i].next(p);
+            return p->st;
+        }
+    *known = false;
+    return OK;
 }
 
 enum status report_write(FILE *f, struct report *r, struct err *e)
 {
-    char name[256];
+    struct page p = {.f = f, .r = r, .e = e, .n_run = -1};
+    const struct form form = {f, FORM, &p, put_value, next_item};
+    struct bytes text = {0};
+    char path[FILE_PATH];
 
-    name_of(&r->run[0], name, sizeof(name));
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-          "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>bench: ",
-          f);
-    html_text(f, name);
-    fputs("</title>\n<style>\n", f);
-    enum status st = print_file(f, "plots/report.css", e);
-    fputs("</style>\n</head>\n<body>\n<main>\n<h1>Attention variants, measured</h1>\n", f);
-    for (int i = 0; i < r->runs && st == OK; i++)
-        st = print_run(f, r, i, e);
-    fputs("</main>\n<script>\n", f);
-    if (st == OK)
-        st = print_file(f, "plots/report.js", e);
-    fputs("</script>\n</body>\n</html>\n", f);
-    return st;
+    p.why = calloc((size_t)figure_count, sizeof(*p.why));
+    if (!p.why)
+        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+    find_own(&p, path, FORM);
+    if (p.st == OK)
+        p.st = file_read(&text, path, e);
+    if (p.st == OK)
+        p.st = form_fill(&form, text.data, e);
+    drop_figure(&p);
+    free(p.why);
+    free(text.data);
+    return p.st;
 }

@@ -3,11 +3,14 @@
 """The report in a real browser: report.py BENCH FOLDER.
 
 Makes a small run with BENCH in FOLDER, writes its report, and opens it in headless Chromium from a
-file. Checks what a reader would notice: errors, requests, sorting, filtering, copying, phones, dark
-mode. The last line counts. Needs Debian's chromium, chromium-driver and python3-selenium.
+file. Checks what a reader would notice: errors, requests, what the tables say, sorting, filtering,
+copying, phones, dark mode. A second report is of runs with known rows, hostile texts and missing
+tables. The last line counts. Needs Debian's chromium, chromium-driver and python3-selenium.
 """
+import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import traceback
@@ -22,6 +25,13 @@ SWEEP = ("--variant base --backend auto --workload layer,decode --seq 8,16,32 --
          "--heads 2 --layers 1 --threads 1 --max-time 0.005 --min-samples 3 --warmup-ms 0 "
          "--block-ms 0.5 -q")
 PHONE = 390
+HOSTILE = "<script>alert('&\"x\"')</script><img src=x onerror=\"document.title='owned'\">{{script}}"
+# variant, backend, sequence length, ns, status: on the first two lengths the backends are even, or one
+# is slower by a half; the lengths that two alone has do not count.
+KNOWN = (("first", "one", 128, 1000, "ok"), ("first", "two", 128, 1600, "ok"),
+         ("first", "one", 256, 1500, "ok"), ("first", "two", 256, 1000, "ok"),
+         ("first", "two", 512, 1000, "ok"), ("first", "two", 1024, 1000, "skipped"),
+         (HOSTILE, "two", 512, 1000, "ok"))
 TESTS = []
 
 
@@ -35,13 +45,48 @@ def check(true, *what):
         raise AssertionError(" ".join(str(w) for w in what))
 
 
-def make_report(bench, folder):
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
-        subprocess.run([bench] + SWEEP.split() + ["--out", folder], check=True, stdout=nothing)
-    path = os.path.join(folder, "report.html")
-    subprocess.run([bench, "report", os.path.join(folder, "latest"), "-o", path, "--force"],
-                   check=True, stdout=subprocess.DEVNULL)
-    return path
+def rewrite(path, change):
+    """Replace the rows of a table by change(rows)."""
+    with open(path, encoding="utf-8", newline="") as table:
+        reader = csv.DictReader(table)
+        rows, names = list(reader), reader.fieldnames
+    with open(path, "w", encoding="utf-8", newline="") as table:
+        writer = csv.DictWriter(table, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(change(rows))
+
+
+def known_rows(rows):
+    for i, (variant, backend, seq, ns, status) in enumerate(KNOWN):
+        yield dict(rows[0], case_id=f"{i:04}", variant=variant, backend=backend, seq_tokens=seq, median_ns=ns,
+                   ci95_low_ns=ns, ci95_high_ns=ns, status=status, repro="--case " + str(i),
+                   status_detail=HOSTILE if status == "skipped" else "", samples=10, samples_disturbed=i)
+
+
+def make_known(latest, known):
+    shutil.rmtree(known, ignore_errors=True)
+    os.makedirs(known)
+    for name in ("latency.csv", "env.csv"):
+        shutil.copy(os.path.join(latest, name), known)
+    rewrite(os.path.join(known, "latency.csv"), known_rows)
+    rewrite(os.path.join(known, "env.csv"), lambda rows: [dict(rows[0], cpu_model=HOSTILE, argv=HOSTILE)])
+
+
+def make_reports(bench, folder):
+    latest, known, bare = (os.path.join(folder, name) for name in ("latest", "known", "bare"))
+    pages = [os.path.join(folder, name) for name in ("report.html", "known.html")]
+
+    def run(*words):
+        subprocess.run([bench, *words], check=True, stdout=subprocess.DEVNULL)
+    run(*SWEEP.split(), "--out", folder)
+    make_known(latest, known)
+    shutil.rmtree(bare, ignore_errors=True)
+    shutil.copytree(known, bare)
+    os.remove(os.path.join(bare, "env.csv"))
+    rewrite(os.path.join(bare, "latency.csv"), lambda rows: [])
+    run("report", latest, "-o", pages[0], "--force")
+    run("report", known, bare, "-o", pages[1], "--force", "--figure", "latency-seq")
+    return pages
 
 
 def open_browser():
@@ -54,20 +99,24 @@ def open_browser():
 
 
 class Page:
-    """The report, open in a browser."""
+    """The reports, open in a browser."""
 
-    def __init__(self, path):
-        self.url = "file://" + os.path.abspath(path)
+    def __init__(self, report, known):
+        self.url = "file://" + os.path.abspath(report)
+        self.known = "file://" + os.path.abspath(known)
         self.browser = open_browser()
         self.browser.execute_cdp_cmd("Network.enable", {})
         self.load()
 
-    def load(self, width=1280, scheme="light"):
+    def load(self, width=1280, scheme="light", url=None):
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600})
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        self.browser.get(self.url)
+        self.browser.get(url or self.url)
+
+    def texts(self, selector):
+        return self.run("return Array.from(document.querySelectorAll(arguments[0]), e => e.textContent)", selector)
 
     def run(self, script, *words):
         return self.browser.execute_script(script, *words)
@@ -120,6 +169,63 @@ def shows_figures(page):
 
 
 @test
+def says_what_was_measured(page):
+    rows = len(page.values(0))
+    check(page.texts(".verdict")[0].startswith(f"{rows} of {rows} rows measured, each checked"), page.texts(".verdict"))
+    facts = dict(zip(page.texts("dt"), page.texts("dd")))
+    check("CPU" in facts and "commit" in facts and facts["exit code"] == "0", facts)
+    check(page.texts(".command code")[0].endswith("--out " + os.path.dirname(page.url[7:])), page.texts(".command code"))
+    check(not page.run("return document.querySelector('noscript').getBoundingClientRect().height"), "noscript is shown")
+
+
+@test
+def shows_known_rows(page):
+    page.load(url=page.known)
+    check(page.run("return document.querySelectorAll('section').length") == 2)
+    check(page.texts(".verdict")[0] == "6 of 7 rows measured, each checked against the reference before it was timed. "
+          "1 skipped. 21 of 70 samples were interrupted by other processes.", page.texts(".verdict"))
+    check(page.texts(".verdict")[1] == "Fastest backend over all: one, 1.22x of the best time of each case (geometric "
+          "mean; 2 cases that all 2 backends have).", page.texts(".verdict"))
+    cells = page.texts(".matrix td")
+    check(cells == ["1.22x (2)", "1.17x (3)", "-", "1.00x (1)"], cells)
+    check(page.texts(".matrix .best") == ["1.00x (1)"], page.texts(".matrix .best"))
+    column, _ = page.column("median_ns")
+    check(page.values(column) == [str(row[3]) for row in KNOWN], page.values(column))
+    column, _ = page.column("case_id")
+    check(page.values(column) == [f"{i:04}" for i in range(len(KNOWN))], page.values(column))
+    check("dtype f32" in page.texts(".same")[0], page.texts(".same"))
+    left = page.texts(".left")[0]
+    check("figure latency-seq" not in left and f"latency: skipped, {HOSTILE} ./bench --case 5" in left, left)
+
+
+@test
+def says_what_is_missing(page):
+    page.load(url=page.known)
+    bare = page.texts("section")[1]
+    for said in ("0 of 0 rows measured.", "env.csv has no row: the machine is not known.", "latency.csv has no row.",
+                 "figure latency-seq: latency.csv has no row with a time"):
+        check(said in bare, said, "is not in", bare)
+
+
+@test
+def shows_hostile_texts_as_texts(page):
+    page.load(url=page.known)
+    check(page.browser.title.startswith("bench: 2"), page.browser.title)
+    check(page.run("return document.querySelectorAll('img').length") == 0, "an image of a table's text")
+    check(page.run("return document.querySelectorAll('script').length") == 1, "a script of a table's text")
+    for selector in ("dd", ".command code", ".matrix th", ".rows td", ".left code"):
+        wanted = "./bench --case 5" if selector == ".left code" else HOSTILE
+        check(wanted in page.texts(selector), selector, page.texts(selector))
+    copied = page.run("return document.querySelector('.command button').dataset.copy")
+    check(copied == HOSTILE, copied)
+    severe = [e for e in page.browser.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
+    check(not severe, severe)
+    twice = page.run("const ids = Array.from(document.querySelectorAll('[id]'), e => e.id);"
+                     "return ids.filter((id, i) => ids.indexOf(id) !== i)")
+    check(not twice, twice)
+
+
+@test
 def sorts(page):
     column, button = page.column("median_ns")
     button.click()
@@ -141,12 +247,12 @@ def filters(page):
     column, _ = page.column("variant")
     before = page.values(column)
     wanted = before[0]
-    box = page.browser.find_element(By.CSS_SELECTOR, "input[data-table]")
+    box = page.browser.find_element(By.CSS_SELECTOR, "input[type=search]")
     box.send_keys(wanted + " decode")
     shown = page.values(column)
     check(0 < len(shown) < len(before), len(shown), "of", len(before))
     check(set(shown) == {wanted}, set(shown))
-    count = page.browser.find_element(By.CSS_SELECTOR, "[data-count]").text
+    count = page.browser.find_element(By.CSS_SELECTOR, ".count").text
     check(count == f"{len(shown)} of {len(before)} rows", count)
     box.clear()
     box.send_keys("x")
@@ -243,10 +349,23 @@ def prints_everything(page):
     check(closed == 0, closed, "closed parts")
 
 
+@test
+def without_a_script_links_hold_the_tables(page):
+    page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.load()
+        said = page.browser.find_element(By.CSS_SELECTOR, "noscript").text
+        links = page.browser.find_elements(By.CSS_SELECTOR, "a[data-table]")
+        check("hold them as CSV" in said, said)
+        check(len(links) >= 4 and all(link.is_displayed() for link in links), len(links), "links")
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def main():
     bench, folder = sys.argv[1:]
     passed = failed = 0
-    page = Page(make_report(os.path.abspath(bench), folder))
+    page = Page(*make_reports(os.path.abspath(bench), os.path.abspath(folder)))
     try:
         for f in TESTS:
             try:

@@ -4,7 +4,7 @@
 #ifndef FIGURE_ROWS_H
 #define FIGURE_ROWS_H
 
-#include "harness/figure/plot.h"
+#include "harness/figure/figure.h"
 #include "harness/plan/plan.h"
 #include "run_folder.h"
 

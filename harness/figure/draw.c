@@ -2,10 +2,9 @@
  *
  * Running gnuplot: the table goes into a temporary folder, the script comes from plots/, the
  * picture comes back as bytes. */
-#include "plot.h"
+#include "figure.h"
 
 #include "harness/cli/options.h"
-#include "harness/util/suggest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,25 +139,5 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
         if (path[i][0])
             unlink(path[i]);
     rmdir(folder);
-    return st;
-}
-
-enum status plot_check_names(const struct names *wanted, struct err *e)
-{
-    const char **const names = calloc((size_t)figure_count + 1, sizeof(*names));
-    enum status st = OK;
-
-    if (!names)
-        return fail(e, E_NOMEM, "no memory for names of figures  -> free some");
-    for (int i = 0; i < figure_count; i++)
-        names[i] = figures[i].name;
-    for (int k = 0; k < wanted->n && st == OK; k++) {
-        bool known = false;
-        for (int i = 0; i < figure_count; i++)
-            known = known || strcmp(names[i], wanted->v[k]) == 0;
-        if (!known)
-            st = unknown_word(e, "figure", wanted->v[k], names, "bench plot --help");
-    }
-    free(names);
     return st;
 }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The list of figures. */
+#include "figure.h"
+
+#include "harness/util/range.h"
+#include "harness/util/suggest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES                                                                                      \
+    .facet = ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, .series = ROLE_MEMORY | ROLE_MODEL, .need = 2
+#define TIMES                                                                                      \
+    .table = TABLE_LATENCY, .y = "median_ns", .low = "ci95_low_ns", .high = "ci95_high_ns",        \
+    .nothing = "latency.csv has no row with a time"
+#define SCORES                                                                                     \
+    .table = TABLE_PERPLEXITY, .y = "ppl", .low = "ppl_ci95_low", .high = "ppl_ci95_high",         \
+    .z = "ppl_floor"
+#define NO_SCORE .nothing = "perplexity.csv has no scored row"
+
+const struct figure figures[] = {
+    {.name = "latency-seq",
+     .title = "Latency against sequence length",
+     .caption = "Median time of a call; the band is its 95 % interval. Both axes are logarithmic: "
+                "the printed slope is the exponent of the sequence length.",
+     LINES,
+     TIMES,
+     .x = "seq_tokens",
+     .too_few = "one sequence length only",
+     .slopes = true},
+    {.name = "latency-mem",
+     .title = "Latency against memory length",
+     .caption = "Median time of a call; the band is its 95 % interval.",
+     LINES,
+     TIMES,
+     .x = "mem_tokens",
+     .too_few = "one memory length only"},
+    {.name = "memory-parts",
+     .title = "Memory by part",
+     .caption = "Bytes of the arena, exact, at the largest shape of each workload.",
+     .fill = memory_parts},
+    {.name = "roofline",
+     .title = "Roofline",
+     .caption = "Useful arithmetic against compulsory traffic. The lines are the ceilings that "
+                "were measured in the same run.",
+     .table = TABLE_LATENCY,
+     .y = "gflop_per_s",
+     .series = ROLE_MEMORY | ROLE_MODEL,
+     .need = 1,
+     .nothing = "latency.csv has no row with FLOP and bytes at the thread count of the peaks",
+     .point = roofline_point,
+     .more = roofline_ceilings},
+    {.name = "perplexity-mem",
+     .title = "Perplexity against memory length",
+     .caption = "Lower is better; the band is a 95 % interval. Dotted: what the true source "
+                "reaches, where the text is generated.",
+     LINES,
+     SCORES,
+     NO_SCORE,
+     .x = "mem_tokens",
+     .too_few = "one memory length only"},
+    {.name = "perplexity-time",
+     .title = "Perplexity against time per token",
+     .caption = "Lower and further left is better; the numbers are memory lengths. Ringed: no "
+                "other point is better in both.",
+     LINES,
+     SCORES,
+     NO_SCORE,
+     .label = "mem_tokens",
+     .too_few = "one point only",
+     .point = perplexity_time,
+     .more = perplexity_front},
+    {.name = "perplexity-bytes",
+     .title = "Perplexity against memory",
+     .caption = "Bytes are those of the arena of the same model and shape. Lower and further left "
+                "is better; the numbers are memory lengths. Ringed: no other point is better in "
+                "both.",
+     LINES,
+     SCORES,
+     .label = "mem_tokens",
+     .nothing = "memory.csv has no row of a model and shape that perplexity.csv scores",
+     .too_few = "one point only",
+     .point = perplexity_bytes,
+     .more = perplexity_front},
+    {.name = "backends",
+     .title = "Backends, time relative to the base",
+     .caption = "Below 1 is faster than the base. Whiskers join both 95 % intervals as if they "
+                "were independent; bench compare pairs the samples. The reference is left out "
+                "unless it is the base.",
+     .fill = backend_bars},
+    {.name = "changes",
+     .title = "Changes with their 95 % intervals",
+     .caption = "Left of one is faster. Grey: what counts as the same.",
+     .fill = change_intervals},
+    {.name = "training",
+     .title = "Training",
+     .caption = "Lines: training loss; points: validation; dotted: what the true source reaches on "
+                "the validation text, where it is generated.",
+     .fill = training_curves},
+    {.name = "eval-speed",
+     .title = "Time per predicted token",
+     .caption = "A sliding window recomputes its whole context for each token, a memory does not. "
+                "Slowdown: the window's time over the others' (markers), the same of their useful "
+                "arithmetic (thin lines), and as published for one GPU.",
+     .table = TABLE_LATENCY,
+     .x = "mem_tokens",
+     .series = ROLE_SIZE | ROLE_CONDITION | ROLE_MODEL,
+     .need = 1,
+     .nothing = "latency.csv has no decode rows, apart from the reference's, of a window that is "
+                "recomputed beside a memory",
+     .point = speed_point,
+     .series_name = speed_name,
+     .more = speed_slowdown},
+};
+const int figure_count = (int)ARRAY_LEN(figures);
+
+const struct figure *plot_figure(const char *name)
+{
+    const struct figure *f = figures;
+
+    while (strcmp(f->name, name) != 0)
+        f++;
+    return f;
+}
+
+enum status plot_check_names(const struct names *wanted, struct err *e)
+{
+    const char *names[ARRAY_LEN(figures) + 1] = {0};
+
+    for (int i = 0; i < figure_count; i++)
+        names[i] = figures[i].name;
+    for (int k = 0; k < wanted->n; k++) {
+        int i = 0;
+        while (i < figure_count && strcmp(names[i], wanted->v[k]) != 0)
+            i++;
+        if (i == figure_count)
+            return unknown_word(e, "figure", wanted->v[k], names, "bench plot --help");
+    }
+    return OK;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Figures from the tables of a run. A figure is a row of figures[]: which columns of which table
+ * are its points, what tells panels and series apart, and functions for what no column holds. A
+ * gnuplot script plots/NAME.gp draws it; between the two lies one small CSV table, the same form
+ * for all. Knows nothing of commands and pages. */
+#ifndef FIGURE_H
+#define FIGURE_H
+
+#include "harness/table/record.h"
+
+enum { PLOT_TEXT = 192 };
+
+/* ---- what there is to draw ---------------------------------------------------------------- */
+
+/* A comparison of two rows, as `compare` and `gate` write them with --format csv. */
+struct plot_change {
+    char name[PLOT_TEXT]; /* case, and what was compared */
+    char verdict[TEXT_SIZE];
+    double pct, low, high, threshold;
+};
+
+/* The rows of a training run's table. */
+struct plot_train {
+    char name[TEXT_SIZE]; /* of the file, without its ending */
+    struct rows rows;
+};
+
+/* A table that was read. `rows` is NULL for a table of comparisons. */
+struct plot_file {
+    char name[256];
+    const struct table *table;
+    int train; /* index of the training run, -1 for the tables of a run */
+};
+
+/* Everything in a folder that can be drawn. A table that is not there has no rows. */
+struct plot_data {
+    char dir[FILE_PATH];
+    struct rows table[TABLE_ENV + 1];
+    struct plot_train *train;
+    int n_train;
+    struct plot_change *change;
+    int n_changes;
+    struct plot_file *file;
+    int n_files;
+    const char *base; /* of the comparison of backends; NULL = the first of the program's list */
+};
+
+/* E_IO: a table that is there cannot be read, or the folder has none at all. */
+enum status plot_read(struct plot_data *d, const char *dir, struct err *e);
+void plot_data_free(struct plot_data *d);
+
+struct names;
+/* Keep only the rows that match every expression (see filter.h). E_USAGE for what is none. */
+enum status plot_filter(struct plot_data *d, const struct names *expressions, struct err *e);
+
+/* Set d->base. E_USAGE for a name that neither the program nor the run has a backend of. */
+enum status plot_set_base(struct plot_data *d, const char *base, struct err *e);
+
+/* Tables of comparisons: is the file one, and its rows appended to d->change. */
+bool plot_is_changes(const char *path);
+enum status plot_read_changes(struct plot_data *d, const char *path, struct err *e);
+
+/* ---- points ------------------------------------------------------------------------------- */
+
+/* A panel's row or column, or a series. Equal styles look the same in every figure. */
+struct plot_name {
+    char text[PLOT_TEXT];
+    int style, dash, order;
+};
+struct plot_names {
+    struct plot_name *v;
+    int n, cap;
+};
+struct plot_point {
+    int row, column, series, kind;
+    double x, y, low, high, z; /* NAN = empty */
+    char label[PLOT_TEXT];
+    const void *from; /* the row of the table that it was picked from, or NULL */
+};
+
+struct plot {
+    const struct figure *figure;
+    struct plot_point *point;
+    int n, cap;
+    struct plot_names rows, columns, series;
+    int abreast;   /* columns go on in the next row after so many; 0 = never */
+    char why[256]; /* nothing to show: the reason; else a remark on what is not shown, or "" */
+};
+
+/* ---- figures ------------------------------------------------------------------------------ */
+
+/* What a column of a table says about its row. */
+enum role {
+    ROLE_TASK = 1,      /* what is computed: workload, lengths, text */
+    ROLE_SIZE = 2,      /* how large the model and the batch are */
+    ROLE_CONDITION = 4, /* how it is run: phase, element type, threads, placement, caches */
+    ROLE_MEMORY = 8,    /* how the past is reached */
+    ROLE_MODEL = 16,    /* which model: every other choice */
+};
+unsigned plot_role(const struct table *t, const struct column *c); /* 0: a result, or a name */
+const char *plot_role_name(unsigned role);                         /* "task"; "" for 0 */
+
+struct figure {
+    const char *name, *title, *caption;
+
+    /* A point for each row of `table` that is ok and has x and y. */
+    enum table_id table;
+    const char *x, *y, *low, *high, *z, *label; /* columns; NULL = empty */
+    unsigned facet, series; /* roles that tell panels apart, and series of one variant */
+    int need;               /* a row of panels must have so many different x */
+    const char *nothing;    /* why there is no point */
+    const char *too_few;    /* why a row of panels is not shown */
+    bool slopes;            /* z becomes the exponent of y over x */
+
+    /* Each may be NULL. */
+    bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d); /* the rest of
+                                             a point; false leaves the row out */
+    void (*series_name)(char *buf, size_t size, const void *row); /* in place of the variant */
+    enum status (*more)(struct plot *p, const struct plot_data *d, struct err *e); /* further
+                                             points, from those that were picked */
+    enum status (*fill)(struct plot *p, const struct plot_data *d, struct err *e); /* all points:
+                                             nothing is picked */
+};
+extern const struct figure figures[];
+extern const int figure_count;
+const struct figure *plot_figure(const char *name); /* which must exist */
+
+/* E_USAGE for a name that no figure has. */
+enum status plot_check_names(const struct names *wanted, struct err *e);
+
+/* Fill and sort the points of a figure. p->n == 0 and p->why where there is nothing to show. */
+enum status plot_make(struct plot *p, const struct figure *f, const struct plot_data *d,
+                      struct err *e);
+void plot_free(struct plot *p);
+
+/* ---- pictures ----------------------------------------------------------------------------- */
+
+/* The table between program and script: a header and p->n rows. */
+void plot_print_csv(FILE *f, const struct plot *p);
+
+enum plot_form { PLOT_SVG, PLOT_PNG, PLOT_TERMINAL };
+
+/* Draw with gnuplot; `width` are the terminal's characters. E_UNSUPPORTED without gnuplot. */
+enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
+                      struct err *e);
+
+/* ---- for the figures ---------------------------------------------------------------------- */
+
+struct plot_point plot_point_empty(void);
+enum status plot_add(struct plot *p, const struct plot_point *point, struct err *e);
+
+/* Index of a name, which is added where it is new. */
+enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
+                      struct err *e);
+
+/* One panel without a title, for figures that have no others. */
+enum status plot_one_panel(struct plot *p, struct err *e);
+
+/* Places in the program's own lists; unknown names come after them, each always at the same. */
+int plot_variant_style(const char *name);
+int plot_backend_style(const char *name);
+
+/* The backend that the others are checked with: it aims at no speed, and beside it they look alike.
+ */
+bool plot_is_reference(const char *name);
+
+/* A column by its name; NULL where the table has none. The number in it; NAN if empty, a text, or
+ * not there. */
+const struct column *plot_column(const struct table *t, const char *name);
+double plot_number(const struct table *t, const void *row, const char *column);
+
+/* "mem 512": a column's value with its name where the value alone says nothing; "" if empty. */
+void plot_value(char *buf, size_t size, const struct table *t, const void *row,
+                const struct column *c);
+
+/* Rows of one table that a figure shows. */
+struct picked {
+    const struct table *table;
+    const void **row;
+    int n;
+};
+
+/* The rows with status ok for which `wanted` says so; free row. */
+typedef bool plot_wanted(const void *row, const struct plot_data *d, const void *arg);
+enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
+                      plot_wanted *wanted, const void *arg, struct err *e);
+
+/* What tells row i apart: the values, joined by blanks, of columns with those roles in which rows
+ * of the same workload, and with `variant` of the same variant too, differ. The workload itself is
+ * named where rows differ in it. Columns named in `but` (NULL-ended) are left out. */
+void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned roles,
+                const char *const *but, bool variant);
+
+/* Two rows, maybe of two tables, are equal in all key columns of these roles. */
+bool plot_same(const void *a, const void *b, unsigned roles);
+
+/* ---- functions of figures[] --------------------------------------------------------------- */
+
+bool roofline_point(struct plot_point *p, const void *row, const struct plot_data *d);
+enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e);
+
+bool perplexity_time(struct plot_point *p, const void *row, const struct plot_data *d);
+bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_data *d);
+enum status perplexity_front(struct plot *p, const struct plot_data *d, struct err *e);
+
+bool speed_point(struct plot_point *p, const void *row, const struct plot_data *d);
+void speed_name(char *buf, size_t size, const void *row);
+enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err *e);
+
+enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
+enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
+enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
+enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);
+
+#endif

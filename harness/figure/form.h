@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A text with places to fill: {{name}} is a value, {{#name}} and {{/name}}, on lines of their own,
+ * enclose a part that is repeated. What is filled in is not looked at again. */
+#ifndef FORM_H
+#define FORM_H
+
+#include "variants/base/base.h"
+
+#include <stdio.h>
+
+struct form {
+    FILE *out;
+    const char *file; /* name, for messages */
+    void *arg;
+    enum status (*put)(void *arg, const char *value, bool *known);
+    /* Go to the next item of a part; *more = false after the last. */
+    enum status (*next)(void *arg, const char *part, bool *more, bool *known);
+};
+
+/* E_IO for a name that is not known, and for a part without an end. */
+enum status form_fill(const struct form *f, const char *text, struct err *e);
+
+#endif

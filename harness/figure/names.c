@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names: of variants and backends in the program's order, and of panels and series by what tells
+ * their rows apart. Only what differs is named. */
+#include "figure.h"
+
+#include "variants/backends/backend.h"
+#include "variants/variant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* ---- styles ------------------------------------------------------------------------------- */
+
+/* A name from elsewhere has a place of its own, the same in each figure. */
+static int foreign_style(const char *name, int known)
+{
+    return known + (int)(XXH3_64bits(name, strlen(name)) % 97);
+}
+
+int plot_variant_style(const char *name)
+{
+    int n = 0;
+
+    for (; variants[n]; n++)
+        if (strcmp(variants[n]->name, name) == 0)
+            return n;
+    return foreign_style(name, n);
+}
+
+int plot_backend_style(const char *name)
+{
+    int n = 0;
+
+    for (; backends[n]; n++)
+        if (strcmp(backends[n]->name, name) == 0)
+            return n;
+    return foreign_style(name, n);
+}
+
+bool plot_is_reference(const char *name)
+{
+    const struct backend *const b = backend_find(name);
+    return b && !b->inherits;
+}
+
+enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
+                      struct err *e)
+{
+    int same_style = 0;
+
+    for (int i = 0; i < names->n; i++) {
+        if (strcmp(names->v[i].text, text) == 0) {
+            *index = i;
+            return OK;
+        }
+        same_style += names->v[i].style == style;
+    }
+    if (names->n == names->cap) {
+        const int cap = names->cap ? 2 * names->cap : 16;
+        struct plot_name *const v = realloc(names->v, (size_t)cap * sizeof(*v));
+        if (!v)
+            return fail(e, E_NOMEM, "no memory for %d names of a figure  -> free some", cap);
+        names->v = v;
+        names->cap = cap;
+    }
+    struct plot_name *const name = &names->v[names->n];
+    *name = (struct plot_name){.style = style, .dash = same_style, .order = names->n};
+    text_put(name->text, PLOT_TEXT, text);
+    *index = names->n++;
+    return OK;
+}
+
+enum status plot_one_panel(struct plot *p, struct err *e)
+{
+    int index;
+    const enum status st = plot_name(&index, &p->rows, "", 0, e);
+
+    return st == OK ? plot_name(&index, &p->columns, "", 0, e) : st;
+}
+
+/* ---- roles -------------------------------------------------------------------------------- */
+
+/* Any other key column is a choice of the model. Panels of a backend and series of a variant have
+ * those two in their names already. */
+static const struct {
+    unsigned role;
+    const char *columns; /* between blanks */
+} roles[] = {
+    {0, " schema run_id host_id case_id started_at_utc status status_detail impl gemm_from "
+        "rows_from isa_used threads_seen cpus seed repro variant backend "},
+    {ROLE_TASK, " workload seq_tokens mem_tokens "},
+    {ROLE_SIZE, " batch_size layers d_model heads d_head d_inner "},
+    {ROLE_CONDITION, " phase dtype threads pin membind cache_mode "},
+    {ROLE_MEMORY, " mem_kind "},
+};
+
+/* Of perplexities, outside the key. */
+static const char TEXT_SCORED[] = " corpus split unit ", WEIGHTS[] = " checkpoint ";
+
+static bool among(const char *name, const char *columns)
+{
+    const size_t n = strlen(name);
+
+    for (const char *at = columns; (at = strstr(at, name)); at++)
+        if (at[-1] == ' ' && at[n] == ' ')
+            return true;
+    return false;
+}
+
+unsigned plot_role(const struct table *t, const struct column *c)
+{
+    const bool perplexity = t == &tables[TABLE_PERPLEXITY];
+
+    if (!perplexity && t != &tables[TABLE_LATENCY] && t != &tables[TABLE_MEMORY])
+        return 0;
+    if (c - t->columns >= KEY_COUNT)
+        return !perplexity                   ? 0
+               : among(c->name, TEXT_SCORED) ? ROLE_TASK
+               : among(c->name, WEIGHTS)     ? ROLE_MODEL
+                                             : 0;
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        if (among(c->name, roles[i].columns))
+            return roles[i].role;
+    return ROLE_MODEL;
+}
+
+const char *plot_role_name(unsigned role)
+{
+    return role == ROLE_TASK        ? "task"
+           : role == ROLE_SIZE      ? "size"
+           : role == ROLE_CONDITION ? "condition"
+           : role == ROLE_MEMORY    ? "memory"
+           : role == ROLE_MODEL     ? "model"
+                                    : "";
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+const struct column *plot_column(const struct table *t, const char *name)
+{
+    for (int i = 0; name && i < t->n; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return &t->columns[i];
+    return NULL;
+}
+
+double plot_number(const struct table *t, const void *row, const char *column)
+{
+    const struct column *const c = plot_column(t, column);
+    double x = NAN;
+    int64_t whole;
+
+    if (c && c->type == COLUMN_REAL)
+        memcpy(&x, (const char *)row + c->offset, sizeof(x));
+    if (!c || c->type != COLUMN_I64)
+        return x;
+    memcpy(&whole, (const char *)row + c->offset, sizeof(whole));
+    return whole == I64_EMPTY ? NAN : (double)whole;
+}
+
+/* "seq_tokens" is "seq" before its number. */
+static int short_name(const char *column)
+{
+    static const char *const units[] = {"_tokens", "_size", "_len"};
+    const size_t n = strlen(column);
+
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        const size_t m = strlen(units[i]);
+        if (n > m && strcmp(column + n - m, units[i]) == 0)
+            return (int)(n - m);
+    }
+    return (int)n;
+}
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+void plot_value(char *buf, size_t size, const struct table *t, const void *row,
+                const struct column *c)
+{
+    char num[NUMBER_SIZE];
+    const char *value = row_field(t, (int)(c - t->columns), row, num);
+    const char *const slash = strrchr(value, '/'); /* of a path its end */
+
+    if (slash && slash[1])
+        value = slash + 1;
+    else if (*value && !is_letter(*value)) {
+        snprintf(buf, size, "%.*s %s", short_name(c->name), c->name, value);
+        return;
+    }
+    snprintf(buf, size, "%s", value);
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
+                      plot_wanted *wanted, const void *arg, struct err *e)
+{
+    const struct table *const t = &tables[id];
+    const struct rows *const all = &d->table[id];
+
+    *k = (struct picked){.table = t, .row = calloc(all->n + 1, sizeof(*k->row))};
+    if (!k->row)
+        return fail(e, E_NOMEM, "no memory for %zu rows of a figure  -> free some", all->n);
+    for (size_t i = 0; i < all->n; i++) {
+        const void *const row = (const char *)all->row + i * t->row_size;
+        if (strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0 && wanted(row, d, arg))
+            k->row[k->n++] = row;
+    }
+    return OK;
+}
+
+static bool same_value(const struct column *c, const void *a, const void *b)
+{
+    const char *const x = (const char *)a + c->offset, *const y = (const char *)b + c->offset;
+
+    return c->type == COLUMN_TEXT ? strcmp(x, y) == 0 : memcmp(x, y, c->size) == 0;
+}
+
+bool plot_same(const void *a, const void *b, unsigned wanted)
+{
+    const struct table *const t = &tables[TABLE_LATENCY]; /* the key stands first in all tables */
+
+    for (int i = 0; i < KEY_COUNT; i++)
+        if ((plot_role(t, &t->columns[i]) & wanted) && !same_value(&t->columns[i], a, b))
+            return false;
+    return true;
+}
+
+/* Do peers of row i, rows that must be equal in these two (NULL: need not), differ from it? */
+static bool varies(const struct picked *k, int i, const struct column *c,
+                   const struct column *workload, const struct column *variant)
+{
+    for (int j = 0; j < k->n; j++)
+        if (!same_value(c, k->row[i], k->row[j]) &&
+            (c == workload || same_value(workload, k->row[i], k->row[j])) &&
+            (!variant || same_value(variant, k->row[i], k->row[j])))
+            return true;
+    return false;
+}
+
+void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned wanted,
+                const char *const *but, bool variant)
+{
+    const struct table *const t = k->table;
+    const struct column *const workload = plot_column(t, "workload");
+    const struct column *const same = variant ? plot_column(t, "variant") : NULL;
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (int at = 0; at < t->n; at++) {
+        const struct column *const c = &t->columns[at];
+        char value[PLOT_TEXT];
+        bool left_out = !(plot_role(t, c) & wanted);
+        for (int b = 0; but && but[b]; b++)
+            left_out = left_out || strcmp(c->name, but[b]) == 0;
+        if (left_out || !varies(k, i, c, workload, same))
+            continue;
+        plot_value(value, sizeof(value), t, k->row[i], c);
+        if (*value && n < PLOT_TEXT)
+            n += (size_t)snprintf(buf + n, PLOT_TEXT - n, "%s%s", n ? " " : "", value);
+    }
+}

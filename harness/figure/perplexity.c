@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity against what it costs, in time and in bytes. */
+#include "figure.h"
+
+#include <string.h>
+
+bool perplexity_time(struct plot_point *p, const void *row, const struct plot_data *d)
+{
+    const struct perplexity_row *const r = row;
+    (void)d;
+
+    p->x = 1e6 / r->tokens_per_s;
+    return r->tokens_per_s > 0;
+}
+
+/* Of the model with the same choices and shape, in the same run: the row with its threads, else
+ * what all other rows agree on. */
+bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_data *d)
+{
+    const struct perplexity_row *const r = row;
+    const struct memory_row *const v = d->table[TABLE_MEMORY].row;
+    double found = NAN;
+    bool agreed = true;
+
+    for (size_t i = 0; i < d->table[TABLE_MEMORY].n; i++) {
+        const struct memory_row *const m = &v[i];
+        const double bytes = (double)m->arena_peak_bytes;
+        if (strcmp(m->status, row_status_name[ROW_OK]) != 0 || m->arena_peak_bytes == I64_EMPTY ||
+            strcmp(m->variant, r->variant) != 0 || strcmp(m->backend, r->backend) != 0 ||
+            !plot_same(m, r, ROLE_TASK | ROLE_SIZE | ROLE_MEMORY | ROLE_MODEL))
+            continue;
+        if (m->threads == r->threads) {
+            p->x = bytes;
+            return true;
+        }
+        agreed = agreed && (isnan(found) || found == bytes);
+        found = bytes;
+    }
+    p->x = found;
+    return agreed;
+}
+
+/* The points that no other one of their panel beats in both, once more, as kind 1. */
+enum status perplexity_front(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    const int n = p->n;
+    enum status st = OK;
+    (void)d;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        struct plot_point a = p->point[i];
+        bool beaten = false;
+        for (int k = 0; k < n && !beaten; k++) {
+            const struct plot_point *const b = &p->point[k];
+            beaten = b->row == a.row && b->column == a.column && b->x <= a.x && b->y <= a.y &&
+                     (b->x < a.x || b->y < a.y);
+        }
+        a.kind = 1;
+        if (!beaten)
+            st = plot_add(p, &a, e);
+    }
+    return st;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The roofline: rows by their arithmetic intensity, and the measured ceilings. */
+#include "figure.h"
+
+#include "variants/base/cpu.h"
+
+enum { KIND_POINT, KIND_FLOPS, KIND_BANDWIDTH };
+
+static bool has_peaks(const struct plot_data *d)
+{
+    const struct env_row *const env = d->table[TABLE_ENV].row;
+    return d->table[TABLE_ENV].n > 0 && env->peak_threads != I64_EMPTY;
+}
+
+bool roofline_point(struct plot_point *p, const void *row, const struct plot_data *d)
+{
+    const struct latency_row *const r = row;
+    const struct env_row *const env = d->table[TABLE_ENV].row;
+
+    if (!has_peaks(d) || !(r->flop_count > 0) || !(r->bytes_moved_min > 0) ||
+        !(r->gflop_per_s > 0) || r->threads != env->peak_threads)
+        return false;
+    p->x = r->flop_count / r->bytes_moved_min;
+    return true;
+}
+
+/* A ceiling as a series: flop/s do not depend on x; bytes/s times x do. */
+static enum status add_ceiling(struct plot *p, const char *name, int kind, double peak, int order,
+                               struct err *e)
+{
+    struct plot_point point = plot_point_empty();
+
+    if (!(peak > 0))
+        return OK;
+    point.kind = kind;
+    point.y = peak * 1e-9;
+    text_put(point.label, PLOT_TEXT, name);
+    enum status st = plot_name(&point.series, &p->series, name, 1000 + order, e);
+    return st == OK ? plot_add(p, &point, e) : st;
+}
+
+enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    const struct {
+        const char *name, *column;
+        int kind;
+    } ceilings[] = {
+        {isa_name[0], "peak_flop_per_s_ref", KIND_FLOPS},
+        {isa_name[1], "peak_flop_per_s_avx2", KIND_FLOPS},
+        {isa_name[2], "peak_flop_per_s_avx512", KIND_FLOPS},
+        {"L1", "read_byte_per_s_l1", KIND_BANDWIDTH},
+        {"L2", "read_byte_per_s_l2", KIND_BANDWIDTH},
+        {"L3", "read_byte_per_s_l3", KIND_BANDWIDTH},
+        {"DRAM", "read_byte_per_s_dram", KIND_BANDWIDTH},
+    };
+    enum status st = OK;
+
+    if (!has_peaks(d)) {
+        snprintf(p->why, sizeof(p->why), "env.csv has no measured peaks");
+        return OK;
+    }
+    if (p->n == 0)
+        st = plot_one_panel(p, e);
+    p->abreast = 2;
+    for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++)
+        st = add_ceiling(
+            p, ceilings[i].name, ceilings[i].kind,
+            plot_number(&tables[TABLE_ENV], d->table[TABLE_ENV].row, ceilings[i].column), (int)i,
+            e);
+    return st;
+}
