@@ -37,13 +37,13 @@ struct comparison {
 
 struct comparisons {
     struct comparison *v;
-    int n, cap;
+    int n;
     int unmatched[SIDES]; /* rows that only one side has */
     int other_machine;    /* comparisons whose times come from two machines */
 };
 
-/* A new comparison at the end, all numbers unknown. NULL without memory. */
-struct comparison *comparisons_add(struct comparisons *c);
+/* A new comparison at the end, all numbers unknown; NULL with an error. */
+struct comparison *comparisons_add(struct comparisons *c, struct err *e);
 void comparisons_free(struct comparisons *c);
 
 /* NLL per token may differ by so much and is still the same. */

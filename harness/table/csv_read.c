@@ -3,6 +3,7 @@
  * Tables from disk. libcsv splits the fields; what it lets pass (a torn last row, blank lines, bare
  * carriage returns) is checked here on the bytes, one line at a time, so that every message has
  * the number of its line. */
+#include "harness/util/grow.h"
 #include "record.h"
 
 #include <csv.h>
@@ -261,27 +262,19 @@ out:
 
 struct growing {
     struct rows rows;
-    size_t room, row_size;
+    size_t row_size;
 };
 
 static enum status keep_row(void *arg, const void *row, const char *line, size_t n, struct err *e)
 {
     struct growing *g = arg;
+    const enum status st = row ? grow_array(&g->rows.row, g->rows.n, g->row_size, e) : OK;
     (void)line;
     (void)n;
 
-    if (!row)
-        return OK;
-    if (g->rows.n == g->room) {
-        const size_t room = g->room ? 2 * g->room : 16;
-        void *more = realloc(g->rows.row, room * g->row_size);
-        if (!more)
-            return fail(e, E_NOMEM, "no memory for %zu rows", room);
-        g->rows.row = more;
-        g->room = room;
-    }
-    memcpy((char *)g->rows.row + g->rows.n++ * g->row_size, row, g->row_size);
-    return OK;
+    if (row && st == OK)
+        memcpy((char *)g->rows.row + g->rows.n++ * g->row_size, row, g->row_size);
+    return st;
 }
 
 enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,

@@ -230,25 +230,14 @@ static void print_line(FILE *f, const struct table *t, const void *row)
         print_csv_header(f, t, &all);
 }
 
-/* Close a memory stream that should hold `out`. */
-static enum status close_memory(FILE *f, struct bytes *out, struct err *e)
-{
-    const bool bad = ferror(f) != 0;
-    if (fclose(f) == 0 && !bad)
-        return OK;
-    free(out->data);
-    *out = (struct bytes){0};
-    return fail(e, E_NOMEM, "no memory for a line of a table");
-}
-
 enum status table_bytes(struct bytes *out, const struct table *t, const void *row, struct err *e)
 {
-    *out = (struct bytes){0};
-    FILE *f = open_memstream(&out->data, &out->n);
+    FILE *const f = bytes_open(out, e);
+
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a line of a table");
+        return E_NOMEM;
     print_line(f, t, row);
-    return close_memory(f, out, e);
+    return bytes_close(f, out, e);
 }
 
 static enum status write_line(struct table_file *f, const void *row, struct err *e)
@@ -333,15 +322,16 @@ enum status table_close(struct table_file *f, struct err *e) { return append_clo
 enum status table_replace(const struct table *t, const char *path, const void *rows, size_t n,
                           struct err *e)
 {
-    struct bytes text = {0};
-    FILE *f = open_memstream(&text.data, &text.n);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, e);
+
     if (!f)
-        return fail(e, E_NOMEM, "no memory for %s", path);
+        return E_NOMEM;
     print_line(f, t, NULL);
     for (size_t i = 0; i < n; i++)
         print_line(f, t, (const char *)rows + i * t->row_size);
 
-    enum status st = close_memory(f, &text, e);
+    enum status st = bytes_close(f, &text, e);
     if (st == OK)
         st = file_replace(path, text.data, text.n, e);
     free(text.data);

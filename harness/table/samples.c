@@ -107,37 +107,36 @@ static enum status zst_pack(struct bytes *out, const char *data, size_t n, struc
 static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
                               const struct bytes *file, struct err *e)
 {
-    enum status st = OK;
-    size_t room = 4 * file->n + ZSTD_DStreamOutSize(), left = 1;
+    const size_t room = ZSTD_DStreamOutSize();
     ZSTD_inBuffer in = {file->data, file->n, 0};
     ZSTD_outBuffer to = {malloc(room), room, 0};
     ZSTD_DCtx *d = ZSTD_createDCtx();
-    bool full = false; /* the output had no room: there may be more without new input */
+    size_t left = 1;
+    FILE *const f = bytes_open(out, e);
 
-    if (!d || !to.dst)
-        st = fail(e, E_NOMEM, "no memory to read %s", path);
-    while (st == OK && (in.pos < in.size || full)) {
-        if (to.pos == to.size) {
-            void *more = realloc(to.dst, to.size * 2);
-            if (!more) {
-                st = fail(e, E_NOMEM, "no memory to read %s", path);
-                break;
-            }
-            to.dst = more;
-            to.size *= 2;
-        }
+    if (!d || !to.dst || !f) {
+        if (f)
+            fclose(f);
+        ZSTD_freeDCtx(d);
+        free(to.dst);
+        return fail(e, E_NOMEM, "no memory to read %s", path);
+    }
+    /* A full output may have more to come without new input. */
+    for (bool full = false; (in.pos < in.size || full) && !ZSTD_isError(left);) {
+        to.pos = 0;
         left = ZSTD_decompressStream(d, &to, &in);
-        if (ZSTD_isError(left))
-            st = zst_fail(e, path, left);
+        fwrite(to.dst, 1, to.pos, f);
         full = to.pos == to.size && left > 0;
     }
     ZSTD_freeDCtx(d);
+    free(to.dst);
     *torn = left > 0;
-    if (st != OK) {
-        free(to.dst);
-        to = (ZSTD_outBuffer){0};
+    enum status st = bytes_close(f, out, e);
+    if (st == OK && ZSTD_isError(left)) {
+        free(out->data);
+        *out = (struct bytes){0};
+        st = zst_fail(e, path, left);
     }
-    *out = (struct bytes){to.dst, to.pos};
     return st;
 }
 #else

@@ -47,45 +47,53 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
     return OK;
 }
 
+static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for a text"); }
+
+FILE *bytes_open(struct bytes *out, struct err *e)
+{
+    *out = (struct bytes){0};
+    FILE *const f = open_memstream(&out->data, &out->n);
+    if (!f)
+        no_memory(e);
+    return f;
+}
+
+enum status bytes_close(FILE *f, struct bytes *out, struct err *e)
+{
+    const bool bad = ferror(f) != 0;
+
+    if (fclose(f) == 0 && !bad)
+        return OK;
+    free(out->data);
+    *out = (struct bytes){0};
+    return no_memory(e);
+}
+
 enum status file_read(struct bytes *out, const char *path, struct err *e)
 {
-    enum status st = OK;
-    size_t room = 1 << 16;
-    char *data = malloc(room);
+    char piece[1 << 16];
+    ssize_t got;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     *out = (struct bytes){0};
-    if (fd < 0) {
-        st = file_fail(e, "read", path, errno);
-        goto out;
-    }
-    for (size_t n = 0; data;) {
-        const ssize_t got = read(fd, data + n, room - 1 - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            st = file_fail(e, "read", path, errno);
-            goto out;
-        }
-        n += (size_t)got;
-        if (got == 0) {
-            data[n] = '\0';
-            *out = (struct bytes){data, n};
-            data = NULL;
-            goto out;
-        }
-        if (n == room - 1) {
-            char *more = realloc(data, room *= 2);
-            if (!more)
-                break;
-            data = more;
-        }
-    }
-    st = fail(e, E_NOMEM, "no memory for %s (more than %zu bytes)", path, room / 2);
-out:
-    free(data);
-    if (fd >= 0)
+    if (fd < 0)
+        return file_fail(e, "read", path, errno);
+    FILE *const f = bytes_open(out, e);
+    if (!f) {
         close(fd);
+        return E_NOMEM;
+    }
+    while ((got = read(fd, piece, sizeof(piece))) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0)
+            fwrite(piece, 1, (size_t)got, f);
+    const int error = got < 0 ? errno : 0;
+    close(fd);
+    enum status st = bytes_close(f, out, e);
+    if (st == OK && error) {
+        free(out->data);
+        *out = (struct bytes){0};
+        st = file_fail(e, "read", path, error);
+    }
     return st;
 }
 

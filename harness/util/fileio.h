@@ -23,6 +23,12 @@ enum status file_fail(struct err *e, const char *verb, const char *path, int err
 /* dst = dir/name; E_IO where that is longer than FILE_PATH. */
 enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, struct err *e);
 
+/* A stream that writes into memory; NULL with E_NOMEM. */
+FILE *bytes_open(struct bytes *out, struct err *e);
+
+/* Close it: *out is what was written, and empty with E_NOMEM where that did not fit. */
+enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
+
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
 /* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.

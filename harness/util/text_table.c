@@ -2,28 +2,22 @@
  *
  * Sheets. */
 #include "text_table.h"
+#include "grow.h"
 #include "suggest.h"
 #include "terminal.h"
 
 #include <csv.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum status text_table_add(struct text_table *s, const char *const *text, struct err *e)
 {
-    char **row;
+    const size_t columns = (size_t)s->columns;
+    const enum status st = grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), e);
 
-    if (s->rows == s->cap) {
-        const int cap = max_int(64, 2 * s->cap);
-        char **const grown = realloc(s->text, (size_t)cap * (size_t)s->columns * sizeof(*grown));
-        if (!grown)
-            return fail(e, E_NOMEM, "no memory for %d rows", cap);
-        s->text = grown;
-        s->cap = cap;
-    }
-    row = s->text + (size_t)s->rows++ * (size_t)s->columns;
+    if (st != OK)
+        return st;
+    char **const row = s->text + (size_t)s->rows++ * columns;
     for (int i = 0; i < s->columns; i++)
         row[i] = NULL;
     for (int i = 0; i < s->columns; i++) {
@@ -142,5 +136,5 @@ void text_table_free(struct text_table *s)
         free(s->text[i]);
     free(s->text);
     s->text = NULL;
-    s->rows = s->cap = 0;
+    s->rows = 0;
 }

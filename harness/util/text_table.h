@@ -32,7 +32,7 @@ struct text_table {
     const struct text_table_column *column;
     int columns;
     char **text; /* [rows, columns] */
-    int rows, cap;
+    int rows;
     int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
     int shown;                  /* 0: all */
 };
