@@ -4,7 +4,6 @@
  * options, be all there, and have no case in common. Rows stand in the order of the unsharded
  * sweep: a shard has every n-th group, so the groups are dealt back in turn. */
 #include "commands.h"
-#include "harness/table/fill_in.h"
 #include "harness/table/rundir.h"
 #include "harness/table/runjson.h"
 
@@ -62,7 +61,6 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
         st = file_join(path, s->path, tables[t].file, e);
         if (st == OK)
             st = table_read(&s->rows[t], &tables[t], path, e);
-        rows_fill_in(&tables[t], &s->rows[t]);
     }
     return st == OK ? samples_read(&s->rows[TABLE_SAMPLES], s->path, e) : st;
 }

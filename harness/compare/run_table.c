@@ -2,7 +2,6 @@
  *
  * Reading runs, and finding rows and samples in them. */
 #include "run_table.h"
-#include "harness/table/fill_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +65,6 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
         st = file_join(path, dir, t->file, e);
         if (st == OK)
             st = table_read(parts[i].rows, t, path, e);
-        rows_fill_in(t, parts[i].rows);
     }
     if (st == OK && r->latency.n > 0)
         st = samples_read(&r->samples, dir, e);

@@ -5,7 +5,6 @@
 #include "plot.h"
 
 #include "harness/plan/filter.h"
-#include "harness/table/fill_in.h"
 #include "harness/util/suggest.h"
 #include "variants/backends/backend.h"
 
@@ -187,7 +186,6 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
     for (int t = 0; t <= TABLE_ENV; t++)
         if (strcmp(name, tables[t].file) == 0) {
             st = table_read(&d->table[t], &tables[t], path, e);
-            rows_fill_in(&tables[t], &d->table[t]);
             return st == OK ? keep_name(d, name, e) : st;
         }
     if (ends_with(name, tables[TABLE_TRAIN].file)) {

@@ -74,7 +74,7 @@ void result_free(struct result *r)
 
 #define PUT(row, column, text) text_put((row)->column, sizeof((row)->column), (text))
 
-void result_model(struct key_row *row, const struct bench_case *c)
+static void put_choices(struct key_row *row, const struct bench_case *c)
 {
     struct case_words w;
 
@@ -87,11 +87,6 @@ void result_model(struct key_row *row, const struct bench_case *c)
     PUT(row, rnn_cell, w.rnn_cell);
     PUT(row, halt, w.halt);
     PUT(row, settings, w.settings);
-}
-
-static void put_choices(struct key_row *row, const struct bench_case *c)
-{
-    result_model(row, c);
     PUT(row, gate, c->gate ? c->gate->name : "");
     PUT(row, norm, wiring_name[c->wiring]);
     if (c->clip >= 0)

@@ -39,8 +39,6 @@ struct roofline {
     double ref_median_ns; /* of the same problem and memory kind on ref; NAN = not in the group */
 };
 
-/* Of them those that say which model ran: kv_heads, ffn, ... */
-void result_model(struct key_row *row, const struct bench_case *c);
 /* The columns that latency, memory and perplexity rows share. */
 void result_key(struct key_row *row, const struct result *r, const char *run_id,
                 const char *host_id);

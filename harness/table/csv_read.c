@@ -24,7 +24,7 @@ struct reader {
     bool present[COLUMNS_MAX];
     int field;      /* of the current row */
     int rows_ended; /* by the current line's bytes: must become 1 */
-    int minor;      /* of the schema; -1 before the first row */
+    int minor;      /* of the schema; 0 before the first row */
     char *row;
     enum status st; /* first fault of the current line */
     struct err *e;
@@ -153,14 +153,13 @@ static void on_row(int end, void *arg)
     ((struct reader *)arg)->rows_ended++;
 }
 
-/* A file of an older minor version may lack the columns that came later; nothing else may. One
- * without rows does not say its version. */
+/* A file of an older minor version may lack columns that came later. One without rows does not say
+ * its version: it counts as the oldest. */
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
     for (int i = 0; i < t->n; i++)
-        if (!r->present[i] &&
-            (i < t->later || i >= t->later + t->n_later || r->minor >= our_minor(t)))
+        if (!r->present[i] && (i == 0 || r->minor >= our_minor(t)))
             return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no %s table of bench",
                         r->path, t->columns[i].name, t->name);
     return OK;
@@ -222,7 +221,7 @@ static int no_space(unsigned char c)
 enum status csv_each(const struct table *t, const char *path, const char *data, size_t n,
                      row_fn *each, void *arg, struct err *e)
 {
-    struct reader r = {.table = t, .path = path, .line = 1, .minor = -1, .e = e};
+    struct reader r = {.table = t, .path = path, .line = 1, .e = e};
     struct csv_parser p;
     enum status st = OK;
 

@@ -43,21 +43,15 @@ static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef ROW
 #undef X
 
-/* Version 1.1 brought the columns of the model. */
 #define TABLE(word, columns, row)                                                                  \
     {                                                                                              \
-        word, word ".csv", "bench-" word "/1.0", columns, ARRAY_LEN(columns), sizeof(struct row),  \
-            0, 0                                                                                   \
-    }
-#define KEYED_TABLE(word, columns, row)                                                            \
-    {                                                                                              \
-        word, word ".csv", "bench-" word "/1.1", columns, ARRAY_LEN(columns), sizeof(struct row),  \
-            KEY_COUNT - MODEL_COUNT, MODEL_COUNT                                                   \
+        word, word ".csv", "bench-" word "/" SCHEMA_VERSION, columns, ARRAY_LEN(columns),          \
+            sizeof(struct row)                                                                     \
     }
 const struct table tables[TABLE_COUNT] = {
-    [TABLE_LATENCY] = KEYED_TABLE("latency", latency_columns, latency_row),
-    [TABLE_MEMORY] = KEYED_TABLE("memory", memory_columns, memory_row),
-    [TABLE_PERPLEXITY] = KEYED_TABLE("perplexity", perplexity_columns, perplexity_row),
+    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
+    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
+    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
     [TABLE_ENV] = TABLE("env", env_columns, env_row),
     [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
     [TABLE_TRAIN] = TABLE("train", train_columns, train_row),

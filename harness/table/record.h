@@ -17,6 +17,9 @@
 /* Bytes of a text with its NUL, by column type. */
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
+/* Of every table. */
+#define SCHEMA_VERSION "2.0"
+
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
 
@@ -49,7 +52,7 @@ struct train_row {
 };
 #undef X
 #define X(type, name, unit, meaning) +1
-enum { KEY_COUNT = 0 KEY_COLUMNS(X), MODEL_COUNT = 0 MODEL_COLUMNS(X) };
+enum { KEY_COUNT = 0 KEY_COLUMNS(X) };
 #undef X
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_REAL };
@@ -59,11 +62,10 @@ struct column {
     size_t offset, size; /* bytes, in the row */
 };
 struct table {
-    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/1.0" */
+    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/2.0" */
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
-    int later, n_later; /* columns of later minor versions: so many, from there on */
 };
 enum table_id {
     TABLE_LATENCY,

@@ -163,9 +163,8 @@ void columns_markdown(FILE *f)
         "\n"
         "CSV by RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
         "measured; it is never zero. The first column names table and version: within a major\n"
-        "version columns are only added, at the end of their list below. Where an older file has\n"
-        "no column for a choice of the model, it is read as the variant's own. Every row is\n"
-        "complete on its own, and its `repro` makes it again.\n";
+        "version columns are only added, at the end of their list below. Every row is complete on\n"
+        "its own, and its `repro` makes it again.\n";
     fputs(intro, f);
     fputs("\n## Key columns\n\nFirst in `latency.csv`, `memory.csv` and `perplexity.csv`.\n\n", f);
     struct table key = tables[TABLE_LATENCY];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "bench-run/1.0";
+static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
 

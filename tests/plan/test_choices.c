@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a user chooses of a model beside its variant, and what the tables then say of it: axes of
- * words, numbers by --set, columns that name the model, and rows of files that had none of them. */
+ * words, numbers by --set, and columns that name the model. */
 #include "harness/measure/result.h"
 #include "harness/plan/filter.h"
-#include "harness/table/fill_in.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -206,101 +205,6 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
     }
     rows_free(&rows);
     rows_free(&again);
-}
-
-/* Write a table as a program did that did not know these columns. */
-static void make_older(const char *run, enum table_id id)
-{
-    const struct table *const t = &tables[id];
-    struct column columns[COLUMNS_MAX];
-    struct table old = {t->name, t->file, "", columns, 0, t->row_size, 0, 0};
-    char path[FILE_PATH], schema[32];
-    struct err e = {""};
-
-    for (int i = 0; i < t->n; i++) {
-        bool later = false;
-        for (size_t k = 0; k < ARRAY_LEN(model); k++)
-            later = later || strcmp(t->columns[i].name, model[k]) == 0;
-        if (!later)
-            columns[old.n++] = t->columns[i];
-    }
-    snprintf(schema, sizeof(schema), "bench-%s/1.0", t->name);
-    old.schema = schema;
-    struct rows rows = must_read(folder, run, id);
-    snprintf(path, sizeof(path), "%s/%s/%s", folder, run, t->file);
-    cr_assert_eq(table_replace(&old, path, rows.row, rows.n, &e), OK, "%s", e.msg);
-    rows_free(&rows);
-}
-
-#define BOTH "-V xl,llama,rtransformer,window -w attn,layer " SMALL TINY
-
-/* A run of before these columns is read as what it was. */
-Test(choices, older_runs_are_read, .init = folder_make, .fini = folder_remove)
-{
-    static const char *const lines[] = {
-        "compare old new",
-        "compare new old",
-        "compare --axis variant --base xl old --filter workload:layer",
-        "plot old -o figures",
-        "report old -o page.html",
-        "baseline save before old --out r",
-    };
-    struct ran r = run_bench(folder, "-q " BOTH);
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    r = run_shell(folder, "mv \"r/$(readlink r/latest)\" new && cp -r new old");
-    expect_exit(&r, 0);
-    ran_free(&r);
-    for (int t = TABLE_LATENCY; t <= TABLE_PERPLEXITY; t++)
-        make_older("old", (enum table_id)t);
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        r = run_bench(folder, "%s", lines[i]);
-        cr_expect_eq(r.code, 0, "%s: %s", lines[i], r.err.data);
-        cr_expect(!strstr(r.out.data, "in one run only"), "%s: %s", lines[i], r.out.data);
-        ran_free(&r);
-    }
-    r = run_bench(folder, "-q " BOTH "--resume=old"); /* rows of two kinds are no table */
-    expect_exit(&r, 7);
-    expect_said(&r, "its header is not this program's  -> start a new run");
-    ran_free(&r);
-}
-
-Test(choices, what_an_older_row_leaves_unsaid, .init = folder_make, .fini = folder_remove)
-{
-    struct ran r = run_bench(folder, "-q " BOTH "--kv-heads 2 --ffn gelu");
-    struct filter f;
-    struct err e = {""};
-
-    expect_exit(&r, 0);
-    ran_free(&r);
-    make_older("r/latest", TABLE_LATENCY);
-    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
-    struct latency_row *const row = rows.row;
-    cr_assert_eq(filter_parse(&f, "ffn:relu", &e), OK);
-    cr_expect(row->kv_heads == I64_EMPTY && !*row->ffn);
-    for (size_t i = 0; i < rows.n; i++)
-        cr_expect_not(filter_match_row(&f, &tables[TABLE_LATENCY], &row[i]));
-    rows_fill_in(&tables[TABLE_LATENCY], &rows);
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct variant *const v = variant_find(row[i].variant);
-        const bool attn = strcmp(row[i].workload, "attn") == 0;
-        cr_expect_eq(row[i].kv_heads, variant_kv_heads(v, (int)row[i].heads));
-        cr_expect_str_eq(row[i].ffn, attn ? "" : v->ffn->name);
-        cr_expect_str_eq(row[i].norm_kind, attn ? "" : norm_kind_name[v->norm_kind]);
-        cr_expect_str_eq(row[i].mask, v->mask ? v->mask : "");
-        cr_expect_eq(*row[i].rnn_cell != '\0', !attn && v->rnn_layers > 0);
-    }
-    struct latency_row strange = latency_row_empty(); /* neither variant nor sizes are known */
-    struct rows one = {&strange, 1};
-    text_put(strange.variant, TEXT_SIZE, "nobody");
-    rows_fill_in(&tables[TABLE_LATENCY], &one);
-    cr_expect(strange.kv_heads == I64_EMPTY && !*strange.ffn);
-    text_put(strange.variant, TEXT_SIZE, variants[0]->name);
-    text_put(strange.workload, TEXT_SIZE, "layer");
-    rows_fill_in(&tables[TABLE_LATENCY], &one);
-    cr_expect(strange.kv_heads == I64_EMPTY && !*strange.ffn);
-    rows_free(&rows);
 }
 
 /* ---- training ------------------------------------------------------------------------------- */

@@ -189,7 +189,7 @@ Test(runjson, tells_the_end)
                              "finished_at_utc", &end, "exit_code", &code, "rows", "ok", &ok,
                              "skipped", &skipped, "options", "d-model", &d_model),
                  0);
-    cr_expect_str_eq(schema, "bench-run/1.0");
+    cr_expect_str_eq(schema, "bench-run/2.0");
     cr_expect_str_eq(end, "2026-11-21T06:02:00Z");
     cr_expect_str_eq(d_model, "512");
     cr_expect(code == 130 && ok == 7 && skipped == 2);
@@ -204,14 +204,14 @@ Test(runjson, that_is_none)
         "{",
         "[]",
         "{\"schema\":1}",
+        "{\"schema\":\"bench-run/3.0\"}",
         "{\"schema\":\"bench-run/2.0\"}",
-        "{\"schema\":\"bench-run/1.0\"}",
-        "{\"schema\":\"bench-run/1.0\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
+        "{\"schema\":\"bench-run/2.0\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
     static const char *const wanted[] = {"line",
                                          "line",
                                          "has no schema",
                                          "has no schema",
-                                         "has schema bench-run/2.0, this program reads 1.x",
+                                         "has schema bench-run/3.0, this program reads 2.x",
                                          "has no options",
                                          "option a is no text"};
     char path[FILE_PATH], *back, start[TEXT_SIZE];
