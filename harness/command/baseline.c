@@ -215,7 +215,7 @@ int cmd_baseline(struct options *opt)
                                  "baseline needs to know what  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
-    if (strcmp(verb, "save") != 0 && strcmp(verb, "show") != 0 && strcmp(verb, "rm") != 0)
+    if (word_index(verb, verbs) < 0)
         return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
     if (opt->words.n < 2)
         return report_error(

@@ -3,6 +3,8 @@
  * Reading runs, and finding rows and samples in them. */
 #include "run_table.h"
 
+#include "harness/util/suggest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,19 +134,11 @@ static const struct {
     {"threads", "threads", false},  {"batch", "batch_size", false},
 };
 
-static int column_of(const struct table *t, const char *name)
-{
-    for (int i = 0; i < t->n; i++)
-        if (strcmp(t->columns[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 enum status axis_find(struct axis *a, const char *word, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         if (strcmp(axes[i].word, word) == 0) {
-            *a = (struct axis){axes[i].word, column_of(&tables[TABLE_LATENCY], axes[i].column),
+            *a = (struct axis){axes[i].word, find_column(&tables[TABLE_LATENCY], axes[i].column),
                                axes[i].inside_group};
             return OK;
         }
@@ -181,24 +175,17 @@ static const char *const of_variant[] = {
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 
-static bool among(const char *name, const char *const *list)
-{
-    while (*list && strcmp(*list, name) != 0)
-        list++;
-    return *list != NULL;
-}
-
 static bool is_key(const struct table *t, int i, const struct axis *without)
 {
     const char *name = t->columns[i].name;
 
     if (i >= KEY_COUNT)
-        return t == &tables[TABLE_PERPLEXITY] && among(name, of_text);
+        return t == &tables[TABLE_PERPLEXITY] && word_index(name, of_text) >= 0;
     if (without && i == without->column)
         return false;
-    if (without && strcmp(without->word, "variant") == 0 && among(name, of_variant))
+    if (without && strcmp(without->word, "variant") == 0 && word_index(name, of_variant) >= 0)
         return false;
-    return !among(name, not_key);
+    return word_index(name, not_key) < 0;
 }
 
 static char *key_of(const struct table *t, const void *row, const struct axis *without)
@@ -294,7 +281,7 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
 
     buf[0] = '\0';
     for (size_t i = 0; i < ARRAY_LEN(parts) && n < size; i++) {
-        const int column = column_of(t, parts[i].column);
+        const int column = find_column(t, parts[i].column);
         char num[NUMBER_SIZE];
         const char *value = row_field(t, column, row, num);
         if (!*value || strcmp(value, parts[i].usual) == 0 || !is_key(t, column, without))

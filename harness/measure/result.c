@@ -3,6 +3,8 @@
  * From a measured cell to its rows. A number that was not measured stays empty. */
 #include "result.h"
 
+#include "harness/util/suggest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,10 +159,9 @@ static double bandwidth_for(const struct roofline *y, double bytes)
 
 static enum isa isa_of(const char *name)
 {
-    for (int i = 0; i < ISA_COUNT; i++)
-        if (strcmp(isa_name[i], name) == 0)
-            return (enum isa)i;
-    return ISA_BASE;
+    const int i = word_index(name, isa_name);
+
+    return i < 0 ? ISA_BASE : (enum isa)i;
 }
 
 static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)

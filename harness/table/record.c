@@ -43,26 +43,26 @@ static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef ROW
 #undef X
 
-#define TABLE(word, columns, row)                                                                  \
+#define TABLE(word, columns, row, counter)                                                         \
     {                                                                                              \
         word, word ".csv", "bench-" word "/" SCHEMA_VERSION, columns, ARRAY_LEN(columns),          \
-            sizeof(struct row)                                                                     \
+            sizeof(struct row), counter                                                            \
     }
 const struct table tables[TABLE_COUNT] = {
-    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
-    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
-    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
-    [TABLE_ENV] = TABLE("env", env_columns, env_row),
-    [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
-    [TABLE_TRAIN] = TABLE("train", train_columns, train_row),
+    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row, NULL),
+    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row, NULL),
+    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row, NULL),
+    [TABLE_ENV] = TABLE("env", env_columns, env_row, NULL),
+    [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row, "sample"),
+    [TABLE_TRAIN] = TABLE("train", train_columns, train_row, "step"),
 };
 _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(memory_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(perplexity_columns) <= COLUMNS_MAX,
                "a selection holds every column");
 
-const char *const row_status_name[ROW_STATUS_COUNT] = {"ok",    "skipped", "failed",
-                                                       "wrong", "timeout", "interrupted"};
+const char *const row_status_name[ROW_STATUS_COUNT + 1] = {"ok",    "skipped", "failed",
+                                                           "wrong", "timeout", "interrupted"};
 
 void row_clear(void *row, const struct column *columns, size_t n)
 {
@@ -118,12 +118,19 @@ void row_get_key(const struct table *t, const void *row, struct key_row *key)
     memcpy(key, row, last->offset + last->size);
 }
 
+int find_column(const struct table *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 const char *row_text(const struct table *t, const void *row, const char *column)
 {
-    int i = 0;
-    while (i < t->n && strcmp(t->columns[i].name, column) != 0)
-        i++;
-    CHECK(i < t->n && t->columns[i].type == COLUMN_TEXT);
+    const int i = find_column(t, column);
+
+    CHECK(i >= 0 && t->columns[i].type == COLUMN_TEXT);
     return (const char *)row + t->columns[i].offset;
 }
 
@@ -237,24 +244,21 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
 static enum status write_line(struct table_file *f, const void *row, struct err *e)
 {
     struct bytes line;
-    enum status st = table_bytes(&line, f->table, row, e);
-    if (st == OK)
-        st = append_write(&f->out, line.data, line.n, e);
-    if (st == OK)
-        st = append_sync(&f->out, e);
+    const enum status st = table_bytes(&line, f->table, row, e);
+
+    if (st != OK)
+        return st;
+    append_write(&f->out, line.data, line.n);
+    append_sync(&f->out);
     free(line.data);
-    return st;
+    return append_status(&f->out, e);
 }
 
-enum status table_create(struct table_file *f, const struct table *t, const char *dir,
+enum status table_create(struct table_file *f, const struct table *t, const char *path,
                          struct err *e)
 {
-    char path[FILE_PATH];
-    enum status st = file_join(path, dir, t->file, e);
-
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
-    if (st == OK)
-        st = append_open(&f->out, path, true, e);
+    enum status st = append_open(&f->out, path, true, e);
     if (st == OK)
         st = write_line(f, NULL, e);
     if (st != OK)
@@ -278,29 +282,33 @@ static enum status check_header(const struct table *t, const char *path, const s
     return st;
 }
 
-enum status table_resume(struct table_file *f, const struct table *t, const char *dir,
-                         struct err *e)
+enum status table_resume(struct table_file *f, const struct table *t, const char *path,
+                         struct rows *had, struct err *e)
 {
-    char path[FILE_PATH];
-    struct bytes file = {0};
+    struct bytes file;
     struct rows rows = {0};
-    enum status st = file_join(path, dir, t->file, e);
+    enum status st = file_read(&file, path, e);
 
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
-    if (st == OK)
-        st = table_cut_torn(path, NULL, e);
-    if (st == OK)
-        st = file_read(&file, path, e);
+    file.n = csv_whole(file.data, file.n);
     if (st == OK && file.n > 0)
         st = csv_rows(&rows, t, path, file.data, file.n, e);
     if (st == OK && file.n > 0)
         st = check_header(t, path, &file, e);
     if (st == OK)
         st = append_open(&f->out, path, false, e);
-    if (st == OK && f->out.end == 0) /* killed before the header was there */
+    if (st == OK)
+        append_cut(&f->out, (off_t)file.n);
+    if (st == OK && file.n == 0) /* killed before the header was there */
         st = write_line(f, NULL, e);
+    if (st == OK)
+        st = append_status(&f->out, e);
     if (st != OK)
         append_close(&f->out, NULL);
+    if (st == OK && had) {
+        *had = rows;
+        rows = (struct rows){0};
+    }
     rows_free(&rows);
     free(file.data);
     return st;

@@ -66,6 +66,7 @@ struct table {
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
+    const char *counter; /* the column that numbers the rows of a case; NULL: a case has one row */
 };
 enum table_id {
     TABLE_LATENCY,
@@ -89,7 +90,7 @@ enum row_status {
     ROW_INTERRUPTED,
     ROW_STATUS_COUNT
 };
-extern const char *const row_status_name[ROW_STATUS_COUNT];
+extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* ends with NULL */
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -107,6 +108,9 @@ void row_clear(void *row, const struct column *columns, size_t n);
 /* Copy the key columns into a latency, memory or perplexity row, and from it. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);
 void row_get_key(const struct table *t, const void *row, struct key_row *key);
+
+/* Index of the column with this name, -1 where the table has none. */
+int find_column(const struct table *t, const char *name);
 
 /* The text in a column that must exist, of any row. */
 const char *row_text(const struct table *t, const void *row, const char *column);
@@ -141,6 +145,11 @@ void print_md_row(FILE *f, const struct table *t, const struct selection *s, con
 /* results/README.md: every column of every table. */
 void columns_markdown(FILE *f);
 
+struct rows {
+    void *row; /* n rows of table->row_size bytes */
+    size_t n;
+};
+
 /* ---- writing ------------------------------------------------------------------------------ */
 
 struct table_file {
@@ -148,14 +157,14 @@ struct table_file {
     struct appender out;
 };
 
-/* Make DIR/NAME.csv with its header; it must not exist. */
-enum status table_create(struct table_file *f, const struct table *t, const char *dir,
+/* Make the file with its header; it must not exist. */
+enum status table_create(struct table_file *f, const struct table *t, const char *path,
                          struct err *e);
 
 /* Open it to append: a torn last line is cut, any other bad line is an error, and the header must
- * be this program's. */
-enum status table_resume(struct table_file *f, const struct table *t, const char *dir,
-                         struct err *e);
+ * be this program's. *had (may be NULL) gets the rows that it has. */
+enum status table_resume(struct table_file *f, const struct table *t, const char *path,
+                         struct rows *had, struct err *e);
 
 /* One write(2), then fdatasync. On E_IO the file still ends with its last whole row. */
 enum status table_write(struct table_file *f, const void *row, struct err *e);
@@ -170,36 +179,23 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-struct rows {
-    void *row; /* n rows of table->row_size bytes */
-    size_t n;
-};
-
 /* Read a file of any version that this program understands, by column name. Unknown columns are
  * ignored; a file of an older minor version may lack columns, they stay empty. E_IO names file and
- * line of whatever is not right. */
+ * line of whatever is not right.
+ *
+ * Tables are only appended to. Of the rows of one case_id the last counts, earlier ones are left
+ * out; where the rows of a case are numbered (samples of a case, steps of a training), a row takes
+ * the place of those before it whose number is not smaller than its own. Rows without a case_id are
+ * cases of their own. */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);
 
-/* The same over bytes that already are in memory; `path` is for messages. `line` are the bytes of
- * the row with its LF; the header comes first, with row == NULL. */
-typedef enum status row_fn(void *arg, const void *row, const char *line, size_t n, struct err *e);
-enum status csv_each(const struct table *t, const char *path, const char *data, size_t n,
-                     row_fn *each, void *arg, struct err *e);
+/* The same over bytes that already are in memory; `path` is for messages. */
 enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
                      size_t n, struct err *e);
 
 /* Length of data without a torn last line. */
 size_t csv_whole(const char *data, size_t n);
-
-/* Cut a torn last line of the file; *cut (may be NULL) is how many bytes it had. */
-enum status table_cut_torn(const char *path, size_t *cut, struct err *e);
-
-/* Atomically drop the rows for which `drop` says so; the others keep their bytes. Cuts a torn last
- * line. Not while a table_file is open on it. */
-typedef bool drop_fn(void *arg, const struct table *t, const void *row);
-enum status table_rewrite_without(const struct table *t, const char *path, drop_fn *drop, void *arg,
-                                  size_t *dropped, struct err *e);
 
 /* E_IO unless `found` is of the same kind and major version as `ours`; *minor (may be NULL) gets
  * the file's minor version. */

@@ -36,10 +36,8 @@ enum status columns_select(struct selection *s, const struct table *t, const cha
     for (int i = 0; n == 0 && i < t->n; i++)
         s->at[s->n++] = i;
     for (int k = 0; k < n; k++) {
-        int i = 0;
-        while (i < t->n && strcmp(t->columns[i].name, names[k]) != 0)
-            i++;
-        if (i == t->n)
+        const int i = find_column(t, names[k]);
+        if (i < 0)
             return unknown_column(e, t, names[k]);
         if (s->n == COLUMNS_MAX)
             return fail(e, E_USAGE, "--columns: more than %d names  -> name each column once",
@@ -164,7 +162,9 @@ void columns_markdown(FILE *f)
         "CSV by RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
         "measured; it is never zero. The first column names table and version: within a major\n"
         "version columns are only added, at the end of their list below. Every row is complete on\n"
-        "its own, and its `repro` makes it again.\n";
+        "its own, and its `repro` makes it again. Tables are only appended to: where an "
+        "interrupted\n"
+        "run went on, a case may have several rows, of which the last counts.\n";
     fputs(intro, f);
     fputs("\n## Key columns\n\nFirst in `latency.csv`, `memory.csv` and `perplexity.csv`.\n\n", f);
     struct table key = tables[TABLE_LATENCY];

@@ -36,10 +36,8 @@ enum status text_table_select(struct text_table *s, const struct names *columns,
     for (int i = 0; i < s->columns; i++)
         names[i] = s->column[i].name;
     for (int k = 0; k < columns->n && k < TEXT_TABLE_COLUMNS; k++) {
-        int i = 0;
-        while (names[i] && strcmp(names[i], columns->v[k]) != 0)
-            i++;
-        if (!names[i])
+        const int i = word_index(columns->v[k], names);
+        if (i < 0)
             return unknown_word(e, "column", columns->v[k], names, NULL);
         s->at[s->shown++] = i;
     }

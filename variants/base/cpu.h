@@ -12,7 +12,7 @@
 enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_COUNT };
 
 /* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512". */
-extern const char *const isa_name[ISA_COUNT];
+extern const char *const isa_name[ISA_COUNT + 1]; /* ends with NULL */
 
 /* The flags that a level needs beyond the one below: "avx2,fma", "avx512f,bw,vl,dq". */
 extern const char *const isa_needs[ISA_COUNT];
