@@ -7,9 +7,9 @@
  * alone (--order given) or later (--resume) has its rounds elsewhere in the file, and no pairs. */
 #include "compare.h"
 
+#include "harness/table/keys.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
-#include "run_table.h"
 
 #include <stdio.h>
 

@@ -6,19 +6,7 @@
 #define COMPARE_H
 
 #include "harness/measure/verdict.h"
-#include "harness/table/samples.h"
-
-/* The tables of a run's folder, and its samples by case. */
-struct run {
-    char dir[FILE_PATH];
-    struct rows latency, memory, perplexity, env, samples;
-    struct sample_ref *ref; /* [samples.n], by case and time */
-    int unchecked;          /* rows whose results nobody compared with the reference */
-};
-
-/* Read a run, strictly: E_IO names file and line of whatever is not right. */
-enum status run_read(struct run *r, const char *dir, struct err *e);
-void run_free(struct run *r);
+#include "harness/table/run.h"
 
 /* Two rows that differ only in what is compared, or two programs on one cell. */
 struct comparison {

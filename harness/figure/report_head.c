@@ -2,7 +2,7 @@
  *
  * The upper part of the report: the verdict, the machine, and the matrix of variants and backends.
  */
-#include "harness/compare/run_table.h"
+#include "harness/table/keys.h"
 #include "harness/util/units.h"
 #include "report.h"
 

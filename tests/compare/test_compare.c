@@ -3,7 +3,7 @@
  * Comparisons of runs that were written with known numbers: what is matched, what is paired, what
  * is refused, and what a user sees. */
 #include "harness/compare/compare.h"
-#include "harness/compare/run_table.h"
+#include "harness/table/keys.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
