@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the
- * writer, the reader, the printers and results/README.md. Types: text (63 bytes), line (1023), page
- * (8191), i64, real. New columns go at the end of their own list and raise the minor version in
- * record.c; a removal or another meaning is a new major version. */
+ * writer, the reader, the printers and results/README.md. Types: text (at most 127 bytes), line
+ * (1023), page (8191), i64, real. New columns go at the end of their own list and raise the minor
+ * version in record.h; a removal or another meaning is a new major version. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
-/* Of the key columns the last, which files of version 1.0 do not have: which model ran. */
+/* The last of the key columns: which model ran. */
 #define MODEL_COLUMNS(X)                                                                           \
     X(i64, kv_heads, "", "heads of keys and values, which those of queries share")                 \
     X(text, ffn, "", "feed-forward network; empty where there is none")                            \

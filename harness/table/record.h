@@ -11,6 +11,8 @@
 
 #include "columns.h"
 #include "harness/util/fileio.h"
+#include "harness/util/text.h"
+#include "harness/util/text_table.h"
 
 #include <math.h>
 
@@ -119,10 +121,6 @@ const char *row_text(const struct table *t, const void *row, const char *column)
 enum { NUMBER_SIZE = 32 };
 const char *row_field(const struct table *t, int column, const void *row, char num[NUMBER_SIZE]);
 
-/* Fill a text column: control characters become spaces, so that a row is one line, and bytes that
- * are not UTF-8 become '?'. False where the text had to be cut (never inside a character). */
-bool text_put(char *dst, size_t size, const char *src);
-
 /* ---- printing ----------------------------------------------------------------------------- */
 
 /* Which columns, in which order. */
@@ -135,12 +133,11 @@ struct selection {
 enum status columns_select(struct selection *s, const struct table *t, const char *const *names,
                            int n, struct err *e);
 
-/* Errors stay in the stream: ask file_flush. */
-void print_csv_header(FILE *f, const struct table *t, const struct selection *s);
-void print_csv_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
-void print_jsonl_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
-void print_md_header(FILE *f, const struct table *t, const struct selection *s);
-void print_md_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
+/* A row, or the names of the columns, as CSV, JSON lines (which have no names) or Markdown. Errors
+ * stay in the stream: ask file_flush. */
+void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
+               const void *row);
+void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s);
 
 /* results/README.md: every column of every table. */
 void columns_markdown(FILE *f);
