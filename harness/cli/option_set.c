@@ -44,14 +44,6 @@ char *options_keep(struct options *o, const char *text, size_t len)
     return copy;
 }
 
-static int word_index(const char *text, const char *const *words)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    return -1;
-}
-
 static enum status add_name(const struct assignment *s, const char *text, size_t len, struct err *e)
 {
     struct names *const list = field(s);

@@ -4,7 +4,7 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
-#include "harness/table/record.h"
+#include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"
@@ -16,26 +16,22 @@
 /* The machine that measured a run, and whether its rows may be kept at all. */
 static int examine(const char *run, char host_id[TEXT_SIZE])
 {
-    const struct table *t = &tables[TABLE_LATENCY];
-    char path[FILE_PATH];
-    struct rows rows = {0};
+    struct rows rows;
     struct err e;
-    enum status st = file_join(path, run, t->file, &e);
+    enum status st = run_table(&rows, run, TABLE_LATENCY, &e);
     int code = EXIT_FINE;
 
-    if (st == OK)
-        st = table_read(&rows, t, path, &e);
     if (st == OK && rows.n == 0)
-        st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", path);
+        st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", run);
     const struct latency_row *row = rows.row;
     for (size_t i = 0; i < rows.n && st == OK && code == EXIT_FINE; i++) {
         if (strcmp(row[i].host_id, row[0].host_id) != 0)
-            st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", path);
-        else if (strstr(row[i].status_detail, "unchecked")) {
+            st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", run);
+        else if (row_unchecked(&row[i])) {
             fprintf(stderr,
                     "bench: %s has unchecked rows  -> not kept; run again without "
                     "--no-check\n",
-                    path);
+                    run);
             code = EXIT_NOT_TRUSTWORTHY;
         }
     }
@@ -120,14 +116,12 @@ struct listing {
 static bool list_one(void *arg, const char *host_id, const char *name, const char *path)
 {
     struct listing *l = arg;
-    char file[FILE_PATH], rows_text[NUMBER_SIZE] = "", cpu[128];
-    struct rows rows = {0};
+    char rows_text[NUMBER_SIZE] = "", cpu[128];
+    struct rows rows;
     struct latency_row first = latency_row_empty();
 
     baseline_cpu(path, cpu, sizeof(cpu));
-    l->st = file_join(file, path, tables[TABLE_LATENCY].file, &l->e);
-    if (l->st == OK)
-        l->st = table_read(&rows, &tables[TABLE_LATENCY], file, &l->e);
+    l->st = run_table(&rows, path, TABLE_LATENCY, &l->e);
     if (l->st == OK && rows.n > 0)
         first = *(const struct latency_row *)rows.row;
     snprintf(rows_text, sizeof(rows_text), "%zu", rows.n);
@@ -171,16 +165,13 @@ static int show(const struct options *o, const char *path)
                                        "median_ns", "ci95_low_ns", "ci95_high_ns"};
     struct text_table_column columns[ARRAY_LEN(some)] = {{0}};
     struct selection at;
-    char file[FILE_PATH];
     struct rows rows = {0};
     struct err e;
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(some)};
     enum status st = columns_select(&at, t, some, ARRAY_LEN(some), &e);
 
     if (st == OK)
-        st = file_join(file, path, t->file, &e);
-    if (st == OK)
-        st = table_read(&rows, t, file, &e);
+        st = run_table(&rows, path, TABLE_LATENCY, &e);
     for (int i = 0; i < at.n && st == OK; i++) {
         columns[i].name = some[i];
         columns[i].number = t->columns[at.at[i]].type != COLUMN_TEXT;
@@ -215,7 +206,7 @@ int cmd_baseline(struct options *opt)
                                  "baseline needs to know what  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
-    if (strcmp(verb, "save") != 0 && strcmp(verb, "show") != 0 && strcmp(verb, "rm") != 0)
+    if (word_index(verb, verbs) < 0)
         return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
     if (opt->words.n < 2)
         return report_error(

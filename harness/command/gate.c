@@ -8,6 +8,8 @@
 #include "commands.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
+#include "harness/util/grow.h"
+#include "harness/util/signals.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -151,11 +153,11 @@ static enum status count_case(struct trial *g, const struct bench_case *bcase, s
 static struct comparison *add_case(struct trial *g, const struct bench_case *bcase)
 {
     struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
-                                 : comparisons_add(&g->all);
+                                 : comparisons_add(&g->all, NULL);
 
     CHECK(c);
-    g->cases = realloc(g->cases, (size_t)g->all.cap * sizeof(*g->cases));
-    CHECK(g->cases);
+    const enum status st = GROW(g->cases, g->all.n - 1, NULL);
+    CHECK(st == OK);
     g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
     return c;
 }

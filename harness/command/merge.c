@@ -4,8 +4,11 @@
  * options, be all there, and have no case in common. Rows stand in the order of the unsharded
  * sweep: a shard has every n-th group, so the groups are dealt back in turn. */
 #include "commands.h"
+#include "harness/table/keys.h"
+#include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/table/runjson.h"
+#include "harness/util/suggest.h"
 
 #include "harness/cli/build.h"
 
@@ -14,10 +17,9 @@
 #include <string.h>
 
 struct shard {
-    char path[FILE_PATH];
+    struct run run;
     char *options; /* without the line of the shard */
     int i, n;
-    struct rows rows[TABLE_COUNT];
     size_t at; /* next latency row */
 };
 
@@ -49,20 +51,14 @@ static bool take_shard(struct shard *s)
 
 static enum status read_shard(struct shard *s, const char *word, struct err *e)
 {
-    char started[TEXT_SIZE], path[FILE_PATH];
-    enum status st = rundir_find(s->path, ".", word, e);
+    char started[TEXT_SIZE], dir[FILE_PATH];
+    enum status st = rundir_find(dir, ".", word, e);
 
     if (st == OK)
-        st = runjson_read(s->path, &s->options, started, e);
+        st = runjson_read(dir, &s->options, started, e);
     if (st == OK && !take_shard(s))
-        st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged",
-                  s->path);
-    for (int t = 0; t < TABLE_SAMPLES && st == OK; t++) {
-        st = file_join(path, s->path, tables[t].file, e);
-        if (st == OK)
-            st = table_read(&s->rows[t], &tables[t], path, e);
-    }
-    return st == OK ? samples_read(&s->rows[TABLE_SAMPLES], s->path, e) : st;
+        st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged", dir);
+    return st == OK ? run_read(&s->run, dir, e) : st;
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -94,14 +90,15 @@ static enum status check_shards(struct merge *m, struct err *e)
             first_difference(first->options, s->options, where, sizeof(where));
             return fail(e, E_USAGE,
                         "%s and %s have other options: %s  -> merge shards of one sweep",
-                        first->path, s->path, where);
+                        first->run.dir, s->run.dir, where);
         }
         if (s->n != first->n)
             return fail(e, E_USAGE,
                         "%s is 1 of %d shards, %s 1 of %d  -> merge shards of one sweep",
-                        first->path, first->n, s->path, s->n);
+                        first->run.dir, first->n, s->run.dir, s->n);
         if (s->i < i + 1)
-            return fail(e, E_USAGE, "shard %d/%d twice: %s  -> give it once", s->i, s->n, s->path);
+            return fail(e, E_USAGE, "shard %d/%d twice: %s  -> give it once", s->i, s->n,
+                        s->run.dir);
         if (s->i > i + 1)
             return fail(e, E_USAGE, "shard %d/%d is missing  -> run it, or give its folder", i + 1,
                         s->n);
@@ -129,20 +126,20 @@ static enum status check_disjoint(const struct merge *m, enum table_id t, struct
     enum status st = OK;
 
     for (int i = 0; i < m->n; i++)
-        total += m->shard[i].rows[t].n;
+        total += m->shard[i].run.table[t].n;
     struct claim *claim = calloc(total + 1, sizeof(*claim));
     if (!claim)
         return fail(e, E_NOMEM, "no memory for %zu rows", total);
     for (int i = 0; i < m->n; i++)
-        for (size_t k = 0; k < m->shard[i].rows[t].n; k++) {
-            const char *row = (const char *)m->shard[i].rows[t].row + k * tables[t].row_size;
+        for (size_t k = 0; k < m->shard[i].run.table[t].n; k++) {
+            const char *row = (const char *)m->shard[i].run.table[t].row + k * tables[t].row_size;
             claim[n++] = (struct claim){row_text(&tables[t], row, "case_id"), &m->shard[i]};
         }
     qsort(claim, n, sizeof(*claim), claim_order);
     for (size_t i = 1; i < n && st == OK; i++)
         if (strcmp(claim[i].id, claim[i - 1].id) == 0)
             st = fail(e, E_USAGE, "case %s is in %s and in %s  -> these are no shards of one sweep",
-                      claim[i].id, claim[i - 1].by->path, claim[i].by->path);
+                      claim[i].id, claim[i - 1].by->run.dir, claim[i].by->run.dir);
     free(claim);
     return st;
 }
@@ -155,28 +152,28 @@ static void rename_run(const struct merge *m, enum table_id t, void *row)
     text_put((char *)row_text(&tables[t], row, "run_id"), TEXT_SIZE, m->out.run_id);
 }
 
+/* Cases of a group differ in what computes them. */
 static bool same_group(const struct latency_row *a, const struct latency_row *b)
 {
-    return strcmp(a->workload, b->workload) == 0 && strcmp(a->phase, b->phase) == 0 &&
-           a->seq_tokens == b->seq_tokens && a->mem_tokens == b->mem_tokens &&
-           a->batch_size == b->batch_size && a->layers == b->layers && a->d_model == b->d_model &&
-           a->heads == b->heads && a->d_head == b->d_head && a->d_inner == b->d_inner &&
-           a->threads == b->threads;
+    static const char *const but[] = {"variant", "backend", NULL};
+
+    return rows_alike(&tables[TABLE_LATENCY], a, b, but);
 }
 
 static enum status write_case(struct merge *m, struct shard *s, struct err *e)
 {
-    struct latency_row *row = (struct latency_row *)s->rows[TABLE_LATENCY].row + s->at++;
-    struct memory_row *memory = s->rows[TABLE_MEMORY].row;
+    struct latency_row *row = (struct latency_row *)s->run.latency.row + s->at++;
+    struct memory_row *memory = s->run.memory.row;
     enum status st = OK;
 
-    for (size_t i = 0; i < s->rows[TABLE_MEMORY].n && st == OK; i++)
+    for (size_t i = 0; i < s->run.memory.n && st == OK; i++)
         if (strcmp(memory[i].case_id, row->case_id) == 0) {
             rename_run(m, TABLE_MEMORY, &memory[i]);
             st = rundir_write(&m->out, TABLE_MEMORY, &memory[i], e);
         }
-    for (int k = 0; k < ROW_STATUS_COUNT; k++)
-        m->rows[k] += strcmp(row->status, row_status_name[k]) == 0;
+    const int status = word_index(row->status, row_status_name);
+    if (status >= 0)
+        m->rows[status]++;
     rename_run(m, TABLE_LATENCY, row);
     return st == OK ? rundir_write(&m->out, TABLE_LATENCY, row, e) : st;
 }
@@ -190,10 +187,9 @@ static enum status write_groups(struct merge *m, struct err *e)
         more = false;
         for (int i = 0; i < m->n && st == OK; i++) {
             struct shard *s = &m->shard[i];
-            const struct latency_row *rows = s->rows[TABLE_LATENCY].row;
+            const struct latency_row *rows = s->run.latency.row;
             const size_t first = s->at;
-            while (st == OK && s->at < s->rows[TABLE_LATENCY].n &&
-                   same_group(&rows[first], &rows[s->at]))
+            while (st == OK && s->at < s->run.latency.n && same_group(&rows[first], &rows[s->at]))
                 st = write_case(m, s, e);
             more = more || s->at > first;
         }
@@ -206,8 +202,8 @@ static enum status write_rest(struct merge *m, struct err *e)
     enum status st = OK;
 
     for (int i = 0; i < m->n && st == OK; i++) {
-        const struct rows *ppl = &m->shard[i].rows[TABLE_PERPLEXITY];
-        const struct rows *samples = &m->shard[i].rows[TABLE_SAMPLES];
+        const struct rows *ppl = &m->shard[i].run.perplexity;
+        const struct rows *samples = &m->shard[i].run.samples;
         for (size_t k = 0; k < ppl->n && st == OK; k++) {
             void *row = (struct perplexity_row *)ppl->row + k;
             rename_run(m, TABLE_PERPLEXITY, row);
@@ -232,7 +228,7 @@ static enum status write_env(struct merge *m, struct err *e)
     if (!rows)
         return fail(e, E_NOMEM, "no memory for env.csv");
     for (int i = 0; i < m->n; i++) {
-        const struct rows *env = &m->shard[i].rows[TABLE_ENV];
+        const struct rows *env = &m->shard[i].run.env;
         bool known = env->n == 0;
         for (size_t k = 0; k < n && !known; k++)
             known = strcmp(rows[k].host_id, ((const struct env_row *)env->row)->host_id) == 0;
@@ -261,9 +257,9 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
         st = rundir_create(&m->out, o->out, build_commit, now, raw, e);
     if (st != OK)
         return st;
-    const struct env_row *env = m->shard[0].rows[TABLE_ENV].row;
+    const struct env_row *env = m->shard[0].run.env.row;
     const struct runjson json = {.run_id = m->out.run_id,
-                                 .host_id = m->shard[0].rows[TABLE_ENV].n ? env->host_id : "",
+                                 .host_id = m->shard[0].run.env.n ? env->host_id : "",
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
@@ -304,8 +300,7 @@ int cmd_merge(struct options *opt)
     if (st == OK)
         st = create(&m, opt, &e);
     for (int i = 0; i < m.n; i++) {
-        for (int t = 0; t < TABLE_COUNT; t++)
-            rows_free(&m.shard[i].rows[t]);
+        run_free(&m.shard[i].run);
         free(m.shard[i].options);
     }
     free(m.shard);

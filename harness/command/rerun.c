@@ -3,6 +3,7 @@
  * bench rerun CASE_ID: one row again, from its repro line in the latest run that has it
  * (or --resume=DIR's). */
 #include "commands.h"
+#include "harness/table/run.h"
 #include "harness/table/rundir.h"
 
 #include <dirent.h>
@@ -17,14 +18,10 @@ struct search {
 
 static enum status look(const char *dir, struct search *s, struct err *e)
 {
-    const struct table *t = &tables[TABLE_LATENCY];
-    char path[FILE_PATH];
-    struct rows rows = {0};
-    enum status st = file_join(path, dir, t->file, e);
+    struct rows rows;
+    enum status st = run_table(&rows, dir, TABLE_LATENCY, e);
 
     s->found = 0;
-    if (st == OK)
-        st = table_read(&rows, t, path, e);
     for (size_t i = 0; st == OK && i < rows.n; i++) {
         const struct latency_row *row = (const struct latency_row *)rows.row + i;
         if (strncmp(row->case_id, s->id, strlen(s->id)) != 0)
@@ -35,7 +32,7 @@ static enum status look(const char *dir, struct search *s, struct err *e)
     rows_free(&rows);
     if (st == OK && s->found != 1)
         st = fail(e, E_USAGE, "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv",
-                  s->found ? "more than one" : "no", s->id, path);
+                  s->found ? "more than one" : "no", s->id, dir);
     return st;
 }
 

@@ -129,27 +129,16 @@ static enum status check_files(const struct options *o, struct err *e)
 
 /* ---- the table and the screen ------------------------------------------------------------- */
 
-/* Rows behind the step that is continued from belong to a life that did not happen. */
-static bool behind(void *arg, const struct table *t, const void *row)
-{
-    (void)t;
-    return ((const struct train_row *)row)->step > *(const int *)arg;
-}
-
 static enum status open_table(struct session_of_training *s, struct err *e)
 {
     const struct table *t = &tables[TABLE_TRAIN];
     char path[PATH];
-    size_t dropped;
-    enum status st;
+    enum status st = OK;
 
     snprintf(path, sizeof(path), "%s.%s", s->opt->ckpt, t->file);
-    if (s->opt->resume && access(path, F_OK) == 0)
-        st = table_rewrite_without(t, path, behind, &s->t.adam.step, &dropped, e);
-    else
+    if (!s->opt->resume || access(path, F_OK) != 0)
         st = table_replace(t, path, NULL, 0, e);
-    s->table = (struct table_file){.table = t, .out = {.fd = -1}};
-    return st == OK ? append_open(&s->table.out, path, false, e) : st;
+    return st == OK ? table_resume(&s->table, t, path, NULL, e) : st;
 }
 
 static double seconds_since(int64_t ns) { return (double)(clock_wall_ns() - ns) * 1e-9; }

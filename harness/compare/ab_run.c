@@ -136,7 +136,7 @@ enum status ab_run_reference(const struct ab_run *l, const struct bench_case *c,
 struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
                                      const struct bench_case *bcase, double threshold)
 {
-    struct comparison *one = comparisons_add(c);
+    struct comparison *one = comparisons_add(c, NULL);
 
     CHECK(one);
     case_label(bcase, one->label, sizeof(one->label));

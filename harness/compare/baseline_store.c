@@ -4,7 +4,7 @@
 #include "baseline_store.h"
 
 #include "harness/machine/env.h"
-#include "harness/table/rundir.h"
+#include "harness/table/run.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -73,13 +73,10 @@ enum status baseline_host(char host_id[17], struct err *e)
 /* The CPU of a run, for people. */
 void baseline_cpu(const char *run, char *buf, size_t size)
 {
-    char path[FILE_PATH];
-    struct rows rows = {0};
-    struct err ignored;
+    struct rows rows;
 
     snprintf(buf, size, "unknown CPU");
-    if (file_join(path, run, tables[TABLE_ENV].file, &ignored) == OK &&
-        table_read(&rows, &tables[TABLE_ENV], path, &ignored) == OK && rows.n > 0)
+    if (run_table(&rows, run, TABLE_ENV, NULL) == OK && rows.n > 0)
         snprintf(buf, size, "%.100s", ((const struct env_row *)rows.row)->cpu_model);
     rows_free(&rows);
 }

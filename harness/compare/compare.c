@@ -7,23 +7,16 @@
  * alone (--order given) or later (--resume) has its rounds elsewhere in the file, and no pairs. */
 #include "compare.h"
 
+#include "harness/table/keys.h"
+#include "harness/util/grow.h"
 #include "harness/util/units.h"
-#include "run_table.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-struct comparison *comparisons_add(struct comparisons *c)
+struct comparison *comparisons_add(struct comparisons *c, struct err *e)
 {
-    if (c->n == c->cap) {
-        const int cap = c->cap ? 2 * c->cap : 64;
-        struct comparison *const v = realloc(c->v, (size_t)cap * sizeof(*v));
-        if (!v)
-            return NULL;
-        c->v = v;
-        c->cap = cap;
-    }
+    if (GROW(c->v, c->n, e) != OK)
+        return NULL;
     struct comparison *const one = &c->v[c->n++];
     *one = (struct comparison){.line = c->n, .before_pct = NAN};
     one->change.log = (struct interval){NAN, NAN, NAN};
@@ -206,9 +199,9 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
             c->unmatched[AFTER]++;
             continue;
         }
-        struct comparison *one = comparisons_add(c);
+        struct comparison *one = comparisons_add(c, e);
         if (!one) {
-            st = fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+            st = E_NOMEM;
             break;
         }
         const struct latency_row *row[SIDES] = {&rows[BEFORE][k], &rows[AFTER][i]};
@@ -236,13 +229,13 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
         st = keys_make(&keys[s], TABLE_PERPLEXITY, &run[s]->perplexity, NULL, e);
     for (int i = 0; i < keys[AFTER].n && st == OK; i++) {
         const int k = keys_match(&keys[BEFORE], &keys[AFTER], i);
-        struct comparison *one = k < 0 ? NULL : comparisons_add(c);
+        struct comparison *one = k < 0 ? NULL : comparisons_add(c, e);
         if (k < 0) {
             c->unmatched[AFTER]++;
             continue;
         }
         if (!one) {
-            st = fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+            st = E_NOMEM;
             break;
         }
         const struct perplexity_row *row[SIDES] = {
@@ -313,11 +306,11 @@ static enum status compare_one(struct comparisons *c, const struct run *run, con
     const struct latency_row *rows = run->latency.row;
     const struct latency_row *row[SIDES] = {&rows[base], &rows[i]};
     const struct run *runs[SIDES] = {run, run};
-    struct comparison *one = comparisons_add(c);
+    struct comparison *one = comparisons_add(c, e);
     char num[NUMBER_SIZE];
 
     if (!one)
-        return fail(e, E_NOMEM, "no memory for %d comparisons", c->n);
+        return E_NOMEM;
     one->threshold = threshold;
     one->line = base;
     row_label(row[BEFORE], a, one->label, sizeof(one->label));

@@ -6,19 +6,7 @@
 #define COMPARE_H
 
 #include "harness/measure/verdict.h"
-#include "harness/table/samples.h"
-
-/* The tables of a run's folder, and its samples by case. */
-struct run {
-    char dir[FILE_PATH];
-    struct rows latency, memory, perplexity, env, samples;
-    struct sample_ref *ref; /* [samples.n], by case and time */
-    int unchecked;          /* rows whose results nobody compared with the reference */
-};
-
-/* Read a run, strictly: E_IO names file and line of whatever is not right. */
-enum status run_read(struct run *r, const char *dir, struct err *e);
-void run_free(struct run *r);
+#include "harness/table/run.h"
 
 /* Two rows that differ only in what is compared, or two programs on one cell. */
 struct comparison {
@@ -37,13 +25,13 @@ struct comparison {
 
 struct comparisons {
     struct comparison *v;
-    int n, cap;
+    int n;
     int unmatched[SIDES]; /* rows that only one side has */
     int other_machine;    /* comparisons whose times come from two machines */
 };
 
-/* A new comparison at the end, all numbers unknown. NULL without memory. */
-struct comparison *comparisons_add(struct comparisons *c);
+/* A new comparison at the end, all numbers unknown; NULL with an error. */
+struct comparison *comparisons_add(struct comparisons *c, struct err *e);
 void comparisons_free(struct comparisons *c);
 
 /* NLL per token may differ by so much and is still the same. */

@@ -34,7 +34,7 @@ bool gate_more_instructions(double before, double after);
 struct trial {
     struct ab_run ab_run;
     struct comparisons all;  /* what is reported; entry i belongs to cases[i] */
-    struct gate_case *cases; /* [all.cap] */
+    struct gate_case *cases; /* [all.n] */
     double threshold;
 };
 

@@ -224,9 +224,9 @@ static void rows_csv(FILE *f, const struct page *p)
     struct selection all;
 
     CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
-    print_csv_header(f, t, &all);
+    row_print_names(f, FORMAT_CSV, t, &all);
     for (size_t i = 0; i < rows->n; i++)
-        print_csv_row(f, t, &all, (const char *)rows->row + i * t->row_size);
+        row_print(f, FORMAT_CSV, t, &all, (const char *)rows->row + i * t->row_size);
 }
 
 static void put_rows(struct page *p)

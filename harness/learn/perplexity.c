@@ -124,17 +124,11 @@ static void print_row(struct session *s, const struct perplexity_row *row)
 
     switch (s->console.format) {
     case FORMAT_CSV:
-        if (first)
-            print_csv_header(stdout, t, columns);
-        print_csv_row(stdout, t, columns, row);
-        break;
     case FORMAT_JSONL:
-        print_jsonl_row(stdout, t, columns, row);
-        break;
     case FORMAT_MD:
         if (first)
-            print_md_header(stdout, t, columns);
-        print_md_row(stdout, t, columns, row);
+            row_print_names(stdout, s->console.format, t, columns);
+        row_print(stdout, s->console.format, t, columns, row);
         break;
     default:
         if (first)

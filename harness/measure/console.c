@@ -310,17 +310,11 @@ void console_row(struct console *s, const struct result *r, const struct latency
     }
     switch (s->format) {
     case FORMAT_CSV:
-        if (!s->started)
-            print_csv_header(stdout, t, &s->columns);
-        print_csv_row(stdout, t, &s->columns, row);
-        break;
     case FORMAT_JSONL:
-        print_jsonl_row(stdout, t, &s->columns, row);
-        break;
     case FORMAT_MD:
         if (!s->started)
-            print_md_header(stdout, t, &s->columns);
-        print_md_row(stdout, t, &s->columns, row);
+            row_print_names(stdout, s->format, t, &s->columns);
+        row_print(stdout, s->format, t, &s->columns, row);
         break;
     default:
         print_case(s, r, row);

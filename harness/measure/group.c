@@ -9,6 +9,7 @@
 #include "group.h"
 
 #include "harness/table/rundir.h"
+#include "harness/util/grow.h"
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
@@ -189,11 +190,9 @@ static enum status keep_sample(void *arg, int target, const struct sample *s,
     r->outcome = *o;
     if (!s)
         return OK;
-    if (r->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 64;
-        r->samples = realloc(r->samples, (size_t)r->cap * sizeof(*r->samples));
-        CHECK(r->samples);
-    }
+    const enum status st = GROW(r->samples, r->n, e);
+    if (st != OK)
+        return st;
     struct sample *kept = &r->samples[r->n++];
     *kept = *s;
     kept->round += p->first_round;

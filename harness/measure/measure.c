@@ -5,6 +5,7 @@
 #include "measure.h"
 
 #include "harness/machine/clock.h"
+#include "harness/util/grow.h"
 #include "stats.h"
 #include "variants/base/rng.h"
 
@@ -14,11 +15,10 @@
 const char *const stop_name[] = {"ci", "time", "interrupted", "failed"};
 
 enum {
-    LEAST_SAMPLES = 3,   /* of any finished target */
-    GROWTH = 10,         /* most that the calls of a warm-up block grow by */
-    PRIMED_BLOCKS = 20,  /* calls longer than so many blocks are not primed */
-    CHECK_INTERVAL = 8,  /* look at the interval again after 1/8 more samples */
-    FIRST_CAPACITY = 64, /* samples */
+    LEAST_SAMPLES = 3,  /* of any finished target */
+    GROWTH = 10,        /* most that the calls of a warm-up block grow by */
+    PRIMED_BLOCKS = 20, /* calls longer than so many blocks are not primed */
+    CHECK_INTERVAL = 8, /* look at the interval again after 1/8 more samples */
     MAX_CALLS = 1000000000,
 };
 
@@ -28,10 +28,9 @@ struct run {
     struct outcome *out;
     bool ab_run, prime;
     double spent_ns;        /* timed and priming calls */
-    struct sample *samples; /* [capacity], out->samples of them used */
-    double *work;           /* [2 capacity], for the interval */
-    int capacity;
-    int next_check; /* samples at which to look at the interval again */
+    struct sample *samples; /* [out->samples] */
+    double *work;           /* [2 out->samples], for the interval */
+    int next_check;         /* samples at which to look at the interval again */
 };
 
 struct session {
@@ -134,20 +133,12 @@ static bool out_of_time(const struct schedule *s, const struct run *r)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static enum status grow(struct run *r)
+static enum status make_room(struct run *r)
 {
-    const int capacity = r->capacity ? 2 * r->capacity : FIRST_CAPACITY;
-    struct sample *samples = realloc(r->samples, (size_t)capacity * sizeof(*samples));
-    if (samples)
-        r->samples = samples;
-    double *work = realloc(r->work, 2 * (size_t)capacity * sizeof(*work));
-    if (work)
-        r->work = work;
-    if (!samples || !work)
-        return fail(&r->out->err, E_NOMEM,
-                    "no memory for %d samples  -> lower --max-time or raise --block-ms", capacity);
-    r->capacity = capacity;
-    return OK;
+    const size_t n = (size_t)r->out->samples;
+    const enum status st = GROW(r->samples, n, &r->out->err);
+
+    return st == OK ? grow_array(&r->work, n, 2 * sizeof(*r->work), &r->out->err) : st;
 }
 
 /* One counted block of target i. */
@@ -158,8 +149,8 @@ static enum status step(struct session *m, int i, uint32_t round)
 
     clock_sleep_ms(m->s->gap_ms);
     enum status st = stopped(m->s) ? E_INTERRUPTED : OK;
-    if (st == OK && r->out->samples == r->capacity)
-        st = grow(r);
+    if (st == OK)
+        st = make_room(r);
     if (st == OK)
         st = run_block(r, r->out->inner_calls, r->prime, &x);
     if (st != OK)

@@ -4,6 +4,7 @@
 #include "result.h"
 
 #include "harness/table/case_row.h"
+#include "harness/util/suggest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,10 +83,9 @@ static double bandwidth_for(const struct roofline *y, double bytes)
 
 static enum isa isa_of(const char *name)
 {
-    for (int i = 0; i < ISA_COUNT; i++)
-        if (strcmp(isa_name[i], name) == 0)
-            return (enum isa)i;
-    return ISA_BASE;
+    const int i = word_index(name, isa_name);
+
+    return i < 0 ? ISA_BASE : (enum isa)i;
 }
 
 static void put_roofline(struct latency_row *row, const struct result *r, const struct roofline *y)

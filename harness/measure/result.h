@@ -18,7 +18,7 @@ struct result {
     struct outcome outcome;
     struct summary sum;
     struct sample *samples;
-    int n, cap;
+    int n;
 };
 
 /* After the child's last word: statistics, and the honest remarks in `detail`. */

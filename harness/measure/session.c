@@ -66,24 +66,6 @@ void session_say_how_to_resume(const struct session *s)
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
-/* The end of a resumed run speaks for all its rows, not only for the new ones. */
-static enum status count_rows(struct session *s, enum table_id id, struct err *e)
-{
-    const struct table *t = &tables[id];
-    char path[FILE_PATH];
-    struct rows rows = {0};
-    enum status st = file_join(path, s->dir.path, t->file, e);
-
-    if (st == OK)
-        st = table_read(&rows, t, path, e);
-    for (size_t i = 0; st == OK && i < rows.n; i++)
-        for (int k = 0; k < ROW_STATUS_COUNT; k++)
-            s->rows[k] += strcmp(row_text(t, (const char *)rows.row + i * t->row_size, "status"),
-                                 row_status_name[k]) == 0;
-    rows_free(&rows);
-    return st;
-}
-
 /* A run is continued only with the options that it was begun with. */
 static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct err *e)
 {
@@ -97,10 +79,8 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
         st = options_resumable(o, stored, path, e);
     if (st == OK)
         st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
-    if (st == OK)
-        st = count_rows(s, TABLE_LATENCY, e);
-    if (st == OK)
-        st = count_rows(s, TABLE_PERPLEXITY, e);
+    if (st == OK) /* the end of a resumed run speaks for all its rows, not only for the new ones */
+        memcpy(s->rows, s->dir.had, sizeof(s->rows));
     free(stored);
     return st;
 }

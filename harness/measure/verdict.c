@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const verdict_name[VERDICT_COUNT] = {"same", "faster", "slower", "unclear"};
+const char *const verdict_name[VERDICT_COUNT + 1] = {"same", "faster", "slower", "unclear"};
 const char *const basis_name[BASIS_COUNT] = {"pairs", "cpu", "unpaired"};
 
 double change_pct(double log) { return 100 * expm1(log); }

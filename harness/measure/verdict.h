@@ -11,7 +11,7 @@
 enum { BEFORE, AFTER, SIDES };
 
 enum verdict { VERDICT_SAME, VERDICT_FASTER, VERDICT_SLOWER, VERDICT_UNCLEAR, VERDICT_COUNT };
-extern const char *const verdict_name[VERDICT_COUNT];
+extern const char *const verdict_name[VERDICT_COUNT + 1]; /* ends with NULL */
 
 /* Two blocks that ran next to each other, ns per call. */
 struct pair {

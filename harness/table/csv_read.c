@@ -3,6 +3,7 @@
  * Tables from disk. libcsv splits the fields; what it lets pass (a torn last row, blank lines, bare
  * carriage returns) is checked here on the bytes, one line at a time, so that every message has
  * the number of its line. */
+#include "harness/util/grow.h"
 #include "record.h"
 
 #include <csv.h>
@@ -10,7 +11,6 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { FIELDS_MAX = 512 }; /* of a file: room for columns that later versions add */
 
@@ -23,13 +23,15 @@ struct reader {
     bool present[COLUMNS_MAX];
     int field;      /* of the current row */
     int rows_ended; /* by the current line's bytes: must become 1 */
+    int minor;      /* of the schema; 0 before the first row */
     char *row;
     enum status st; /* first fault of the current line */
     struct err *e;
     locale_t c_locale;
 };
 
-enum status schema_check(const char *path, const char *ours, const char *found, struct err *e)
+enum status schema_check(const char *path, const char *ours, const char *found, int *minor,
+                         struct err *e)
 {
     const char *slash = strchr(ours, '/');
     const size_t kind = (size_t)(slash - ours) + 1;
@@ -46,7 +48,14 @@ enum status schema_check(const char *path, const char *ours, const char *found, 
         return fail(e, E_IO, "%s has schema \"%.63s\", not %s", path, found, ours);
     if (found_major != major)
         return fail(e, E_IO, "%s has schema %.63s, this program reads %ld.x", path, found, major);
+    if (minor)
+        *minor = (int)found_minor;
     return OK;
+}
+
+static int our_minor(const struct table *t)
+{
+    return (int)strtol(strrchr(t->schema, '.') + 1, NULL, 10);
 }
 
 static enum status bad_line(struct reader *r, const char *what)
@@ -54,18 +63,15 @@ static enum status bad_line(struct reader *r, const char *what)
     return fail(r->e, E_IO, "%s line %zu: %s  -> mend or remove that line", r->path, r->line, what);
 }
 
-static void read_name(struct reader *r, const char *name, size_t length)
+static void read_name(struct reader *r, const char *name)
 {
     const struct table *t = r->table;
-    int found = -1;
+    const int found = find_column(t, name);
 
     if (r->field >= FIELDS_MAX) {
         r->st = bad_line(r, "too many columns");
         return;
     }
-    for (int i = 0; i < t->n && found < 0; i++)
-        if (strlen(t->columns[i].name) == length && memcmp(t->columns[i].name, name, length) == 0)
-            found = i;
     if (found >= 0 && r->present[found])
         r->st = fail(r->e, E_IO, "%s line 1: column %s twice  -> this is no table of bench",
                      r->path, t->columns[found].name);
@@ -126,12 +132,12 @@ static void on_field(void *data, size_t length, void *arg)
 
     if (r->st == OK && r->rows_ended == 0) {
         if (r->width == 0) {
-            read_name(r, data, length);
+            read_name(r, data);
         } else if (r->field < r->width && r->column[r->field] >= 0) {
             const int i = r->column[r->field];
             r->st = read_value(r, &r->table->columns[i], data, length);
             if (i == 0 && r->st == OK)
-                r->st = schema_check(r->path, r->table->schema, data, r->e);
+                r->st = schema_check(r->path, r->table->schema, data, &r->minor, r->e);
         }
     }
     r->field++;
@@ -143,14 +149,15 @@ static void on_row(int end, void *arg)
     ((struct reader *)arg)->rows_ended++;
 }
 
-/* After the first row, if there is one: where a file is of another version, its schema says so. */
+/* A file of an older minor version may lack columns that came later. One without rows does not say
+ * its version: it counts as the oldest. */
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
     for (int i = 0; i < t->n; i++)
-        if (!r->present[i])
-            return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no table of %s", r->path,
-                        t->columns[i].name, t->schema);
+        if (!r->present[i] && (i == 0 || r->minor >= our_minor(t)))
+            return fail(r->e, E_IO, "%s line 1: no column %s  -> this is no %s table of bench",
+                        r->path, t->columns[i].name, t->name);
     return OK;
 }
 
@@ -207,13 +214,94 @@ static int no_space(unsigned char c)
     return 0;
 }
 
-enum status csv_each(const struct table *t, const char *path, const char *data, size_t n,
-                     row_fn *each, void *arg, struct err *e)
+/* ---- rows that count ---------------------------------------------------------------------- */
+
+/* Whose row it is, and which of them. */
+struct place {
+    const char *case_id;
+    int64_t number;
+    size_t at;
+};
+
+static int place_order(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    const int by_case = strcmp(x->case_id, y->case_id);
+
+    return by_case ? by_case : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Leave out the rows that later ones replace. */
+static enum status keep_last(struct rows *rows, const struct table *t, struct err *e)
+{
+    const int id = find_column(t, "case_id"), number = t->counter ? find_column(t, t->counter) : -1;
+    struct place *place = calloc(rows->n + 1, sizeof(*place));
+    bool *gone = calloc(rows->n + 1, sizeof(*gone));
+    size_t kept = 0;
+    int64_t least = 0;
+
+    if (!place || !gone) {
+        free(place);
+        free(gone);
+        return fail(e, E_NOMEM, "no memory for %zu rows", rows->n);
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        const char *const row = (const char *)rows->row + i * t->row_size;
+        place[i] = (struct place){id < 0 ? "" : row + t->columns[id].offset, 0, i};
+        if (number >= 0)
+            memcpy(&place[i].number, row + t->columns[number].offset, sizeof(int64_t));
+    }
+    if (id >= 0)
+        qsort(place, rows->n, sizeof(*place), place_order);
+    for (size_t i = rows->n; i-- > 0;) {
+        const struct place *p = &place[i];
+        const bool last = i + 1 == rows->n || strcmp(p->case_id, p[1].case_id) != 0;
+        gone[p->at] = !last && p->number >= least && (id < 0 || *p->case_id);
+        least = last || p->number < least ? p->number : least;
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        char *const row = (char *)rows->row + i * t->row_size;
+        if (!gone[i] && kept++ < i)
+            memcpy((char *)rows->row + (kept - 1) * t->row_size, row, t->row_size);
+    }
+    rows->n = kept;
+    free(place);
+    free(gone);
+    return OK;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static enum status read_rows(struct reader *r, struct csv_parser *p, struct rows *out,
+                             const char *data, size_t n)
+{
+    const size_t row_size = r->table->row_size;
+    enum status st = OK;
+
+    for (size_t at = 0, lines = 0; st == OK && at < n; r->line += lines) {
+        const size_t length = row_length(data + at, n - at, &lines);
+        if (length == 0)
+            return fail(r->e, E_IO, "%s line %zu: %s", r->path, r->line,
+                        lines ? "a quote without its end  -> mend or remove that line"
+                              : "torn, the file ends inside it  -> --resume cuts it off");
+        const bool header = r->width == 0;
+        st = read_line(r, p, data + at, length);
+        if (st == OK && !header)
+            st = grow_array(&out->row, out->n, row_size, r->e);
+        if (st == OK && !header)
+            memcpy((char *)out->row + out->n++ * row_size, r->row, row_size);
+        at += length;
+    }
+    return st == OK ? check_columns(r) : st;
+}
+
+enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
+                     size_t n, struct err *e)
 {
     struct reader r = {.table = t, .path = path, .line = 1, .e = e};
     struct csv_parser p;
-    enum status st = OK;
 
+    *out = (struct rows){0};
     if (n == 0)
         return fail(e, E_IO, "%s is empty  -> remove it, or give another run", path);
     if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
@@ -221,67 +309,15 @@ enum status csv_each(const struct table *t, const char *path, const char *data, 
     csv_set_space_func(&p, no_space); /* RFC 4180: spaces are part of a field */
     r.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     r.row = malloc(t->row_size);
-    if (!r.row) {
-        st = fail(e, E_NOMEM, "no memory to read %s", path);
-        goto out;
-    }
-    for (size_t at = 0, lines = 0; st == OK && at < n; r.line += lines) {
-        const size_t length = row_length(data + at, n - at, &lines);
-        if (length == 0) {
-            st = fail(e, E_IO, "%s line %zu: %s", path, r.line,
-                      lines ? "a quote without its end  -> mend or remove that line"
-                            : "torn, the file ends inside it  -> --resume cuts it off");
-            break;
-        }
-        const bool header = r.width == 0;
-        st = read_line(&r, &p, data + at, length);
-        if (st == OK)
-            st = each(arg, header ? NULL : r.row, data + at, length, e);
-        at += length;
-    }
-    if (st == OK)
-        st = check_columns(&r);
-out:
+    enum status st =
+        r.row ? read_rows(&r, &p, out, data, n) : fail(e, E_NOMEM, "no memory to read %s", path);
+    if (st == OK && (t->counter || find_column(t, "case_id") >= 0))
+        st = keep_last(out, t, e);
+    if (st != OK)
+        rows_free(out);
     free(r.row);
     freelocale(r.c_locale);
     csv_free(&p);
-    return st;
-}
-
-struct growing {
-    struct rows rows;
-    size_t room, row_size;
-};
-
-static enum status keep_row(void *arg, const void *row, const char *line, size_t n, struct err *e)
-{
-    struct growing *g = arg;
-    (void)line;
-    (void)n;
-
-    if (!row)
-        return OK;
-    if (g->rows.n == g->room) {
-        const size_t room = g->room ? 2 * g->room : 16;
-        void *more = realloc(g->rows.row, room * g->row_size);
-        if (!more)
-            return fail(e, E_NOMEM, "no memory for %zu rows", room);
-        g->rows.row = more;
-        g->room = room;
-    }
-    memcpy((char *)g->rows.row + g->rows.n++ * g->row_size, row, g->row_size);
-    return OK;
-}
-
-enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
-                     size_t n, struct err *e)
-{
-    struct growing g = {.row_size = t->row_size};
-    const enum status st = csv_each(t, path, data, n, keep_row, &g, e);
-
-    if (st != OK)
-        rows_free(&g.rows);
-    *out = g.rows;
     return st;
 }
 
@@ -308,70 +344,4 @@ size_t csv_whole(const char *data, size_t n)
     while (n > 0 && data[n - 1] != '\n')
         n--;
     return n;
-}
-
-enum status table_cut_torn(const char *path, size_t *cut, struct err *e)
-{
-    struct bytes file;
-    enum status st = file_read(&file, path, e);
-
-    if (st != OK)
-        return st;
-    const size_t whole = csv_whole(file.data, file.n);
-    if (whole < file.n && truncate(path, (off_t)whole) != 0)
-        st = file_fail(e, "cut", path, errno);
-    if (cut)
-        *cut = file.n - whole;
-    free(file.data);
-    return st;
-}
-
-struct row_filter {
-    const struct table *table;
-    drop_fn *drop;
-    void *arg;
-    char *out; /* as long as the file: it only shrinks */
-    size_t n, dropped;
-};
-
-static enum status sift(void *arg, const void *row, const char *line, size_t n, struct err *e)
-{
-    struct row_filter *s = arg;
-    (void)e;
-
-    if (row && s->drop(s->arg, s->table, row)) {
-        s->dropped++;
-        return OK;
-    }
-    memcpy(s->out + s->n, line, n);
-    s->n += n;
-    return OK;
-}
-
-enum status table_rewrite_without(const struct table *t, const char *path, drop_fn *drop, void *arg,
-                                  size_t *dropped, struct err *e)
-{
-    struct bytes file = {0};
-    struct row_filter s = {.table = t, .drop = drop, .arg = arg};
-    enum status st = table_cut_torn(path, NULL, e);
-
-    if (st == OK)
-        st = file_read(&file, path, e);
-    if (st != OK)
-        goto out;
-    s.out = malloc(file.n + 1);
-    if (!s.out) {
-        st = fail(e, E_NOMEM, "no memory for %s", path);
-        goto out;
-    }
-    if (file.n > 0) /* nothing at all: killed before the header, table_resume mends it */
-        st = csv_each(t, path, file.data, file.n, sift, &s, e);
-    if (st == OK && s.dropped > 0)
-        st = file_replace(path, s.out, s.n, e);
-out:
-    if (dropped)
-        *dropped = s.dropped;
-    free(s.out);
-    free(file.data);
-    return st;
 }

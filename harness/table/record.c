@@ -43,25 +43,26 @@ static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef ROW
 #undef X
 
-#define TABLE(word, columns, row)                                                                  \
+#define TABLE(word, columns, row, counter)                                                         \
     {                                                                                              \
-        word, word ".csv", "bench-" word "/2.0", columns, ARRAY_LEN(columns), sizeof(struct row)   \
+        word, word ".csv", "bench-" word "/" SCHEMA_VERSION, columns, ARRAY_LEN(columns),          \
+            sizeof(struct row), counter                                                            \
     }
 const struct table tables[TABLE_COUNT] = {
-    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row),
-    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row),
-    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row),
-    [TABLE_ENV] = TABLE("env", env_columns, env_row),
-    [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row),
-    [TABLE_TRAIN] = TABLE("train", train_columns, train_row),
+    [TABLE_LATENCY] = TABLE("latency", latency_columns, latency_row, NULL),
+    [TABLE_MEMORY] = TABLE("memory", memory_columns, memory_row, NULL),
+    [TABLE_PERPLEXITY] = TABLE("perplexity", perplexity_columns, perplexity_row, NULL),
+    [TABLE_ENV] = TABLE("env", env_columns, env_row, NULL),
+    [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row, "sample"),
+    [TABLE_TRAIN] = TABLE("train", train_columns, train_row, "step"),
 };
 _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(memory_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(perplexity_columns) <= COLUMNS_MAX,
                "a selection holds every column");
 
-const char *const row_status_name[ROW_STATUS_COUNT] = {"ok",    "skipped", "failed",
-                                                       "wrong", "timeout", "interrupted"};
+const char *const row_status_name[ROW_STATUS_COUNT + 1] = {"ok",    "skipped", "failed",
+                                                           "wrong", "timeout", "interrupted"};
 
 void row_clear(void *row, const struct column *columns, size_t n)
 {
@@ -104,55 +105,20 @@ void row_set_key(const struct table *t, void *row, const struct key_row *key)
     memcpy(row, key, last->offset + last->size);
 }
 
+int find_column(const struct table *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 const char *row_text(const struct table *t, const void *row, const char *column)
 {
-    int i = 0;
-    while (i < t->n && strcmp(t->columns[i].name, column) != 0)
-        i++;
-    CHECK(i < t->n && t->columns[i].type == COLUMN_TEXT);
+    const int i = find_column(t, column);
+
+    CHECK(i >= 0 && t->columns[i].type == COLUMN_TEXT);
     return (const char *)row + t->columns[i].offset;
-}
-
-/* Bytes of the UTF-8 character at s, 0 where there is none: no overlong forms, no surrogates. */
-static size_t utf8_length(const unsigned char *s)
-{
-    const unsigned lo[] = {0x80, 0x800, 0x10000};
-    const size_t more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : 1;
-    unsigned code = s[0] & (0x3fU >> more);
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i <= more; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    const bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < lo[more - 1] || code > 0x10ffff || surrogate ? 0 : more + 1;
-}
-
-bool text_put(char *dst, size_t size, const char *src)
-{
-    const unsigned char *s = (const unsigned char *)src;
-    size_t n = 0;
-
-    while (*s) {
-        const size_t length = utf8_length(s), take = length ? length : 1;
-        if (n + take >= size)
-            break;
-        if (length == 0)
-            dst[n] = '?';
-        else if (*s < 0x20 || *s == 0x7f)
-            dst[n] = ' ';
-        else
-            memcpy(dst + n, s, take);
-        n += take;
-        s += take;
-    }
-    dst[n] = '\0';
-    return *s == '\0';
 }
 
 /* The shortest of 15, 16, 17 digits that reads back as x, with a point in every locale. */
@@ -205,53 +171,39 @@ static void print_line(FILE *f, const struct table *t, const void *row)
 
     CHECK(st == OK);
     if (row)
-        print_csv_row(f, t, &all, row);
+        row_print(f, FORMAT_CSV, t, &all, row);
     else
-        print_csv_header(f, t, &all);
-}
-
-/* Close a memory stream that should hold `out`. */
-static enum status close_memory(FILE *f, struct bytes *out, struct err *e)
-{
-    const bool bad = ferror(f) != 0;
-    if (fclose(f) == 0 && !bad)
-        return OK;
-    free(out->data);
-    *out = (struct bytes){0};
-    return fail(e, E_NOMEM, "no memory for a line of a table");
+        row_print_names(f, FORMAT_CSV, t, &all);
 }
 
 enum status table_bytes(struct bytes *out, const struct table *t, const void *row, struct err *e)
 {
-    *out = (struct bytes){0};
-    FILE *f = open_memstream(&out->data, &out->n);
+    FILE *const f = bytes_open(out, e);
+
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a line of a table");
+        return E_NOMEM;
     print_line(f, t, row);
-    return close_memory(f, out, e);
+    return bytes_close(f, out, e);
 }
 
 static enum status write_line(struct table_file *f, const void *row, struct err *e)
 {
     struct bytes line;
-    enum status st = table_bytes(&line, f->table, row, e);
-    if (st == OK)
-        st = append_write(&f->out, line.data, line.n, e);
-    if (st == OK)
-        st = append_sync(&f->out, e);
+    const enum status st = table_bytes(&line, f->table, row, e);
+
+    if (st != OK)
+        return st;
+    append_write(&f->out, line.data, line.n);
+    append_sync(&f->out);
     free(line.data);
-    return st;
+    return append_status(&f->out, e);
 }
 
-enum status table_create(struct table_file *f, const struct table *t, const char *dir,
+enum status table_create(struct table_file *f, const struct table *t, const char *path,
                          struct err *e)
 {
-    char path[FILE_PATH];
-    enum status st = file_join(path, dir, t->file, e);
-
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
-    if (st == OK)
-        st = append_open(&f->out, path, true, e);
+    enum status st = append_open(&f->out, path, true, e);
     if (st == OK)
         st = write_line(f, NULL, e);
     if (st != OK)
@@ -275,29 +227,33 @@ static enum status check_header(const struct table *t, const char *path, const s
     return st;
 }
 
-enum status table_resume(struct table_file *f, const struct table *t, const char *dir,
-                         struct err *e)
+enum status table_resume(struct table_file *f, const struct table *t, const char *path,
+                         struct rows *had, struct err *e)
 {
-    char path[FILE_PATH];
-    struct bytes file = {0};
+    struct bytes file;
     struct rows rows = {0};
-    enum status st = file_join(path, dir, t->file, e);
+    enum status st = file_read(&file, path, e);
 
     *f = (struct table_file){.table = t, .out = {.fd = -1}};
-    if (st == OK)
-        st = table_cut_torn(path, NULL, e);
-    if (st == OK)
-        st = file_read(&file, path, e);
+    file.n = csv_whole(file.data, file.n);
     if (st == OK && file.n > 0)
         st = csv_rows(&rows, t, path, file.data, file.n, e);
     if (st == OK && file.n > 0)
         st = check_header(t, path, &file, e);
     if (st == OK)
         st = append_open(&f->out, path, false, e);
-    if (st == OK && f->out.end == 0) /* killed before the header was there */
+    if (st == OK)
+        append_cut(&f->out, (off_t)file.n);
+    if (st == OK && file.n == 0) /* killed before the header was there */
         st = write_line(f, NULL, e);
+    if (st == OK)
+        st = append_status(&f->out, e);
     if (st != OK)
         append_close(&f->out, NULL);
+    if (st == OK && had) {
+        *had = rows;
+        rows = (struct rows){0};
+    }
     rows_free(&rows);
     free(file.data);
     return st;
@@ -313,15 +269,16 @@ enum status table_close(struct table_file *f, struct err *e) { return append_clo
 enum status table_replace(const struct table *t, const char *path, const void *rows, size_t n,
                           struct err *e)
 {
-    struct bytes text = {0};
-    FILE *f = open_memstream(&text.data, &text.n);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, e);
+
     if (!f)
-        return fail(e, E_NOMEM, "no memory for %s", path);
+        return E_NOMEM;
     print_line(f, t, NULL);
     for (size_t i = 0; i < n; i++)
         print_line(f, t, (const char *)rows + i * t->row_size);
 
-    enum status st = close_memory(f, &text, e);
+    enum status st = bytes_close(f, &text, e);
     if (st == OK)
         st = file_replace(path, text.data, text.n, e);
     free(text.data);

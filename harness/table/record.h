@@ -11,11 +11,16 @@
 
 #include "columns.h"
 #include "harness/util/fileio.h"
+#include "harness/util/text.h"
+#include "harness/util/text_table.h"
 
 #include <math.h>
 
 /* Bytes of a text with its NUL, by column type. */
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
+
+/* Of every table. */
+#define SCHEMA_VERSION "2.0"
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
@@ -59,10 +64,11 @@ struct column {
     size_t offset, size; /* bytes, in the row */
 };
 struct table {
-    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/1.0" */
+    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/2.0" */
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
+    const char *counter; /* the column that numbers the rows of a case; NULL: a case has one row */
 };
 enum table_id {
     TABLE_LATENCY,
@@ -86,7 +92,7 @@ enum row_status {
     ROW_INTERRUPTED,
     ROW_STATUS_COUNT
 };
-extern const char *const row_status_name[ROW_STATUS_COUNT];
+extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* ends with NULL */
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -104,16 +110,15 @@ void row_clear(void *row, const struct column *columns, size_t n);
 /* Copy the key columns into a latency, memory or perplexity row. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);
 
+/* Index of the column with this name, -1 where the table has none. */
+int find_column(const struct table *t, const char *name);
+
 /* The text in a column that must exist, of any row. */
 const char *row_text(const struct table *t, const void *row, const char *column);
 
 /* What a field holds on disk; num is room for a number. Column 0 is always the table's schema. */
 enum { NUMBER_SIZE = 32 };
 const char *row_field(const struct table *t, int column, const void *row, char num[NUMBER_SIZE]);
-
-/* Fill a text column: control characters become spaces, so that a row is one line, and bytes that
- * are not UTF-8 become '?'. False where the text had to be cut (never inside a character). */
-bool text_put(char *dst, size_t size, const char *src);
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
@@ -127,15 +132,19 @@ struct selection {
 enum status columns_select(struct selection *s, const struct table *t, const char *const *names,
                            int n, struct err *e);
 
-/* Errors stay in the stream: ask file_flush. */
-void print_csv_header(FILE *f, const struct table *t, const struct selection *s);
-void print_csv_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
-void print_jsonl_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
-void print_md_header(FILE *f, const struct table *t, const struct selection *s);
-void print_md_row(FILE *f, const struct table *t, const struct selection *s, const void *row);
+/* A row, or the names of the columns, as CSV, JSON lines (which have no names) or Markdown. Errors
+ * stay in the stream: ask file_flush. */
+void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
+               const void *row);
+void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s);
 
 /* results/README.md: every column of every table. */
 void columns_markdown(FILE *f);
+
+struct rows {
+    void *row; /* n rows of table->row_size bytes */
+    size_t n;
+};
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
@@ -144,14 +153,14 @@ struct table_file {
     struct appender out;
 };
 
-/* Make DIR/NAME.csv with its header; it must not exist. */
-enum status table_create(struct table_file *f, const struct table *t, const char *dir,
+/* Make the file with its header; it must not exist. */
+enum status table_create(struct table_file *f, const struct table *t, const char *path,
                          struct err *e);
 
 /* Open it to append: a torn last line is cut, any other bad line is an error, and the header must
- * be this program's. */
-enum status table_resume(struct table_file *f, const struct table *t, const char *dir,
-                         struct err *e);
+ * be this program's. *had (may be NULL) gets the rows that it has. */
+enum status table_resume(struct table_file *f, const struct table *t, const char *path,
+                         struct rows *had, struct err *e);
 
 /* One write(2), then fdatasync. On E_IO the file still ends with its last whole row. */
 enum status table_write(struct table_file *f, const void *row, struct err *e);
@@ -166,37 +175,27 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-struct rows {
-    void *row; /* n rows of table->row_size bytes */
-    size_t n;
-};
-
-/* Read a file by column name. Unknown columns, those of a newer minor version, are ignored; each of
- * ours must be there. E_IO names file and line of whatever is not right. */
+/* Read a file of any version that this program understands, by column name. Unknown columns are
+ * ignored; a file of an older minor version may lack columns, they stay empty. E_IO names file and
+ * line of whatever is not right.
+ *
+ * Tables are only appended to. Of the rows of one case_id the last counts, earlier ones are left
+ * out; where the rows of a case are numbered (samples of a case, steps of a training), a row takes
+ * the place of those before it whose number is not smaller than its own. Rows without a case_id are
+ * cases of their own. */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);
 
-/* The same over bytes that already are in memory; `path` is for messages. `line` are the bytes of
- * the row with its LF; the header comes first, with row == NULL. */
-typedef enum status row_fn(void *arg, const void *row, const char *line, size_t n, struct err *e);
-enum status csv_each(const struct table *t, const char *path, const char *data, size_t n,
-                     row_fn *each, void *arg, struct err *e);
+/* The same over bytes that already are in memory; `path` is for messages. */
 enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
                      size_t n, struct err *e);
 
 /* Length of data without a torn last line. */
 size_t csv_whole(const char *data, size_t n);
 
-/* Cut a torn last line of the file; *cut (may be NULL) is how many bytes it had. */
-enum status table_cut_torn(const char *path, size_t *cut, struct err *e);
-
-/* Atomically drop the rows for which `drop` says so; the others keep their bytes. Cuts a torn last
- * line. Not while a table_file is open on it. */
-typedef bool drop_fn(void *arg, const struct table *t, const void *row);
-enum status table_rewrite_without(const struct table *t, const char *path, drop_fn *drop, void *arg,
-                                  size_t *dropped, struct err *e);
-
-/* E_IO unless `found` is of the same kind and major version as `ours`. */
-enum status schema_check(const char *path, const char *ours, const char *found, struct err *e);
+/* E_IO unless `found` is of the same kind and major version as `ours`; *minor (may be NULL) gets
+ * the file's minor version. */
+enum status schema_check(const char *path, const char *ours, const char *found, int *minor,
+                         struct err *e);
 
 #endif

@@ -5,8 +5,6 @@
 #include "harness/util/suggest.h"
 #include "record.h"
 
-#include <csv.h>
-#include <jansson.h>
 #include <string.h>
 
 /* The known names, as many as the message has room for. */
@@ -36,10 +34,8 @@ enum status columns_select(struct selection *s, const struct table *t, const cha
     for (int i = 0; n == 0 && i < t->n; i++)
         s->at[s->n++] = i;
     for (int k = 0; k < n; k++) {
-        int i = 0;
-        while (i < t->n && strcmp(t->columns[i].name, names[k]) != 0)
-            i++;
-        if (i == t->n)
+        const int i = find_column(t, names[k]);
+        if (i < 0)
             return unknown_column(e, t, names[k]);
         if (s->n == COLUMNS_MAX)
             return fail(e, E_USAGE, "--columns: more than %d names  -> name each column once",
@@ -49,91 +45,34 @@ enum status columns_select(struct selection *s, const struct table *t, const cha
     return OK;
 }
 
-void print_csv_header(FILE *f, const struct table *t, const struct selection *s)
+static void lay_out(struct text_table_column *column, const struct table *t,
+                    const struct selection *s)
 {
-    for (int k = 0; k < s->n; k++)
-        fprintf(f, "%s%s", k ? "," : "", t->columns[s->at[k]].name);
-    fputc('\n', f);
-}
-
-void print_csv_row(FILE *f, const struct table *t, const struct selection *s, const void *row)
-{
-    char num[NUMBER_SIZE];
-
-    for (int k = 0; k < s->n; k++) {
-        const char *text = row_field(t, s->at[k], row, num);
-        /* An empty field alone on its line would be a blank line. */
-        const bool quote = strpbrk(text, ",\"\r\n") != NULL || (s->n == 1 && text[0] == '\0');
-        if (k)
-            fputc(',', f);
-        if (quote)
-            csv_fwrite(f, text, strlen(text));
-        else
-            fputs(text, f);
-    }
-    fputc('\n', f);
-}
-
-static void print_json_text(FILE *f, const char *text)
-{
-    json_t *string = json_string(text);
-    if (!string) { /* not UTF-8: a row that text_put did not fill */
-        char clean[PAGE_TEXT_SIZE];
-        text_put(clean, sizeof(clean), text);
-        string = json_string(clean);
-    }
-    CHECK(string);
-    json_dumpf(string, f, JSON_ENCODE_ANY);
-    json_decref(string);
-}
-
-void print_jsonl_row(FILE *f, const struct table *t, const struct selection *s, const void *row)
-{
-    char num[NUMBER_SIZE];
-
     for (int k = 0; k < s->n; k++) {
         const struct column *c = &t->columns[s->at[k]];
-        const char *text = row_field(t, s->at[k], row, num);
-        fprintf(f, "%s\"%s\":", k ? "," : "{", c->name);
-        if (text[0] == '\0')
-            fputs("null", f);
-        else if (c->type == COLUMN_TEXT)
-            print_json_text(f, text);
-        else
-            fputs(text, f);
-    }
-    fputs("}\n", f);
-}
-
-static void print_md_text(FILE *f, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '|')
-            fputc('\\', f);
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, f);
+        column[k] = (struct text_table_column){c->name, c->type != COLUMN_TEXT, false};
     }
 }
 
-void print_md_header(FILE *f, const struct table *t, const struct selection *s)
+void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s)
 {
+    struct text_table_column column[COLUMNS_MAX];
+
+    lay_out(column, t, s);
+    text_row_print(f, format, column, NULL, s->n);
+}
+
+void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
+               const void *row)
+{
+    struct text_table_column column[COLUMNS_MAX];
+    const char *text[COLUMNS_MAX];
+    char num[COLUMNS_MAX][NUMBER_SIZE];
+
+    lay_out(column, t, s);
     for (int k = 0; k < s->n; k++)
-        fprintf(f, "| %s ", t->columns[s->at[k]].name);
-    fputs("|\n", f);
-    for (int k = 0; k < s->n; k++)
-        fputs(t->columns[s->at[k]].type == COLUMN_TEXT ? "|---" : "|---:", f);
-    fputs("|\n", f);
-}
-
-void print_md_row(FILE *f, const struct table *t, const struct selection *s, const void *row)
-{
-    char num[NUMBER_SIZE];
-
-    for (int k = 0; k < s->n; k++) {
-        fputs("| ", f);
-        print_md_text(f, row_field(t, s->at[k], row, num));
-        fputc(' ', f);
-    }
-    fputs("|\n", f);
+        text[k] = row_field(t, s->at[k], row, num[k]);
+    text_row_print(f, format, column, text, s->n);
 }
 
 static void print_columns(FILE *f, const struct table *t, int first)
@@ -141,12 +80,16 @@ static void print_columns(FILE *f, const struct table *t, int first)
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
 
-    fputs("| column | type | unit | meaning |\n|---|---|---|---|\n", f);
+    static const struct text_table_column heading[] = {
+        {.name = "column"}, {.name = "type"}, {.name = "unit"}, {.name = "meaning"}};
+
+    text_row_print(f, FORMAT_MD, heading, NULL, ARRAY_LEN(heading));
     for (int i = first; i < t->n; i++) {
         const struct column *c = &t->columns[i];
-        fprintf(f, "| `%s` | %s | %s | ", c->name, type[c->type], c->unit);
-        print_md_text(f, c->meaning);
-        fputs(" |\n", f);
+        char name[TEXT_SIZE];
+        snprintf(name, sizeof(name), "`%s`", c->name);
+        const char *const text[] = {name, type[c->type], c->unit, c->meaning};
+        text_row_print(f, FORMAT_MD, heading, text, ARRAY_LEN(heading));
     }
 }
 
@@ -163,11 +106,10 @@ void columns_markdown(FILE *f)
         "\n"
         "CSV by RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
         "measured; it is never zero. The first column names table and version: within a major\n"
-        "version columns are only added, at the end of their list below, and a file must have "
-        "every\n"
-        "column that the program knows. Every row is complete on its own, and its `repro` makes "
-        "it\n"
-        "again.\n";
+        "version columns are only added, at the end of their list below. Every row is complete on\n"
+        "its own, and its `repro` makes it again. Tables are only appended to: where an "
+        "interrupted\n"
+        "run went on, a case may have several rows, of which the last counts.\n";
     fputs(intro, f);
     fputs("\n## Key columns\n\nFirst in `latency.csv`, `memory.csv` and `perplexity.csv`.\n\n", f);
     struct table key = tables[TABLE_LATENCY];

@@ -3,6 +3,8 @@
  * Run folders: made, found again, cleaned of what an interruption left, and closed. */
 #include "rundir.h"
 
+#include "harness/util/suggest.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +117,7 @@ static void remove_folder(const struct rundir *r)
 enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
                           enum raw raw, struct err *e)
 {
-    struct table_file env;
-    char out[FILE_PATH];
+    char out[FILE_PATH], path[FILE_PATH];
     enum status st;
 
     rundir_init(r);
@@ -128,12 +129,15 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
         return st;
     if ((st = make_folder(r, out, commit, started, e)) != OK)
         return st;
-    for (int i = 0; st == OK && i < TABLE_ENV; i++)
-        st = table_create(&r->table[i], &tables[i], r->path, e);
+    for (int i = 0; st == OK && i < TABLE_ENV; i++) {
+        st = file_join(path, r->path, tables[i].file, e);
+        if (st == OK)
+            st = table_create(&r->table[i], &tables[i], path, e);
+    }
     if (st == OK)
-        st = table_create(&env, &tables[TABLE_ENV], r->path, e);
+        st = file_join(path, r->path, tables[TABLE_ENV].file, e);
     if (st == OK)
-        st = table_close(&env, e);
+        st = table_replace(&tables[TABLE_ENV], path, NULL, 0, e);
     if (st == OK)
         st = samples_create(&r->samples, r->path, raw, e);
     if (st == OK)
@@ -184,63 +188,40 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
 
 static int id_order(const void *a, const void *b) { return strcmp(a, b); }
 
-static bool id_in(const struct id_set *s, const char *id)
+/* The cases of a table that need not be measured again. */
+static enum status note_done(struct rundir *r, enum table_id table, const struct rows *rows,
+                             struct err *e)
 {
-    return s->n > 0 && bsearch(id, s->id, s->n, sizeof(*s->id), id_order);
-}
+    const struct table *t = &tables[table];
+    struct id_set *s = &r->done[table];
 
-static enum status id_collect(struct id_set *s, const struct table *t, const char *path,
-                              struct err *e)
-{
-    struct rows rows;
-    enum status st = table_read(&rows, t, path, e);
-
-    if (st != OK)
-        return st;
-    s->id = calloc(rows.n + 1, sizeof(*s->id));
-    if (!s->id) {
-        st = fail(e, E_NOMEM, "no memory for %zu case ids", rows.n);
-        goto out;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        const char *row = (const char *)rows.row + i * t->row_size;
+    s->id = calloc(rows->n + 1, sizeof(*s->id));
+    if (!s->id)
+        return fail(e, E_NOMEM, "no memory for %zu case ids", rows->n);
+    for (size_t i = 0; i < rows->n; i++) {
+        const char *row = (const char *)rows->row + i * t->row_size;
+        const int status = word_index(row_text(t, row, "status"), row_status_name);
+        if (status == ROW_INTERRUPTED)
+            continue;
         snprintf(s->id[s->n++], TEXT_SIZE, "%s", row_text(t, row, "case_id"));
+        if (status >= 0)
+            r->had[status]++;
     }
     qsort(s->id, s->n, sizeof(*s->id), id_order);
-out:
-    rows_free(&rows);
-    return st;
+    return OK;
 }
 
-static bool is_interrupted(void *arg, const struct table *t, const void *row)
-{
-    (void)arg;
-    return strcmp(row_text(t, row, "status"), row_status_name[ROW_INTERRUPTED]) == 0;
-}
-
-/* arg: the set of finished cases. */
-static bool is_orphan(void *arg, const struct table *t, const void *row)
-{
-    return !id_in(arg, row_text(t, row, "case_id"));
-}
-
-static enum status resume_tables(struct rundir *r, struct err *e)
+static enum status resume_table(struct rundir *r, enum table_id table, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = OK;
+    struct rows rows = {0};
+    enum status st = file_join(path, r->path, tables[table].file, e);
 
-    for (int i = 0; st == OK && i < TABLE_ENV; i++) {
-        const struct table *t = &tables[i];
-        st = file_join(path, r->path, t->file, e);
-        if (st == OK)
-            st = table_rewrite_without(t, path, is_interrupted, NULL, NULL, e);
-        if (st == OK && i == TABLE_MEMORY)
-            st = table_rewrite_without(t, path, is_orphan, &r->done[TABLE_LATENCY], NULL, e);
-        if (st == OK)
-            st = table_resume(&r->table[i], t, r->path, e);
-        if (st == OK)
-            st = id_collect(&r->done[i], t, path, e);
-    }
+    if (st == OK)
+        st = table_resume(&r->table[table], &tables[table], path, &rows, e);
+    if (st == OK && table != TABLE_MEMORY)
+        st = note_done(r, table, &rows, e);
+    rows_free(&rows);
     return st;
 }
 
@@ -257,9 +238,10 @@ enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir
     if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
         return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,
                     TEXT_SIZE - 1);
-    st = resume_tables(r, e);
+    for (int i = 0; st == OK && i < TABLE_ENV; i++)
+        st = resume_table(r, (enum table_id)i, e);
     if (st == OK)
-        st = samples_resume(&r->samples, r->path, is_orphan, &r->done[TABLE_LATENCY], e);
+        st = samples_resume(&r->samples, r->path, e);
     if (st != OK)
         rundir_close(r, NULL);
     return st;
@@ -267,8 +249,10 @@ enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir
 
 bool rundir_done(const struct rundir *r, enum table_id table, const char *case_id)
 {
-    CHECK(table < TABLE_ENV);
-    return id_in(&r->done[table], case_id);
+    const struct id_set *s = &r->done[table];
+
+    CHECK(table == TABLE_LATENCY || table == TABLE_PERPLEXITY);
+    return s->n > 0 && bsearch(case_id, s->id, s->n, sizeof(*s->id), id_order);
 }
 
 enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e)

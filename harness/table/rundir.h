@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The folder of a run: DIR/<UTC>-<commit>[-n]/ with its tables and samples, and the link
- * DIR/latest. latency.csv is the list of what is done: a case's memory row is written before its
- * latency row, and a resumed run drops whatever belongs to no latency row. */
+ * DIR/latest. latency.csv is the list of what is done: a case's samples and its memory row are
+ * written before its latency row. A resumed run measures the other cases again and appends their
+ * rows, which then are the ones that count. */
 #ifndef RUNDIR_H
 #define RUNDIR_H
 
@@ -20,7 +21,9 @@ struct rundir {
     char run_id[TEXT_SIZE];             /* name of the folder */
     struct table_file table[TABLE_ENV]; /* latency, memory, perplexity */
     struct samples samples;
-    struct id_set done[TABLE_ENV]; /* case ids that a resumed run had; empty for a new one */
+    /* Of a resumed run: the cases that it had, and their number by enum row_status. */
+    struct id_set done[TABLE_ENV];
+    int had[ROW_STATUS_COUNT];
 };
 
 /* "2026-11-21T06:01:02Z" */
@@ -32,14 +35,14 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
                           enum raw raw, struct err *e);
 
 /* Open an interrupted run to go on: `dir`, or out_dir/latest where dir is NULL. Torn last lines are
- * cut; rows with status `interrupted`, and samples and memory rows without a latency row, are
- * dropped. */
+ * cut. */
 enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e);
 
 /* The folder that rundir_resume would open, before anything in it is touched. */
 enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e);
 
-/* Has the resumed run this row already? table: TABLE_LATENCY, TABLE_MEMORY or TABLE_PERPLEXITY. */
+/* Has the resumed run this row already, not interrupted? table: TABLE_LATENCY or TABLE_PERPLEXITY.
+ */
 bool rundir_done(const struct rundir *r, enum table_id table, const char *case_id);
 
 enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e);

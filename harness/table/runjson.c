@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "bench-run/1.0";
+static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
 
@@ -92,7 +92,7 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
     if (!*run)
         return fail(e, E_IO, "%s line %d: %s  -> start a new run", path, at.line, at.text);
     const char *found = json_string_value(json_object_get(*run, "schema"));
-    st = found ? schema_check(path, schema, found, e)
+    st = found ? schema_check(path, schema, found, NULL, e)
                : fail(e, E_IO, "%s has no schema  -> start a new run", path);
     if (st != OK) {
         json_decref(*run);

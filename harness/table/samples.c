@@ -58,15 +58,10 @@ static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_E
         if (ZSTD_isError(left))
             return fail(e, E_IO, "%s: zstd: %s  -> use --raw csv", s->out.path,
                         ZSTD_getErrorName(left));
-        if (out.pos > 0) {
-            const enum status st = append_write(&s->out, s->room, out.pos, e);
-            if (st != OK) {
-                s->broken = true;
-                return st;
-            }
-        }
+        if (out.pos > 0)
+            append_write(&s->out, s->room, out.pos);
     } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
-    return OK;
+    return append_status(&s->out, e);
 }
 
 static enum status zst_append(struct samples *s, const char *data, size_t n, struct err *e)
@@ -106,37 +101,36 @@ static enum status zst_pack(struct bytes *out, const char *data, size_t n, struc
 static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
                               const struct bytes *file, struct err *e)
 {
-    enum status st = OK;
-    size_t room = 4 * file->n + ZSTD_DStreamOutSize(), left = 1;
+    const size_t room = ZSTD_DStreamOutSize();
     ZSTD_inBuffer in = {file->data, file->n, 0};
     ZSTD_outBuffer to = {malloc(room), room, 0};
     ZSTD_DCtx *d = ZSTD_createDCtx();
-    bool full = false; /* the output had no room: there may be more without new input */
+    size_t left = 1;
+    FILE *const f = bytes_open(out, e);
 
-    if (!d || !to.dst)
-        st = fail(e, E_NOMEM, "no memory to read %s", path);
-    while (st == OK && (in.pos < in.size || full)) {
-        if (to.pos == to.size) {
-            void *more = realloc(to.dst, to.size * 2);
-            if (!more) {
-                st = fail(e, E_NOMEM, "no memory to read %s", path);
-                break;
-            }
-            to.dst = more;
-            to.size *= 2;
-        }
+    if (!d || !to.dst || !f) {
+        if (f)
+            fclose(f);
+        ZSTD_freeDCtx(d);
+        free(to.dst);
+        return fail(e, E_NOMEM, "no memory to read %s", path);
+    }
+    /* A full output may have more to come without new input. */
+    for (bool full = false; (in.pos < in.size || full) && !ZSTD_isError(left);) {
+        to.pos = 0;
         left = ZSTD_decompressStream(d, &to, &in);
-        if (ZSTD_isError(left))
-            st = zst_fail(e, path, left);
+        fwrite(to.dst, 1, to.pos, f);
         full = to.pos == to.size && left > 0;
     }
     ZSTD_freeDCtx(d);
+    free(to.dst);
     *torn = left > 0;
-    if (st != OK) {
-        free(to.dst);
-        to = (ZSTD_outBuffer){0};
+    enum status st = bytes_close(f, out, e);
+    if (st == OK && ZSTD_isError(left)) {
+        free(out->data);
+        *out = (struct bytes){0};
+        st = zst_fail(e, path, left);
     }
-    *out = (struct bytes){to.dst, to.pos};
     return st;
 }
 #else
@@ -192,10 +186,15 @@ static enum status put_line(struct samples *s, const struct sample_row *row, str
 {
     struct bytes line;
     enum status st = table_bytes(&line, table, row, e);
-    if (st == OK && s->raw == RAW_ZST)
+
+    if (st != OK)
+        return st;
+    if (s->raw == RAW_ZST) {
         st = zst_append(s, line.data, line.n, e);
-    else if (st == OK)
-        st = append_write(&s->out, line.data, line.n, e);
+    } else {
+        append_write(&s->out, line.data, line.n);
+        st = append_status(&s->out, e);
+    }
     free(line.data);
     return st;
 }
@@ -261,80 +260,46 @@ static enum status load(struct bytes *text, bool *torn, enum raw raw, const char
     return st;
 }
 
-struct row_filter {
-    struct bytes kept; /* as long as the text: it only shrinks */
-    drop_fn *drop;
-    void *arg;
-};
-
-static enum status sift(void *arg, const void *row, const char *line, size_t n, struct err *e)
-{
-    struct row_filter *s = arg;
-    (void)e;
-
-    if (row && s->drop && s->drop(s->arg, table, row))
-        return OK;
-    memcpy(s->kept.data + s->kept.n, line, n);
-    s->kept.n += n;
-    return OK;
-}
-
-/* Write the stream anew where something is torn or to be dropped. */
-static enum status mend(const char *path, enum raw raw, drop_fn *drop, void *arg, struct err *e)
+/* A torn end is cut: of a frame by packing what it holds, up to the last whole line, anew. */
+static enum status mend(const char *path, enum raw raw, struct err *e)
 {
     struct bytes text, frame = {0};
-    struct row_filter s = {.drop = drop, .arg = arg};
+    struct rows rows = {0};
     bool torn;
     enum status st = load(&text, &torn, raw, path, e);
 
     if (st != OK)
         return st;
     const size_t whole = csv_whole(text.data, text.n);
-    if (!(s.kept.data = malloc(whole + 1)))
-        st = fail(e, E_NOMEM, "no memory for %s", path);
-    if (st == OK && whole > 0)
-        st = csv_each(table, path, text.data, whole, sift, &s, e);
-    if (st == OK && (torn || s.kept.n < text.n)) {
-        if (raw == RAW_CSV || s.kept.n == 0) {
-            st = file_replace(path, s.kept.data, s.kept.n, e);
-        } else {
-            st = zst_pack(&frame, s.kept.data, s.kept.n, e);
-            if (st == OK)
-                st = file_replace(path, frame.data, frame.n, e);
-        }
+    if (whole > 0) /* damage is no torn end */
+        st = csv_rows(&rows, table, path, text.data, whole, e);
+    if (st == OK && (torn || whole < text.n)) {
+        if (raw == RAW_ZST && whole > 0)
+            st = zst_pack(&frame, text.data, whole, e);
+        if (st == OK)
+            st = file_replace(path, frame.data ? frame.data : text.data,
+                              frame.data ? frame.n : whole, e);
     }
-    free(s.kept.data);
+    rows_free(&rows);
     free(frame.data);
     free(text.data);
     return st;
 }
 
-enum status samples_resume(struct samples *s, const char *dir, drop_fn *drop, void *arg,
-                           struct err *e)
+enum status samples_resume(struct samples *s, const char *dir, struct err *e)
 {
     char path[FILE_PATH];
     const enum raw raw = raw_of(dir, path);
+    const enum status st = raw == RAW_NONE ? OK : mend(path, raw, e);
 
     *s = (struct samples){.out = {.fd = -1}};
-    if (raw != RAW_NONE) {
-        const enum status st = mend(path, raw, drop, arg, e);
-        if (st != OK)
-            return st;
-    }
-    return start(s, dir, raw, false, e);
-}
-
-static enum status broken(const struct samples *s, struct err *e)
-{
-    return fail(e, E_IO, "cannot go on with %s: a write failed before  -> --resume", s->out.path);
+    return st == OK ? start(s, dir, raw, false, e) : st;
 }
 
 enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e)
 {
     if (s->raw == RAW_NONE)
         return OK;
-    if (s->broken)
-        return broken(s, e);
     enum status st = put_line(s, row, e);
     if (st == OK && s->raw == RAW_ZST && ++s->pending >= FLUSH_ROWS) {
         s->pending = 0;
@@ -348,21 +313,20 @@ enum status samples_flush(struct samples *s, struct err *e)
     enum status st = OK;
     if (s->raw == RAW_NONE)
         return OK;
-    if (s->broken)
-        return broken(s, e);
     s->pending = 0;
     if (s->raw == RAW_ZST)
         st = zst_flush(s, e);
-    return st == OK ? append_sync(&s->out, e) : st;
+    append_sync(&s->out);
+    return st == OK ? append_status(&s->out, e) : st;
 }
 
 enum status samples_close(struct samples *s, struct err *e)
 {
     enum status st = OK;
-    if (s->out.fd >= 0 && s->raw == RAW_ZST && !s->broken)
+    if (s->out.fd >= 0 && s->raw == RAW_ZST && s->out.st == OK)
         st = zst_end(s, e);
-    if (s->out.fd >= 0 && st == OK)
-        st = append_sync(&s->out, e);
+    if (s->out.fd >= 0)
+        append_sync(&s->out);
     zst_free(s);
     const enum status closed = append_close(&s->out, st == OK ? e : NULL);
     *s = (struct samples){.out = {.fd = -1}};

@@ -24,17 +24,16 @@ struct samples {
     void *room; /* the compressor's output, room_bytes */
     size_t room_bytes;
     int pending; /* rows since the last flush of the compressor */
-    bool broken; /* a write failed: the frame has lost a piece and must not be continued */
 };
 
 enum status samples_create(struct samples *s, const char *dir, enum raw raw, struct err *e);
 
-/* Continue whatever stream DIR has (RAW_NONE where it has none): a torn end is cut, and rows for
- * which `drop` (may be NULL) says so are removed. zst gets a new frame. */
-enum status samples_resume(struct samples *s, const char *dir, drop_fn *drop, void *arg,
-                           struct err *e);
+/* Continue whatever stream DIR has (RAW_NONE where it has none); a torn end is cut. zst gets a new
+ * frame. */
+enum status samples_resume(struct samples *s, const char *dir, struct err *e);
 
-/* csv writes at once; zst when 64 rows are together, or at a flush. */
+/* csv writes at once; zst when 64 rows are together, or at a flush. After a failed write a frame
+ * has lost a piece, so nothing more is written. */
 enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e);
 
 /* Everything written so far becomes readable and reaches the disk: call after each group. */

@@ -47,45 +47,53 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
     return OK;
 }
 
+static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for a text"); }
+
+FILE *bytes_open(struct bytes *out, struct err *e)
+{
+    *out = (struct bytes){0};
+    FILE *const f = open_memstream(&out->data, &out->n);
+    if (!f)
+        no_memory(e);
+    return f;
+}
+
+enum status bytes_close(FILE *f, struct bytes *out, struct err *e)
+{
+    const bool bad = ferror(f) != 0;
+
+    if (fclose(f) == 0 && !bad)
+        return OK;
+    free(out->data);
+    *out = (struct bytes){0};
+    return no_memory(e);
+}
+
 enum status file_read(struct bytes *out, const char *path, struct err *e)
 {
-    enum status st = OK;
-    size_t room = 1 << 16;
-    char *data = malloc(room);
+    char piece[1 << 16];
+    ssize_t got;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     *out = (struct bytes){0};
-    if (fd < 0) {
-        st = file_fail(e, "read", path, errno);
-        goto out;
-    }
-    for (size_t n = 0; data;) {
-        const ssize_t got = read(fd, data + n, room - 1 - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            st = file_fail(e, "read", path, errno);
-            goto out;
-        }
-        n += (size_t)got;
-        if (got == 0) {
-            data[n] = '\0';
-            *out = (struct bytes){data, n};
-            data = NULL;
-            goto out;
-        }
-        if (n == room - 1) {
-            char *more = realloc(data, room *= 2);
-            if (!more)
-                break;
-            data = more;
-        }
-    }
-    st = fail(e, E_NOMEM, "no memory for %s (more than %zu bytes)", path, room / 2);
-out:
-    free(data);
-    if (fd >= 0)
+    if (fd < 0)
+        return file_fail(e, "read", path, errno);
+    FILE *const f = bytes_open(out, e);
+    if (!f) {
         close(fd);
+        return E_NOMEM;
+    }
+    while ((got = read(fd, piece, sizeof(piece))) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0)
+            fwrite(piece, 1, (size_t)got, f);
+    const int error = got < 0 ? errno : 0;
+    close(fd);
+    enum status st = bytes_close(f, out, e);
+    if (st == OK && error) {
+        free(out->data);
+        *out = (struct bytes){0};
+        st = file_fail(e, "read", path, error);
+    }
     return st;
 }
 
@@ -123,13 +131,9 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
         return file_fail(e, "remove", tmp, errno);
     if ((st = append_open(&a, tmp, true, e)) != OK)
         return st;
-    st = append_write(&a, data, n, e);
-    if (st == OK)
-        st = append_sync(&a, e);
-    if (st == OK)
-        st = append_close(&a, e);
-    else
-        append_close(&a, NULL);
+    append_write(&a, data, n);
+    append_sync(&a);
+    st = append_close(&a, e);
     if (st == OK && rename(tmp, path) != 0)
         st = file_fail(e, "replace", path, errno);
     if (st != OK) {
@@ -169,36 +173,57 @@ enum status append_open(struct appender *a, const char *path, bool create, struc
     return OK;
 }
 
-enum status append_write(struct appender *a, const void *data, size_t n, struct err *e)
+void append_write(struct appender *a, const void *data, size_t n)
 {
     ssize_t put;
+
+    if (a->st != OK)
+        return;
     do
         put = write(a->fd, data, n);
     while (put < 0 && errno == EINTR);
     if (put == (ssize_t)n) {
         a->end += put;
-        return OK;
+        return;
     }
     /* The kernel gives the reason only for a write of nothing; a regular file takes a part when the
      * disk or a limit ends there. */
     const int error = put < 0 ? errno : ENOSPC;
     if (put > 0 && ftruncate(a->fd, a->end) != 0)
-        return fail(e, E_IO,
-                    "cannot cut %s back to its last whole line: %s  -> cut it at byte %lld",
-                    a->path, strerror(errno), (long long)a->end);
-    return file_fail(e, "write", a->path, error);
+        a->st = fail(&a->why, E_IO,
+                     "cannot cut %s back to its last whole line: %s  -> cut it at byte %lld",
+                     a->path, strerror(errno), (long long)a->end);
+    else
+        a->st = file_fail(&a->why, "write", a->path, error);
 }
 
-enum status append_sync(struct appender *a, struct err *e)
+void append_cut(struct appender *a, off_t end)
 {
-    return fdatasync(a->fd) == 0 ? OK : file_fail(e, "write", a->path, errno);
+    if (a->st != OK || end >= a->end)
+        return;
+    if (ftruncate(a->fd, end) == 0)
+        a->end = end;
+    else
+        a->st = file_fail(&a->why, "cut", a->path, errno);
+}
+
+void append_sync(struct appender *a)
+{
+    if (a->st == OK && fdatasync(a->fd) != 0)
+        a->st = file_fail(&a->why, "write", a->path, errno);
+}
+
+enum status append_status(const struct appender *a, struct err *e)
+{
+    return a->st == OK ? OK : fail(e, a->st, "%s", a->why.msg);
 }
 
 enum status append_close(struct appender *a, struct err *e)
 {
     const int fd = a->fd;
+
     a->fd = -1;
-    if (fd >= 0 && close(fd) != 0)
-        return file_fail(e, "write", a->path, errno);
-    return OK;
+    if (fd >= 0 && close(fd) != 0 && a->st == OK)
+        a->st = file_fail(&a->why, "write", a->path, errno);
+    return append_status(a, e);
 }

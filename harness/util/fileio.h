@@ -23,6 +23,12 @@ enum status file_fail(struct err *e, const char *verb, const char *path, int err
 /* dst = dir/name; E_IO where that is longer than FILE_PATH. */
 enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, struct err *e);
 
+/* A stream that writes into memory; NULL with E_NOMEM. */
+FILE *bytes_open(struct bytes *out, struct err *e);
+
+/* Close it: *out is what was written, and empty with E_NOMEM where that did not fit. */
+enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
+
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
 /* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
@@ -35,18 +41,25 @@ enum status file_sync_dir(const char *dir, struct err *e);
 /* Flush a stream and report what went wrong with it since it was opened (stdout on a full disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);
 
+/* Remembers its first fault and does nothing after it, so a caller may ask once, at the end. */
 struct appender {
     int fd;    /* -1 = closed */
     off_t end; /* bytes of the file after the last whole piece */
     char path[FILE_PATH];
+    enum status st; /* of the first fault */
+    struct err why;
 };
 
 /* create: the file must not exist; otherwise it must. */
 enum status append_open(struct appender *a, const char *path, bool create, struct err *e);
 
 /* One write(2). A piece that does not fit is cut off again and E_IO names the file. */
-enum status append_write(struct appender *a, const void *data, size_t n, struct err *e);
-enum status append_sync(struct appender *a, struct err *e); /* fdatasync */
+void append_write(struct appender *a, const void *data, size_t n);
+void append_cut(struct appender *a, off_t end); /* drop what lies after byte `end` */
+void append_sync(struct appender *a);           /* fdatasync */
+
+/* OK or the first fault of all. */
+enum status append_status(const struct appender *a, struct err *e);
 enum status append_close(struct appender *a, struct err *e);
 
 #endif

@@ -3,12 +3,11 @@
  * Numbers, lists and ranges of the command line. Works on one item of a list at a time, copied into
  * a small buffer, so that an error can quote it. */
 #include "range.h"
+#include "grow.h"
 
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct item {
     const char *label; /* "--seq" */
@@ -79,15 +78,10 @@ static enum status append(struct ints *out, int n, const struct item *it, struct
     if (out->n == VALUES_MAX)
         return fail(e, E_USAGE, "%s \"%.60s\": more than %d values  -> take larger steps",
                     it->label, it->text, VALUES_MAX);
-    /* Room doubles at powers of two. */
-    if ((out->n & (out->n - 1)) == 0) {
-        int *const v = realloc(out->v, (size_t)max_int(1, 2 * out->n) * sizeof(*v));
-        if (!v)
-            return fail(e, E_NOMEM, "%s: no memory for the list", it->label);
-        out->v = v;
-    }
-    out->v[out->n++] = n;
-    return OK;
+    const enum status st = GROW(out->v, out->n, e);
+    if (st == OK)
+        out->v[out->n++] = n;
+    return st;
 }
 
 /* One item with "..": dots points at it. */

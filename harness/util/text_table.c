@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sheets. */
+ * Tables of text. */
 #include "text_table.h"
+#include "grow.h"
 #include "suggest.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <csv.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum status text_table_add(struct text_table *s, const char *const *text, struct err *e)
 {
-    char **row;
+    const size_t columns = (size_t)s->columns;
+    const enum status st = grow_array(&s->text, (size_t)s->rows, columns * sizeof(*s->text), e);
 
-    if (s->rows == s->cap) {
-        const int cap = max_int(64, 2 * s->cap);
-        char **const grown = realloc(s->text, (size_t)cap * (size_t)s->columns * sizeof(*grown));
-        if (!grown)
-            return fail(e, E_NOMEM, "no memory for %d rows", cap);
-        s->text = grown;
-        s->cap = cap;
-    }
-    row = s->text + (size_t)s->rows++ * (size_t)s->columns;
+    if (st != OK)
+        return st;
+    char **const row = s->text + (size_t)s->rows++ * columns;
     for (int i = 0; i < s->columns; i++)
         row[i] = NULL;
     for (int i = 0; i < s->columns; i++) {
@@ -42,98 +37,130 @@ enum status text_table_select(struct text_table *s, const struct names *columns,
     for (int i = 0; i < s->columns; i++)
         names[i] = s->column[i].name;
     for (int k = 0; k < columns->n && k < TEXT_TABLE_COLUMNS; k++) {
-        int i = 0;
-        while (names[i] && strcmp(names[i], columns->v[k]) != 0)
-            i++;
-        if (!names[i])
+        const int i = word_index(columns->v[k], names);
+        if (i < 0)
             return unknown_word(e, "column", columns->v[k], names, NULL);
         s->at[s->shown++] = i;
     }
     return OK;
 }
 
-static int shown_columns(const struct text_table *s) { return s->shown ? s->shown : s->columns; }
+/* ---- CSV, JSON lines, Markdown ------------------------------------------------------------- */
 
-/* The k-th printed column; wide ones are left out of a table unless they were asked for. */
-static int column_at(const struct text_table *s, int k, enum format format)
+static void print_json(FILE *f, const char *text, bool number)
 {
-    if (s->shown)
-        return s->at[k];
-    return format == FORMAT_TABLE && s->column[k].wide ? -1 : k;
-}
+    char clean[8192];
+    json_t *string;
 
-static const char *text_at(const struct text_table *s, int row, int column)
-{
-    return row < 0 ? s->column[column].name : s->text[(size_t)row * (size_t)s->columns + column];
-}
-
-static void print_json(FILE *f, const struct text_table *s, int row, int column, bool first)
-{
-    const char *const text = text_at(s, row, column);
-    json_t *const string = json_string(text);
-
-    fprintf(f, "%s\"%s\":", first ? "{" : ",", s->column[column].name);
-    if (!*text || !string)
-        fputs("null", f);
-    else if (s->column[column].number)
-        fputs(text, f);
-    else
-        json_dumpf(string, f, JSON_ENCODE_ANY);
+    if (!*text || number) {
+        fputs(*text ? text : "null", f);
+        return;
+    }
+    string = json_string(text);
+    if (!string) { /* not UTF-8 */
+        text_put(clean, sizeof(clean), text);
+        string = json_string(clean);
+    }
+    CHECK(string);
+    json_dumpf(string, f, JSON_ENCODE_ANY);
     json_decref(string);
 }
 
-static void print_row(FILE *f, const struct text_table *s, int row, enum format format,
-                      const int *width)
+/* An empty field alone on its line would be a blank line. */
+static void print_csv(FILE *f, const char *text, bool alone)
 {
-    bool first = true;
-    int pending = 0; /* blanks owed, so that no line ends with them */
+    if (strpbrk(text, ",\"\r\n") || (alone && !*text))
+        csv_fwrite(f, text, strlen(text));
+    else
+        fputs(text, f);
+}
 
-    for (int k = 0; k < shown_columns(s); k++) {
-        const int c = column_at(s, k, format);
-        if (c < 0)
-            continue;
-        const char *const text = text_at(s, row, c);
-        const int pad = width[c] - terminal_columns(text);
+static void print_md(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            fputc('\\', f);
+        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, f);
+    }
+}
+
+void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
+                    const char *const *text, int n)
+{
+    if (format == FORMAT_JSONL && !text)
+        return;
+    for (int k = 0; k < n; k++) {
+        const char *const field = text ? text[k] : column[k].name;
         if (format == FORMAT_JSONL) {
-            print_json(f, s, row, c, first);
+            fprintf(f, "%s\"%s\":", k ? "," : "{", column[k].name);
+            print_json(f, field, column[k].number);
         } else if (format == FORMAT_MD) {
-            fprintf(f, "| %s ", text);
-        } else if (format == FORMAT_CSV) {
-            fputs(first ? "" : ",", f);
-            if (strpbrk(text, ",\"\r\n"))
-                csv_fwrite(f, text, strlen(text));
-            else
-                fputs(text, f);
+            fputs("| ", f);
+            print_md(f, field);
+            fputc(' ', f);
         } else {
-            const int before = pending + (first ? 0 : 2) + (s->column[c].number ? pad : 0);
-            if (*text)
-                fprintf(f, "%*s%s", before, "", text);
-            pending = *text ? s->column[c].number ? 0 : pad : before + pad * !s->column[c].number;
+            fputs(k ? "," : "", f);
+            print_csv(f, field, n == 1);
         }
-        first = false;
     }
     fputs(format == FORMAT_JSONL ? "}\n" : format == FORMAT_MD ? "|\n" : "\n", f);
+    if (format == FORMAT_MD && !text) {
+        for (int k = 0; k < n; k++)
+            fputs(column[k].number ? "|---:" : "|---", f);
+        fputs("|\n", f);
+    }
+}
+
+/* ---- a whole table -------------------------------------------------------------------------- */
+
+/* No line ends with blanks. */
+static void print_aligned(FILE *f, const struct text_table_column *column, const char *const *text,
+                          int n, const int *width)
+{
+    int pending = 0; /* blanks owed */
+
+    for (int k = 0; k < n; k++) {
+        const char *const field = text ? text[k] : column[k].name;
+        const int pad = width[k] - terminal_columns(field);
+        pending += (k ? 2 : 0) + (column[k].number ? pad : 0);
+        if (*field) {
+            fprintf(f, "%*s%s", pending, "", field);
+            pending = 0;
+        }
+        pending += column[k].number ? 0 : pad;
+    }
+    fputc('\n', f);
 }
 
 void text_table_print(FILE *f, const struct text_table *s, enum format format)
 {
-    int width[TEXT_TABLE_COLUMNS] = {0};
+    struct text_table_column column[TEXT_TABLE_COLUMNS];
+    int at[TEXT_TABLE_COLUMNS], width[TEXT_TABLE_COLUMNS], n = 0;
 
     CHECK(s->columns <= TEXT_TABLE_COLUMNS);
     if (format == FORMAT_AUTO)
         format = isatty(fileno(f)) ? FORMAT_TABLE : FORMAT_CSV;
-    for (int row = -1; row < s->rows; row++)
-        for (int c = 0; c < s->columns; c++)
-            width[c] = max_int(width[c], terminal_columns(text_at(s, row, c)));
-    if (format != FORMAT_JSONL)
-        print_row(f, s, -1, format, width);
-    if (format == FORMAT_MD) {
-        for (int k = 0; k < shown_columns(s); k++)
-            fputs(s->column[column_at(s, k, format)].number ? "|---:" : "|---", f);
-        fputs("|\n", f);
+    for (int k = 0; k < (s->shown ? s->shown : s->columns); k++) {
+        const int c = s->shown ? s->at[k] : k;
+        if (format == FORMAT_TABLE && !s->shown && s->column[c].wide)
+            continue;
+        column[n] = s->column[c];
+        at[n++] = c;
     }
-    for (int row = 0; row < s->rows; row++)
-        print_row(f, s, row, format, width);
+    for (int k = 0; k < n && format == FORMAT_TABLE; k++) {
+        width[k] = terminal_columns(column[k].name);
+        for (int row = 0; row < s->rows; row++)
+            width[k] = max_int(width[k], terminal_columns(s->text[row * s->columns + at[k]]));
+    }
+    for (int row = -1; row < s->rows; row++) {
+        const char *text[TEXT_TABLE_COLUMNS];
+        for (int k = 0; k < n && row >= 0; k++)
+            text[k] = s->text[row * s->columns + at[k]];
+        if (format == FORMAT_TABLE)
+            print_aligned(f, column, row < 0 ? NULL : text, n, width);
+        else
+            text_row_print(f, format, column, row < 0 ? NULL : text, n);
+    }
 }
 
 void text_table_free(struct text_table *s)
@@ -142,5 +169,5 @@ void text_table_free(struct text_table *s)
         free(s->text[i]);
     free(s->text);
     s->text = NULL;
-    s->rows = s->cap = 0;
+    s->rows = 0;
 }

@@ -32,7 +32,7 @@ struct text_table {
     const struct text_table_column *column;
     int columns;
     char **text; /* [rows, columns] */
-    int rows, cap;
+    int rows;
     int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
     int shown;                  /* 0: all */
 };
@@ -42,6 +42,11 @@ enum status text_table_add(struct text_table *s, const char *const *text, struct
 
 /* Print only these columns, in this order. E_USAGE for a name that the sheet does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
+
+/* One row of n texts, or the columns' names (text NULL), as CSV, JSON lines or Markdown, which need
+ * no widths. JSON lines have no names. */
+void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
+                    const char *const *text, int n);
 
 /* `format` is FORMAT_AUTO for aligned columns on a terminal and CSV elsewhere. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);

@@ -114,11 +114,11 @@ Test(resume_files, a_file_of_a_later_version)
     run_whole();
     struct bytes b = file_of("r/latest/latency.csv");
 
-    for (char *at = b.data; (at = strstr(at, "bench-latency/1")); at++)
-        at[strlen("bench-latency/")] = '2';
+    for (char *at = b.data; (at = strstr(at, "bench-latency/2")); at++)
+        at[strlen("bench-latency/")] = '3';
     replace_file("r/latest/latency.csv", b.data, b.n);
-    expect_refused(7, "/latency.csv has schema bench-latency/2.");
-    expect_refused(7, ", this program reads 1.x");
+    expect_refused(7, "/latency.csv has schema bench-latency/3.");
+    expect_refused(7, ", this program reads 2.x");
     free(b.data);
 }
 
@@ -140,10 +140,10 @@ Test(resume_files, without_a_description_of_the_run)
     char path[FILE_PATH];
 
     run_whole();
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/1.0\", ", 28);
+    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/2.0\", ", 28);
     expect_refused(7, "/run.json line 1: ");
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/2.0\"}\n", 28);
-    expect_refused(7, "/run.json has schema bench-run/2.0, this program reads 1.x");
+    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/3.0\"}\n", 28);
+    expect_refused(7, "/run.json has schema bench-run/3.0, this program reads 2.x");
     folder_path(path, "r/latest/run.json");
     cr_assert_eq(unlink(path), 0);
     expect_refused(7, "/run.json: No such file or directory");

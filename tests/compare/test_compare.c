@@ -3,7 +3,7 @@
  * Comparisons of runs that were written with known numbers: what is matched, what is paired, what
  * is refused, and what a user sees. */
 #include "harness/compare/compare.h"
-#include "harness/compare/run_table.h"
+#include "harness/table/keys.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
@@ -270,7 +270,7 @@ struct fault {
 ParameterizedTestParameters(compare, refuses)
 {
     static struct fault faults[] = {
-        {"latency.csv", "bench-latency/1", "bench-latency/2", "this program reads 1.x"},
+        {"latency.csv", "bench-latency/2", "bench-latency/3", "this program reads 2.x"},
         {"latency.csv", ",median_ns", ",median_xs", "no column median_ns"},
         {"latency.csv", ",1000,", ",nan,", "is not a number"},
         {"latency.csv", ",1000,", ",1000,7,", "fields, header has"},

@@ -13,7 +13,7 @@
 static inline struct key_row key_of(const struct rundir *r, const char *variant,
                                     const char *backend, int seq, int mem)
 {
-    const struct made_case c = {variant, backend, "id", seq, 0};
+    const struct made_case c = {variant, backend, "", seq, 0};
     struct key_row k = made_key(r, &c, "host");
 
     k.mem_tokens = mem;

@@ -189,13 +189,13 @@ static void interrupted_run(struct rundir *r, enum raw raw)
     put_row(r, TABLE_MEMORY, "c", ROW_OK);
     put_samples(&r->samples, "c", 70);
     cr_assert_eq(samples_flush(&r->samples, &e), OK, "%s", e.msg);
-    append_bytes(r, "latency.csv", "bench-latency/1.1,20261121T0");
+    append_bytes(r, "latency.csv", "bench-latency/2.0,20261121T0");
 }
 
 static void resume_and_finish(enum raw raw, bool killed)
 {
-    static const char *const ids[] = {"a", "b"};
-    static const int n[] = {100, 5};
+    static const char *const ids[] = {"a", "b", "c"};
+    static const int n[] = {100, 5, 7};
     struct rundir again;
     struct err e;
     char path[FILE_PATH];
@@ -220,14 +220,18 @@ static void resume_and_finish(enum raw raw, bool killed)
     cr_expect_eq(again.samples.raw, raw);
     cr_expect(rundir_done(&again, TABLE_LATENCY, "a"));
     cr_expect_not(rundir_done(&again, TABLE_LATENCY, "b"));
-    cr_expect_not(rundir_done(&again, TABLE_MEMORY, "c"));
-    put_samples(&again.samples, "b", 5);
-    put_row(&again, TABLE_MEMORY, "b", ROW_OK);
-    put_row(&again, TABLE_LATENCY, "b", ROW_OK);
+    cr_expect_not(rundir_done(&again, TABLE_LATENCY, "c"));
+    cr_expect_eq(again.had[ROW_OK], 1);
+    cr_expect_eq(again.had[ROW_INTERRUPTED], 0);
+    for (int i = 1; i < 3; i++) {
+        put_samples(&again.samples, ids[i], n[i]);
+        put_row(&again, TABLE_MEMORY, ids[i], ROW_OK);
+        put_row(&again, TABLE_LATENCY, ids[i], ROW_OK);
+    }
     close_run(&again);
-    expect_samples(again.path, ids, n, 2);
-    cr_expect_eq(count_rows(&again, TABLE_LATENCY), 2);
-    cr_expect_eq(count_rows(&again, TABLE_MEMORY), 2);
+    expect_samples(again.path, ids, n, 3);
+    cr_expect_eq(count_rows(&again, TABLE_LATENCY), 3);
+    cr_expect_eq(count_rows(&again, TABLE_MEMORY), 3);
 }
 
 Test(rundir, resumes_after_an_end) { resume_and_finish(best_raw(), false); }

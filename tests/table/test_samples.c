@@ -24,12 +24,13 @@ Test(samples, every_flushed_sample_survives_a_kill_at_any_byte)
     struct rows rows;
     char path[FILE_PATH];
     const enum raw raw = best_raw();
+    static const char *const ids[] = {"a", "c", "d", "e"};
     size_t flushed[4], flushes = 0, rows_at[4];
 
     folder_path(path, raw_file[raw]);
     cr_assert_eq(samples_create(&s, folder, raw, &e), OK, "%s", e.msg);
     for (size_t total = 0; flushes < 4; flushes++) {
-        put_samples(&s, "a", 20);
+        put_samples(&s, ids[flushes], 20);
         total += 20;
         cr_assert_eq(samples_flush(&s, &e), OK, "%s", e.msg);
         flushed[flushes] = (size_t)s.out.end;
@@ -40,7 +41,7 @@ Test(samples, every_flushed_sample_survives_a_kill_at_any_byte)
 
     for (size_t n = 0; n <= file.n; n++) {
         cr_assert_eq(file_replace(path, file.data, n, &e), OK);
-        cr_assert_eq(samples_resume(&s, folder, NULL, NULL, &e), OK, "%zu bytes: %s", n, e.msg);
+        cr_assert_eq(samples_resume(&s, folder, &e), OK, "%zu bytes: %s", n, e.msg);
         put_samples(&s, "b", 1);
         cr_assert_eq(samples_close(&s, &e), OK, "%s", e.msg);
         cr_assert_eq(samples_read(&rows, folder, &e), OK, "%zu bytes: %s", n, e.msg);
@@ -89,7 +90,7 @@ Test(samples, many_samples_and_damage)
     cr_assert_eq(file_replace(path, file.data, file.n, &e), OK);
     cr_expect_eq(samples_read(&rows, folder, &e), E_IO);
     cr_expect(strstr(e.msg, path), "%s", e.msg);
-    cr_expect_eq(samples_resume(&s, folder, NULL, NULL, &e), E_IO, "damage is no torn end");
+    cr_expect_eq(samples_resume(&s, folder, &e), E_IO, "damage is no torn end");
     free(file.data);
 }
 
@@ -116,7 +117,7 @@ Test(samples, a_full_disk_stops_the_samples)
 
     struct rows rows;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-    cr_assert_eq(samples_resume(&s, folder, NULL, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(samples_resume(&s, folder, &e), OK, "%s", e.msg);
     cr_assert_eq(samples_write(&s, &row, &e), OK, "%s", e.msg);
     cr_assert_eq(samples_close(&s, &e), OK, "%s", e.msg);
     cr_assert_eq(samples_read(&rows, folder, &e), OK, "%s", e.msg);
@@ -189,7 +190,7 @@ Test(runjson, tells_the_end)
                              "finished_at_utc", &end, "exit_code", &code, "rows", "ok", &ok,
                              "skipped", &skipped, "options", "d-model", &d_model),
                  0);
-    cr_expect_str_eq(schema, "bench-run/1.0");
+    cr_expect_str_eq(schema, "bench-run/2.0");
     cr_expect_str_eq(end, "2026-11-21T06:02:00Z");
     cr_expect_str_eq(d_model, "512");
     cr_expect(code == 130 && ok == 7 && skipped == 2);
@@ -204,14 +205,14 @@ Test(runjson, that_is_none)
         "{",
         "[]",
         "{\"schema\":1}",
+        "{\"schema\":\"bench-run/3.0\"}",
         "{\"schema\":\"bench-run/2.0\"}",
-        "{\"schema\":\"bench-run/1.0\"}",
-        "{\"schema\":\"bench-run/1.0\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
+        "{\"schema\":\"bench-run/2.0\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
     static const char *const wanted[] = {"line",
                                          "line",
                                          "has no schema",
                                          "has no schema",
-                                         "has schema bench-run/2.0, this program reads 1.x",
+                                         "has schema bench-run/3.0, this program reads 2.x",
                                          "has no options",
                                          "option a is no text"};
     char path[FILE_PATH], *back, start[TEXT_SIZE];

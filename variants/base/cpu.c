@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xmmintrin.h>
 
-const char *const isa_name[ISA_COUNT] = {"ref", "avx2", "avx512"};
+const char *const isa_name[ISA_COUNT + 1] = {"ref", "avx2", "avx512"};
 const char *const isa_needs[ISA_COUNT] = {"", "avx2,fma", "avx512f,bw,vl,dq"};
 
 static enum isa limit = ISA_COUNT - 1;

@@ -11,8 +11,8 @@
  * _avx2.c and *_avx512.c is compiled. */
 enum isa { ISA_BASE, ISA_AVX2, ISA_AVX512, ISA_COUNT };
 
-/* "ref" (the name of BASE in --max-isa), "avx2", "avx512". */
-extern const char *const isa_name[ISA_COUNT];
+/* "ref" (the user's word for BASE in --max-isa), "avx2", "avx512". */
+extern const char *const isa_name[ISA_COUNT + 1]; /* ends with NULL */
 
 /* The flags that a level adds to the one below: "avx2,fma", "avx512f,bw,vl,dq". */
 extern const char *const isa_needs[ISA_COUNT];

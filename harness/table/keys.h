@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run's tables as comparisons need them: which rows are the same case, which samples belong to a
- * row and which of them were taken together. */
-#ifndef RUN_TABLE_H
-#define RUN_TABLE_H
+ * Which rows are the same case, whichever machine and build they come from: the columns that
+ * identify it, one axis of them, and a label of them for people. */
+#ifndef KEYS_H
+#define KEYS_H
 
-#include "compare.h"
+#include "record.h"
 
-/* One sample in its case's series. Samples with the same turn were run next to each other. */
-struct sample_ref {
-    const struct sample_row *row;
-    int turn;
-};
-struct series {
-    const struct sample_ref *ref;
-    int n;
-};
-struct series run_series(const struct run *r, const char *case_id);
+/* Key columns by what they say, lists that end with NULL; the others are sizes and how it ran. */
+extern const char *const columns_of_record[];  /* who measured, when, and what became of it */
+extern const char *const columns_of_variant[]; /* what a variant brings along */
 
-/* Exact bytes of a case's memory row, NAN where there is none. */
-double run_arena_bytes(const struct run *r, const char *case_id);
+/* Do two rows of a table identify the same case? Columns named in `but` (NULL, or a list that ends
+ * with NULL) do not count; with "variant" in it, those that a variant brings along do not either.
+ */
+bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but);
 
 /* A word of --axis. */
 struct axis {

@@ -1,124 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading runs, and finding rows and samples in them. */
-#include "run_table.h"
+ * Which columns identify a case, and rows compared by them. */
+#include "keys.h"
 
-#include <stdio.h>
+#include "harness/util/suggest.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
-static enum status check_samples(const struct run *r, struct err *e)
-{
-    const struct sample_row *row = r->samples.row;
-
-    for (size_t i = 0; i < r->samples.n; i++)
-        if (!(row[i].wall_ns > 0) || row[i].calls < 1 || row[i].calls > UINT32_MAX)
-            return fail(e, E_IO, "%s: sample %lld of case %s has no time  -> remove that row",
-                        r->dir, (long long)row[i].sample, row[i].case_id);
-    return OK;
-}
-
-static int ref_order(const void *a, const void *b)
-{
-    const struct sample_ref *x = a, *y = b;
-    const int by_case = strcmp(x->row->case_id, y->row->case_id);
-
-    return by_case ? by_case : (x->row > y->row) - (x->row < y->row);
-}
-
-/* Samples of one round that stand together in the file are one turn. */
-static enum status index_samples(struct run *r, struct err *e)
-{
-    const struct sample_row *row = r->samples.row;
-    int turn = 0;
-
-    r->ref = calloc(r->samples.n + 1, sizeof(*r->ref));
-    if (!r->ref)
-        return fail(e, E_NOMEM, "no memory for %zu samples", r->samples.n);
-    for (size_t i = 0; i < r->samples.n; i++) {
-        turn += i > 0 && row[i].round != row[i - 1].round;
-        r->ref[i] = (struct sample_ref){&row[i], turn};
-    }
-    qsort(r->ref, r->samples.n, sizeof(*r->ref), ref_order);
-    return OK;
-}
-
-enum status run_read(struct run *r, const char *dir, struct err *e)
-{
-    struct {
-        enum table_id table;
-        struct rows *rows;
-    } const parts[] = {{TABLE_LATENCY, &r->latency},
-                       {TABLE_MEMORY, &r->memory},
-                       {TABLE_PERPLEXITY, &r->perplexity},
-                       {TABLE_ENV, &r->env}};
-    enum status st = OK;
-
-    *r = (struct run){0};
-    if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= FILE_PATH)
-        return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move it", dir);
-    for (size_t i = 0; i < ARRAY_LEN(parts) && st == OK; i++) {
-        const struct table *t = &tables[parts[i].table];
-        char path[FILE_PATH];
-        st = file_join(path, dir, t->file, e);
-        if (st == OK)
-            st = table_read(parts[i].rows, t, path, e);
-    }
-    if (st == OK && r->latency.n > 0)
-        st = samples_read(&r->samples, dir, e);
-    if (st == OK)
-        st = check_samples(r, e);
-    if (st == OK)
-        st = index_samples(r, e);
-    const struct latency_row *row = r->latency.row;
-    for (size_t i = 0; i < r->latency.n && st == OK; i++)
-        r->unchecked += strstr(row[i].status_detail, "unchecked") != NULL;
-    if (st != OK)
-        run_free(r);
-    return st;
-}
-
-void run_free(struct run *r)
-{
-    rows_free(&r->latency);
-    rows_free(&r->memory);
-    rows_free(&r->perplexity);
-    rows_free(&r->env);
-    rows_free(&r->samples);
-    free(r->ref);
-    r->ref = NULL;
-}
-
-/* ---- finding ------------------------------------------------------------------------------ */
-
-struct series run_series(const struct run *r, const char *case_id)
-{
-    size_t low = 0, high = r->samples.n;
-
-    while (low < high) {
-        const size_t mid = (low + high) / 2;
-        if (strcmp(r->ref[mid].row->case_id, case_id) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    struct series s = {r->ref + low, 0};
-    while (low + (size_t)s.n < r->samples.n && strcmp(s.ref[s.n].row->case_id, case_id) == 0)
-        s.n++;
-    return s;
-}
-
-double run_arena_bytes(const struct run *r, const char *case_id)
-{
-    const struct memory_row *row = r->memory.row;
-
-    for (size_t i = 0; i < r->memory.n; i++)
-        if (strcmp(row[i].case_id, case_id) == 0)
-            return row[i].arena_peak_bytes == I64_EMPTY ? NAN : (double)row[i].arena_peak_bytes;
-    return NAN;
-}
 
 /* ---- axes --------------------------------------------------------------------------------- */
 
@@ -132,19 +20,11 @@ static const struct {
     {"threads", "threads", false},  {"batch", "batch_size", false},
 };
 
-static int column_of(const struct table *t, const char *name)
-{
-    for (int i = 0; i < t->n; i++)
-        if (strcmp(t->columns[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 enum status axis_find(struct axis *a, const char *word, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(axes); i++)
         if (strcmp(axes[i].word, word) == 0) {
-            *a = (struct axis){axes[i].word, column_of(&tables[TABLE_LATENCY], axes[i].column),
+            *a = (struct axis){axes[i].word, find_column(&tables[TABLE_LATENCY], axes[i].column),
                                axes[i].inside_group};
             return OK;
         }
@@ -170,59 +50,61 @@ enum status axis_no_value(const struct axis *a, const char *base, const struct r
 /* ---- keys --------------------------------------------------------------------------------- */
 
 /* Who measured, when, and what became of it: not part of a case's identity. */
-static const char *const not_key[] = {
+const char *const columns_of_record[] = {
     "schema",   "run_id",        "host_id", "case_id",   "started_at_utc",
     "status",   "status_detail", "impl",    "gemm_from", "rows_from",
     "isa_used", "threads_seen",  "cpus",    "repro",     NULL};
 /* What a variant brings along. */
-static const char *const of_variant[] = {
+const char *const columns_of_variant[] = {
     "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads", "ffn",
     "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    NULL};
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 
-static bool among(const char *name, const char *const *list)
-{
-    while (*list && strcmp(*list, name) != 0)
-        list++;
-    return *list != NULL;
-}
-
-static bool is_key(const struct table *t, int i, const struct axis *without)
+/* Does the column identify a case, where the columns named in `but` (may be NULL) do not count? */
+static bool is_key(const struct table *t, int i, const char *const *but)
 {
     const char *name = t->columns[i].name;
 
     if (i >= KEY_COUNT)
-        return t == &tables[TABLE_PERPLEXITY] && among(name, of_text);
-    if (without && i == without->column)
+        return t == &tables[TABLE_PERPLEXITY] && word_index(name, of_text) >= 0;
+    if (but && word_index(name, but) >= 0)
         return false;
-    if (without && strcmp(without->word, "variant") == 0 && among(name, of_variant))
+    if (but && word_index("variant", but) >= 0 && word_index(name, columns_of_variant) >= 0)
         return false;
-    return !among(name, not_key);
+    return word_index(name, columns_of_record) < 0;
 }
 
-static char *key_of(const struct table *t, const void *row, const struct axis *without)
+bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but)
 {
-    char *text = NULL, num[NUMBER_SIZE];
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
+    char num[2][NUMBER_SIZE];
+    bool alike = true;
+
+    for (int i = 0; i < t->n && alike; i++)
+        alike = !is_key(t, i, but) ||
+                strcmp(row_field(t, i, a, num[0]), row_field(t, i, b, num[1])) == 0;
+    return alike;
+}
+
+static enum status key_of(struct bytes *out, const struct table *t, const void *row,
+                          const char *const *but, struct err *e)
+{
+    char num[NUMBER_SIZE];
+    FILE *const f = bytes_open(out, e);
 
     if (!f)
-        return NULL;
+        return E_NOMEM;
     for (int i = 0; i < t->n; i++)
-        if (is_key(t, i, without))
+        if (is_key(t, i, but))
             fprintf(f, "%s=%s\n", t->columns[i].name, row_field(t, i, row, num));
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return bytes_close(f, out, e);
 }
 
 enum status keys_make(struct keys *k, enum table_id table, const struct rows *rows,
                       const struct axis *without, struct err *e)
 {
     const struct table *t = &tables[table];
+    const char *const but[] = {without ? t->columns[without->column].name : NULL, NULL};
 
     *k = (struct keys){.by_key = table == TABLE_PERPLEXITY};
     k->key = calloc(rows->n + 1, sizeof(*k->key));
@@ -233,9 +115,11 @@ enum status keys_make(struct keys *k, enum table_id table, const struct rows *ro
     for (; k->n < (int)rows->n; k->n++) {
         const void *row = (const char *)rows->row + (size_t)k->n * t->row_size;
         k->case_id[k->n] = row_text(t, row, "case_id");
-        k->key[k->n] = key_of(t, row, without);
-        if (!k->key[k->n])
-            return fail(e, E_NOMEM, "no memory for %zu rows", rows->n);
+        struct bytes key;
+        const enum status st = key_of(&key, t, row, but, e);
+        if (st != OK)
+            return st;
+        k->key[k->n] = key.data;
     }
     return OK;
 }
@@ -290,14 +174,15 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
         {"halt", "halt=", ""},        {"batch_size", "batch=", "1"}, {"layers", "layers=", "1"},
         {"threads", "threads=", "1"}, {"backend", "", ""},
     };
+    const char *const but[] = {without ? t->columns[without->column].name : NULL, NULL};
     size_t n = 0;
 
     buf[0] = '\0';
     for (size_t i = 0; i < ARRAY_LEN(parts) && n < size; i++) {
-        const int column = column_of(t, parts[i].column);
+        const int column = find_column(t, parts[i].column);
         char num[NUMBER_SIZE];
         const char *value = row_field(t, column, row, num);
-        if (!*value || strcmp(value, parts[i].usual) == 0 || !is_key(t, column, without))
+        if (!*value || strcmp(value, parts[i].usual) == 0 || !is_key(t, column, but))
             continue;
         n += (size_t)snprintf(buf + n, size - n, "%s%s%s", n ? " " : "", parts[i].before, value);
     }

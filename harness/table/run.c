@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading runs, and finding rows and samples in them. */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static enum status check_samples(const struct run *r, struct err *e)
+{
+    const struct sample_row *row = r->samples.row;
+
+    for (size_t i = 0; i < r->samples.n; i++)
+        if (!(row[i].wall_ns > 0) || row[i].calls < 1 || row[i].calls > UINT32_MAX)
+            return fail(e, E_IO, "%s: sample %lld of case %s has no time  -> remove that row",
+                        r->dir, (long long)row[i].sample, row[i].case_id);
+    return OK;
+}
+
+static int ref_order(const void *a, const void *b)
+{
+    const struct sample_ref *x = a, *y = b;
+    const int by_case = strcmp(x->row->case_id, y->row->case_id);
+
+    return by_case ? by_case : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Samples of one round that stand together in the file are one turn. */
+static enum status index_samples(struct run *r, struct err *e)
+{
+    const struct sample_row *row = r->samples.row;
+    int turn = 0;
+
+    r->ref = calloc(r->samples.n + 1, sizeof(*r->ref));
+    if (!r->ref)
+        return fail(e, E_NOMEM, "no memory for %zu samples", r->samples.n);
+    for (size_t i = 0; i < r->samples.n; i++) {
+        turn += i > 0 && row[i].round != row[i - 1].round;
+        r->ref[i] = (struct sample_ref){&row[i], turn};
+    }
+    qsort(r->ref, r->samples.n, sizeof(*r->ref), ref_order);
+    return OK;
+}
+
+enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e)
+{
+    char path[FILE_PATH];
+    const enum status st = file_join(path, dir, tables[table].file, e);
+
+    *out = (struct rows){0};
+    return st == OK ? table_read(out, &tables[table], path, e) : st;
+}
+
+bool row_unchecked(const struct latency_row *row)
+{
+    return strstr(row->status_detail, "unchecked") != NULL;
+}
+
+enum status run_read(struct run *r, const char *dir, struct err *e)
+{
+    enum status st = OK;
+
+    *r = (struct run){0};
+    if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= FILE_PATH)
+        return fail(e, E_IO, "cannot open %.200s...: the name is too long  -> move it", dir);
+    for (int t = 0; t < TABLE_SAMPLES && st == OK; t++)
+        st = run_table(&r->table[t], dir, (enum table_id)t, e);
+    if (st == OK && r->latency.n > 0)
+        st = samples_read(&r->samples, dir, e);
+    if (st == OK)
+        st = check_samples(r, e);
+    if (st == OK)
+        st = index_samples(r, e);
+    const struct latency_row *row = r->latency.row;
+    for (size_t i = 0; i < r->latency.n && st == OK; i++)
+        r->unchecked += row_unchecked(&row[i]);
+    if (st != OK)
+        run_free(r);
+    return st;
+}
+
+void run_free(struct run *r)
+{
+    for (int t = 0; t <= TABLE_SAMPLES; t++)
+        rows_free(&r->table[t]);
+    free(r->ref);
+    r->ref = NULL;
+}
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+struct series run_series(const struct run *r, const char *case_id)
+{
+    size_t low = 0, high = r->samples.n;
+
+    while (low < high) {
+        const size_t mid = (low + high) / 2;
+        if (strcmp(r->ref[mid].row->case_id, case_id) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    struct series s = {r->ref + low, 0};
+    while (low + (size_t)s.n < r->samples.n && strcmp(s.ref[s.n].row->case_id, case_id) == 0)
+        s.n++;
+    return s;
+}
+
+double run_arena_bytes(const struct run *r, const char *case_id)
+{
+    const struct memory_row *row = r->memory.row;
+
+    for (size_t i = 0; i < r->memory.n; i++)
+        if (strcmp(row[i].case_id, case_id) == 0)
+            return row[i].arena_peak_bytes == I64_EMPTY ? NAN : (double)row[i].arena_peak_bytes;
+    return NAN;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A run's folder as its readers need it: all tables, which samples belong to a row, and which of
+ * them were taken together. */
+#ifndef RUN_H
+#define RUN_H
+
+#include "samples.h"
+
+struct run {
+    char dir[FILE_PATH];
+    union {
+        struct rows table[TABLE_SAMPLES + 1]; /* by enum table_id */
+        struct {
+            struct rows latency, memory, perplexity, env, samples;
+        };
+    };
+    struct sample_ref *ref; /* [samples.n], by case and time */
+    int unchecked;          /* rows whose results nobody compared with the reference */
+};
+
+/* Read a run, strictly: E_IO names file and line of whatever is not right. */
+enum status run_read(struct run *r, const char *dir, struct err *e);
+void run_free(struct run *r);
+
+/* One of its tables, not the samples. */
+enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
+
+/* Were the results of a row compared with nothing? */
+bool row_unchecked(const struct latency_row *row);
+
+/* One sample in its case's series. Samples with the same turn were run next to each other. */
+struct sample_ref {
+    const struct sample_row *row;
+    int turn;
+};
+struct series {
+    const struct sample_ref *ref;
+    int n;
+};
+struct series run_series(const struct run *r, const char *case_id);
+
+/* Exact bytes of a case's memory row, NAN where there is none. */
+double run_arena_bytes(const struct run *r, const char *case_id);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arrays that grow by one element at a time. The room follows from the number of elements, so an
+ * array needs no field for it. */
+#ifndef GROW_H
+#define GROW_H
+
+#include "variants/base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Make room for one more after the n elements of array `v` (NULL while n is 0). The room is a power
+ * of two, at least 8; an array that shrinks may grow again. */
+#define GROW(v, n, e) grow_array(&(v), (size_t)(n), sizeof(*(v)), e)
+
+/* `at` is the address of the pointer. */
+static inline enum status grow_array(void *at, size_t n, size_t size, struct err *e)
+{
+    enum { LEAST = 8 };
+    void *old, *grown;
+
+    if (n > 0 && (n < LEAST || (n & (n - 1)) != 0))
+        return OK;
+    memcpy(&old, at, sizeof(old));
+    grown = realloc(old, (n < LEAST ? LEAST : 2 * n) * size);
+    if (!grown)
+        return fail(e, E_NOMEM, "no memory for %zu elements of %zu bytes", 2 * n, size);
+    memcpy(at, &grown, sizeof(grown));
+    return OK;
+}
+
+#endif
