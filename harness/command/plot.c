@@ -38,14 +38,6 @@ static int drawing_width(void)
     return columns ? clamp_int(atoi(columns), 40, 400) : 80;
 }
 
-static bool wanted(const struct options *o, const struct figure *f)
-{
-    for (int i = 0; i < o->figures.n; i++)
-        if (strcmp(o->figures.v[i], f->name) == 0)
-            return true;
-    return o->figures.n == 0;
-}
-
 static enum status keep(struct drawing *g, const char *dir, const char *name,
                         const struct bytes *bytes)
 {
@@ -95,7 +87,7 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
                                                               : PLOT_SVG,
                                        g->width, &g->e);
     if (st == OK && g->what == ON_TERMINAL)
-        fputs(bytes.data + strspn(bytes.data, "\f"), stdout); /* a page of its own is no help */
+        fputs(bytes.data + strspn(bytes.data, "\f"), stdout); /* without a form feed */
     else if (st == OK)
         st = keep(g, dir, f->name, &bytes);
     g->drawn += st == OK;
@@ -146,9 +138,9 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     if (st == OK)
         st = folder_of(dir, g, run, runs);
     for (int i = 0; i < figure_count && st == OK; i++) {
-        if (wanted(g->opt, &figures[i]))
+        if (plot_is_wanted(&figures[i], &g->opt->figures))
             st = draw_figure(g, &d, dir, &figures[i]);
-        if (*g->stop) /* gnuplot had the signal too: what it says of its end is no news */
+        if (*g->stop) /* gnuplot had the signal too: its failure says nothing */
             st = fail(&g->e, E_INTERRUPTED, "interrupted");
     }
     plot_data_free(&d);

@@ -49,8 +49,7 @@ int cmd_report(struct options *opt)
     struct plot_data *const runs = calloc((size_t)opt->words.n + 1, sizeof(*runs));
     struct report r = {
         .run = runs,
-        .figure = opt->figures.v,
-        .figures = opt->figures.n,
+        .figures = &opt->figures,
         .stop = signals_watch(),
     };
     struct err e;

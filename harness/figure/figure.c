@@ -139,3 +139,11 @@ enum status plot_check_names(const struct names *wanted, struct err *e)
     }
     return OK;
 }
+
+bool plot_is_wanted(const struct figure *f, const struct names *names)
+{
+    for (int i = 0; i < names->n; i++)
+        if (strcmp(names->v[i], f->name) == 0)
+            return true;
+    return names->n == 0;
+}

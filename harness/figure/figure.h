@@ -26,7 +26,7 @@ struct plot_train {
     struct rows rows;
 };
 
-/* A table that was read. `rows` is NULL for a table of comparisons. */
+/* A table that was read. `table` is NULL for one of comparisons. */
 struct plot_file {
     char name[256];
     const struct table *table;
@@ -113,14 +113,14 @@ struct figure {
     const char *too_few;    /* why a row of panels is not shown */
     bool slopes;            /* z becomes the exponent of y over x */
 
-    /* Each may be NULL. */
-    bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d); /* the rest of
-                                             a point; false leaves the row out */
-    void (*series_name)(char *buf, size_t size, const void *row); /* in place of the variant */
-    enum status (*more)(struct plot *p, const struct plot_data *d, struct err *e); /* further
-                                             points, from those that were picked */
-    enum status (*fill)(struct plot *p, const struct plot_data *d, struct err *e); /* all points:
-                                             nothing is picked */
+    /* Each may be NULL. The rest of a point; false leaves the row out. */
+    bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d);
+    /* What a series is called in place of its variant. */
+    void (*series_name)(char *buf, size_t size, const void *row);
+    /* Further points, from those that were picked. */
+    enum status (*more)(struct plot *p, const struct plot_data *d, struct err *e);
+    /* All points: nothing is picked. */
+    enum status (*fill)(struct plot *p, const struct plot_data *d, struct err *e);
 };
 extern const struct figure figures[];
 extern const int figure_count;
@@ -128,6 +128,9 @@ const struct figure *plot_figure(const char *name); /* which must exist */
 
 /* E_USAGE for a name that no figure has. */
 enum status plot_check_names(const struct names *wanted, struct err *e);
+
+/* Is the figure among the names, or are there none? */
+bool plot_is_wanted(const struct figure *f, const struct names *names);
 
 /* Fill and sort the points of a figure. p->n == 0 and p->why where there is nothing to show. */
 enum status plot_make(struct plot *p, const struct figure *f, const struct plot_data *d,

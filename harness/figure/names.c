@@ -4,6 +4,7 @@
  * their rows apart. Only what differs is named. */
 #include "figure.h"
 
+#include "harness/plan/case.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
@@ -82,14 +83,13 @@ enum status plot_one_panel(struct plot *p, struct err *e)
 
 /* ---- roles -------------------------------------------------------------------------------- */
 
-/* Any other key column is a choice of the model. Panels of a backend and series of a variant have
- * those two in their names already. */
+/* Any other column that can be chosen is one of the model. Panels of a backend and series of a
+ * variant have those two in their names already. */
 static const struct {
     unsigned role;
     const char *columns; /* between blanks */
 } roles[] = {
-    {0, " schema run_id host_id case_id started_at_utc status status_detail impl gemm_from "
-        "rows_from isa_used threads_seen cpus seed repro variant backend "},
+    {0, " variant backend "},
     {ROLE_TASK, " workload seq_tokens mem_tokens "},
     {ROLE_SIZE, " batch_size layers d_model heads d_head d_inner "},
     {ROLE_CONDITION, " phase dtype threads pin membind cache_mode "},
@@ -123,7 +123,7 @@ unsigned plot_role(const struct table *t, const struct column *c)
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if (among(c->name, roles[i].columns))
             return roles[i].role;
-    return ROLE_MODEL;
+    return chosen_find(c->name) >= 0 ? ROLE_MODEL : 0;
 }
 
 const char *plot_role_name(unsigned role)
@@ -223,7 +223,7 @@ bool plot_same(const void *a, const void *b, unsigned wanted)
     const struct table *const t = &tables[TABLE_LATENCY]; /* the key stands first in all tables */
 
     for (int i = 0; i < KEY_COUNT; i++)
-        if ((plot_role(t, &t->columns[i]) & wanted) && !same_value(&t->columns[i], a, b))
+        if (!same_value(&t->columns[i], a, b) && (plot_role(t, &t->columns[i]) & wanted))
             return false;
     return true;
 }

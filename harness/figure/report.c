@@ -260,14 +260,6 @@ static const struct {
 
 /* ---- parts -------------------------------------------------------------------------------- */
 
-static bool wanted(const struct report *r, const char *name)
-{
-    for (int i = 0; i < r->figures; i++)
-        if (strcmp(r->figure[i], name) == 0)
-            return true;
-    return r->figures == 0;
-}
-
 static void drop_figure(struct page *p)
 {
     free(p->svg.data);
@@ -317,7 +309,7 @@ static bool next_figure(struct page *p)
 {
     while (p->st == OK && ++p->n_figure < figure_count) {
         drop_figure(p);
-        if (!wanted(p->r, figures[p->n_figure].name))
+        if (!plot_is_wanted(&figures[p->n_figure], p->r->figures))
             continue;
         draw(p);
         if (p->st == OK && !p->why[p->n_figure][0])

@@ -12,10 +12,9 @@
 struct report {
     const struct plot_data *run;
     int runs;
-    const char *const *figure; /* names; NULL = all */
-    int figures;
-    const volatile int *stop; /* raised to stop before the next figure: E_INTERRUPTED */
-    int warnings;             /* figures that are missing because gnuplot is; the page says so */
+    const struct names *figures; /* none: all */
+    const volatile int *stop;    /* raised to stop before the next figure: E_INTERRUPTED */
+    int warnings;                /* figures that are missing because gnuplot is; the page says so */
 };
 
 /* Write the page. Figures need gnuplot; without it the page says so and counts warnings. */
