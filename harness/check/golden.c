@@ -3,6 +3,8 @@
  * Running golden files: what every kind of them shares, the pass rule above all. */
 #include "golden_inner.h"
 
+#include "harness/worker/agree.h"
+
 #include "variants/model/checkpoint.h"
 
 #include <math.h>
@@ -41,7 +43,6 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
     const double tolerance = grad ? r->tolerance_grad : r->tolerance;
     const double tolerance_abs = grad ? r->tolerance_grad_abs : r->tolerance_abs;
     const struct tensor *t = safetensors_find(r->s, tensor);
-    double worst = 0, largest = 0;
 
     if (!t)
         return;
@@ -49,14 +50,9 @@ void golden_compare(struct run *r, const char *tensor, const float *got, size_t 
         check(r, tensor, NULL, INFINITY, 0);
         return;
     }
-    const float *want = t->data;
-    for (size_t i = 0; i < n; i++) {
-        const double d = fabs((double)got[i] - (double)want[i]);
-        if (d > worst || isnan(d))
-            worst = d;
-        largest = fmax(largest, fabs((double)want[i]));
-    }
-    check(r, tensor, NULL, worst, fmax(tolerance * largest, tolerance_abs));
+    const struct bound bound = {.rel = tolerance, .nmse = INFINITY, .abs = tolerance_abs};
+    const struct agreement a = agree(got, t->data, n, bound);
+    check(r, tensor, NULL, a.max_abs, a.limit);
 }
 
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,41 +101,26 @@ static enum status run_job(struct job *j, const struct bench_case *c, float **gr
     return st;
 }
 
-/* The rule of a whole cell for its gradients; extends the text. */
-static bool gradients_agree(const struct job *got, const float *want, char *text, size_t size)
+/* The output against the reference's, and the gradients, if there are some, against those expected.
+ * `text` says how far off they are. */
+static bool agrees(const struct job *got, const struct job *want, const float *gradients,
+                   char *text, size_t size)
 {
-    const size_t n = strlen(text);
-    struct agreement a;
-
-    if (!want)
-        return true;
-    job_check_gradients(got, want, &a);
-    snprintf(text + n, size - n, "; %s: max_rel_err %.2e, nmse %.1e", a.at[0] ? a.at : "gradients",
-             a.max_rel, a.nmse);
-    return a.max_rel <= job_err_limit(got->bcase) && a.nmse <= 1e-10; /* false for NaN */
-}
-
-/* The rule of a whole cell: largest error against largest magnitude, and the mean square. */
-static bool agrees(const struct job *got, const struct job *want, char *text, size_t size)
-{
-    const double limit = job_err_limit(got->bcase);
-    double worst = 0, largest = 0, off = 0, all = 0;
+    struct agreement out, grad = {.within = true};
 
     if (got->n_out != want->n_out) {
         snprintf(text, size, "%zu numbers, the reference has %zu", got->n_out, want->n_out);
         return false;
     }
-    for (size_t i = 0; i < got->n_out; i++) {
-        const double w = (double)want->out[i], d = fabs((double)got->out[i] - w);
-        if (d > worst || isnan(d))
-            worst = d;
-        largest = fmax(largest, fabs(w));
-        off += d * d;
-        all += w * w;
-    }
-    snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", worst / largest, limit,
-             off / all);
-    return worst <= limit * largest && off <= 1e-10 * all; /* false for NaN */
+    job_check_output(got, want->out, &out);
+    const int n = snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", out.max_rel,
+                           job_bound(got->bcase).rel, out.nmse);
+    if (!gradients)
+        return out.within;
+    job_check_gradients(got, gradients, &grad);
+    snprintf(text + n, size - (size_t)n, "; %s: max_rel_err %.2e, nmse %.1e",
+             grad.where[0] ? grad.where : "gradients", grad.max_rel, grad.nmse);
+    return out.within && grad.within;
 }
 
 static void check_case(struct check *c, const struct bench_case *bcase)
@@ -154,8 +138,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     enum status st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
         st = run_job(&got, bcase, &gradients, &e);
-    const bool good = st == OK && agrees(&got, &want, text, sizeof(text)) &&
-                      gradients_agree(&got, gradients, text, sizeof(text));
+    const bool good = st == OK && agrees(&got, &want, gradients, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;

@@ -215,7 +215,7 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
         if (r->bcase->opt->check)
-            row->err_limit = job_err_limit(r->bcase);
+            row->err_limit = job_bound(r->bcase).rel;
     }
     if (r->n == 0)
         return;

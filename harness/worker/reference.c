@@ -26,16 +26,15 @@ enum status case_as_ref(struct bench_case *ref, struct options *opt, const struc
 
 bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE])
 {
-    enum { NMSE_LIMIT_EXP = -10 };
-    const double limit = job_err_limit(c);
+    const struct bound bound = job_bound(c);
 
-    if (r->max_rel_err <= limit && r->nmse < pow(10, NMSE_LIMIT_EXP)) /* false for NaN */
+    if (within_bound(r->max_rel_err, r->nmse, bound))
         return false;
-    if (r->max_rel_err <= limit)
-        snprintf(detail, LINE_SIZE, "mean square error %.1e > 1e%d of the reference", r->nmse,
-                 NMSE_LIMIT_EXP);
+    if (r->max_rel_err <= bound.rel)
+        snprintf(detail, LINE_SIZE, "mean square error %.1e > %.0e of the reference", r->nmse,
+                 bound.nmse);
     else
-        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", fabs(r->max_rel_err), limit,
-                 r->worst_at);
+        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", fabs(r->max_rel_err),
+                 bound.rel, r->worst_at);
     return true;
 }

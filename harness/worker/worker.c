@@ -38,28 +38,20 @@ static enum status write_reference(const struct worker *s, struct err *e)
     return OK;
 }
 
+static void put_agreement(struct report *r, const struct agreement *a)
+{
+    r->max_abs_err = a->max_abs;
+    r->max_rel_err = a->max_rel;
+    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a->where);
+}
+
 static void compare(struct worker *s, const float *want)
 {
-    const struct job *j = &s->job;
-    double worst = -1, largest = 0, off = 0, all = 0;
-    size_t at = 0;
+    struct agreement a;
 
-    for (size_t i = 0; i < j->n_out; i++) {
-        const double w = (double)want[i], d = fabs((double)j->out[i] - w);
-        if (d > worst || (isnan(d) && !isnan(worst))) {
-            worst = d;
-            at = i;
-        }
-        largest = fmax(largest, fabs(w));
-        off += d * d;
-        all += w * w;
-    }
-    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
-    s->report.max_abs_err = worst;
-    s->report.max_rel_err = largest > 0 ? worst / largest : worst == 0 ? 0 : INFINITY;
-    s->report.nmse = all > 0 ? off / all : off == 0 ? 0 : INFINITY;
-    snprintf(s->report.worst_at, sizeof(s->report.worst_at), "[%zu,%zu,%zu]", at / width / rows,
-             at / width % rows, at % width);
+    job_check_output(&s->job, want, &a);
+    put_agreement(&s->report, &a);
+    s->report.nmse = a.nmse;
 }
 
 static enum status check(struct worker *s, struct err *e)
@@ -69,7 +61,7 @@ static enum status check(struct worker *s, struct err *e)
 
     if (s->role == ROLE_NONE)
         return OK;
-    if (s->role == ROLE_MAKE) { /* the judge differs from itself by nothing */
+    if (s->role == ROLE_MAKE) { /* the reference differs from itself by nothing */
         s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
         return write_reference(s, e);
     }
@@ -96,9 +88,7 @@ static void check_gradients(struct worker *s, const float *want)
         r->nmse = a.nmse;
     if (a.max_rel <= r->max_rel_err || isnan(r->max_rel_err))
         return;
-    r->max_rel_err = a.max_rel;
-    r->max_abs_err = a.max_abs;
-    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a.at);
+    put_agreement(r, &a);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -204,7 +194,7 @@ enum status worker_place(struct worker *s, struct err *e)
     r->bind_ns = (double)(clock_wall_ns() - start);
     for (int p = 0; p < PART_COUNT; p++)
         r->part_bytes[p] = (double)s->job.arena.part[p];
-    r->predicted_bytes = (double)s->job.predicted_bytes;
+    r->predicted_bytes = (double)job_predicted_bytes(&s->job);
     r->bytes = job_bytes(&s->job);
     r->tokens = job_tokens(&s->job);
     float *gradients = NULL;
