@@ -41,10 +41,10 @@ static enum status give_up(struct ab_rotation *r, const struct ab_side *side, en
     if (why == E_INTERRUPTED || *r->ab_run->session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
     const bool cannot = why == E_NOMEM || why == E_UNSUPPORTED || why == E_USAGE;
-    d->status = cannot                               ? ROW_SKIPPED
-                : why == E_WRONG                     ? ROW_WRONG
-                : strstr(what->msg, "is silent for") ? ROW_TIMEOUT
-                                                     : ROW_FAILED;
+    d->status = cannot             ? ROW_SKIPPED
+                : why == E_WRONG   ? ROW_WRONG
+                : why == E_TIMEOUT ? ROW_TIMEOUT
+                                   : ROW_FAILED;
     snprintf(d->detail, sizeof(d->detail), "%s %s", side->name, what->msg);
     return OK;
 }

@@ -55,7 +55,7 @@ static void drop(const struct group *g, struct member *m, enum status st, const 
     const bool cannot = st == E_NOMEM || st == E_UNSUPPORTED;
     const enum row_status status = st == E_INTERRUPTED || *g->setup->stop ? ROW_INTERRUPTED
                                    : cannot                               ? ROW_SKIPPED
-                                   : strstr(detail, "is silent for")      ? ROW_TIMEOUT
+                                   : st == E_TIMEOUT                      ? ROW_TIMEOUT
                                                                           : ROW_FAILED;
     set_status(m, status, detail);
     m->alive = false;

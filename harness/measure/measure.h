@@ -6,16 +6,9 @@
 #ifndef MEASURE_H
 #define MEASURE_H
 
-#include "variants/base/base.h"
+#include "harness/worker/sample.h"
 
-/* One block: `calls` back-to-back calls of the thing measured. */
-struct sample {
-    double wall_ns, cpu_ns; /* of the whole block; cpu of the calling thread */
-    uint32_t calls;
-    uint32_t round;                /* filled in by measure() */
-    uint32_t involuntary_switches; /* of the whole process during the block */
-    bool disturbed;                /* filled in by measure(): involuntary_switches > 0 */
-};
+#include "variants/base/base.h"
 
 struct target {
     /* Run one uncounted call if `prime`, then `calls` timed ones, and fill wall, cpu, switches. */
