@@ -2,7 +2,9 @@
  *
  * Reading runs, and finding rows and samples in them. */
 #include "run_table.h"
+
 #include "harness/table/fill_in.h"
+#include "harness/table/remarks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +78,8 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
         st = index_samples(r, e);
     const struct latency_row *row = r->latency.row;
     for (size_t i = 0; i < r->latency.n && st == OK; i++)
-        r->unchecked += strstr(row[i].status_detail, "unchecked") != NULL;
+        r->unchecked +=
+            (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED) != 0;
     if (st != OK)
         run_free(r);
     return st;

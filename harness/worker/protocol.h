@@ -5,12 +5,12 @@
  *
  *   parent                child
  *                         hello bench-cell/1
- *   REQUEST [WORDS]         answer
+ *   REQUEST [WORDS]       answer
  *   ...
  *   close                 report                     and the child ends
  *
  * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES" for
- * the request "block", or "fail STATUS message" in place of any line. The requests are those of
+ * a block, or "fail STATUS message" in place of any line. The requests are those of
  * serve.h; what their answers hold is explained where they are obeyed. */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H

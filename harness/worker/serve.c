@@ -66,8 +66,10 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
                     : st;
 }
 
-const struct request request_open = {"open", obey_open}, request_place = {"place", obey_place},
-                     request_block = {"block", obey_block};
+#define REQUEST(word) const struct request request_##word = {#word, obey_##word}
+REQUEST(open);
+REQUEST(place);
+REQUEST(block);
 const struct request *const measuring_requests[] = {&request_open, &request_place, &request_block,
                                                     NULL};
 
