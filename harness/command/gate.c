@@ -10,6 +10,7 @@
 #include "harness/compare/compare_print.h"
 #include "harness/learn/score_child.h"
 #include "harness/util/signals.h"
+#include "harness/worker/reference.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (ab_run_reference(&g->ab_run, k->bcase, reference, &why) == OK)
+    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");

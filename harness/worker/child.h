@@ -60,7 +60,7 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
                        struct err *e);
 enum status child_place(struct child *c, struct err *e);
 
-/* struct target's block function; ctx is the child. */
+/* struct side's block function; the launch is the child. */
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
 
 /* Ask for the last report and end it. Safe after any failure, and twice. */

@@ -3,8 +3,12 @@
  * The judge of a cell, and the rule of the check. */
 #include "reference.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
                         struct err *e)
@@ -21,6 +25,34 @@ enum status case_as_ref(struct bench_case *ref, struct options *opt, const struc
     options_free(&preset);
     if (st == OK && !ref->repro)
         st = fail(e, E_NOMEM, "no memory for a line of options");
+    return st;
+}
+
+enum status reference_open(int *file, struct err *e)
+{
+    if (*file < 0)
+        *file = memfd_create("reference", MFD_CLOEXEC);
+    return *file >= 0
+               ? OK
+               : fail(e, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
+}
+
+enum status reference_make(int *file, const struct bench_case *like,
+                           const struct child_setup *setup, struct err *e)
+{
+    struct bench_case ref = {0};
+    struct options opt;
+    struct child child = {.protocol = {.fd = -1}};
+    enum status st = reference_open(file, e);
+
+    if (st == OK)
+        st = case_as_ref(&ref, &opt, like, e);
+    if (st == OK)
+        st = child_open(&child, &ref, setup, ROLE_MAKE, *file, e);
+    if (st == OK)
+        st = child_place(&child, e);
+    child_close(&child);
+    free(ref.repro);
     return st;
 }
 

@@ -36,7 +36,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
  * decides. */
 enum status worker_place(struct worker *s, struct err *e);
 
-/* struct target's block function; ctx is the server. */
+/* struct side's block function; the launch is the worker. */
 enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
 
 /* Fill in report.rss_peak_bytes, release everything. */
