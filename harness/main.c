@@ -40,7 +40,6 @@ static const struct command {
      "figures of runs (gnuplot); --term draws in the terminal"},
     {"report", cmd_report, "RUN...", INT_MAX, "runs as one page of HTML: -o FILE"},
     {"cell", cmd_worker, "WORD", INT_MAX, NULL},
-    {"peak", cmd_peak, "WORD", INT_MAX, NULL},
 };
 
 static const struct command *find_command(const char *name, struct err *e)

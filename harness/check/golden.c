@@ -3,6 +3,8 @@
  * Running golden files: what every kind of them shares, the pass rule above all. */
 #include "golden_inner.h"
 
+#include "harness/worker/agree.h"
+
 #include "variants/model/checkpoint.h"
 
 #include <math.h>
@@ -42,7 +44,6 @@ void golden_compare_first(struct run *r, const char *tensor, const float *got, s
     const double tolerance = grad ? r->tolerance_grad : r->tolerance;
     const double tolerance_abs = grad ? r->tolerance_grad_abs : r->tolerance_abs;
     const struct tensor *t = safetensors_find(r->s, tensor);
-    double worst = 0, largest = 0;
 
     if (!t)
         return;

@@ -16,6 +16,7 @@ int exit_of(enum status st)
         return EXIT_UNAVAILABLE;
     case E_NOMEM:
     case E_CHILD:
+    case E_TIMEOUT:
         return EXIT_SOME_FAILED;
     case E_IO:
         return EXIT_BAD_FILE;

@@ -87,6 +87,27 @@ char *option_value(const struct options *o, const struct option_spec *s)
     return text;
 }
 
+enum status options_command_line(char **line, const struct options *o, struct err *e)
+{
+    size_t size;
+    FILE *const f = open_memstream(line, &size);
+
+    CHECK(f != NULL);
+    for (int i = 0; i < o->argc; i++) {
+        fputs(i ? " \"" : "\"", f);
+        for (const char *c = o->argv[i]; *c; c++)
+            if (*c == '"')
+                fputs("\"'\"'\"", f); /* in the other quotes */
+            else
+                fputc(*c, f);
+        fputc('"', f);
+    }
+    CHECK(fclose(f) == 0);
+    return strchr(*line, '\n')
+               ? fail(e, E_USAGE, "a line break in the command line  -> rename that file")
+               : OK;
+}
+
 char *options_canonical(const struct options *o)
 {
     char *text = NULL;

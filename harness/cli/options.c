@@ -270,7 +270,7 @@ static enum status copy_arguments(struct options *o, int argc, char **argv, stru
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e)
 {
     struct words w = {0};
-    const bool child = argc > 1 && (strcmp(argv[1], "cell") == 0 || strcmp(argv[1], "peak") == 0);
+    const bool child = argc > 1 && strcmp(argv[1], "cell") == 0;
     enum status st = set_presets(o, e);
 
     if (st == OK)
@@ -304,6 +304,26 @@ enum status options_parse_line(struct options *o, const char *line, struct err *
     if (st == OK)
         st = check_together(o, e);
     words_free(&w);
+    return st;
+}
+
+enum status options_parse_again(struct options *o, const char *line, struct err *e)
+{
+    struct options kept = {0};
+    struct words w = {0};
+    enum status st = words_split(&w, &kept, line, NULL, 0, e);
+    char **const argv = calloc((size_t)w.n + 1, sizeof(*argv));
+
+    *o = (struct options){0};
+    if (!argv)
+        st = fail(e, E_NOMEM, "no memory for options");
+    for (int i = 0; st == OK && i < w.n; i++)
+        argv[i] = w.v[i].text;
+    if (st == OK)
+        st = options_parse(o, w.n, argv, e);
+    free(argv);
+    words_free(&w);
+    options_free(&kept);
     return st;
 }
 

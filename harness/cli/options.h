@@ -114,10 +114,16 @@ struct options {
     int n_owned;
 };
 
-/* Read defaults, the environment (not for the hidden commands cell and peak, which obey their
- * parent only), and the command line with its @files; the later wins. Lists that are repeated grow.
- * E_USAGE or E_IO (an @file), each with what to do about it. `o` must be freed in any case. */
+/* Read defaults, the environment (not for the hidden command cell, which obeys its parent
+ * only), and the command line with its @files; the later wins. Lists that are repeated grow.
+ * E_USAGE or E_IO (an @file), each with what to
+ * do about it. `o` must be freed in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
+
+/* A malloc'ed line, in quotes, of the words that `o` was read from, which options_parse_again reads
+ * as options_parse did, in a child. E_USAGE where they do not fit into a line. */
+enum status options_command_line(char **line, const struct options *o, struct err *e);
+enum status options_parse_again(struct options *o, const char *line, struct err *e);
 
 /* The same for one line of options, such as a repro column. Defaults apply, the environment does
  * not. */

@@ -5,6 +5,8 @@
 
 #include "commands.h"
 #include "harness/table/run.h"
+#include "harness/table/record.h"
+#include "harness/table/remarks.h"
 #include "harness/table/rundir.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"
@@ -27,7 +29,7 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
     for (size_t i = 0; i < rows.n && st == OK && code == EXIT_FINE; i++) {
         if (strcmp(row[i].host_id, row[0].host_id) != 0)
             st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", run);
-        else if (row_unchecked(&row[i])) {
+        else if (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED) {
             fprintf(stderr,
                     "bench: %s has unchecked rows  -> not kept; run again without "
                     "--no-check\n",

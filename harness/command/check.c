@@ -3,36 +3,50 @@
  * bench check: correctness only. Golden files through every backend, or every variant on every
  * backend over awkward shapes against the double reference. Each backend runs in a process of its
  * own, so that one that crashes is a line and not the end (--isolate none: in this one). */
+#include "child_requests.h"
 #include "commands.h"
 #include "harness/check/golden.h"
 #include "harness/check/op_bench.h"
 #include "harness/measure/result.h"
-#include "harness/worker/job.h"
+#include "harness/util/signals.h"
+#include "harness/worker/child.h"
+#include "harness/worker/reference.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Shared with the process that does the work, so that a crash loses nothing. */
-struct shared {
-    struct tally tally;
-    int bad_files;
-    char now[256]; /* what is being checked */
-};
 
 struct check {
     const struct options *opt;
-    struct shared *p;
-    char **files; /* golden files; NULL = the awkward shapes */
+    struct tally tally;
+    int bad_files;
+    char now[256];         /* what is being checked */
+    struct protocol *talk; /* of a child that tells its parent; NULL = this process is the parent */
+    char **files;          /* golden files; NULL = the awkward shapes */
     int n_files;
 };
+
+/* What is checked next, so that a crash has a name; a parent that is gone is noticed elsewhere. */
+static void say_now(struct check *c, const char *what)
+{
+    snprintf(c->now, sizeof(c->now), "%s", what);
+    if (c->talk)
+        protocol_write(c->talk, &(struct err){""}, "now %s", c->now);
+}
+
+/* What came of it, so that a crash loses nothing. */
+static void say_tally(const struct check *c)
+{
+    const struct tally *t = &c->tally;
+
+    fflush(stdout);
+    if (c->talk)
+        protocol_write(c->talk, &(struct err){""}, "tally %d %d %d %d %d", t->tensors, t->passed,
+                       t->failed, t->skipped, c->bad_files);
+}
 
 /* ---- golden files ------------------------------------------------------------------------- */
 
@@ -54,11 +68,12 @@ static void check_golden(struct check *c, const struct engine *g)
 {
     for (int i = 0; i < c->n_files; i++) {
         struct err e;
-        snprintf(c->p->now, sizeof(c->p->now), "%s", c->files[i]);
-        if (golden_run(g, c->files[i], &c->p->tally, print_verdict, c, &e) != OK) {
+        say_now(c, c->files[i]);
+        if (golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) != OK) {
             printf("FAILED   %-9s %s\n", g->backend->name, e.msg);
-            c->p->bad_files++;
+            c->bad_files++;
         }
+        say_tally(c);
     }
 }
 
@@ -102,60 +117,46 @@ static enum status run_job(struct job *j, const struct bench_case *c, float **gr
     return st;
 }
 
-/* The rule of a whole cell for its gradients; extends the text. */
-static bool gradients_agree(const struct job *got, const float *want, char *text, size_t size)
+/* The output against the reference's, and the gradients, if there are some, against those expected.
+ * `text` says how far off they are. */
+static bool agrees(const struct job *got, const struct job *want, const float *gradients,
+                   char *text, size_t size)
 {
-    const size_t n = strlen(text);
-    struct agreement a;
-
-    if (!want)
-        return true;
-    job_check_gradients(got, want, &a);
-    snprintf(text + n, size - n, "; %s: max_rel_err %.2e, nmse %.1e", a.at[0] ? a.at : "gradients",
-             a.max_rel, a.nmse);
-    return a.max_rel <= job_err_limit(got->bcase) && a.nmse <= 1e-10; /* false for NaN */
-}
-
-/* The rule of a whole cell: largest error against largest magnitude, and the mean square. */
-static bool agrees(const struct job *got, const struct job *want, char *text, size_t size)
-{
-    const double limit = job_err_limit(got->bcase);
-    double worst = 0, largest = 0, off = 0, all = 0;
+    struct agreement out, grad = {.within = true};
 
     if (got->n_out != want->n_out) {
         snprintf(text, size, "%zu numbers, the reference has %zu", got->n_out, want->n_out);
         return false;
     }
-    for (size_t i = 0; i < got->n_out; i++) {
-        const double w = (double)want->out[i], d = fabs((double)got->out[i] - w);
-        if (d > worst || isnan(d))
-            worst = d;
-        largest = fmax(largest, fabs(w));
-        off += d * d;
-        all += w * w;
-    }
-    snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", worst / largest, limit,
-             off / all);
-    return worst <= limit * largest && off <= 1e-10 * all; /* false for NaN */
+    job_check_output(got, want->out, &out);
+    const int n = snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", out.max_rel,
+                           job_bound(got->bcase).rel, out.nmse);
+    if (!gradients)
+        return out.within;
+    job_check_gradients(got, gradients, &grad);
+    snprintf(text + n, size - (size_t)n, "; %s: max_rel_err %.2e, nmse %.1e",
+             grad.where[0] ? grad.where : "gradients", grad.max_rel, grad.nmse);
+    return out.within && grad.within;
 }
 
 static void check_case(struct check *c, const struct bench_case *bcase)
 {
-    struct bench_case ref = *bcase;
+    struct bench_case ref = {0};
+    struct options opt;
     struct job got = {0}, want = {0};
     char label[160], text[320];
     float *gradients = NULL;
     struct err e;
-    struct tally *t = &c->p->tally;
+    struct tally *t = &c->tally;
 
-    ref.backend = &backend_ref;
     case_label(bcase, label, sizeof(label));
-    snprintf(c->p->now, sizeof(c->p->now), "%s", label);
-    enum status st = run_job(&want, &ref, NULL, &e);
+    say_now(c, label);
+    enum status st = case_as_ref(&ref, &opt, bcase, &e);
+    if (st == OK)
+        st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
         st = run_job(&got, bcase, &gradients, &e);
-    const bool good = st == OK && agrees(&got, &want, text, sizeof(text)) &&
-                      gradients_agree(&got, gradients, text, sizeof(text));
+    const bool good = st == OK && agrees(&got, &want, gradients, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;
@@ -165,6 +166,8 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     free(gradients);
     job_close(&got);
     job_close(&want);
+    free(ref.repro);
+    say_tally(c);
 }
 
 /* Shape `line` with the variants that were chosen. */
@@ -186,7 +189,7 @@ static void check_shape(struct check *c, const struct backend *b, int threads, c
     }
     if (st != E_UNSUPPORTED) { /* else these variants have nothing of this kind */
         CHECK(st == OK || !e.msg[0] || printf("FAILED   %s: %s\n", b->name, e.msg) > 0);
-        c->p->tally.failed += st != OK;
+        c->tally.failed += st != OK;
         for (int k = 0; k < plan.n; k++)
             check_case(c, &plan.cases[k]);
     }
@@ -206,7 +209,7 @@ static void check_backend(struct check *c, const struct backend *b)
 
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
         printf("FAILED   %s: %s\n", b->name, e.msg);
-        c->p->tally.failed++;
+        c->tally.failed++;
     } else if (c->files) {
         check_golden(c, &g);
     } else {
@@ -214,33 +217,12 @@ static void check_backend(struct check *c, const struct backend *b)
             check_shape(c, b, THREADS, shapes[i]);
     }
     /* In checkasm's spirit: nothing is timed once something failed. */
-    if (c->opt->bench && c->p->tally.failed == 0)
+    if (c->opt->bench && c->tally.failed == 0)
         op_bench(b);
     fflush(stdout);
 }
 
-static void check_apart(struct check *c, const struct backend *b)
-{
-    int how = 0;
-
-    fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        check_backend(c, b);
-        _exit(0);
-    }
-    while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR)
-        ;
-    if (pid < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
-        printf("FAILED   %-9s %s: %s\n", b->name, c->p->now,
-               pid < 0            ? "no process"
-               : WIFSIGNALED(how) ? sigdescr_np(WTERMSIG(how))
-                                  : "its process ended early");
-        c->p->tally.failed++;
-    }
-}
-
-/* ---- the command -------------------------------------------------------------------------- */
+/* ---- which files --------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -277,37 +259,124 @@ static enum status list_files(struct check *c, struct err *e)
     return OK;
 }
 
+static void free_files(struct check *c)
+{
+    for (int i = 0; i < c->n_files; i++)
+        free(c->files[i]);
+    free(c->files);
+}
+
+/* ---- one backend, one child ---------------------------------------------------------------- */
+
+static enum status obey_check(struct server *s, const char *words, struct err *e)
+{
+    struct options o;
+    struct check c = {.opt = &o, .talk = &s->talk};
+    char name[32];
+    int bench = 0, at = 0;
+
+    if (sscanf(words, "%31s %d %n", name, &bench, &at) < 2 || at == 0 || !backend_find(name))
+        return fail(e, E_CHILD, "a request that makes no sense: check %.40s", words);
+    enum status st = options_parse_again(&o, words + at, e);
+    o.bench = o.bench && bench;
+    if (st == OK)
+        cpu_limit((enum isa)o.max_isa);
+    if (st == OK && o.golden)
+        st = list_files(&c, e);
+    if (st == OK)
+        check_backend(&c, backend_find(name));
+    free_files(&c);
+    options_free(&o);
+    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+}
+
+const struct request request_check = {"check", obey_check};
+
+/* What a child says: the parent's `now`, and the tally of this backend. */
+static void hear(void *arg, const char *name, const char *value)
+{
+    struct check *const c = arg;
+    struct tally *const t = &c->tally;
+
+    if (strcmp(name, "now") == 0)
+        snprintf(c->now, sizeof(c->now), "%s", value);
+    if (strcmp(name, "tally") == 0)
+        sscanf(value, "%d %d %d %d %d", &t->tensors, &t->passed, &t->failed, &t->skipped,
+               &c->bad_files);
+}
+
+static enum status check_in_child(struct check *c, const struct backend *b,
+                                  const struct child_setup *setup, const char *line, struct err *e)
+{
+    struct check of_child = {.now = "nothing yet"};
+    struct child child;
+    char *words;
+
+    fflush(stdout);
+    CHECK(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
+    enum status st = child_begin(&child, setup, &request_check, words, e);
+    if (st == OK)
+        st = child_answer(&child, hear, &of_child, e);
+    child_close(&child);
+    free(words);
+    c->tally.tensors += of_child.tally.tensors;
+    c->tally.passed += of_child.tally.passed;
+    c->tally.failed += of_child.tally.failed;
+    c->tally.skipped += of_child.tally.skipped;
+    c->bad_files += of_child.bad_files;
+    if (st == OK || st == E_INTERRUPTED)
+        return st;
+    printf("FAILED   %-9s %s: %s\n", b->name, of_child.now, e->msg);
+    c->tally.failed++;
+    return OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static enum status check_all(struct check *c, struct err *e)
+{
+    const struct backend *chosen[MAX_LOOKUP];
+    struct child_setup setup = {0};
+    char *line = NULL;
+    int n = 0;
+    enum status st = lookup_backends(chosen, &n, c->opt, e);
+
+    if (st == OK && c->opt->golden)
+        st = list_files(c, e);
+    if (st == OK)
+        st = options_command_line(&line, c->opt, e);
+    if (st == OK)
+        st = child_setup_open(&setup, c->opt, e);
+    setup.patience_s = 0; /* a large file or shape may take long */
+    for (int i = 0; st == OK && i < n; i++) {
+        if (c->opt->isolate == ISOLATE_NONE)
+            check_backend(c, chosen[i]);
+        else
+            st = check_in_child(c, chosen[i], &setup, line, e);
+    }
+    child_setup_close(&setup);
+    free(line);
+    return st;
+}
+
 static int summary(const struct check *c)
 {
-    const struct tally *t = &c->p->tally;
+    const struct tally *t = &c->tally;
 
     printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files,
            t->tensors, t->passed, t->failed, t->skipped);
-    return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->p->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
+    return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 
 int cmd_check(struct options *opt)
 {
     struct check c = {.opt = opt};
-    const struct backend *chosen[MAX_LOOKUP];
     struct err e;
-    int n = 0, code = EXIT_FINE;
-    enum status st = lookup_backends(chosen, &n, opt, &e);
+    const enum status st = check_all(&c, &e);
+    const int code = st == OK              ? summary(&c)
+                     : st == E_INTERRUPTED ? signals_exit_code()
+                                           : report_error(st, &e);
 
-    c.p = mmap(NULL, sizeof(*c.p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(c.p != MAP_FAILED);
-    if (st == OK && opt->golden)
-        st = list_files(&c, &e);
-    for (int i = 0; st == OK && i < n; i++) {
-        if (opt->isolate == ISOLATE_NONE)
-            check_backend(&c, chosen[i]);
-        else
-            check_apart(&c, chosen[i]);
-    }
-    code = st == OK ? summary(&c) : report_error(st, &e);
-    for (int i = 0; i < c.n_files; i++)
-        free(c.files[i]);
-    free(c.files);
-    munmap(c.p, sizeof(*c.p));
+    free_files(&c);
     return code;
 }

@@ -23,8 +23,7 @@ int cmd_baseline(struct options *opt);
 int cmd_merge(struct options *opt);
 int cmd_plot(struct options *opt);
 int cmd_report(struct options *opt);
-int cmd_worker(struct options *opt); /* hidden: one measuring child */
-int cmd_peak(struct options *opt);   /* hidden: measures the machine's peaks in a child */
+int cmd_worker(struct options *opt); /* hidden: a child */
 
 /* bench compare OLD NEW of two runs' folders, printed on `f`. Returns the exit code. */
 int compare_two(const struct options *o, const char *before, const char *after, FILE *f,

@@ -9,7 +9,9 @@
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
 #include "harness/util/grow.h"
+#include "harness/learn/score_child.h"
 #include "harness/util/signals.h"
+#include "harness/worker/reference.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +65,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (ab_run_reference(&g->ab_run, k->bcase, reference, &why) == OK)
+    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
@@ -167,7 +169,7 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
 {
     const struct options *o = g->ab_run.session.opt;
     struct comparison *c = add_case(g, NULL);
-    char line[TALK_LINE / 2];
+    char line[PROTOCOL_LINE / 2];
 
     c->exact = true;
     snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%d %s", seq, mem, backend);
@@ -178,13 +180,12 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
     for (int s = 0; s < SIDES; s++) {
         const char *const words[] = {g->ab_run.program[s].path, NULL};
         struct child_setup setup = g->ab_run.session.setup;
-        struct child child;
+        struct report report;
         struct err why;
         text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
-        const enum status st = child_score(&child, line, &setup, &why);
-        c->nll[s] = st == OK ? child.report.nll : NAN;
-        child_close(&child);
+        const enum status st = score_in_child(&report, line, &setup, &why);
+        c->nll[s] = st == OK ? report.nll : NAN;
         if (*setup.stop)
             return fail(e, E_INTERRUPTED, "interrupted");
         if (st == OK)

@@ -7,6 +7,7 @@
 #include "harness/learn/perplexity.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
+#include "harness/worker/peak_child.h"
 #include "list_cases.h"
 
 #include <math.h>
@@ -66,7 +67,7 @@ static void measure_peaks(struct sweep *w)
         CHECK(cpus);
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
         if (st == OK)
-            st = peaks_measure(NULL, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
+            st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
         free(cpus);
         if (st == OK)
             w->n_peaks++;

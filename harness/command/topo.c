@@ -8,10 +8,10 @@
 #include "harness/figure/figure.h"
 #include "harness/machine/env.h"
 #include "harness/machine/env_row.h"
-#include "harness/machine/peak.h"
 #include "harness/util/fileio.h"
 #include "harness/util/terminal.h"
 #include "harness/util/units.h"
+#include "harness/worker/peak_child.h"
 
 #include <csv.h>
 #include <inttypes.h>
@@ -21,23 +21,24 @@
 #include <unistd.h>
 
 /* What is known for one number of threads. */
-struct team {
+struct pin_plan {
     int threads;
     int *cpus;
     struct peaks peaks; /* zeros unless --roofline */
 };
 
-struct report {
+struct machine {
     const struct options *opt;
     struct topo *topo;
     struct env_facts env;
-    struct team *teams;
+    struct pin_plan *teams;
     int n_teams;
 };
 
 /* ---- gathering ---------------------------------------------------------------------------- */
 
-static enum status plan_team(const struct report *r, struct team *m, int threads, struct err *e)
+static enum status plan_team(const struct machine *r, struct pin_plan *m, int threads,
+                             struct err *e)
 {
     m->threads = threads;
     m->cpus = malloc((size_t)threads * sizeof(*m->cpus));
@@ -47,7 +48,7 @@ static enum status plan_team(const struct report *r, struct team *m, int threads
 }
 
 /* The thread counts asked for, else one and one per allowed core. */
-static enum status plan_teams(struct report *r, struct err *e)
+static enum status plan_teams(struct machine *r, struct err *e)
 {
     const struct ints *const asked = &r->opt->threads;
     const int cores = r->env.topo.allowed_cores;
@@ -66,23 +67,25 @@ static enum status plan_teams(struct report *r, struct err *e)
     return st;
 }
 
-static enum status measure_teams(struct report *r, struct err *e)
+static enum status measure_teams(struct machine *r, struct err *e)
 {
     const enum isa most = (enum isa)r->opt->max_isa;
-    enum status st = OK;
+    struct child_setup setup;
+    enum status st = child_setup_open(&setup, r->opt, e);
 
     for (int i = 0; i < r->n_teams && st == OK; i++) {
-        struct team *const m = &r->teams[i];
-        if (r->opt->isolate == ISOLATE_EXEC)
-            st = peaks_measure(NULL, m->threads, m->cpus, most, &m->peaks, e);
-        else
+        struct pin_plan *const m = &r->teams[i];
+        if (setup.isolate == ISOLATE_NONE)
             st = peak_run_in_process(r->topo, m->threads, m->cpus, &m->peaks, e);
+        else
+            st = peaks_measure(&setup, m->threads, m->cpus, most, &m->peaks, e);
     }
+    child_setup_close(&setup);
     return st;
 }
 
 /* "0,2,4": thread i runs on the i-th; "any" where threads are not pinned. */
-static char *cpus_text(const struct team *m)
+static char *cpus_text(const struct pin_plan *m)
 {
     char *text = NULL;
     size_t size;
@@ -130,7 +133,7 @@ static void peak_row(const char *what, int threads, const char *unit, double val
         row(key, unit, "%s", ""); /* not measured */
 }
 
-static void print_team_rows(const struct report *r, const struct team *m)
+static void print_team_rows(const struct machine *r, const struct pin_plan *m)
 {
     char key[64], *const cpus = cpus_text(m);
 
@@ -151,7 +154,7 @@ static void print_team_rows(const struct report *r, const struct team *m)
 }
 
 /* The keys are column names of env.csv. */
-static void print_rows(const struct report *r)
+static void print_rows(const struct machine *r)
 {
     const struct env_facts *const f = &r->env;
     const struct topo_facts *const t = &f->topo;
@@ -190,7 +193,7 @@ static void print_rows(const struct report *r)
 
 /* ---- table -------------------------------------------------------------------------------- */
 
-static void print_machine(const struct report *r)
+static void print_machine(const struct machine *r)
 {
     const struct topo_facts *const t = &r->env.topo;
     char line[256];
@@ -233,7 +236,7 @@ static const char *giga(double x, char buf[32])
     return buf;
 }
 
-static void print_table(const struct report *r)
+static void print_table(const struct machine *r)
 {
     char b[7][32];
 
@@ -259,7 +262,7 @@ static void print_table(const struct report *r)
 }
 
 /* The largest team's peaks as a figure; without gnuplot a line says so: the table has them all. */
-static enum status draw_roofline(const struct report *r, struct err *e)
+static enum status draw_roofline(const struct machine *r, struct err *e)
 {
     enum { NARROWEST = 40, WIDEST = 120 };
     struct env_row row = env_row_empty();
@@ -287,7 +290,7 @@ static enum status draw_roofline(const struct report *r, struct err *e)
 
 /* ---- command ------------------------------------------------------------------------------ */
 
-static enum status run(struct report *r, struct err *e)
+static enum status run(struct machine *r, struct err *e)
 {
     enum status st = topo_open(&r->topo, NULL, e);
     int format = r->opt->format;
@@ -316,7 +319,7 @@ static enum status run(struct report *r, struct err *e)
 
 int cmd_topo(struct options *opt)
 {
-    struct report r = {.opt = opt};
+    struct machine r = {.opt = opt};
     struct err e;
 
     cpu_limit((enum isa)opt->max_isa);

@@ -3,9 +3,9 @@
  * bench train: the loop around trainer_step, its table, its progress line, and when it saves. The
  * work happens in a child with the controlled environment of measuring children; Ctrl-C saves. */
 #include "harness/learn/train.h"
+#include "child_requests.h"
 #include "commands.h"
 #include "harness/machine/clock.h"
-#include "harness/machine/env.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/signals.h"
@@ -13,17 +13,12 @@
 #include "harness/util/units.h"
 #include "harness/worker/child.h"
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-/* Marks the child; not an option. */
-#define CHILD_MARK "BENCH_TRAIN_CHILD"
 enum { PATH = 4200, REPORT_EVERY = 50 /* steps */ };
 
 struct session_of_training {
@@ -285,78 +280,95 @@ static enum status train(struct session_of_training *s, struct err *e)
     return st == OK ? closed : st;
 }
 
-static int run_here(struct options *o)
+static enum status train_here(const struct options *o, struct err *e)
 {
     struct session_of_training s = {.opt = o, .stop = signals_watch()};
-    struct err e;
 
     snprintf(s.best, sizeof(s.best), "%s.best", o->ckpt);
-    const enum status st = train(&s, &e);
+    enum status st = train(&s, e);
     const int step = s.t.adam.step;
-    const bool interrupted = *s.stop;
     trainer_close(&s.t);
     if (st != OK)
-        return report_error(st, &e);
+        return st;
     if (!o->quiet)
         fprintf(stderr, "wrote %s (step %d), %s (best), %s.opt, %s.train.csv\n", o->ckpt, step,
                 s.best, o->ckpt, o->ckpt);
-    return interrupted ? signals_exit_code() : EXIT_FINE;
+    return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
-/* ---- the parent --------------------------------------------------------------------------- */
+/* ---- parent and child ---------------------------------------------------------------------- */
 
-/* Wait for the child; a SIGTERM to us is passed on, Ctrl-C reaches it by itself. */
-static int wait_for(pid_t pid, const volatile int *stop)
-{
-    int how = 0, passed = 0;
-
-    while (waitpid(pid, &how, 0) < 0) {
-        if (errno != EINTR)
-            return EXIT_SOME_FAILED;
-        for (; passed < *stop; passed++)
-            if (signals_exit_code() == EXIT_SIGTERM)
-                kill(pid, SIGTERM);
-    }
-    if (WIFEXITED(how))
-        return WEXITSTATUS(how);
-    fprintf(stderr, "bench: training was killed by SIG%s  -> go on with --resume\n",
-            sigabbrev_np(WTERMSIG(how)));
-    return EXIT_SOME_FAILED;
-}
-
-static int run_child(const struct options *o)
-{
-    char **environment = NULL;
-    struct err e;
-    pid_t pid;
-    const volatile int *stop = signals_watch();
-
-    setenv(CHILD_MARK, "1", 1);
-    enum status st =
-        env_child_environment(environ, o->openblas_core, o->onednn_max_isa, &environment, &e);
-    if (st == OK)
-        st = child_exec(NULL, o->argv, environment, NULL, 0, &pid, &e);
-    env_free(environment);
-    return st == OK ? wait_for(pid, stop) : report_error(st, &e);
-}
-
-int cmd_train(struct options *opt)
+/* Complete the options and check them. */
+static enum status settle(struct options *o, struct err *e)
 {
     struct topo *topo = NULL;
     struct topo_facts facts = {0};
-    struct err e;
-    enum status st = topo_open(&topo, NULL, &e);
+    enum status st = topo_open(&topo, NULL, e);
 
     if (st == OK)
         topo_facts(topo, &facts);
     topo_close(topo);
     if (st == OK)
-        st = training_defaults(opt, max_int(1, facts.allowed_cores), &e);
+        st = training_defaults(o, max_int(1, facts.allowed_cores), e);
+    return st == OK ? check_options(o, e) : st;
+}
+
+static enum status obey_train(struct server *s, const char *words, struct err *e)
+{
+    struct options o;
+    enum status st = options_parse_again(&o, words, e);
+
     if (st == OK)
-        st = check_options(opt, &e);
-    if (st == OK && !getenv(CHILD_MARK))
+        cpu_limit((enum isa)o.max_isa);
+    if (st == OK)
+        st = settle(&o, e);
+    if (st == OK)
+        st = train_here(&o, e);
+    options_free(&o);
+    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+}
+
+const struct request request_train = {"train", obey_train};
+
+static void no_fields(void *arg, const char *name, const char *value)
+{
+    (void)arg, (void)name, (void)value;
+}
+
+static enum status train_in_child(const struct options *o, struct err *e)
+{
+    struct child_setup setup = {0};
+    struct child child = {.protocol = {.fd = -1}};
+    char *line = NULL;
+    enum status st = options_command_line(&line, o, e);
+
+    if (st == OK)
+        st = child_setup_open(&setup, o, e);
+    setup.patience_s = 0; /* it says nothing while it trains */
+    if (st == OK)
+        st = child_begin(&child, &setup, &request_train, line, e);
+    if (st == OK)
+        st = child_answer_to_the_end(&child, no_fields, NULL, e);
+    if (st == E_CHILD) {
+        const struct err why = *e;
+        fail(e, st, "training was %.500s  -> go on with --resume", why.msg);
+    }
+    child_close(&child);
+    child_setup_close(&setup);
+    free(line);
+    return st;
+}
+
+int cmd_train(struct options *opt)
+{
+    struct err e;
+    enum status st = settle(opt, &e);
+
+    if (st == OK)
         st = check_files(opt, &e);
-    if (st != OK)
-        return report_error(st, &e);
-    return getenv(CHILD_MARK) ? run_here(opt) : run_child(opt);
+    if (st == OK)
+        st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &e);
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    return st == OK ? EXIT_FINE : report_error(st, &e);
 }

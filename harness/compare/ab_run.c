@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static const double MEMORY_SHARE = 0.9; /* of what is free */
@@ -109,30 +108,6 @@ int ab_run_exit_code(const struct ab_run *l, enum status st)
 
 /* ---- cells -------------------------------------------------------------------------------- */
 
-enum status ab_run_reference(const struct ab_run *l, const struct bench_case *c, int *reference,
-                             struct err *e)
-{
-    struct bench_case ref;
-    struct options opt;
-    struct child child;
-    enum status st = case_as_ref(&ref, &opt, c, e);
-
-    *reference = -1;
-    if (st != OK)
-        return st;
-    *reference = memfd_create("reference", MFD_CLOEXEC);
-    if (*reference < 0)
-        st = fail(e, E_NOMEM, "no memory file for a reference output");
-    if (st == OK) {
-        st = child_open(&child, &ref, &l->session.setup, ROLE_MAKE, *reference, e);
-        if (st == OK)
-            st = child_place(&child, e);
-        child_close(&child);
-    }
-    free(ref.repro);
-    return st;
-}
-
 struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
                                      const struct bench_case *bcase, double threshold)
 {
@@ -166,11 +141,11 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
 {
     const struct options *o = l->session.opt;
     struct ab_pairs d = {.status = ROW_FAILED};
-    int reference;
+    int reference = -1;
     struct err why;
     enum status st = OK;
 
-    if (ab_run_reference(l, bcase, &reference, &why) == OK)
+    if (reference_make(&reference, bcase, &l->session.setup, &why) == OK)
         st = ab_pairs_run(&d, l, bcase, &l->program[BEFORE], &l->program[AFTER], reference,
                           o->min_samples, 0, e);
     else

@@ -37,10 +37,6 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
 void ab_run_close(struct ab_run *l);
 int ab_run_exit_code(const struct ab_run *l, enum status st);
 
-/* The reference output of a cell for its duels: a file descriptor, -1 with --no-check. */
-enum status ab_run_reference(const struct ab_run *l, const struct bench_case *c, int *reference,
-                             struct err *e);
-
 /* Measure `pairs` undisturbed pairs of the cell with fresh processes. `salt` tells duels of the
  * same cell apart. Not OK only when interrupted or without memory; faults of the cell are in `d`.
  */

@@ -5,6 +5,7 @@
 
 #include "harness/util/units.h"
 #include "score.h"
+#include "score_child.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,7 +176,6 @@ static struct bench_case scored_case(const struct subject *t, struct session *s,
 static enum status score_one(struct session *s, const struct subject *t, int seq, int mem,
                              bool print, struct err *e)
 {
-    struct child child;
     struct err why;
     enum mem_kind kind;
     enum status st = score_mem_kind(&kind, &t->config, s->opt, e);
@@ -187,16 +187,15 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
-    const enum status scored = child_score(&child, bcase.repro + strlen(EVAL), &s->setup, &why);
-    r.report = child.report;
-    child_close(&child);
+    const enum status scored =
+        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &why);
     if (scored != OK && *s->setup.stop) {
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
     }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
-        r.status = ROW_FAILED;
+        r.status = scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
     const struct perplexity_row row = make_row(t, s, &r);

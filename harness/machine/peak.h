@@ -21,14 +21,6 @@ struct peaks {
 enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
                                 struct peaks *out, struct err *e);
 
-/* Measure in a child with the environment of measuring children. `program` is NULL for this one. */
-enum status peaks_measure(const char *program, int threads, const int *cpus, enum isa most,
-                          struct peaks *out, struct err *e);
-
-/* What the child prints: one line, without its LF. */
-void peaks_format(const struct peaks *p, char *buf, size_t size);
-enum status peaks_parse(struct peaks *p, const char *line, struct err *e);
-
 /* ---- the loops, one file per instruction set ------------------------------------------------ */
 
 enum { PEAK_READ_STEP = 512 }; /* bytes; read() takes multiples of it */

@@ -233,8 +233,8 @@ static void noise_text(const struct result *r, char *buf, size_t size)
 {
     const double half = (r->sum.ci_high - r->sum.ci_low) / 2 / r->sum.median;
 
-    snprintf(buf, size, "%s%s%s%s", units_pct(100 * half).s, r->sum.noisy ? " ~" : "",
-             r->bcase->opt->check ? "" : " !", strstr(r->detail, "few") ? " few" : "");
+    snprintf(buf, size, "%s%s%s%s", units_pct(100 * half).s, r->remarks & REMARK_NOISY ? " ~" : "",
+             r->remarks & REMARK_UNCHECKED ? " !" : "", r->remarks & REMARK_FEW ? " few" : "");
 }
 
 /* "xl:hidden", "gtrxl/highway:kv" */

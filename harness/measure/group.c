@@ -13,11 +13,9 @@
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,12 +51,7 @@ static void set_status(struct member *m, enum row_status status, const char *det
 /* A child that dies after the user's Ctrl-C died because of it: it may share the terminal. */
 static void drop(const struct group *g, struct member *m, enum status st, const char *detail)
 {
-    const bool cannot = st == E_NOMEM || st == E_UNSUPPORTED;
-    const enum row_status status = st == E_INTERRUPTED || *g->setup->stop ? ROW_INTERRUPTED
-                                   : cannot                               ? ROW_SKIPPED
-                                   : strstr(detail, "is silent for")      ? ROW_TIMEOUT
-                                                                          : ROW_FAILED;
-    set_status(m, status, detail);
+    set_status(m, *g->setup->stop ? ROW_INTERRUPTED : row_status_of(st), detail);
     m->alive = false;
 }
 
@@ -90,24 +83,6 @@ static enum role role_of(const struct group *g, const struct member *m)
     if (!m->result->bcase->opt->check)
         return ROLE_NONE;
     return maker_of(g, m->problem) == m ? ROLE_MAKE : ROLE_COMPARE;
-}
-
-/* Make a problem's reference with a child that is not measured. */
-static enum status make_reference(struct group *g, const struct member *like, struct err *e)
-{
-    struct bench_case bcase;
-    struct options opt;
-    struct child child;
-    enum status st = case_as_ref(&bcase, &opt, like->result->bcase, e);
-
-    if (st != OK)
-        return st;
-    st = child_open(&child, &bcase, g->setup, ROLE_MAKE, g->reference[like->problem], e);
-    if (st == OK)
-        st = child_place(&child, e);
-    child_close(&child);
-    free(bcase.repro);
-    return st;
 }
 
 /* ---- placing ------------------------------------------------------------------------------ */
@@ -146,7 +121,8 @@ static void ensure_reference(struct group *g, struct member *m)
         place(g, maker);
     if (maker && maker->alive && maker->in_part)
         g->made[m->problem] = true;
-    else if ((st = make_reference(g, m, &why)) == OK)
+    else if ((st = reference_make(&g->reference[m->problem], m->result->bcase, g->setup, &why)) ==
+             OK)
         g->made[m->problem] = true;
     else
         drop(g, m, st, why.msg);
@@ -177,15 +153,15 @@ static void place_part(struct group *g, const int *part, int n)
 
 struct part_run {
     struct group *g;
-    const int *member; /* [n] by target */
+    const int *member; /* [n] by side */
     uint32_t first_round;
 };
 
-static enum status keep_sample(void *arg, int target, const struct sample *s,
-                               const struct outcome *o, struct err *e)
+static enum status keep_sample(void *arg, int side, const struct sample *s, const struct outcome *o,
+                               struct err *e)
 {
     const struct part_run *p = arg;
-    struct result *r = p->g->m[p->member[target]].result;
+    struct result *r = p->g->m[p->member[side]].result;
 
     r->outcome = *o;
     if (!s)
@@ -219,22 +195,22 @@ static struct schedule schedule_of(const struct group *g)
 static enum status measure_part(struct group *g, const int *part, int n, int number, struct err *e)
 {
     enum { ROUNDS_APART = 1000000 }; /* rounds of different parts are no pairs */
-    struct target *t = calloc((size_t)n, sizeof(*t));
+    struct side *side = calloc((size_t)n, sizeof(*side));
     struct outcome *out = calloc((size_t)n, sizeof(*out));
-    int *member = calloc((size_t)n, sizeof(*member)), ab_run = 0;
+    int *member = calloc((size_t)n, sizeof(*member)), live = 0;
     const struct schedule s = schedule_of(g);
     enum status st = OK;
 
-    CHECK(t && out && member);
+    CHECK(side && out && member);
     for (int i = 0; i < n; i++)
         if (g->m[part[i]].alive) {
-            member[ab_run] = part[i];
-            t[ab_run++] = (struct target){child_block, &g->m[part[i]].child};
+            member[live] = part[i];
+            side[live++] = (struct side){child_block, {&g->m[part[i]].child}, 1};
         }
     struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
-    if (ab_run > 0)
-        st = measure(t, ab_run, &s, keep_sample, &p, out, e);
-    for (int i = 0; i < ab_run; i++) {
+    if (live > 0)
+        st = measure(side, live, &s, keep_sample, &p, out, e);
+    for (int i = 0; i < live; i++) {
         struct member *m = &g->m[member[i]];
         m->result->outcome = out[i];
         if (out[i].stop == STOP_FAILED)
@@ -242,7 +218,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
         else if (out[i].stop == STOP_INTERRUPTED)
             set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
     }
-    free(t);
+    free(side);
     free(out);
     free(member);
     return st;
@@ -321,10 +297,7 @@ static void start_one(struct group *g, struct member *m)
     struct err why;
 
     utc_text(m->result->started_at_utc, time(NULL));
-    if (*reference < 0)
-        *reference = memfd_create("reference", MFD_CLOEXEC);
-    if (*reference < 0)
-        st = fail(&why, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
+    st = reference_open(reference, &why);
     if (st == OK)
         st = child_open(&m->child, m->result->bcase, g->setup, role_of(g, m), *reference, &why);
     m->alive = true;

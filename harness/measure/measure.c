@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The measuring loop: warm-up, calibration, shuffled rounds, stopping. It reads no clock: times
- * come from the targets, so that a test can replay any history. */
+ * come from the sides, so that a test can replay any history. */
 #include "measure.h"
 
 #include "harness/machine/clock.h"
@@ -12,21 +12,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const stop_name[] = {"ci", "time", "interrupted", "failed"};
+const char *const stop_name[] = {"ci", "time", "interrupted", "failed", "rounds"};
 
 enum {
-    LEAST_SAMPLES = 3,  /* of any finished target */
-    GROWTH = 10,        /* most that the calls of a warm-up block grow by */
-    PRIMED_BLOCKS = 20, /* calls longer than so many blocks are not primed */
-    CHECK_INTERVAL = 8, /* look at the interval again after 1/8 more samples */
+    LEAST_SAMPLES = 3,   /* of any finished side */
+    GROWTH = 10,         /* most that the calls of a warm-up block grow by */
+    PRIMED_BLOCKS = 20,  /* calls longer than so many blocks are not primed */
+    CHECK_INTERVAL = 8,  /* look at the interval again after 1/8 more samples */
     MAX_CALLS = 1000000000,
 };
 
-/* One target's progress. */
+/* One side's progress. */
 struct run {
-    const struct target *target;
+    const struct side *side;
     struct outcome *out;
-    bool ab_run, prime;
+    bool live, prime;
+    double call_ns;         /* the fastest call of its warm-up */
     double spent_ns;        /* timed and priming calls */
     struct sample *samples; /* [out->samples] */
     double *work;           /* [2 out->samples], for the interval */
@@ -36,7 +37,7 @@ struct run {
 struct session {
     const struct schedule *s;
     struct run *runs; /* [n] */
-    int *order;       /* [n], live targets of this round */
+    int *order;       /* [n], live sides of this round */
     sample_fn *emit;
     void *arg;
     struct err *e;
@@ -44,27 +45,28 @@ struct session {
 
 static bool stopped(const struct schedule *s) { return s->stop && *s->stop; }
 
-/* Target i is done; tell the world why. */
+/* Side i is done; tell the world why. */
 static enum status finish(struct session *m, int i, enum stop_reason why)
 {
     struct run *r = &m->runs[i];
 
-    r->ab_run = false;
+    r->live = false;
     r->out->stop = why;
     return m->emit(m->arg, i, NULL, r->out, m->e);
 }
 
-/* Target i cannot go on. A block that fails after the user's Ctrl-C failed because of it. */
-static enum status drop_target(struct session *m, int i, enum status why)
+/* Side i cannot go on. A block that fails after the user's Ctrl-C failed because of it. */
+static enum status drop_side(struct session *m, int i, enum status why)
 {
     m->runs[i].out->status = why;
     return finish(m, i, why == E_INTERRUPTED || stopped(m->s) ? STOP_INTERRUPTED : STOP_FAILED);
 }
 
-static enum status run_block(const struct run *r, uint32_t calls, bool prime, struct sample *x)
+static enum status run_block(const struct run *r, int launch, uint32_t calls, bool prime,
+                             struct sample *x)
 {
     *x = (struct sample){0};
-    const enum status st = r->target->block(r->target->ctx, calls, prime, x, &r->out->err);
+    const enum status st = r->side->block(r->side->launch[launch], calls, prime, x, &r->out->err);
 
     x->calls = calls;
     if (st == OK && !(x->wall_ns > 0 && isfinite(x->wall_ns)))
@@ -85,9 +87,8 @@ static uint32_t calls_for(double block_ns, double call_ns)
 
 /* Cold caches, interruptions and the clock itself only ever add time: the fastest block is the best
  * estimate of a call. Ends only after a block at least half as long as wanted. */
-static enum status warm_up(struct session *m, int i)
+static enum status warm_up_launch(struct session *m, struct run *r, int launch)
 {
-    struct run *r = &m->runs[i];
     const double block_ns = m->s->block_ms * 1e6;
     double call_ns = INFINITY, spent_ns = 0;
     uint32_t calls = 1, want = 1;
@@ -95,9 +96,10 @@ static enum status warm_up(struct session *m, int i)
     clock_sleep_ms(m->s->gap_ms);
     for (bool done = false; !done;) {
         struct sample x;
-        const enum status st = stopped(m->s) ? E_INTERRUPTED : run_block(r, calls, false, &x);
+        const enum status st =
+            stopped(m->s) ? E_INTERRUPTED : run_block(r, launch, calls, false, &x);
         if (st != OK)
-            return drop_target(m, i, st);
+            return st;
         spent_ns += x.wall_ns;
         call_ns = fmin(call_ns, x.wall_ns / calls);
         want = calls_for(block_ns, call_ns);
@@ -105,9 +107,40 @@ static enum status warm_up(struct session *m, int i)
         if (want > calls)
             calls = want / GROWTH < calls ? want : calls * GROWTH;
     }
-    r->out->inner_calls = want;
-    r->prime = call_ns <= PRIMED_BLOCKS * block_ns;
+    r->call_ns = fmin(r->call_ns, call_ns);
     return OK;
+}
+
+static enum status warm_up(struct session *m, int i)
+{
+    struct run *r = &m->runs[i];
+
+    r->call_ns = INFINITY;
+    for (int k = 0; k < r->side->launches; k++) {
+        const enum status st = warm_up_launch(m, r, k);
+        if (st != OK)
+            return drop_side(m, i, st);
+    }
+    return OK;
+}
+
+/* Calls of a block and whether it is primed: of each side by itself, or, where blocks are compared
+ * one by one, by the fastest of them for all. */
+static void calibrate(struct session *m, int first, int last)
+{
+    const double block_ns = m->s->block_ms * 1e6;
+    double fastest = INFINITY;
+
+    for (int i = first; i < last; i++)
+        fastest = fmin(fastest, m->runs[i].call_ns);
+    for (int i = first; i < last; i++) {
+        struct run *r = &m->runs[i];
+        const double call_ns = m->s->rounds ? fastest : r->call_ns;
+        if (!r->live)
+            continue;
+        r->out->inner_calls = calls_for(block_ns, call_ns);
+        r->prime = call_ns <= PRIMED_BLOCKS * block_ns;
+    }
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */
@@ -141,7 +174,15 @@ static enum status make_room(struct run *r)
     return st == OK ? grow_array(&r->work, n, 2 * sizeof(*r->work), &r->out->err) : st;
 }
 
-/* One counted block of target i. */
+/* Launches take turns, and those of a side the slower the more sides are in front of it. */
+static int launch_of(const struct session *m, int i, uint32_t round)
+{
+    for (int k = 0; k < i; k++)
+        round /= (uint32_t)m->runs[k].side->launches;
+    return (int)(round % (uint32_t)m->runs[i].side->launches);
+}
+
+/* One counted block of side i. */
 static enum status step(struct session *m, int i, uint32_t round)
 {
     struct run *r = &m->runs[i];
@@ -152,9 +193,9 @@ static enum status step(struct session *m, int i, uint32_t round)
     if (st == OK)
         st = make_room(r);
     if (st == OK)
-        st = run_block(r, r->out->inner_calls, r->prime, &x);
+        st = run_block(r, launch_of(m, i, round), r->out->inner_calls, r->prime, &x);
     if (st != OK)
-        return drop_target(m, i, st);
+        return drop_side(m, i, st);
 
     x.round = round;
     x.disturbed = x.involuntary_switches > 0;
@@ -162,7 +203,7 @@ static enum status step(struct session *m, int i, uint32_t round)
     r->samples[r->out->samples++] = x;
     r->spent_ns += x.wall_ns + (r->prime ? x.wall_ns / x.calls : 0);
     st = m->emit(m->arg, i, &x, r->out, m->e);
-    if (st != OK)
+    if (st != OK || m->s->rounds)
         return st;
     if (narrow_enough(m->s, r))
         return finish(m, i, STOP_CI);
@@ -171,14 +212,14 @@ static enum status step(struct session *m, int i, uint32_t round)
     return OK;
 }
 
-/* Fill m->order with the live ones of targets [first, last), shuffled; returns how many. */
+/* Fill m->order with the live ones of sides [first, last), shuffled; returns how many. */
 static int shuffle_live(struct session *m, int first, int last, uint32_t round)
 {
     const uint64_t stream = rng_stream("measure.order");
     int n = 0;
 
     for (int i = first; i < last; i++)
-        if (m->runs[i].ab_run)
+        if (m->runs[i].live)
             m->order[n++] = i;
     for (int k = n - 1; k > 0; k--) { /* Fisher and Yates */
         const uint64_t bits = rng_u32(m->s->seed, stream, (uint64_t)round << 32 | (uint64_t)k);
@@ -189,22 +230,73 @@ static int shuffle_live(struct session *m, int first, int last, uint32_t round)
     return n;
 }
 
-/* Targets [first, last) from cold to done. Not OK only when `emit` failed. */
-static enum status measure_together(struct session *m, int first, int last)
+/* Sides that stop by themselves. */
+static enum status run_rounds(struct session *m, int first, int last)
 {
     enum status st = OK;
-    int ab_run;
+    int live;
 
-    for (int i = first; i < last && st == OK; i++)
-        st = warm_up(m, i);
-    for (uint32_t round = 0; st == OK && (ab_run = shuffle_live(m, first, last, round)) > 0;
-         round++)
-        for (int k = 0; k < ab_run && st == OK; k++)
+    for (uint32_t round = 0; st == OK && (live = shuffle_live(m, first, last, round)) > 0; round++)
+        for (int k = 0; k < live && st == OK; k++)
             st = step(m, m->order[k], round);
     return st;
 }
 
-enum status measure(const struct target *t, int n, const struct schedule *s, sample_fn *emit,
+static bool all_live(const struct session *m, int first, int last)
+{
+    bool all = true;
+
+    for (int i = first; i < last; i++)
+        all = all && m->runs[i].live;
+    return all;
+}
+
+/* Was no block of this round disturbed? It was every side's last. */
+static bool round_is_good(const struct session *m, int first, int last)
+{
+    bool good = true;
+
+    for (int i = first; i < last; i++)
+        good = good && !m->runs[i].samples[m->runs[i].out->samples - 1].disturbed;
+    return good;
+}
+
+/* Sides that stop together. */
+static enum status run_rounds_together(struct session *m, int first, int last)
+{
+    const int wanted = m->s->rounds, most = MAX_REPEATS * wanted;
+    enum status st = OK;
+
+    for (int done = 0, good = 0;
+         st == OK && all_live(m, first, last) && good < wanted && good + most - done >= wanted;) {
+        const int n = shuffle_live(m, first, last, (uint32_t)done);
+        for (int k = 0; k < n && st == OK && all_live(m, first, last); k++)
+            st = step(m, m->order[k], (uint32_t)done);
+        if (st != OK || !all_live(m, first, last))
+            break;
+        good += round_is_good(m, first, last);
+        done++;
+    }
+    for (int i = first; i < last && st == OK; i++)
+        if (m->runs[i].live)
+            st = finish(m, i, STOP_ROUNDS);
+    return st;
+}
+
+/* Sides [first, last) from cold to done. Not OK only when `emit` failed. */
+static enum status measure_together(struct session *m, int first, int last)
+{
+    enum status st = OK;
+
+    for (int i = first; i < last && st == OK; i++)
+        st = warm_up(m, i);
+    calibrate(m, first, last);
+    if (st != OK)
+        return st;
+    return m->s->rounds ? run_rounds_together(m, first, last) : run_rounds(m, first, last);
+}
+
+enum status measure(const struct side *side, int n, const struct schedule *s, sample_fn *emit,
                     void *arg, struct outcome *out, struct err *e)
 {
     struct session m = {.s = s, .emit = emit, .arg = arg, .e = e};
@@ -215,11 +307,11 @@ enum status measure(const struct target *t, int n, const struct schedule *s, sam
     m.runs = calloc((size_t)n + 1, sizeof(*m.runs));
     m.order = calloc((size_t)n + 1, sizeof(*m.order));
     if (!m.runs || !m.order) {
-        st = fail(e, E_NOMEM, "no memory to measure %d targets  -> measure fewer at once", n);
+        st = fail(e, E_NOMEM, "no memory to measure %d sides  -> measure fewer at once", n);
         goto out;
     }
     for (int i = 0; i < n; i++)
-        m.runs[i] = (struct run){.target = &t[i], .out = &out[i], .ab_run = true};
+        m.runs[i] = (struct run){.side = &side[i], .out = &out[i], .live = true};
 
     const int together = s->interleave ? n : 1;
     for (int i = 0; i < n && st == OK; i += together)

@@ -1,43 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
  * Time anything, know nothing: warm-up, calibration of the calls per block, shuffled interleaved
- * rounds over several targets, and the rules for stopping. What a target is, a pipe to a child or a
+ * rounds over several sides, and the rules for stopping. What a side is, pipes to children or a
  * function in this process, is its own affair. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
+#include "harness/worker/sample.h"
+
 #include "variants/base/base.h"
 
-/* One block: `calls` back-to-back calls of the thing measured. */
-struct sample {
-    double wall_ns, cpu_ns; /* of the whole block; cpu of the calling thread */
-    uint32_t calls;
-    uint32_t round;                /* filled in by measure() */
-    uint32_t involuntary_switches; /* of the whole process during the block */
-    bool disturbed;                /* filled in by measure(): involuntary_switches > 0 */
-};
+enum { MAX_LAUNCHES = 4, MAX_REPEATS = 3 };
 
-struct target {
+/* One thing that is measured, in one or several launches of it, so that no lucky memory layout
+ * stands for all. */
+struct side {
     /* Run one uncounted call if `prime`, then `calls` timed ones, and fill wall, cpu, switches. */
-    enum status (*block)(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
-    void *ctx;
+    enum status (*block)(void *launch, uint32_t calls, bool prime, struct sample *out,
+                         struct err *e);
+    void *launch[MAX_LAUNCHES];
+    int launches;
 };
 
 struct schedule {
-    double max_time_s; /* per target, timed and priming calls together, warm-up not counted */
+    /* 0: each side stops by itself, by the next three. Else all stop together, after so many rounds
+     * in which no block was disturbed, or as soon as these are out of reach within MAX_REPEATS
+     * times as many. */
+    int rounds;
+    double max_time_s; /* per side, timed and priming calls together, warm-up not counted */
     int min_samples;   /* stop by interval only after this many */
     double target_ci;  /* stop when half-width of the 95 % interval / median <= this; 0.01 = 1 % */
     double block_ms, warmup_ms;
-    bool interleave; /* false: one target after the other, in the order given */
+    bool interleave; /* false: one side after the other, in the order given */
     uint64_t seed;
     double gap_ms;            /* pause before a block: 2 ms, so that a sibling's threads sleep */
     const volatile int *stop; /* becomes non-zero on a signal; may be NULL */
 };
 
-enum stop_reason { STOP_CI, STOP_TIME, STOP_INTERRUPTED, STOP_FAILED };
-extern const char *const stop_name[]; /* "ci" "time" "interrupted" "failed" */
+enum stop_reason { STOP_CI, STOP_TIME, STOP_INTERRUPTED, STOP_FAILED, STOP_ROUNDS };
+extern const char *const stop_name[]; /* "ci" "time" "interrupted" "failed" "rounds" */
 
-/* What became of one target. */
+/* What became of one side. */
 struct outcome {
     enum stop_reason stop;
     enum status status; /* of a failed block */
@@ -46,22 +49,24 @@ struct outcome {
     int samples;
 };
 
-/* Called for every counted block as it ends, and once per target when it is done (sample NULL). */
-typedef enum status sample_fn(void *arg, int target, const struct sample *s,
-                              const struct outcome *o, struct err *e);
+/* Called for every counted block as it ends, and once per side when it is done (sample NULL). */
+typedef enum status sample_fn(void *arg, int side, const struct sample *s, const struct outcome *o,
+                              struct err *e);
 
-/* Measure n targets together.
+/* Measure n sides together.
  *
- * Warm-up runs growing blocks for warmup_ms (one longer call is enough) and fixes the calls of a
- * block so that it lasts block_ms. Then every round runs one block of every live target, in an
- * order that is a function of (seed, round). Blocks begin with a priming call unless a call lasts
+ * Warm-up runs growing blocks of every launch for warmup_ms (one longer call is enough) and fixes
+ * the calls of a block so that it lasts block_ms. Then every round runs one block of every live
+ * side, in an order that is a function of (seed, round), on its launches in turn: every launch of a
+ * side meets every launch of the others. Blocks begin with a priming call unless a call lasts
  * longer than 20 blocks: there a cold start is under a percent and priming would double the cost.
  *
- * A target stops by interval or by time, whichever comes first, never with fewer than 3 samples
- * unless interrupted. One that fails leaves the rounds and the others go on. Returns OK,
- * E_INTERRUPTED when any target was, E_NOMEM before anything ran, or at once the first error of
- * `emit`, after which unfinished targets read STOP_INTERRUPTED. `out` has n entries. */
-enum status measure(const struct target *t, int n, const struct schedule *s, sample_fn *emit,
+ * A side stops by interval or by time, whichever comes first, never with fewer than 3 samples
+ * unless interrupted. One that fails leaves the rounds and the others go on. With `rounds` a block
+ * has the same number of calls on every side, and one that fails ends the rounds for all. Returns
+ * OK, E_INTERRUPTED when any side was, E_NOMEM before anything ran, or at once the first error of
+ * `emit`, after which unfinished sides read STOP_INTERRUPTED. `out` has n entries. */
+enum status measure(const struct side *side, int n, const struct schedule *s, sample_fn *emit,
                     void *arg, struct outcome *out, struct err *e);
 
 #endif

@@ -10,6 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum row_status row_status_of(enum status st)
+{
+    switch (st) {
+    case OK:
+        return ROW_OK;
+    case E_UNSUPPORTED:
+    case E_NOMEM:
+        return ROW_SKIPPED;
+    case E_WRONG:
+        return ROW_WRONG;
+    case E_TIMEOUT:
+        return ROW_TIMEOUT;
+    case E_INTERRUPTED:
+        return ROW_INTERRUPTED;
+    case E_USAGE:
+    case E_IO:
+    case E_CHILD:
+        break;
+    }
+    return ROW_FAILED;
+}
+
 void result_finish(struct result *r)
 {
     enum { FEW = 15 };
@@ -20,11 +42,9 @@ void result_finish(struct result *r)
     free(work);
     if (r->status != ROW_OK)
         return;
-    snprintf(r->detail, sizeof(r->detail), "%s%s%s", r->bcase->opt->check ? "" : "unchecked ",
-             r->sum.noisy ? "noisy " : "", r->sum.samples < FEW ? "few " : "");
-    const size_t len = strlen(r->detail);
-    if (len > 0)
-        r->detail[len - 1] = '\0';
+    r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
+                 (r->sum.samples < FEW ? REMARK_FEW : 0);
+    remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
 void result_free(struct result *r)
@@ -135,7 +155,7 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
         if (r->bcase->opt->check)
-            row->err_limit = job_err_limit(r->bcase);
+            row->err_limit = job_bound(r->bcase).rel;
     }
     if (r->n == 0)
         return;

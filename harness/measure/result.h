@@ -6,13 +6,15 @@
 
 #include "harness/machine/peak.h"
 #include "harness/table/record.h"
+#include "harness/table/remarks.h"
 #include "harness/worker/child.h"
 #include "stats.h"
 
 struct result {
     const struct bench_case *bcase;
     enum row_status status;
-    char detail[LINE_SIZE]; /* why the status is not plain ok */
+    unsigned remarks;       /* enum remark, if it is ok */
+    char detail[LINE_SIZE]; /* why it is not ok, or the remarks in words */
     char started_at_utc[TEXT_SIZE];
     struct report report;
     struct outcome outcome;
@@ -20,6 +22,9 @@ struct result {
     struct sample *samples;
     int n;
 };
+
+/* The row of a case that ended so. */
+enum row_status row_status_of(enum status st);
 
 /* After the child's last word: statistics, and the honest remarks in `detail`. */
 void result_finish(struct result *r);

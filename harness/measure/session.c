@@ -15,9 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A slow reference at a great length takes minutes; a child silent for longer is hung. */
-enum { CHILD_PATIENCE_S = 900 };
-
 void session_warn(struct session *s, const char *text)
 {
     s->warnings++;
@@ -145,24 +142,19 @@ enum status session_open(struct session *s, struct options *opt, struct err *e)
     *s = (struct session){.opt = opt};
     enum status st = topo_open(&s->topo, NULL, e);
     if (st == OK)
-        st = env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
-                                   &s->setup.environment, e);
+        st = child_setup_open(&s->setup, opt, e);
     if (st != OK)
         return st;
     topo_facts(s->topo, &f);
     opt->default_threads = max_int(1, f.allowed_cores);
     env_gather(s->topo, &s->facts);
     s->ticks = env_ticks();
-    s->setup.isolate = (enum isolate)opt->isolate;
-    s->setup.patience_s = CHILD_PATIENCE_S;
-    s->setup.stop = signals_watch();
-    cpu_name(s->setup.cpu, sizeof(s->setup.cpu));
     return OK;
 }
 
 void session_close(struct session *s)
 {
-    env_free(s->setup.environment);
+    child_setup_close(&s->setup);
     topo_close(s->topo);
 }
 

@@ -3,6 +3,8 @@
  * Reading runs, and finding rows and samples in them. */
 #include "run.h"
 
+#include "remarks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +57,7 @@ enum status run_table(struct rows *out, const char *dir, enum table_id table, st
 
 bool row_unchecked(const struct latency_row *row)
 {
-    return strstr(row->status_detail, "unchecked") != NULL;
+    return remarks_of_row(row->status, row->status_detail) & REMARK_UNCHECKED;
 }
 
 enum status run_read(struct run *r, const char *dir, struct err *e)

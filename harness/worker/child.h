@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parent's side of a measuring child: start, talk, end. With --isolate none there is no child,
- * and the same calls serve the cell in this process. */
+ * The parent's side of a child: start, ask, end. Every process of this program that computes is
+ * started here: measuring children, which take several requests, and those that take one (scoring a
+ * text, training, checking a backend, measuring peaks). */
 #ifndef CHILD_H
 #define CHILD_H
 
-#include "protocol.h"
+#include "serve.h"
 
 #include <sys/types.h>
 
 struct child {
+    struct protocol protocol;
+    pid_t pid;   /* 0 = none */
+    bool failed; /* nothing more can be asked of it */
+    /* Of a measuring child. */
     const struct bench_case *bcase;
     struct report report;
-    struct protocol protocol;
-    pid_t pid;             /* 0 = none */
-    struct worker *worker; /* --isolate none */
-    bool failed;           /* nothing more can be asked of it */
+    struct worker *worker; /* --isolate none: the case is bound in this process */
 };
 
 enum { CHILD_WORDS = 8 };
@@ -24,38 +26,44 @@ enum { CHILD_WORDS = 8 };
 struct child_setup {
     enum isolate isolate;
     char **environment;       /* for exec */
-    double patience_s;        /* longest silence before a child counts as hung */
+    double patience_s;        /* longest silence before a child counts as hung; 0 = for ever */
     const volatile int *stop; /* number of interruptions so far */
-    double memory_bytes;      /* that cells may take together */
+    double memory_bytes;      /* that cases may take together */
     char cpu[64];             /* the CPU that the parent sees */
     /* Words that start the program, for exec: another build, or valgrind and its options in front
-     * of one. At most CHILD_WORDS, NULL behind the last; NULL = this program. */
+     * of one. At most CHILD_WORDS, NULL after the last; NULL = this program. */
     const char *const *launch;
 };
 
-/* Start and let it pin, open and count. A dead child's error says how it died. `reference` is a
- * file descriptor, see enum role. */
+/* What the options and this process say; memory_bytes is left 0. Catches signals. */
+enum status child_setup_open(struct child_setup *s, const struct options *opt, struct err *e);
+void child_setup_close(struct child_setup *s);
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+/* Start a child and give it `request`. --isolate none is the caller's affair: it starts one all the
+ * same. */
+enum status child_begin(struct child *c, const struct child_setup *setup,
+                        const struct request *request, const char *words, struct err *e);
+/* Read its answer. A dead child's error says how it died. An interruption ends the wait. */
+enum status child_answer(struct child *c, field_fn *field, void *arg, struct err *e);
+/* The same for a child that ends by itself when interrupted, which is waited for: a SIGTERM of this
+ * process is passed on, a Ctrl-C reaches it without us. */
+enum status child_answer_to_the_end(struct child *c, field_fn *field, void *arg, struct err *e);
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+/* Start and let it pin, open and count. `reference` is a file descriptor, see enum role. With
+ * --isolate none all of this happens in this process. */
 enum status child_open(struct child *c, const struct bench_case *bcase,
                        const struct child_setup *setup, enum role role, int reference,
                        struct err *e);
-/* Start one that scores a text instead; `line` are the options of score.h. */
-enum status child_score(struct child *c, const char *line, const struct child_setup *setup,
-                        struct err *e);
 enum status child_place(struct child *c, struct err *e);
 
-/* struct target's block function; ctx is the child. */
+/* struct side's block function; the launch is the child. */
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
 
 /* Ask for the last report and end it. Safe after any failure, and twice. */
 void child_close(struct child *c);
-
-/* Start `program` (a path, or a name that PATH has; NULL = this program again) with `keep` [n_keep]
- * open at descriptors 3, 4, ... Children ignore SIGINT (the parent ends them) and die with the
- * parent. */
-enum status child_exec(const char *program, char *const *argv, char *const *environment,
-                       const int *keep, int n_keep, pid_t *pid, struct err *e);
-
-/* Wait for a child that has ended and say how: OK for exit 0, else E_CHILD with the text. */
-enum status child_reap(pid_t pid, struct err *e);
 
 #endif

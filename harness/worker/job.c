@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job from opening to closing, its run, and what that costs. The same bind code (job_bind.c) runs
- * twice, over a counting and over a placed arena. */
-#include "job_inner.h"
+ * A job from opening to closing, its run, and what that costs; the workload does the work. The same
+ * bind functions run twice, over a counting and over a placed arena. */
+#include "workload.h"
+
+#include "variants/base/rng.h"
 
 #include <stdio.h>
+#include <string.h>
+
+const struct workload_ops *workload_ops(enum workload w)
+{
+    static const struct workload_ops *const all[WORK_COUNT] = {
+        &workload_attn, &workload_layer, &workload_segment, &workload_decode, &workload_train,
+    };
+
+    CHECK(strcmp(all[w]->name, workload_name[w]) == 0);
+    return all[w];
+}
 
 /* ---- the job ------------------------------------------------------------------------------ */
 
+static bool goes_backward(const struct job *j) { return j->bcase->phase == PHASE_FWD_BWD; }
+
 static enum status bind_all(struct job *j, struct err *e)
 {
-    const enum status st = job_bind_forward(j, e);
+    const enum status st = j->ops->bind(j, e);
 
-    return st == OK && j->bcase->phase == PHASE_FWD_BWD ? job_bind_grad(j, e) : st;
-}
-
-static struct params *params_of(struct job *j)
-{
-    return j->bcase->workload == WORK_ATTN    ? &j->attn.params
-           : j->bcase->workload == WORK_LAYER ? &j->layer.params
-                                              : &j->lm.lm.params;
+    return st == OK && goes_backward(j) ? j->ops->bind_grad(j, e) : st;
 }
 
 static void name_impl(struct job *j)
 {
     const char *forward, *backward;
 
-    if (j->bcase->workload == WORK_ATTN)
-        forward = j->attn.impl->name, backward = j->attn.impl->backward_by;
-    else
-        sublayers_impl(job_sublayers(j), &forward, &backward);
-    const bool both = j->bcase->phase == PHASE_FWD_BWD && backward;
+    j->ops->impl(j, &forward, &backward);
+    const bool both = goes_backward(j) && backward;
     snprintf(j->impl, sizeof(j->impl), "%s%s%s", forward, both ? "/" : "", both ? backward : "");
 }
 
@@ -38,14 +43,17 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
 {
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
 
-    *j = (struct job){.bcase = c, .config = c->config, .kind = c->mem_kind};
+    *j = (struct job){.bcase = c,
+                      .ops = workload_ops(c->workload),
+                      .config = c->config,
+                      .kind = c->mem_kind};
     j->shape =
         (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
-    /* The reference judges the others: --impl is not meant for it. */
+    /* Cases are compared with the reference: --impl is not meant for it. */
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
     if (st == OK)
-        st = job_declare(j, e);
+        st = j->ops->declare(j, e);
     if (st == OK)
         st = bind_all(j, e);
     if (st == OK)
@@ -64,95 +72,82 @@ enum status job_place(struct job *j,
         st = bind_all(j, e);
     if (st != OK)
         return st;
-    params_init(params_of(j), j->bcase->opt->seed);
-    job_fill_forward(j);
-    if (j->bcase->phase == PHASE_FWD_BWD)
-        job_fill_grad(j);
+    params_init(j->ops->params(j), j->bcase->opt->seed);
+    j->ops->fill(j);
+    if (goes_backward(j))
+        j->ops->fill_grad(j);
     if (j->engine.backend->makes_kernels)
         job_run(j);
     return OK;
 }
 
-void job_run_forward(struct job *j)
-{
-    const struct extent s = j->shape;
-
-    switch (j->bcase->workload) {
-    case WORK_ATTN:
-        j->attn.impl->forward(&j->engine, &j->attn.attn, j->attn.scratch);
-        break;
-    case WORK_LAYER:
-        sublayers_forward(&j->layer.sublayers, &j->engine, j->layer.z, j->layer.x, s.B, s.L);
-        break;
-    default:
-        lm_forward(&j->lm.lm, &j->engine, j->lm.tokens, s.B, s.L, j->lm.n_scored, j->lm.targets,
-                   j->lm.nll);
-    }
-}
+void job_run_forward(struct job *j) { j->ops->forward(j); }
 
 void job_run(struct job *j)
 {
-    job_run_forward(j);
-    if (j->bcase->phase == PHASE_FWD_BWD)
-        job_run_grad(j);
+    j->ops->forward(j);
+    if (!goes_backward(j))
+        return;
+    j->ops->backward(j, &j->engine);
+    if (j->ops->finish)
+        j->ops->finish(j);
 }
 
 void job_close(struct job *j)
 {
-    adam_free(&j->lm.adam);
+    if (j->ops)
+        j->ops->close(j);
     arena_release(&j->arena);
-    params_free(&j->attn.params);
-    params_free(&j->layer.params);
-    sublayers_free(&j->layer.sublayers);
-    lm_free(&j->lm.lm);
+}
+
+/* ---- for the workloads --------------------------------------------------------------------- */
+
+size_t job_elements(int a, int b, int c) { return (size_t)a * (size_t)b * (size_t)c; }
+
+void job_draw(const struct job *j, const char *name, float *x, size_t n)
+{
+    rng_normal(x, n, j->bcase->opt->seed, rng_stream(name), 0, 1);
+}
+
+void job_set_output(struct job *j, const float *out, int rows, int width)
+{
+    j->out = out;
+    j->n_out = job_elements(j->shape.B, rows, width);
+    memcpy(j->out_shape, (const int[]){j->shape.B, rows, width}, sizeof(j->out_shape));
+}
+
+double job_bytes_of_weights(const struct job *j)
+{
+    return (double)j->arena.part[PART_WEIGHTS] + (double)j->arena.part[PART_REL_POS] +
+           (double)j->arena.part[PART_MEMORY];
+}
+
+double job_bytes_of_gradients(const struct job *j)
+{
+    return (double)j->arena.part[PART_GRADIENTS] + (double)j->arena.part[PART_OPTIMIZER];
+}
+
+double job_tables_flop(const struct job *j)
+{
+    const struct pos *pos = j->config.pos;
+
+    return pos->build_tables_flop ? pos->build_tables_flop(&j->config, j->shape.L + j->shape.M) : 0;
 }
 
 /* ---- what it costs ------------------------------------------------------------------------ */
 
 const char *job_impl(const struct job *j) { return j->impl; }
 
-static double forward_flop(const struct job *j)
-{
-    const struct extent s = j->shape;
-
-    switch (j->bcase->workload) {
-    case WORK_ATTN:
-        return attn_flop(&j->attn.attn);
-    case WORK_LAYER:
-        return sublayers_flop(&j->layer.sublayers, s.B, s.L, s.M);
-    default:
-        return lm_flop(&j->lm.lm, s.B, s.L, s.M, j->lm.n_scored);
-    }
-}
-
 double job_flop(const struct job *j)
 {
-    return forward_flop(j) + (j->bcase->phase == PHASE_FWD_BWD ? job_grad_flop(j) : 0);
-}
-
-/* Operands once: q, k, v, o and tables of the core; of a model its weights (of an embedding that is
- * not also the output only the rows that are read), position tables, memory, input and output. */
-static double forward_bytes(const struct job *j)
-{
-    const struct config *c = &j->config;
-    const double rows = (double)j->shape.B * j->shape.L;
-
-    if (j->bcase->workload == WORK_ATTN)
-        return attn_bytes(&j->attn.attn);
-    double bytes = (double)j->arena.part[PART_WEIGHTS] + (double)j->arena.part[PART_REL_POS] +
-                   (double)j->arena.part[PART_MEMORY];
-    if (j->bcase->workload == WORK_LAYER)
-        return bytes + 2 * 4 * rows * c->D;
-    if (!c->tied && j->bcase->workload != WORK_TRAIN) /* the optimiser reads all of it */
-        bytes -= 4.0 * c->D * (c->V - rows < 0 ? 0 : c->V - rows);
-    return bytes + 4.0 * (double)j->n_out;
+    return j->ops->flop(j) + (goes_backward(j) ? j->ops->flop_grad(j) : 0);
 }
 
 double job_bytes(const struct job *j)
 {
-    return forward_bytes(j) + (j->bcase->phase == PHASE_FWD_BWD ? job_grad_bytes(j) : 0);
+    return j->ops->bytes(j) + (goes_backward(j) ? j->ops->bytes_grad(j) : 0);
 }
 
-double job_tokens(const struct job *j) { return (double)j->bcase->batch * j->bcase->seq; }
+size_t job_predicted_bytes(const struct job *j) { return j->ops->predicted_bytes(j); }
 
-double job_err_limit(const struct bench_case *c) { return c->workload == WORK_ATTN ? 2e-5 : 1e-4; }
+double job_tokens(const struct job *j) { return (double)j->bcase->batch * j->bcase->seq; }

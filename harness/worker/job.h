@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A cell bound in this process: engine, arena, weights, inputs, and one function that is one
- * measured run. Knows the workloads; knows neither clocks nor pipes. */
+ * A case bound in this process: engine, arena, weights, inputs, and one function that is one
+ * measured run. Knows neither clocks nor pipes. */
 #ifndef JOB_H
 #define JOB_H
 
+#include "agree.h"
 #include "harness/plan/plan.h"
 #include "variants/model/adam.h"
 #include "variants/model/lm.h"
@@ -45,18 +46,20 @@ struct lm_job {
 
 struct job {
     const struct bench_case *bcase;
+    const struct workload_ops *ops;
     struct config config;
     enum mem_kind kind;
     struct extent shape; /* L as executed: recompute runs the past with the segment */
     struct engine engine;
     struct arena arena;
-    struct attn_job attn;
-    struct layer_job layer;
-    struct lm_job lm;
+    union { /* of the workload */
+        struct attn_job attn;
+        struct layer_job layer;
+        struct lm_job lm;
+    };
     const float *out; /* what is compared with the reference */
     size_t n_out;
-    int out_shape[3];       /* sequences, positions, width */
-    size_t predicted_bytes; /* closed form: the column model_predicted_bytes */
+    int out_shape[3]; /* sequences, positions, width */
     char impl[64];
 };
 
@@ -74,20 +77,21 @@ enum status job_place(struct job *j,
 void job_run(struct job *j);
 void job_run_forward(struct job *j); /* its first part */
 
-/* How far something is from what it should be; max_abs is at the place of max_rel. */
-struct agreement {
-    double max_abs, max_rel, nmse;
-    char at[96];
-};
+/* The bound of the check of a case. */
+struct bound job_bound(const struct bench_case *c);
 
-/* The judge of a backward pass: run forward, then backward by the ref backend on the very
- * activations that forward left. (Activations of its own would differ in the last bits; where one
+/* After job_run: the output against the reference's [n_out]; `where` is its [sequence,position,
+ * feature]. */
+void job_check_output(const struct job *j, const float *want, struct agreement *a);
+
+/* What gradients should be: run forward, then backward by the ref backend on the very activations
+ * that forward left. (Activations of its own would differ in the last bits; where one
  * of them is the input of a ReLU within rounding of 0, gradients jump.) Leaves NaN where a backward
- * pass writes. *want is malloc'ed, or NULL where the cell has no backward pass. */
+ * pass writes. *want is malloc'ed, or NULL where the case has no backward pass. */
 enum status job_expect_gradients(struct job *j, float **want, struct err *e);
 
 /* After job_run: each gradient against the expected one, relative to its largest entry or, where it
- * cancels to nothing, to a hundredth of the largest of all. */
+ * cancels to nothing, to a hundredth of the largest of all; `where` names the worst. */
 void job_check_gradients(const struct job *j, const float *want, struct agreement *a);
 void job_close(struct job *j);
 
@@ -96,10 +100,10 @@ const char *job_impl(const struct job *j);
 double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
 double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */
 
+/* Closed form: the column model_predicted_bytes. */
+size_t job_predicted_bytes(const struct job *j);
+
 /* Tokens that a run advances: B * seq, whatever was recomputed for them. */
 double job_tokens(const struct job *j);
-
-/* The bound on max|got - ref| / max|ref| for a whole cell. */
-double job_err_limit(const struct bench_case *c);
 
 #endif

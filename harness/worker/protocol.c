@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,11 +21,18 @@ static enum status wait_for(struct protocol *t, struct err *e)
     do
         got = poll(&p, 1, ms);
     while (got < 0 && errno == EINTR && !(t->stop && *t->stop));
+    t->interrupted = got < 0;
     if (got < 0)
         return fail(e, E_INTERRUPTED, "interrupted");
     if (got == 0)
-        return fail(e, E_CHILD, "is silent for %.0f s", t->patience_s);
+        return fail(e, E_TIMEOUT, "is silent for %.0f s", t->patience_s);
     return OK;
+}
+
+static enum status ended(struct protocol *t, struct err *e)
+{
+    t->ended = true;
+    return fail(e, E_CHILD, "ended");
 }
 
 enum status protocol_read(struct protocol *t, char *line, struct err *e)
@@ -42,7 +48,7 @@ enum status protocol_read(struct protocol *t, char *line, struct err *e)
             return OK;
         }
         if (t->n == sizeof(t->buf))
-            return fail(e, E_CHILD, "sent a line of over %d characters", TALK_LINE);
+            return fail(e, E_CHILD, "sent a line of over %d characters", PROTOCOL_LINE);
         const enum status st = wait_for(t, e);
         if (st != OK)
             return st;
@@ -50,14 +56,14 @@ enum status protocol_read(struct protocol *t, char *line, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(e, E_CHILD, "ended");
+            return ended(t, e);
         t->n += (size_t)n;
     }
 }
 
 enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, ...)
 {
-    char line[TALK_LINE];
+    char line[PROTOCOL_LINE];
     va_list ap;
 
     va_start(ap, fmt);
@@ -65,7 +71,7 @@ enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, .
     va_end(ap);
     if (len < 0 || len >= (int)sizeof(line) - 1)
         return fail(e, E_CHILD, "cannot send a line of over %d characters  -> use shorter paths",
-                    TALK_LINE - 2);
+                    PROTOCOL_LINE - 2);
     line[len] = '\n';
     /* MSG_NOSIGNAL: a dead reader is an error here, not a SIGPIPE. */
     for (size_t done = 0; done < (size_t)len + 1;) {
@@ -73,57 +79,15 @@ enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, .
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(e, E_CHILD, "ended");
+            return ended(t, e);
         done += (size_t)n;
     }
     return OK;
 }
 
-/* ---- reports ------------------------------------------------------------------------------ */
-
-enum status protocol_write_report(struct protocol *t, const struct report *r, struct err *e)
+enum status protocol_read_answer(struct protocol *t, field_fn *field, void *arg, struct err *e)
 {
-    enum status st = OK;
-
-#define X(name)                                                                                    \
-    if (st == OK && r->name[0])                                                                    \
-        st = protocol_write(t, e, #name " %s", r->name);
-    REPORT_TEXTS(X)
-#undef X
-#define X(name)                                                                                    \
-    if (st == OK)                                                                                  \
-        st = protocol_write(t, e, #name " %.17g", r->name);
-    REPORT_REALS(X)
-#undef X
-    for (int p = 0; st == OK && p < PART_COUNT; p++)
-        st = protocol_write(t, e, "part%d %.17g", p, r->part_bytes[p]);
-    return st == OK ? protocol_write(t, e, "end") : st;
-}
-
-/* Set the field that a line names; lines of a newer child are ignored. */
-static void set_field(struct report *r, const char *name, const char *value)
-{
-#define X(field)                                                                                   \
-    if (strcmp(name, #field) == 0)                                                                 \
-        snprintf(r->field, sizeof(r->field), "%s", value);
-    REPORT_TEXTS(X)
-#undef X
-#define X(field)                                                                                   \
-    if (strcmp(name, #field) == 0)                                                                 \
-        r->field = strtod(value, NULL);
-    REPORT_REALS(X)
-#undef X
-    for (int p = 0; p < PART_COUNT; p++) {
-        char part[16];
-        snprintf(part, sizeof(part), "part%d", p);
-        if (strcmp(name, part) == 0)
-            r->part_bytes[p] = strtod(value, NULL);
-    }
-}
-
-enum status protocol_read_report(struct protocol *t, struct report *r, struct err *e)
-{
-    char line[TALK_LINE];
+    char line[PROTOCOL_LINE];
 
     for (;;) {
         enum status st = protocol_read(t, line, e);
@@ -137,7 +101,7 @@ enum status protocol_read_report(struct protocol *t, struct report *r, struct er
         if (!blank)
             return fail(e, E_CHILD, "sent \"%.40s\" in a report", line);
         *blank = '\0';
-        set_field(r, line, blank + 1);
+        field(arg, line, blank + 1);
     }
 }
 

@@ -3,8 +3,12 @@
  * The judge of a cell, and the rule of the check. */
 #include "reference.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
                         struct err *e)
@@ -24,18 +28,45 @@ enum status case_as_ref(struct bench_case *ref, struct options *opt, const struc
     return st;
 }
 
+enum status reference_open(int *file, struct err *e)
+{
+    if (*file < 0)
+        *file = memfd_create("reference", MFD_CLOEXEC);
+    return *file >= 0
+               ? OK
+               : fail(e, E_CHILD, "no memory file for a reference output: %s", strerror(errno));
+}
+
+enum status reference_make(int *file, const struct bench_case *like,
+                           const struct child_setup *setup, struct err *e)
+{
+    struct bench_case ref = {0};
+    struct options opt;
+    struct child child = {.protocol = {.fd = -1}};
+    enum status st = reference_open(file, e);
+
+    if (st == OK)
+        st = case_as_ref(&ref, &opt, like, e);
+    if (st == OK)
+        st = child_open(&child, &ref, setup, ROLE_MAKE, *file, e);
+    if (st == OK)
+        st = child_place(&child, e);
+    child_close(&child);
+    free(ref.repro);
+    return st;
+}
+
 bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE])
 {
-    enum { NMSE_LIMIT_EXP = -10 };
-    const double limit = job_err_limit(c);
+    const struct bound bound = job_bound(c);
 
-    if (r->max_rel_err <= limit && r->nmse < pow(10, NMSE_LIMIT_EXP)) /* false for NaN */
+    if (within_bound(r->max_rel_err, r->nmse, bound))
         return false;
-    if (r->max_rel_err <= limit)
-        snprintf(detail, LINE_SIZE, "mean square error %.1e > 1e%d of the reference", r->nmse,
-                 NMSE_LIMIT_EXP);
+    if (r->max_rel_err <= bound.rel)
+        snprintf(detail, LINE_SIZE, "mean square error %.1e > %.0e of the reference", r->nmse,
+                 bound.nmse);
     else
-        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", fabs(r->max_rel_err), limit,
-                 r->worst_at);
+        snprintf(detail, LINE_SIZE, "max_rel_err %.1e > %.0e at %s", fabs(r->max_rel_err),
+                 bound.rel, r->worst_at);
     return true;
 }

@@ -12,6 +12,13 @@
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
                         struct err *e);
 
+/* A memory file for a reference output, unless *file is one already. */
+enum status reference_open(int *file, struct err *e);
+
+/* Fill it with what cases like this one should compute, by a child that is not measured. */
+enum status reference_make(int *file, const struct bench_case *like,
+                           const struct child_setup *setup, struct err *e);
+
 /* The rule of the check: largest error against the largest magnitude, and the mean square. True,
  * with the reason, where a placed cell's report breaks it. */
 bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE]);

@@ -4,7 +4,6 @@
  * to the node before its first touch, the result is checked before the first timed call. */
 #include "worker.h"
 
-#include "harness/learn/score.h"
 #include "harness/machine/clock.h"
 
 #include <math.h>
@@ -38,28 +37,20 @@ static enum status write_reference(const struct worker *s, struct err *e)
     return OK;
 }
 
+static void put_agreement(struct report *r, const struct agreement *a)
+{
+    r->max_abs_err = a->max_abs;
+    r->max_rel_err = a->max_rel;
+    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a->where);
+}
+
 static void compare(struct worker *s, const float *want)
 {
-    const struct job *j = &s->job;
-    double worst = -1, largest = 0, off = 0, all = 0;
-    size_t at = 0;
+    struct agreement a;
 
-    for (size_t i = 0; i < j->n_out; i++) {
-        const double w = (double)want[i], d = fabs((double)j->out[i] - w);
-        if (d > worst || (isnan(d) && !isnan(worst))) {
-            worst = d;
-            at = i;
-        }
-        largest = fmax(largest, fabs(w));
-        off += d * d;
-        all += w * w;
-    }
-    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
-    s->report.max_abs_err = worst;
-    s->report.max_rel_err = largest > 0 ? worst / largest : worst == 0 ? 0 : INFINITY;
-    s->report.nmse = all > 0 ? off / all : off == 0 ? 0 : INFINITY;
-    snprintf(s->report.worst_at, sizeof(s->report.worst_at), "[%zu,%zu,%zu]", at / width / rows,
-             at / width % rows, at % width);
+    job_check_output(&s->job, want, &a);
+    put_agreement(&s->report, &a);
+    s->report.nmse = a.nmse;
 }
 
 static enum status check(struct worker *s, struct err *e)
@@ -69,7 +60,7 @@ static enum status check(struct worker *s, struct err *e)
 
     if (s->role == ROLE_NONE)
         return OK;
-    if (s->role == ROLE_MAKE) { /* the judge differs from itself by nothing */
+    if (s->role == ROLE_MAKE) { /* the reference differs from itself by nothing */
         s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
         return write_reference(s, e);
     }
@@ -96,42 +87,10 @@ static void check_gradients(struct worker *s, const float *want)
         r->nmse = a.nmse;
     if (a.max_rel <= r->max_rel_err || isnan(r->max_rel_err))
         return;
-    r->max_rel_err = a.max_rel;
-    r->max_abs_err = a.max_abs;
-    snprintf(r->worst_at, sizeof(r->worst_at), "%s", a.at);
+    put_agreement(r, &a);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
-
-/* The backends of the row operations of a layer, each once, joined by '+'. */
-static void name_rows(char *buf, size_t size, const struct engine *g)
-{
-    static const enum op rows[] = {OP_softmax, OP_norm, OP_act, OP_gate};
-    size_t n = 0;
-
-    buf[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(rows) && n < size; i++) {
-        bool named = false;
-        for (size_t k = 0; k < i; k++)
-            named |= g->from[rows[k]] == g->from[rows[i]];
-        if (!named)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "+" : "", g->from[rows[i]]);
-    }
-}
-
-static void describe(struct report *r, const struct engine *g, const struct team *team)
-{
-    snprintf(r->gemm_from, sizeof(r->gemm_from), "%s", g->from[OP_gemm]);
-    name_rows(r->rows_from, sizeof(r->rows_from), g);
-    snprintf(r->isa_used, sizeof(r->isa_used), "%s", isa_name[g->isa]);
-    if (g->backend->core)
-        snprintf(r->core, sizeof(r->core), "%s", g->backend->core());
-    if (g->backend->config)
-        snprintf(r->config, sizeof(r->config), "%s", g->backend->config());
-    cpu_name(r->cpu, sizeof(r->cpu));
-    snprintf(r->cpus, sizeof(r->cpus), "%s", team->cpus);
-    r->threads_seen = team->seen;
-}
 
 enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
                         struct err *e)
@@ -148,7 +107,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
         st = job_open(&s->job, c, e);
     if (st != OK)
         return st;
-    describe(&s->report, &s->job.engine, &s->team);
+    report_describe(&s->report, &s->job.engine, &s->team);
     snprintf(s->report.impl, sizeof(s->report.impl), "%s", job_impl(&s->job));
     s->report.arena_bytes = (double)s->job.arena.used;
     return OK;
@@ -204,7 +163,7 @@ enum status worker_place(struct worker *s, struct err *e)
     r->bind_ns = (double)(clock_wall_ns() - start);
     for (int p = 0; p < PART_COUNT; p++)
         r->part_bytes[p] = (double)s->job.arena.part[p];
-    r->predicted_bytes = (double)s->job.predicted_bytes;
+    r->predicted_bytes = (double)job_predicted_bytes(&s->job);
     r->bytes = job_bytes(&s->job);
     r->tokens = job_tokens(&s->job);
     float *gradients = NULL;
@@ -286,28 +245,4 @@ void worker_close(struct worker *s)
     free(s->flush);
     s->topo = NULL;
     s->flush = NULL;
-}
-
-enum status worker_score(struct report *r, const struct options *opt, struct err *e)
-{
-    struct topo *topo = NULL;
-    enum status st = topo_open(&topo, NULL, e);
-    struct scorer s = {.opt = opt, .topo = topo};
-
-    *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
-    if (st == OK)
-        st = score_run(&s, SPLIT_TEST, e);
-    if (st == OK) {
-        describe(r, &s.engine, &s.team);
-        snprintf(r->impl, sizeof(r->impl), "%s", s.impl);
-        r->nll = s.score.nll;
-        r->nll_low = s.score.nll_low;
-        r->nll_high = s.score.nll_high;
-        r->nll_floor = s.score.floor;
-        r->tokens_scored = s.score.tokens;
-        r->segments = s.score.segments;
-        r->eval_ns = s.score.eval_ns;
-    }
-    topo_close(topo);
-    return st;
 }

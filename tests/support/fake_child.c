@@ -2,7 +2,7 @@
  *
  * See fake_child.h. */
 #include "fake_child.h"
-#include "harness/worker/protocol.h"
+#include "harness/worker/report.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static enum status place(struct fake *f, struct err *e)
         return protocol_write(&f->t, e, "fail %d no memory for 12 bytes", (int)E_NOMEM);
     while (is(f, "mute"))
         pause();
-    return protocol_write_report(&f->t, &r, e);
+    return report_send(&r, &f->t, e);
 }
 
 static enum status block(struct fake *f, struct err *e)
@@ -94,11 +94,11 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         if (is(f, "absent"))
             return protocol_write(&f->t, e, "fail %d not on this machine", (int)E_UNSUPPORTED);
         const struct report opened = report_of(f);
-        return protocol_write_report(&f->t, &opened, e);
+        return report_send(&opened, &f->t, e);
     }
     return strcmp(line, "place") == 0        ? place(f, e)
            : strncmp(line, "block ", 6) == 0 ? block(f, e)
-                                             : protocol_write_report(&f->t, &r, e);
+                                             : report_send(&r, &f->t, e);
 }
 
 static int serve(int fd)
@@ -106,9 +106,9 @@ static int serve(int fd)
     struct fake f = {.t = {.fd = fd, .patience_s = 20}};
     const char *plan = getenv(FAKE_PLAN);
     const bool rude = plan && strstr(plan, "=greet");
-    char line[TALK_LINE] = "";
+    char line[PROTOCOL_LINE] = "";
     struct err e;
-    enum status st = protocol_write(&f.t, &e, rude ? "hello bench-cell/2" : TALK_HELLO);
+    enum status st = protocol_write(&f.t, &e, rude ? "hello bench-cell/2" : PROTOCOL_HELLO);
 
     while (st == OK && strcmp(line, "close") != 0) {
         st = protocol_read(&f.t, line, &e);

@@ -53,11 +53,11 @@ static enum status note(void *arg, int target, const struct sample *s, const str
 
 enum status measure_fakes(struct bed *b, int n, const struct schedule *s)
 {
-    struct target t[MOST_TARGETS];
+    struct side t[MOST_TARGETS];
 
     for (int i = 0; i < n; i++) {
         b->fake[i].seed = 100 + (uint64_t)i;
-        t[i] = (struct target){.block = fake_block, .ctx = &b->fake[i]};
+        t[i] = (struct side){.block = fake_block, .launch = {&b->fake[i]}, .launches = 1};
     }
     const enum status st = measure(t, n, s, note, &b->diary, b->out, &b->err);
     cr_expect_eq(b->diary.late, 0, "%d samples after their target was done", b->diary.late);

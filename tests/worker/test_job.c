@@ -118,7 +118,7 @@ static void expect_parts(const char *line, size_t memory, size_t rel_pos)
     cr_expect_eq(j.arena.part[PART_REL_POS], rel_pos, "%s: tables %zu", line,
                  j.arena.part[PART_REL_POS]);
     if (p.cases[0].workload != WORK_ATTN)
-        cr_expect_eq(j.predicted_bytes, memory, "%s", line);
+        cr_expect_eq(job_predicted_bytes(&j), memory, "%s", line);
     job_close(&j);
     drop_plan(&p, &o);
 }

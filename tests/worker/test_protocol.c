@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * The protocol between parent and child, spoken over a socket pair by a side that may stammer. */
-#include "harness/worker/protocol.h"
+#include "harness/worker/report.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,19 +48,19 @@ static void say_line(const struct wire *w, const char *text) { say(w, text, strl
 
 static void expect_line(struct wire *w, const char *want)
 {
-    char line[TALK_LINE];
+    char line[PROTOCOL_LINE];
     struct err e;
 
     cr_assert_eq(protocol_read(&w->t, line, &e), OK, "%s", e.msg);
     cr_expect_str_eq(line, want);
 }
 
-static void expect_broken(struct wire *w, const char *message)
+static void expect_broken(struct wire *w, enum status st, const char *message)
 {
-    char line[TALK_LINE];
+    char line[PROTOCOL_LINE];
     struct err e;
 
-    cr_assert_eq(protocol_read(&w->t, line, &e), E_CHILD);
+    cr_assert_eq(protocol_read(&w->t, line, &e), st);
     cr_expect_str_eq(e.msg, message);
 }
 
@@ -81,17 +82,17 @@ Test(protocol, lines_in_one_piece_and_in_many)
 Test(protocol, the_longest_line_and_one_too_long)
 {
     struct wire w = wire_open(5);
-    char text[TALK_LINE + 1];
+    char text[PROTOCOL_LINE + 1];
 
     memset(text, 'x', sizeof(text));
-    text[TALK_LINE - 1] = '\n';
-    say(&w, text, TALK_LINE);
-    text[TALK_LINE - 1] = '\0';
+    text[PROTOCOL_LINE - 1] = '\n';
+    say(&w, text, PROTOCOL_LINE);
+    text[PROTOCOL_LINE - 1] = '\0';
     expect_line(&w, text);
     memset(text, 'y', sizeof(text));
-    text[TALK_LINE] = '\n';
+    text[PROTOCOL_LINE] = '\n';
     say(&w, text, sizeof(text));
-    expect_broken(&w, "sent a line of over 16384 characters");
+    expect_broken(&w, E_CHILD, "sent a line of over 16384 characters");
     wire_close(&w);
 }
 
@@ -101,7 +102,8 @@ Test(protocol, a_line_cut_short_is_no_line)
 
     say_line(&w, "sample 1 2");
     shutdown(w.peer, SHUT_WR);
-    expect_broken(&w, "ended");
+    expect_broken(&w, E_CHILD, "ended");
+    cr_expect(w.t.ended);
     wire_close(&w);
 }
 
@@ -110,7 +112,7 @@ Test(protocol, silence_has_an_end)
     struct wire w = wire_open(0.02);
 
     say_line(&w, "half a li");
-    expect_broken(&w, "is silent for 0 s");
+    expect_broken(&w, E_TIMEOUT, "is silent for 0 s");
     wire_close(&w);
 }
 
@@ -140,16 +142,17 @@ static pid_t nag(void)
 Test(protocol, an_interruption_ends_only_the_waits_that_ask_for_it)
 {
     struct wire w = wire_open(0.5);
-    char line[TALK_LINE];
+    char line[PROTOCOL_LINE];
     struct err e;
     const pid_t pid = nag();
 
     w.t.stop = &interruptions;
     w.t.patience_s = 10;
     cr_expect_eq(protocol_read(&w.t, line, &e), E_INTERRUPTED);
+    cr_expect(w.t.interrupted);
     w.t.stop = NULL;
     w.t.patience_s = 0.01;
-    cr_expect_eq(protocol_read(&w.t, line, &e), E_CHILD, "it waits on and loses patience");
+    cr_expect_eq(protocol_read(&w.t, line, &e), E_TIMEOUT, "it waits on and loses patience");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     wire_close(&w);
@@ -170,14 +173,14 @@ Test(protocol, writing_to_the_dead_is_an_error_and_no_signal)
 Test(protocol, a_line_too_long_to_send)
 {
     struct wire w = wire_open(5);
-    char text[TALK_LINE + 1];
+    char text[PROTOCOL_LINE + 1];
     struct err e;
 
-    memset(text, 'x', TALK_LINE);
-    text[TALK_LINE] = '\0';
+    memset(text, 'x', PROTOCOL_LINE);
+    text[PROTOCOL_LINE] = '\0';
     cr_expect_eq(protocol_write(&w.t, &e, "score %s", text), E_CHILD);
     cr_expect(strstr(e.msg, "over 16382 characters"), "%s", e.msg);
-    text[TALK_LINE - 2] = '\0';
+    text[PROTOCOL_LINE - 2] = '\0';
     cr_expect_eq(protocol_write(&w.t, &e, "%s", text), OK);
     wire_close(&w);
 }
@@ -205,8 +208,8 @@ Test(protocol, reports_cross_unharmed)
     struct report got = {0};
     struct err e;
 
-    cr_assert_eq(protocol_write_report(&back, &sent, &e), OK, "%s", e.msg);
-    cr_assert_eq(protocol_read_report(&w.t, &got, &e), OK, "%s", e.msg);
+    cr_assert_eq(report_send(&sent, &back, &e), OK, "%s", e.msg);
+    cr_assert_eq(protocol_read_answer(&w.t, report_field, &got, &e), OK, "%s", e.msg);
 #define X(name) cr_expect_str_eq(got.name, sent.name);
     REPORT_TEXTS(X)
 #undef X
@@ -227,7 +230,7 @@ Test(protocol, unknown_fields_are_ignored)
     struct err e;
 
     say_line(&w, "colour of the CPU green\nflop 12\npart99 4\npart-1 4\npart1x 4\nend\n");
-    cr_expect_eq(protocol_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), OK, "%s", e.msg);
     cr_expect_eq(r.flop, 12);
     for (int p = 0; p < PART_COUNT; p++)
         cr_expect_eq(r.part_bytes[p], 0);
@@ -244,7 +247,7 @@ Test(protocol, a_text_too_long_is_cut)
     memset(line + 5, 'i', 600);
     strcpy(line + 605, "\nflop 3\nend\n");
     say_line(&w, line);
-    cr_expect_eq(protocol_read_report(&w.t, &r, &e), OK, "%s", e.msg);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), OK, "%s", e.msg);
     cr_expect_eq(strlen(r.impl), REPORT_TEXT - 1);
     cr_expect_eq(r.flop, 3);
     wire_close(&w);
@@ -257,7 +260,7 @@ Test(protocol, garbage_in_a_report)
     struct err e;
 
     say_line(&w, "flop 1\nSegmentation\n");
-    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_CHILD);
     cr_expect_str_eq(e.msg, "sent \"Segmentation\" in a report");
     wire_close(&w);
 }
@@ -270,7 +273,7 @@ Test(protocol, a_report_cut_short)
 
     say_line(&w, "flop 1\nbytes 2\n");
     shutdown(w.peer, SHUT_WR);
-    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_CHILD);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_CHILD);
     cr_expect_str_eq(e.msg, "ended");
     wire_close(&w);
 }
@@ -307,7 +310,7 @@ Test(protocol, a_failure_instead_of_a_report)
     struct err e;
 
     say_line(&w, "fail 2 no such thing\n");
-    cr_expect_eq(protocol_read_report(&w.t, &r, &e), E_UNSUPPORTED);
+    cr_expect_eq(protocol_read_answer(&w.t, report_field, &r, &e), E_UNSUPPORTED);
     cr_expect_str_eq(e.msg, "no such thing");
     wire_close(&w);
 }

@@ -2,7 +2,7 @@
  *
  * The child's side of the protocol: it obeys a whole conversation, answers nonsense with a failure,
  * and ends when its parent does. */
-#include "harness/worker/protocol.h"
+#include "harness/learn/score_child.h"
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
@@ -15,9 +15,12 @@ TestSuite(serve, .timeout = 60);
 
 /* A child that serves the orders in `orders`, and then sees the line end. Returns its exit code;
  * `said` is everything that it answered. */
-static int serve(const char *orders, char *said, size_t size)
+static int converse(const char *orders, char *said, size_t size)
 {
-    struct protocol t = {.patience_s = 10};
+    static const struct request *const requests[] = {&request_open, &request_place, &request_block,
+                                                     &request_score, NULL};
+    struct server s = {
+        .requests = requests, .role = ROLE_NONE, .reference = -1, .talk = {.patience_s = 10}};
     size_t n = 0;
     int ends[2], how = 0;
 
@@ -26,8 +29,8 @@ static int serve(const char *orders, char *said, size_t size)
     cr_assert(pid >= 0);
     if (pid == 0) {
         close(ends[1]);
-        t.fd = ends[0];
-        _exit(worker_loop(&t, NULL, ROLE_NONE, -1));
+        s.talk.fd = ends[0];
+        _exit(serve(&s));
     }
     close(ends[0]);
     cr_assert_eq(write(ends[1], orders, strlen(orders)), (ssize_t)strlen(orders));
@@ -59,9 +62,9 @@ Test(serve, a_whole_conversation)
 {
     char said[16384];
 
-    cr_expect_eq(serve("open " CELL "\nplace\nblock 2 1\nblock 1 0\nclose\n", said, sizeof(said)),
-                 0);
-    cr_expect_eq(count_lines(said, TALK_HELLO "\n"), 1);
+    cr_expect_eq(
+        converse("open " CELL "\nplace\nblock 2 1\nblock 1 0\nclose\n", said, sizeof(said)), 0);
+    cr_expect_eq(count_lines(said, PROTOCOL_HELLO "\n"), 1);
     cr_expect_eq(count_lines(said, "end\n"), 3, "%s", said);
     cr_expect_eq(count_lines(said, "sample "), 2, "%s", said);
     cr_expect_eq(count_lines(said, "fail "), 0, "%s", said);
@@ -75,8 +78,8 @@ Test(serve, a_child_answers_nonsense_with_a_failure)
 
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
         snprintf(line, sizeof(line), "open " CELL "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
-        cr_expect_eq(serve(line, said, sizeof(said)), 0, "%s", orders[i]);
-        cr_expect_eq(count_lines(said, "fail 6 an order that makes no sense"), 1, "%s: %s",
+        cr_expect_eq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
+        cr_expect_eq(count_lines(said, "fail 6 a request that makes no sense"), 1, "%s: %s",
                      orders[i], said);
         cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", orders[i]);
     }
@@ -97,7 +100,7 @@ Test(serve, a_child_refuses_what_is_no_cell)
 
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
         snprintf(line, sizeof(line), "%s\n", orders[i]);
-        cr_expect_neq(serve(line, said, sizeof(said)), 0, "%s", orders[i]);
+        cr_expect_neq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
         cr_expect_eq(count_lines(said, "fail "), 1, "%s: %s", orders[i], said);
         cr_expect_eq(count_lines(said, "end\n"), 0, "%s: %s", orders[i], said);
     }
@@ -107,9 +110,9 @@ Test(serve, a_child_whose_parent_is_gone_ends)
 {
     char said[16384];
 
-    cr_expect_neq(serve("", said, sizeof(said)), 0);
-    cr_expect_neq(serve("open " CELL "\nplace\n", said, sizeof(said)), 0);
-    cr_expect_neq(serve("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
+    cr_expect_neq(converse("", said, sizeof(said)), 0);
+    cr_expect_neq(converse("open " CELL "\nplace\n", said, sizeof(said)), 0);
+    cr_expect_neq(converse("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
 }
 
 /* What the process took and gave back before is not the cell's. */

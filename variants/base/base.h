@@ -21,6 +21,7 @@ enum status {
     E_WRONG, /* numbers differ from the reference                          exit 5 */
     E_CHILD, /* a measuring process died or broke the protocol               exit 1 */
     E_INTERRUPTED, /* SIGINT or SIGTERM                                          exit 130, 143 */
+    E_TIMEOUT,     /* a child did not answer in time                             exit 1 */
 };
 
 /* One line: what was attempted and with which value, then "  -> " and what to do about it. */

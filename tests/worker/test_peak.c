@@ -2,7 +2,7 @@
  *
  * The peak loops do the work that they are credited with, and the answer crosses a process border
  * unharmed. How fast this machine is, no test knows; what it cannot exceed, one does. */
-#include "harness/machine/peak.h"
+#include "harness/worker/peak_child.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -113,50 +113,15 @@ Test(peak, a_cpu_that_is_not_there, .timeout = 60)
 
 /* ---- across the border -------------------------------------------------------------------- */
 
-static const char good_line[] =
-    "bench-peaks/1 threads=2 ref=51000000000 avx2=118000000000 avx512=0 l1=221000000000 "
-    "l2=117000000000 l3=80000000000 dram=34000000000";
-
-Test(peak, line_round_trip)
+/* Children of this build, or of `program`. */
+static struct child_setup setup_of(const char *const program[2])
 {
-    const struct peaks p = {.threads = 2,
-                            .flops = {51e9, 118e9, 0},
-                            .l1 = 221e9,
-                            .l2 = 117e9,
-                            .l3 = 80e9,
-                            .dram = 34e9};
-    struct peaks back;
-    struct err e;
-    char line[512];
+    const struct options o = {.isolate = ISOLATE_EXEC};
+    struct child_setup s;
 
-    peaks_format(&p, line, sizeof(line));
-    cr_expect_str_eq(line, good_line);
-    cr_assert_eq(peaks_parse(&back, line, &e), OK, "%s", e.msg);
-    cr_expect_eq(back.flops[ISA_AVX2], 118e9);
-    peaks_format(&back, line, sizeof(line));
-    cr_expect_str_eq(line, good_line);
-}
-
-Test(peak, bad_lines)
-{
-    const char *const lines[] = {
-        "",
-        "bench-peaks/1",
-        "bench-peaks/2 threads=2 ref=1 avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=1",
-        "bench-peaks/1 threads=0 ref=1 avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=1",
-        "bench-peaks/1 threads=2 ref=1 avx2=1 avx512=1 l1=1 l2=1 l3=1",
-        "bench-peaks/1 threads=2 ref=1 avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=1 ",
-        "bench-peaks/1 threads=2 ref=1 avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=",
-        "bench-peaks/1 threads=2 ref=-1 avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=1",
-        "bench-peaks/1 threads=2 ref=nan avx2=1 avx512=1 l1=1 l2=1 l3=1 dram=1",
-        "bench-peaks/1 threads=2 avx2=1 ref=1 avx512=1 l1=1 l2=1 l3=1 dram=1",
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct peaks p;
-        struct err e;
-        cr_expect_eq(peaks_parse(&p, lines[i], &e), E_CHILD, "\"%s\"", lines[i]);
-    }
+    cr_assert_eq(child_setup_open(&s, &o, NULL), OK);
+    s.launch = program;
+    return s;
 }
 
 Test(peak, in_a_child, .timeout = 120)
@@ -165,36 +130,61 @@ Test(peak, in_a_child, .timeout = 120)
     struct topo_facts f;
     struct peaks p;
     struct err e;
-    const char *const bench = getenv("BENCH");
+    const char *const bench[] = {getenv("BENCH"), NULL};
     int cpus[2], n;
 
-    cr_assert_not_null(bench, "BENCH must name the program under test");
+    cr_assert_not_null(bench[0], "BENCH must name the program under test");
+    struct child_setup setup = setup_of(bench);
     topo_facts(t, &f);
     n = min_int(2, f.allowed_cpus);
     cr_assert_eq(topo_plan(t, "compact", n, cpus, &e), OK, "%s", e.msg);
-    cr_assert_eq(peaks_measure(bench, n, cpus, ISA_BASE, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_BASE, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, ISA_BASE);
     cpus[0] = cpus[1] = -1;
-    cr_assert_eq(peaks_measure(bench, n, cpus, ISA_AVX512, &p, &e), OK, "%s", e.msg);
+    cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_AVX512, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, cpu_isa());
     topo_close(t);
 }
 
 Test(peak, children_that_are_no_help, .timeout = 60)
 {
-    const struct {
-        const char *program, *says;
-    } cases[] = {
-        {"/nowhere/bench", "cannot start /nowhere/bench"},
-        {"/bin/false", "exit code 1"},
-        {"/bin/echo", "answered \"peak --threads 1 --pin 0 --max-isa avx2\""},
+    static const char *const programs[] = {"/nowhere/bench", "/bin/false", "/bin/echo"};
+    const int cpus[] = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+        const char *const words[] = {programs[i], NULL};
+        struct child_setup setup = setup_of(words);
+        struct peaks p;
+        struct err e = {""};
+        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, &p, &e), E_CHILD, "%s", programs[i]);
+        cr_expect(strstr(e.msg, "the peak measurement"), "%s", e.msg);
+        child_setup_close(&setup);
+    }
+}
+
+/* A child whose answer lacks a number, or has one that is none. */
+Test(peak, answers_that_are_no_help, .timeout = 60)
+{
+    static const char *const answers[] = {
+        "threads 1\nref 1\navx2 1\navx512 1\nl1 1\nl2 1\nl3 1\n",
+        "threads 2\nref 1\navx2 1\navx512 1\nl1 1\nl2 1\nl3 1\ndram 1\n",
+        "threads 1\nref -1\navx2 1\navx512 1\nl1 1\nl2 1\nl3 1\ndram 1\n",
+        "threads 1\nref nan\navx2 1\navx512 1\nl1 1\nl2 1\nl3 1\ndram 1\n",
     };
     const int cpus[] = {0};
 
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        char script[512];
+        /* "cell 3 4 ROLE" follow the script's words. */
+        snprintf(script, sizeof(script),
+                 "printf '" PROTOCOL_HELLO "\n%send\n' >&3; read peaks <&3; read close <&3",
+                 answers[i]);
+        const char *const words[] = {"/bin/sh", "-c", script, NULL};
+        struct child_setup setup = setup_of(words);
         struct peaks p;
         struct err e = {""};
-        cr_expect_eq(peaks_measure(cases[i].program, 1, cpus, ISA_AVX2, &p, &e), E_CHILD);
-        cr_expect(strstr(e.msg, cases[i].says) != NULL, "%s", e.msg);
+        cr_expect_eq(peaks_measure(&setup, 1, cpus, ISA_AVX2, &p, &e), E_CHILD, "answer %zu", i);
+        cr_expect(strstr(e.msg, "is incomplete"), "%s", e.msg);
+        child_setup_close(&setup);
     }
 }

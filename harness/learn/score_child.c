@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The request "score OPTIONS": a text under a checkpoint. */
+#include "score_child.h"
+
+#include "score.h"
+
+#include <stdio.h>
+
+static enum status score(struct report *r, const struct options *opt, struct err *e)
+{
+    struct topo *topo = NULL;
+    enum status st = topo_open(&topo, NULL, e);
+    struct scorer s = {.opt = opt, .topo = topo};
+
+    *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
+    if (st == OK)
+        st = score_run(&s, SPLIT_TEST, e);
+    if (st == OK) {
+        report_describe(r, &s.engine, &s.team);
+        snprintf(r->impl, sizeof(r->impl), "%s", s.impl);
+        r->nll = s.score.nll;
+        r->nll_low = s.score.nll_low;
+        r->nll_high = s.score.nll_high;
+        r->nll_floor = s.score.floor;
+        r->tokens_scored = s.score.tokens;
+        r->segments = s.score.segments;
+        r->eval_ns = s.score.eval_ns;
+    }
+    topo_close(topo);
+    return st;
+}
+
+static enum status score_line(struct report *r, const char *line, struct err *e)
+{
+    struct options opt = {0};
+    enum status st = options_parse_line(&opt, line, e);
+
+    if (st == OK) {
+        cpu_limit((enum isa)opt.max_isa);
+        st = score(r, &opt, e);
+    }
+    options_free(&opt);
+    return st;
+}
+
+static enum status obey(struct server *s, const char *words, struct err *e)
+{
+    struct report r;
+    const enum status st = score_line(&r, words, e);
+
+    return st == OK ? report_send(&r, &s->talk, e) : st;
+}
+
+const struct request request_score = {"score", obey};
+
+enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
+                           struct err *e)
+{
+    struct child child;
+
+    *r = (struct report){0};
+    if (setup->isolate == ISOLATE_NONE)
+        return score_line(r, line, e);
+    enum status st = child_begin(&child, setup, &request_score, line, e);
+    if (st == OK)
+        st = child_answer(&child, report_field, r, e);
+    child_close(&child);
+    return st;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scoring a text in a child: `line` are the options of score.h, of which the seven numbers of the
+ * report from nll on are the answer, and who computed them. */
+#ifndef SCORE_CHILD_H
+#define SCORE_CHILD_H
+
+#include "harness/worker/child.h"
+
+extern const struct request request_score;
+
+enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
+                           struct err *e);
+
+#endif

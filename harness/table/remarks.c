@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Remarks as words. */
+#include "remarks.h"
+
+#include "record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    enum remark remark;
+    const char *word;
+} words[] = {{REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"}, {REMARK_FEW, "few"}};
+
+void remarks_print(char *buf, size_t size, unsigned remarks)
+{
+    size_t n = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(words) && n < size; i++)
+        if (remarks & words[i].remark)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? " " : "", words[i].word);
+}
+
+unsigned remarks_of_row(const char *status, const char *status_detail)
+{
+    unsigned remarks = 0;
+
+    if (strcmp(status, row_status_name[ROW_OK]) != 0)
+        return 0;
+    for (const char *at = status_detail; *at; at += strspn(at, " ")) {
+        const size_t n = strcspn(at, " ");
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            if (strlen(words[i].word) == n && memcmp(at, words[i].word, n) == 0)
+                remarks |= words[i].remark;
+        at += n;
+    }
+    return remarks;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The check of a case: its output against the reference's, and its gradients against those of a
+ * backward pass by the reference on the activations that the case left. */
+#include "workload.h"
+
+#include "variants/model/sublayer_attention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double NMSE_LIMIT = 1e-10;
+
+struct bound job_bound(const struct bench_case *c)
+{
+    return (struct bound){.rel = workload_ops(c->workload)->err_limit, .nmse = NMSE_LIMIT};
+}
+
+void job_check_output(const struct job *j, const float *want, struct agreement *a)
+{
+    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
+
+    *a = agree(j->out, want, j->n_out, job_bound(j->bcase));
+    snprintf(a->where, sizeof(a->where), "[%zu,%zu,%zu]", a->at / width / rows,
+             a->at / width % rows, a->at % width);
+}
+
+/* ---- backward by the reference ------------------------------------------------------------- */
+
+enum status job_find_reference_impl(struct reference_impl *with, const struct attn *like,
+                                    const struct engine *ref, size_t *most, struct err *e)
+{
+    enum status st = engine_attn(ref, like, &with->impl, e);
+
+    if (st == OK)
+        st = engine_attn_backward(ref, with->impl, e);
+    if (st != OK)
+        return st;
+    const struct attn_need need = with->impl->need_backward(like, ref->threads);
+    const size_t bytes = need.scores_bytes + need.scratch_bytes;
+    *most = bytes > *most ? bytes : *most;
+    return OK;
+}
+
+enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e)
+{
+    *scratch = aligned_alloc(ARENA_ALIGN, (bytes / ARENA_ALIGN + 1) * ARENA_ALIGN);
+    return *scratch ? OK
+                    : fail(e, E_NOMEM, "no %zu bytes to check gradients in  -> --no-check", bytes);
+}
+
+/* Change places: the implementation and scratch of every attention sub-layer with ours, which are
+ * one a sub-layer, whatever its kind. */
+static void swap_attention(struct sublayers *sublayers, struct reference_impl *with)
+{
+    for (int i = 0; i < sublayers->n; i++) {
+        struct sublayer *const s = &sublayers->at[i];
+        const struct reference_impl ours = with[i];
+        if (s->kind != &sublayer_attention)
+            continue;
+        with[i] = (struct reference_impl){s->of.attention.impl, sublayers->work[i].d_scratch};
+        s->of.attention.impl = ours.impl;
+        sublayers->work[i].d_scratch = ours.scratch;
+    }
+}
+
+static enum status find_reference_impls(const struct sublayers *sublayers,
+                                        struct reference_impl *with, const struct engine *ref,
+                                        size_t *most, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < sublayers->n && st == OK; i++)
+        if (sublayers->at[i].kind == &sublayer_attention) {
+            const struct attn like = attention_for_impl(&sublayers->at[i]);
+            st = job_find_reference_impl(&with[i], &like, ref, most, e);
+        }
+    return st;
+}
+
+enum status job_sublayers_reference_backward(struct job *j, struct sublayers *sublayers,
+                                             const struct engine *ref, struct err *e)
+{
+    const int n = sublayers->n;
+    void *scratch = NULL;
+    size_t bytes = 0;
+
+    if (!sublayers_attention(sublayers, 0)) { /* others ask the engine that they are given */
+        j->ops->backward(j, ref);
+        return OK;
+    }
+    struct reference_impl *const with = calloc((size_t)n, sizeof(*with));
+    if (!with)
+        return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
+    enum status st = find_reference_impls(sublayers, with, ref, &bytes, e);
+    if (st == OK)
+        st = job_reference_scratch(&scratch, bytes, e);
+    if (st == OK) {
+        for (int i = 0; i < n; i++)
+            with[i].scratch = scratch;
+        swap_attention(sublayers, with);
+        j->ops->backward(j, ref);
+        swap_attention(sublayers, with);
+    }
+    free(scratch);
+    free(with);
+    return st;
+}
+
+/* ---- gradients ----------------------------------------------------------------------------- */
+
+bool job_param_gradient(const struct params *p, int i, struct gradient *out)
+{
+    if (i >= p->n)
+        return false;
+    *out = (struct gradient){p->v[i].name, p->v[i].grad, p->v[i].n, false};
+    return true;
+}
+
+/* How many floats all gradients have, and those copied one after the other. */
+static size_t all_gradients(const struct job *j, float *copy)
+{
+    struct gradient d;
+    size_t total = 0;
+
+    for (int i = 0; j->ops->gradient(j, i, &d); i++, total += d.n)
+        if (copy && d.n)
+            memcpy(copy + total, d.at, d.n * sizeof(float));
+    return total;
+}
+
+enum status job_expect_gradients(struct job *j, float **want, struct err *e)
+{
+    struct engine ref;
+
+    *want = NULL;
+    if (j->bcase->phase == PHASE_FWD)
+        return OK;
+    enum status st = engine_open(&ref, backend_ref.name, j->engine.threads, NULL, e);
+    if (st != OK)
+        return st;
+    job_run_forward(j);
+    st = j->ops->reference_backward(j, &ref, e);
+    if (st != OK)
+        return st;
+    *want = malloc(all_gradients(j, NULL) * sizeof(float));
+    if (!*want)
+        return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
+    all_gradients(j, *want);
+    j->ops->poison(j); /* the reference wrote where the case will */
+    return OK;
+}
+
+void job_check_gradients(const struct job *j, const float *want, struct agreement *a)
+{
+    enum { NEGLIGIBLE = 100 };
+    const struct bound bound = job_bound(j->bcase);
+    const size_t total = all_gradients(j, NULL);
+    struct gradient d;
+    double largest = 0;
+
+    *a = (struct agreement){0};
+    for (size_t i = 0; i < total; i++)
+        largest = fmax(largest, fabs((double)want[i]));
+    for (int i = 0; j->ops->gradient(j, i, &d); want += d.n, i++) {
+        struct bound of_this = bound;
+        of_this.floor = d.of_all_pairs ? largest : largest / NEGLIGIBLE;
+        const struct agreement one = agree(d.at, want, d.n, of_this);
+        /* One number has no mean: it may be what is left of a sum that cancels. NaN stays. */
+        if ((d.n > 1 || isnan(one.nmse)) && !(one.nmse <= a->nmse) && !isnan(a->nmse))
+            a->nmse = one.nmse;
+        if (one.max_rel <= a->max_rel || isnan(a->max_rel))
+            continue;
+        a->max_rel = one.max_rel;
+        a->max_abs = one.max_abs;
+        a->at = one.at;
+        snprintf(a->where, sizeof(a->where), "gradient of %s[%zu]", d.name, one.at);
+    }
+    a->within = within_bound(a->max_rel, a->nmse, bound);
+}

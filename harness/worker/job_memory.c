@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The past that a layer or a model starts from: random rows that its sub-layers remember, drawn
+ * from the seed by names, so that every case of a group computes the same thing; and its size in
+ * closed form. */
+#include "workload.h"
+
+#include "variants/model/sublayer_attention.h"
+#include "variants/model/sublayer_compress.h"
+
+#include <stdio.h>
+
+/* Past states of the nth sub-layer that remembers: one stream of numbers per (nth, sequence,
+ * position), so that neither the memory kind nor the piece size changes them. `x` [B,L,D] is work
+ * space. */
+static void fill_memory(struct job *j, const struct sublayers *sublayers, int nth, float *x)
+{
+    const struct extent s = j->shape;
+    const int D = j->config.D, at = sublayers_remembering(sublayers, nth);
+
+    const int reach = sublayers->at[at].keeps ? compressed_reach(&sublayers->at[at]) : s.M;
+
+    for (int done = 0; done < reach; done += s.L) {
+        const int rows = min_int(s.L, reach - done);
+        for (int seq = 0; seq < s.B; seq++)
+            for (int r = 0; r < rows; r++) {
+                char name[64];
+                snprintf(name, sizeof(name), "memory.%d.%d.%d", nth, seq, done + r);
+                job_draw(j, name, x + (size_t)(seq * rows + r) * (size_t)D, (size_t)D);
+            }
+        sublayer_remember(&j->engine, &sublayers->at[at], &sublayers->work[at], x, s.B, rows);
+    }
+}
+
+void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *x)
+{
+    const bool any = j->kind != MEM_NONE && j->kind != MEM_RECOMPUTE;
+
+    for (int nth = 0; any && sublayers_remembering(sublayers, nth) >= 0; nth++)
+        fill_memory(j, sublayers, nth, x);
+}
+
+/* What sub-layers carry besides rows. */
+static size_t carried_bytes(const struct sublayers *sublayers)
+{
+    struct carried c;
+    size_t n = 0;
+
+    for (int i = 0; i < sublayers->n; i++)
+        for (int k = 0; sublayers->at[i].kind->carries &&
+                        sublayers->at[i].kind->carries(&sublayers->at[i], k, &c);
+             k++)
+            n += c.given ? 0 : c.n;
+    return 4 * n;
+}
+
+/* Rows that sub-layers other than attention remember, however long its memory is. */
+static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
+{
+    size_t rows = 0;
+
+    for (int i = 0; i < sublayers->n; i++)
+        if (sublayers->at[i].keeps && sublayers->at[i].kind != &sublayer_attention)
+            rows += (size_t)sublayers->at[i].memory.keep;
+    return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
+}
+
+/* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
+size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
+{
+    const struct config *c = &j->config;
+    const size_t rows = job_elements(sublayers_attentions(sublayers), j->shape.B, j->shape.M);
+
+    return j->kind == MEM_KV
+               ? 8 * rows * job_elements(c->kv_heads, c->dh, 1) + tail_bytes(j, sublayers)
+           : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j, sublayers)
+           : j->kind == MEM_STATE  ? carried_bytes(sublayers)
+                                   : 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Both sides of the request "peaks". */
+#include "peak_child.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* X(name, member) of struct peaks. */
+#define FIELDS(X)                                                                                  \
+    X("ref", flops[ISA_BASE])                                                                      \
+    X("avx2", flops[ISA_AVX2])                                                                     \
+    X("avx512", flops[ISA_AVX512])                                                                 \
+    X("l1", l1)                                                                                    \
+    X("l2", l2)                                                                                    \
+    X("l3", l3)                                                                                    \
+    X("dram", dram)
+
+/* ---- the child ----------------------------------------------------------------------------- */
+
+static enum status measure(const struct options *opt, struct peaks *out, struct err *e)
+{
+    const int threads = opt->threads.n > 0 ? opt->threads.v[0] : 1;
+    int *const cpus = malloc((size_t)threads * sizeof(*cpus));
+    struct topo *topo = NULL;
+    enum status st;
+
+    if (!cpus)
+        return fail(e, E_NOMEM, "no memory to place %d threads  -> free some", threads);
+    st = topo_open(&topo, NULL, e);
+    if (st == OK)
+        st = topo_plan(topo, opt->pin, threads, cpus, e);
+    if (st == OK)
+        st = peak_run_in_process(topo, threads, cpus, out, e);
+    topo_close(topo);
+    free(cpus);
+    return st;
+}
+
+static enum status obey(struct server *s, const char *words, struct err *e)
+{
+    struct options opt = {0};
+    struct peaks p = {0};
+    enum status st = options_parse_line(&opt, words, e);
+
+    if (st == OK) {
+        cpu_limit((enum isa)opt.max_isa);
+        st = measure(&opt, &p, e);
+    }
+    options_free(&opt);
+    if (st == OK)
+        st = protocol_write(&s->talk, e, "threads %d", p.threads);
+#define X(name, member)                                                                            \
+    if (st == OK)                                                                                  \
+        st = protocol_write(&s->talk, e, name " %.0f", p.member);
+    FIELDS(X)
+#undef X
+    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+}
+
+const struct request request_peaks = {"peaks", obey};
+
+/* ---- the parent ---------------------------------------------------------------------------- */
+
+static void field(void *arg, const char *name, const char *value)
+{
+    struct peaks *const p = arg;
+
+    if (strcmp(name, "threads") == 0)
+        p->threads = atoi(value);
+#define X(its_name, member)                                                                        \
+    if (strcmp(name, its_name) == 0)                                                               \
+        p->member = strtod(value, NULL);
+    FIELDS(X)
+#undef X
+}
+
+/* Every number came and can be one. */
+static bool complete(const struct peaks *p, int threads)
+{
+    bool good = p->threads == threads;
+
+#define X(name, member) good = good && p->member >= 0 && p->member < 1e18; /* false for NaN */
+    FIELDS(X)
+#undef X
+    return good;
+}
+
+enum status peaks_measure(const struct child_setup *setup, int threads, const int *cpus,
+                          enum isa most, struct peaks *out, struct err *e)
+{
+    char list[4096] = "none", words[sizeof(list) + 64];
+    struct child child;
+    struct err why;
+
+    *out = (struct peaks){0};
+#define X(name, member) out->member = NAN;
+    FIELDS(X)
+#undef X
+    if (cpus[0] >= 0)
+        topo_format_cpus(cpus, threads, list, sizeof(list));
+    snprintf(words, sizeof(words), "--threads %d --pin %s --max-isa %s", threads, list,
+             isa_name[most]);
+    enum status st = child_begin(&child, setup, &request_peaks, words, &why);
+    if (st == OK)
+        st = child_answer(&child, field, out, &why);
+    if (st == OK && !complete(out, threads))
+        st = fail(&why, E_CHILD, "is incomplete");
+    child_close(&child);
+    if (st == E_INTERRUPTED)
+        return fail(e, st, "interrupted");
+    return st == OK
+               ? OK
+               : fail(e, st, "the peak measurement: %.500s  -> bench topo --roofline repeats it",
+                      why.msg);
+}

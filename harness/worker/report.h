@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything that the parent wants to know of a bound and checked case, or of a scored text. One
+ * list makes the struct, what is sent and what is read. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include "harness/machine/pin.h"
+#include "protocol.h"
+
+#include "variants/backends/backend.h"
+#include "variants/base/arena.h"
+
+/* X(name) */
+#define REPORT_TEXTS(X)                                                                            \
+    X(impl)                                                                                        \
+    X(gemm_from)                                                                                   \
+    X(rows_from)                                                                                   \
+    X(isa_used)                                                                                    \
+    X(core)                                                                                        \
+    X(config)                                                                                      \
+    X(cpu)                                                                                         \
+    X(cpus)                                                                                        \
+    X(worst_at)
+#define REPORT_REALS(X)                                                                            \
+    X(threads_seen)                                                                                \
+    X(arena_bytes)                                                                                 \
+    X(predicted_bytes)                                                                             \
+    X(rss_before_bytes)                                                                            \
+    X(rss_peak_bytes)                                                                              \
+    X(bind_ns)                                                                                     \
+    X(flop)                                                                                        \
+    X(bytes)                                                                                       \
+    X(tokens)                                                                                      \
+    X(max_abs_err)                                                                                 \
+    X(max_rel_err)                                                                                 \
+    X(nmse)                                                                                        \
+    X(nll)                                                                                         \
+    X(nll_low)                                                                                     \
+    X(nll_high)                                                                                    \
+    X(nll_floor)                                                                                   \
+    X(tokens_scored)                                                                               \
+    X(segments)                                                                                    \
+    X(eval_ns)
+
+enum { REPORT_TEXT = 256 };
+
+struct report {
+#define X(name) char name[REPORT_TEXT];
+    REPORT_TEXTS(X)
+#undef X
+#define X(name) double name;
+    REPORT_REALS(X)
+#undef X
+    double part_bytes[PART_COUNT];
+};
+
+/* Who computes, and where: the fields from gemm_from to cpus, and threads_seen. */
+void report_describe(struct report *r, const struct engine *g, const struct team *team);
+
+enum status report_send(const struct report *r, struct protocol *t, struct err *e);
+/* A field_fn, `arg` is the report; lines of a newer child are ignored. */
+void report_field(void *arg, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What one timed block was. */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One block: `calls` back-to-back calls of the thing measured. */
+struct sample {
+    double wall_ns, cpu_ns; /* of the whole block; cpu of the calling thread */
+    uint32_t calls;
+    uint32_t round;                /* filled in by measure() */
+    uint32_t involuntary_switches; /* of the whole process during the block */
+    bool disturbed;                /* filled in by measure(): involuntary_switches > 0 */
+};
+
+#endif

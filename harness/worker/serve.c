@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Dispatching requests, and those of a measuring child. */
+#include "serve.h"
+
+#include "harness/cli/exit_code.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static enum status no_sense(const char *request, const char *words, struct err *e)
+{
+    return fail(e, E_CHILD, "a request that makes no sense: %s %.40s", request, words);
+}
+
+/* After exec the case is rebuilt from its own line. */
+static enum status rebuild(struct server *s, const char *repro, struct err *e)
+{
+    plan_free(&s->plan); /* of a line that was refused before */
+    options_free(&s->opt);
+    enum status st = options_parse_line(&s->opt, repro, e);
+    if (st != OK)
+        return st;
+    cpu_limit((enum isa)s->opt.max_isa);
+    st = plan_make(&s->plan, &s->opt, e);
+    if (st == OK && s->plan.n != 1)
+        st = fail(e, E_CHILD, "\"%s\" makes %d cases", repro, s->plan.n);
+    return st;
+}
+
+static enum status obey_open(struct server *s, const char *words, struct err *e)
+{
+    enum status st = OK;
+
+    if (s->opened || s->worker.bcase) /* one case a process, even if it could not be opened */
+        return no_sense(request_open.name, words, e);
+    if (!s->bcase)
+        st = rebuild(s, words, e);
+    if (st == OK)
+        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference, e);
+    s->opened = st == OK;
+    return st == OK ? report_send(&s->worker.report, &s->talk, e) : st;
+}
+
+static enum status obey_place(struct server *s, const char *words, struct err *e)
+{
+    if (!s->opened || *words)
+        return no_sense(request_place.name, words, e);
+    const enum status st = worker_place(&s->worker, e);
+    return st == OK ? report_send(&s->worker.report, &s->talk, e) : st;
+}
+
+static enum status obey_block(struct server *s, const char *words, struct err *e)
+{
+    struct sample out;
+    unsigned calls = 0;
+    int prime = 0;
+
+    if (!s->opened || sscanf(words, "%u %d", &calls, &prime) != 2 || calls == 0)
+        return no_sense(request_block.name, words, e);
+    const enum status st = worker_block(&s->worker, calls, prime != 0, &out, e);
+    return st == OK ? protocol_write(&s->talk, e, "sample %.17g %.17g %u", out.wall_ns, out.cpu_ns,
+                                     out.involuntary_switches)
+                    : st;
+}
+
+#define REQUEST(word) const struct request request_##word = {#word, obey_##word}
+REQUEST(open);
+REQUEST(place);
+REQUEST(block);
+const struct request *const measuring_requests[] = {&request_open, &request_place, &request_block,
+                                                    NULL};
+
+/* ---- every child --------------------------------------------------------------------------- */
+
+static enum status dispatch(struct server *s, char *line, struct err *e)
+{
+    char *const blank = strchr(line, ' ');
+    const char *const words = blank ? blank + 1 : "";
+
+    if (blank)
+        *blank = '\0';
+    for (int i = 0; s->requests[i]; i++)
+        if (strcmp(s->requests[i]->name, line) == 0)
+            return s->requests[i]->obey(s, words, e);
+    line[strcspn(line, " ")] = '\0';
+    return no_sense(line, words, e);
+}
+
+static enum status obey_all(struct server *s, struct err *e)
+{
+    char line[PROTOCOL_LINE];
+    enum status st = protocol_write(&s->talk, e, PROTOCOL_HELLO);
+
+    while (st == OK && (st = protocol_read(&s->talk, line, e)) == OK &&
+           strcmp(line, "close") != 0) {
+        struct err why;
+        const enum status obeyed = dispatch(s, line, &why);
+        if (obeyed != OK)
+            st = protocol_write(&s->talk, e, "fail %d %s", (int)obeyed, why.msg);
+    }
+    return st;
+}
+
+int serve(struct server *s)
+{
+    struct err e;
+    enum status st = obey_all(s, &e);
+
+    if (st == OK) {
+        worker_close(&s->worker);
+        st = report_send(&s->worker.report, &s->talk, &e);
+    }
+    plan_free(&s->plan);
+    options_free(&s->opt);
+    return st == OK ? EXIT_FINE : EXIT_SOME_FAILED;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a workload computes, one table row each: workload_attn.c is the attention core alone,
+ * workload_layer.c one layer, workload_lm.c a whole model (segment, decode, train). job.c calls
+ * these functions in their order and knows no workload by name. */
+#ifndef WORKLOAD_H
+#define WORKLOAD_H
+
+#include "job.h"
+
+/* One gradient that a backward pass leaves. */
+struct gradient {
+    const char *name;
+    const float *at;
+    size_t n;          /* 0 = there is no such term */
+    bool of_all_pairs; /* sums of differences as large as any gradient: judged by the largest */
+};
+
+struct workload_ops {
+    const char *name;
+    /* The bound on max|got - ref| / max|ref| for a whole case. */
+    double err_limit;
+
+    /* Declare the parameters and check the configuration. */
+    enum status (*declare)(struct job *j, struct err *e);
+    /* Count or place all that forward works in, and set the output. Runs twice: over a counting and
+     * over a placed arena. `bind_grad`: what a backward pass needs in addition. */
+    enum status (*bind)(struct job *j, struct err *e);
+    enum status (*bind_grad)(struct job *j, struct err *e);
+    /* Inputs, memory and tables, the weights having their values. `fill_grad`: the gradients that
+     * come from above, and the optimiser's empty moments. */
+    void (*fill)(struct job *j);
+    void (*fill_grad)(struct job *j);
+    /* One run. `backward` starts all gradients from zero, by engine `g`, after forward; `finish` is
+     * what follows it, or NULL. */
+    void (*forward)(struct job *j);
+    void (*backward)(struct job *j, const struct engine *g);
+    void (*finish)(struct job *j);
+
+    /* What a run costs. The _grad ones are of what a backward pass has in addition. */
+    double (*flop)(const struct job *j);
+    double (*flop_grad)(const struct job *j);
+    double (*bytes)(const struct job *j);
+    double (*bytes_grad)(const struct job *j);
+    /* Closed form: the column model_predicted_bytes. */
+    size_t (*predicted_bytes)(const struct job *j);
+
+    /* Which attention implementations run. */
+    void (*impl)(const struct job *j, const char **forward, const char **backward);
+
+    /* The check of gradients: backward by the reference `ref` on what forward left; the i-th
+     * gradient, false after the last; NaN into all that backward writes (what it adds to starts
+     * from zero in each run). */
+    enum status (*reference_backward)(struct job *j, const struct engine *ref, struct err *e);
+    bool (*gradient)(const struct job *j, int i, struct gradient *out);
+    void (*poison)(struct job *j);
+
+    struct params *(*params)(struct job *j);
+    void (*close)(struct job *j);
+};
+
+extern const struct workload_ops workload_attn, workload_layer, workload_segment, workload_decode,
+    workload_train;
+
+const struct workload_ops *workload_ops(enum workload w);
+
+/* ---- for the workloads --------------------------------------------------------------------- */
+
+size_t job_elements(int a, int b, int c);
+
+/* x[0..n) = N(0,1) from the case's seed, by name. */
+void job_draw(const struct job *j, const char *name, float *x, size_t n);
+
+/* What is compared with the reference: [B, rows, width]. */
+void job_set_output(struct job *j, const float *out, int rows, int width);
+
+/* Random past for every sub-layer that remembers. `x` [B,L,D] is work space. */
+void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *x);
+/* Closed form of the bytes of that memory. */
+size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers);
+
+/* Weights, position tables and memory of a layer or a model, read once each. */
+double job_bytes_of_weights(const struct job *j);
+/* Each once, in addition to forward's: gradients of all that forward read and wrote, and both
+ * moments. */
+double job_bytes_of_gradients(const struct job *j);
+/* Making position tables again, as every training step does and a layer's gradient passes through.
+ */
+double job_tables_flop(const struct job *j);
+
+/* An implementation of the reference that can go backward on `like`; *most grows to the bytes that
+ * it works in. */
+struct reference_impl {
+    const struct attn_impl *impl;
+    void *scratch;
+};
+enum status job_find_reference_impl(struct reference_impl *with, const struct attn *like,
+                                    const struct engine *ref, size_t *most, struct err *e);
+/* Work space of such implementations, for free(). */
+enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e);
+/* reference_backward of what consists of sub-layers. */
+enum status job_sublayers_reference_backward(struct job *j, struct sublayers *sublayers,
+                                             const struct engine *ref, struct err *e);
+/* The i-th gradient of a parameter, false after the last. */
+bool job_param_gradient(const struct params *p, int i, struct gradient *out);
+
+#endif

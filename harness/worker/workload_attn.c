@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The workload attn: the attention core alone, projected operands in, its output out, and backward
+ * to every operand. */
+#include "workload.h"
+
+#include "variants/model/sublayer_attention.h"
+#include "variants/parts/masks.h"
+#include "variants/parts/terms.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+static enum status declare(struct job *j, struct err *e)
+{
+    const struct config *c = &j->config;
+    struct params *p = &j->attn.params;
+
+    /* Absolute schemes have nothing to do with the attention core. */
+    const bool relative = c->pos->reserve != NULL;
+    if (relative && c->pos->model_params)
+        c->pos->model_params(c, p);
+    j->attn.at_layer = p->n;
+    if (relative && c->pos->layer_params)
+        c->pos->layer_params(c, "", p);
+    j->attn.at_attn_extra = p->n;
+    if (c->attn_extra)
+        c->attn_extra->layer_params(c, "", p);
+    return config_check(c, e);
+}
+
+static struct term_params term_params(const struct attn_job *t)
+{
+    const struct param *const all = t->params.v;
+
+    return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
+}
+
+/* Scores arrive as from the attention below, and go on to the one above. */
+static void bind_scores(struct job *j)
+{
+    struct attn *const at = &j->attn.attn;
+    const size_t pairs = job_elements(at->B, at->H, at->L * (at->M + at->L));
+    const ptrdiff_t K = at->M + at->L;
+
+    if (!j->config.score_residual)
+        return;
+    at->add =
+        (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K, at->L * K, K};
+    at->scores_out = arena_f32(&j->arena, PART_SCORES, pairs);
+    at->gain = j->config.score_residual == SCORE_RESIDUAL_MEAN ? 0.5f : 0;
+}
+
+/* Work space of an implementation: scores and the rest are different parts of the ledger. */
+static void *take_scratch(struct arena *a, struct attn_need need)
+{
+    void *const scratch = arena_take(a, PART_SCORES, need.scores_bytes + need.scratch_bytes);
+
+    a->part[PART_SCORES] -= need.scratch_bytes;
+    a->part[PART_SCRATCH] += need.scratch_bytes;
+    return scratch;
+}
+
+static enum status bind(struct job *j, struct err *e)
+{
+    const struct config *c = &j->config;
+    const struct extent s = j->shape;
+    const int K = s.L + s.M, HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+    struct attn_job *t = &j->attn;
+    struct arena *a = &j->arena;
+
+    params_place(&t->params, a);
+    t->attn = attn_of_config(c, s.B, s.L, s.M);
+    t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
+    const struct term_params p = term_params(t);
+    terms_reserve(c, &p, s.L, K, a, &t->attn);
+    bind_scores(j);
+    if (c->pos->build_tables && c->pos->n_pos_encoding)
+        t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));
+    t->attn.q = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, HD));
+    t->attn.k = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, kv_width));
+    t->attn.v = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, kv_width));
+    t->attn.o = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, HD));
+    if (j->bcase->phase == PHASE_FWD_BWD)
+        t->attn.lse = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, c->H));
+    const struct attn asked = masks_placeholder(&t->attn);
+    const enum status st = engine_attn(&j->engine, &asked, &t->impl, e);
+    if (st != OK)
+        return st;
+    t->scratch = take_scratch(a, t->impl->need(&t->attn, j->engine.threads));
+    job_set_output(j, t->attn.o, s.L, HD);
+    return OK;
+}
+
+static void fill(struct job *j)
+{
+    const struct config *c = &j->config;
+    const struct extent s = j->shape;
+    const size_t queries = job_elements(s.B, s.L, c->H * c->dh);
+    const size_t keys = job_elements(s.B, s.L + s.M, c->kv_heads * c->dh);
+    struct attn_job *t = &j->attn;
+
+    job_draw(j, "attn.q", (float *)t->attn.q, queries);
+    job_draw(j, "attn.k", (float *)t->attn.k, keys);
+    job_draw(j, "attn.v", (float *)t->attn.v, keys);
+    masks_draw(&c->masks, 0, &t->attn);
+    if (t->pos_encoding)
+        c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
+    if (c->score_residual)
+        job_draw(j, "attn.scores", (float *)t->attn.add.at,
+                 job_elements(s.B, c->H, s.L * (s.L + s.M)));
+    const struct term_params p = term_params(t);
+    terms_build_tables(&j->engine, c, &p, t->pos_encoding, &t->attn);
+}
+
+static void forward(struct job *j)
+{
+    j->attn.impl->forward(&j->engine, &j->attn.attn, j->attn.scratch);
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+/* The gradients of one attention call, each with its name and its length; 0 = no such term. The
+ * first are written, the others added to. */
+enum { OPERANDS = 14, WRITTEN = 3, D_BIAS = 7 };
+struct operand {
+    const char *name;
+    float **at;
+    size_t n;
+};
+
+/* Floats of a table of `a` that is as far apart from head to head as `head` says. */
+static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
+{
+    const ptrdiff_t rows = (ptrdiff_t)(a->R + a->Rf) * width;
+
+    return (size_t)(head ? (a->H - 1) * head + rows : rows);
+}
+
+/* From the first entry of its dense term to the last. */
+static size_t dense_floats(const struct attn *a)
+{
+    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + a->M + a->L);
+}
+
+static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
+{
+    const struct attn *a = &t->attn;
+    struct attn_grad *d = &t->d;
+    const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
+    const size_t queries = B * (size_t)a->L * row,
+                 keys = B * (size_t)(a->L + a->M) * (size_t)a->Hkv * (size_t)a->dh;
+    const size_t mix = (size_t)a->H * (size_t)a->H;
+    const struct operand all[OPERANDS] = {
+        {"d_q", &d->d_q, queries},
+        {"d_k", &d->d_k, keys},
+        {"d_v", &d->d_v, keys},
+        {"d_u", &d->d_u, a->u ? row : 0},
+        {"d_w", &d->d_w, a->w ? row : 0},
+        {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
+        {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
+        [D_BIAS] = {"d_bias", &d->d_bias,
+                    a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
+        {"d_rel_q", &d->d_rel_q, a->rel_q ? table_floats(a, a->rel_head, a->dh) : 0},
+        {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
+        {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
+        {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
+        {"d_sink_k", &d->d_sink_k, row * (size_t)a->sinks},
+        {"d_sink_v", &d->d_sink_v, row * (size_t)a->sinks},
+    };
+
+    memcpy(out, all, sizeof(all));
+}
+
+static double bytes(const struct job *j) { return attn_bytes(&j->attn.attn); }
+
+static enum status bind_grad(struct job *j, struct err *e)
+{
+    struct attn_job *t = &j->attn;
+    struct arena *a = &j->arena;
+    struct operand list[OPERANDS];
+    const enum status st = engine_attn_backward(&j->engine, t->impl, e);
+
+    if (st != OK)
+        return st;
+    list_operands(list, t);
+    for (int i = 0; i < OPERANDS; i++)
+        *list[i].at = list[i].n ? arena_f32(a, PART_GRADIENTS, list[i].n) : NULL;
+    t->d_o = arena_f32(a, PART_GRADIENTS, j->n_out);
+    t->d.d_o = t->d_o;
+    t->scratch_grad = take_scratch(a, t->impl->need_backward(&t->attn, j->engine.threads));
+    return OK;
+}
+
+static void fill_grad(struct job *j) { job_draw(j, "d_o", j->attn.d_o, j->n_out); }
+
+/* By any implementation; what is added to starts from zero. */
+static void backward_by(struct attn_job *t, const struct attn_impl *impl, const struct engine *g,
+                        void *scratch)
+{
+    struct operand list[OPERANDS];
+
+    list_operands(list, t);
+    for (int i = WRITTEN; i < OPERANDS; i++)
+        if (list[i].n)
+            memset(*list[i].at, 0, list[i].n * sizeof(float));
+    impl->backward(g, &t->attn, &t->d, scratch);
+}
+
+static void backward(struct job *j, const struct engine *g)
+{
+    backward_by(&j->attn, j->attn.impl, g, j->attn.scratch_grad);
+}
+
+static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
+{
+    struct reference_impl with;
+    size_t need = 0;
+    enum status st = job_find_reference_impl(&with, &j->attn.attn, ref, &need, e);
+
+    if (st == OK)
+        st = job_reference_scratch(&with.scratch, need, e);
+    if (st != OK)
+        return st;
+    backward_by(&j->attn, with.impl, ref, with.scratch);
+    free(with.scratch);
+    return OK;
+}
+
+static bool gradient(const struct job *j, int i, struct gradient *out)
+{
+    struct attn_job attn = j->attn;
+    struct operand list[OPERANDS];
+
+    if (i >= OPERANDS)
+        return false;
+    list_operands(list, &attn);
+    *out = (struct gradient){list[i].name, *list[i].at, list[i].n, .of_all_pairs = i == D_BIAS};
+    return true;
+}
+
+static void poison(struct job *j)
+{
+    struct operand list[OPERANDS];
+
+    list_operands(list, &j->attn);
+    for (int i = 0; i < WRITTEN; i++)
+        for (size_t n = 0; n < list[i].n; n++)
+            (*list[i].at)[n] = NAN;
+}
+
+/* ---- the row ------------------------------------------------------------------------------- */
+
+static double flop(const struct job *j) { return attn_flop(&j->attn.attn); }
+
+static double flop_grad(const struct job *j) { return attn_grad_flop(&j->attn.attn); }
+
+/* Operands once, and their gradients as often. */
+static size_t predicted_bytes(const struct job *j)
+{
+    const double forward_bytes = bytes(j);
+
+    return (size_t)(j->bcase->phase == PHASE_FWD_BWD ? 2 * forward_bytes : forward_bytes);
+}
+
+static void impl(const struct job *j, const char **forward_by, const char **by)
+{
+    *forward_by = j->attn.impl->name;
+    *by = j->attn.impl->backward_by;
+}
+
+static struct params *params(struct job *j) { return &j->attn.params; }
+
+static void close_attn(struct job *j) { params_free(&j->attn.params); }
+
+const struct workload_ops workload_attn = {
+    .name = "attn",
+    .err_limit = 2e-5,
+    .declare = declare,
+    .bind = bind,
+    .bind_grad = bind_grad,
+    .fill = fill,
+    .fill_grad = fill_grad,
+    .forward = forward,
+    .backward = backward,
+    .flop = flop,
+    .flop_grad = flop_grad,
+    .bytes = bytes,
+    .bytes_grad = bytes,
+    .predicted_bytes = predicted_bytes,
+    .impl = impl,
+    .reference_backward = reference_backward,
+    .gradient = gradient,
+    .poison = poison,
+    .params = params,
+    .close = close_attn,
+};

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The workloads of a whole model: segment and decode, which differ in their sizes only, and train,
+ * one step of it. A training step leaves everything as it found it: it is taken with a learning
+ * rate of 0, so AdamW reads and writes every moment and every weight, and the weights keep their
+ * bits. Thousands of timed steps are thus the same step, and nothing can drift away or become NaN.
+ */
+#include "workload.h"
+
+#include "variants/base/rng.h"
+
+static const double CLIP = 0.25, LEARNING_RATE = 0, WEIGHT_DECAY = 0.01;
+
+/* ---- all three ----------------------------------------------------------------------------- */
+
+static enum status declare(struct job *j, struct err *e)
+{
+    return lm_init(&j->lm.lm, &j->config, e);
+}
+
+/* With `n_scored` positions that have a target. */
+static enum status bind_model(struct job *j, int n_scored, struct err *e)
+{
+    struct lm_job *t = &j->lm;
+    const struct extent s = j->shape;
+    struct arena *a = &j->arena;
+    const enum status st = lm_bind(&t->lm, &j->engine, j->kind, s, a, e);
+
+    if (st != OK)
+        return st;
+    t->tokens = arena_take(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1) * sizeof(int32_t));
+    t->targets = arena_take(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1) * sizeof(int32_t));
+    t->nll = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, 1));
+    t->n_scored = n_scored;
+    return OK;
+}
+
+static void fill(struct job *j)
+{
+    struct lm_job *t = &j->lm;
+    const uint64_t seed = j->bcase->opt->seed;
+    const uint32_t V = (uint32_t)j->config.V;
+    const size_t n = job_elements(j->shape.B, j->shape.L, 1);
+
+    lm_build_tables(&t->lm, &j->engine);
+    job_fill_memories(j, &t->lm.sublayers, t->lm.h);
+    for (size_t i = 0; i < n; i++) {
+        t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
+        t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);
+    }
+}
+
+static void forward(struct job *j)
+{
+    struct lm_job *t = &j->lm;
+
+    lm_forward(&t->lm, &j->engine, t->tokens, j->shape.B, j->shape.L, t->n_scored, t->targets,
+               t->nll);
+}
+
+static double flop(const struct job *j)
+{
+    return lm_flop(&j->lm.lm, j->shape.B, j->shape.L, j->shape.M, j->lm.n_scored);
+}
+
+static size_t predicted_bytes(const struct job *j)
+{
+    return job_memory_bytes(j, &j->lm.lm.sublayers);
+}
+
+static void impl(const struct job *j, const char **forward_by, const char **by)
+{
+    sublayers_impl(&j->lm.lm.sublayers, forward_by, by);
+}
+
+static struct params *params(struct job *j) { return &j->lm.lm.params; }
+
+static void close_model(struct job *j)
+{
+    adam_free(&j->lm.adam);
+    lm_free(&j->lm.lm);
+}
+
+/* ---- segment, decode ----------------------------------------------------------------------- */
+
+/* Scores what is new: recompute runs the past with it. */
+static enum status bind_evaluation(struct job *j, struct err *e)
+{
+    const enum status st = bind_model(j, j->bcase->seq, e);
+
+    if (st == OK)
+        job_set_output(j, j->lm.lm.logits, j->bcase->seq, j->config.V);
+    return st;
+}
+
+/* Of an embedding that is not also the output only the rows that are read. */
+static double bytes(const struct job *j)
+{
+    const struct config *c = &j->config;
+    const double rows = (double)j->shape.B * j->shape.L;
+    double n = job_bytes_of_weights(j) + 4.0 * (double)j->n_out;
+
+    if (!c->tied)
+        n -= 4.0 * c->D * (c->V - rows < 0 ? 0 : c->V - rows);
+    return n;
+}
+
+#define EVALUATION(its_name)                                                                       \
+    {                                                                                              \
+        .name = (its_name), .err_limit = 1e-4, .declare = declare, .bind = bind_evaluation,        \
+        .fill = fill, .forward = forward, .flop = flop, .bytes = bytes,                            \
+        .predicted_bytes = predicted_bytes, .impl = impl, .params = params, .close = close_model,  \
+    }
+
+const struct workload_ops workload_segment = EVALUATION("segment");
+const struct workload_ops workload_decode = EVALUATION("decode");
+
+/* ---- train --------------------------------------------------------------------------------- */
+
+/* The output are the losses: backward uses the logits up. */
+static enum status bind_training(struct job *j, struct err *e)
+{
+    const enum status st = bind_model(j, j->shape.L, e);
+
+    if (st == OK)
+        job_set_output(j, j->lm.nll, j->shape.L, 1);
+    return st;
+}
+
+static enum status bind_grad(struct job *j, struct err *e)
+{
+    struct lm_job *t = &j->lm;
+    const enum status st = lm_bind_grad(&t->lm, &j->engine, &j->arena, e);
+
+    if (st != OK)
+        return st;
+    t->adam.weight_decay = WEIGHT_DECAY;
+    adam_bind(&t->adam, &t->lm.params, &j->arena);
+    return OK;
+}
+
+static void fill_grad(struct job *j) { adam_reset(&j->lm.adam, &j->lm.lm.params); }
+
+static void backward(struct job *j, const struct engine *g)
+{
+    struct lm_job *t = &j->lm;
+
+    params_zero_grad(&t->lm.params);
+    lm_backward(&t->lm, g, t->tokens, t->targets, j->shape.B, j->shape.L);
+}
+
+/* What a trainer does with the gradients; see the head of this file for the learning rate. Memory
+ * is not committed: the next step finds it as this one did. */
+static void optimise(struct job *j)
+{
+    struct lm_job *t = &j->lm;
+    const double norm = grad_norm(&t->lm.params, j->engine.threads);
+
+    adam_step(&t->adam, &t->lm.params, LEARNING_RATE, norm > CLIP ? CLIP / norm : 1,
+              j->engine.threads);
+    lm_build_tables(&t->lm, &j->engine);
+}
+
+static double flop_grad(const struct job *j)
+{
+    return lm_grad_flop(&j->lm.lm, j->shape.B, j->shape.L, j->shape.M) +
+           2 * sublayers_attentions(&j->lm.lm.sublayers) * job_tables_flop(j);
+}
+
+/* The whole embedding: the optimiser reads all of it. */
+static double train_bytes(const struct job *j)
+{
+    return job_bytes_of_weights(j) + 4.0 * (double)j->n_out;
+}
+
+static enum status reference_backward(struct job *j, const struct engine *ref, struct err *e)
+{
+    return job_sublayers_reference_backward(j, &j->lm.lm.sublayers, ref, e);
+}
+
+static bool gradient(const struct job *j, int i, struct gradient *out)
+{
+    return job_param_gradient(&j->lm.lm.params, i, out);
+}
+
+static void poison(struct job *j) { sublayers_poison(&j->lm.lm.sublayers); }
+
+const struct workload_ops workload_train = {
+    .name = "train",
+    .err_limit = 1e-4,
+    .declare = declare,
+    .bind = bind_training,
+    .bind_grad = bind_grad,
+    .fill = fill,
+    .fill_grad = fill_grad,
+    .forward = forward,
+    .backward = backward,
+    .finish = optimise,
+    .flop = flop,
+    .flop_grad = flop_grad,
+    .bytes = train_bytes,
+    .bytes_grad = job_bytes_of_gradients,
+    .predicted_bytes = predicted_bytes,
+    .impl = impl,
+    .reference_backward = reference_backward,
+    .gradient = gradient,
+    .poison = poison,
+    .params = params,
+    .close = close_model,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Remarks become words and come back; whatever else a detail says is none. */
+#include "harness/table/remarks.h"
+
+#include <criterion/criterion.h>
+
+Test(remarks, words_come_back)
+{
+    char text[64];
+
+    for (unsigned r = 0; r <= (REMARK_UNCHECKED | REMARK_NOISY | REMARK_FEW); r++) {
+        remarks_print(text, sizeof(text), r);
+        cr_expect_eq(remarks_of_row("ok", text), r, "%u as \"%s\"", r, text);
+    }
+    cr_expect_str_eq(text, "unchecked noisy few");
+}
+
+Test(remarks, whole_words_of_ok_rows_only)
+{
+    cr_expect_eq(remarks_of_row("failed", "unchecked"), 0);
+    cr_expect_eq(remarks_of_row("ok", "fewer uncheckednoisy"), 0);
+    cr_expect_eq(remarks_of_row("ok", " later  few"), REMARK_FEW);
+}
