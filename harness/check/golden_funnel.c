@@ -8,19 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE = 1 << 16 };
-
-struct funnel_run {
-    struct funnel f;
-    struct arena arena;
-    int B, T;
-};
-
-static enum status bind(void *arg, const struct engine *g, struct err *e)
+static enum status bind(struct run *r, struct err *e)
 {
-    struct funnel_run *o = arg;
-
-    return funnel_bind(&o->f, g, o->B, o->T, &o->arena, e);
+    return funnel_bind(r->own, r->g, r->max.B, r->max.L, &r->arena, e);
 }
 
 /* "1,2,1" */
@@ -45,19 +35,20 @@ static enum status read_blocks(const struct run *r, int layers[FUNNEL_BLOCKS], i
                 r->s->path, text ? text : "");
 }
 
-static enum status read_funnel(struct run *r, struct funnel *f, int *B, int *T, struct err *e)
+static enum status read(struct run *r, struct err *e)
 {
     int layers[FUNNEL_BLOCKS], blocks = 0, decoder = 0, causal = 0;
+    struct funnel *f = r->own;
     struct config c = {0};
     double eps = 0, scale = 0;
     const char *const ffn = safetensors_meta(r->s, "ffn");
     enum status st;
 
-    if ((st = golden_whole(r, "batch", B, e)) != OK || (st = golden_whole(r, "seq", T, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &c.D, e)) != OK ||
-        (st = safetensors_int(r->s, "n_head", 0, 1, WIDE, &c.H, e)) != OK ||
-        (st = safetensors_int(r->s, "d_head", 0, 1, WIDE, &c.dh, e)) != OK ||
-        (st = safetensors_int(r->s, "d_inner", 0, 1, WIDE, &c.F, e)) != OK ||
+    if ((st = golden_extent(r, e)) != OK ||
+        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &c.D, e)) != OK ||
+        (st = safetensors_int(r->s, "n_head", 0, 1, GOLDEN_WIDE, &c.H, e)) != OK ||
+        (st = safetensors_int(r->s, "d_head", 0, 1, GOLDEN_WIDE, &c.dh, e)) != OK ||
+        (st = safetensors_int(r->s, "d_inner", 0, 1, GOLDEN_WIDE, &c.F, e)) != OK ||
         (st = safetensors_int(r->s, "dec_layers", 0, 0, FUNNEL_LAYERS, &decoder, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
@@ -69,45 +60,42 @@ static enum status read_funnel(struct run *r, struct funnel *f, int *B, int *T, 
     c.causal = causal;
     c.ln_eps = (float)eps;
     c.scale = (float)scale;
-    if (!c.ffn || *B < 1 || *T < 1)
+    if (!c.ffn || r->max.B < 1 || r->max.L < 1)
         return fail(e, E_IO, "%s: ffn \"%s\", batch %d, seq %d  -> is it made for a newer program?",
-                    r->s->path, ffn ? ffn : "", *B, *T);
-    return funnel_init(f, &c, layers, blocks, decoder, e);
+                    r->s->path, ffn ? ffn : "", r->max.B, r->max.L);
+    if ((st = funnel_init(f, &c, layers, blocks, decoder, e)) != OK)
+        return st;
+    r->c = c;
+    r->weights = &f->params;
+    return golden_inputs(r, c.D, e);
 }
 
-static enum status run_funnel(struct run *r, struct funnel_run *o, struct err *e)
+static enum status forward(struct run *r, struct err *e)
 {
-    struct funnel *f = &o->f;
-    const struct tensor *dy = NULL;
-    enum status st = read_funnel(r, f, &o->B, &o->T, e);
+    struct funnel *f = r->own;
 
-    if (st != OK)
-        return st;
-    const size_t n = (size_t)o->B * (size_t)o->T * (size_t)f->c.D;
-    const struct tensor *x = golden_need(r, "in.x", DTYPE_F32, n, &st, e);
-    if (golden_has_grad(r))
-        dy = golden_need(r, "in.dy", DTYPE_F32, n, &st, e);
-    if (st != OK || (st = golden_place(r, bind, o, &o->arena, &f->params, e)) != OK)
-        return st;
     funnel_build_tables(f, r->g);
-    params_zero_grad(&f->params);
-    memcpy(f->x, x->data, n * sizeof(float));
-    golden_compare(r, "out.y", funnel_forward(f, r->g), n);
-    const int cases = funnel_cells(f);
-    golden_compare(r, "out.top", f->top, (size_t)o->B * (size_t)cases * (size_t)f->c.D);
-    if (!dy)
-        return OK;
-    golden_compare(r, GRADIENT "x", funnel_backward(f, r->g, dy->data), n);
-    golden_compare_grad(r, &f->params);
+    memcpy(f->x, r->x->data, r->x->n * sizeof(float));
+    r->y = (float *)funnel_forward(f, r->g);
+    golden_compare(r, "out.top", f->top,
+                   (size_t)r->max.B * (size_t)funnel_cells(f) * (size_t)f->c.D);
+    (void)e;
     return OK;
 }
 
-enum status golden_funnel(struct run *r, struct err *e)
+static void backward(struct run *r)
 {
-    struct funnel_run o = {0};
-    const enum status st = run_funnel(r, &o, e);
-
-    funnel_free(&o.f);
-    arena_release(&o.arena);
-    return st;
+    r->d_x = (float *)funnel_backward(r->own, r->g, r->dy->data);
 }
+
+static void release(struct run *r) { funnel_free(r->own); }
+
+const struct golden_kind golden_funnel = {
+    .name = "funnel",
+    .size = sizeof(struct funnel),
+    .read = read,
+    .bind = bind,
+    .forward = forward,
+    .backward = backward,
+    .release = release,
+};
