@@ -143,7 +143,7 @@ static enum status find_kind(const struct run *r, const struct golden_kind **out
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const size_t at = strlen(known);
         *out = kinds[i];
-        if (name && strcmp(name, kinds[i]->name) == 0 &&
+        if (name && (!kinds[i]->name || strcmp(name, kinds[i]->name) == 0) &&
             (!kinds[i]->claims || kinds[i]->claims(r->s)))
             return OK;
         if (!kinds[i]->claims)

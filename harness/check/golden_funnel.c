@@ -90,8 +90,10 @@ static void backward(struct run *r)
 
 static void release(struct run *r) { funnel_free(r->own); }
 
+static bool claims(const struct safetensors *s) { return safetensors_meta(s, "blocks"); }
+
 const struct golden_kind golden_funnel = {
-    .name = "funnel",
+    .claims = claims,
     .size = sizeof(struct funnel),
     .read = read,
     .bind = bind,

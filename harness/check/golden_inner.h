@@ -36,8 +36,8 @@ struct run {
 };
 
 struct golden_kind {
-    const char *name;
-    bool (*claims)(const struct safetensors *s); /* NULL = every file of this name */
+    const char *name;                            /* of the metadata's kind; NULL = any */
+    bool (*claims)(const struct safetensors *s); /* NULL = every file of this kind */
     size_t size;                                 /* of what is its own in struct run */
     /* Metadata and inputs; declares the parameters. */
     enum status (*read)(struct run *r, struct err *e);

@@ -2,14 +2,15 @@
  *
  * Cases of attention, forward and backward: a grid of small shapes, more queries than a work item
  * takes, more keys than a block holds, few queries with many threads; each optional term alone and
- * all together. What masks and mixes do: tests/backends/test_attn_terms.c. */
+ * all together; and one step of attention without a softmax. What masks and mixes do:
+ * tests/backends/test_attn_terms.c. */
 #include "op_inner.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- forward ------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static const struct scheme schemes[] = {
     {0, 0, 0, 0},                                             /* vanilla */
@@ -50,7 +51,7 @@ enum {
     N_FEW = ARRAY_LEN(few_queries),
     FORWARD_CASES = N_SCHEMES * (GRID + N_LONG + N_FEW)
 };
-static const struct shape large = {1, 8, 8, 256, 0, 64};
+static const struct shape large_shape = {1, 8, 8, 256, 0, 64};
 
 static struct shape shape_of(int at, int scheme)
 {
@@ -77,7 +78,7 @@ static void forward_make(struct trial *t, int at)
 {
     const bool timed = at >= FORWARD_CASES;
     const int scheme = !timed ? pick(&at, N_SCHEMES) : at == FORWARD_CASES ? PLAIN : RELATIVE;
-    const struct shape s = timed ? large : shape_of(at, scheme);
+    const struct shape s = timed ? large_shape : shape_of(at, scheme);
 
     make_operands(&t->attn, &s, &schemes[scheme]);
     t->has_attn = true;
@@ -117,7 +118,7 @@ static void forward_bounds(struct trial *t)
         t->out[1].bound[i] = b.lse;
 }
 
-/* ---- backward ----------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static const struct shape grad_shapes[] = {
     {1, 1, 1, 1, 0, 1},  {2, 3, 3, 5, 0, 7},   {1, 2, 2, 1, 9, 4},    {2, 4, 2, 6, 5, 3},
@@ -153,7 +154,7 @@ static void backward_make(struct trial *t, int at)
 {
     const bool timed = at >= BACKWARD_CASES;
     const int scheme = timed ? 1 : pick(&at, N_GRAD_SCHEMES);
-    const struct shape *s = timed ? &large : &grad_shapes[at];
+    const struct shape *s = timed ? &large_shape : &grad_shapes[at];
 
     make_operands(&t->attn, s, &grad_schemes[scheme]);
     t->has_attn = true;
@@ -223,11 +224,96 @@ static void backward_bounds(struct trial *t)
     }
 }
 
+/* ---- one key without a softmax --------------------------------------------------------------- */
+
+static const int widths[] = {1, 7, 8, 16, 17, 31, 48, 64, 65, 151};
+enum { N_WIDTHS = ARRAY_LEN(widths), LINEAR_CASES = 2 * 4 * N_WIDTHS };
+
+static void linear_make(struct trial *t, int at)
+{
+    const bool large = at >= LINEAR_CASES;
+    const int over = large ? 0 : pick(&at, 2), queries = large ? 8 : pick(&at, 4);
+    const int m = large ? 128 : widths[N_WIDTHS - 1 - at], d = large ? 64 : widths[at];
+    const size_t rows = (size_t)queries, n = (size_t)(m * d);
+
+    t->over = over;
+    t->a.linear_step =
+        (struct linear_step){.s0 = operand(t, n, "s", 0, 3),
+                             .z0 = operand_positive(t, (size_t)m, "z"),
+                             .k = operand_positive(t, (size_t)m, "k"),
+                             .v = operand(t, (size_t)d, "v", 0, 1),
+                             .q = queries ? operand_positive(t, rows * (size_t)m, "q") : NULL,
+                             .eps = 0.5f,
+                             .queries = queries,
+                             .m = m,
+                             .d = d};
+    output(t, "s", n, t->a.linear_step.s0);
+    output(t, "z", (size_t)m, t->a.linear_step.z0);
+    output(t, "o", rows * (size_t)d, NULL);
+    output(t, "den", rows, NULL);
+    snprintf(t->what, sizeof(t->what), "%d queries, m %d, d %d%s", queries, m, d,
+             over ? ", in place" : "");
+}
+
+static void linear_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct linear_step o = t->a.linear_step;
+
+    o.s = out[0];
+    o.z = out[1];
+    o.o = out[2];
+    o.den = out[3];
+    if (t->in_place) {
+        o.s0 = out[0];
+        o.z0 = out[1];
+    }
+    g->ops.linear_step(&o);
+}
+
+/* Both sums of a key are exact but for their rounding, 2 U with the product's, and the reference's.
+ * Numerator and divisor are sums of m products of what was left. */
+static void linear_bounds(struct trial *t)
+{
+    const struct linear_step *o = &t->a.linear_step;
+
+    for (int x = 0; x < o->m; x++) {
+        t->out[1].bound[x] = 3 * U * ((double)o->z0[x] + (double)o->k[x]);
+        for (int e = 0; e < o->d; e++) {
+            const int at = x * o->d + e;
+            t->out[0].bound[at] =
+                3 * U * (fabs((double)o->s0[at]) + fabs((double)o->k[x] * (double)o->v[e]));
+        }
+    }
+    for (int i = 0; i < o->queries; i++) {
+        const double den = (double)t->out[3].want[i];
+        t->out[3].bound[i] = (o->m + 6) * U * den;
+        for (int e = 0; e < o->d; e++) {
+            double size = 0;
+            for (int x = 0; x < o->m; x++)
+                size += (double)o->q[i * o->m + x] * (fabs((double)o->s0[x * o->d + e]) +
+                                                      fabs((double)o->k[x] * (double)o->v[e]));
+            const int at = i * o->d + e;
+            t->out[2].bound[at] =
+                (o->m + 8) * U * (size / den + 2 * fabs((double)t->out[2].want[at]));
+        }
+    }
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
 static bool own_attention(const struct engine *g) { return g->backend->attn != NULL; }
 
 #define PAIRS (8 * 64 * 256 * 257 / 2.0)
 
 const struct op_row op_attns[ATTN_ROWS] = {
+    {.name = "linear_step",
+     .op = OP_linear_step,
+     .cases = LINEAR_CASES,
+     .make = linear_make,
+     .run = linear_run,
+     .bounds = linear_bounds,
+     .same_bits = true,
+     .timing = {{"8 queries, 128x64", TIMED_ELEMENTS(9 * 128 * 64)}}},
     {.name = "attn",
      .op = -1,
      .cases = FORWARD_CASES,

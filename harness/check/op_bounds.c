@@ -15,7 +15,7 @@ double product_bound(const struct gemm *g, double old, int i, int j)
     return U * ((g->k + 4) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
 }
 
-/* ---- norms -------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 double norm_term(const struct norm *o, int i, int e)
 {
@@ -63,7 +63,7 @@ double norm_bound(const struct norm *o, const struct moments *m, double want, in
            2 * U * (fabs(want) + fabs((double)o->bias[e]));
 }
 
-/* ---- activations -------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 /* The logistic adds 6 U (exp 4, sum, quotient) to what |z| makes of its argument's relative error,
  * 1 U for z = t, 2 U for z = beta t, and 9 U for the cubic: t in all three places, its constants

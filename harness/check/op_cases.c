@@ -18,10 +18,8 @@ static const struct op_row *row_of(int op)
         const struct op_row *rows;
         int n;
     } parts[] = {
-        {op_products, PRODUCT_ROWS},
-        {op_forward, FORWARD_ROWS},
-        {op_grads, GRAD_ROWS},
-        {op_attns, ATTN_ROWS},
+        {op_products, PRODUCT_ROWS}, {op_softmaxes, SOFTMAX_ROWS}, {op_norms, NORM_ROWS},
+        {op_acts, ACT_ROWS},         {op_gates, GATE_ROWS},        {op_attns, ATTN_ROWS},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(parts); op -= parts[i++].n)
@@ -34,7 +32,7 @@ const char *op_case_name(int op) { return row_of(op) ? row_of(op)->name : NULL; 
 
 int op_case_count(int op) { return row_of(op)->cases; }
 
-/* ---- for makers --------------------------------------------------------------------------- */
+/* ---- for makers ------------------------------------------------------------------------------ */
 
 static float *keep(struct trial *t, float *at, size_t n, bool scratch)
 {
@@ -80,6 +78,20 @@ struct output *output(struct trial *t, const char *name, size_t n, const float *
     return o;
 }
 
+struct output *output_sums(struct trial *t, const char *name, size_t n)
+{
+    return output(t, name, n, constant(t, n, 0.5f));
+}
+
+double sum_bound(double each, double total) { return each + 4 * U * (fabs(total) + 1); }
+
+const int op_sizes[OP_SIZES][2] = {{1, 1},   {3, 2},   {5, 7},   {2, 8},    {3, 9},
+                                   {33, 15}, {3, 16},  {9, 17},  {65, 17},  {3, 31},
+                                   {3, 33},  {31, 37}, {5, 130}, {33, 1003}};
+const int op_grad_sizes[OP_GRAD_SIZES][2] = {{1, 1},   {3, 2},   {2, 8},   {5, 7},    {33, 15},
+                                             {65, 17}, {31, 37}, {5, 130}, {70, 1003}};
+const int op_square[2] = {512, 512};
+
 void set_size(struct trial *t, const int size[2])
 {
     t->rows = size[0];
@@ -114,7 +126,7 @@ void *workspace(struct trial *t, size_t bytes)
     return t->work;
 }
 
-/* ---- one case ----------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 static struct trial *trial_new(const struct engine *g, const struct op_row *row, int at)
 {
@@ -275,7 +287,7 @@ static enum outcome run_case(struct trial *t, const struct op_row *row, const st
     return RIGHT;
 }
 
-/* ---- all cases of one operation ----------------------------------------------------------- */
+/* ---- all cases of one operation -------------------------------------------------------------- */
 
 static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
 
@@ -310,7 +322,7 @@ struct op_result op_check(const struct engine *g, int op, int step)
     return r;
 }
 
-/* ---- speed -------------------------------------------------------------------------------- */
+/* ---- speed ----------------------------------------------------------------------------------- */
 
 static double time_once(struct trial *t, const struct op_row *row, const struct engine *g)
 {

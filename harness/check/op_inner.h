@@ -100,10 +100,19 @@ struct op_row {
     struct op_timing timing[MAX_TIMINGS];
 };
 
+#define TIMED_ELEMENTS(n) "Gelem/s", 1e-9 * (n)
+
 /* Rows of the table by file. */
-enum { PRODUCT_ROWS = 3, FORWARD_ROWS = 8, GRAD_ROWS = 7, ATTN_ROWS = 2 };
-extern const struct op_row op_products[PRODUCT_ROWS], op_forward[FORWARD_ROWS], op_grads[GRAD_ROWS],
-    op_attns[ATTN_ROWS];
+enum {
+    PRODUCT_ROWS = 3,
+    SOFTMAX_ROWS = 4,
+    NORM_ROWS = 2,
+    ACT_ROWS = 4,
+    GATE_ROWS = 4,
+    ATTN_ROWS = 3
+};
+extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],
+    op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS];
 
 /* ---- for makers --------------------------------------------------------------------------- */
 
@@ -122,6 +131,14 @@ float *constant(struct trial *t, size_t n, float value);
 float *scratch(struct trial *t, size_t n);
 /* The next output; NULL for `first` = guard words. */
 struct output *output(struct trial *t, const char *name, size_t n, const float *first);
+/* Likewise gradients of weights, which are added to what is there; and their bound, where the sum
+ * is off by `each`. */
+struct output *output_sums(struct trial *t, const char *name, size_t n);
+double sum_bound(double each, double total);
+
+/* Rows and columns around vectors' widths; the last are worth a team. */
+enum { OP_SIZES = 14, OP_GRAD_SIZES = 9 };
+extern const int op_sizes[OP_SIZES][2], op_grad_sizes[OP_GRAD_SIZES][2], op_square[2];
 /* rows, n and size. */
 void set_size(struct trial *t, const int size[2]);
 double largest(const float *x, size_t n); /* finite magnitude */

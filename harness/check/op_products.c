@@ -50,7 +50,7 @@ static struct gemm product_of(const struct engine *e, const struct trial *t, flo
     return g;
 }
 
-/* ---- gemm --------------------------------------------------------------------------------- */
+/* ---- gemm ------------------------------------------------------------------------------------ */
 
 static const int gemm_shapes[][3] = {
     {1, 1, 1},    {1, 37, 5},    {2, 5, 64},   {3, 4, 17},     {8, 19, 33},   {9, 16, 16},
@@ -93,7 +93,7 @@ static void gemm_bounds(struct trial *t)
         }
 }
 
-/* ---- with an activation ------------------------------------------------------------------- */
+/* ---- with an activation ---------------------------------------------------------------------- */
 
 /* m, n, k; the last two are worth a second thread. */
 static const int shapes[][3] = {
@@ -178,7 +178,7 @@ static void act_bounds(struct trial *t)
         }
 }
 
-/* ---- with a gate -------------------------------------------------------------------------- */
+/* ---- with a gate ----------------------------------------------------------------------------- */
 
 /* Pre-activations [m, ld]: a in front, c after it where the kind has one, then a gap. The product
  * fills the last of them; where that is a, it has a few columns more than the gate. */

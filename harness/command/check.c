@@ -214,7 +214,8 @@ static void check_shape(struct check *c, const struct backend *b, int threads, c
         st = plan_make(&plan, &o, &e);
     }
     if (st != E_UNSUPPORTED) { /* else these variants have nothing of this kind */
-        CHECK(st == OK || !e.msg[0] || printf("FAILED   %s: %s\n", b->name, e.msg) > 0);
+        if (st != OK)
+            printf("FAILED   %s: %s\n", b->name, e.msg);
         c->p->tally.failed += st != OK;
         for (int k = 0; k < plan.n; k++)
             check_case(c, &plan.cases[k]);
