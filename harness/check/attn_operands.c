@@ -14,7 +14,7 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
 {
     const int K = s->M + s->L, R = t->R == ALL_KEYS ? K : t->R, rows = R + t->Rf, width = s->dh;
     const bool per_head = t->terms & PER_HEAD;
-    const size_t table = (size_t)(rows * width), tables = per_head ? (size_t)s->H : 1;
+    const size_t table = (size_t)rows * (size_t)width, tables = per_head ? (size_t)s->H : 1;
     const struct stride q_at = with_gaps(s->L, s->H * width, 3);
     const struct stride k_at = with_gaps(K, s->Hkv * width, 1);
     const struct stride v_at = with_gaps(K, s->Hkv * width, 2);
@@ -23,13 +23,13 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
     x->q = normal((size_t)(s->B * q_at.batch), "q", 0, 1);
     x->k = normal((size_t)(s->B * k_at.batch), "k", 0, 1);
     x->v = normal((size_t)(s->B * v_at.batch), "v", 0, 1);
-    x->u = normal((size_t)(s->H * width), "u", 0, 0.5f);
-    x->w = normal((size_t)(s->H * width), "w", 0, 0.5f);
+    x->u = normal((size_t)s->H * (size_t)width, "u", 0, 0.5f);
+    x->w = normal((size_t)s->H * (size_t)width, "w", 0, 0.5f);
     x->rel_k = normal(tables * table + 1, "rel_k", 0, 1);
     x->rel_v = normal(tables * table + 1, "rel_v", 0, 1);
     x->bias = normal(tables * (size_t)rows + 1, "bias", 0, 2);
     x->o_size = (size_t)(s->B * o_at.batch);
-    x->lse_size = (size_t)(s->B * s->H * s->L);
+    x->lse_size = (size_t)s->B * (size_t)s->H * (size_t)s->L;
     x->o = guarded(x->o_size);
     x->lse = guarded(x->lse_size);
     x->a = (struct attn){

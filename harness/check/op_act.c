@@ -284,8 +284,8 @@ static void glu_grad_bounds(struct trial *t)
                 sum[k] += bound[k] + (t->rows + 2) * U * size[k];
             }
         }
-        for (int k = 1; k < t->n_out; k++)
-            t->out[k].bound[e] = sum_bound(sum[k - 1], (double)t->out[k].want[e]);
+        for (int k = 0; o->a_bias && k < 2; k++)
+            t->out[1 + k].bound[e] = sum_bound(sum[k], (double)t->out[1 + k].want[e]);
     }
 }
 

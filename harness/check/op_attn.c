@@ -159,8 +159,8 @@ static void backward_make(struct trial *t, int at)
     make_operands(&t->attn, s, &grad_schemes[scheme]);
     t->has_attn = true;
     struct attn *a = &t->attn.a;
-    const size_t rows = (size_t)((a->R + a->Rf) * (a->rel_head || a->bias_head ? a->H : 1));
-    const size_t heads = (size_t)(a->H * a->dh);
+    const size_t tables = a->rel_head || a->bias_head ? (size_t)a->H : 1;
+    const size_t rows = tables * (size_t)(a->R + a->Rf), heads = (size_t)a->H * (size_t)a->dh;
     a->lse = t->attn.lse;
     t->a.attn_grad = (struct attn_grad){.d_o = operand(t, t->attn.o_size, "d_o", 0, 1)};
     output(t, "d_q", (size_t)(a->B * a->q_at.batch), NULL);
@@ -234,7 +234,7 @@ static void linear_make(struct trial *t, int at)
     const bool large = at >= LINEAR_CASES;
     const int over = large ? 0 : pick(&at, 2), queries = large ? 8 : pick(&at, 4);
     const int m = large ? 128 : widths[N_WIDTHS - 1 - at], d = large ? 64 : widths[at];
-    const size_t rows = (size_t)queries, n = (size_t)(m * d);
+    const size_t rows = (size_t)queries, n = (size_t)m * (size_t)d;
 
     t->over = over;
     t->a.linear_step =

@@ -289,7 +289,12 @@ static enum outcome run_case(struct trial *t, const struct op_row *row, const st
 
 /* ---- all cases of one operation -------------------------------------------------------------- */
 
-static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
+static bool coprime(int a, int b)
+{
+    for (int rest; b; a = b, b = rest)
+        rest = a % b;
+    return a == 1;
+}
 
 static struct engine reference(void)
 {
@@ -306,7 +311,7 @@ struct op_result op_check(const struct engine *g, int op, int step)
     const struct engine ref = reference();
     struct op_result r = {0};
 
-    while (step > 1 && gcd(step, row->cases) > 1)
+    while (step > 1 && !coprime(step, row->cases))
         step++;
     for (int at = 0; at < row->cases; at += step) {
         struct trial *t = trial_new(g, row, at);

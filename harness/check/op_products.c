@@ -194,7 +194,7 @@ static void gate_make(struct trial *t, int at)
     const int mode = pick(&at, 2 * N_GATES), product = product_mode(at, mode);
     const int *shape = shapes[at], m = shape[0], n = shape[1];
     const int more = has_c(mode % N_GATES) ? 0 : MORE, wide[] = {m, n + more, shape[2]};
-    const size_t size = (size_t)(m * n);
+    const size_t size = (size_t)m * (size_t)n;
 
     t->kind = mode % N_GATES;
     t->over = mode >= N_GATES;

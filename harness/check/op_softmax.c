@@ -60,9 +60,9 @@ static void softmax_make(struct trial *t, int at)
     for (int i = 0; i < rows; i++)
         rng_normal(s + i * t->ld, (size_t)n, SEED, (uint64_t)i, 0, c->sd);
     make_hostile(hostile, s, t->ld, rows, n);
-    float *rel = operand(t, (size_t)(rows * rel_ld), "rel", 0, c->sd);
+    float *rel = operand(t, (size_t)rows * (size_t)rel_ld, "rel", 0, c->sd);
     float *bias = operand(t, (size_t)c->n_rel + 1, "bias", 0, 1);
-    t->scale = largest(s, (size_t)(rows * t->ld)) + largest(rel, (size_t)(rows * rel_ld)) +
+    t->scale = largest(s, (size_t)(rows * t->ld)) + largest(rel, (size_t)rows * (size_t)rel_ld) +
                largest(bias, (size_t)c->n_rel + 1);
     t->a.softmax = (struct softmax){.ld = t->ld,
                                     .rows = rows,
@@ -133,7 +133,7 @@ static void softmax_grad_make(struct trial *t, int at)
         .ld = t->n,
         .rows = t->rows,
         .cols = t->n,
-        .rel = rel ? operand(t, (size_t)(t->rows * n_rel), "rel", 0, 1) : NULL,
+        .rel = rel ? operand(t, (size_t)t->rows * (size_t)n_rel, "rel", 0, 1) : NULL,
         .rel_ld = n_rel,
         .n_rel = n_rel,
         .shift = t->rows / 2 - t->n / 3};
@@ -234,7 +234,7 @@ static void nll_grad_run(const struct engine *g, struct trial *t, float *const *
 
 const struct op_row op_softmaxes[SOFTMAX_ROWS] = {
     {"softmax", OP_softmax, SOFTMAX_CASES, softmax_make, softmax_run, softmax_bounds,
-     .same_bits = true, .timing = {{"512 causal rows", TIMED_ELEMENTS(512 * 513 / 2)}}},
+     .same_bits = true, .timing = {{"512 causal rows", TIMED_ELEMENTS(512 * 513 / 2.0)}}},
     {"nll", OP_nll, NLL_CASES, nll_make, nll_run, nll_bounds,
      .timing = {{"64x256", TIMED_ELEMENTS(64 * 256)}}},
     {"softmax_grad", OP_softmax_grad, SOFTMAX_GRAD_CASES, softmax_grad_make, softmax_grad_run,
