@@ -1,120 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Running golden files: what every kind of them shares, the pass rule above all. */
+ * Running golden files: the kinds that there are, and the way of every file from its metadata to
+ * the comparisons. */
 #include "golden_inner.h"
-
-#include "harness/worker/agree.h"
 
 #include "variants/model/checkpoint.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- verdicts ----------------------------------------------------------------------------- */
+/* The first that claims a file runs it. */
+static const struct golden_kind *const kinds[] = {
+    &golden_mixer, &golden_operator, &golden_lm,  &golden_norm,
+    &golden_ffn,   &golden_map,      &golden_rnn, &golden_funnel,
+};
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-static void check(struct run *r, const char *tensor, const char *skipped, double error,
-                  double limit)
-{
-    const struct verdict v = {
-        base_name(r->s->path), tensor, r->g->backend->name, skipped, error, limit};
-
-    r->tally->tensors++;
-    r->n_grad += strncmp(tensor, GRADIENT, strlen(GRADIENT)) == 0;
-    if (skipped)
-        r->tally->skipped++;
-    else if (error <= limit) /* false for NaN */
-        r->tally->passed++;
-    else
-        r->tally->failed++;
-    r->report(r->arg, &v);
-}
-
-void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
-                          size_t n)
-{
-    const bool grad = strncmp(tensor, GRADIENT, strlen(GRADIENT)) == 0;
-    const double tolerance = grad ? r->tolerance_grad : r->tolerance;
-    const double tolerance_abs = grad ? r->tolerance_grad_abs : r->tolerance_abs;
-    const struct tensor *t = safetensors_find(r->s, tensor);
-
-    if (!t)
-        return;
-    const size_t each = t->n / parts;
-    if (t->n % parts || each < n) {
-        check(r, tensor, NULL, INFINITY, 0);
-        return;
-    }
-    for (size_t i = 0; i < parts * n; i++) {
-        const float want = ((const float *)t->data)[i / n * each + i % n];
-        const double d = fabs((double)got[i] - (double)want);
-        if (d > worst || isnan(d))
-            worst = d;
-        largest = fmax(largest, fabs((double)want));
-    }
-    check(r, tensor, NULL, worst, fmax(tolerance * largest, tolerance_abs));
-}
-
-void golden_compare(struct run *r, const char *tensor, const float *got, size_t n)
-{
-    const struct tensor *t = safetensors_find(r->s, tensor);
-
-    if (t && t->n != n)
-        check(r, tensor, NULL, INFINITY, 0);
-    else
-        golden_compare_first(r, tensor, got, 1, n);
-}
-
-void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)
-{
-    const struct tensor *t = safetensors_find(r->s, tensor);
-    const int32_t *want = t ? t->data : NULL;
-    size_t wrong = 0;
-
-    if (!t)
-        return;
-    if (t->n != n || t->dtype != DTYPE_I32) {
-        check(r, tensor, NULL, INFINITY, 0);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        wrong += got[i] != want[i];
-    check(r, tensor, NULL, (double)wrong, 0.5);
-}
-
-static int count_grad(const struct safetensors *s)
-{
-    int n = 0;
-
-    for (int i = 0; i < s->n_tensors; i++)
-        n += strncmp(s->tensors[i].name, GRADIENT, strlen(GRADIENT)) == 0;
-    return n;
-}
-
-void golden_compare_grad(struct run *r, const struct params *p)
-{
-    for (int i = 0; i < p->n; i++) {
-        char name[96];
-        snprintf(name, sizeof(name), GRADIENT "%s", p->v[i].name);
-        golden_compare(r, name, p->v[i].grad, p->v[i].n);
-    }
-}
-
-bool golden_has_grad(const struct run *r) { return count_grad(r->s) > 0; }
-
-void golden_skip_grad(struct run *r, const char *why)
-{
-    for (int i = 0; i < r->s->n_tensors; i++)
-        if (strncmp(r->s->tensors[i].name, GRADIENT, strlen(GRADIENT)) == 0)
-            check(r, r->s->tensors[i].name, why, 0, 0);
-}
+/* ---- metadata and inputs ------------------------------------------------------------------ */
 
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e)
@@ -130,22 +32,6 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e)
 {
     return safetensors_int(r->s, key, 0, 0, 1 << 16, out, e);
-}
-
-enum status golden_no_strangers(const struct run *r, const struct params *p, struct err *e)
-{
-    static const char prefix[] = "param.";
-
-    for (int i = 0; i < r->s->n_tensors; i++) {
-        const char *name = r->s->tensors[i].name;
-        const bool ours =
-            strncmp(name, prefix, strlen(prefix)) != 0 || params_find(p, name + strlen(prefix));
-        if (!ours)
-            return fail(e, E_IO,
-                        "%s: parameter \"%s\" is not built in  -> is it for a newer program?",
-                        r->s->path, name);
-    }
-    return OK;
 }
 
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e)
@@ -164,60 +50,125 @@ enum status golden_known_inputs(const struct run *r, const char *const *known, s
     return OK;
 }
 
-enum status golden_place(const struct run *r, golden_bind *bind, void *arg, struct arena *a,
-                         struct params *p, struct err *e)
+enum status golden_extent(struct run *r, struct err *e)
 {
-    enum status st = bind(arg, r->g, e);
+    enum status st;
 
-    if (st == OK)
-        st = arena_place(a, HUGE_NEVER, NULL, NULL, e);
-    if (st == OK)
-        st = bind(arg, r->g, e);
-    if (st == OK)
-        st = checkpoint_load(r->s, "param.", p, e);
-    return st == OK ? golden_no_strangers(r, p, e) : st;
+    if ((st = golden_whole(r, "batch", &r->max.B, e)) != OK ||
+        (st = golden_whole(r, "seq", &r->max.L, e)) != OK)
+        return st;
+    return golden_whole(r, "mem", &r->max.M, e);
 }
 
-void golden_remember(const struct run *r, struct sublayers *sublayers, struct extent m, float *x,
-                     const float *rows)
+enum status golden_inputs(struct run *r, int width, struct err *e)
 {
-    const size_t D = (size_t)sublayers->at->c->D;
+    const size_t rows = (size_t)r->max.B * (size_t)r->max.L, D = (size_t)r->c.D;
+    enum status st = OK;
 
-    for (int done = 0; done < m.M; done += m.L) {
-        const int n = min_int(m.L, m.M - done);
-        for (int b = 0; b < m.B; b++)
-            memcpy(x + (size_t)(b * n) * D, rows + (size_t)(b * m.M + done) * D,
-                   sizeof(float) * (size_t)n * D);
-        sublayer_remember(r->g, sublayers->at, sublayers->work, x, m.B, n);
-    }
+    r->n_y = rows * (size_t)width;
+    r->x = golden_need(r, "in.x", DTYPE_F32, rows * D, &st, e);
+    if (r->max.M && !r->mem)
+        r->mem =
+            golden_need(r, "in.mem", DTYPE_F32, (size_t)r->max.B * (size_t)r->max.M * D, &st, e);
+    if (r->grad)
+        r->dy = golden_need(r, "in.dy", DTYPE_F32, r->n_y, &st, e);
+    return st;
 }
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
-static bool said(const char *value) { return value && strcmp(value, "none") != 0; }
-
-static enum status run_kind(struct run *r, struct err *e)
+/* A parameter of the file that is none of the model's would not be tested. */
+static enum status no_strangers(const struct run *r, const struct params *p, struct err *e)
 {
-    const char *kind = safetensors_meta(r->s, "kind");
-    const char *mixer = safetensors_meta(r->s, "mixer"), *synth = safetensors_meta(r->s, "synth");
+    static const char prefix[] = "param.";
 
-    if (kind && strcmp(kind, "attention") == 0)
-        return said(mixer) || said(synth) ? golden_mixer(r, e) : golden_operator(r, e);
-    if (kind && strcmp(kind, "lm") == 0)
-        return golden_lm(r, e);
-    if (kind && (strcmp(kind, "norm") == 0 || strcmp(kind, "ffn") == 0))
-        return golden_part(r, e);
-    if (kind && strcmp(kind, "dextra") == 0)
-        return golden_map(r, e);
-    if (kind && safetensors_meta(r->s, "blocks"))
-        return golden_funnel(r, e);
-    if (kind && strcmp(kind, "local_rnn") == 0)
-        return golden_rnn(r, e);
-    return fail(
-        e, E_IO,
-        "%s: kind \"%s\" is none of attention, lm, norm, ffn, dextra, funnel, local_rnn  -> is "
-        "it a golden file?",
-        r->s->path, kind ? kind : "");
+    for (int i = 0; i < r->s->n_tensors; i++) {
+        const char *name = r->s->tensors[i].name;
+        const bool ours =
+            strncmp(name, prefix, strlen(prefix)) != 0 || params_find(p, name + strlen(prefix));
+        if (!ours)
+            return fail(e, E_IO,
+                        "%s: parameter \"%s\" is not built in  -> is it for a newer program?",
+                        r->s->path, name);
+    }
+    return OK;
+}
+
+/* Bind over a counting and a placed arena, and load the weights from the file, which has no others.
+ */
+static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
+{
+    enum status st = kind->bind(r, e);
+
+    if (st == OK)
+        st = arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e);
+    if (st == OK)
+        st = kind->bind(r, e);
+    if (st == OK)
+        st = checkpoint_load(r->s, "param.", r->weights, e);
+    return st == OK ? no_strangers(r, r->weights, e) : st;
+}
+
+static enum status run_kind(struct run *r, const struct golden_kind *kind, struct err *e)
+{
+    enum status st;
+
+    if ((st = kind->read(r, e)) != OK || (st = place(r, kind, e)) != OK ||
+        (st = kind->forward(r, e)) != OK)
+        return st;
+    if (r->y)
+        golden_compare(r, "out.y", r->y, r->n_y);
+    if (!r->grad)
+        golden_skip_grad(r, "no backward pass");
+    else if (kind->backward) {
+        params_zero_grad(r->weights);
+        kind->backward(r);
+        golden_compare(r, GRADIENT "x", r->d_x, r->x->n);
+        golden_compare_grad(r, r->weights);
+    }
+    if (kind->finish)
+        kind->finish(r);
+    if (r->n_grad != golden_count_grad(r))
+        return fail(e, E_IO, "%s: has %d gradients, %d of them of something the model has",
+                    r->s->path, golden_count_grad(r), r->n_grad);
+    r->tally->files++;
+    return OK;
+}
+
+static enum status find_kind(const struct run *r, const struct golden_kind **out, struct err *e)
+{
+    const char *const name = safetensors_meta(r->s, "kind");
+    char known[128] = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const size_t at = strlen(known);
+        *out = kinds[i];
+        if (name && (!kinds[i]->name || strcmp(name, kinds[i]->name) == 0) &&
+            (!kinds[i]->claims || kinds[i]->claims(r->s)))
+            return OK;
+        if (!kinds[i]->claims)
+            snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", kinds[i]->name);
+    }
+    return fail(e, E_IO, "%s: kind \"%s\" is none of %s  -> is it a golden file?", r->s->path,
+                name ? name : "", known);
+}
+
+static enum status read_tolerances(struct run *r, struct err *e)
+{
+    const struct {
+        const char *key;
+        double *to;
+    } keys[] = {
+        {"tolerance", &r->tolerance},
+        {"tolerance_abs", &r->tolerance_abs},
+        {"tolerance_grad", &r->tolerance_grad},
+        {"tolerance_grad_abs", &r->tolerance_grad_abs},
+    };
+    enum status st = OK;
+
+    for (size_t i = 0; st == OK && i < ARRAY_LEN(keys); i++)
+        st = safetensors_real(r->s, keys[i].key, 0, keys[i].to, e);
+    return st;
 }
 
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,
@@ -225,24 +176,24 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
 {
     struct safetensors s;
     struct run r = {.g = g, .s = &s, .tally = t, .report = report, .arg = arg};
+    const struct golden_kind *kind = NULL;
     enum status st = safetensors_open(&s, path, e);
 
     if (st != OK)
         return st;
-    st = safetensors_real(&s, "tolerance", 0, &r.tolerance, e);
-    if (st == OK)
-        st = safetensors_real(&s, "tolerance_abs", 0, &r.tolerance_abs, e);
-    if (st == OK)
-        st = safetensors_real(&s, "tolerance_grad", 0, &r.tolerance_grad, e);
-    if (st == OK)
-        st = safetensors_real(&s, "tolerance_grad_abs", 0, &r.tolerance_grad_abs, e);
-    if (st == OK)
-        st = run_kind(&r, e);
-    if (st == OK && r.n_grad != count_grad(&s))
-        st = fail(e, E_IO, "%s: has %d gradients, %d of them of something the model has", path,
-                  count_grad(&s), r.n_grad);
-    if (st == OK)
-        t->files++;
+    if ((st = read_tolerances(&r, e)) == OK && (st = find_kind(&r, &kind, e)) == OK) {
+        r.own = calloc(1, kind->size + 1);
+        CHECK(r.own);
+        r.weights = &r.params;
+        r.grad = golden_count_grad(&r) > 0;
+        st = run_kind(&r, kind, e);
+        if (kind->release)
+            kind->release(&r);
+        sublayers_free(&r.sublayers);
+        params_free(&r.params);
+        arena_release(&r.arena);
+        free(r.own);
+    }
     safetensors_close(&s);
     return st;
 }

@@ -13,23 +13,21 @@
 struct lm_run {
     struct lm m;
     enum mem_kind kind;
-    struct extent max;
-    struct arena arena;
     float *nll;
-    int grad_segment; /* whose gradients the file has; -1 = none, or none here */
+    int segments;
+    int grad_segment; /* whose gradients the file has; -1 = none */
 };
 
-static enum status bind_lm(void *arg, const struct engine *g, struct err *e)
+static enum status bind(struct run *r, struct err *e)
 {
-    struct lm_run *o = arg;
-    const struct extent max = o->max;
-    enum status st = lm_bind(&o->m, g, o->kind, max, &o->arena, e);
+    struct lm_run *o = r->own;
+    enum status st = lm_bind(&o->m, r->g, o->kind, r->max, &r->arena, e);
 
-    if (st == OK && o->grad_segment >= 0 && sublayers_can_grad(&o->m.sublayers, g, NULL) != OK)
-        o->grad_segment = -1;
-    if (st == OK && o->grad_segment >= 0)
-        st = lm_bind_grad(&o->m, g, &o->arena, e);
-    o->nll = arena_f32(&o->arena, PART_ACTIVATIONS, (size_t)max.B * (size_t)max.L);
+    r->grad = r->grad && o->grad_segment >= 0 && st == OK &&
+              sublayers_can_grad(&o->m.sublayers, r->g, NULL) == OK;
+    if (r->grad)
+        st = lm_bind_grad(&o->m, r->g, &r->arena, e);
+    o->nll = arena_f32(&r->arena, PART_ACTIVATIONS, (size_t)r->max.B * (size_t)r->max.L);
     return st;
 }
 
@@ -137,7 +135,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         snprintf(name, sizeof(name), "out.reconstruction.%d", segment);
         golden_compare(r, name, &lost, 1);
     }
-    if (segment == o->grad_segment) {
+    if (r->grad && segment == o->grad_segment) {
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);
         golden_compare_grad(r, &m->params);
@@ -149,46 +147,58 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     return OK;
 }
 
-static enum status run_lm(struct run *r, struct lm_run *o, struct err *e)
+static enum status read(struct run *r, struct err *e)
 {
-    struct config c;
-    struct extent *max = &o->max;
-    int segments = 0;
-    enum status st = checkpoint_config(r->s, "param.", &c, e);
+    struct lm_run *o = r->own;
+    struct config *c = &r->c;
+    struct extent *max = &r->max;
+    enum status st;
 
-    if (st != OK || (st = golden_whole(r, "batch", &max->B, e)) != OK ||
-        (st = golden_whole(r, "n_seg", &segments, e)) != OK)
+    if ((st = checkpoint_config(r->s, "param.", c, e)) != OK ||
+        (st = golden_whole(r, "batch", &max->B, e)) != OK ||
+        (st = golden_whole(r, "n_seg", &o->segments, e)) != OK ||
+        (st = safetensors_int(r->s, "grad_segment", -1, -1, GOLDEN_WIDE, &o->grad_segment, e)) !=
+            OK)
         return st;
-    if (c.V < 1 || max->B < 1)
-        return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c.V,
+    if (c->V < 1 || max->B < 1)
+        return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c->V,
                     max->B);
-    if (c.same_length)
-        c.window = c.mem_len;
-    max->L = c.max_seq;
-    max->M = config_memory(&c);
-    if ((st = safetensors_int(r->s, "grad_segment", -1, -1, 1 << 16, &o->grad_segment, e)) != OK)
+    if (c->same_length)
+        c->window = c->mem_len;
+    max->L = c->max_seq;
+    max->M = config_memory(c);
+    if ((st = lm_init(&o->m, c, e)) != OK)
         return st;
-    if ((st = lm_init(&o->m, &c, e)) != OK)
-        return st;
-    o->kind = max->M                                        ? MEM_HIDDEN
-              : sublayers_carry(&o->m.sublayers) && c.mixer ? MEM_STATE
-                                                            : MEM_NONE;
-    if ((st = golden_place(r, bind_lm, o, &o->arena, &o->m.params, e)) != OK)
-        return st;
-    lm_build_tables(&o->m, r->g);
-    for (int s = 0; st == OK && s < segments; s++)
-        st = run_segment(r, o, s, e);
-    if (st == OK && o->grad_segment < 0)
-        golden_skip_grad(r, "no backward pass");
-    return st;
+    r->weights = &o->m.params;
+    o->kind = max->M                                         ? MEM_HIDDEN
+              : sublayers_carry(&o->m.sublayers) && c->mixer ? MEM_STATE
+                                                             : MEM_NONE;
+    return OK;
 }
 
-enum status golden_lm(struct run *r, struct err *e)
+static enum status forward(struct run *r, struct err *e)
 {
-    struct lm_run o = {0};
-    const enum status st = run_lm(r, &o, e);
+    struct lm_run *o = r->own;
+    enum status st = OK;
 
-    lm_free(&o.m);
-    arena_release(&o.arena);
+    lm_build_tables(&o->m, r->g);
+    for (int s = 0; st == OK && s < o->segments; s++)
+        st = run_segment(r, o, s, e);
     return st;
 }
+
+static void release(struct run *r)
+{
+    struct lm_run *o = r->own;
+
+    lm_free(&o->m);
+}
+
+const struct golden_kind golden_lm = {
+    .name = "lm",
+    .size = sizeof(struct lm_run),
+    .read = read,
+    .bind = bind,
+    .forward = forward,
+    .release = release,
+};

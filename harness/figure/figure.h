@@ -91,7 +91,7 @@ struct plot {
 /* ---- figures ------------------------------------------------------------------------------ */
 
 /* What a column of a table says about its row. */
-enum role {
+enum figure_role {
     ROLE_TASK = 1,      /* what is computed: workload, lengths, text */
     ROLE_SIZE = 2,      /* how large the model and the batch are */
     ROLE_CONDITION = 4, /* how it is run: phase, element type, threads, placement, caches */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention. The reference against the papers' own formulas; every implementation of every usable
- * backend against the reference over random cases of the whole parameter space. test_simd.c walks a
- * fixed grid of the same kind, test_attn_hostile.c has the values that hurt. */
+ * backend against the reference over random cases of the whole parameter space.
+ * tests/check/test_op_cases.c walks a fixed grid of the same kind, test_attn_hostile.c has the
+ * values that hurt. */
 #include "tests/support/attn_case.h"
 #include "tests/support/naive.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of the operations that backends give: the reference's against finite differences of its
- * forward, every other backend's against the reference's, on awkward shapes. Scratch starts as NaN,
- * results are surrounded by guard words, and no result may depend on the number of threads. */
+ * Backward of attention: the reference's against finite differences of its forward, and what every
+ * backend does with tables that few pairs read. Backends against the reference:
+ * tests/check/test_op_cases.c. Scratch starts as NaN, results are surrounded by guard words. */
 #include "tests/support/attn_case.h"
 #include "tests/support/finite.h"
 
@@ -231,101 +231,7 @@ Test(grad, attention_is_the_derivative)
             differentiate_attn(&shapes[s], &schemes[t]);
 }
 
-/* ---- attention: backends ------------------------------------------------------------------ */
-
-/* How large one pair's contribution to a gradient may be: a query's probabilities sum to 1, so its
- * G sums to at most 2 |dO| |v|, and scale G multiplies keys or queries. */
-struct one_pair {
-    double q, k, v, bias;
-};
-
-static struct one_pair one_pair(const struct problem *p)
-{
-    const struct attn *a = &p->x.a;
-    const int K = a->M + a->L, H = a->H, dh = a->dh, rows = a->R + a->Rf;
-    const int tables = a->rel_head ? H : 1;
-    const struct stride row = {.row = dh};
-    const double d_o = widest(p->d_o, a->B, a->L, a->o_at, H * dh);
-    double v = widest(a->v, a->B, K, a->v_at, a->Hkv * dh);
-    double k = widest(a->k, a->B, K, a->k_at, a->Hkv * dh);
-    const double q = widest(a->q, a->B, a->L, a->q_at, H * dh) + widest(p->x.u, 1, H, row, dh) +
-                     widest(p->x.w, 1, H, row, dh);
-
-    if (a->rel_v)
-        v += widest(a->rel_v, 1, tables * rows, row, dh);
-    if (a->rel_k)
-        k += widest(a->rel_k, 1, tables * rows, row, dh);
-    const double G = 2 * d_o * v, x = (double)a->scale * G;
-    return (struct one_pair){x * k, x * q, d_o, G};
-}
-
-/* Outputs of a cell may be off by 2e-5 of the largest. A gradient multiplies two numbers
- * of that kind, P and dA: 4e-5. Where its true value is small because contributions cancel, up to
- * 0, what is left is the rounding of those: 16 U of the largest. Gaps hold what they held. */
-static void expect_near(const char *what, const float *got, const float *want, size_t n, double one)
-{
-    double worst = 0, largest = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (want[i] != GUARD_VALUE)
-            largest = fmax(largest, fabs((double)want[i]));
-    const double bound = 4e-5 * largest + 16 * U * one;
-    for (size_t i = 0; i < n; i++)
-        worst = fmax(worst, in_bounds((double)got[i], (double)want[i], bound));
-    cr_expect(worst <= 1, "%s: %.2f of the bound %.2g", what, worst, bound);
-}
-
-static void compare_problems(const struct problem *got, const struct problem *want)
-{
-    const struct one_pair m = one_pair(want);
-
-    expect_near("d_q", got->d_q, want->d_q, want->q_n, m.q);
-    expect_near("d_k", got->d_k, want->d_k, want->k_n, m.k);
-    expect_near("d_v", got->d_v, want->d_v, want->v_n, m.v);
-    expect_near("d_u", got->d_u, want->d_u, want->uw_n, m.q);
-    expect_near("d_w", got->d_w, want->d_w, want->uw_n, m.q);
-    expect_near("d_rel_k", got->d_rel_k, want->d_rel_k, want->rel_n, m.k);
-    expect_near("d_rel_v", got->d_rel_v, want->d_rel_v, want->rel_n, m.v);
-    expect_near("d_bias", got->d_bias, want->d_bias, want->bias_n, m.bias);
-}
-
-static void expect_same(const struct problem *x, const struct problem *y)
-{
-    cr_expect(memcmp(x->d_q, y->d_q, x->q_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_k, y->d_k, x->k_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_v, y->d_v, x->v_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_u, y->d_u, x->uw_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_w, y->d_w, x->uw_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_rel_k, y->d_rel_k, x->rel_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_rel_v, y->d_rel_v, x->rel_n * sizeof(float)) == 0);
-    cr_expect(memcmp(x->d_bias, y->d_bias, x->bias_n * sizeof(float)) == 0);
-}
-
-ParameterizedTestParameters(grad, attention_as_ref) { return all_but_ref(); }
-ParameterizedTest(const struct who *w, grad, attention_as_ref)
-{
-    const struct engine g = open_engine(backends[w->backend]->name, 1);
-    const struct engine g3 = open_engine(backends[w->backend]->name, 3);
-    const struct engine ref = open_engine("ref", 2);
-
-    for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
-        for (size_t t = 0; t < ARRAY_LEN(schemes); t++) {
-            struct problem got, want, more;
-            make_problem(&got, &shapes[s], &schemes[t]);
-            make_problem(&want, &shapes[s], &schemes[t]);
-            make_problem(&more, &shapes[s], &schemes[t]);
-            run_backward(&g, &got);
-            run_backward(&g3, &more);
-            run_backward(&ref, &want);
-            expect_guards(&got);
-            compare_problems(&got, &want);
-            if (library_adds(&g))
-                compare_problems(&more, &got); /* two orders are as near as two backends */
-            else
-                expect_same(&got, &more);
-            free_problem(&got), free_problem(&want), free_problem(&more);
-        }
-}
+/* ---- attention: every backend ------------------------------------------------------------- */
 
 /* Terms are added to what is there; rows that no pair meets keep it to the last bit. Distances 0..9
  * exist, the table has 200 rows for the past and 4 for a future that a causal mask hides. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The step that a few rows of attention without a softmax go by, every backend's own, against its
- * equations in double; in place, as a state may be. */
-#include "tests/support/every_backend.h"
-#include "tests/support/guarded.h"
-#include "tests/support/open_engine.h"
+ * The reference's step of a few rows of attention without a softmax against its equations in
+ * double; in place, as a state may be. Backends against it: tests/check/test_op_cases.c. */
+#include "harness/check/guarded.h"
+#include "variants/backends/backend.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
 
 /* Both sums of a key are exact but for their rounding. */
 static double state_error(const struct linear_step *p, const float *s0, const float *z0)
@@ -37,7 +39,7 @@ static double output_error(const struct linear_step *p, int t, int e)
     return in_bounds((double)p->o[t * p->d + e], o, (p->m + 3) * U * (size / den + 2 * fabs(o)));
 }
 
-static void expect_step(const struct engine *g, int queries, int m, int d)
+static void expect_step(int queries, int m, int d)
 {
     const size_t n = (size_t)(m * d), rows = (size_t)queries;
     float *s = normal(n, "s", 0, 3), *s0 = normal(n, "s", 0, 3);
@@ -59,25 +61,22 @@ static void expect_step(const struct engine *g, int queries, int m, int d)
                                   .m = m,
                                   .d = d};
 
-    g->ops.linear_step(&p);
+    backend_ref.ops.linear_step(&p);
     double worst = state_error(&p, s0, z0);
     for (int i = 0; i < queries * d; i++)
         worst = fmax(worst, output_error(&p, i / d, i % d));
-    cr_expect_leq(worst, 1, "%s, %d queries, m %d, d %d: %.2f x its bound", g->backend->name,
-                  queries, m, d, worst);
+    cr_expect_leq(worst, 1, "%d queries, m %d, d %d: %.2f x its bound", queries, m, d, worst);
     cr_expect(guards_intact(s, n) && guards_intact(z, (size_t)m));
     cr_expect(guards_intact(o, rows * (size_t)d) && guards_intact(den, rows));
     release(s), release(s0), release(z), release(z0), release(k), release(v), release(q);
     release(o), release(den);
 }
 
-ParameterizedTestParameters(linear_step, is_its_equations) { return every_backend(); }
-ParameterizedTest(int *b, linear_step, is_its_equations)
+Test(linear_step, is_its_equations)
 {
     static const int widths[] = {1, 7, 8, 16, 17, 31, 48, 64, 65, 151};
-    const struct engine g = open_engine(backends[*b]->name, 1);
 
     for (int queries = 0; queries <= 3; queries++)
         for (size_t i = 0; i < ARRAY_LEN(widths); i++)
-            expect_step(&g, queries, widths[ARRAY_LEN(widths) - 1 - i], widths[i]);
+            expect_step(queries, widths[ARRAY_LEN(widths) - 1 - i], widths[i]);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recurrent cells of every backend, forward and backward, against their equations in double. */
-#include "tests/support/attn_case.h"
-#include "tests/support/guarded.h"
+ * The reference's recurrent cells, forward and backward, against their equations in double.
+ * Backends against the reference: tests/check/test_op_cases.c. */
+#include "harness/check/guarded.h"
 #include "tests/support/rnn_case.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Operands of one cell, as floats and, for the equations, the same numbers. */
@@ -98,7 +99,7 @@ static struct by_equations equations(const struct case_of_cell *t, int i, int e)
 
 /* Sums of three numbers of size S are off by 3 U S, which no curve here makes larger; each curve
  * and product adds a few U of numbers below 1, times g and d_c in the gradients. */
-static void expect_cell(const struct case_of_cell *t, const char *who)
+static void expect_cell(const struct case_of_cell *t)
 {
     const struct rnn_step *o = &t->o.of;
     const bool gru = o->kind == CELL_GRU, lstm = o->kind == CELL_LSTM;
@@ -123,60 +124,28 @@ static void expect_cell(const struct case_of_cell *t, const char *who)
                 worst = fmax(worst, in_bounds((double)t->d_c[at], r.d_c, bound));
         }
     const size_t size = (size_t)(o->rows * o->n);
-    cr_expect(worst <= 1, "%s: %s, %dx%d: %.2f x its bound", who, rnn_cell_name[o->kind], o->rows,
-              o->n, worst);
+    cr_expect(worst <= 1, "%s, %dx%d: %.2f x its bound", rnn_cell_name[o->kind], o->rows, o->n,
+              worst);
     cr_expect(guards_intact(t->out, size) && guards_intact(t->c_out, size) &&
               guards_intact(t->d_state, size) && guards_intact(t->d_c, size) &&
               guards_intact(t->d_x, size * (size_t)t->gates) &&
               guards_intact(t->d_h, size * (size_t)t->gates));
 }
 
-ParameterizedTestParameters(rnn_cells, cells) { return every_backend(); }
-ParameterizedTest(int *b, rnn_cells, cells)
+Test(rnn_cells, cells)
 {
     static const int sizes[][2] = {{1, 1}, {3, 8}, {2, 15}, {5, 37}, {70, 501}};
 
-    for (int turn = 0; turn < 8; turn++)
+    for (int turn = 0; turn < 4; turn++)
         for (int kind = 0; kind < CELL_KINDS; kind++)
             for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
-                const struct engine g = open_engine(backends[*b]->name, 1 + (turn >> 2));
                 struct case_of_cell t;
                 make_cell(&t, (enum rnn_cell_kind)kind, sizes[s][0], sizes[s][1], turn & 1,
                           turn & 2);
-                t.o.of.threads = g.threads;
-                g.ops.rnn_cell(&t.o.of);
-                g.ops.rnn_cell_grad(&t.o);
-                expect_cell(&t, backends[*b]->name);
+                t.o.of.threads = 1;
+                backend_ref.ops.rnn_cell(&t.o.of);
+                backend_ref.ops.rnn_cell_grad(&t.o);
+                expect_cell(&t);
                 drop_cell(&t);
             }
-}
-
-/* State and cell may be written over by what follows them, gradients likewise. */
-ParameterizedTestParameters(rnn_cells, cells_in_place) { return every_backend(); }
-ParameterizedTest(int *b, rnn_cells, cells_in_place)
-{
-    enum { ROWS = 3, N = 21, SIZE = ROWS * N };
-    const struct engine g = open_engine(backends[*b]->name, 1);
-
-    for (int kind = 0; kind < CELL_KINDS; kind++) {
-        struct case_of_cell t, u;
-        make_cell(&t, (enum rnn_cell_kind)kind, ROWS, N, false, false);
-        make_cell(&u, (enum rnn_cell_kind)kind, ROWS, N, false, false);
-        t.o.of.threads = u.o.of.threads = 1;
-        g.ops.rnn_cell(&t.o.of), g.ops.rnn_cell_grad(&t.o);
-        memcpy(u.c_out, t.c_out, SIZE * sizeof(float));
-        u.o.d_state = u.d_out;
-        if (kind != CELL_GRU)
-            u.o.d_h = u.d_x;
-        g.ops.rnn_cell_grad(&u.o);
-        cr_expect_arr_eq(u.d_x, t.d_x, sizeof(float) * SIZE * (size_t)t.gates);
-        if (kind == CELL_GRU)
-            cr_expect_arr_eq(u.d_out, t.d_state, sizeof(float) * SIZE);
-        u.o.of.out = u.state, u.o.of.c_out = u.c;
-        g.ops.rnn_cell(&u.o.of);
-        cr_expect_arr_eq(u.state, t.out, sizeof(float) * SIZE);
-        if (kind == CELL_LSTM)
-            cr_expect_arr_eq(u.c, t.c_out, sizeof(float) * SIZE);
-        drop_cell(&t), drop_cell(&u);
-    }
 }

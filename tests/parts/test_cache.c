@@ -2,7 +2,7 @@
  *
  * The linear buffer behind memories, against a list that only grows: thousands of appends of random
  * length, with random refusals to commit. */
-#include "tests/support/guarded.h"
+#include "harness/check/guarded.h"
 #include "variants/parts/cache.h"
 
 #include <criterion/parameterized.h>

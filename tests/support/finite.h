@@ -11,9 +11,11 @@
 #ifndef FINITE_H
 #define FINITE_H
 
-#include "guarded.h"
+#include "harness/check/guarded.h"
 
+#include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 
 #define FINITE_STEP 0x1p-8
 enum { DIRECTIONS = 3, DIRECTION_ENTRIES = 48, STEPS_ASIDE = 3 };
@@ -24,12 +26,6 @@ struct scalar {
     double noise; /* what one value may be off by */
     double step;  /* a power of two; 0 = FINITE_STEP */
 };
-
-static inline void quantise(float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = rintf(x[i] * 0x1p+13f) * 0x1p-13f;
-}
 
 /* A direction: entry i of direction d. About DIRECTION_ENTRIES of n are not 0. */
 static inline float direction(uint64_t stream, size_t n, int d, size_t i)

@@ -5,9 +5,12 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include "guarded.h"
+#include "harness/check/guarded.h"
 #include "variants/model/lm.h"
 
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A variant with one of its residual wirings; plain values, for Criterion. */

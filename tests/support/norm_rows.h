@@ -4,16 +4,16 @@
 #ifndef NORM_ROWS_H
 #define NORM_ROWS_H
 
-#include "attn_case.h"
 #include "finite.h"
+#include "harness/check/op_bounds.h"
 
-#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
 
 #define EPS 1e-5f
 static const int sizes[][2] = {{1, 1},  {3, 2},   {5, 7},   {2, 8},    {33, 15},
                                {9, 17}, {31, 37}, {5, 130}, {33, 1003}}; /* rows, n */
 
-static inline bool centred(enum norm_kind k) { return k == NORM_LAYER || k == NORM_UNBIASED; }
 static inline bool defined(enum norm_kind k, int n) { return k != NORM_UNBIASED || n > 1; }
 
 struct rows_of {
@@ -46,57 +46,11 @@ static inline struct norm forward_of(const struct rows_of *o, float *y, bool add
                          .x = o->x,
                          .add = add ? o->add : NULL,
                          .weight = o->weight,
-                         .bias = centred(o->kind) ? o->bias : NULL,
+                         .bias = norm_centred(o->kind) ? o->bias : NULL,
                          .rows = o->rows,
                          .n = o->n,
                          .eps = EPS,
                          .threads = 1};
-}
-
-static inline struct criterion_test_params every_backend(void)
-{
-    static int which[32];
-    size_t n = 0;
-
-    for (int i = 0; backends[i]; i++)
-        which[n++] = i;
-    return cr_make_param_array(int, which, n);
-}
-
-/* One row in double: what it is divided by, and the mean that is taken off. */
-struct moments {
-    double mean, root, largest, deviation; /* max |t|, max |t - mean| */
-};
-
-static inline double term(const struct norm *o, int i, int e)
-{
-    const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-    return (double)o->x[at] + (o->add ? (double)o->add[at] : 0);
-}
-
-static inline struct moments moments_of(const struct norm *o, int i)
-{
-    struct moments m = {0};
-    double squares = 0;
-
-    for (int e = 0; e < o->n; e++) {
-        m.mean += centred(o->kind) ? term(o, i, e) / o->n : 0;
-        m.largest = fmax(m.largest, fabs(term(o, i, e)));
-    }
-    for (int e = 0; e < o->n; e++) {
-        const double d = term(o, i, e) - m.mean;
-        squares += d * d;
-        m.deviation = fmax(m.deviation, fabs(d));
-    }
-    m.root = o->kind == NORM_LAYER || o->kind == NORM_RMS ? sqrt(squares / o->n + (double)EPS)
-             : o->kind == NORM_SCALE                      ? fmax(sqrt(squares), (double)EPS)
-                                     : sqrt(squares / (o->n - 1)) + (double)EPS;
-    return m;
-}
-
-static inline double weight_of(const struct norm *o, int e)
-{
-    return (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
 }
 
 #endif

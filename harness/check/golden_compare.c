@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pass rule of golden files: one tensor of a file against what was computed. */
+#include "golden_inner.h"
+
+#include "harness/worker/agree.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool is_gradient(const char *tensor)
+{
+    return strncmp(tensor, GRADIENT, strlen(GRADIENT)) == 0;
+}
+
+static void check(struct run *r, const char *tensor, const char *skipped, double error,
+                  double limit)
+{
+    const struct verdict v = {
+        base_name(r->s->path), tensor, r->g->backend->name, skipped, error, limit};
+
+    r->tally->tensors++;
+    r->n_grad += is_gradient(tensor);
+    if (skipped)
+        r->tally->skipped++;
+    else if (error <= limit) /* false for NaN */
+        r->tally->passed++;
+    else
+        r->tally->failed++;
+    r->report(r->arg, &v);
+}
+
+void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
+                          size_t n)
+{
+    const double tolerance = is_gradient(tensor) ? r->tolerance_grad : r->tolerance;
+    const double tolerance_abs = is_gradient(tensor) ? r->tolerance_grad_abs : r->tolerance_abs;
+    const struct tensor *t = safetensors_find(r->s, tensor);
+
+    if (!t)
+        return;
+    const size_t each = t->n / parts;
+    if (t->n % parts || each < n) {
+        check(r, tensor, NULL, INFINITY, 0);
+        return;
+    }
+    float *const want = malloc((parts * n + 1) * sizeof(*want));
+    CHECK(want);
+    for (size_t i = 0; i < parts; i++)
+        memcpy(want + i * n, (const float *)t->data + i * each, n * sizeof(*want));
+    const struct bound bound = {.rel = tolerance, .nmse = INFINITY, .abs = tolerance_abs};
+    const struct agreement a = agree(got, want, parts * n, bound);
+    check(r, tensor, NULL, a.max_abs, a.limit);
+    free(want);
+}
+
+void golden_compare(struct run *r, const char *tensor, const float *got, size_t n)
+{
+    const struct tensor *t = safetensors_find(r->s, tensor);
+
+    if (t && t->n != n)
+        check(r, tensor, NULL, INFINITY, 0);
+    else
+        golden_compare_first(r, tensor, got, 1, n);
+}
+
+void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n)
+{
+    const struct tensor *t = safetensors_find(r->s, tensor);
+    const int32_t *want = t ? t->data : NULL;
+    size_t wrong = 0;
+
+    if (!t)
+        return;
+    if (t->n != n || t->dtype != DTYPE_I32) {
+        check(r, tensor, NULL, INFINITY, 0);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        wrong += got[i] != want[i];
+    check(r, tensor, NULL, (double)wrong, 0.5);
+}
+
+int golden_count_grad(const struct run *r)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->s->n_tensors; i++)
+        n += is_gradient(r->s->tensors[i].name);
+    return n;
+}
+
+void golden_compare_grad(struct run *r, const struct params *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        char name[96];
+        snprintf(name, sizeof(name), GRADIENT "%s", p->v[i].name);
+        golden_compare(r, name, p->v[i].grad, p->v[i].n);
+    }
+}
+
+void golden_skip_grad(struct run *r, const char *why)
+{
+    for (int i = 0; i < r->s->n_tensors; i++)
+        if (is_gradient(r->s->tensors[i].name))
+            check(r, r->s->tensors[i].name, why, 0, 0);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases of activations and gated units, and of their gradients: from the middle of the curves to
+ * their ends, NaN, results over operands. */
+#include "op_inner.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const float beta = 1.375f;
+static const float spreads[] = {1, 1e-3f, 8, 100};
+enum { N_SPREADS = ARRAY_LEN(spreads), ACT_MODES = 8 };
+enum {
+    ACT_SIZED = ACT_MODES * N_SPREADS * ACT_KINDS * OP_SIZES,
+    ACT_CASES = ACT_SIZED + ACT_KINDS
+};
+
+/* All of the curve, step by step: polynomials have no place where they are worse than they say. */
+static void everywhere(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = 16.0f * (2 * (float)i / (float)n - 1);
+    x[0] = -1e9f, x[1] = 1e9f, x[2] = -0.0f, x[3] = 0, x[4] = NAN;
+}
+
+static void act_make(struct trial *t, int at)
+{
+    static const int curve[2] = {64, 1024};
+    const bool large = at >= ACT_CASES, whole = !large && at >= ACT_SIZED;
+    int mode = large ? 1 : 0, spread = 0;
+
+    if (large)
+        t->kind = ACT_RELU;
+    else if (whole)
+        t->kind = at - ACT_SIZED;
+    else {
+        mode = pick(&at, ACT_MODES);
+        spread = pick(&at, N_SPREADS);
+        t->kind = pick(&at, ACT_KINDS);
+    }
+    set_size(t, large ? op_square : whole ? curve : op_sizes[at]);
+    t->over = mode & 4;
+    float *x = operand(t, t->size, "x", 0, spreads[spread]);
+    if (whole)
+        everywhere(x, t->size);
+    else if (t->size > 1)
+        x[t->size / 2] = NAN;
+    t->a.act = (struct act){.kind = (enum act_kind)t->kind,
+                            .x = x,
+                            .bias = mode & 1 ? operand(t, (size_t)t->n, "bias", 0, 1) : NULL,
+                            .add = mode & 2 ? operand(t, t->size, "add", 0, 1) : NULL,
+                            .beta = t->kind == ACT_SWISH ? &beta : NULL,
+                            .rows = t->rows,
+                            .n = t->n};
+    output(t, "y", t->size, x);
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+             (double)spreads[spread], mode);
+}
+
+static void act_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct act o = t->a.act;
+
+    o.y = out[0];
+    o.x = t->in_place ? out[0] : o.x;
+    o.threads = g->threads;
+    g->ops.act(&o);
+}
+
+/* The argument is rounded once, then f, then f + add; the reference stores it once. */
+static void act_bounds(struct trial *t)
+{
+    const struct act *o = &t->a.act;
+
+    for (size_t i = 0; i < t->size; i++) {
+        const double arg = (double)o->x[i] + (o->bias ? (double)o->bias[i % (size_t)t->n] : 0);
+        const double add = o->add ? (double)o->add[i] : 0;
+        const struct exact x = exactly(o->kind, arg, o->beta ? (double)*o->beta : 1);
+        t->out[0].bound[i] =
+            x.f_bound + U * fabs(arg) + U * (fabs(x.f) + fabs(add)) + 2 * U * fabs(x.f + add);
+    }
+}
+
+/* ---- their gradients ------------------------------------------------------------------------- */
+
+enum { ACT_GRAD_CASES = 4 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
+
+static void act_grad_make(struct trial *t, int at)
+{
+    const bool large = at >= ACT_GRAD_CASES;
+    const int mode = large ? 1 : pick(&at, 4), spread = large ? 0 : pick(&at, N_SPREADS);
+
+    t->kind = large ? ACT_RELU : pick(&at, ACT_KINDS);
+    set_size(t, large ? op_square : op_grad_sizes[at]);
+    t->over = mode & 2;
+    const size_t n = (size_t)t->n;
+    const bool swish = t->kind == ACT_SWISH;
+    float *x = operand(t, t->size, "x", 0, spreads[spread]);
+    float *d_y = operand(t, t->size, "d_y", 0, 1);
+    for (size_t i = 0; t->kind == ACT_RELU && spread == 0 && i < t->size; i++)
+        x[i] = fmaxf(x[i], 0); /* its own output will do */
+    t->a.act_grad = (struct act_grad){.kind = (enum act_kind)t->kind,
+                                      .sums = scratch(t, n),
+                                      .d_y = d_y,
+                                      .x = t->kind == ACT_NONE ? NULL : x,
+                                      .bias = mode & 1 ? operand(t, n, "a", 0, 1) : NULL,
+                                      .beta = swish ? &beta : NULL,
+                                      .rows = t->rows,
+                                      .n = t->n};
+    output(t, "d_x", t->size, d_y);
+    output_sums(t, "d_bias", n);
+    if (swish)
+        output_sums(t, "d_beta", 1);
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+             (double)spreads[spread], mode);
+}
+
+static void act_grad_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct act_grad o = t->a.act_grad;
+
+    o.d_x = out[0];
+    o.d_y = t->in_place ? out[0] : o.d_y;
+    o.d_bias = out[1];
+    o.d_beta = t->n_out > 2 ? out[2] : NULL;
+    o.threads = g->threads;
+    g->ops.act_grad(&o);
+}
+
+/* An element as `exactly` says; a column of `rows` of them rounds as often when it is summed.
+ * d beta = d_y t^2 s (1-s), a slope of its own. */
+static void act_grad_bounds(struct trial *t)
+{
+    const struct act_grad *o = &t->a.act_grad;
+    double of_beta = 0;
+
+    for (int e = 0; e < t->n; e++) {
+        double sum = 0;
+        for (int i = 0; i < t->rows; i++) {
+            const int at = i * t->n + e;
+            const double d_y = (double)o->d_y[at];
+            const double arg = (o->x ? (double)o->x[at] : 0) + (o->bias ? (double)o->bias[e] : 0);
+            const struct exact x = exactly(o->kind, arg, o->beta ? (double)beta : 1);
+            const double size = fabs(d_y * x.slope);
+            const double bound = fabs(d_y) * x.slope_bound + 3 * U * size;
+            t->out[0].bound[at] = bound;
+            sum += bound + (t->rows + 2) * U * size;
+            if (o->beta) {
+                const double z = (double)beta * arg,
+                             part = d_y * arg * arg / (2 + exp(z) + exp(-z));
+                of_beta += U * (6 * fabs(z) + 60 + t->rows + t->n) * fabs(part) + SMALLEST;
+            }
+        }
+        t->out[1].bound[e] = sum_bound(sum, (double)t->out[1].want[e]);
+    }
+    if (o->beta)
+        t->out[2].bound[0] = sum_bound(of_beta, (double)t->out[2].want[0]);
+}
+
+/* ---- gated units ----------------------------------------------------------------------------- */
+
+enum { GLU_CASES = 2 * N_SPREADS * ACT_KINDS * OP_SIZES };
+
+/* a and b are columns of one product with gaps. */
+static void glu_make(struct trial *t, int at)
+{
+    const bool large = at >= GLU_CASES;
+    const bool bias = large || pick(&at, 2);
+    const int spread = large ? 0 : pick(&at, N_SPREADS);
+
+    t->kind = large ? ACT_SWISH : pick(&at, ACT_KINDS);
+    set_size(t, large ? op_square : op_sizes[at]);
+    t->ld = 2 * t->n + 3;
+    float *pre = operand(t, (size_t)(t->rows * t->ld), "pre", 0, spreads[spread]);
+    if (t->size > 1)
+        pre[t->rows / 2 * t->ld + t->n / 2] = NAN;
+    t->a.glu = (struct glu){.kind = (enum act_kind)t->kind,
+                            .a = pre,
+                            .b = pre + t->n + 1,
+                            .a_bias = bias ? operand(t, (size_t)t->n, "a", 0, 1) : NULL,
+                            .b_bias = bias ? operand(t, (size_t)t->n, "b", 0, 1) : NULL,
+                            .ld = t->ld,
+                            .rows = t->rows,
+                            .n = t->n};
+    output(t, "y", t->size, NULL);
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g%s", t->kind, t->rows, t->n,
+             (double)spreads[spread], bias ? ", biases" : "");
+}
+
+static void glu_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct glu o = t->a.glu;
+
+    o.y = out[0];
+    o.threads = g->threads;
+    g->ops.glu(&o);
+}
+
+static void glu_bounds(struct trial *t)
+{
+    const struct glu *o = &t->a.glu;
+
+    for (int i = 0; i < t->rows; i++)
+        for (int e = 0; e < t->n; e++) {
+            const double a = (double)o->a[i * o->ld + e] + (o->a_bias ? (double)o->a_bias[e] : 0);
+            const double v = (double)o->b[i * o->ld + e] + (o->b_bias ? (double)o->b_bias[e] : 0);
+            const struct exact x = exactly(o->kind, a, 1);
+            t->out[0].bound[i * t->n + e] =
+                (x.f_bound + U * fabs(a)) * fabs(v) + 5 * U * fabs(x.f * v);
+        }
+}
+
+/* ---- their gradients ------------------------------------------------------------------------- */
+
+enum { GLU_GRAD_CASES = 4 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
+
+/* a and b are columns of one matrix with gaps, and so are their gradients. */
+static void glu_grad_make(struct trial *t, int at)
+{
+    const bool large = at >= GLU_GRAD_CASES;
+    const int mode = large ? 1 : pick(&at, 4), spread = large ? 0 : pick(&at, N_SPREADS);
+
+    t->kind = large ? ACT_SWISH : pick(&at, ACT_KINDS);
+    set_size(t, large ? op_square : op_grad_sizes[at]);
+    t->over = mode & 2;
+    t->ld = 2 * t->n + 3;
+    const size_t n = (size_t)t->n, wide = (size_t)(t->rows * t->ld);
+    const bool bias = mode & 1;
+    float *pre = operand(t, wide, "pre", 0, spreads[spread]);
+    t->a.glu_grad = (struct glu_grad){.kind = (enum act_kind)t->kind,
+                                      .d_y = operand(t, t->size, "d_y", 0, 1),
+                                      .a = pre,
+                                      .b = pre + n + 1,
+                                      .a_bias = bias ? operand(t, n, "a", 0, 1) : NULL,
+                                      .b_bias = bias ? operand(t, n, "b", 0, 1) : NULL,
+                                      .ld = t->ld,
+                                      .rows = t->rows,
+                                      .n = t->n};
+    output(t, "d_pre", wide, pre);
+    if (bias) {
+        output_sums(t, "d_a_bias", n);
+        output_sums(t, "d_b_bias", n);
+    }
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
+             (double)spreads[spread], mode);
+}
+
+static void glu_grad_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct glu_grad o = t->a.glu_grad;
+
+    o.d_a = out[0];
+    o.d_b = out[0] + o.n + 1;
+    if (t->in_place) {
+        o.a = o.d_a;
+        o.b = o.d_b;
+    }
+    if (o.a_bias) {
+        o.d_a_bias = out[1];
+        o.d_b_bias = out[2];
+    }
+    o.threads = g->threads;
+    g->ops.glu_grad(&o);
+}
+
+/* d_a = d_y b f', d_b = d_y f */
+static void glu_grad_bounds(struct trial *t)
+{
+    const struct glu_grad *o = &t->a.glu_grad;
+
+    for (int e = 0; e < t->n; e++) {
+        double sum[2] = {0, 0};
+        for (int i = 0; i < t->rows; i++) {
+            const ptrdiff_t at[2] = {i * t->ld + e, i * t->ld + e + t->n + 1};
+            const double d_y = (double)o->d_y[i * t->n + e];
+            const double a = (double)o->a[at[0]] + (o->a_bias ? (double)o->a_bias[e] : 0);
+            const double b = (double)o->a[at[1]] + (o->b_bias ? (double)o->b_bias[e] : 0);
+            const struct exact x = exactly(o->kind, a, 1);
+            const double size[2] = {fabs(d_y * b * x.slope), fabs(d_y * x.f)};
+            const double bound[2] = {fabs(d_y * b) * x.slope_bound + 5 * U * size[0],
+                                     fabs(d_y) * (x.f_bound + U * fabs(x.f)) + 3 * U * size[1]};
+            for (int k = 0; k < 2; k++) {
+                t->out[0].bound[at[k]] = bound[k];
+                sum[k] += bound[k] + (t->rows + 2) * U * size[k];
+            }
+        }
+        for (int k = 0; o->a_bias && k < 2; k++)
+            t->out[1 + k].bound[e] = sum_bound(sum[k], (double)t->out[1 + k].want[e]);
+    }
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+const struct op_row op_acts[ACT_ROWS] = {
+    {"act", OP_act, ACT_CASES, act_make, act_run, act_bounds,
+     .timing = {{"512x512 relu", TIMED_ELEMENTS(512 * 512)}}},
+    {"glu", OP_glu, GLU_CASES, glu_make, glu_run, glu_bounds,
+     .timing = {{"512x512 swish", TIMED_ELEMENTS(512 * 512)}}},
+    {"act_grad", OP_act_grad, ACT_GRAD_CASES, act_grad_make, act_grad_run, act_grad_bounds,
+     .same_bits = true, .timing = {{"512x512 relu", TIMED_ELEMENTS(512 * 512)}}},
+    {"glu_grad", OP_glu_grad, GLU_GRAD_CASES, glu_grad_make, glu_grad_run, glu_grad_bounds,
+     .same_bits = true, .timing = {{"512x512 swish", TIMED_ELEMENTS(512 * 512)}}},
+};

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases of attention, forward and backward: a grid of small shapes, more queries than a work item
+ * takes, more keys than a block holds, few queries with many threads; each optional term alone and
+ * all together; and one step of attention without a softmax. What masks and mixes do:
+ * tests/backends/test_attn_terms.c. */
+#include "op_inner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+static const struct scheme schemes[] = {
+    {0, 0, 0, 0},                                             /* vanilla */
+    {LSE, 0, 0, 11},                                          /* a window */
+    {FULL | LSE, 0, 0, 0},                                    /* sees the future */
+    {HAS_U, 0, 0, 0},                                         /* u alone */
+    {REL_K | LSE, 5, 0, 0},                                   /* Shaw's keys */
+    {REL_V, 5, 0, 0},                                         /* Shaw's values */
+    {REL_K | REL_V | PER_HEAD | LSE, 17, 0, 0},               /* both, per head */
+    {REL_K | REL_V | FULL | LSE, 4, 3, 0},                    /* both directions */
+    {REL_K | REL_V | FULL | PER_HEAD, 1, 2, 9},               /* nearly nothing of a table */
+    {REL_K | REL_V, 9, 8, 0},                                 /* full table, causal mask */
+    {HAS_U | HAS_W | REL_K | PER_HEAD | LSE, ALL_KEYS, 0, 0}, /* Transformer-XL */
+    {HAS_U | HAS_W | REL_K | PER_HEAD, 12, 0, 0},             /* clamp_len */
+    {HAS_W | REL_K | REL_V, ALL_KEYS, 0, 7},                  /* same_length */
+    {BIAS | PER_HEAD | LSE, ALL_KEYS, 0, 0},                  /* ALiBi */
+    {BIAS | FULL, 6, 5, 0},                                   /* T5 */
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD | LSE, 21, 0, 33},
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL | LSE, 21, 4, 0},
+};
+enum { N_SCHEMES = ARRAY_LEN(schemes), PLAIN = 0, RELATIVE = 10 };
+
+static const int L[] = {1, 2, 7, 8, 9, 37}, M[] = {0, 19, 64, 130};
+static const int dh[] = {1, 5, 8, 40, 64, 96}, kv_heads[] = {1, 2, 4};
+enum { GRID = ARRAY_LEN(L) * ARRAY_LEN(M) * ARRAY_LEN(dh) };
+
+static const struct shape long_shapes[] = {
+    {1, 2, 1, 135, 0, 16},  {1, 2, 1, 9, 800, 80}, {1, 1, 1, 70, 600, 33}, {2, 2, 2, 64, 256, 256},
+    {1, 2, 2, 3, 1100, 64}, {1, 72, 72, 4, 3, 8},  {1, 6, 3, 4, 530, 41},  {2, 3, 1, 1, 257, 24},
+};
+/* Many threads share the keys here, and the heads where keys are too few. */
+static const struct shape few_queries[] = {
+    {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8},
+    {1, 6, 3, 2, 300, 41},  {1, 5, 5, 1, 90, 24},  {2, 4, 2, 4, 511, 8},
+};
+enum {
+    N_LONG = ARRAY_LEN(long_shapes),
+    N_FEW = ARRAY_LEN(few_queries),
+    FORWARD_CASES = N_SCHEMES * (GRID + N_LONG + N_FEW)
+};
+static const struct shape large_shape = {1, 8, 8, 256, 0, 64};
+
+static struct shape shape_of(int at, int scheme)
+{
+    if (at >= GRID)
+        return at - GRID < N_LONG ? long_shapes[at - GRID] : few_queries[at - GRID - N_LONG];
+    const int turn = at * N_SCHEMES + scheme;
+    const int l = pick(&at, ARRAY_LEN(L)), m = pick(&at, ARRAY_LEN(M));
+
+    return (struct shape){.B = 1 + turn % 2,
+                          .H = 4,
+                          .Hkv = kv_heads[turn % 3],
+                          .L = L[l],
+                          .M = schemes[scheme].terms & FULL ? M[m] / 8 : M[m],
+                          .dh = dh[at]};
+}
+
+static void describe(struct trial *t, const struct shape *s, int scheme)
+{
+    snprintf(t->what, sizeof(t->what), "scheme %d, B %d H %d Hkv %d L %d M %d dh %d", scheme, s->B,
+             s->H, s->Hkv, s->L, s->M, s->dh);
+}
+
+static void forward_make(struct trial *t, int at)
+{
+    const bool timed = at >= FORWARD_CASES;
+    const int scheme = !timed ? pick(&at, N_SCHEMES) : at == FORWARD_CASES ? PLAIN : RELATIVE;
+    const struct shape s = timed ? large_shape : shape_of(at, scheme);
+
+    make_operands(&t->attn, &s, &schemes[scheme]);
+    t->has_attn = true;
+    output(t, "o", t->attn.o_size, NULL);
+    output(t, "lse", t->attn.lse_size, NULL);
+    describe(t, &s, scheme);
+}
+
+/* The attention with its outputs there, or false where the engine refuses it. */
+static bool attend(const struct engine *g, struct trial *t, const struct attn *a)
+{
+    const struct attn_impl *impl;
+
+    if (engine_attn(g, a, &impl, &t->refusal) != OK)
+        return false;
+    const struct attn_need need = impl->need(a, g->threads);
+    impl->forward(g, a, workspace(t, need.scores_bytes + need.scratch_bytes));
+    return true;
+}
+
+static void forward_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct attn a = t->attn.a;
+
+    a.o = out[0];
+    a.lse = a.lse ? out[1] : NULL;
+    attend(g, t, &a);
+}
+
+static void forward_bounds(struct trial *t)
+{
+    const struct bound b = attn_bound(&t->attn);
+
+    for (size_t i = 0; i < t->out[0].n; i++)
+        t->out[0].bound[i] = b.out;
+    for (size_t i = 0; i < t->out[1].n && t->attn.a.lse; i++)
+        t->out[1].bound[i] = b.lse;
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+static const struct shape grad_shapes[] = {
+    {1, 1, 1, 1, 0, 1},  {2, 3, 3, 5, 0, 7},   {1, 2, 2, 1, 9, 4},    {2, 4, 2, 6, 5, 3},
+    {1, 6, 1, 9, 2, 16}, {1, 1, 1, 17, 31, 8}, {1, 2, 1, 131, 21, 9}, {3, 2, 2, 33, 0, 17},
+};
+static const struct scheme grad_schemes[] = {
+    {0, 0, 0, 0},
+    {HAS_U | HAS_W | REL_K | PER_HEAD, ALL_KEYS, 0, 0},
+    {HAS_U | HAS_W | REL_K | PER_HEAD, 4, 0, 3},
+    {REL_K | REL_V, 3, 0, 0},
+    {REL_K | REL_V | FULL, 3, 2, 0},
+    {REL_V, 1, 0, 0},
+    {REL_K | REL_V | PER_HEAD, 200, 4, 0},
+    {BIAS, 6, 0, 4},
+    {BIAS | PER_HEAD | HAS_U | FULL, 9, 7, 0},
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD, 5, 3, 0},
+    {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL, ALL_KEYS, 11, 7},
+};
+enum {
+    N_GRAD_SCHEMES = ARRAY_LEN(grad_schemes),
+    BACKWARD_CASES = N_GRAD_SCHEMES * ARRAY_LEN(grad_shapes)
+};
+
+/* Outputs of the backward pass, in this order. */
+enum { D_Q, D_K, D_V, D_U, D_W, D_REL_K, D_REL_V, D_BIAS };
+
+static void zeros(struct trial *t, const char *name, size_t n)
+{
+    output(t, name, n, constant(t, n, 0));
+}
+
+static void backward_make(struct trial *t, int at)
+{
+    const bool timed = at >= BACKWARD_CASES;
+    const int scheme = timed ? 1 : pick(&at, N_GRAD_SCHEMES);
+    const struct shape *s = timed ? &large_shape : &grad_shapes[at];
+
+    make_operands(&t->attn, s, &grad_schemes[scheme]);
+    t->has_attn = true;
+    struct attn *a = &t->attn.a;
+    const size_t tables = a->rel_head || a->bias_head ? (size_t)a->H : 1;
+    const size_t rows = tables * (size_t)(a->R + a->Rf), heads = (size_t)a->H * (size_t)a->dh;
+    a->lse = t->attn.lse;
+    t->a.attn_grad = (struct attn_grad){.d_o = operand(t, t->attn.o_size, "d_o", 0, 1)};
+    output(t, "d_q", (size_t)(a->B * a->q_at.batch), NULL);
+    output(t, "d_k", (size_t)(a->B * a->k_at.batch), NULL);
+    output(t, "d_v", (size_t)(a->B * a->v_at.batch), NULL);
+    zeros(t, "d_u", heads);
+    zeros(t, "d_w", heads);
+    zeros(t, "d_rel_k", rows * (size_t)a->dh);
+    zeros(t, "d_rel_v", rows * (size_t)a->dh);
+    zeros(t, "d_bias", rows);
+    describe(t, s, scheme);
+}
+
+static void backward_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    const struct attn *a = &t->attn.a;
+    const struct attn_impl *impl;
+    struct attn_grad d = t->a.attn_grad;
+
+    d.d_q = out[D_Q], d.d_k = out[D_K], d.d_v = out[D_V];
+    d.d_u = a->u ? out[D_U] : NULL;
+    d.d_w = a->w ? out[D_W] : NULL;
+    d.d_rel_k = a->rel_k ? out[D_REL_K] : NULL;
+    d.d_rel_v = a->rel_v ? out[D_REL_V] : NULL;
+    d.d_bias = a->bias ? out[D_BIAS] : NULL;
+    if (!attend(g, t, a) || engine_attn(g, a, &impl, &t->refusal) != OK ||
+        engine_attn_backward(g, impl, &t->refusal) != OK)
+        return;
+    const struct attn_need need = impl->need_backward(a, g->threads);
+    impl->backward(g, a, &d, workspace(t, need.scores_bytes + need.scratch_bytes));
+}
+
+/* Outputs of a case may be off by 2e-5 of the largest. A gradient multiplies two numbers of that
+ * kind, P and dA: 4e-5. Where its true value is small because contributions cancel, up to 0, what
+ * is left is the rounding of those: 16 U of the largest. How large one pair's contribution may be:
+ * a query's probabilities sum to 1, so its G sums to at most 2 |dO| |v|, and scale G multiplies
+ * keys or queries. */
+static void backward_bounds(struct trial *t)
+{
+    const struct attn *a = &t->attn.a;
+    const int K = a->M + a->L, H = a->H, rows = a->R + a->Rf, tables = a->rel_head ? H : 1;
+    const struct stride row = {.row = a->dh};
+    const double d_o = widest(t->a.attn_grad.d_o, a->B, a->L, a->o_at, H * a->dh);
+    double v = widest(a->v, a->B, K, a->v_at, a->Hkv * a->dh);
+    double k = widest(a->k, a->B, K, a->k_at, a->Hkv * a->dh);
+    const double q = widest(a->q, a->B, a->L, a->q_at, H * a->dh) +
+                     widest(t->attn.u, 1, H, row, a->dh) + widest(t->attn.w, 1, H, row, a->dh);
+
+    v += a->rel_v ? widest(a->rel_v, 1, tables * rows, row, a->dh) : 0;
+    k += a->rel_k ? widest(a->rel_k, 1, tables * rows, row, a->dh) : 0;
+    const double G = 2 * d_o * v, x = (double)a->scale * G;
+    const double one[] = {[D_Q] = x * k, [D_K] = x * q,     [D_V] = d_o,     [D_U] = x * k,
+                          [D_W] = x * k, [D_REL_K] = x * q, [D_REL_V] = d_o, [D_BIAS] = G};
+    for (int o = 0; o < t->n_out; o++) {
+        double most = 0;
+        for (size_t i = 0; i < t->out[o].n; i++)
+            if (t->out[o].want[i] != GUARD_VALUE)
+                most = fmax(most, fabs((double)t->out[o].want[i]));
+        for (size_t i = 0; i < t->out[o].n; i++)
+            t->out[o].bound[i] = 4e-5 * most + 16 * U * one[o];
+    }
+}
+
+/* ---- one key without a softmax --------------------------------------------------------------- */
+
+static const int widths[] = {1, 7, 8, 16, 17, 31, 48, 64, 65, 151};
+enum { N_WIDTHS = ARRAY_LEN(widths), LINEAR_CASES = 2 * 4 * N_WIDTHS };
+
+static void linear_make(struct trial *t, int at)
+{
+    const bool large = at >= LINEAR_CASES;
+    const int over = large ? 0 : pick(&at, 2), queries = large ? 8 : pick(&at, 4);
+    const int m = large ? 128 : widths[N_WIDTHS - 1 - at], d = large ? 64 : widths[at];
+    const size_t rows = (size_t)queries, n = (size_t)m * (size_t)d;
+
+    t->over = over;
+    t->a.linear_step =
+        (struct linear_step){.s0 = operand(t, n, "s", 0, 3),
+                             .z0 = operand_positive(t, (size_t)m, "z"),
+                             .k = operand_positive(t, (size_t)m, "k"),
+                             .v = operand(t, (size_t)d, "v", 0, 1),
+                             .q = queries ? operand_positive(t, rows * (size_t)m, "q") : NULL,
+                             .eps = 0.5f,
+                             .queries = queries,
+                             .m = m,
+                             .d = d};
+    output(t, "s", n, t->a.linear_step.s0);
+    output(t, "z", (size_t)m, t->a.linear_step.z0);
+    output(t, "o", rows * (size_t)d, NULL);
+    output(t, "den", rows, NULL);
+    snprintf(t->what, sizeof(t->what), "%d queries, m %d, d %d%s", queries, m, d,
+             over ? ", in place" : "");
+}
+
+static void linear_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct linear_step o = t->a.linear_step;
+
+    o.s = out[0];
+    o.z = out[1];
+    o.o = out[2];
+    o.den = out[3];
+    if (t->in_place) {
+        o.s0 = out[0];
+        o.z0 = out[1];
+    }
+    g->ops.linear_step(&o);
+}
+
+/* Both sums of a key are exact but for their rounding, 2 U with the product's, and the reference's.
+ * Numerator and divisor are sums of m products of what was left. */
+static void linear_bounds(struct trial *t)
+{
+    const struct linear_step *o = &t->a.linear_step;
+
+    for (int x = 0; x < o->m; x++) {
+        t->out[1].bound[x] = 3 * U * ((double)o->z0[x] + (double)o->k[x]);
+        for (int e = 0; e < o->d; e++) {
+            const int at = x * o->d + e;
+            t->out[0].bound[at] =
+                3 * U * (fabs((double)o->s0[at]) + fabs((double)o->k[x] * (double)o->v[e]));
+        }
+    }
+    for (int i = 0; i < o->queries; i++) {
+        const double den = (double)t->out[3].want[i];
+        t->out[3].bound[i] = (o->m + 6) * U * den;
+        for (int e = 0; e < o->d; e++) {
+            double size = 0;
+            for (int x = 0; x < o->m; x++)
+                size += (double)o->q[i * o->m + x] * (fabs((double)o->s0[x * o->d + e]) +
+                                                      fabs((double)o->k[x] * (double)o->v[e]));
+            const int at = i * o->d + e;
+            t->out[2].bound[at] =
+                (o->m + 8) * U * (size / den + 2 * fabs((double)t->out[2].want[at]));
+        }
+    }
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+static bool own_attention(const struct engine *g) { return g->backend->attn != NULL; }
+
+#define PAIRS (8 * 64 * 256 * 257 / 2.0)
+
+const struct op_row op_attns[ATTN_ROWS] = {
+    {.name = "linear_step",
+     .op = OP_linear_step,
+     .cases = LINEAR_CASES,
+     .make = linear_make,
+     .run = linear_run,
+     .bounds = linear_bounds,
+     .same_bits = true,
+     .timing = {{"8 queries, 128x64", TIMED_ELEMENTS(9 * 128 * 64)}}},
+    {.name = "attn",
+     .op = -1,
+     .cases = FORWARD_CASES,
+     .make = forward_make,
+     .run = forward_run,
+     .bounds = forward_bounds,
+     .mean_square = true,
+     .own = own_attention,
+     .timing = {{"256 keys", "GFLOP/s", 4e-9 * PAIRS},
+                {"256 keys, relative", "GFLOP/s", 6e-9 * PAIRS}}},
+    {.name = "attn_grad",
+     .op = -1,
+     .cases = BACKWARD_CASES,
+     .make = backward_make,
+     .run = backward_run,
+     .bounds = backward_bounds,
+     .same_bits = true,
+     .own = own_attention,
+     .timing = {{"256 keys, relative", "GFLOP/s", 18e-9 * PAIRS}}},
+};

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations in double, with the derivations of their bounds. */
+#include "op_bounds.h"
+
+#include <math.h>
+
+double product_bound(const struct gemm *g, double old, int i, int j)
+{
+    double sum = 0;
+
+    for (int p = 0; p < g->k; p++)
+        sum += fabs((double)g->a[g->ta ? p * g->lda + i : i * g->lda + p]) *
+               fabs((double)g->b[g->tb ? j * g->ldb + p : p * g->ldb + j]);
+    return U * ((g->k + 4) * fabs((double)g->alpha) * sum + 4 * fabs((double)g->beta * old));
+}
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+double norm_term(const struct norm *o, int i, int e)
+{
+    const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
+
+    return (double)o->x[at] + (o->add ? (double)o->add[at] : 0);
+}
+
+double norm_weight(const struct norm *o, int e)
+{
+    return (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+}
+
+struct moments moments_of(const struct norm *o, int i)
+{
+    struct moments m = {0};
+    double squares = 0;
+
+    for (int e = 0; e < o->n; e++) {
+        m.mean += norm_centred(o->kind) ? norm_term(o, i, e) / o->n : 0;
+        m.largest = fmax(m.largest, fabs(norm_term(o, i, e)));
+    }
+    for (int e = 0; e < o->n; e++) {
+        const double d = norm_term(o, i, e) - m.mean;
+        squares += d * d;
+        m.deviation = fmax(m.deviation, fabs(d));
+    }
+    m.root = o->kind == NORM_LAYER || o->kind == NORM_RMS ? sqrt(squares / o->n + (double)o->eps)
+             : o->kind == NORM_SCALE                      ? fmax(sqrt(squares), (double)o->eps)
+                                     : sqrt(squares / (o->n - 1)) + (double)o->eps;
+    return m;
+}
+
+/* Centred: a deviation is off by the rounding of x + add, twice, its own and the mean's, and by the
+ * sums: dd = U (2 T + (n+4) D), T the largest |x + add|, D the largest deviation. The root's
+ * relative error is 2 dd/root, (n+3)/2 U from its sum and 4 U from the rest. Otherwise nothing
+ * cancels: 1 U for x + add, as much and (n+3)/2 for the root, 6 for root, division, products. */
+double norm_bound(const struct norm *o, const struct moments *m, double want, int e)
+{
+    if (!norm_centred(o->kind))
+        return U * (o->n / 2.0 + 10) * fabs(want);
+    const double dd = U * (2 * m->largest + (o->n + 4) * m->deviation);
+    const double root = 2 * dd / m->root + U * ((o->n + 3) / 2.0 + 4);
+    return fabs(norm_weight(o, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
+           2 * U * (fabs(want) + fabs((double)o->bias[e]));
+}
+
+/* ---- activations ----------------------------------------------------------------------------- */
+
+/* The logistic adds 6 U (exp 4, sum, quotient) to what |z| makes of its argument's relative error,
+ * 1 U for z = t, 2 U for z = beta t, and 9 U for the cubic: t in all three places, its constants
+ * and five roundings. Products round a few times more. Below the normal numbers exp is 0. */
+static struct exact by_logistic(double t, double z, double arg, bool times_t, double dz)
+{
+    const double s = 1 / (1 + exp(-z)), rest = 1 / (1 + exp(z)), scale = times_t ? fabs(t) : 1;
+    const double terms = (times_t ? s : 0) + scale * s * rest * fabs(dz);
+    struct exact x = {.f = scale * s, .slope = (times_t ? s : 0) + t * s * rest * dz};
+
+    if (times_t)
+        x.f = t * s;
+    else
+        x.slope = s * rest;
+    x.f_bound = U * (arg * fabs(z) + 20) * fabs(x.f) + 4 * SMALLEST * (1 + scale);
+    x.slope_bound = U * (3 * arg * fabs(z) + 60) * terms + 4 * SMALLEST * (1 + fabs(t * dz));
+    return x;
+}
+
+/* x Phi(x) = max(0, x) - a Q, a = |x|, Q = Phi(-a). a is off by 1 U, which Q feels a^2 + 1 times,
+ * and a^2 / 2, which exp's exponent feels as often; exp, the polynomial, the quotient and the
+ * products are good to 30. */
+static struct exact by_tail(double t)
+{
+    const double a = fabs(t), Q = erfc(a / sqrt(2)) / 2;
+    const double density = exp(-a * a / 2) / sqrt(2 * M_PI);
+    struct exact x = {.f = t * erfc(-t / sqrt(2)) / 2};
+
+    x.slope = (t < 0 ? Q : 1 - Q) + t * density;
+    x.f_bound = U * ((2 * a * a + 30) * a * Q + 4 * fabs(x.f)) + 4 * SMALLEST * (1 + a);
+    x.slope_bound = U * (2 * a * a + 40) * (Q + a * density) + 4 * U * fabs(x.slope) +
+                    U * (t >= 0) + 4 * SMALLEST * (1 + a);
+    return x;
+}
+
+/* e^t on the left: exp's argument is off by 1 U, the rest is exp's own and a rounding or two. */
+static struct exact by_exp(double t)
+{
+    const double f = t > 0 ? 0 : exp(t), bound = U * (fabs(t) + 20) * f + 4 * SMALLEST;
+
+    if (t > 0)
+        return (struct exact){t + 1, 1, 2 * U * (t + 1), 0};
+    return (struct exact){f, f, bound, bound};
+}
+
+struct exact exactly(enum act_kind kind, double t, double beta)
+{
+    const double c = 2 * sqrt(2 / M_PI);
+
+    switch (kind) {
+    case ACT_RELU:
+        return (struct exact){t < 0 ? 0 : t, t > 0, U * fabs(t), 0};
+    case ACT_SIGMOID:
+        return by_logistic(t, t, 1, false, 1);
+    case ACT_SWISH:
+        return by_logistic(t, beta * t, 2, true, beta);
+    case ACT_GELU:
+        return by_tail(t);
+    case ACT_GELU_TANH:
+        return by_logistic(t, c * (t + 0.044715 * t * t * t), 9, true,
+                           c * (1 + 3 * 0.044715 * t * t));
+    case ACT_ELU1:
+        return by_exp(t);
+    default:
+        return (struct exact){t, 1, U * fabs(t), 0};
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The operations of a backend over awkward shapes and hostile values, each against the reference
+ * within a bound that is derived from the arithmetic. One list serves the tests, `bench check` and
+ * its --bench. */
+#ifndef OP_CASES_H
+#define OP_CASES_H
+
+#include "variants/backends/backend.h"
+
+/* Names of the operations: those of OPS, products with what follows them, and attention; NULL after
+ * the last. */
+const char *op_case_name(int op);
+
+struct op_result {
+    int cases, failed;
+    char first[256];   /* the first that failed: which, and by how much */
+    char refused[640]; /* why the backend cannot run it; "" = it can */
+};
+
+/* Run every `step`-th case of operation `op`, on one thread and on those of `g`: results, guard
+ * words, and for what must not depend on threads or place the same bits. Rounds `step` up so that
+ * every kind of every shape has its turn. */
+struct op_result op_check(const struct engine *g, int op, int step);
+
+/* How many cases an operation has. */
+int op_case_count(int op);
+
+/* Time the large shapes of every operation that `b` provides itself, on one thread of this process,
+ * in turns with its parent's. A line each, only of what ran and was right. */
+void op_bench(const struct backend *b);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How one case of an operation is described: its operands, its outputs, and how it is run. */
+#ifndef OP_INNER_H
+#define OP_INNER_H
+
+#include "attn_operands.h"
+#include "guarded.h"
+#include "op_bounds.h"
+#include "op_cases.h"
+
+enum { MAX_OUTPUTS = 10, MAX_BUFFERS = 32 };
+
+/* One array that the operation writes, `n` floats between guard words. Before each run it holds
+ * `first`, or guard words where that is NULL. `bound` is 0 where it must stay as it is. */
+struct output {
+    const char *name;
+    size_t n;
+    const float *first;
+    float *want, *one, *got; /* of the reference; of the subject on one thread, on several */
+    double *bound;           /* INFINITY = anything will do */
+    bool zero_for_nan;       /* 0 is as good as a NaN */
+};
+
+struct buffer {
+    float *at;
+    size_t n;
+    bool scratch; /* NaN before each run */
+};
+
+/* One case. The first group is given, makers fill in the rest as they need it. */
+struct trial {
+    const struct engine *subject;
+    bool is_subject; /* now it runs, not the reference */
+    bool
+        in_place; /* now outputs lie over operands: in the subject's run where `over` asks for it */
+    bool timed;   /* work space may be in any state */
+    int threads;  /* of the subject's second run; a case may ask for more */
+
+    bool over;
+    int kind, mode, rows, n;
+    ptrdiff_t ld;
+    size_t size;  /* rows * n */
+    double scale; /* of the bound */
+    char what[128];
+    struct {
+        struct gemm gemm;
+        struct softmax softmax;
+        struct norm norm;
+        struct act act;
+        struct glu glu;
+        struct gate_op gate;
+        struct rnn_step cell;
+        struct linear_step linear_step;
+        struct nll_op nll;
+        struct softmax_grad softmax_grad;
+        struct norm_grad norm_grad;
+        struct act_grad act_grad;
+        struct glu_grad glu_grad;
+        struct gate_grad gate_grad;
+        struct rnn_step_grad cell_grad;
+        struct nll_grad nll_grad;
+        struct attn_grad attn_grad;
+    } a;
+    struct operands attn;
+    bool has_attn;
+    int32_t target[64];
+    float *packed;      /* op(b) as the subject keeps it, or NULL */
+    struct err refusal; /* of the engine that ran; "" = none */
+    unsigned char *work;
+    size_t work_bytes;
+
+    struct output out[MAX_OUTPUTS];
+    int n_out;
+    struct buffer buffer[MAX_BUFFERS];
+    int n_buffers;
+};
+
+/* A large shape, to be timed: how much it does, in units of 1e9. */
+struct op_timing {
+    const char *shape, *unit;
+    double work;
+};
+enum { MAX_TIMINGS = 3 };
+
+struct op_row {
+    const char *name;
+    int op;    /* enum op; -1 = none of them */
+    int cases; /* all combinations of what `make` picks */
+    /* Case `at`; from `cases` on those to be timed. */
+    void (*make)(struct trial *t, int at);
+    /* `out` are the outputs' arrays, in their order. */
+    void (*run)(const struct engine *g, struct trial *t, float *const *out);
+    /* Fill the outputs' bounds, the reference's results being there. */
+    void (*bounds)(struct trial *t);
+    bool same_bits;   /* for any number of threads and in place */
+    bool mean_square; /* the normalised mean-square error is below 1e-10 as well */
+    /* Is this a backend's own? NULL = what engine.from says. */
+    bool (*own)(const struct engine *g);
+    struct op_timing timing[MAX_TIMINGS];
+};
+
+#define TIMED_ELEMENTS(n) "Gelem/s", 1e-9 * (n)
+
+/* Rows of the table by file. */
+enum {
+    PRODUCT_ROWS = 3,
+    SOFTMAX_ROWS = 4,
+    NORM_ROWS = 2,
+    ACT_ROWS = 4,
+    GATE_ROWS = 4,
+    ATTN_ROWS = 3
+};
+extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],
+    op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS];
+
+/* ---- for makers --------------------------------------------------------------------------- */
+
+/* Take a digit below `count` off *at. */
+static inline int pick(int *at, int count)
+{
+    const int digit = *at % count;
+
+    *at /= count;
+    return digit;
+}
+/* Operands with these values, checked for guard words and released with the trial. */
+float *operand(struct trial *t, size_t n, const char *name, float mean, float sd);
+float *operand_positive(struct trial *t, size_t n, const char *name);
+float *constant(struct trial *t, size_t n, float value);
+float *scratch(struct trial *t, size_t n);
+/* The next output; NULL for `first` = guard words. */
+struct output *output(struct trial *t, const char *name, size_t n, const float *first);
+/* Likewise gradients of weights, which are added to what is there; and their bound, where the sum
+ * is off by `each`. */
+struct output *output_sums(struct trial *t, const char *name, size_t n);
+double sum_bound(double each, double total);
+
+/* Rows and columns around vectors' widths; the last are worth a team. */
+enum { OP_SIZES = 14, OP_GRAD_SIZES = 9 };
+extern const int op_sizes[OP_SIZES][2], op_grad_sizes[OP_GRAD_SIZES][2], op_square[2];
+/* rows, n and size. */
+void set_size(struct trial *t, const int size[2]);
+double largest(const float *x, size_t n); /* finite magnitude */
+/* `bytes` of 64-byte aligned work space, NaN unless the run is timed; what is behind it is checked
+ * after the run. */
+void *workspace(struct trial *t, size_t bytes);
+
+#endif

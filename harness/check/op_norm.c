@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Cases of norms and of their gradients: rows with offsets and additions, results over operands,
+ * rows that a norm could divide by nothing. */
+#include "op_inner.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { NORM_MODES = 16, NORM_CASES = NORM_MODES * NORM_KIND_COUNT * OP_SIZES };
+
+/* Rows that a norm could divide by nothing, equal elements, all zero, shorter than eps; and a NaN,
+ * which takes all of its row. */
+static void hostile_rows(float *x, int rows, int n)
+{
+    for (int i = 0; i < rows; i++)
+        for (int e = 0; e < n; e++) {
+            float *at = x + i * n + e;
+            *at = i % 5 == 0 ? 0.7f : i % 5 == 1 ? 0 : i % 5 == 2 ? *at * 1e-8f : *at;
+            if (i % 5 == 3 && e == n / 2)
+                *at = NAN;
+        }
+}
+
+static void norm_make(struct trial *t, int at)
+{
+    static const float means[] = {0, 30, 1e4f, 0}; /* the last hostile */
+    const bool large = at >= NORM_CASES;
+    const int mode = large ? 0 : pick(&at, NORM_MODES), rows_of = mode / 4;
+
+    t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
+    set_size(t, large ? op_square : op_sizes[at]);
+    if (t->kind == NORM_UNBIASED && t->n == 1) /* is not defined */
+        t->kind = NORM_LAYER;
+    t->over = mode & 2;
+    float *x = operand(t, t->size, "x", means[rows_of], 1);
+    float *bias = operand(t, (size_t)t->n, "bias", 0, 1);
+    if (rows_of == 3 && t->n <= 130) /* the bound leaves out how often longer sums round */
+        hostile_rows(x, t->rows, t->n);
+    t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
+                              .x = x,
+                              .add = mode & 1 ? operand(t, t->size, "add", 0, 1) : NULL,
+                              .weight = operand(t, (size_t)t->n, "weight", 1, 0.5f),
+                              .bias = norm_centred((enum norm_kind)t->kind) ? bias : NULL,
+                              .rows = t->rows,
+                              .n = t->n,
+                              .eps = 1e-5f};
+    output(t, "y", t->size, x);
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
+}
+
+static void norm_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct norm o = t->a.norm;
+
+    o.y = out[0];
+    o.x = t->in_place ? out[0] : o.x;
+    o.threads = g->threads;
+    g->ops.norm(&o);
+}
+
+static void norm_bounds(struct trial *t)
+{
+    for (int i = 0; i < t->rows; i++) {
+        const struct moments m = moments_of(&t->a.norm, i);
+        for (int e = 0; e < t->n; e++) {
+            const int at = i * t->n + e;
+            t->out[0].bound[at] = norm_bound(&t->a.norm, &m, (double)t->out[0].want[at], e);
+        }
+    }
+}
+
+/* ---- its gradient ---------------------------------------------------------------------------- */
+
+enum { NORM_GRAD_CASES = 2 * NORM_KIND_COUNT * OP_GRAD_SIZES };
+
+static void norm_grad_make(struct trial *t, int at)
+{
+    const bool large = at >= NORM_GRAD_CASES;
+    const int over = large ? 0 : pick(&at, 2);
+
+    t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
+    set_size(t, large ? op_square : op_grad_sizes[at]);
+    if (t->kind == NORM_UNBIASED && t->n == 1) /* is not defined */
+        t->kind = NORM_LAYER;
+    t->over = over;
+    const bool centred = norm_centred((enum norm_kind)t->kind);
+    const size_t n = (size_t)t->n;
+    float *x = operand(t, t->size, "x", 1, 1), *weight = operand(t, n, "weight", 1, 0.5f);
+    float *d_y = operand(t, t->size, "d_y", 0, 1);
+    t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
+                              .x = x,
+                              .weight = weight,
+                              .rows = t->rows,
+                              .n = t->n,
+                              .eps = 1e-5f};
+    t->a.norm_grad = (struct norm_grad){.kind = (enum norm_kind)t->kind,
+                                        .d_y = d_y,
+                                        .x = x,
+                                        .weight = weight,
+                                        .stats = scratch(t, NORM_STATS * (size_t)t->rows),
+                                        .rows = t->rows,
+                                        .n = t->n,
+                                        .eps = 1e-5f};
+    output(t, "d_x", t->size, d_y);
+    output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
+    if (centred)
+        output_sums(t, "d_bias", n);
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d%s", t->kind, t->rows, t->n,
+             over ? ", in place" : "");
+}
+
+static void norm_grad_run(const struct engine *g, struct trial *t, float *const *out)
+{
+    struct norm_grad o = t->a.norm_grad;
+
+    o.d_x = out[0];
+    o.d_y = t->in_place ? out[0] : o.d_y;
+    o.d_weight = out[1];
+    o.d_bias = norm_centred(o.kind) ? out[2] : NULL;
+    o.threads = g->threads;
+    g->ops.norm_grad(&o);
+}
+
+/* xhat is off by U 2 T / root where a mean is taken off, and by its factors; t, the two sums of n
+ * products and the last three steps round 2 n + 40 times. All of it is relative to the sizes of the
+ * three terms of d_x. */
+static void norm_grad_bounds(struct trial *t)
+{
+    const struct norm *f = &t->a.norm;
+    const float *d_y = t->a.norm_grad.d_y;
+    double weight = 0, bias = 0;
+
+    for (int i = 0; i < t->rows; i++) {
+        const struct moments m = moments_of(f, i);
+        const double xhat = m.deviation / m.root;
+        double most = 0, sum_t = 0, sum_tx = 0;
+        for (int e = 0; e < t->n; e++) {
+            const double te = fabs((double)d_y[i * t->n + e] * norm_weight(f, e));
+            most = fmax(most, te);
+            sum_t += te;
+            sum_tx += te * fabs(norm_term(f, i, e) - m.mean) / m.root;
+        }
+        const double pull = f->kind == NORM_SCALE      ? 1
+                            : f->kind == NORM_UNBIASED ? 1.0 / (t->n - 1)
+                                                       : 1.0 / t->n;
+        const double relative =
+            U * (2 * t->n + 40 + (norm_centred(f->kind) ? 8 * m.largest / m.root : 0));
+        const double terms = (most + sum_t / t->n + xhat * sum_tx * pull) / m.root;
+        for (int e = 0; e < t->n; e++) {
+            const double d = fabs((double)d_y[i * t->n + e]);
+            t->out[0].bound[i * t->n + e] = relative * terms;
+            weight += d * xhat * (relative + U * t->rows);
+            bias += d * U * t->rows;
+        }
+    }
+    for (int k = 1; k < t->n_out; k++)
+        for (size_t e = 0; e < t->out[k].n; e++)
+            t->out[k].bound[e] = sum_bound(k == 1 ? weight : bias, (double)t->out[k].want[e]);
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+const struct op_row op_norms[NORM_ROWS] = {
+    {"norm", OP_norm, NORM_CASES, norm_make, norm_run, norm_bounds,
+     .timing = {{"512x512", TIMED_ELEMENTS(512 * 512)}}},
+    {"norm_grad", OP_norm_grad, NORM_GRAD_CASES, norm_grad_make, norm_grad_run, norm_grad_bounds,
+     .same_bits = true, .timing = {{"512x512", TIMED_ELEMENTS(512 * 512)}}},
+};
