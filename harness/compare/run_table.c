@@ -176,8 +176,8 @@ static const char *const not_key[] = {
     "isa_used", "threads_seen",  "cpus",    "repro",     NULL};
 /* What a variant brings along. */
 static const char *const of_variant[] = {
-    "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads", "ffn",
-    "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    NULL};
+    "mem_kind", "gate", "norm_place", "clip",     "clamp_len", "same_length", "kv_heads", "ffn",
+    "norm",     "mask", "mask_heads", "rnn_cell", "halt",      "settings",    NULL};
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 

@@ -10,10 +10,10 @@ enum { PANELS_MAX = 24, PANELS_ABREAST = 3, GROUPS_ABREAST = 8 };
 
 /* What tells bars of one workload apart, besides variant and backend. */
 static const char *const bar_columns[] = {
-    "mem_kind", "gate",     "norm",      "clip",    "clamp_len",  "same_length",
-    "kv_heads", "ffn",      "norm_kind", "mask",    "mask_heads", "rnn_cell",
-    "halt",     "settings", "phase",     "layers",  "threads",    "batch_size",
-    "d_model",  "heads",    "d_head",    "d_inner", "dtype",      NULL};
+    "mem_kind", "gate",     "norm_place", "clip",    "clamp_len",  "same_length",
+    "kv_heads", "ffn",      "norm",       "mask",    "mask_heads", "rnn_cell",
+    "halt",     "settings", "phase",      "layers",  "threads",    "batch_size",
+    "d_model",  "heads",    "d_head",     "d_inner", "dtype",      NULL};
 
 /* ---- memory ------------------------------------------------------------------------------- */
 

@@ -128,10 +128,10 @@ static const char *const speed_shape[] = {
     "threads",    "dtype",  "pin",     "membind", "cache_mode", NULL,
 };
 static const char *const speed_series[] = {
-    "gate",      "norm",    "clip",       "clamp_len", "same_length", "kv_heads", "ffn",
-    "norm_kind", "mask",    "mask_heads", "rnn_cell",  "halt",        "settings", "batch_size",
-    "layers",    "d_model", "heads",      "d_head",    "d_inner",     "threads",  "dtype",
-    "pin",       "membind", "cache_mode", NULL,
+    "gate",   "norm_place", "clip",       "clamp_len", "same_length", "kv_heads", "ffn",
+    "norm",   "mask",       "mask_heads", "rnn_cell",  "halt",        "settings", "batch_size",
+    "layers", "d_model",    "heads",      "d_head",    "d_inner",     "threads",  "dtype",
+    "pin",    "membind",    "cache_mode", NULL,
 };
 
 /* The window's point that row i is compared with: the same backend, length and shape. -1 where

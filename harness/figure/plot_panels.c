@@ -18,8 +18,8 @@ const char *const plot_shape_columns[] = {
     "d_head",   "d_inner", "threads",    "dtype",      "pin",     "membind",
     "corpus",   "split",   "unit",       "cache_mode", NULL};
 const char *const plot_series_columns[] = {
-    "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads",   "ffn",
-    "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    "checkpoint", NULL};
+    "mem_kind", "gate", "norm_place", "clip",     "clamp_len", "same_length", "kv_heads",   "ffn",
+    "norm",     "mask", "mask_heads", "rnn_cell", "halt",      "settings",    "checkpoint", NULL};
 
 /* ---- names and styles --------------------------------------------------------------------- */
 

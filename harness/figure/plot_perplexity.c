@@ -36,9 +36,9 @@ static bool ppl_over_time(struct plot_point *out, const void *row, const struct 
 }
 
 static const char *const same_model[] = {
-    "variant",    "workload",  "norm",        "mem_kind", "gate",  "backend",   "seq_tokens",
-    "mem_tokens", "layers",    "batch_size",  "d_model",  "heads", "d_head",    "d_inner",
-    "clip",       "clamp_len", "same_length", "kv_heads", "ffn",   "norm_kind", "mask",
+    "variant",    "workload",  "norm_place",  "mem_kind", "gate",  "backend", "seq_tokens",
+    "mem_tokens", "layers",    "batch_size",  "d_model",  "heads", "d_head",  "d_inner",
+    "clip",       "clamp_len", "same_length", "kv_heads", "ffn",   "norm",    "mask",
     "mask_heads", "rnn_cell",  "halt",        "settings", NULL};
 
 /* Of the model with the same choices and shape, in the same run: the row with its threads, else
