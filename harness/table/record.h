@@ -59,7 +59,7 @@ struct column {
     size_t offset, size; /* bytes, in the row */
 };
 struct table {
-    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/1.0" */
+    const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/2.0" */
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
