@@ -117,7 +117,7 @@
 
 /* One row a run. */
 #define ENV_COLUMNS(X)                                                                             \
-    X(text, schema, "", "table and version, e.g. bench-env/1.0")                                   \
+    X(text, schema, "", "table and version, e.g. bench-env/2.0")                                   \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, host_id, "", "hash of cpu_model, isa, cpu counts, caches, memory and hypervisor")      \
     X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
@@ -178,7 +178,7 @@
 
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \
-    X(text, schema, "", "table and version, e.g. bench-train/1.0")                                 \
+    X(text, schema, "", "table and version, e.g. bench-train/2.0")                                 \
     X(text, variant, "", "kind of transformer")                                                    \
     X(text, backend, "", "what executed it")                                                       \
     X(i64, threads, "", "threads")                                                                 \
@@ -195,7 +195,7 @@
 
 /* One row a timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \
-    X(text, schema, "", "table and version, e.g. bench-samples/1.0")                               \
+    X(text, schema, "", "table and version, e.g. bench-samples/2.0")                               \
     X(text, run_id, "", "name of the run's folder")                                                \
     X(text, case_id, "", "row of latency.csv that the sample belongs to")                          \
     X(i64, sample, "", "number of the sample in its case, from 0")                                 \
