@@ -114,11 +114,11 @@ Test(resume_files, a_file_of_a_later_version)
     run_whole();
     struct bytes b = file_of("r/latest/latency.csv");
 
-    for (char *at = b.data; (at = strstr(at, "bench-latency/1")); at++)
-        at[strlen("bench-latency/")] = '2';
+    for (char *at = b.data; (at = strstr(at, "bench-latency/2")); at++)
+        at[strlen("bench-latency/")] = '3';
     replace_file("r/latest/latency.csv", b.data, b.n);
-    expect_refused(7, "/latency.csv has schema bench-latency/2.");
-    expect_refused(7, ", this program reads 1.x");
+    expect_refused(7, "/latency.csv has schema bench-latency/3.");
+    expect_refused(7, ", this program reads 2.x");
     free(b.data);
 }
 

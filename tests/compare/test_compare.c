@@ -270,7 +270,7 @@ struct fault {
 ParameterizedTestParameters(compare, refuses)
 {
     static struct fault faults[] = {
-        {"latency.csv", "bench-latency/1", "bench-latency/2", "this program reads 1.x"},
+        {"latency.csv", "bench-latency/2", "bench-latency/3", "this program reads 2.x"},
         {"latency.csv", ",median_ns", ",median_xs", "no column median_ns"},
         {"latency.csv", ",1000,", ",nan,", "is not a number"},
         {"latency.csv", ",1000,", ",1000,7,", "fields, header has"},
