@@ -66,6 +66,11 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V all,xl", 0}, /* as many as there are */
         {"-V base", BASE_VARIANTS},
         {"-V xl,base", BASE_VARIANTS},
+        {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* nobody minds */
+        {"-V span --clamp-len 7,8", 1},
+        {"-V funnel --clamp-len 7,8", 2},
+        {"-V xl --norm pre,post --norm-kind layer,rms --clamp-len 0,5", 8},
+        {"-V rezero --norm-kind layer,rms", 1},
         {"-V xl --workload attn,layer --layers 2,3", 2},
         {"-V xl --workload segment --layers 2,3", 2},
         {"-V xl --workload decode --seq 16,32", 1},
