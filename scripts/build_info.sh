@@ -20,5 +20,6 @@ fi
 text() { printf '#define %s "%s"\n' "$1" "$(printf %s "$2" | sed 's/[\\"]/\\&/g')"; }
 text BUILD_COMMIT "$commit"
 printf '#define BUILD_DIRTY %s\n' "$dirty"
+# shellcheck disable=SC2086 # CC may be several words: "ccache gcc"
 text BUILD_COMPILER "$($1 --version | head -n 1)"
 text BUILD_FLAGS "$2"

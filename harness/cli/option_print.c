@@ -34,9 +34,6 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
     case KIND_OFF:
         fputs(*(const bool *)at ? "no" : "yes", f);
         break;
-    case KIND_ONE:
-        fputs(*(const int *)at == 1 ? "yes" : "no", f);
-        break;
     case KIND_COUNT:
         fprintf(f, "%d", *(const int *)at);
         break;

@@ -208,10 +208,7 @@ static enum status set_flag(const struct assignment *s, struct err *e)
 
     if (st != OK)
         return st;
-    if (s->spec->kind == KIND_ONE)
-        *(int *)field(s) = on ? 1 : -1;
-    else
-        *(bool *)field(s) = on == (s->spec->kind == KIND_FLAG);
+    *(bool *)field(s) = on == (s->spec->kind == KIND_FLAG);
     return OK;
 }
 
@@ -262,7 +259,6 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
 
     switch (spec->kind) {
     case KIND_FLAG:
-    case KIND_ONE:
     case KIND_OFF:
         return set_flag(s, e);
     case KIND_COUNT:

@@ -11,7 +11,6 @@
 enum option_kind {
     KIND_FLAG,    /* bool */
     KIND_COUNT,   /* int, one more each time */
-    KIND_ONE,     /* int, set to 1 */
     KIND_OFF,     /* bool, set to false */
     KIND_INT,     /* int in [lo, hi] */
     KIND_SEED,    /* uint64_t */

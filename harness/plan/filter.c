@@ -12,15 +12,20 @@
 /* The key named text[0..len). -1 with an error where there is none. */
 static int find_key(const char *text, size_t len, struct err *e)
 {
-    const char *names[CHOICE_COLUMNS + 1] = {0};
+    const char *names[2 * CHOICE_COLUMNS + 1] = {0};
     char name[32];
+    int n = CHOICE_COLUMNS;
 
     snprintf(name, sizeof(name), "%.*s", (int)min_int((int)len, 31), text);
     const int key = chosen_find(name);
     if (key >= 0)
         return key;
-    for (int i = 0; i < CHOICE_COLUMNS; i++)
-        names[i] = chosen_at(i).name;
+    for (int i = 0; i < CHOICE_COLUMNS; i++) {
+        const struct chosen row = chosen_at(i);
+        names[i] = row.name;
+        if (strcmp(row.name, row.option) != 0 && chosen_find(row.option) == i)
+            names[n++] = row.option;
+    }
     unknown_word(e, "filter key", name, names, NULL);
     return -1;
 }

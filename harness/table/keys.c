@@ -10,25 +10,26 @@
 
 /* ---- axes --------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *word, *column;
-    bool inside_group;
-} axes[] = {
-    {"backend", "backend", true},   {"variant", "variant", true},   {"gate", "gate", true},
-    {"clip", "clip", true},         {"rnn_cell", "rnn_cell", true}, {"halt", "halt", true},
-    {"mem_kind", "mem_kind", true}, {"seq", "seq_tokens", false},   {"mem", "mem_tokens", false},
-    {"threads", "threads", false},  {"batch", "batch_size", false},
-};
+/* Does a variant bring along what the choice says? */
+static bool is_of_variant(int choice)
+{
+    return choice == CASE_mem_kind || choice == CASE_kv_heads ||
+           (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE);
+}
 
 enum status axis_find(struct axis *a, const char *word, struct err *e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(axes); i++)
-        if (strcmp(axes[i].word, word) == 0) {
-            *a = (struct axis){axes[i].word, find_column(&tables[TABLE_LATENCY], axes[i].column),
-                               axes[i].inside_group};
-            return OK;
-        }
-    return fail(e, E_USAGE, "--axis \"%.60s\" is no axis  -> backend, variant, threads, ...", word);
+    const int choice = chosen_find(word);
+    const char *names[CHOICE_COLUMNS + 1] = {0};
+
+    for (int i = 0; i < CHOICE_COLUMNS; i++)
+        names[i] = chosen_at(i).name;
+    if (choice < 0)
+        return unknown_word(e, "axis", word, names, NULL);
+    /* The cases of a group differ in the variant, what it brings along, and the backend. */
+    *a = (struct axis){names[choice], find_column(&tables[TABLE_LATENCY], names[choice]),
+                       choice == CASE_variant || choice == CASE_backend || is_of_variant(choice)};
+    return OK;
 }
 
 enum status axis_no_value(const struct axis *a, const char *base, const struct rows *latency,
@@ -54,10 +55,6 @@ const char *const columns_of_record[] = {
     "schema",   "run_id",        "host_id", "case_id",   "started_at_utc",
     "status",   "status_detail", "impl",    "gemm_from", "rows_from",
     "isa_used", "threads_seen",  "cpus",    "repro",     NULL};
-/* What a variant brings along. */
-const char *const columns_of_variant[] = {
-    "mem_kind",  "gate", "norm",       "clip",     "clamp_len", "same_length", "kv_heads", "ffn",
-    "norm_kind", "mask", "mask_heads", "rnn_cell", "halt",      "settings",    NULL};
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 
@@ -70,7 +67,7 @@ static bool is_key(const struct table *t, int i, const char *const *but)
         return t == &tables[TABLE_PERPLEXITY] && word_index(name, of_text) >= 0;
     if (but && word_index(name, but) >= 0)
         return false;
-    if (but && word_index("variant", but) >= 0 && word_index(name, columns_of_variant) >= 0)
+    if (but && word_index("variant", but) >= 0 && is_of_variant(chosen_find(name)))
         return false;
     return word_index(name, columns_of_record) < 0;
 }
@@ -162,28 +159,39 @@ int keys_unused(const struct keys *k)
 
 /* ---- words for people --------------------------------------------------------------------- */
 
+/* A label grows by a word unless the value is empty, usual, or compared. */
+static void add_word(char *buf, size_t size, const struct latency_row *row, int column,
+                     const char *before, const char *usual, const char *const *but)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    const size_t n = strlen(buf);
+    char num[NUMBER_SIZE];
+    const char *value = row_field(t, column, row, num);
+
+    if (*value && strcmp(value, usual) != 0 && is_key(t, column, but))
+        snprintf(buf + n, size - n, "%s%s%s", n ? " " : "", before, value);
+}
+
 void row_label(const struct latency_row *row, const struct axis *without, char *buf, size_t size)
 {
     const struct table *t = &tables[TABLE_LATENCY];
-    static const struct {
-        const char *column, *before, *usual; /* left out where it has the usual value */
-    } parts[] = {
-        {"variant", "", ""},          {"workload", "", ""},          {"phase", "", "fwd"},
-        {"seq_tokens", "seq=", ""},   {"mem_tokens", "mem=", ""},    {"mem_kind", "", ""},
-        {"gate", "gate=", ""},        {"clip", "clip=", ""},         {"rnn_cell", "cell=", ""},
-        {"halt", "halt=", ""},        {"batch_size", "batch=", "1"}, {"layers", "layers=", "1"},
-        {"threads", "threads=", "1"}, {"backend", "", ""},
-    };
     const char *const but[] = {without ? t->columns[without->column].name : NULL, NULL};
-    size_t n = 0;
 
     buf[0] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(parts) && n < size; i++) {
-        const int column = find_column(t, parts[i].column);
-        char num[NUMBER_SIZE];
-        const char *value = row_field(t, column, row, num);
-        if (!*value || strcmp(value, parts[i].usual) == 0 || !is_key(t, column, but))
-            continue;
-        n += (size_t)snprintf(buf + n, size - n, "%s%s%s", n ? " " : "", parts[i].before, value);
+    add_word(buf, size, row, KEY_variant, "", "", but);
+    add_word(buf, size, row, KEY_workload, "", "", but);
+    add_word(buf, size, row, KEY_phase, "", phase_name[PHASE_FWD], but);
+    add_word(buf, size, row, KEY_seq_tokens, "seq=", "", but);
+    add_word(buf, size, row, KEY_mem_tokens, "mem=", "", but);
+    add_word(buf, size, row, KEY_mem_kind, "", "", but);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        char before[48];
+        snprintf(before, sizeof(before), "%s=", model_choices[i].name);
+        if (model_choices[i].special && model_choices[i].codec != CODEC_TEXT)
+            add_word(buf, size, row, find_column(t, model_choices[i].name), before, "0", but);
     }
+    add_word(buf, size, row, KEY_batch_size, "batch=", "1", but);
+    add_word(buf, size, row, KEY_layers, "layers=", "1", but);
+    add_word(buf, size, row, KEY_threads, "threads=", "1", but);
+    add_word(buf, size, row, KEY_backend, "", "", but);
 }

@@ -8,8 +8,7 @@
 #include "record.h"
 
 /* Key columns by what they say, lists that end with NULL; the others are sizes and how it ran. */
-extern const char *const columns_of_record[];  /* who measured, when, and what became of it */
-extern const char *const columns_of_variant[]; /* what a variant brings along */
+extern const char *const columns_of_record[]; /* who measured, when, and what became of it */
 
 /* Do two rows of a table identify the same case? Columns named in `but` (NULL, or a list that ends
  * with NULL) do not count; with "variant" in it, those that a variant brings along do not either.

@@ -3,7 +3,7 @@
  * What a user chooses of a model beside its variant, and what the tables then say of it: axes of
  * words, numbers by --set, and columns that name the model. */
 #include "harness/measure/result.h"
-#include "harness/plan/filter.h"
+#include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -174,6 +174,194 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         cr_expect_eq(p.n, cases[i].n, "%s: %d cells", line, p.n);
         drop_plan(&p, &o);
     }
+}
+
+/* ---- the tables of choices ------------------------------------------------------------------ */
+
+static int column_of(const struct table *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return i;
+    cr_assert_fail("%s has no column %s", t->name, name);
+    return -1;
+}
+
+/* Does the expression, with that name of the choice and value, leave the case and its row? */
+static void expect_found(const char *name, const char *value, const struct bench_case *c,
+                         const struct latency_row *row)
+{
+    for (int negate = 0; negate < 2; negate++) {
+        char text[CHOICE_TEXT + 32];
+        struct filter f;
+        struct err e = {""};
+        snprintf(text, sizeof(text), "%s%s:%s", negate ? "!" : "", name, value);
+        cr_assert_eq(filter_parse(&f, text, &e), OK, "%s", e.msg);
+        cr_expect_eq(filter_match(&f, c), !negate, "%s of %s", text, c->repro);
+        cr_expect_eq(filter_match_row(&f, &tables[TABLE_LATENCY], row), !negate, "%s of %s", text,
+                     c->repro);
+    }
+}
+
+/* The choice has that value in the case, in its row, in filters, and in the case that its line
+ * makes again. */
+static void expect_value(int i, const char *value, const struct bench_case *c)
+{
+    const struct chosen row = chosen_at(i);
+    struct key_row key = key_row_empty();
+    struct latency_row latency = latency_row_empty();
+    char text[CHOICE_TEXT], number[NUMBER_SIZE];
+    struct options again;
+    struct plan one = {0};
+    struct err e = {""};
+
+    case_print(text, i, c);
+    cr_expect_str_eq(text, value, "%s of %s", row.name, c->repro);
+
+    key_row_choose(&key, c);
+    row_set_key(&tables[TABLE_LATENCY], &latency, &key);
+    cr_expect_str_eq(row_field(&tables[TABLE_LATENCY], column_of(&tables[TABLE_LATENCY], row.name),
+                               &latency, number),
+                     value, "%s of %s", row.name, c->repro);
+    expect_found(row.name, value, c, &latency);
+    if (chosen_find(row.option) == i)
+        expect_found(row.option, value, c, &latency);
+
+    cr_assert_eq(options_parse_line(&again, c->repro, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(plan_make(&one, &again, &e), OK, "%s: %s", c->repro, e.msg);
+    cr_assert_eq(one.n, 1, "%s", c->repro);
+    case_print(text, i, &one.cases[0]);
+    cr_expect_str_eq(text, value, "%s of %s", row.name, c->repro);
+    cr_expect_str_eq(one.cases[0].case_id, c->case_id);
+    cr_expect(case_same_problem(&one.cases[0], c), "%s", c->repro);
+    drop_plan(&one, &again);
+}
+
+/* A value of the i-th choice of a model, NULL behind the last. Masks need a mask to be of. */
+static const char *value_of(int i, int n)
+{
+    static const char *const masks[] = {"window=4", "window=4;stride=2", NULL};
+    static const char *const mask_heads[] = {"0,1,1,0", NULL};
+    static const char *const numbers[] = {"5", "7", NULL};
+    static const char *const flags[] = {"1", NULL};
+
+    switch (model_choices[i].codec) {
+    case CODEC_TEXT:
+        return i == CHOICE_mask ? masks[n] : mask_heads[n];
+    case CODEC_INT:
+        return numbers[n];
+    case CODEC_FLAG:
+        return flags[n];
+    default:
+        return choice_word(&model_choices[i], n);
+    }
+}
+
+/* Every value of every choice, for every variant that has it. */
+Test(choices, rows_of_models_are_the_same_everywhere)
+{
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        for (int n = 0; value_of(i, n); n++) {
+            int having = 0;
+            for (int v = 0; variants[v]; v++) {
+                const bool flag = model_choices[i].codec == CODEC_FLAG;
+                const struct config c = model_of(variants[v]);
+                char line[256];
+                struct options o;
+                struct plan p = {0};
+                struct err e = {""};
+                if (!choice_applies(&model_choices[i], &c, SCOPE_MODEL))
+                    continue;
+                snprintf(line, sizeof(line), "-V %s -w segment " SMALL "%s--%s %s",
+                         variants[v]->name,
+                         i == CHOICE_mask_heads ? "--mask window=4;stride=2 " : "",
+                         model_choices[i].option, flag ? "" : value_of(i, n));
+                cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
+                o.default_threads = 1;
+                if (plan_make(&p, &o, &e) == OK) { /* a gate, for one, has no use for each norm */
+                    cr_assert_eq(p.n, 1, "%s", line);
+                    expect_value(CASE_BEFORE_MODEL + i, value_of(i, n), &p.cases[0]);
+                    having++;
+                }
+                drop_plan(&p, &o);
+            }
+            cr_expect_gt(having, 0, "no variant takes --%s %s", model_choices[i].option,
+                         value_of(i, n));
+        }
+}
+
+Test(choices, rows_of_cases_are_the_same_everywhere)
+{
+    static const struct {
+        const char *name, *line, *value;
+    } cases[] = {
+        {"variant", "-V compressive", "compressive"},
+        {"backend", "-V xl", "ref"},
+        {"workload", "-V xl -w decode", "decode"},
+        {"seq_tokens", "-V xl --seq 9", "9"},
+        {"mem_tokens", "-V xl --mem 11", "11"},
+        {"phase", "-V xl -w layer --phase fwd_bwd", "fwd_bwd"},
+        {"mem_kind", "-V xl --mem-kind kv", "kv"},
+        {"batch_size", "-V xl --batch 3", "3"},
+        {"layers", "-V xl --layers 5", "5"},
+        {"d_model", "-V xl --d-model 48", "48"},
+        {"heads", "-V xl --heads 8", "8"},
+        {"kv_heads", "-V xl --kv-heads 2", "2"},
+        {"d_head", "-V xl --d-head 6", "6"},
+        {"d_inner", "-V xl --d-inner 100", "100"},
+        {"settings", "-V compressive --set cmem=4,c_ratio=2", "cmem=4,c_ratio=2"},
+        {"threads", "-V xl --threads 2", "2"},
+    };
+    bool tried[CHOICE_COLUMNS] = {false};
+
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        static const struct {
+            const char *option, *usual;
+        } rest[] = {{"-w ", "-w segment"},         {"--seq ", "--seq 8"},
+                    {"--mem ", "--mem 12"},        {"--d-model ", "--d-model 32"},
+                    {"--heads ", "--heads 4"},     {"--layers ", "--layers 2"},
+                    {"--threads ", "--threads 1"}, {"-b ", "-b ref"}};
+        const int i = chosen_find(cases[k].name);
+        char line[256];
+        struct options o;
+        struct plan p;
+        snprintf(line, sizeof(line), "%s", cases[k].line);
+        for (size_t r = 0; r < ARRAY_LEN(rest); r++)
+            if (!strstr(cases[k].line, rest[r].option))
+                snprintf(line + strlen(line), sizeof(line) - strlen(line), " %s", rest[r].usual);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 1, "%s", line);
+        expect_value(i, cases[k].value, &p.cases[0]);
+        tried[i] = true;
+        drop_plan(&p, &o);
+    }
+    for (int i = 0; i < CHOICE_COLUMNS; i++)
+        cr_expect(tried[i] || (i >= CASE_BEFORE_MODEL && i < SETTINGS_CHOICE), "%s is not tried",
+                  chosen_at(i).name);
+}
+
+/* What is chosen is an option of --help and a column of each table of cases. */
+Test(choices, rows_are_options_and_columns)
+{
+    static const enum table_id of_cases[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
+    struct ran r = run_bench("/tmp", "--help");
+
+    for (int i = 0; i < CHOICE_COLUMNS; i++) {
+        const struct chosen row = chosen_at(i);
+        char option[40];
+        snprintf(option, sizeof(option), "--%s", row.option);
+        const char *at = strstr(r.out.data, option);
+        while (at && !strchr("= ", at[strlen(option)])) /* --mem of --mem-kind */
+            at = strstr(at + 1, option);
+        cr_expect(at, "--help does not know %s", option);
+        cr_expect_eq(chosen_find(row.name), i, "%s is another column", row.name);
+        for (size_t t = 0; t < ARRAY_LEN(of_cases); t++) {
+            const struct table *const table = &tables[of_cases[t]];
+            const bool number = table->columns[column_of(table, row.name)].type == COLUMN_I64;
+            cr_expect_eq(number, row.number, "%s of %s", row.name, table->name);
+        }
+    }
+    ran_free(&r);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */

@@ -25,10 +25,10 @@ static void need(const char *tools)
         cr_skip_test("no %s, python3's zipfile", tools);
 }
 
-static struct ran fetch(const char *settings, const char *words)
+static struct ran fetch(const char *before, const char *words)
 {
     char line[2048];
-    snprintf(line, sizeof(line), PREPARE "%s \"$SCRIPT\" %s", settings, words);
+    snprintf(line, sizeof(line), PREPARE "%s \"$SCRIPT\" %s", before, words);
     return run_shell(folder, line);
 }
 

@@ -17,11 +17,11 @@ static const struct table *const latency = &tables[TABLE_LATENCY];
 /* ---- columns ------------------------------------------------------------------------------ */
 
 static const char key_header[] =
-    "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,impl,"
-    "gemm_from,rows_from,isa_used,dtype,workload,phase,mem_kind,seq_tokens,mem_tokens,batch_size,"
-    "layers,d_model,heads,d_head,d_inner,gate,norm,clip,clamp_len,same_length,threads,threads_seen,"
-    "pin,cpus,membind,cache_mode,seed,repro,kv_heads,ffn,norm_kind,mask,mask_heads,rnn_cell,halt,"
-    "settings";
+    "schema,run_id,host_id,case_id,started_at_utc,status,status_detail,variant,backend,workload,"
+    "seq_tokens,mem_tokens,phase,mem_kind,batch_size,layers,d_model,heads,kv_heads,d_head,d_inner,"
+    "gate,rnn_cell,halt,clip,clamp_len,same_length,mask,mask_heads,norm_place,ffn,norm,settings,"
+    "threads,impl,gemm_from,rows_from,isa_used,dtype,threads_seen,pin,cpus,membind,cache_mode,seed,"
+    "repro";
 static const char *const own_header[] = {
     "samples,samples_disturbed,inner_calls,min_ns,median_ns,p90_ns,p99_ns,max_ns,mean_ns,stddev_ns,"
     "mad_ns,ci95_low_ns,ci95_high_ns,cpu_time_median_ns,involuntary_switches,stop_reason,drift_pct,"

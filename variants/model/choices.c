@@ -4,6 +4,7 @@
 #include "choices.h"
 #include "settings.h"
 #include "variants/parts/masks.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 
@@ -11,7 +12,11 @@ static bool has_gate(const struct config *c) { return c->gate != NULL; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 static bool has_steps(const struct config *c) { return c->steps > 0; }
 static bool has_clip(const struct config *c) { return c->pos->clips; }
-static bool has_clamp(const struct config *c) { return c->pos->clamps; }
+/* An adaptive span tells all distances apart. */
+static bool has_clamp(const struct config *c)
+{
+    return c->pos->clamps && c->attn_extra != &extra_span;
+}
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows of a table of choices: what each codec prints, reads, refuses and finds equal. */
+#include "variants/parts/choice.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+enum colour { RED, GREEN };
+static const char *const colour_name[] = {"red", "green", NULL};
+struct ware {
+    const char *name;
+};
+static const struct ware wares[] = {{"nut"}, {"bolt"}};
+
+static const void *ware_at(int i) { return i < (int)ARRAY_LEN(wares) ? &wares[i] : NULL; }
+static const struct registry ware_registry = {"ware", ware_at};
+
+struct thing {
+    char before; /* no field lies at 0 */
+    int whole;
+    bool flag;
+    float real;
+    double wide;
+    enum colour colour;
+    const struct ware *ware;
+    char word[8];
+};
+
+static void print_word(char text[CHOICE_TEXT], const void *base)
+{
+    snprintf(text, CHOICE_TEXT, "<%s>", ((const struct thing *)base)->word);
+}
+
+static enum status parse_word(void *base, const char *text, struct err *e)
+{
+    char word[8];
+
+    if (sscanf(text, "<%7[a-z]>", word) != 1)
+        return fail(e, E_USAGE, "word \"%.60s\": no brackets  -> <word>", text);
+    strcpy(((struct thing *)base)->word, word);
+    return OK;
+}
+
+#define ROW(codec_, ...)                                                                           \
+    {                                                                                              \
+        .help = "help", .codec = CODEC_##codec_, __VA_ARGS__                                       \
+    }
+#define AT(field) .name = #field, .at = offsetof(struct thing, field)
+enum { WHOLE, FLAG, REAL, WIDE, COLOUR, WARE, WORD };
+static const struct choice rows[] = {
+    ROW(INT, AT(whole), .least = -2, .most = 100),
+    ROW(FLAG, AT(flag)),
+    ROW(REAL, AT(real), .least = 0, .most = 1),
+    ROW(WIDE, AT(wide), .least = 0, .most = 1e6),
+    ROW(WORD, AT(colour), .words = colour_name),
+    ROW(ENTRY, AT(ware), .from = &ware_registry),
+    ROW(TEXT, AT(word), .print = print_word, .parse = parse_word),
+};
+
+Test(choice, every_codec_reads_what_it_prints)
+{
+    static const struct {
+        int row;
+        const char *text, *other;
+    } cases[] = {
+        {WHOLE, "-2", "3"},
+        {WHOLE, "100", "-2"},
+        {FLAG, "0", "1"},
+        {FLAG, "1", "0"},
+        {REAL, "0.100000001", "0.100000009"}, /* a float's neighbour */
+        {REAL, "1", "0"},
+        {WIDE, "0.10000000000000001", "0.10000000000000002"},
+        {WIDE, "1000000", "999999.99999999988"},
+        {COLOUR, "red", "green"},
+        {COLOUR, "green", "red"},
+        {WARE, "bolt", "nut"},
+        {WORD, "<abc>", "<abd>"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct choice *const row = &rows[cases[i].row];
+        struct thing a = {0}, b = {0}, other = {0};
+        char text[CHOICE_TEXT];
+        struct err e = {""};
+        cr_assert_eq(choice_parse(row, &a, cases[i].text, &e), OK, "%s", e.msg);
+        choice_print(text, row, &a);
+        cr_expect_str_eq(text, cases[i].text, "%s", row->name);
+        cr_assert_eq(choice_parse(row, &b, text, &e), OK, "%s", e.msg);
+        cr_assert_eq(choice_parse(row, &other, cases[i].other, &e), OK, "%s", e.msg);
+        cr_expect(choice_equal(row, &a, &b), "%s %s", row->name, text);
+        cr_expect_not(choice_equal(row, &a, &other), "%s %s", row->name, text);
+    }
+}
+
+Test(choice, values_go_to_their_field_alone)
+{
+    static const char *const values[] = {"7", "1", "0.5", "0.25", "green", "bolt", "<x>"};
+    struct thing t = {0};
+    struct err e = {""};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        cr_assert_eq(choice_parse(&rows[i], &t, values[i], &e), OK, "%s", e.msg);
+    cr_expect(t.before == 0 && t.whole == 7 && t.flag && t.real == 0.5F && t.wide == 0.25);
+    cr_expect(t.colour == GREEN && t.ware == &wares[1] && strcmp(t.word, "x") == 0);
+}
+
+Test(choice, refusals_say_what_would_do_and_change_nothing)
+{
+    static const struct {
+        int row;
+        const char *text, *said;
+    } cases[] = {
+        {WHOLE, "", "whole \"\": help  -> from -2 to 100"},
+        {WHOLE, "-3", "  -> from -2 to 100"},
+        {WHOLE, "101", "  -> from -2 to 100"},
+        {WHOLE, "1.5", "  -> from -2 to 100"},
+        {WHOLE, "7x", "  -> from -2 to 100"},
+        {WHOLE, "nan", "  -> from -2 to 100"},
+        {WHOLE, "1e999", "  -> from -2 to 100"},
+        {FLAG, "", "flag \"\": help  -> 0 or 1"},
+        {FLAG, "yes", "  -> 0 or 1"},
+        {FLAG, "01", "  -> 0 or 1"},
+        {REAL, "1.01", "real \"1.01\": help  -> from 0 to 1"},
+        {REAL, "nan", "  -> from 0 to 1"},
+        {WIDE, "inf", "wide \"inf\": help  -> from 0 to 1000000"},
+        {COLOUR, "blue", "colour \"blue\" is unknown  -> red, green"},
+        {COLOUR, "", "colour \"\" is unknown"},
+        {COLOUR, "gree", "colour \"gree\" is unknown"},
+        {WARE, "screw", "ware \"screw\" is unknown  -> nut, bolt"},
+        {WARE, "", "ware \"\" is unknown"},
+        {WORD, "abc", "word \"abc\": no brackets"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct choice *const row = &rows[cases[i].row];
+        struct thing t = {.word = "old", .whole = 9, .real = 0.5F, .wide = 2, .colour = GREEN};
+        const struct thing before = t;
+        struct err e = {""};
+        cr_expect_eq(choice_parse(row, &t, cases[i].text, &e), E_USAGE, "%s \"%s\"", row->name,
+                     cases[i].text);
+        cr_expect(strstr(e.msg, cases[i].said), "%s \"%s\" gives: %s", row->name, cases[i].text,
+                  e.msg);
+        cr_expect(choice_equal(row, &t, &before), "%s \"%s\"", row->name, cases[i].text);
+    }
+}
+
+Test(choice, no_entry_is_no_text)
+{
+    const struct thing none = {0}, nut = {.ware = &wares[0]};
+    char text[CHOICE_TEXT] = "?";
+
+    choice_print(text, &rows[WARE], &none);
+    cr_expect_str_eq(text, "");
+    cr_expect_not(choice_equal(&rows[WARE], &none, &nut));
+}
+
+Test(choice, words_end)
+{
+    cr_expect_str_eq(choice_word(&rows[COLOUR], 1), "green");
+    cr_expect_null(choice_word(&rows[COLOUR], 2));
+    cr_expect_str_eq(choice_word(&rows[WARE], 0), "nut");
+    cr_expect_null(choice_word(&rows[WARE], 2));
+    cr_expect_null(choice_word(&rows[WHOLE], 0));
+    cr_expect_null(choice_word(&rows[WORD], 0));
+    cr_expect_eq(registry_find(&ware_registry, "bolt"), &wares[1]);
+    cr_expect_null(registry_find(&ware_registry, "bol"));
+}
+
+static bool never(const struct config *c)
+{
+    (void)c;
+    return false;
+}
+
+Test(choice, applies_from_its_scope_on)
+{
+    struct choice row = rows[WHOLE];
+
+    row.scope = SCOPE_LAYER;
+    cr_expect_not(choice_applies(&row, NULL, SCOPE_CORE));
+    cr_expect(choice_applies(&row, NULL, SCOPE_LAYER));
+    cr_expect(choice_applies(&row, NULL, SCOPE_MODEL));
+    row.applies = never;
+    cr_expect_not(choice_applies(&row, NULL, SCOPE_MODEL));
+}
