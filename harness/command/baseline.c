@@ -4,9 +4,9 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
-#include "harness/table/run.h"
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
+#include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"

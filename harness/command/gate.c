@@ -8,8 +8,8 @@
 #include "commands.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
-#include "harness/util/grow.h"
 #include "harness/learn/score_child.h"
+#include "harness/util/grow.h"
 #include "harness/util/signals.h"
 #include "harness/worker/reference.h"
 

@@ -15,10 +15,10 @@
 const char *const stop_name[] = {"ci", "time", "interrupted", "failed", "rounds"};
 
 enum {
-    LEAST_SAMPLES = 3,   /* of any finished side */
-    GROWTH = 10,         /* most that the calls of a warm-up block grow by */
-    PRIMED_BLOCKS = 20,  /* calls longer than so many blocks are not primed */
-    CHECK_INTERVAL = 8,  /* look at the interval again after 1/8 more samples */
+    LEAST_SAMPLES = 3,  /* of any finished side */
+    GROWTH = 10,        /* most that the calls of a warm-up block grow by */
+    PRIMED_BLOCKS = 20, /* calls longer than so many blocks are not primed */
+    CHECK_INTERVAL = 8, /* look at the interval again after 1/8 more samples */
     MAX_CALLS = 1000000000,
 };
 

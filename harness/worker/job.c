@@ -43,10 +43,8 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
 {
     const bool recompute = c->mem_kind == MEM_RECOMPUTE;
 
-    *j = (struct job){.bcase = c,
-                      .ops = workload_ops(c->workload),
-                      .config = c->config,
-                      .kind = c->mem_kind};
+    *j = (struct job){
+        .bcase = c, .ops = workload_ops(c->workload), .config = c->config, .kind = c->mem_kind};
     j->shape =
         (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
     /* Cases are compared with the reference: --impl is not meant for it. */

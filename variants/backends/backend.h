@@ -29,8 +29,9 @@ struct attn_impl {
     /* `scratch` has scores_bytes + scratch_bytes bytes, 64-byte aligned, contents undefined. */
     void (*forward)(const struct engine *g, const struct attn *a, void *scratch);
     /* Expects a->o and a->lse from forward; recomputes the scores. The result does not depend on
-     * the number of threads, unless a library sums in another order. NULL = no backward pass. `backward_by` names the implementation whose
-     * backward pass this is, if it is another one; the column `impl` then gives both. */
+     * the number of threads, unless a library sums in another order. NULL = no backward pass.
+     * `backward_by` names the implementation whose backward pass this is, if it is another one; the
+     * column `impl` then gives both. */
     const char *backward_by;
     struct attn_need (*need_backward)(const struct attn *a, int threads);
     void (*backward)(const struct engine *g, const struct attn *a, const struct attn_grad *d,
