@@ -4,6 +4,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/parts/dextra.h"
 
 #include <string.h>
 
@@ -43,7 +44,7 @@ static enum status read_map(struct run *r, struct map_run *o, int *B, int *L, st
     int depth = 0;
     enum status st;
 
-    *c = (struct config){.N = 1, .H = 1, .glt_groups = WIDE, .dextra_depth = {1, 1}};
+    *c = (struct config){.N = 1, .H = 1};
     if ((st = golden_whole(r, "batch", B, e)) != OK || (st = golden_whole(r, "seq", L, e)) != OK ||
         (st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &c->D, e)) != OK ||
         (st = safetensors_int(r->s, "d_out", 0, 1, WIDE, &c->dh, e)) != OK ||
@@ -55,8 +56,9 @@ static enum status read_map(struct run *r, struct map_run *o, int *B, int *L, st
     if (!c->qkv_map || !(width > 0 && width < WIDE))
         return fail(e, E_IO, "%s: describes no map in front of q, k and v", r->s->path);
     c->ln_eps = (float)eps;
-    c->dextra_depth[0] = c->dextra_depth[1] = depth;
-    c->dextra_width[0] = c->dextra_width[1] = (float)width;
+    struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
+    own->depth[0] = own->depth[1] = depth;
+    own->width[0] = own->width[1] = (float)width;
     o->rows = *B * *L;
     o->width = c->qkv_map->width(c);
     c->qkv_map->params(c, 0, "", &o->params);

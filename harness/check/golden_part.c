@@ -29,10 +29,15 @@ static enum status read_part(struct run *r, struct part_run *o, bool norm, struc
 {
     struct config *c = &o->c;
     const char *const key = norm ? "norm_kind" : "ffn";
+    int D = 0;
+    struct err why;
     double eps;
     enum status st;
 
-    c->experts = c->moe_k = 1;
+    if ((st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &D, e)) != OK)
+        return st;
+    *c = config_default(variants[0], D, 1, D, 1, 1, 0);
+    c->ffn = NULL; /* the file's */
     if ((st = safetensors_int(r->s, "d_inner", 1, 1, WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
@@ -40,9 +45,8 @@ static enum status read_part(struct run *r, struct part_run *o, bool norm, struc
     c->ln_eps = (float)eps;
     if (!safetensors_meta(r->s, key) || (!norm && !c->ffn))
         return fail(e, E_IO, "%s: no %s  -> is it a golden file?", r->s->path, key);
-    if (c->moe_k < 1 || c->moe_k > c->experts)
-        return fail(e, E_IO, "%s: moe_k %d of %d experts  -> from 1 to all", r->s->path, c->moe_k,
-                    c->experts);
+    if (config_own_check(c, &why) != OK)
+        return fail(e, E_IO, "%s: %s", r->s->path, why.msg);
     if (norm)
         norm_params(c, "", "norm", &o->params);
     else
@@ -97,7 +101,7 @@ static void run_ffn(struct run *r, struct part_run *o, const float *dy)
     const float aux = (float)c->ffn->aux(c, o->rows, o->work);
     golden_compare(r, "out.aux", &aux, 1);
     golden_compare_whole(r, "out.route", moe_work_of(c, o->rows, o->work).route,
-                         (size_t)o->rows * (size_t)c->moe_k);
+                         (size_t)o->rows * (size_t)moe_of(c)->k);
 }
 
 static enum status run_part(struct run *r, struct part_run *o, struct err *e)
@@ -107,9 +111,7 @@ static enum status run_part(struct run *r, struct part_run *o, struct err *e)
     enum status st;
 
     if ((st = golden_whole(r, "batch", &B, e)) != OK ||
-        (st = golden_whole(r, "seq", &L, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &o->c.D, e)) != OK ||
-        (st = read_part(r, o, norm, e)) != OK)
+        (st = golden_whole(r, "seq", &L, e)) != OK || (st = read_part(r, o, norm, e)) != OK)
         return st;
     const size_t n = (size_t)B * (size_t)L * (size_t)o->c.D;
     const struct tensor *dy = NULL, *x = golden_need(r, "in.x", DTYPE_F32, n, &st, e);
