@@ -251,6 +251,7 @@ static void expect_same_config(const struct config *a, const struct config *b)
     cr_expect(a->causal == b->causal && a->attn_bias == b->attn_bias && a->window == b->window);
     cr_expect(a->clamp_len == b->clamp_len && a->same_length == b->same_length);
     cr_expect(a->tied == b->tied && a->out_bias == b->out_bias && a->final_ln == b->final_ln);
+    expect_same_own(a, b);
     if (strcmp(a->pos->name, "shaw") == 0)
         cr_expect(a->clip == b->clip && a->rel_rows == b->rel_rows &&
                   a->rel_per_head == b->rel_per_head && a->rel_k == b->rel_k &&

@@ -151,8 +151,7 @@ Test(ffn_model, checkpoints_keep_the_choices, .init = folder_make, .fini = folde
         cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
         cr_expect(back.ffn == c.ffn && back.norm_kind == c.norm_kind);
         cr_expect_eq(back.ffn_bias, c.ffn_bias);
-        cr_expect_arr_eq(&back.own[SLOT_FFN], &c.own[SLOT_FFN], sizeof(c.own[SLOT_FFN]), "%s",
-                         c.ffn->name);
+        expect_same_own(&back, &c);
         cr_expect_eq(checkpoint_load(&s, "", &m.lm.params, &e), OK, "%s", e.msg);
         safetensors_close(&s);
         model_close(&m);
