@@ -11,10 +11,12 @@
  * are no positions: order enters only through the causal sums. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
+#include "variants/parts/features.h"
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
+    .own = &linear_own,
     .kind = &sublayer_linear,
     .features = FEATURES_ELU,
     .eps = 1e-6f,

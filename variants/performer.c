@@ -10,13 +10,14 @@
  * signs. The rest is as in linear attention. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
+#include "variants/parts/features.h"
 #include "variants/parts/parts.h"
 
 const struct mixer mixer_favor = {
-    .name = "favor", .kind = &sublayer_linear, .features = FEATURES_EXP};
+    .name = "favor", .own = &linear_own, .kind = &sublayer_linear, .features = FEATURES_EXP};
 
 const struct mixer mixer_favor_hyp = {
-    .name = "favor_hyp", .kind = &sublayer_linear, .features = FEATURES_COSH};
+    .name = "favor_hyp", .own = &linear_own, .kind = &sublayer_linear, .features = FEATURES_COSH};
 
 const struct variant variant_performer = {
     .name = "performer",

@@ -35,11 +35,7 @@ struct masks {
 };
 
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
-/* How rows too old for the memory are compressed. */
-enum compress { COMPRESS_MEAN, COMPRESS_MAX, COMPRESS_CONV, COMPRESS_COUNT };
-extern const char *const compress_name[COMPRESS_COUNT]; /* "mean" "max" "conv" */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
-enum rope_pairs { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 /* ---- variants ----------------------------------------------------------------------------- */
 
@@ -51,7 +47,8 @@ enum score_residual {
     SCORE_RESIDUAL_MEAN,
     SCORE_RESIDUAL_COUNT
 };
-extern const char *const score_residual_name[SCORE_RESIDUAL_COUNT]; /* "none" "sum" "mean" */
+extern const char
+    *const score_residual_name[SCORE_RESIDUAL_COUNT + 1]; /* "none" "sum" "mean" NULL */
 
 /* When a position of a model that repeats its layers halts: never, or when its halting weights sum
  * to nearly 1, as published (Graves 2016) or as in the authors' program (Tensor2Tensor). Equations:
@@ -104,6 +101,18 @@ const struct ffn *ffn_find(const char *name);
 const struct pos *pos_find(const char *name);
 const struct mixer *mixer_find(const char *name);
 
+/* The kinds of parts that may have numbers of their own, in the order of settings. */
+enum part_slot {
+    SLOT_FFN,
+    SLOT_MIXER,
+    SLOT_MEM,
+    SLOT_EXTRA,
+    SLOT_POS,
+    SLOT_QKV_MAP,
+    SLOT_GATE,
+    SLOT_COUNT
+};
+
 /* One model of a variant. The shape alphabet has one meaning in the whole tree:
  * B sequences, L new positions, M remembered ones, K = M+L, D model width, H heads, dh head width
  * (H*dh need not equal D), F feed-forward width, N layers, V vocabulary. */
@@ -114,19 +123,14 @@ struct config {
     const struct ffn *ffn;
     const struct qkv_map *qkv_map; /* NULL = none */
     const struct mixer *mixer;     /* NULL = attention */
-    int features;                  /* random ones of a mixer that has them */
-    float lin_eps;                 /* what the divisors of linear attention begin with */
     enum wiring wiring;
     char order[MAX_ORDER]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
     int mem_len;  /* positions of past that a layer keeps */
-    enum compress compress;
-    int cmem,
-        c_ratio; /* compressed ones among the rows of memory, 0 = none; rows that become one */
-    int max_seq; /* longest segment */
-    int max_pos; /* rows of a learned table of positions; 0 = max_seq */
+    int max_seq;  /* longest segment */
+    int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
     bool causal, attn_bias;
@@ -136,9 +140,6 @@ struct config {
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
-    int persistent;          /* keys and values that are parameters, per head */
-    int span_ramp, span_max; /* adaptive span: tokens of its soft end, longest span */
-    float span_cost;         /* what the mean span of a layer adds to the loss, per token */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
@@ -146,27 +147,8 @@ struct config {
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
     bool uv_per_layer;
-    int rope_dim; /* coordinates of a head that are rotated */
-    double rope_base;
-    enum rope_pairs rope_pairs;
-    int t5_buckets, t5_max_distance;
-    bool t5_per_layer; /* else the layers share one table */
-    bool tupe_bias;    /* TUPE with T5's bias in each layer */
-    bool p2c_code;     /* DeBERTa: embeddings of the last term as in the authors' program */
-    bool pos_q_bias;
-    int syn_inner; /* Synthesizer: hidden units of a head; 0 = dh */
-    /* DExTra: of the first and of the last layer, those between lie on a line */
-    bool dextra_code;      /* the form of the authors' program, else that of the paper */
-    int dextra_depth[2];   /* group linear transforms */
-    float dextra_width[2]; /* the widest of them, of D */
-    int glt_groups;        /* most groups */
-    bool glt_shuffle, glt_norm;
-    enum act_kind glt_act;
     /* feed-forward */
     bool ffn_bias;
-    bool ffn_beta;                /* swish has a trained beta; else it is 1 */
-    int experts, moe_k, capacity; /* moe: experts, those of a row, rows of one (0 = any number) */
-    float aux_coef;               /* moe: what its auxiliary loss counts */
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
     int rnn_layers, rnn_window;
     enum rnn_cell_kind rnn_cell;
@@ -179,11 +161,28 @@ struct config {
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
+    /* What the parts have of their own: the struct of each (struct own), zeros where it has none.
+     */
+    union part_values {
+        double align;
+        unsigned char bytes[OWN_MOST];
+    } own[SLOT_COUNT];
 };
 
+/* What the part in a slot has of its own; NULL = nothing. */
+const struct own *config_own_of(const struct config *c, enum part_slot slot);
+/* The part's struct. Only the part itself knows which. */
+static inline const void *config_own(const struct config *c, enum part_slot slot)
+{
+    return c->own[slot].bytes;
+}
+/* Give all parts their usual numbers: after a part, mem_len or a size has been replaced. */
+void config_own_reset(struct config *c);
+/* E_USAGE where those of a part make no sense; part of config_check. */
+enum status config_own_check(const struct config *c, struct err *e);
+
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
- * sqrt(D), ln_eps 1e-5, clip 16, uv shared, all pairs of coordinates rotated, 32 shared buckets up
- * to distance 128. */
+ * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
@@ -196,8 +195,6 @@ int variant_kv_heads(const struct variant *v, int H);
 /* Its sizes, see above. */
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
 
-/* Divide M rows of memory into plain and compressed ones where the variant does. */
-void config_compress(struct config *c, int M);
 /* Rows of memory of a model that keeps mem_len plain ones: compressed and waiting ones are added.
  */
 int config_memory(const struct config *c);

@@ -4,6 +4,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
+#include "variants/parts/dextra.h"
 
 #include <string.h>
 
@@ -39,7 +40,7 @@ static enum status read(struct run *r, struct err *e)
     int depth = 0;
     enum status st;
 
-    *c = (struct config){.N = 1, .H = 1, .glt_groups = GOLDEN_WIDE, .dextra_depth = {1, 1}};
+    *c = (struct config){.N = 1, .H = 1};
     if ((st = golden_extent(r, e)) != OK ||
         (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &c->D, e)) != OK ||
         (st = safetensors_int(r->s, "d_out", 0, 1, GOLDEN_WIDE, &c->dh, e)) != OK ||
@@ -51,8 +52,9 @@ static enum status read(struct run *r, struct err *e)
     if (!c->qkv_map || !(width > 0 && width < GOLDEN_WIDE))
         return fail(e, E_IO, "%s: describes no map in front of q, k and v", r->s->path);
     c->ln_eps = (float)eps;
-    c->dextra_depth[0] = c->dextra_depth[1] = depth;
-    c->dextra_width[0] = c->dextra_width[1] = (float)width;
+    struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
+    own->depth[0] = own->depth[1] = depth;
+    own->width[0] = own->width[1] = (float)width;
     o->rows = r->max.B * r->max.L;
     c->qkv_map->params(c, 0, "", &r->params);
     return golden_inputs(r, c->qkv_map->width(c), e);

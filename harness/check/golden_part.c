@@ -23,19 +23,25 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
 {
     struct part_run *o = r->own;
     struct config *c = &r->c;
+    int D = 0;
+    struct err why;
     double eps;
     enum status st;
 
-    c->experts = c->moe_k = 1;
     if ((st = golden_extent(r, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &c->D, e)) != OK ||
-        (st = safetensors_int(r->s, "d_inner", 1, 1, GOLDEN_WIDE, &c->F, e)) != OK ||
+        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &D, e)) != OK)
+        return st;
+    *c = config_default(variants[0], D, 1, D, 1, 1, 0);
+    c->ffn = NULL; /* the file's */
+    if ((st = safetensors_int(r->s, "d_inner", 1, 1, GOLDEN_WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
     c->ln_eps = (float)eps;
     if (!safetensors_meta(r->s, key))
         return fail(e, E_IO, "%s: no %s  -> is it a golden file?", r->s->path, key);
+    if (config_own_check(c, &why) != OK)
+        return fail(e, E_IO, "%s: %s", r->s->path, why.msg);
     o->rows = r->max.B * r->max.L;
     return golden_inputs(r, c->D, e);
 }
@@ -58,9 +64,6 @@ static enum status read_ffn(struct run *r, struct err *e)
         return st;
     if (!c->ffn)
         return fail(e, E_IO, "%s: no ffn  -> is it a golden file?", r->s->path);
-    if (c->moe_k < 1 || c->moe_k > c->experts)
-        return fail(e, E_IO, "%s: moe_k %d of %d experts  -> from 1 to all", r->s->path, c->moe_k,
-                    c->experts);
     c->ffn->params(c, "ff.", &r->params);
     return OK;
 }
@@ -121,7 +124,7 @@ static enum status ffn_forward(struct run *r, struct err *e)
     const float aux = (float)c->ffn->aux(c, o->rows, o->work);
     golden_compare(r, "out.aux", &aux, 1);
     golden_compare_whole(r, "out.route", moe_work_of(c, o->rows, o->work).route,
-                         (size_t)o->rows * (size_t)c->moe_k);
+                         (size_t)o->rows * (size_t)moe_of(c)->k);
     return OK;
 }
 

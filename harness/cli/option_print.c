@@ -196,6 +196,7 @@ static const char *const group_title[GROUP_COUNT] = {
 static char *help_text(const struct option_spec *s)
 {
     const char *const preset = s->shown ? s->shown : s->preset, *word;
+    const struct choice *row;
     char *text = NULL;
     size_t size;
     FILE *const f = open_memstream(&text, &size);
@@ -205,8 +206,8 @@ static char *help_text(const struct option_spec *s)
     for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
         fprintf(f, "%s%s", i ? ", " : ": ", word);
     if (s->at == offsetof(struct options, settings))
-        for (int i = 0; (word = setting_name(i)); i++)
-            fprintf(f, "%s%s", i ? ", " : ": ", word);
+        for (int i = 0; (row = setting_at(i)); i++)
+            fprintf(f, "%s%s", i ? ", " : ": ", row->name);
     if (preset)
         fprintf(f, " [%s]", preset);
     CHECK(fclose(f) == 0);

@@ -41,19 +41,20 @@ static void print_axes(char *list, size_t size, const struct variant *v)
 {
     struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
     const char *between = "--set ";
+    const struct choice *row;
     size_t n = 0;
 
     c.mem_len = 8;
-    config_compress(&c, c.mem_len);
+    config_own_reset(&c);
     *list = '\0';
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         if (model_choices[i].special && choice_applies(&model_choices[i], &c, SCOPE_MODEL))
             n += (size_t)snprintf(list + n, size - n, "%s--%s", n ? " " : "",
                                   model_choices[i].option);
-    for (const struct setting *s = settings; s->name; s++)
-        if (s->applies(&c)) {
+    for (int i = 0; (row = setting_at(i)); i++)
+        if (setting_applies(row, &c)) {
             n += (size_t)snprintf(list + n, size - n, "%s%s%s", n && *between == '-' ? " " : "",
-                                  between, s->name);
+                                  between, row->name);
             between = ",";
         }
     CHECK(n < size);

@@ -120,12 +120,12 @@ enum status config_from_options(struct config *to, const struct variant *v,
     if (opt->kv_heads)
         to->kv_heads = opt->kv_heads;
     to->mem_len = mem_len;
-    config_compress(to, mem_len);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
         const struct names *const given = &opt->chosen[i];
         if (given->n && choice_applies(&model_choices[i], to, scope))
             st = choice_parse(&model_choices[i], to, given->v[at ? at[i] : 0], e);
     }
+    config_own_reset(to);
     if (st == OK)
         st = settings_parse(to, opt->settings, scope == SCOPE_CORE, e);
     if (st == OK && scope != SCOPE_CORE)
@@ -152,7 +152,7 @@ struct config case_usual_config(const struct bench_case *c)
                                          c->config.F, c->layers, c->config.V);
 
     usual.mem_len = c->config.mem_len;
-    config_compress(&usual, usual.mem_len);
+    config_own_reset(&usual);
     return usual;
 }
 

@@ -5,7 +5,9 @@
  * differences, and what is refused. */
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
+#include "tests/support/set_choice.h"
 #include "variants/model/sublayer_compress.h"
+#include "variants/parts/mem.h"
 
 #include <criterion/parameterized.h>
 #include <stdio.h>
@@ -16,9 +18,9 @@ static struct config compressing(enum compress kind, int cmem, int ratio)
 {
     struct config c = config_default(variant_find("compressive"), D, 3, 5, 17, 2, V);
 
-    c.compress = kind;
-    c.cmem = cmem;
-    c.c_ratio = ratio;
+    set_choice(&c, "compress", compress_name[kind]);
+    set_number(&c, "cmem", cmem);
+    set_number(&c, "c_ratio", ratio);
     c.max_seq = 64;
     return c;
 }
@@ -39,7 +41,7 @@ static void drop_front(struct list *l, int n)
 
 static void compress_by_hand(const struct sublayer *s, const struct list *m, double y[D])
 {
-    const int ratio = s->c->c_ratio;
+    const int ratio = compressive_of(s->c)->ratio;
 
     for (int d = 0; d < D; d++) {
         double sum = 0, most = -INFINITY, conv = 0;
@@ -47,15 +49,15 @@ static void compress_by_hand(const struct sublayer *s, const struct list *m, dou
             sum += m->row[t][d];
             most = fmax(most, m->row[t][d]);
         }
-        if (s->c->compress == COMPRESS_CONV) {
+        if (compressive_of(s->c)->form == COMPRESS_CONV) {
             conv = (double)s->compress[1].data[d];
             for (int e = 0; e < D; e++)
                 for (int t = 0; t < ratio; t++)
                     conv += (double)s->compress[0].data[(d * D + e) * ratio + t] * m->row[t][e];
         }
-        y[d] = s->c->compress == COMPRESS_MEAN  ? sum / ratio
-               : s->c->compress == COMPRESS_MAX ? most
-                                                : conv;
+        y[d] = compressive_of(s->c)->form == COMPRESS_MEAN  ? sum / ratio
+               : compressive_of(s->c)->form == COMPRESS_MAX ? most
+                                                            : conv;
     }
 }
 
@@ -67,11 +69,11 @@ static void remember_by_hand(const struct sublayer *s, struct list *cm, struct l
     for (int d = 0; d < D; d++)
         m->row[m->n][d] = (double)x[d];
     m->n++;
-    if (m->n < s->compressed.plain + s->c->c_ratio)
+    if (m->n < s->compressed.plain + compressive_of(s->c)->ratio)
         return;
     compress_by_hand(s, m, cm->row[cm->n++]);
-    drop_front(m, s->c->c_ratio);
-    if (cm->n > s->c->cmem)
+    drop_front(m, compressive_of(s->c)->ratio);
+    if (cm->n > compressive_of(s->c)->rows)
         drop_front(cm, 1);
 }
 
@@ -110,7 +112,7 @@ ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout 
         model_open(&t, &c, backends[*backend]->name, 1, MEM_HIDDEN, (struct extent){B, L, 11});
         struct sublayer *const s = sublayers_attention(&t.lm.sublayers, 1);
         memset(cm, 0, sizeof(cm)), memset(m, 0, sizeof(m));
-        cr_assert_eq(s->compressed.plain, 11 - 3 - (c.c_ratio - 1));
+        cr_assert_eq(s->compressed.plain, 11 - 3 - (compressive_of(&c)->ratio - 1));
         for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
             float x[B * L * D];
             rng_normal(x, ARRAY_LEN(x), SEED + i, rng_stream("rows"), 0, 1);
@@ -119,7 +121,7 @@ ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout 
                 for (int r = 0; r < pieces[i]; r++)
                     remember_by_hand(s, &cm[b], &m[b], x + (b * pieces[i] + r) * D);
                 snprintf(what, sizeof(what), "%s, %s, %d to 1, piece %zu", backends[*backend]->name,
-                         compress_name[c.compress], c.c_ratio, i);
+                         compress_name[compressive_of(&c)->form], compressive_of(&c)->ratio, i);
                 cr_assert_eq(s->memory.compressed, cm[b].n, "%s", what);
                 cr_assert_eq(s->memory.M, cm[b].n + m[b].n, "%s", what);
                 expect_rows(&s->memory, b, 0, &cm[b], what);

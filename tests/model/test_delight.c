@@ -6,6 +6,7 @@
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
 #include "tests/support/ffn_case.h"
+#include "tests/support/set_choice.h"
 #include "tests/support/tmp_folder.h"
 #include "variants/model/checkpoint.h"
 #include "variants/parts/dextra.h"
@@ -78,16 +79,16 @@ static void map_backward(struct map_case *t)
 enum { FORMS = 12 };
 static struct config form_of(int form, int D, int H, int dh)
 {
-    static const enum act_kind act[] = {ACT_GELU, ACT_SWISH, ACT_GELU_TANH};
+    static const char *const act[] = {"gelu", "swish", "gelu_tanh"};
     struct config c = config_default(variant_find("delight"), D, H, dh, 9, 1, 7);
 
-    c.dextra_code = form & 1;
-    c.glt_norm = form & 1 ? !(form & 4) : form % 3 == 2;
-    c.glt_shuffle = !(form & 2);
-    c.glt_groups = form % 5 ? 4 : 1;
-    c.dextra_depth[0] = c.dextra_depth[1] = 1 + form % 6;
-    c.dextra_width[0] = c.dextra_width[1] = 1.5f + (float)(form % 2);
-    c.glt_act = act[form % 3];
+    set_choice(&c, "dextra", form & 1 ? "code" : "paper");
+    set_number(&c, "glt_norm", form & 1 ? !(form & 4) : form % 3 == 2);
+    set_number(&c, "glt_shuffle", !(form & 2));
+    set_number(&c, "glt_max_groups", form % 5 ? 4 : 1);
+    set_number(&c, "dextra_depth", 1 + form % 6);
+    set_number(&c, "dextra_width", 1.5 + form % 2);
+    set_choice(&c, "glt_act", act[form % 3]);
     return c;
 }
 
@@ -127,7 +128,7 @@ static int transform(const struct map_case *t, const char *stage, const double *
             double sum = (double)b->data[p * n + q];
             for (int e = 0; e < k; e++)
                 sum += (double)W->data[(p * n + q) * k + e] * in[p * k + e];
-            y[c->glt_shuffle ? q * groups + p : p * n + q] = sum;
+            y[dextra_of(c)->shuffle ? q * groups + p : p * n + q] = sum;
         }
     for (int p = 0; ln && p < groups; p++) {
         double mean = 0, square = 0;
@@ -141,7 +142,7 @@ static int transform(const struct map_case *t, const char *stage, const double *
                 (double)ln_b->data[q];
     }
     for (int i = 0; !last && i < groups * n; i++)
-        y[i] = curve(c->glt_act, y[i]);
+        y[i] = curve(dextra_act(c), y[i]);
     return groups * n;
 }
 
@@ -165,18 +166,19 @@ static void by_hand(const struct map_case *t, int row, float *out)
 
     for (int e = 0; e < c->D; e++)
         x[e] = (double)t->x[row * c->D + e];
-    if (c->dextra_code) {
+    if ((dextra_of(c)->form == DEXTRA_CODE)) {
         n_x = transform(t, "in", x, next, false);
         memcpy(x, next, sizeof(x));
     }
-    for (int i = 0; i < c->dextra_depth[0]; i++) {
+    for (int i = 0; i < dextra_of(c)->depth[0]; i++) {
         snprintf(name, sizeof(name), "glt.%d", i);
         mix(in, x, n_x, y, n_y, named(t, name, "weight")->shape[0]);
-        n_y = transform(t, name, in, next, !c->dextra_code && i == c->dextra_depth[0] - 1);
+        n_y = transform(t, name, in, next,
+                        !(dextra_of(c)->form == DEXTRA_CODE) && i == dextra_of(c)->depth[0] - 1);
         cr_assert_leq(n_y, (int)WIDEST);
         memcpy(y, next, sizeof(y));
     }
-    if (c->dextra_code) {
+    if ((dextra_of(c)->form == DEXTRA_CODE)) {
         mix(in, x, n_x, y, n_y, 1);
         transform(t, "out", in, y, false);
     }
@@ -233,7 +235,7 @@ Test(delight, map_is_differentiated, .timeout = 120)
         map_open(&t, &c, "ref", 1, 3);
         const size_t n = (size_t)(t.rows * c.D);
         const double noise = 8 * 7 * U * 2 * sqrt((double)(t.rows * t.width));
-        const struct scalar f = {map_value, &t, noise, c.glt_norm ? 0x1p-10 : 0x1p-7};
+        const struct scalar f = {map_value, &t, noise, dextra_of(&c)->norm ? 0x1p-10 : 0x1p-7};
         float *d_x = guarded(n);
         map_forward(&t), map_backward(&t);
         memcpy(d_x, t.d_x, n * sizeof(float));
@@ -280,11 +282,11 @@ Test(delight, stages_have_published_sizes)
         {{1, 16, 0, 8}, {2, 8, 0, 8}, {4, 8, 8, 32}, {4, 8, 32, 32}, {2, 8, 32, 8}, {1, 8, 8, 8}}};
     struct config c = form_of(0, 16, 1, 8);
 
-    c.glt_groups = 4;
-    c.dextra_depth[0] = c.dextra_depth[1] = 4;
-    c.dextra_width[0] = c.dextra_width[1] = 2;
+    set_number(&c, "glt_max_groups", 4);
+    set_number(&c, "dextra_depth", 4);
+    set_number(&c, "dextra_width", 2);
     for (int code = 0; code < 2; code++) {
-        c.dextra_code = code;
+        set_choice(&c, "dextra", code ? "code" : "paper");
         const struct stages s = dextra_stages(&c, 0);
         cr_assert_eq(s.n, code ? 6 : 4);
         for (int i = 0; i < s.n; i++) {
@@ -303,14 +305,14 @@ Test(delight, stages_fit_any_sizes)
             for (int code = 0; code < 2; code++)
                 for (int nth = 0; nth < 5; nth++) {
                     struct config c = config_default(variant_find("delight"), D, 2, dh, 4, 5, 7);
-                    c.dextra_code = code;
+                    set_choice(&c, "dextra", code ? "code" : "paper");
                     const struct stages s = dextra_stages(&c, nth);
                     cr_expect_eq(s.n, 4 + nth + 2 * code);
                     cr_expect_eq(s.at[s.n - 1].out, 2 * dh);
                     for (int i = 0; i < s.n; i++) {
                         const struct stage *t = &s.at[i];
                         cr_expect(t->a % t->groups == 0 && t->b % t->groups == 0 &&
-                                  t->out % t->groups == 0 && t->groups <= c.glt_groups);
+                                  t->out % t->groups == 0 && t->groups <= dextra_of(&c)->groups);
                     }
                 }
 }
@@ -347,19 +349,16 @@ Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remo
         struct safetensors s;
         struct err e = {""};
         c.N = 3;
-        c.dextra_depth[1] += 3;
-        c.dextra_width[1] += 0.7f;
+        struct dextra *const own = (void *)c.own[SLOT_QKV_MAP].bytes;
+        own->depth[1] += 3;
+        own->width[1] += 0.7f;
         folder_path(path, "model.safetensors");
         model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 7, 0});
         cr_assert_eq(checkpoint_save(path, &c, &m.lm.params, &from, &e), OK, "%s", e.msg);
         cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
         cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s", e.msg);
-        cr_expect(back.qkv_map == c.qkv_map && back.dextra_code == c.dextra_code);
-        cr_expect(back.glt_norm == c.glt_norm && back.glt_shuffle == c.glt_shuffle);
-        cr_expect(back.glt_groups == c.glt_groups && back.glt_act == c.glt_act);
-        for (int i = 0; i < 2; i++)
-            cr_expect(back.dextra_depth[i] == c.dextra_depth[i] &&
-                      back.dextra_width[i] == c.dextra_width[i]);
+        cr_expect_eq(back.qkv_map, c.qkv_map);
+        expect_same_own(&back, &c);
         cr_expect_eq(checkpoint_load(&s, "", &m.lm.params, &e), OK, "%s", e.msg);
         safetensors_close(&s);
         model_close(&m);

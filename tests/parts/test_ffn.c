@@ -4,6 +4,7 @@
  * backend, every gradient of the reference against finite differences, every backend's against the
  * reference's; what training keeps changes nothing; costs and configurations. */
 #include "tests/support/ffn_case.h"
+#include "tests/support/set_choice.h"
 
 /* Of a config with any kind: with and without biases, with swish's beta and without. */
 static struct config form_of(const struct ffn *ffn, int form, int D, int F)
@@ -11,7 +12,8 @@ static struct config form_of(const struct ffn *ffn, int form, int D, int F)
     struct config c = ffn_config(ffn, D, F);
 
     c.ffn_bias = !(form & 1);
-    c.ffn_beta = form & 2;
+    if (ffn == &ffn_swish)
+        set_choice(&c, "swish_beta", form & 2 ? "1" : "0");
     return c;
 }
 enum { FORMS = 4 };

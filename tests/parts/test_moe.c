@@ -4,6 +4,7 @@
  * gradients of the reference against finite differences, every backend against the reference,
  * routes equal. */
 #include "tests/support/ffn_case.h"
+#include "tests/support/set_choice.h"
 
 enum { D = 6, F = 9, ROWS = 14, MAX_E = 8 };
 
@@ -11,9 +12,11 @@ static struct config moe(int experts, int k, int capacity, bool bias)
 {
     struct config c = ffn_config(&ffn_moe, D, F);
 
-    c.experts = experts, c.moe_k = k, c.capacity = capacity;
+    set_number(&c, "experts", experts);
+    set_number(&c, "moe_k", k);
+    set_number(&c, "capacity", capacity);
+    set_number(&c, "aux_coef", 0.5);
     c.ffn_bias = bias;
-    c.aux_coef = 0.5f;
     return c;
 }
 
@@ -52,7 +55,7 @@ static void expert(const struct ffn_case *t, int e, const float *x, double y[D])
 
 static void router(const struct ffn_case *t, const float *x, double p[MAX_E])
 {
-    const int E = t->c->experts;
+    const int E = moe_of(t->c)->experts;
     double sum = 0;
 
     for (int e = 0; e < E; e++) {
@@ -84,25 +87,26 @@ static struct by_hand by_hand(const struct ffn_case *t)
 
     for (int i = 0; i < ROWS; i++)
         router(t, t->x + i * D, p[i]);
-    for (int k = 0; k < c->moe_k; k++)
+    for (int k = 0; k < moe_of(c)->k; k++)
         for (int i = 0; i < ROWS; i++)
-            for (int e = 0; e < c->experts; e++) {
-                if (rank_of(p[i], c->experts, e) != k)
+            for (int e = 0; e < moe_of(c)->experts; e++) {
+                if (rank_of(p[i], moe_of(c)->experts, e) != k)
                     continue;
-                const bool served = !c->capacity || used[e] < c->capacity;
+                const bool served = !moe_of(c)->capacity || used[e] < moe_of(c)->capacity;
                 double gate = p[i][e], chosen = 0, y[D];
-                for (int other = 0; other < c->experts; other++)
-                    chosen += rank_of(p[i], c->experts, other) < c->moe_k ? p[i][other] : 0;
-                gate = c->moe_k == 1 ? gate : gate / chosen;
+                for (int other = 0; other < moe_of(c)->experts; other++)
+                    chosen +=
+                        rank_of(p[i], moe_of(c)->experts, other) < moe_of(c)->k ? p[i][other] : 0;
+                gate = moe_of(c)->k == 1 ? gate : gate / chosen;
                 used[e] += served, firsts[e] += k == 0;
                 out.route[i][k] = served ? e : -1;
                 expert(t, e, t->x + i * D, y);
                 for (int d = 0; served && d < D; d++)
                     out.y[i][d] += gate * y[d];
             }
-    for (int e = 0; e < c->experts; e++)
+    for (int e = 0; e < moe_of(c)->experts; e++)
         for (int i = 0; i < ROWS; i++)
-            out.aux += c->experts * ((double)firsts[e] / ROWS) * p[i][e] / ROWS;
+            out.aux += moe_of(c)->experts * ((double)firsts[e] / ROWS) * p[i][e] / ROWS;
     return out;
 }
 
@@ -116,13 +120,14 @@ static void expect_by_hand(struct ffn_case *t, const char *backend)
         y[i] = (float)want.y[i / D][i % D];
     ffn_forward(t, false);
     cr_expect_lt(cell_error(t->y, y, ROWS * D), 1, "%s: %d of %d, capacity %d", backend,
-                 t->c->moe_k, t->c->experts, t->c->capacity);
+                 moe_of(t->c)->k, moe_of(t->c)->experts, moe_of(t->c)->capacity);
     for (int i = 0; i < ROWS; i++)
-        for (int k = 0; k < t->c->moe_k; k++)
-            cr_expect_eq(w.route[i * t->c->moe_k + k], want.route[i][k], "row %d choice %d", i, k);
+        for (int k = 0; k < moe_of(t->c)->k; k++)
+            cr_expect_eq(w.route[i * moe_of(t->c)->k + k], want.route[i][k], "row %d choice %d", i,
+                         k);
     /* probabilities are sums of D products, then exp: 2 (D + 8) U of their size, 1 */
     cr_expect_leq(fabs(ffn_moe.aux(t->c, ROWS, t->work) - want.aux),
-                  t->c->experts * 2 * (D + 8) * 4 * U);
+                  moe_of(t->c)->experts * 2 * (D + 8) * 4 * U);
 }
 
 ParameterizedTestParameters(moe, is_its_equation) { return every_backend(); }
@@ -190,7 +195,7 @@ static double routed_value(void *ctx)
     const double value = ffn_value(r->t);
     const struct moe_work w = moe_work_of(r->t->c, ROWS, r->t->work);
 
-    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * r->t->c->moe_k));
+    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * moe_of(r->t->c)->k));
     return value;
 }
 
@@ -205,7 +210,7 @@ Test(moe, reference_is_the_derivative)
         ffn_open(&t, &c, "ref", 1, ROWS, true);
         ffn_forward(&t, true);
         memcpy(r.route, moe_work_of(&c, ROWS, t.work).route,
-               sizeof(int32_t) * (size_t)(ROWS * c.moe_k));
+               sizeof(int32_t) * (size_t)(ROWS * moe_of(&c)->k));
         ffn_backward(&t);
         memcpy(d_x, t.d_x, sizeof(d_x));
         /* as in ffn_differentiate */
@@ -240,7 +245,7 @@ Test(moe, flop_counts_what_can_be_served)
     struct config c = moe(4, 2, 0, true);
 
     cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 20 * 4.0 * D * F);
-    c.capacity = 3; /* 12 places for 20 choices */
+    set_number(&c, "capacity", 3); /* 12 places for 20 choices */
     cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 12 * 4.0 * D * F);
 }
 
@@ -258,14 +263,12 @@ Test(moe, configurations_without_sense)
     struct config c = moe(4, 5, 0, true);
     char text[160];
 
-    snprintf(text, sizeof(text),
-             "%s: 5 of 4 experts for each row  -> 1 or more, at most all of them", name);
+    snprintf(text, sizeof(text), "%s: 5 of 4 experts for each row  -> moe_k of at most 4", name);
     expect_refused(&c, text);
-    c.moe_k = 1, c.capacity = -1;
-    snprintf(text, sizeof(text), "%s: capacity -1  -> rows that an expert takes, 0 = any number",
-             name);
-    expect_refused(&c, text);
-    c.capacity = 0, c.norm_kind = NORM_UNBIASED, c.D = 1, c.pos = &pos_none;
+    cr_expect_eq(config_set(&c, "moe_k", "0", NULL), E_USAGE);
+    cr_expect_eq(config_set(&c, "capacity", "-1", NULL), E_USAGE);
+    set_number(&c, "moe_k", 1);
+    c.norm_kind = NORM_UNBIASED, c.D = 1, c.pos = &pos_none;
     snprintf(text, sizeof(text), "%s: norm_kind unbiased of width 1  -> --d-model 2 or more", name);
     expect_refused(&c, text);
 }

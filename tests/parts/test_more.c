@@ -5,6 +5,7 @@
  * that it is right elsewhere, the suites over all variants that segments, memories and backends
  * agree. */
 #include "tests/support/model.h"
+#include "tests/support/set_choice.h"
 #include "variants/model/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
@@ -123,7 +124,7 @@ Test(span, steep_spans_are_windows)
     for (int z = 0; z <= 8; z += 4) {
         struct config c = of("span", 2), plain = of("xl", 2);
         struct model m, p;
-        c.span_ramp = 1;
+        set_number(&c, "span_ramp", 1);
         plain.window = z + 1;
         open(&m, &c), open(&p, &plain);
         set_span(&m, (float)z);
@@ -140,7 +141,7 @@ Test(span, keys_fade)
     struct attn a = {0};
     struct model m;
 
-    c.span_ramp = 4;
+    set_number(&c, "span_ramp", 4);
     open(&m, &c);
     set_span(&m, 1.0f);
     lm_build_tables(&m.lm, &m.g);
@@ -159,7 +160,7 @@ Test(span, stays_between_its_bounds)
     struct config c = of("span", 1);
     struct model m;
 
-    c.span_max = 7;
+    set_number(&c, "span_max", 7);
     open(&m, &c);
     struct param *const z = (struct param *)params_find(&m.lm.params, "layers.0.attn.span");
     z->data[0] = -3, z->data[1] = 9, z->data[2] = 4;
@@ -172,9 +173,10 @@ Test(span, choices_that_make_no_sense)
 {
     struct config c = of("span", 1);
 
-    c.span_ramp = 0;
+    set_number(&c, "span_ramp", 0);
     cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    c.span_ramp = 8, c.clamp_len = 4;
+    set_number(&c, "span_ramp", 8);
+    c.clamp_len = 4;
     cr_expect_eq(config_check(&c, NULL), E_USAGE);
     c.clamp_len = 0;
     cr_expect_eq(config_check(&c, NULL), OK);
@@ -192,7 +194,7 @@ Test(persistent, shares_of_the_softmax)
     for (int k = 0; k < 2; k++) {
         struct config c = of("all-attention", 1);
         struct model m;
-        c.persistent = counts[k];
+        set_number(&c, "persistent", counts[k]);
         c.wiring = WIRING_PRE;
         c.window = 1;
         c.pos = pos_find("none");
@@ -225,7 +227,7 @@ Test(persistent, stands_for_the_feed_forward)
     const double added = lm_flop(&m.lm, 1, T, 0, T);
     struct config half = c;
     struct model h;
-    half.persistent = 7;
+    set_number(&half, "persistent", 7);
     open(&h, &half);
     cr_expect_float_eq(added - lm_flop(&h.lm, 1, T, 0, T), 3.0 * 4 * T * H * 5 * (c.F - 7), 1e-6);
     model_close(&m), model_close(&h);

@@ -4,6 +4,7 @@
  * from their definitions, in the table that attention reads, for any number of keys and after it
  * was cut; and the way back from the table's gradient to the weights. */
 #include "tests/support/finite.h"
+#include "tests/support/set_choice.h"
 #include "variants/base/safetensors.h"
 #include "variants/model/adam.h"
 #include "variants/parts/parts.h"
@@ -173,9 +174,12 @@ static void open_lowered(struct prepared *t, const struct pos *pos, bool per_lay
 
     *t = (struct prepared){.c = config_default(variant_find("alibi"), 24, HEADS, 4, 8, 1, 0)};
     t->c.pos = pos;
-    t->c.t5_buckets = 8;
-    t->c.t5_max_distance = 20;
-    t->c.t5_per_layer = per_layer;
+    config_own_reset(&t->c);
+    if (pos == &pos_t5) {
+        set_number(&t->c, "t5_buckets", 8);
+        set_number(&t->c, "t5_max_distance", 20);
+        set_choice(&t->c, "share_attn_bias", per_layer ? "0" : "1");
+    }
     cr_assert_eq(config_check(&t->c, &e), OK, "%s", e.msg);
     if (pos->model_params)
         pos->model_params(&t->c, &t->params);
@@ -381,11 +385,13 @@ Test(pos_bias, choices_that_make_no_sense)
     c.causal = false;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     cr_expect_str_eq(e.msg, "t5: t5 positions know no future  -> causal attention");
-    c.causal = true, c.t5_buckets = 1;
+    c.causal = true;
+    set_number(&c, "t5_buckets", 1);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     cr_expect_str_eq(e.msg, "t5: 1 buckets  -> use at least 2");
-    c.t5_buckets = 32, c.t5_max_distance = 16;
+    set_number(&c, "t5_buckets", 32);
+    set_number(&c, "t5_max_distance", 16);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    c.t5_max_distance = 17;
+    set_number(&c, "t5_max_distance", 17);
     cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
 }

@@ -4,10 +4,14 @@
  * positions reach the scores, the way back, and models that stream far beyond the table of
  * angles. */
 #include "tests/support/model.h"
+#include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
 
 #include <complex.h>
 #include <criterion/parameterized.h>
+
+enum { ROPE_NEIGHBOURS, ROPE_HALVES };
+static const char *const pairs_name[] = {"interleaved", "half"};
 
 /* ---- the rotation -------------------------------------------------------------------------- */
 
@@ -42,8 +46,8 @@ static struct rotated open_rotated(const struct turn *t)
                         .stride = stride};
     struct err e = {""};
 
-    r.c.rope_dim = t->dim;
-    r.c.rope_pairs = (enum rope_pairs)t->pairs;
+    set_number(&r.c, "rope_dim", t->dim);
+    set_choice(&r.c, "rope_pairs", pairs_name[t->pairs]);
     cr_assert_eq(config_check(&r.c, &e), OK, "%s", e.msg);
     r.x = normal((size_t)(t->B * stride), "rope.x", 0, 1);
     r.pos_encoding = guarded(pos_rope.n_pos_encoding(&r.c, t->rows));
@@ -205,14 +209,16 @@ Test(rope, choices_that_make_no_sense)
     struct config c = config_default(variant_find("rope"), 24, 3, 7, 8, 1, 0);
     struct err e = {""};
 
-    cr_expect(c.rope_dim == 6 && config_check(&c, &e) == OK, "%s", e.msg);
-    c.rope_dim = 5;
+    cr_expect_eq(config_check(&c, &e), OK, "%s", e.msg);
+    cr_expect_eq(pos_rope.n_pos_encoding(&c, 1) % 6, 0); /* dim */
+    set_number(&c, "rope_dim", 5);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     cr_expect_str_eq(
         e.msg, "rope: 5 coordinates to rotate  -> use an even number from 2 to the head width 7");
-    c.rope_dim = 8;
+    set_number(&c, "rope_dim", 8);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    c.rope_dim = 6, c.rope_base = 1;
+    set_number(&c, "rope_dim", 6);
+    set_number(&c, "rope_base", 1);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c = config_default(variant_find("rope"), 24, 3, 1, 8, 1, 0);
     cr_expect_eq(config_check(&c, &e), E_USAGE);
@@ -227,8 +233,8 @@ static struct config rotary(int pairs, int dim, int kv_heads)
 {
     struct config c = config_default(variant_find("rope"), 12, 4, 6, 17, 2, VOCAB);
 
-    c.rope_pairs = (enum rope_pairs)pairs;
-    c.rope_dim = dim;
+    set_choice(&c, "rope_pairs", pairs_name[pairs]);
+    set_number(&c, "rope_dim", dim);
     c.kv_heads = kv_heads;
     return c;
 }

@@ -8,6 +8,7 @@
 #include "model.h"
 #include "naive.h"
 #include "variants/model/sublayer_list.h"
+#include "variants/parts/features.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -160,7 +161,7 @@ static inline void attend_linearly(const struct config *c, const double *q, cons
     const int d = c->dh;
 
     for (int i = 0; i < L; i++) {
-        double den = (double)c->lin_eps;
+        double den = (double)linear_of(c)->eps;
         memset(o + i * d, 0, sizeof(*o) * (size_t)d);
         for (int j = 0; j <= M + i; j++) {
             double w = 0;

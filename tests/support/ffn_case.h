@@ -33,6 +33,7 @@ static inline struct config ffn_config(const struct ffn *ffn, int D, int F)
     struct config c = config_default(variants[0], D, 1, D, F, 1, 9);
 
     c.ffn = ffn;
+    config_own_reset(&c);
     return c;
 }
 
@@ -111,7 +112,7 @@ static inline double ffn_value(void *ctx)
     for (int i = 0; i < t->rows * t->c->D; i++)
         sum += (double)t->y[i] * (double)t->d_y[i];
     if (t->c->ffn->aux)
-        sum += (double)t->c->aux_coef * t->c->ffn->aux(t->c, t->rows, t->work);
+        sum += (double)moe_of(t->c)->aux_coef * t->c->ffn->aux(t->c, t->rows, t->work);
     return sum;
 }
 

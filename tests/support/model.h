@@ -6,7 +6,9 @@
 #define MODEL_H
 
 #include "harness/check/guarded.h"
+#include "set_choice.h"
 #include "variants/model/lm.h"
+#include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -34,16 +36,27 @@ static inline struct config wired(const struct form *w, int turn)
     c.rel_rows = turn & 1 ? 7 : 4;
     c.final_ln = turn >> 1 & 1;
     c.max_seq = 64; /* rows of learned tables */
-    c.rope_pairs = turn & 1 ? ROPE_NEIGHBOURS : ROPE_HALVES;
-    c.rope_dim = turn & 2 ? 2 : 4;
-    c.t5_buckets = 4; /* distances 0, 1, 2..3, 4.. */
-    c.t5_max_distance = 6;
-    c.t5_per_layer = turn & 1;
-    c.tupe_bias = c.pos_q_bias = turn & 1;
-    c.p2c_code = turn >> 1 & 1;
-    c.persistent = 5;
-    c.span_ramp = 4;
-    c.span_cost = 0;                      /* it would be in the gradient only */
+    if (c.pos == &pos_rope) {
+        set_choice(&c, "rope_pairs", turn & 1 ? "interleaved" : "half");
+        set_number(&c, "rope_dim", turn & 2 ? 2 : 4);
+    }
+    if (c.pos == &pos_t5 || c.pos == &pos_tupe) {
+        set_number(&c, "t5_buckets", 4); /* distances 0, 1, 2..3, 4.. */
+        set_number(&c, "t5_max_distance", 6);
+        set_choice(&c, "share_attn_bias", turn & 1 ? "0" : "1");
+    }
+    if (c.pos == &pos_tupe)
+        set_choice(&c, "tupe_bias", turn & 1 ? "1" : "0");
+    if (c.pos == &pos_deberta) {
+        set_choice(&c, "pos_q_bias", turn & 1 ? "1" : "0");
+        set_choice(&c, "p2c", turn >> 1 & 1 ? "code" : "paper");
+    }
+    if (c.attn_extra == &extra_persistent)
+        set_number(&c, "persistent", 5);
+    if (c.attn_extra == &extra_span) {
+        set_number(&c, "span_ramp", 4);
+        set_number(&c, "span_cost", 0); /* it would be in the gradient only */
+    }
     for (int k = 0; k < c.masks.n; k++) { /* patterns that short texts are hidden from */
         struct mask *const m = &c.masks.at[k];
         m->window = min_int(m->window, 4);

@@ -8,6 +8,7 @@
 
 #include "finite.h"
 #include "model.h"
+#include "variants/parts/moe.h"
 
 enum { B = 2, L = 5, MEM = 4, FIRST = 3 }; /* FIRST tokens become memory before the segment */
 
@@ -67,8 +68,9 @@ static inline double loss(void *ctx)
     lm_forward(&t->m.lm, &t->m.g, t->tokens, B, L, L, t->targets, t->nll);
     for (int i = 0; i < B * L; i++)
         sum += (double)t->nll[i];
-    return sum / (B * L) + pondering(&t->m.lm) +
-           (double)t->m.lm.c.aux_coef * lm_aux(&t->m.lm, B, L);
+    const struct config *const c = &t->m.lm.c;
+    const double weight = c->ffn->aux ? (double)moe_of(c)->aux_coef : 0;
+    return sum / (B * L) + pondering(&t->m.lm) + weight * lm_aux(&t->m.lm, B, L);
 }
 
 static inline void remember(struct trained *t)

@@ -13,14 +13,12 @@
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e);
 
-/* Only what norms, feed-forward networks and LocalRNNs are, into a config that has the other sizes.
- */
+/* Only what norms, feed-forward networks and LocalRNNs are, and the numbers of the config's parts,
+ * into a config that has the other sizes. */
 enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
                              struct err *e);
-/* Only the map in front of q, k and v and compressed memory, into a config that has its other
- * sizes. */
+/* Only the map in front of q, k and v, into a config that has its other sizes. */
 enum status checkpoint_map(const struct safetensors *s, struct config *c, struct err *e);
-const char *checkpoint_act_name(enum act_kind kind);
 
 /* Copy every parameter's values from the file. E_IO naming the first that is missing, or has
  * another type or shape. */

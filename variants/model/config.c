@@ -3,6 +3,7 @@
  * One model of a variant: defaults, and the choices that make no sense together. */
 #include "sublayer_list.h"
 #include "variants/parts/masks.h"
+#include "variants/parts/mem.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,7 +13,7 @@ const char *const wiring_name[WIRING_COUNT + 1] = {
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
-const char *const score_residual_name[SCORE_RESIDUAL_COUNT] = {"none", "sum", "mean"};
+const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
 
 bool wiring_norms_first(enum wiring w)
 {
@@ -55,8 +56,6 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ffn = v->ffn,
         .qkv_map = v->qkv_map,
         .mixer = v->mixer,
-        .features = max_int(1, (int)(dh * log(dh))), /* as published */
-        .lin_eps = v->mixer ? v->mixer->eps : 0,
         .attn_extra = v->attn_extra,
         .score_residual = v->score_residual,
         .wiring = v->wiring,
@@ -74,31 +73,12 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .rel_rows = DEFAULT_CLIP + 1,
         .rel_k = true,
         .rel_v = true,
-        .persistent = F,
-        .span_ramp = 32,
-        .span_max = 8192,
-        .span_cost = 2e-6f,
-        .rope_dim = dh - dh % 2,
-        .rope_base = 10000,
-        .rope_pairs = ROPE_HALVES,
-        .t5_buckets = 32,
-        .t5_max_distance = 128,
-        .dextra_depth = {4, 8},
-        .dextra_width = {2, 3},
-        .glt_groups = 8,
-        .glt_shuffle = true,
-        .glt_act = ACT_GELU,
-        .compress = COMPRESS_CONV,
-        .c_ratio = 4,
         .tied = !v->untied,
         .out_bias = true,
         .emb_scale = (float)sqrt(D),
         .attn_bias = v->attn_bias,
         .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
         .ffn_bias = !v->bare_ffn,
-        .experts = 4,
-        .moe_k = 1,
-        .aux_coef = 0.01f,
         .rnn_layers = v->rnn_layers,
         .rnn_window = 7,
         .rnn_cell = CELL_GRU,
@@ -116,14 +96,60 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         c.N = 1;
     }
     CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
+    config_own_reset(&c);
     return c;
 }
 
-void config_compress(struct config *c, int M) { c->cmem = c->variant->mem->compressed ? M / 2 : 0; }
+const struct own *config_own_of(const struct config *c, enum part_slot slot)
+{
+    switch (slot) {
+    case SLOT_FFN:
+        return c->ffn ? c->ffn->own : NULL;
+    case SLOT_MIXER:
+        return c->mixer ? c->mixer->own : NULL;
+    case SLOT_MEM:
+        return c->variant ? c->variant->mem->own : NULL;
+    case SLOT_EXTRA:
+        return c->attn_extra ? c->attn_extra->own : NULL;
+    case SLOT_POS:
+        return c->pos ? c->pos->own : NULL;
+    case SLOT_QKV_MAP:
+        return c->qkv_map ? c->qkv_map->own : NULL;
+    case SLOT_GATE:
+        return c->gate ? c->gate->own : NULL;
+    case SLOT_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+void config_own_reset(struct config *c)
+{
+    memset(c->own, 0, sizeof(c->own));
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+        const struct own *const own = config_own_of(c, s);
+        if (own && own->usual)
+            own->usual(c, c->own[s].bytes);
+    }
+}
 
 int config_memory(const struct config *c)
 {
-    return c->cmem ? c->mem_len + c->cmem + c->c_ratio - 1 : c->mem_len;
+    const struct compressive *const m = compressive_of(c);
+
+    return m->rows ? c->mem_len + m->rows + m->ratio - 1 : c->mem_len;
+}
+
+enum status config_own_check(const struct config *c, struct err *e)
+{
+    enum status st = OK;
+
+    for (enum part_slot s = 0; s < SLOT_COUNT && st == OK; s++) {
+        const struct own *const own = config_own_of(c, s);
+        if (own && own->check)
+            st = own->check(c, config_own(c, s), e);
+    }
+    return st;
 }
 
 static enum status check_positions(const struct config *c, struct err *e)
@@ -213,33 +239,6 @@ static enum status check_mixer(const struct config *c, struct err *e)
         c->qkv_map || c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);
-    if (c->features < 1 || !(c->lin_eps >= 0))
-        return fail(e, E_USAGE, "%s: %d features, lin_eps %g  -> 1 or more, 0 or more", name,
-                    c->features, (double)c->lin_eps);
-    if (c->lin_eps > 0 && c->mixer->features > FEATURES_ELU)
-        return fail(e, E_USAGE,
-                    "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
-                    "each row  -> 0",
-                    name, (double)c->lin_eps, c->mixer->name);
-    return OK;
-}
-
-static enum status check_ffn(const struct config *c, struct err *e)
-{
-    const char *name = c->variant->name;
-
-    if (c->norm_kind == NORM_UNBIASED && c->D < 2)
-        return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
-                    c->D);
-    if (!c->ffn->aux) /* what routes nothing has no such loss */
-        return OK;
-    if (c->experts < 1 || c->moe_k < 1 || c->moe_k > c->experts)
-        return fail(e, E_USAGE,
-                    "%s: %d of %d experts for each row  -> 1 or more, at most all of them", name,
-                    c->moe_k, c->experts);
-    if (c->capacity < 0)
-        return fail(e, E_USAGE, "%s: capacity %d  -> rows that an expert takes, 0 = any number",
-                    name, c->capacity);
     return OK;
 }
 
@@ -287,9 +286,12 @@ enum status config_check(const struct config *c, struct err *e)
     if (c->kv_heads < 1 || c->H % c->kv_heads)
         return fail(e, E_USAGE, "%s: --kv-heads %d does not divide --heads %d  -> a divisor", name,
                     c->kv_heads, c->H);
+    if (c->norm_kind == NORM_UNBIASED && c->D < 2)
+        return fail(e, E_USAGE, "%s: norm_kind unbiased of width %d  -> --d-model 2 or more", name,
+                    c->D);
     enum status st = check_positions(c, e);
     if (st == OK)
-        st = check_ffn(c, e);
+        st = config_own_check(c, e);
     if (st == OK)
         st = masks_check(&c->masks, name, e);
     if (st == OK)

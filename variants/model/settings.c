@@ -1,104 +1,157 @@
 /* SPDX-License-Identifier: MIT
  *
- * Settings: the table, and their text. */
+ * Settings: finding them among the rows of the parts, and their text. */
 #include "settings.h"
+#include "keys.h"
+#include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
-static bool has_experts(const struct config *c) { return c->ffn && c->ffn->aux; }
-static bool has_random_features(const struct config *c)
+/* ---- rows --------------------------------------------------------------------------------- */
+
+/* What each part has of its own, by slot. */
+#define FFN(name) &ffn_##name.own,
+#define MIXER(name) &mixer_##name.own,
+#define MEM(name) &mem_##name.own,
+#define EXTRA(name) &extra_##name.own,
+#define POSITION(name) &pos_##name.own,
+#define QKV_MAP(name) &qkv_map_##name.own,
+#define GATE(name) &gate_##name.own,
+static const struct own *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
+    EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE)};
+
+/* The i-th array of rows: of the model, then of the parts; NULL where a part has none or shares
+ * those of one before it. */
+enum { ARRAYS = 2 + ARRAY_LEN(owns) };
+static const struct choice *array_at(int i)
 {
-    return c->mixer && c->mixer->features > FEATURES_ELU;
+    if (i < 2)
+        return i == 0 ? layer_keys : model_keys;
+    const struct own *const own = *owns[i - 2];
+    for (int k = 0; k < i - 2; k++)
+        if (*owns[k] == own)
+            return NULL;
+    return own ? own->choices : NULL;
 }
-static bool may_compress(const struct config *c)
+
+const struct choice *setting_at(int i)
 {
-    return c->variant->mem->compressed && c->mem_len > 0;
-}
-static bool does_compress(const struct config *c) { return c->cmem > 0; }
-static bool has_persistent(const struct config *c) { return c->attn_extra == &extra_persistent; }
-static bool has_span(const struct config *c) { return c->attn_extra == &extra_span; }
-
-#define NUMBER(field)                                                                              \
-    static int get_##field(const struct config *c) { return c->field; }                            \
-    static void set_##field(struct config *c, int value) { c->field = value; }
-NUMBER(rnn_window)
-NUMBER(experts)
-NUMBER(moe_k)
-NUMBER(features)
-NUMBER(cmem)
-NUMBER(c_ratio)
-NUMBER(persistent)
-NUMBER(span_max)
-static int get_rnn_carry(const struct config *c) { return c->rnn_carry; }
-static void set_rnn_carry(struct config *c, int value) { c->rnn_carry = value != 0; }
-
-#define OF(field) get_##field, set_##field
-enum { WIDE = 1 << 20, DEEP = 1 << 12 }; /* what readers of checkpoints believe */
-
-/* One that decides whether another applies stands in front of it. */
-const struct setting settings[] = {
-    {"rnn_window", "tokens of a LocalRNN", 1, WIDE, false, has_rnn, OF(rnn_window)},
-    {"rnn_carry", "1: its windows begin in the segment before", 0, 1, false, has_rnn,
-     OF(rnn_carry)},
-    {"experts", "feed-forward networks of a layer", 1, DEEP, false, has_experts, OF(experts)},
-    {"moe_k", "of them that a token takes", 1, DEEP, false, has_experts, OF(moe_k)},
-    {"features", "random ones of a head", 1, DEEP, false, has_random_features, OF(features)},
-    {"cmem", "compressed rows of memory", 0, WIDE, false, may_compress, OF(cmem)},
-    {"c_ratio", "rows that one is compressed from", 1, DEEP, false, does_compress, OF(c_ratio)},
-    {"persistent", "learned keys of a head", 1, WIDE, true, has_persistent, OF(persistent)},
-    {"span_max", "tokens of the longest span", 0, WIDE, true, has_span, OF(span_max)},
-    {0},
-};
-
-const char *setting_name(int i) { return settings[i].name; }
-
-/* ---- text --------------------------------------------------------------------------------- */
-
-static const struct setting *find(const char *name)
-{
-    for (const struct setting *s = settings; s->name; s++)
-        if (strcmp(s->name, name) == 0)
-            return s;
+    for (int k = 0; k < ARRAYS; k++)
+        for (const struct choice *row = array_at(k); row && row->name; row++)
+            if (row->setting && i-- == 0)
+                return row;
     return NULL;
 }
 
+static const struct choice *find(const char *name)
+{
+    const struct choice *row;
+
+    for (int i = 0; (row = setting_at(i)); i++)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+static bool is_in(const struct choice *row, const struct choice *rows)
+{
+    for (; rows && rows->name; rows++)
+        if (rows == row)
+            return true;
+    return false;
+}
+
+/* The struct of a model that the row belongs to; NULL where the model has no such part. */
+static const void *base_of(const struct choice *row, const struct config *c)
+{
+    if (is_in(row, layer_keys) || is_in(row, model_keys))
+        return c;
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+        const struct own *const own = config_own_of(c, s);
+        if (own && is_in(row, own->choices))
+            return config_own(c, s);
+    }
+    return NULL;
+}
+
+static bool applies(const struct choice *row, const struct config *c, bool core)
+{
+    return base_of(row, c) && choice_applies(row, c, core ? SCOPE_CORE : SCOPE_MODEL);
+}
+
+bool setting_applies(const struct choice *row, const struct config *c)
+{
+    return applies(row, c, false);
+}
+
+static enum status set(struct config *c, const struct choice *row, const char *text, struct err *e)
+{
+    const ptrdiff_t at = (const char *)base_of(row, c) - (const char *)c;
+
+    return choice_parse(row, (char *)c + at, text, e);
+}
+
+static const struct choice *named(const struct choice *rows, const char *name)
+{
+    for (; rows && rows->name; rows++)
+        if (strcmp(rows->name, name) == 0)
+            return rows;
+    return NULL;
+}
+
+enum status config_set(struct config *c, const char *name, const char *text, struct err *e)
+{
+    const struct choice *row = named(layer_keys, name);
+
+    if (!row)
+        row = named(model_keys, name);
+    for (enum part_slot s = 0; s < SLOT_COUNT && !row; s++) {
+        const struct own *const own = config_own_of(c, s);
+        row = own ? named(own->choices, name) : NULL;
+    }
+    return row ? set(c, row, text, e)
+               : fail(e, E_USAGE, "%s: has no %s  -> see its parts", c->variant->name, name);
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
 static enum status unreadable(const char *text, const char *at, struct err *e)
 {
+    const struct choice *row;
     char names[160] = "";
 
-    for (const struct setting *s = settings; s->name; s++)
+    for (int i = 0; (row = setting_at(i)); i++)
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? ", " : "",
-                 s->name);
+                 row->name);
     return fail(e, E_USAGE, "--set \"%.80s\": cannot read \"%.30s\"  -> NAME=N,... of %s", text, at,
                 names);
 }
 
 /* Read "NAME=N" at `at`. Returns its length, 0 where it is none. */
-static int read_one(const char *at, const struct setting **s, int *value)
+static int read_one(const char *at, const struct choice **row, int *value)
 {
     char name[24] = "";
     int end = 0;
 
     if (sscanf(at, "%23[a-z_]=%9d%n", name, value, &end) != 2 || (at[end] && at[end] != ','))
         return 0;
-    *s = find(name);
-    return *s ? end : 0;
+    *row = find(name);
+    return *row ? end : 0;
 }
 
 static enum status check_text(const char *text, struct err *e)
 {
     for (const char *at = text; *text; at++) {
-        const struct setting *s = NULL;
+        const struct choice *row = NULL;
         int value = 0;
-        const int end = read_one(at, &s, &value);
+        const int end = read_one(at, &row, &value);
         if (end == 0)
             return unreadable(text, at, e);
-        if (value < s->least || value > s->most)
-            return fail(e, E_USAGE, "--set %s=%d: %s  -> from %d to %d", s->name, value, s->of,
-                        s->least, s->most);
+        if (value < row->least || value > row->most)
+            return fail(e, E_USAGE, "--set %s=%d: %s  -> from %.0f to %.0f", row->name, value,
+                        row->help, row->least, row->most);
         at += end;
         if (!*at)
             break;
@@ -107,15 +160,15 @@ static enum status check_text(const char *text, struct err *e)
 }
 
 /* The last value that the text gives it; false where it gives none. */
-static bool value_in(const char *text, const struct setting *wanted, int *value)
+static bool value_in(const char *text, const struct choice *wanted, int *value)
 {
     bool found = false;
 
     for (const char *at = text; *text; at++) {
-        const struct setting *s = NULL;
+        const struct choice *row = NULL;
         int n = 0;
-        at += read_one(at, &s, &n);
-        if (s == wanted) {
+        at += read_one(at, &row, &n);
+        if (row == wanted) {
             *value = n;
             found = true;
         }
@@ -125,41 +178,49 @@ static bool value_in(const char *text, const struct setting *wanted, int *value)
     return found;
 }
 
-static bool applies(const struct setting *s, const struct config *c, bool core)
-{
-    return (s->core || !core) && s->applies(c);
-}
-
 enum status settings_parse(struct config *c, const char *text, bool core, struct err *e)
 {
-    const enum status st = check_text(text, e);
-    int value = 0;
+    const struct choice *row;
+    enum status st = check_text(text, e);
 
-    for (const struct setting *s = settings; st == OK && s->name; s++)
-        if (applies(s, c, core) && value_in(text, s, &value))
-            s->set(c, value);
+    for (int i = 0; st == OK && (row = setting_at(i)); i++) {
+        char digits[16];
+        int value = 0;
+        if (!applies(row, c, core) || !value_in(text, row, &value))
+            continue;
+        snprintf(digits, sizeof(digits), "%d", value);
+        st = set(c, row, digits, e);
+    }
     return st;
 }
 
 enum status settings_fit(const struct config *c, struct err *e)
 {
-    if (may_compress(c) && c->cmem >= c->mem_len)
-        return fail(e, E_USAGE, "--set cmem=%d of %d rows of memory  -> fewer", c->cmem,
-                    c->mem_len);
+    const int cmem = compressive_of(c)->rows;
+
+    if (cmem > 0 && cmem >= c->mem_len)
+        return fail(e, E_USAGE, "--set cmem=%d of %d rows of memory  -> fewer", cmem, c->mem_len);
     return OK;
 }
 
 void settings_print(char text[SETTINGS_TEXT], const struct config *c, const struct config *but,
                     bool core)
 {
+    const struct choice *row;
     size_t n = 0;
 
     *text = '\0';
-    for (const struct setting *s = settings; s->name; s++) {
-        if (!applies(s, c, core) || (but && s->get(but) == s->get(c)))
+    for (int i = 0; (row = setting_at(i)); i++) {
+        char value[CHOICE_TEXT], usual[CHOICE_TEXT] = "";
+        if (!applies(row, c, core))
             continue;
-        n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%d", n ? "," : "", s->name,
-                              s->get(c));
+        choice_print(value, row, base_of(row, c));
+        if (but && base_of(row, but))
+            choice_print(usual, row, base_of(row, but));
+        if (strcmp(value, usual) == 0)
+            continue;
+        n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,
+                              value);
         CHECK(n < SETTINGS_TEXT);
     }
 }

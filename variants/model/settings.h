@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * Numbers of a model that a user may set by name, where the model has what they count: experts, a
- * window, compressed rows. What people compare is an option of its own; these are the rest. */
+ * window, compressed rows. They are the rows of parts, and of keys.h, that are marked as settings.
+ * What people compare is an option of its own (choices.h). */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
 #include "variants/variant.h"
 
-struct setting {
-    const char *name; /* as checkpoints call it */
-    const char *of;   /* what it counts, for people */
-    int least, most;
-    bool core; /* attention alone has it, too */
-    bool (*applies)(const struct config *c);
-    int (*get)(const struct config *c);
-    void (*set)(struct config *c, int value);
-};
-
-extern const struct setting settings[]; /* the last one has no name */
-
-/* Name of the i-th, NULL after the last. */
-const char *setting_name(int i);
+/* The i-th setting of all; NULL after the last. */
+const struct choice *setting_at(int i);
+bool setting_applies(const struct choice *row, const struct config *c);
 
 enum { SETTINGS_TEXT = 128 };
 
@@ -34,5 +24,9 @@ enum status settings_fit(const struct config *c, struct err *e);
  * `but` is NULL, only those whose value is not that of `but`. */
 void settings_print(char text[SETTINGS_TEXT], const struct config *c, const struct config *but,
                     bool core);
+
+/* Set what files and rows of parts call `name`, setting or not. E_USAGE where the model has nothing
+ * of that name. */
+enum status config_set(struct config *c, const char *name, const char *text, struct err *e);
 
 #endif

@@ -58,7 +58,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
         cache_bind(&t->keys, max.B, max.L, max.M, kv_width, a);
         cache_bind(&t->values, max.B, max.L, max.M, kv_width, a);
     }
-    if (c->cmem && s->mem == MEM_KV)
+    if (compressive_of(c)->rows && s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
                     "compressing memory needs the rows themselves  -> --mem-kind hidden");
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;

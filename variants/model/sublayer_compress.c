@@ -12,31 +12,31 @@
 
 #include <string.h>
 
-const char *const compress_name[COMPRESS_COUNT] = {"mean", "max", "conv"};
-
 bool compresses(const struct sublayer *s) { return s->compressed.most > 0; }
 
 void compressed_params(const struct config *c, const char *prefix, struct params *p)
 {
-    params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->D, c->D, c->c_ratio}, "%scompress.weight",
-               prefix);
+    params_add(p, INIT_LINEAR, 0, 3, (const int[]){c->D, c->D, compressive_of(c)->ratio},
+               "%scompress.weight", prefix);
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "compress.bias");
 }
 
 void compressed_bind(struct sublayer *s, struct extent max, struct arena *a)
 {
     const struct config *c = s->c;
-    const int wait = c->c_ratio - 1, plain = s->memory.keep - c->cmem - wait;
+    const int wait = compressive_of(c)->ratio - 1,
+              plain = s->memory.keep - compressive_of(c)->rows - wait;
     const size_t D = (size_t)c->D;
 
     s->compressed = (struct compressed){0};
-    if (!s->keeps || s->kind != &sublayer_attention || c->cmem < 1 ||
+    if (!s->keeps || s->kind != &sublayer_attention || compressive_of(c)->rows < 1 ||
         plain < 1) /* too short for both: no compression */
         return;
-    s->compressed = (struct compressed){.most = c->cmem, .plain = plain};
+    s->compressed = (struct compressed){.most = compressive_of(c)->rows, .plain = plain};
     s->compressed.fresh =
-        arena_f32(a, PART_SCRATCH, (size_t)max.B * (size_t)((max.L + wait) / c->c_ratio + 1) * D);
-    if (c->compress == COMPRESS_CONV)
+        arena_f32(a, PART_SCRATCH,
+                  (size_t)max.B * (size_t)((max.L + wait) / compressive_of(c)->ratio + 1) * D);
+    if (compressive_of(c)->form == COMPRESS_CONV)
         s->compressed.group = arena_f32(a, PART_SCRATCH, (size_t)(max.L + wait) * D);
 }
 
@@ -45,7 +45,7 @@ int compressed_leaving(const struct sublayer *s, int L)
 {
     const int rows = s->memory.M - s->memory.compressed + L, over = rows - s->compressed.plain;
 
-    return over > 0 ? over / s->c->c_ratio * s->c->c_ratio : 0;
+    return over > 0 ? over / compressive_of(s->c)->ratio * compressive_of(s->c)->ratio : 0;
 }
 
 /* ---- compressing -------------------------------------------------------------------------- */
@@ -78,9 +78,9 @@ static void convolve(const struct engine *g, const struct sublayer *s, float *y,
                      int n)
 {
     const struct param *W = s->compress;
-    const int D = s->c->D, width = D * s->c->c_ratio;
+    const int D = s->c->D, width = D * compressive_of(s->c)->ratio;
 
-    gather(s->compressed.group, old, n, D, s->c->c_ratio);
+    gather(s->compressed.group, old, n, D, compressive_of(s->c)->ratio);
     g->ops.gemm(&(struct gemm){.tb = true,
                                .m = n,
                                .n = D,
@@ -101,9 +101,9 @@ void compressed_convolve_grad(const struct engine *g, const struct sublayer *s, 
                               const float *old, int n)
 {
     const struct param *W = s->compress;
-    const int D = s->c->D, width = D * s->c->c_ratio;
+    const int D = s->c->D, width = D * compressive_of(s->c)->ratio;
 
-    gather(s->compressed.group, old, n, D, s->c->c_ratio);
+    gather(s->compressed.group, old, n, D, compressive_of(s->c)->ratio);
     g->ops.gemm(&(struct gemm){.ta = true,
                                .m = D,
                                .n = width,
@@ -129,15 +129,16 @@ const float *compressed_old(const struct sublayer *s, int b)
 void compressed_prepare(const struct engine *g, struct sublayer *s, int B, int L)
 {
     const struct config *c = s->c;
-    const int e = compressed_leaving(s, L), n = e / c->c_ratio;
+    const int e = compressed_leaving(s, L), n = e / compressive_of(c)->ratio;
 
     s->compressed.n_fresh = n;
     for (int b = 0; b < B && n; b++) {
         float *const y = s->compressed.fresh + (ptrdiff_t)b * n * c->D;
-        if (c->compress == COMPRESS_CONV)
+        if (compressive_of(c)->form == COMPRESS_CONV)
             convolve(g, s, y, compressed_old(s, b), n);
         else
-            pool(y, compressed_old(s, b), n, c->D, c->c_ratio, c->compress == COMPRESS_MAX);
+            pool(y, compressed_old(s, b), n, c->D, compressive_of(c)->ratio,
+                 compressive_of(c)->form == COMPRESS_MAX);
     }
 }
 
@@ -152,7 +153,7 @@ void compressed_commit(struct sublayer *s, int L)
     const int fresh = min_int(n, t->most), kept = min_int(cm, t->most - fresh);
     const ptrdiff_t rest = cm + e;
 
-    CHECK(n * s->c->c_ratio == e);
+    CHECK(n * compressive_of(s->c)->ratio == e);
     for (int b = 0; b < m->B && e; b++) {
         float *const rows = cache_rows(m, b);
         memmove(rows + (rest - fresh - kept) * D, rows + (ptrdiff_t)(cm - kept) * D,
@@ -173,7 +174,7 @@ void compressed_commit(struct sublayer *s, int L)
 
 int compressed_reach(const struct sublayer *s)
 {
-    const int c = s->c->c_ratio;
+    const int c = compressive_of(s->c)->ratio;
 
     return compresses(s) ? s->compressed.plain + s->compressed.most * c + c - 1 : s->memory.keep;
 }
@@ -182,5 +183,5 @@ double compressed_flop(const struct sublayer *s, int B, int L)
 {
     const double D = s->c->D;
 
-    return compresses(s) && s->c->compress == COMPRESS_CONV ? 2.0 * B * L * D * D : 0;
+    return compresses(s) && compressive_of(s->c)->form == COMPRESS_CONV ? 2.0 * B * L * D * D : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "sublayer.h"
 #include "variants/parts/linear.h"
+#include "variants/parts/mem.h"
 #include "variants/parts/norm.h"
 
 /* Does it compress? Not if its memory is too short for both parts. */

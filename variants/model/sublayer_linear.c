@@ -126,7 +126,7 @@ static struct linear_attn core_of(const struct sublayer *s, int B, int L, int M)
                                 .Hkv = c->kv_heads,
                                 .m = features_count(c),
                                 .d = c->dh,
-                                .eps = c->lin_eps};
+                                .eps = linear_of(c)->eps};
 }
 
 static struct linear_attn operands(const struct sublayer *s, const struct work *w, int B, int L,

@@ -105,7 +105,8 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
 {
     const struct qkv_map *const qkv_map = s->c->qkv_map;
 
-    if (s->c->cmem && s->c->compress == COMPRESS_CONV && s->kind == &sublayer_attention) {
+    if (compressive_of(s->c)->rows && compressive_of(s->c)->form == COMPRESS_CONV &&
+        s->kind == &sublayer_attention) {
         s->at_compress = p->n;
         compressed_params(s->c, n->prefix, p);
     }

@@ -36,7 +36,7 @@ static float *take(struct taken *t, int rows, int width)
 static size_t lay_out(const struct sublayer *s, int L, int E, float *at, struct space *r)
 {
     const struct config *c = s->c;
-    const int n = E / c->c_ratio, kv = c->kv_heads * c->dh, HD = c->H * c->dh;
+    const int n = E / compressive_of(c)->ratio, kv = c->kv_heads * c->dh, HD = c->H * c->dh;
     struct taken t = {.at = at};
 
     *r = (struct space){.rows = {E, n}};
@@ -60,9 +60,9 @@ size_t sublayer_reconstruction_floats(const struct sublayer *s, struct extent ma
 {
     struct space r;
 
-    if (!compresses(s) || s->c->compress != COMPRESS_CONV)
+    if (!compresses(s) || compressive_of(s->c)->form != COMPRESS_CONV)
         return 0;
-    return lay_out(s, max.L, max.L + s->c->c_ratio - 1, NULL, &r);
+    return lay_out(s, max.L, max.L + compressive_of(s->c)->ratio - 1, NULL, &r);
 }
 
 /* ---- the loss ----------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static bool begin(const struct sublayer *s, struct work *w, int L, struct space 
 {
     const int E = compresses(s) ? compressed_leaving(s, L) : 0;
 
-    if (!E || s->c->compress != COMPRESS_CONV)
+    if (!E || compressive_of(s->c)->form != COMPRESS_CONV)
         return false;
     CHECK(w->x); /* kept work space */
     lay_out(s, L, E, w->d_scratch, r);

@@ -22,7 +22,28 @@ static bool dense(const struct config *c) { return c->mixer == &mixer_synth_dens
 
 static int places(const struct config *c) { return c->max_pos ? c->max_pos : c->max_seq; }
 
-static int hidden(const struct config *c) { return c->syn_inner ? c->syn_inner : c->dh; }
+struct synthesizer {
+    int inner; /* hidden units of a head; 0 = dh */
+};
+
+static const struct choice synthesizer_choices[] = {
+    {.name = "syn_inner",
+     .help = "hidden units of a head; 0 = its width",
+     .codec = CODEC_INT,
+     .at = offsetof(struct synthesizer, inner),
+     .most = 1 << 20,
+     .absent = "0"},
+    {0},
+};
+
+const struct own synthesizer_own = {synthesizer_choices, OWN_SIZE(struct synthesizer), NULL, NULL};
+
+static int hidden(const struct config *c)
+{
+    const struct synthesizer *const own = config_own(c, SLOT_MIXER);
+
+    return own->inner ? own->inner : c->dh;
+}
 
 static void syn_params(const struct config *c, const char *prefix, const char *own,
                        struct params *p)

@@ -46,6 +46,11 @@ struct choice {
     const struct registry *from;
     enum scope scope;
     bool special; /* only some variants have it: `bench list variants` says which */
+    bool setting; /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
+    /* In files, whose keys are names: */
+    const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
+    bool zero_is_absent; /* CODEC_INT */
+    const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
     bool (*applies)(const struct config *c); /* NULL = always */
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);

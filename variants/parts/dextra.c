@@ -212,7 +212,7 @@ static void finish(const struct engine *g, const struct config *c, const struct 
                                    .eps = c->ln_eps,
                                    .threads = g->threads});
     if (t->act)
-        g->ops.act(&(struct act){.kind = c->glt_act,
+        g->ops.act(&(struct act){.kind = dextra_act(c),
                                  .y = result.y,
                                  .x = result.normed,
                                  .rows = rows,
@@ -226,7 +226,7 @@ static float *finish_backward(const struct engine *g, const struct config *c, co
                               float *stats, int rows)
 {
     if (t->act)
-        g->ops.act_grad(&(struct act_grad){.kind = c->glt_act,
+        g->ops.act_grad(&(struct act_grad){.kind = dextra_act(c),
                                            .d_x = d_y,
                                            .d_y = d_y,
                                            .x = result.normed,
@@ -313,6 +313,7 @@ static void dextra_backward(const struct engine *g, const struct config *c, int 
 
 const struct qkv_map qkv_map_dextra = {
     .name = "dextra",
+    .own = &dextra_own,
     .width = dextra_width,
     .params = dextra_params,
     .flop = dextra_flop,

@@ -1,12 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
- * DExTra, the map of DeLighT, as a list of stages with their widths. */
+ * DExTra, the map of DeLighT: its own numbers, and the list of its stages with their widths. */
 #ifndef DEXTRA_H
 #define DEXTRA_H
 
 #include "variants/variant.h"
 
 enum { MAX_DEXTRA_DEPTH = 30 }; /* most group linear transforms of a layer */
+
+/* Its own numbers in a config. Those of two are of the first and of the last layer; those between
+ * lie on a line. */
+enum { DEXTRA_PAPER, DEXTRA_CODE };
+enum { GLT_RELU, GLT_GELU, GLT_GELU_TANH, GLT_SWISH };
+struct dextra {
+    int form;       /* the paper's or that of the authors' program */
+    int depth[2];   /* group linear transforms */
+    float width[2]; /* the widest of them, of D */
+    int listed;     /* layers that a file gives a number each; 0 = only the two */
+    int groups;     /* most groups */
+    bool shuffle, norm;
+    int act;
+};
+extern const struct own dextra_own;
+static inline const struct dextra *dextra_of(const struct config *c)
+{
+    return config_own(c, SLOT_QKV_MAP);
+}
+enum act_kind dextra_act(const struct config *c);
 
 /* One group linear transform: in each of `groups` parts, [a_p, b_p] of width (a + b) / groups times
  * a matrix; a is the map's input, b the output of the stage before (0 = not read). */

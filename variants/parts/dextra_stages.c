@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sizes of DExTra's stages (Mehta et al. 2020, arXiv:2008.00623, section 3.1).
+ * DExTra's own numbers, and the sizes of its stages (Mehta et al. 2020, arXiv:2008.00623,
+ * section 3.1).
  *
  * Widths grow linearly from the input's to `width` D over the first half of the stages and shrink
  * again; groups double from stage to stage and halve again. In the paper:
@@ -15,7 +16,167 @@
  * The number of groups always divides what is split. */
 #include "dextra.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+/* ---- own numbers -------------------------------------------------------------------------- */
+
+static const char *const form_name[] = {[DEXTRA_PAPER] = "paper", [DEXTRA_CODE] = "code", NULL};
+static const char *const act_name[] = {[GLT_RELU] = "relu",
+                                       [GLT_GELU] = "gelu",
+                                       [GLT_GELU_TANH] = "gelu_tanh",
+                                       [GLT_SWISH] = "swish",
+                                       NULL};
+
+enum act_kind dextra_act(const struct config *c)
+{
+    static const enum act_kind kind[] = {[GLT_RELU] = ACT_RELU,
+                                         [GLT_GELU] = ACT_GELU,
+                                         [GLT_GELU_TANH] = ACT_GELU_TANH,
+                                         [GLT_SWISH] = ACT_SWISH};
+
+    return kind[dextra_of(c)->act];
+}
+
+/* The next number of "3,4" that lies in [1, most]; NAN where there is none. */
+static double next_number(const char **at, double most)
+{
+    char *end;
+    const double value = strtod(*at, &end);
+
+    if (end == *at || (*end != ',' && *end != '\0') || !(value >= 1 && value <= most))
+        return NAN;
+    *at = *end == ',' ? end + 1 : NULL;
+    return value;
+}
+
+/* The first and the last of a list of one number per layer, of which those between lie on a line,
+ * in whole numbers rounded down. */
+static enum status read_ends(struct dextra *own, const char *key, const char *text, bool whole,
+                             double most, double out[2], struct err *e)
+{
+    const char *at = text;
+    int n = 0;
+
+    for (double value; at; n++) {
+        value = next_number(&at, most);
+        if (isnan(value))
+            return fail(e, E_USAGE, "%s \"%s\" is no list of numbers up to %g  -> such as 4,8", key,
+                        text, most);
+        out[n > 0] = value;
+        out[1] = value;
+    }
+    at = text;
+    for (int i = 0; n > 2 && i < n; i++) {
+        const double line = out[0] + (out[1] - out[0]) * i / (n - 1),
+                     value = next_number(&at, most);
+        if (fabs((whole ? floor(line) : line) - value) > 1e-4 * value)
+            return fail(e, E_USAGE, "%s \"%s\" is not a line over %d layers  -> such as 4,8", key,
+                        text, n);
+    }
+    if (n > 2)
+        own->listed = n;
+    return OK;
+}
+
+static enum status read_depth(void *base, const char *text, struct err *e)
+{
+    struct dextra *const own = base;
+    double ends[2] = {0};
+
+    if (read_ends(own, "dextra_depth", text, true, MAX_DEXTRA_DEPTH, ends, e) != OK)
+        return E_USAGE;
+    own->depth[0] = (int)ends[0], own->depth[1] = (int)ends[1];
+    return OK;
+}
+
+static enum status read_width(void *base, const char *text, struct err *e)
+{
+    enum { MAX_WIDTH = 64 };
+    struct dextra *const own = base;
+    double ends[2] = {0};
+
+    if (read_ends(own, "dextra_width", text, false, MAX_WIDTH, ends, e) != OK)
+        return E_USAGE;
+    own->width[0] = (float)ends[0], own->width[1] = (float)ends[1];
+    return OK;
+}
+
+static void print_depth(char text[CHOICE_TEXT], const void *base)
+{
+    const struct dextra *const own = base;
+
+    snprintf(text, CHOICE_TEXT, "%d,%d", own->depth[0], own->depth[1]);
+}
+
+static void print_width(char text[CHOICE_TEXT], const void *base)
+{
+    const struct dextra *const own = base;
+
+    snprintf(text, CHOICE_TEXT, "%.9g,%.9g", (double)own->width[0], (double)own->width[1]);
+}
+
+static const struct choice dextra_choices[] = {
+    {.name = "dextra",
+     .help = "whose form",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct dextra, form),
+     .words = form_name},
+    {.name = "dextra_depth",
+     .help = "group linear transforms",
+     .codec = CODEC_TEXT,
+     .print = print_depth,
+     .parse = read_depth},
+    {.name = "dextra_width",
+     .help = "the widest transform, of the model's width",
+     .codec = CODEC_TEXT,
+     .print = print_width,
+     .parse = read_width},
+    {.name = "glt_max_groups",
+     .help = "most groups",
+     .codec = CODEC_INT,
+     .at = offsetof(struct dextra, groups),
+     .least = 1,
+     .most = 1 << 16},
+    {.name = "glt_shuffle",
+     .help = "groups exchange units",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct dextra, shuffle),
+     .absent = "0"},
+    {.name = "glt_norm",
+     .help = "each transform is normalised",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct dextra, norm),
+     .absent = "0"},
+    {.name = "glt_act",
+     .help = "activation",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct dextra, act),
+     .words = act_name},
+    {0},
+};
+
+static void dextra_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct dextra *)own = (struct dextra){
+        .depth = {4, 8}, .width = {2, 3}, .groups = 8, .shuffle = true, .act = GLT_GELU};
+}
+
+static enum status dextra_check(const struct config *c, const void *own, struct err *e)
+{
+    const int n = ((const struct dextra *)own)->listed;
+
+    if (n && n != c->N)
+        return fail(e, E_USAGE, "%s: a map of %d layers in a model of %d  -> such as 4,8",
+                    c->variant->name, n, c->N);
+    return OK;
+}
+
+const struct own dextra_own = {dextra_choices, OWN_SIZE(struct dextra), dextra_usual, dextra_check};
+
+/* ---- stages ------------------------------------------------------------------------------- */
 
 /* The nth of N values on a straight line from first to last. */
 static double on_line(double first, double last, int nth, int N)
@@ -29,8 +190,8 @@ static int groups_of(const struct config *c, int i, int n, int base)
     const int from_end = min_int(i, n - 1 - i);
     int groups = 1;
 
-    for (int k = c->dextra_code ? -1 : 0; k < from_end; k++)
-        if (2 * groups <= c->glt_groups && base % (2 * groups) == 0)
+    for (int k = dextra_of(c)->form == DEXTRA_CODE ? -1 : 0; k < from_end; k++)
+        if (2 * groups <= dextra_of(c)->groups && base % (2 * groups) == 0)
             groups *= 2;
     return groups;
 }
@@ -52,10 +213,11 @@ static void add(struct stages *s, struct stage stage)
 struct stages dextra_stages(const struct config *c, int nth)
 {
     enum { ROUND = 8 }; /* as in the authors' program */
-    const bool code = c->dextra_code, norm = c->glt_norm;
-    const int n = (int)on_line(c->dextra_depth[0], c->dextra_depth[1], nth, c->N);
+    const struct dextra *const own = dextra_of(c);
+    const bool code = own->form == DEXTRA_CODE, norm = own->norm;
+    const int n = (int)on_line(own->depth[0], own->depth[1], nth, c->N);
     const int widest =
-        (int)(on_line((double)c->dextra_width[0], (double)c->dextra_width[1], nth, c->N) * c->D);
+        (int)(on_line((double)own->width[0], (double)own->width[1], nth, c->N) * c->D);
     const int last = c->H * c->dh, base = code ? last : c->D;
     struct stages s = {0};
 
@@ -72,7 +234,7 @@ struct stages dextra_stages(const struct config *c, int nth)
                           .b = before,
                           .out = i == n - 1 ? last : width,
                           .reads_x = !code,
-                          .shuffle = c->glt_shuffle && groups > 1,
+                          .shuffle = own->shuffle && groups > 1,
                           .norm = norm,
                           .act = code || i < n - 1};
         snprintf(t.name, sizeof(t.name), "glt.%d", i);

@@ -6,11 +6,40 @@
 
 enum { KEYS, VALUES };
 
+struct persistent {
+    int n; /* keys and values per head */
+};
+
+static const struct choice persistent_choices[] = {
+    {.name = "persistent",
+     .help = "learned keys of a head",
+     .codec = CODEC_INT,
+     .at = offsetof(struct persistent, n),
+     .least = 1,
+     .most = 1 << 20,
+     .scope = SCOPE_CORE,
+     .setting = true},
+    {0},
+};
+
+static void persistent_usual(const struct config *c, void *own)
+{
+    *(struct persistent *)own = (struct persistent){.n = c->F};
+}
+
+static const struct own persistent_own = {persistent_choices, OWN_SIZE(struct persistent),
+                                          persistent_usual, NULL};
+
+static const struct persistent *persistent_of(const struct config *c)
+{
+    return config_own(c, SLOT_EXTRA);
+}
+
 static enum status persistent_check(const struct config *c, struct err *e)
 {
-    if (c->persistent < 1)
+    if (persistent_of(c)->n < 1)
         return fail(e, E_USAGE, "%s: %d persistent vectors  -> --d-inner 1 or more",
-                    c->variant->name, c->persistent);
+                    c->variant->name, persistent_of(c)->n);
     return OK;
 }
 
@@ -19,15 +48,15 @@ static void persistent_params(const struct config *c, const char *prefix, struct
     static const char *const names[] = {[KEYS] = "pers_k", [VALUES] = "pers_v"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        params_add(p, INIT_NORMAL, 1, 3, (const int[]){c->H, c->persistent, c->dh}, "%sattn.%s",
-                   prefix, names[i]);
+        params_add(p, INIT_NORMAL, 1, 3, (const int[]){c->H, persistent_of(c)->n, c->dh},
+                   "%sattn.%s", prefix, names[i]);
 }
 
 static void persistent_reserve(const struct config *c, const struct param *model,
                                const struct param *own, int K, struct arena *arena, struct attn *a)
 {
     (void)model, (void)K, (void)arena;
-    a->sinks = c->persistent;
+    a->sinks = persistent_of(c)->n;
     a->sink_k = own[KEYS].data;
     a->sink_v = own[VALUES].data;
 }
@@ -43,6 +72,7 @@ static void persistent_terms_grad(const struct config *c, const struct param *mo
 
 const struct pos extra_persistent = {
     .name = "persistent",
+    .own = &persistent_own,
     .check = persistent_check,
     .layer_params = persistent_params,
     .reserve = persistent_reserve,

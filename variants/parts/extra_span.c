@@ -7,19 +7,56 @@
 
 #include <math.h>
 
+struct span {
+    int ramp, max; /* tokens of the soft end; longest span */
+    float cost;    /* what the mean span of a layer adds to the loss, per token */
+};
+
+static const struct choice span_choices[] = {
+    {.name = "span_ramp",
+     .help = "tokens of the soft end",
+     .codec = CODEC_INT,
+     .at = offsetof(struct span, ramp),
+     .most = 1 << 20},
+    {.name = "span_max",
+     .help = "tokens of the longest span",
+     .codec = CODEC_INT,
+     .at = offsetof(struct span, max),
+     .most = 1 << 20,
+     .scope = SCOPE_CORE,
+     .setting = true},
+    {.name = "span_cost",
+     .help = "what the mean span of a layer adds to the loss",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct span, cost),
+     .most = INFINITY,
+     .absent = "0"},
+    {0},
+};
+
+static void span_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct span *)own = (struct span){.ramp = 32, .max = 8192, .cost = 2e-6f};
+}
+
+static const struct own span_own = {span_choices, OWN_SIZE(struct span), span_usual, NULL};
+
+static const struct span *span_of(const struct config *c) { return config_own(c, SLOT_EXTRA); }
+
 /* m before clipping. */
 static double fade(const struct config *c, const struct param *z, int h, int n)
 {
-    return (c->span_ramp + (double)z->data[h] - n) / c->span_ramp;
+    return (span_of(c)->ramp + (double)z->data[h] - n) / span_of(c)->ramp;
 }
 
 static enum status span_check(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (c->span_ramp < 1 || c->span_max < 0)
+    if (span_of(c)->ramp < 1 || span_of(c)->max < 0)
         return fail(e, E_USAGE, "%s: span_ramp %d, span_max %d  -> at least 1 and 0", name,
-                    c->span_ramp, c->span_max);
+                    span_of(c)->ramp, span_of(c)->max);
     if (!c->causal || c->clamp_len)
         return fail(e, E_USAGE,
                     "%s: a span requires causal attention and unclamped distances  -> "
@@ -33,7 +70,7 @@ static enum status span_check(const struct config *c, struct err *e)
 static void span_params(const struct config *c, const char *prefix, struct params *p)
 {
     params_bound(p, params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.span"), 0,
-                 (float)c->span_max);
+                 (float)span_of(c)->max);
 }
 
 /* With tables of positions the bias has as many rows as they. */
@@ -52,7 +89,7 @@ static void span_build_tables(const struct engine *g, const struct config *c,
 {
     (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
-        const int ends = (int)ceil(c->span_ramp + (double)own->data[h]);
+        const int ends = (int)ceil(span_of(c)->ramp + (double)own->data[h]);
         ((int *)a->window_of_head)[h] = a->window ? min_int(a->window, ends) : ends;
         for (int n = 0; n < a->R; n++)
             bias_of(a, h)[-n] = n < ends ? (float)log(fmin(1, fade(c, own, h, n))) : 0;
@@ -80,11 +117,11 @@ static void span_build_tables_grad(const struct engine *g, const struct config *
 {
     (void)g, (void)model, (void)pos_encoding;
     for (int h = 0; h < c->H; h++) {
-        double d_z = (double)c->span_cost / c->H;
+        double d_z = (double)span_of(c)->cost / c->H;
         for (int n = 0; n < a->R; n++) {
             const double m = fade(c, own, h, n);
             if (m > 0 && m < 1)
-                d_z += (double)bias_grad_of(a, d, h)[-n] / (c->span_ramp * m);
+                d_z += (double)bias_grad_of(a, d, h)[-n] / (span_of(c)->ramp * m);
         }
         own->grad[h] += (float)d_z;
     }
@@ -92,6 +129,7 @@ static void span_build_tables_grad(const struct engine *g, const struct config *
 
 const struct pos extra_span = {
     .name = "span",
+    .own = &span_own,
     .past_only = true,
     .check = span_check,
     .layer_params = span_params,

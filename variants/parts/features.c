@@ -13,14 +13,61 @@ enum { PARALLEL_MIN = 16384 }; /* elements worth a parallel region */
 static bool is_random(const struct config *c) { return c->mixer->features > FEATURES_ELU; }
 static bool both_signs(const struct config *c) { return c->mixer->features == FEATURES_COSH; }
 
+static bool has_random(const struct config *c) { return c->mixer && is_random(c); }
+
+static const struct choice linear_choices[] = {
+    {.name = "features",
+     .help = "random ones of a head",
+     .codec = CODEC_INT,
+     .at = offsetof(struct linear, features),
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = has_random},
+    {.name = "lin_eps",
+     .help = "what the divisors begin with",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct linear, eps),
+     .most = INFINITY,
+     .absent = "0"},
+    {0},
+};
+
+static void linear_usual(const struct config *c, void *own)
+{
+    *(struct linear *)own = (struct linear){
+        .features = max_int(1, (int)(c->dh * log(c->dh))), /* as published */
+        .eps = c->mixer->eps,
+    };
+}
+
+static enum status linear_check(const struct config *c, const void *own, struct err *e)
+{
+    const struct linear *const l = own;
+
+    if (!(l->eps >= 0))
+        return fail(e, E_USAGE, "%s: lin_eps %g  -> 0 or more", c->variant->name, (double)l->eps);
+    if (l->eps > 0 && is_random(c))
+        return fail(e, E_USAGE,
+                    "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "
+                    "each row  -> 0",
+                    c->variant->name, (double)l->eps, c->mixer->name);
+    return OK;
+}
+
+const struct own linear_own = {linear_choices, OWN_SIZE(struct linear), linear_usual, linear_check};
+
 int features_count(const struct config *c)
 {
-    return !is_random(c) ? c->dh : both_signs(c) ? 2 * c->features : c->features;
+    return !is_random(c)   ? c->dh
+           : both_signs(c) ? 2 * linear_of(c)->features
+                           : linear_of(c)->features;
 }
 
 size_t features_floats(const struct config *c)
 {
-    return is_random(c) ? (size_t)c->features * (size_t)c->dh : 0;
+    return is_random(c) ? (size_t)linear_of(c)->features * (size_t)c->dh : 0;
 }
 
 /* ---- directions --------------------------------------------------------------------------- */
@@ -56,7 +103,7 @@ void features_draw(const struct config *c, struct directions *of)
     const int dh = c->dh;
 
     rng_normal(of->w, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
-    for (int r = 0; r < c->features; r++) {
+    for (int r = 0; r < linear_of(c)->features; r++) {
         float *const w = of->w + (ptrdiff_t)r * dh;
         double square = 0; /* squared length of another Gaussian vector */
         for (int e = 0; e < dh; e++) {
@@ -74,7 +121,7 @@ void features_draw(const struct config *c, struct directions *of)
 void features_update(const struct config *c, struct directions *of)
 {
     of->top = 0;
-    for (int r = 0; of->w && r < c->features; r++) {
+    for (int r = 0; of->w && r < linear_of(c)->features; r++) {
         const float *const w = of->w + (ptrdiff_t)r * c->dh;
         of->top = fmaxf(of->top, (float)(dot(w, w, c->dh) / 2));
     }
@@ -95,7 +142,7 @@ static struct gemm product(const struct engine *g, const struct config *c,
 {
     return (struct gemm){.tb = true,
                          .m = rows,
-                         .n = c->features,
+                         .n = linear_of(c)->features,
                          .k = c->dh,
                          .alpha = half ? -input_scale(c) : input_scale(c),
                          .beta = 1,
@@ -103,7 +150,7 @@ static struct gemm product(const struct engine *g, const struct config *c,
                          .lda = c->dh,
                          .b = of->w,
                          .ldb = c->dh,
-                         .c = f + (ptrdiff_t)half * c->features,
+                         .c = f + (ptrdiff_t)half * linear_of(c)->features,
                          .ldc = features_count(c),
                          .threads = g->threads};
 }
@@ -213,10 +260,10 @@ void features_backward(const struct engine *g, const struct config *c, const str
     for (int half = 0; half <= both_signs(c); half++)
         g->ops.gemm(&(struct gemm){.m = rows,
                                    .n = c->dh,
-                                   .k = c->features,
+                                   .k = linear_of(c)->features,
                                    .alpha = half ? -input_scale(c) : input_scale(c),
                                    .beta = 1,
-                                   .a = d_f + (ptrdiff_t)half * c->features,
+                                   .a = d_f + (ptrdiff_t)half * linear_of(c)->features,
                                    .lda = features_count(c),
                                    .b = of->w,
                                    .ldb = c->dh,

@@ -15,6 +15,17 @@
 
 #include "variants/variant.h"
 
+/* The own numbers of a mixer that has features. */
+struct linear {
+    int features; /* random ones */
+    float eps;    /* what the divisors of linear attention begin with */
+};
+extern const struct own linear_own;
+static inline const struct linear *linear_of(const struct config *c)
+{
+    return config_own(c, SLOT_MIXER);
+}
+
 /* Random directions of a model. */
 struct directions {
     float *w;  /* [features,dh]; NULL if the map has none */

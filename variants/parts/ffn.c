@@ -14,7 +14,28 @@ struct plain {
     const struct param *w1, *b1, *w2, *b2, *beta; /* biases and beta may be NULL */
 };
 
-static bool has_beta(const struct config *c) { return c->ffn_beta && c->ffn->act == ACT_SWISH; }
+/* swish's own: beta is trained, else it is 1. */
+struct swish {
+    bool beta;
+};
+
+static const struct choice swish_choices[] = {
+    {.name = "swish_beta",
+     .help = "beta is trained",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct swish, beta),
+     .tensor = "ff.beta"},
+    {0},
+};
+
+static const struct own swish_own = {swish_choices, OWN_SIZE(struct swish), NULL, NULL};
+
+static bool has_beta(const struct config *c)
+{
+    const struct swish *const own = config_own(c, SLOT_FFN);
+
+    return c->ffn->own == &swish_own && own->beta;
+}
 
 static void plain_params(const struct config *c, const char *prefix, struct params *p)
 {
@@ -123,4 +144,4 @@ static void plain_backward(const struct engine *g, const struct config *c, const
 const struct ffn ffn_relu = {.name = "relu", PLAIN(ACT_RELU)};
 const struct ffn ffn_gelu = {.name = "gelu", PLAIN(ACT_GELU)};
 const struct ffn ffn_gelu_tanh = {.name = "gelu_tanh", PLAIN(ACT_GELU_TANH)};
-const struct ffn ffn_swish = {.name = "swish", PLAIN(ACT_SWISH)};
+const struct ffn ffn_swish = {.name = "swish", .own = &swish_own, PLAIN(ACT_SWISH)};

@@ -1,7 +1,51 @@
 /* SPDX-License-Identifier: MIT
  *
  * How past tokens reach a layer. */
+#include "mem.h"
 #include "parts.h"
+
+const char *const compress_name[COMPRESS_COUNT + 1] = {"mean", "max", "conv", NULL};
+
+static bool does_compress(const struct config *c) { return compressive_of(c)->rows > 0; }
+static bool may_compress(const struct config *c) { return c->mem_len > 0 || does_compress(c); }
+
+/* `cmem` decides whether the others apply. */
+static const struct choice compressive_choices[] = {
+    {.name = "cmem",
+     .help = "compressed rows of memory",
+     .codec = CODEC_INT,
+     .at = offsetof(struct compressive, rows),
+     .most = 1 << 20,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = may_compress,
+     .absent = "0"},
+    {.name = "c_ratio",
+     .help = "rows that one is compressed from",
+     .codec = CODEC_INT,
+     .at = offsetof(struct compressive, ratio),
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = does_compress},
+    {.name = "compress",
+     .help = "how a row is made of several",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct compressive, form),
+     .words = compress_name,
+     .applies = does_compress},
+    {0},
+};
+
+static void compressive_usual(const struct config *c, void *own)
+{
+    *(struct compressive *)own =
+        (struct compressive){.form = COMPRESS_CONV, .rows = c->mem_len / 2, .ratio = 4};
+}
+
+static const struct own compressive_own = {compressive_choices, OWN_SIZE(struct compressive),
+                                           compressive_usual, NULL};
 
 /* Each layer caches its inputs for the last mem_len tokens or, at evaluation, the keys and values
  * projected from them. That is exact, because k contains no relative positions. */
@@ -11,7 +55,8 @@ const struct mem mem_segment = {.name = "segment", .recurrent = true};
 const struct mem mem_state = {.name = "state", .state = true};
 
 /* As segment, but rows too old for the memory are compressed instead of dropped. */
-const struct mem mem_compressive = {.name = "compressive", .recurrent = true, .compressed = true};
+const struct mem mem_compressive = {
+    .name = "compressive", .own = &compressive_own, .recurrent = true, .compressed = true};
 
 /* No cache: the window is recomputed for every segment. */
 const struct mem mem_none = {.name = "none", .recurrent = false};

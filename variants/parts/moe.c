@@ -17,13 +17,63 @@
 #include "linear.h"
 #include "parts.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROUTER, W1 }; /* then b1, w2, b2: all experts in one tensor each */
 
+static const struct choice moe_choices[] = {
+    {.name = "experts",
+     .help = "feed-forward networks of a layer",
+     .codec = CODEC_INT,
+     .at = offsetof(struct moe, experts),
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true},
+    {.name = "moe_k",
+     .help = "of them that a token takes",
+     .codec = CODEC_INT,
+     .at = offsetof(struct moe, k),
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true},
+    {.name = "capacity",
+     .help = "rows that an expert takes, 0 = any number",
+     .codec = CODEC_INT,
+     .at = offsetof(struct moe, capacity),
+     .most = 1 << 20,
+     .absent = "0"},
+    {.name = "aux_coef",
+     .help = "weight of the auxiliary loss",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct moe, aux_coef),
+     .most = INFINITY},
+    {0},
+};
+
+static void moe_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct moe *)own = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f};
+}
+
+static enum status moe_check(const struct config *c, const void *own, struct err *e)
+{
+    const struct moe *const m = own;
+
+    if (m->k > m->experts)
+        return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> moe_k of at most %d",
+                    c->variant->name, m->k, m->experts, m->experts);
+    return OK;
+}
+
+static const struct own moe_own = {moe_choices, OWN_SIZE(struct moe), moe_usual, moe_check};
+
 static void moe_params(const struct config *c, const char *prefix, struct params *p)
 {
-    const int E = c->experts;
+    const int E = moe_of(c)->experts;
 
     params_matrix(p, E, c->D, prefix, "router.weight");
     params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix);
@@ -69,13 +119,14 @@ static struct expert expert_of(const struct config *c, const struct param *w,
 
 static double moe_flop(const struct config *c, int rows)
 {
-    return 2.0 * rows * c->D * c->experts + 4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
+    return 2.0 * rows * c->D * moe_of(c)->experts +
+           4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
 }
 
 static void route(const struct engine *g, const struct config *c, const struct param *router,
                   const float *x, int rows, const struct moe_work *w)
 {
-    const int E = c->experts;
+    const int E = moe_of(c)->experts;
 
     linear_forward(g, router, NULL, w->p, x, rows, (struct act){.y = w->p});
     g->ops.softmax(&(struct softmax){
@@ -100,8 +151,8 @@ static void gather(const struct engine *g, const struct config *c, const struct 
 
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int t = 0; t < rows; t++)
-        for (int k = 0; k < c->moe_k; k++) {
-            const ptrdiff_t at = (ptrdiff_t)t * c->moe_k + k, place = w->place[at];
+        for (int k = 0; k < moe_of(c)->k; k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k, place = w->place[at];
             const float by = gated ? w->gate[at] : 1;
             for (int e = 0; place >= 0 && e < D; e++)
                 to[place * D + e] = by * x[(ptrdiff_t)t * D + e];
@@ -116,8 +167,8 @@ static void scatter(const struct engine *g, const struct config *c, const struct
 
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int t = 0; t < rows; t++)
-        for (int k = 0; k < c->moe_k; k++) {
-            const ptrdiff_t at = (ptrdiff_t)t * c->moe_k + k, place = w->place[at];
+        for (int k = 0; k < moe_of(c)->k; k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k, place = w->place[at];
             const float by = gated ? w->gate[at] : 1;
             for (int e = 0; place >= 0 && e < D; e++)
                 y[(ptrdiff_t)t * D + e] += by * from[place * D + e];
@@ -139,15 +190,15 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
     (void)keep;
     route(g, c, &param[ROUTER], x, rows, &w);
     gather(g, c, &w, w.in, x, rows, false);
-    for (int e = 0; e < c->experts; e++) {
+    for (int e = 0; e < moe_of(c)->experts; e++) {
         const struct expert x_e = expert_of(c, param, &w, e);
         float *hidden = w.hidden + x_e.at * F;
         if (x_e.n)
             linear_forward(g, &x_e.w1, bias_of(c, &x_e.b1), hidden, w.in + x_e.at * D, x_e.n,
                            (struct act){.kind = c->ffn->act, .y = hidden});
     }
-    dropout(drop, DROP_HIDDEN, w.hidden, (size_t)(w.first[c->experts] * F), g->threads);
-    for (int e = 0; e < c->experts; e++) {
+    dropout(drop, DROP_HIDDEN, w.hidden, (size_t)(w.first[moe_of(c)->experts] * F), g->threads);
+    for (int e = 0; e < moe_of(c)->experts; e++) {
         const struct expert x_e = expert_of(c, param, &w, e);
         float *out = w.out + x_e.at * D;
         if (x_e.n)
@@ -171,11 +222,11 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
 static void router_grad(const struct config *c, const struct moe_work *w, float *d_p, float *d_gate,
                         const float *d_y, int rows)
 {
-    const int E = c->experts, K = c->moe_k;
+    const int E = moe_of(c)->experts, K = moe_of(c)->k;
     const ptrdiff_t D = c->D;
 
     for (int e = 0; e < E; e++) {
-        const double d = (double)c->aux_coef * E * moe_share(c, w, rows, e) / rows;
+        const double d = (double)moe_of(c)->aux_coef * E * moe_share(c, w, rows, e) / rows;
         for (int t = 0; t < rows; t++)
             d_p[(ptrdiff_t)t * E + e] = (float)d;
     }
@@ -228,7 +279,7 @@ static size_t moe_work(const struct config *c, int rows, bool keep)
 
 static size_t moe_work_grad(const struct config *c, int rows)
 {
-    return (size_t)rows * (size_t)(c->experts + c->moe_k) +
+    return (size_t)rows * (size_t)(moe_of(c)->experts + moe_of(c)->k) +
            moe_most_places(c, rows) * (size_t)(c->D + c->F);
 }
 
@@ -237,10 +288,10 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
                          float *grad_work, const struct dropout *drop)
 {
     const struct moe_work w = moe_work_of(c, rows, work);
-    const int E = c->experts;
+    const int E = moe_of(c)->experts;
     const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
     float *d_p = grad_work, *d_gate = d_p + (ptrdiff_t)rows * E;
-    float *d_hidden = d_gate + (ptrdiff_t)rows * c->moe_k, *d_out = d_hidden + places * F;
+    float *d_hidden = d_gate + (ptrdiff_t)rows * moe_of(c)->k, *d_out = d_hidden + places * F;
 
     router_grad(c, &w, d_p, d_gate, d_y, rows);
     gather(g, c, &w, d_out, d_y, rows, true);
@@ -264,6 +315,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 
 const struct ffn ffn_moe = {
     .name = "moe",
+    .own = &moe_own,
     .act = ACT_RELU, /* backward needs only its output */
     .params = moe_params,
     .flop = moe_flop,

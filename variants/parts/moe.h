@@ -7,7 +7,14 @@
 
 #include "variants/variant.h"
 
-/* A place is a served choice; places are sorted by expert. k is moe_k, E the number of experts. */
+/* Its own numbers in a config. */
+struct moe {
+    int experts, k, capacity; /* E, those of a row, rows of one (0 = any number) */
+    float aux_coef;           /* weight of the auxiliary loss */
+};
+static inline const struct moe *moe_of(const struct config *c) { return config_own(c, SLOT_FFN); }
+
+/* A place is a served choice; places are sorted by expert. */
 struct moe_work {
     float *p;        /* [rows,E] the router's probabilities */
     float *gate;     /* [rows,k] */

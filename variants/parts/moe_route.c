@@ -10,22 +10,23 @@
 
 size_t moe_most_places(const struct config *c, int rows)
 {
-    const size_t asked = (size_t)rows * (size_t)c->moe_k;
-    const size_t places = (size_t)c->experts * (size_t)c->capacity;
+    const size_t asked = (size_t)rows * (size_t)moe_of(c)->k;
+    const size_t places = (size_t)moe_of(c)->experts * (size_t)moe_of(c)->capacity;
 
-    return c->capacity && places < asked ? places : asked;
+    return moe_of(c)->capacity && places < asked ? places : asked;
 }
 
 size_t moe_work_floats(const struct config *c, int rows)
 {
-    const size_t n = (size_t)rows, E = (size_t)c->experts, D = (size_t)c->D, F = (size_t)c->F;
+    const size_t n = (size_t)rows, E = (size_t)moe_of(c)->experts, D = (size_t)c->D,
+                 F = (size_t)c->F;
 
-    return n * E + 4 * n * (size_t)c->moe_k + E + 1 + moe_most_places(c, rows) * (2 * D + F);
+    return n * E + 4 * n * (size_t)moe_of(c)->k + E + 1 + moe_most_places(c, rows) * (2 * D + F);
 }
 
 struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
 {
-    const size_t choices = (size_t)rows * (size_t)c->moe_k, E = (size_t)c->experts;
+    const size_t choices = (size_t)rows * (size_t)moe_of(c)->k, E = (size_t)moe_of(c)->experts;
     const size_t places = moe_most_places(c, rows);
     float *at = (float *)work;
     struct moe_work w;
@@ -49,9 +50,9 @@ static void choose(const struct config *c, const float *p, int32_t *choice, floa
 {
     double sum = 0;
 
-    for (int k = 0; k < c->moe_k; k++) {
+    for (int k = 0; k < moe_of(c)->k; k++) {
         int best = -1;
-        for (int e = 0; e < c->experts; e++) {
+        for (int e = 0; e < moe_of(c)->experts; e++) {
             bool taken = false;
             for (int before = 0; before < k; before++)
                 taken |= choice[before] == e;
@@ -61,20 +62,20 @@ static void choose(const struct config *c, const float *p, int32_t *choice, floa
         choice[k] = best;
         sum += (double)p[best];
     }
-    for (int k = 0; k < c->moe_k; k++)
-        gate[k] = c->moe_k == 1 ? p[choice[k]] : (float)((double)p[choice[k]] / sum);
+    for (int k = 0; k < moe_of(c)->k; k++)
+        gate[k] = moe_of(c)->k == 1 ? p[choice[k]] : (float)((double)p[choice[k]] / sum);
 }
 
 /* Serve first choices of all rows, then second ones. Leaves the experts' row counts in
  * first[1..E]. */
 static void admit(const struct config *c, const struct moe_work *w, int rows)
 {
-    memset(w->first, 0, sizeof(int32_t) * (size_t)(c->experts + 1));
-    for (int k = 0; k < c->moe_k; k++)
+    memset(w->first, 0, sizeof(int32_t) * (size_t)(moe_of(c)->experts + 1));
+    for (int k = 0; k < moe_of(c)->k; k++)
         for (int t = 0; t < rows; t++) {
-            const ptrdiff_t at = (ptrdiff_t)t * c->moe_k + k;
+            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k;
             int32_t *served = &w->first[w->choice[at] + 1];
-            const bool full = c->capacity && *served == c->capacity;
+            const bool full = moe_of(c)->capacity && *served == moe_of(c)->capacity;
             w->route[at] = full ? -1 : w->choice[at];
             *served += !full;
         }
@@ -83,11 +84,11 @@ static void admit(const struct config *c, const struct moe_work *w, int rows)
 /* From row counts to first places; assigns each served choice its place. */
 static void assign_places(const struct config *c, const struct moe_work *w, int rows)
 {
-    const int E = c->experts;
+    const int E = moe_of(c)->experts;
 
     for (int e = 0; e < E; e++)
         w->first[e + 1] += w->first[e];
-    for (ptrdiff_t at = 0; at < (ptrdiff_t)rows * c->moe_k; at++)
+    for (ptrdiff_t at = 0; at < (ptrdiff_t)rows * moe_of(c)->k; at++)
         w->place[at] = w->route[at] < 0 ? -1 : w->first[w->route[at]]++;
     memmove(w->first + 1, w->first,
             sizeof(int32_t) * (size_t)E); /* an expert's end is the next one's start */
@@ -97,8 +98,8 @@ static void assign_places(const struct config *c, const struct moe_work *w, int 
 void moe_assign(const struct config *c, const struct moe_work *w, int rows)
 {
     for (int t = 0; t < rows; t++)
-        choose(c, w->p + (ptrdiff_t)t * c->experts, w->choice + (ptrdiff_t)t * c->moe_k,
-               w->gate + (ptrdiff_t)t * c->moe_k);
+        choose(c, w->p + (ptrdiff_t)t * moe_of(c)->experts, w->choice + (ptrdiff_t)t * moe_of(c)->k,
+               w->gate + (ptrdiff_t)t * moe_of(c)->k);
     admit(c, w, rows);
     assign_places(c, w, rows);
 }
@@ -108,7 +109,7 @@ double moe_share(const struct config *c, const struct moe_work *w, int rows, int
     int n = 0;
 
     for (int t = 0; t < rows; t++)
-        n += w->choice[(ptrdiff_t)t * c->moe_k] == e;
+        n += w->choice[(ptrdiff_t)t * moe_of(c)->k] == e;
     return (double)n / rows;
 }
 
@@ -117,11 +118,11 @@ double moe_aux(const struct config *c, int rows, const float *work)
     const struct moe_work w = moe_work_of(c, rows, work);
     double aux = 0;
 
-    for (int e = 0; e < c->experts; e++) {
+    for (int e = 0; e < moe_of(c)->experts; e++) {
         double mean = 0;
         for (int t = 0; t < rows; t++)
-            mean += (double)w.p[(ptrdiff_t)t * c->experts + e] / rows;
-        aux += c->experts * moe_share(c, &w, rows, e) * mean;
+            mean += (double)w.p[(ptrdiff_t)t * moe_of(c)->experts + e] / rows;
+        aux += moe_of(c)->experts * moe_share(c, &w, rows, e) * mean;
     }
     return aux;
 }

@@ -11,6 +11,18 @@
 
 struct config;
 
+/* The numbers of its own that a part has: a struct, and the rows that say what may be chosen of it.
+ * A config keeps one such struct for each kind of part. */
+struct own {
+    const struct choice *choices;                     /* of that struct; the last row has no name */
+    size_t size;                                      /* OWN_SIZE(struct) */
+    void (*usual)(const struct config *c, void *own); /* fills in zeros; NULL = they stay */
+    /* E_USAGE if the numbers make no sense; NULL = all do. */
+    enum status (*check)(const struct config *c, const void *own, struct err *e);
+};
+enum { OWN_MOST = 64 };
+#define OWN_SIZE(type) sizeof(char[sizeof(type) <= OWN_MOST ? (int)sizeof(type) : -1])
+
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
  * gradients. */
 struct rotation {
@@ -25,10 +37,11 @@ struct rotation {
  * to the first of each (in the order added). Unused hooks are NULL. */
 struct pos {
     const char *name;
-    bool past_only; /* not defined for future keys */
-    bool sinusoids; /* its encodings are sinusoids of width D, which must be even */
-    bool clips;     /* distances beyond config.clip share a row */
-    bool clamps;    /* distances beyond config.clamp_len share a row */
+    const struct own *own; /* of this and the other kinds: NULL = none */
+    bool past_only;        /* not defined for future keys */
+    bool sinusoids;        /* its encodings are sinusoids of width D, which must be even */
+    bool clips;            /* distances beyond config.clip share a row */
+    bool clamps;           /* distances beyond config.clamp_len share a row */
     /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = unlimited. */
@@ -79,6 +92,7 @@ struct pos {
 /* A gate g(x, y); y is the sub-module's output after ReLU. */
 struct gate {
     const char *name;
+    const struct own *own;
     int n_matrices; /* D x D products per row */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     /* Work space per row and unit of D, in floats. */
@@ -101,6 +115,7 @@ struct gate {
 struct dropout;
 struct ffn {
     const char *name;
+    const struct own *own;
     enum act_kind act; /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
@@ -114,12 +129,12 @@ struct ffn {
                     const struct dropout *drop);
     /* d_x [rows,D] from d_y; x and work as in and after forward (with keep), `grad_work` is the
      * further work space. Accumulates weight gradients, including the last bias and those of
-     * aux_coef times the auxiliary loss. */
+     * the weighted auxiliary loss. */
     void (*backward)(const struct engine *g, const struct config *c, const struct param *w,
                      float *d_x, const float *d_y, const float *x, int rows, const float *work,
                      float *grad_work, const struct dropout *drop);
-    /* The auxiliary loss of the forward call that left `work`; it is added to the loss with the
-     * factor aux_coef. NULL = none. */
+    /* The auxiliary loss of the forward call that left `work`; it is added to the loss with a
+     * weight of the part's own. NULL = none. */
     double (*aux)(const struct config *c, int rows, const float *work);
 };
 
@@ -128,6 +143,7 @@ struct ffn {
  * the output y [rows,width] is at its beginning, and backward reads all of it. */
 struct qkv_map {
     const char *name;
+    const struct own *own;
     int (*width)(const struct config *c);
     void (*params)(const struct config *c, int nth, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int nth, int rows);
@@ -145,6 +161,7 @@ struct qkv_map {
 /* How past tokens reach a layer. */
 struct mem {
     const char *name;
+    const struct own *own;
     bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
     bool state;      /* carries a state of fixed size instead of rows */
@@ -156,6 +173,7 @@ struct sublayer_kind;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {
     const char *name;
+    const struct own *own;
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;

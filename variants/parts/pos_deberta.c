@@ -9,6 +9,33 @@
 
 enum { EMBED, POS_K, POS_Q, POS_Q_BIAS };
 
+enum { P2C_PAPER, P2C_CODE };
+static const char *const p2c_name[] = {[P2C_PAPER] = "paper", [P2C_CODE] = "code", NULL};
+
+struct deberta {
+    int p2c; /* embeddings of the last term: as published, or as in the authors' program */
+    bool q_bias;
+};
+
+static const struct choice deberta_choices[] = {
+    {.name = "p2c",
+     .help = "embeddings of the last term",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct deberta, p2c),
+     .words = p2c_name,
+     .absent = "paper"},
+    {.name = "pos_q_bias",
+     .help = "the map of positional queries has a bias",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct deberta, q_bias),
+     .absent = "0"},
+    {0},
+};
+
+static const struct own deberta_own = {deberta_choices, OWN_SIZE(struct deberta), NULL, NULL};
+
+static const struct deberta *deberta_of(const struct config *c) { return config_own(c, SLOT_POS); }
+
 static int reach(const struct config *c) { return max_int(1, c->clip); }
 
 static int distances(const struct config *c, int K) { return min_int(K, reach(c) + 1); }
@@ -16,7 +43,7 @@ static int distances(const struct config *c, int K) { return min_int(K, reach(c)
 /* The embedding of distance n in term `which`. */
 static int row_of(const struct config *c, int which, int n)
 {
-    const int at = which == POS_Q && !c->p2c_code ? -n : n;
+    const int at = which == POS_Q && deberta_of(c)->p2c == P2C_PAPER ? -n : n;
 
     return clamp_int(at + reach(c), 0, 2 * reach(c) - 1);
 }
@@ -27,7 +54,7 @@ static void deberta_params(const struct config *c, const char *prefix, struct pa
                prefix);
     params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_k.weight");
     params_matrix(p, c->H * c->dh, c->D, prefix, "attn.pos_q.weight");
-    if (c->pos_q_bias)
+    if (deberta_of(c)->q_bias)
         params_vector(p, INIT_ZERO, 0, c->H * c->dh, prefix, "attn.pos_q.bias");
 }
 
@@ -83,7 +110,7 @@ static void build_table(const struct engine *g, const struct config *c, const st
                                    .c = to,
                                    .ldc = c->dh,
                                    .threads = g->threads});
-        for (int i = 0; which == POS_Q && c->pos_q_bias && i < R * c->dh; i++)
+        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
             to[i] += layer[POS_Q_BIAS].data[h * c->dh + i % c->dh];
     }
 }
@@ -161,7 +188,7 @@ static void map_grad(const struct engine *g, const struct config *c, const struc
                                    .c = d_x,
                                    .ldc = c->D,
                                    .threads = g->threads});
-        for (int i = 0; which == POS_Q && c->pos_q_bias && i < R * c->dh; i++)
+        for (int i = 0; which == POS_Q && deberta_of(c)->q_bias && i < R * c->dh; i++)
             layer[POS_Q_BIAS].grad[h * c->dh + i % c->dh] += d[i];
     }
     for (int n = 0; n < R; n++)
@@ -184,6 +211,7 @@ static void deberta_build_tables_grad(const struct engine *g, const struct confi
 
 const struct pos pos_deberta = {
     .name = "deberta",
+    .own = &deberta_own,
     .clips = true,
     .past_only = true,
     .layer_params = deberta_params,

@@ -14,20 +14,59 @@ enum {
     PARALLEL_MIN = 16384,
 };
 
-static int pairs_of(const struct config *c) { return c->rope_dim / 2; }
+enum { ADJACENT, HALVES };
+static const char *const pairs_name[] = {[ADJACENT] = "interleaved", [HALVES] = "half", NULL};
+
+struct rope {
+    int dim; /* coordinates of a head that are rotated */
+    double base;
+    int pairs;
+};
+
+static const struct choice rope_choices[] = {
+    {.name = "rope_dim",
+     .help = "coordinates of a head that are rotated",
+     .codec = CODEC_INT,
+     .at = offsetof(struct rope, dim),
+     .most = 1 << 20,
+     .zero_is_absent = true},
+    {.name = "rope_base",
+     .help = "of the frequencies",
+     .codec = CODEC_WIDE,
+     .at = offsetof(struct rope, base),
+     .most = INFINITY},
+    {.name = "rope_pairs",
+     .help = "which coordinates are rotated together",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct rope, pairs),
+     .words = pairs_name,
+     .absent = "interleaved"},
+    {0},
+};
+
+static void rope_usual(const struct config *c, void *own)
+{
+    *(struct rope *)own = (struct rope){.dim = c->dh - c->dh % 2, .base = 10000, .pairs = HALVES};
+}
+
+static const struct own rope_own = {rope_choices, OWN_SIZE(struct rope), rope_usual, NULL};
+
+static const struct rope *rope_of(const struct config *c) { return config_own(c, SLOT_POS); }
+
+static int pairs_of(const struct config *c) { return rope_of(c)->dim / 2; }
 
 static enum status rope_check(const struct config *c, struct err *e)
 {
     if (c->dh < 2)
         return fail(e, E_USAGE, "rope: a head of width %d has no pair to rotate  -> use 2 or more",
                     c->dh);
-    if (c->rope_dim < 2 || c->rope_dim > c->dh || c->rope_dim % 2)
+    if (rope_of(c)->dim < 2 || rope_of(c)->dim > c->dh || rope_of(c)->dim % 2)
         return fail(
             e, E_USAGE,
             "rope: %d coordinates to rotate  -> use an even number from 2 to the head width %d",
-            c->rope_dim, c->dh);
-    if (!(c->rope_base > 1))
-        return fail(e, E_USAGE, "rope: base %g  -> use more than 1", c->rope_base);
+            rope_of(c)->dim, c->dh);
+    if (!(rope_of(c)->base > 1))
+        return fail(e, E_USAGE, "rope: base %g  -> use more than 1", rope_of(c)->base);
     return OK;
 }
 
@@ -35,7 +74,7 @@ static enum status rope_check(const struct config *c, struct err *e)
  * 4000. The cosine of a double is reduced exactly, for any number of turns. */
 static double frequency(const struct config *c, int f)
 {
-    return pow(c->rope_base, -2.0 * f / c->rope_dim);
+    return pow(rope_of(c)->base, -2.0 * f / rope_of(c)->dim);
 }
 
 /* Row t: cosines, then sines, of position t. The table is the same for every window length, so the
@@ -43,7 +82,7 @@ static double frequency(const struct config *c, int f)
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
     (void)K;
-    return (size_t)STRETCH * (size_t)c->rope_dim;
+    return (size_t)STRETCH * (size_t)rope_of(c)->dim;
 }
 
 static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding)
@@ -54,8 +93,8 @@ static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding
     for (int f = 0; f < n; f++) {
         const double w = frequency(c, f);
         for (int t = 0; t < STRETCH; t++) {
-            pos_encoding[(ptrdiff_t)t * c->rope_dim + f] = (float)cos(t * w);
-            pos_encoding[(ptrdiff_t)t * c->rope_dim + n + f] = (float)sin(t * w);
+            pos_encoding[(ptrdiff_t)t * rope_of(c)->dim + f] = (float)cos(t * w);
+            pos_encoding[(ptrdiff_t)t * rope_of(c)->dim + n + f] = (float)sin(t * w);
         }
     }
 }
@@ -124,12 +163,12 @@ static void rotate_pairs(const struct engine *g, const struct config *c, const f
 #pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
     for (ptrdiff_t i = 0; i < all; i++) {
         const ptrdiff_t row = i % rows;
-        const float *code = pos_encoding + (t0 + row) * c->rope_dim + f0;
+        const float *code = pos_encoding + (t0 + row) * rope_of(c)->dim + f0;
         float *x = t->x + i / rows * t->stride + (row0 + row) * width;
         struct phases p;
         row_phases(&p, &first, code, code + half, n, t->back);
         for (int h = 0; h < t->heads; h++, x += c->dh) {
-            if (c->rope_pairs == ROPE_HALVES)
+            if (rope_of(c)->pairs == HALVES)
                 rotate_halves(x + f0, x + half + f0, &p, n);
             else
                 rotate_adjacent(x + 2 * f0, &p, n);
@@ -152,6 +191,7 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
 
 const struct pos pos_rope = {
     .name = "rope",
+    .own = &rope_own,
     .check = rope_check,
     .n_pos_encoding = rope_n_pos_encoding,
     .pos_encoding = rope_pos_encoding,

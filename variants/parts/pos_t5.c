@@ -3,10 +3,23 @@
  * T5's relative bias (Raffel et al. 2020, section 2.1): distances fall into buckets, near ones one
  * each, far ones in logarithmic steps, and every head learns a number per bucket. One table serves
  * all layers, as published, or each layer has its own. */
+#include "pos_t5.h"
 #include "parts.h"
 #include "pos_bias.h"
 
 #include <math.h>
+
+static const struct choice t5_choices[] = {T5_CHOICES(struct t5, ){0}};
+
+void t5_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct t5 *)own = (struct t5){.buckets = 32, .max_distance = 128, .shared = true};
+}
+
+static const struct own t5_own = {t5_choices, OWN_SIZE(struct t5), t5_usual, NULL};
+
+static const struct t5 *t5_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
 /* The first half of the buckets holds one distance each; the others grow geometrically up to
  * max_distance, the last holds everything farther. The formula assumes exact arithmetic: 1e-9 is
@@ -26,34 +39,35 @@ static int distances(const struct config *c, int K)
 {
     int n = 0;
 
-    while (n < K - 1 && t5_bucket(n, c->t5_buckets, c->t5_max_distance) < c->t5_buckets - 1)
+    while (n < K - 1 &&
+           t5_bucket(n, t5_of(c)->buckets, t5_of(c)->max_distance) < t5_of(c)->buckets - 1)
         n++;
     return n + 1;
 }
 
 static enum status t5_check(const struct config *c, struct err *e)
 {
-    if (c->t5_buckets < 2)
-        return fail(e, E_USAGE, "t5: %d buckets  -> use at least 2", c->t5_buckets);
-    if (c->t5_max_distance <= c->t5_buckets / 2)
+    if (t5_of(c)->buckets < 2)
+        return fail(e, E_USAGE, "t5: %d buckets  -> use at least 2", t5_of(c)->buckets);
+    if (t5_of(c)->max_distance <= t5_of(c)->buckets / 2)
         return fail(
             e, E_USAGE,
             "t5: the largest distinct distance is %d, but the first half of %d buckets covers %d"
             "  -> give a larger one",
-            c->t5_max_distance, c->t5_buckets, c->t5_buckets / 2);
+            t5_of(c)->max_distance, t5_of(c)->buckets, t5_of(c)->buckets / 2);
     return OK;
 }
 
 static void t5_model_params(const struct config *c, struct params *p)
 {
-    if (!c->t5_per_layer)
-        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->t5_buckets, c->H}, "rel_bias");
+    if (t5_of(c)->shared)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){t5_of(c)->buckets, c->H}, "rel_bias");
 }
 
 static void t5_layer_params(const struct config *c, const char *prefix, struct params *p)
 {
-    if (c->t5_per_layer)
-        params_add(p, INIT_TABLE, 0, 2, (const int[]){c->t5_buckets, c->H}, "%sattn.rel_bias",
+    if (!t5_of(c)->shared)
+        params_add(p, INIT_TABLE, 0, 2, (const int[]){t5_of(c)->buckets, c->H}, "%sattn.rel_bias",
                    prefix);
 }
 
@@ -67,11 +81,11 @@ static void t5_reserve(const struct config *c, const struct param *model, const 
 static void t5_lower(const struct engine *g, const struct config *c, const struct param *model,
                      const struct param *layer, const float *pos_encoding, struct attn *a)
 {
-    const float *rel_bias = (c->t5_per_layer ? layer : model)->data; /* [buckets,H] */
+    const float *rel_bias = (t5_of(c)->shared ? model : layer)->data; /* [buckets,H] */
 
     (void)g, (void)pos_encoding;
     for (int n = 0; n < a->R; n++) {
-        const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
+        const int bucket = t5_bucket(n, t5_of(c)->buckets, t5_of(c)->max_distance);
         for (int h = 0; h < c->H; h++)
             bias_of(a, h)[-n] = rel_bias[(ptrdiff_t)bucket * c->H + h];
     }
@@ -96,11 +110,11 @@ static void t5_lower_grad(const struct engine *g, const struct config *c, const 
                           const struct param *layer, const float *pos_encoding,
                           const struct attn *a, const struct attn_grad *d)
 {
-    float *grad = (c->t5_per_layer ? layer : model)->grad;
+    float *grad = (t5_of(c)->shared ? model : layer)->grad;
 
     (void)g, (void)pos_encoding;
     for (int n = 0; n < a->R; n++) {
-        const int bucket = t5_bucket(n, c->t5_buckets, c->t5_max_distance);
+        const int bucket = t5_bucket(n, t5_of(c)->buckets, t5_of(c)->max_distance);
         for (int h = 0; h < c->H; h++)
             grad[(ptrdiff_t)bucket * c->H + h] += bias_grad_of(a, d, h)[-n];
     }
@@ -108,6 +122,7 @@ static void t5_lower_grad(const struct engine *g, const struct config *c, const 
 
 const struct pos pos_t5 = {
     .name = "t5",
+    .own = &t5_own,
     .past_only = true,
     .check = t5_check,
     .model_params = t5_model_params,

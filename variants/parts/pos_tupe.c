@@ -4,10 +4,29 @@
  * per head, depend on the weights only; they are computed when these change and added to every
  * sequence's scores. Optionally with T5's bias (TUPE-R). */
 #include "parts.h"
+#include "pos_t5.h"
 
 #include <string.h>
 
 enum { POS, LN_WEIGHT, LN_BIAS, UQ, UK, REL_BIAS };
+
+struct tupe {
+    struct t5 t5; /* of the bias; pos_t5 reads it */
+    bool bias;    /* each layer has T5's bias, too */
+};
+
+static const struct choice tupe_choices[] = {
+    T5_CHOICES(struct tupe, t5.){.name = "tupe_bias",
+                                 .help = "T5's bias in each layer",
+                                 .codec = CODEC_FLAG,
+                                 .at = offsetof(struct tupe, bias),
+                                 .tensor = "attn.rel_bias"},
+    {0},
+};
+
+static const struct own tupe_own = {tupe_choices, OWN_SIZE(struct tupe), t5_usual, NULL};
+
+static const struct tupe *tupe_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
 static int tupe_positions(const struct config *c)
 {
@@ -20,7 +39,7 @@ static enum status tupe_check(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "tupe: a table of %d positions, windows of up to %d  -> shorter ones",
                     tupe_positions(c), c->max_seq);
-    return c->tupe_bias ? pos_t5.check(c, e) : OK;
+    return tupe_of(c)->bias ? pos_t5.check(c, e) : OK;
 }
 
 static void tupe_params(const struct config *c, const char *prefix, struct params *p)
@@ -33,7 +52,7 @@ static void tupe_params(const struct config *c, const char *prefix, struct param
     params_vector(p, INIT_ZERO, 0, c->D, prefix, "attn.tupe.ln.bias");
     params_matrix(p, HD, c->D, prefix, "attn.tupe.q.weight");
     params_matrix(p, HD, c->D, prefix, "attn.tupe.k.weight");
-    if (c->tupe_bias)
+    if (tupe_of(c)->bias)
         pos_t5.layer_params(c, prefix, p);
 }
 
@@ -73,7 +92,7 @@ static void tupe_reserve(const struct config *c, const struct param *model,
 
     CHECK(window <= layer[POS].shape[0]);
     a->add = (struct dense){at + (ptrdiff_t)a->M * window, 0, (ptrdiff_t)window * window, window};
-    if (c->tupe_bias)
+    if (tupe_of(c)->bias)
         pos_t5.reserve(c, model, layer + REL_BIAS, K, arena, a);
 }
 
@@ -125,7 +144,7 @@ static void tupe_build_tables(const struct engine *g, const struct config *c,
                                    .c = t.T + h * a->add.head,
                                    .ldc = t.K,
                                    .threads = g->threads});
-    if (c->tupe_bias)
+    if (tupe_of(c)->bias)
         pos_t5.build_tables(g, c, model, layer + REL_BIAS, pos_encoding, a);
 }
 
@@ -144,7 +163,7 @@ static size_t own_grad_floats(const struct config *c, int K)
 
 static size_t tupe_n_tables_grad(const struct config *c, int K)
 {
-    return own_grad_floats(c, K) + (c->tupe_bias ? pos_t5.n_tables_grad(c, K) : 0);
+    return own_grad_floats(c, K) + (tupe_of(c)->bias ? pos_t5.n_tables_grad(c, K) : 0);
 }
 
 static void tupe_terms_grad(const struct config *c, const struct param *model,
@@ -155,7 +174,7 @@ static void tupe_terms_grad(const struct config *c, const struct param *model,
 
     memset(tables, 0, sizeof(float) * (size_t)c->H * (size_t)a->add.head);
     d->d_add = tables + a->M * a->add.row;
-    if (c->tupe_bias)
+    if (tupe_of(c)->bias)
         pos_t5.terms_grad(c, model, layer + REL_BIAS, a, tables + own_grad_floats(c, K), d);
 }
 
@@ -236,12 +255,13 @@ static void tupe_build_tables_grad(const struct engine *g, const struct config *
                                          .threads = g->threads});
     for (ptrdiff_t e = 0; e < (ptrdiff_t)t.K * c->D; e++)
         layer[POS].grad[e] += of.p[e];
-    if (c->tupe_bias)
+    if (tupe_of(c)->bias)
         pos_t5.build_tables_grad(g, c, model, layer + REL_BIAS, pos_encoding, a, d);
 }
 
 const struct pos pos_tupe = {
     .name = "tupe",
+    .own = &tupe_own,
     .past_only = true,
     .check = tupe_check,
     .positions = tupe_positions,
