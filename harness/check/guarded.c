@@ -26,11 +26,40 @@ bool guards_intact(const float *p, size_t n)
     return true;
 }
 
+/* The first n standard normal numbers of `name`, kept for later operands of that name: drawing them
+ * takes longer than most operations. */
+static const float *first_normals(size_t n, const char *name)
+{
+    static struct {
+        uint64_t stream;
+        float *z;
+        size_t n;
+    } kept[64];
+    const uint64_t stream = rng_stream(name);
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(kept) && kept[i].z && kept[i].stream != stream)
+        i++;
+    CHECK(i < ARRAY_LEN(kept));
+    if (!kept[i].z || kept[i].n < n) {
+        const size_t more = n + n / 2 + 16;
+        free(kept[i].z);
+        kept[i].z = malloc(more * sizeof(float));
+        CHECK(kept[i].z);
+        kept[i].n = more;
+        kept[i].stream = stream;
+        rng_normal(kept[i].z, more, SEED, stream, 0, 1);
+    }
+    return kept[i].z;
+}
+
 float *normal(size_t n, const char *name, float mean, float sd)
 {
-    float *p = guarded(n);
+    const float *const z = first_normals(n, name);
+    float *const p = guarded(n);
 
-    rng_normal(p, n, SEED, rng_stream(name), mean, sd);
+    for (size_t i = 0; i < n; i++)
+        p[i] = mean + sd * z[i];
     return p;
 }
 

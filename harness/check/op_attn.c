@@ -174,19 +174,22 @@ static void backward_make(struct trial *t, int at)
     describe(t, s, scheme);
 }
 
+/* Forward on one thread: what it leaves for the backward pass may depend on their number. */
 static void backward_run(const struct engine *g, struct trial *t, float *const *out)
 {
     const struct attn *a = &t->attn.a;
     const struct attn_impl *impl;
     struct attn_grad d = t->a.attn_grad;
+    struct engine one = *g;
 
+    one.threads = 1;
     d.d_q = out[D_Q], d.d_k = out[D_K], d.d_v = out[D_V];
     d.d_u = a->u ? out[D_U] : NULL;
     d.d_w = a->w ? out[D_W] : NULL;
     d.d_rel_k = a->rel_k ? out[D_REL_K] : NULL;
     d.d_rel_v = a->rel_v ? out[D_REL_V] : NULL;
     d.d_bias = a->bias ? out[D_BIAS] : NULL;
-    if (!attend(g, t, a) || engine_attn(g, a, &impl, &t->refusal) != OK ||
+    if (!attend(&one, t, a) || engine_attn(g, a, &impl, &t->refusal) != OK ||
         engine_attn_backward(g, impl, &t->refusal) != OK)
         return;
     const struct attn_need need = impl->need_backward(a, g->threads);

@@ -12,6 +12,11 @@
  * the last. */
 const char *op_case_name(int op);
 
+/* Whether sums of `op`, enum op, are a library's; -1 = of what is made of products. Our own code
+ * adds in the same order for any number of threads; a library may not, and its results for one and
+ * for several threads then agree within their bounds only. */
+bool library_adds(const struct engine *g, int op);
+
 struct op_result {
     int cases, failed;
     char first[256];   /* the first that failed: which, and by how much */
@@ -19,8 +24,8 @@ struct op_result {
 };
 
 /* Run every `step`-th case of operation `op`, on one thread and on those of `g`: results, guard
- * words, and for what must not depend on threads or place the same bits. Rounds `step` up so that
- * every kind of every shape has its turn. */
+ * words, and the same bits for what our own code computes alike with any threads in any place.
+ * Rounds `step` up so that every kind of every shape has its turn. */
 struct op_result op_check(const struct engine *g, int op, int step);
 
 /* How many cases an operation has. */

@@ -93,7 +93,7 @@ struct op_row {
     void (*run)(const struct engine *g, struct trial *t, float *const *out);
     /* Fill the outputs' bounds, the reference's results being there. */
     void (*bounds)(struct trial *t);
-    bool same_bits;   /* for any number of threads and in place */
+    bool same_bits;   /* for any number of threads and in place, unless a library adds */
     bool mean_square; /* the normalised mean-square error is below 1e-10 as well */
     /* Is this a backend's own? NULL = what engine.from says. */
     bool (*own)(const struct engine *g);

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const int columns[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 37, 1000};
 static const int row_counts[] = {1, 2, 5, 33, 67};
@@ -57,8 +58,9 @@ static void softmax_make(struct trial *t, int at)
     t->ld = large ? n : n + n % 3 * 5;
     t->kind = c->terms;
     float *s = constant(t, (size_t)(rows * t->ld), GUARD_VALUE);
+    const float *const scores = operand(t, t->size, "s", 0, c->sd);
     for (int i = 0; i < rows; i++)
-        rng_normal(s + i * t->ld, (size_t)n, SEED, (uint64_t)i, 0, c->sd);
+        memcpy(s + i * t->ld, scores + i * n, (size_t)n * sizeof(*s));
     make_hostile(hostile, s, t->ld, rows, n);
     float *rel = operand(t, (size_t)rows * (size_t)rel_ld, "rel", 0, c->sd);
     float *bias = operand(t, (size_t)c->n_rel + 1, "bias", 0, 1);

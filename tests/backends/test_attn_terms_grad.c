@@ -3,6 +3,7 @@
  * Attention with all of its terms, backward: the reference against finite differences of its
  * forward for every operand, every implementation against the reference, and that pairs which
  * nobody sees are neither read nor written. */
+#include "harness/check/op_cases.h"
 #include "tests/support/attn_terms_problem.h"
 
 #include <criterion/parameterized.h>
@@ -174,8 +175,8 @@ static void expect_same(const struct engine *g, const struct where *c)
     for (int n = 0; n < x.n; n++) {
         const struct operand *o = &x.operands[n];
         const float *other = y.operands[n].d;
-        cr_expect(library_adds(g) ? near(other, o->d, o->n, o->one) <= 1
-                                  : memcmp(other, o->d, o->n * sizeof(float)) == 0,
+        cr_expect(library_adds(g, -1) ? near(other, o->d, o->n, o->one) <= 1
+                                      : memcmp(other, o->d, o->n * sizeof(float)) == 0,
                   "%s/%s: threads change %s", g->backend->name, g->impl, o->name);
     }
     free_problem(&x), free_problem(&y);

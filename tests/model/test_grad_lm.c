@@ -6,9 +6,6 @@
 #include "tests/support/trained.h"
 #include "variants/parts/parts.h"
 
-#include <criterion/parameterized.h>
-#include <stdio.h>
-
 /* Spans between two distances: at either a key appears or is whole. */
 static void between_distances(const struct params *p)
 {
@@ -74,49 +71,36 @@ static struct config smooth_form(const struct form *w, int turn)
     return c;
 }
 
-struct variation {
-    struct form w;
-    int turn;
-};
-/* What a variant is by itself with two turns of the options. */
-ParameterizedTestParameters(grad_lm, is_the_derivative)
+static void expect_derivatives_of(const struct form *w, int turn)
 {
-    static struct form wirings[WIRINGS];
-    static struct variation list[2 * WIRINGS];
-    const size_t n = all_wirings(wirings, false);
-    size_t k = 0;
+    struct config c = smooth_form(w, turn);
 
-    for (size_t i = 0; i < n; i++)
-        for (int half = 0; half <= own_form(&wirings[i]); half++)
-            list[k++] = (struct variation){wirings[i], (int)(i * 2 + (size_t)half * 5) % 8};
-    return cr_make_param_array(struct variation, list, k);
-}
-
-ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
-{
-    struct config c = smooth_form(&v->w, v->turn);
-
-    choose_where_it_can(&c, &c.clamp_len, v->turn & 2 ? 3 : 0); /* of distances 0..7 */
-    choose_where_it_can(&c, &c.window, v->turn & 4 ? 4 : 0);
-    if (v->turn & 4) { /* more rows than there are distances */
+    choose_where_it_can(&c, &c.clamp_len, turn & 2 ? 3 : 0); /* of distances 0..7 */
+    choose_where_it_can(&c, &c.window, turn & 4 ? 4 : 0);
+    if (turn & 4) { /* more rows than there are distances */
         c.clip = 20;
-        c.rel_rows = v->turn & 1 ? 41 : 21;
+        c.rel_rows = turn & 1 ? 41 : 21;
     }
-    if (c.pos == &pos_sinusoid && v->turn & 1 && !c.mixer)
+    if (c.pos == &pos_sinusoid && turn & 1 && !c.mixer)
         c.pos = &pos_learned_layer;
     expect_derivatives_somewhere(&c, 0);
 }
 
-/* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets
- * its corner. */
-ParameterizedTestParameters(grad_lm, is_the_derivative_with_dropout)
+/* What a variant is by itself with two turns of the options. */
+ParameterizedTestParameters(grad_lm, is_the_derivative) { return every_part(); }
+ParameterizedTest(int *part, grad_lm, is_the_derivative)
 {
-    static struct form wirings[WIRINGS];
+    struct form wirings[WIRINGS];
+    const size_t n = all_wirings(wirings, false);
 
-    return cr_make_param_array(struct form, wirings, all_wirings(wirings, false));
+    for (size_t i = (size_t)*part; i < n; i += PARTS)
+        for (int half = 0; half <= own_form(&wirings[i]); half++)
+            expect_derivatives_of(&wirings[i], (int)(i * 2 + (size_t)half * 5) % 8);
 }
 
-ParameterizedTest(const struct form *w, grad_lm, is_the_derivative_with_dropout)
+/* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets
+ * its corner. */
+EACH_FORM(grad_lm, is_the_derivative_with_dropout, false)
 {
     const struct config c = smooth_form(w, 0);
 

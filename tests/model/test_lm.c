@@ -7,9 +7,6 @@
 #include "tests/support/model.h"
 #include "variants/model/sublayer_attention.h"
 
-#include <criterion/parameterized.h>
-#include <stdio.h>
-
 enum { TEXT = 26 };
 
 /* Rows of memory now. */
@@ -20,19 +17,12 @@ static int remembered(const struct lm *m)
     return first ? attention_memory(first) : 0;
 }
 
-static struct criterion_test_params wirings(bool recurrent_only)
-{
-    static struct form list[WIRINGS];
-
-    return cr_make_param_array(struct form, list, all_wirings(list, recurrent_only));
-}
-
 static void expect_same(const float *got, const float *want, size_t n, const char *what, int x,
                         int y)
 {
     for (size_t i = 0; i < n; i++)
-        cr_assert(got[i] == want[i], "%s %d, %d: number %zu is %.9g, not %.9g", what, x, y, i,
-                  (double)got[i], (double)want[i]);
+        cr_assert(got[i] == want[i], "%s: %s %d, %d: number %zu is %.9g, not %.9g", form_now, what,
+                  x, y, i, (double)got[i], (double)want[i]);
 }
 
 /* The logits of B sequences from b0 on, by a fresh model on the reference. */
@@ -51,8 +41,7 @@ static float *logits_of(const struct config *c, enum mem_kind kind, int M, int b
 /* ---- memory ------------------------------------------------------------------------------- */
 
 /* Memory that is still growing, full, and shorter than a segment. */
-ParameterizedTestParameters(lm, keys_are_as_good_as_hidden_states) { return wirings(true); }
-ParameterizedTest(struct form *w, lm, keys_are_as_good_as_hidden_states, .timeout = 60)
+EACH_FORM(lm, keys_are_as_good_as_hidden_states, true)
 {
     static const int M[] = {1, 5, 40}, L[] = {1, 7};
 
@@ -70,8 +59,8 @@ ParameterizedTest(struct form *w, lm, keys_are_as_good_as_hidden_states, .timeou
                 for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
                     model_open(&m, &c, backends[b]->name, 1, kind, (struct extent){2, L[k], M[i]});
                     float *got = model_stream(&m, 0, 2, TEXT, L[k]);
-                    cr_assert_lt(cell_error(got, hidden, n), 1.0, "%s, %s, mem %d, seq %d",
-                                 backends[b]->name, mem_kind_name[kind], M[i], L[k]);
+                    cr_assert_lt(cell_error(got, hidden, n), 1.0, "%s: %s, %s, mem %d, seq %d",
+                                 form_now, backends[b]->name, mem_kind_name[kind], M[i], L[k]);
                     free(got);
                     model_close(&m);
                 }
@@ -81,8 +70,7 @@ ParameterizedTest(struct form *w, lm, keys_are_as_good_as_hidden_states, .timeou
 }
 
 /* Memory that reaches back to the start, in segments or token by token: one long segment. */
-ParameterizedTestParameters(lm, streaming_is_one_pass) { return wirings(true); }
-ParameterizedTest(struct form *w, lm, streaming_is_one_pass, .timeout = 60)
+EACH_FORM(lm, streaming_is_one_pass, true)
 {
     for (int turn = 0; turn < 4; turn++) {
         struct config c = wired(w, turn);
@@ -99,8 +87,7 @@ ParameterizedTest(struct form *w, lm, streaming_is_one_pass, .timeout = 60)
 }
 
 /* A window of w keys needs the w-1 last states only, at any depth. */
-ParameterizedTestParameters(lm, window_needs_no_more_memory) { return wirings(true); }
-ParameterizedTest(struct form *w, lm, window_needs_no_more_memory, .timeout = 60)
+EACH_FORM(lm, window_needs_no_more_memory, true)
 {
     for (int window = 1; window <= 9; window += 4) {
         struct config c = wired(w, window / 4);
@@ -113,8 +100,7 @@ ParameterizedTest(struct form *w, lm, window_needs_no_more_memory, .timeout = 60
 }
 
 /* A forward that is not committed leaves no trace. */
-ParameterizedTestParameters(lm, forward_leaves_memory) { return wirings(true); }
-ParameterizedTest(struct form *w, lm, forward_leaves_memory)
+EACH_FORM(lm, forward_leaves_memory, true)
 {
     for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
         const struct config c = wired(w, (int)kind);
@@ -129,7 +115,8 @@ ParameterizedTest(struct form *w, lm, forward_leaves_memory)
         model_segment(&m, 0, 2, 77, 3, 3);
         model_segment(&m, 0, 2, 12, 4, 4);
         expect_same(m.lm.logits, first, n, "second run, kind", 2, (int)kind);
-        cr_expect(m.nll[7] == nll && guards_intact(m.nll, 8) && remembered(&m.lm) == 6);
+        cr_expect(m.nll[7] == nll && guards_intact(m.nll, 8) && remembered(&m.lm) == 6, "%s",
+                  form_now);
         lm_forget(&m.lm);
         cr_expect_eq(remembered(&m.lm), 0);
         free(first);
@@ -139,8 +126,7 @@ ParameterizedTest(struct form *w, lm, forward_leaves_memory)
 
 /* ---- sequences ---------------------------------------------------------------------------- */
 
-ParameterizedTestParameters(lm, batch_is_its_sequences) { return wirings(false); }
-ParameterizedTest(struct form *w, lm, batch_is_its_sequences, .timeout = 60)
+EACH_FORM(lm, batch_is_its_sequences, false)
 {
     for (enum mem_kind kind = MEM_NONE; kind <= MEM_KV; kind++) {
         const struct config c = wired(w, (int)kind);
@@ -159,8 +145,7 @@ ParameterizedTest(struct form *w, lm, batch_is_its_sequences, .timeout = 60)
 }
 
 /* Scoring fewer positions changes nothing but how many come out. */
-ParameterizedTestParameters(lm, last_positions_are_the_last) { return wirings(false); }
-ParameterizedTest(struct form *w, lm, last_positions_are_the_last)
+EACH_FORM(lm, last_positions_are_the_last, false)
 {
     const struct config c = wired(w, 3);
     const int V = c.V, L = 9;
@@ -213,8 +198,7 @@ static void expect_equal_models(const struct config *c, const struct config *d, 
 }
 
 /* K is 12 at most where there is memory, TEXT elsewhere; distances reach K - 1. */
-ParameterizedTestParameters(lm, limits_beyond_the_keys_change_nothing) { return wirings(false); }
-ParameterizedTest(struct form *w, lm, limits_beyond_the_keys_change_nothing)
+EACH_FORM(lm, limits_beyond_the_keys_change_nothing, false)
 {
     const struct config c = wired(w, 1);
     const int K = c.variant->mem->recurrent ? 12 : TEXT;

@@ -3,9 +3,8 @@
  * Heads of queries that share heads of keys and values: a model is the one whose weights repeat
  * each shared head, forward and backward; its memory is smaller by their number. */
 #include "harness/plan/plan.h"
+#include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-
-#include <criterion/parameterized.h>
 
 enum { HEADS = 6, DH = 4, D = 12, V = 11, BATCH = 2, L = 5, MEM = 7, TOKENS = 23 };
 static const struct extent bound = {BATCH, L, MEM};
@@ -57,41 +56,27 @@ static bool attend_alike(const struct variant *v, const struct variant *w)
            v->qkv_map == w->qkv_map && !v->mask == !w->mask;
 }
 
-/* Every kind of attention on every backend, with the divisors in turn. */
-struct sharing {
-    int variant, kv_heads, backend;
-};
-enum { SHARINGS = 512 };
-
-static struct criterion_test_params all_sharings(void)
+/* Every kind of attention on backend b, with the divisors in turn. */
+static void each_sharing(int b, void (*test)(const struct variant *, int, const char *))
 {
     static const int divisors[] = {1, 2, 3};
-    static struct sharing list[SHARINGS];
-    size_t n = 0;
+    struct err e;
 
+    if (backend_usable(backends[b], &e) != OK)
+        cr_skip_test("%s", e.msg);
     for (int v = 0, kinds = 0; variants[v]; v++) {
         bool again = false;
         for (int w = 0; w < v; w++)
             again = again || attend_alike(variants[v], variants[w]);
-        for (int b = 0; !again && backends[b]; b++) {
-            cr_assert_lt(n, SHARINGS);
-            list[n++] = (struct sharing){v, divisors[(kinds + b) % 3], b};
-        }
-        kinds += !again;
+        if (!again)
+            test(variants[v], divisors[(kinds++ + b) % 3], backends[b]->name);
     }
-    return cr_make_param_array(struct sharing, list, n);
 }
 
-ParameterizedTestParameters(kv_heads, repeated_heads_are_the_same_model) { return all_sharings(); }
-ParameterizedTest(struct sharing *s, kv_heads, repeated_heads_are_the_same_model, .timeout = 60)
+static void repeat(const struct variant *v, int kv_heads, const char *backend)
 {
-    const struct variant *v = variants[s->variant];
-    const struct config few = grouped(v, s->kv_heads), all = grouped(v, HEADS);
-    const char *backend = backends[s->backend]->name;
-    struct err e;
+    const struct config few = grouped(v, kv_heads), all = grouped(v, HEADS);
 
-    if (backend_usable(backends[s->backend], &e) != OK)
-        cr_skip_test("%s", e.msg);
     for (int kind = kind_of(v); kind <= (v->mem->recurrent ? MEM_KV : MEM_NONE); kind++) {
         struct model got, want;
         model_open(&got, &few, backend, 1, (enum mem_kind)kind, bound);
@@ -100,12 +85,18 @@ ParameterizedTest(struct sharing *s, kv_heads, repeated_heads_are_the_same_model
         float *x = model_stream(&got, 0, BATCH, TOKENS, L);
         float *y = model_stream(&want, 0, BATCH, TOKENS, L);
         cr_expect_lt(cell_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
-                     s->kv_heads, HEADS, backend, mem_kind_name[kind]);
+                     kv_heads, HEADS, backend, mem_kind_name[kind]);
         free(x);
         free(y);
         model_close(&got);
         model_close(&want);
     }
+}
+
+ParameterizedTestParameters(kv_heads, repeated_heads_are_the_same_model) { return every_backend(); }
+ParameterizedTest(int *b, kv_heads, repeated_heads_are_the_same_model, .timeout = 120)
+{
+    each_sharing(*b, repeat);
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
@@ -174,17 +165,12 @@ static void expect_sums(const struct params *got, const struct params *want, con
     }
 }
 
-ParameterizedTestParameters(kv_heads, gradients_are_sums_over_the_group) { return all_sharings(); }
-ParameterizedTest(struct sharing *s, kv_heads, gradients_are_sums_over_the_group, .timeout = 60)
+static void sum_over_the_group(const struct variant *v, int kv_heads, const char *backend)
 {
-    const struct variant *v = variants[s->variant];
-    const struct config few = grouped(v, s->kv_heads), all = grouped(v, HEADS);
+    const struct config few = grouped(v, kv_heads), all = grouped(v, HEADS);
     struct model got, want;
-    struct err e;
 
-    if (backend_usable(backends[s->backend], &e) != OK)
-        cr_skip_test("%s", e.msg);
-    open_trained(&got, &few, backends[s->backend]->name);
+    open_trained(&got, &few, backend);
     open_trained(&want, &all, "ref");
     repeat_heads(&want.lm.params, &got.lm.params);
     learn(&got);
@@ -192,6 +178,12 @@ ParameterizedTest(struct sharing *s, kv_heads, gradients_are_sums_over_the_group
     expect_sums(&got.lm.params, &want.lm.params, v->name);
     model_close(&got);
     model_close(&want);
+}
+
+ParameterizedTestParameters(kv_heads, gradients_are_sums_over_the_group) { return every_backend(); }
+ParameterizedTest(int *b, kv_heads, gradients_are_sums_over_the_group, .timeout = 120)
+{
+    each_sharing(*b, sum_over_the_group);
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */

@@ -3,10 +3,9 @@
  * Sparse masks of models: their text, patterns that hide nothing, streams cut anywhere, memory that
  * no pattern can reach. The pattern itself is tested as a rule (test_mask.c) and by golden files.
  */
+#include "tests/support/every_backend.h"
 #include "tests/support/model.h"
 #include "variants/parts/masks.h"
-
-#include <criterion/parameterized.h>
 
 enum { T = 40, BATCH = 2, VOCAB = 11 };
 
@@ -140,40 +139,31 @@ static const char *const patterns[] = {
     "window=3,global=2;stride=7",
 };
 
-struct pattern {
-    int text, backend;
-};
-
-ParameterizedTestParameters(sparse, streaming_is_one_pass)
-{
-    static struct pattern list[ARRAY_LEN(patterns) * 16];
-    size_t n = 0;
-
-    for (int p = 0; p < (int)ARRAY_LEN(patterns); p++)
-        for (int b = 0; backends[b]; b++)
-            list[n++] = (struct pattern){p, b};
-    return cr_make_param_array(struct pattern, list, n);
-}
-
 /* Patterns count from the stream's start, so segments of any cut see the same; on the reference to
  * the last bit. */
-ParameterizedTest(struct pattern *p, sparse, streaming_is_one_pass, .timeout = 60)
+static void stream(const char *pattern, const struct backend *b)
 {
-    const char *const backend = backends[p->backend]->name;
-    const struct config c = sparse(patterns[p->text], "");
-
-    if (backend_usable(backends[p->backend], NULL) != OK)
-        cr_skip_test("%s is not usable here", backend);
+    const struct config c = sparse(pattern, "");
     float *want = logits(&c, "ref", MEM_NONE, T, 0);
+
     for (int kind = MEM_HIDDEN; kind <= MEM_KV; kind++)
         for (int L = 1; L <= 17; L += 4) {
-            float *got = logits(&c, backend, (enum mem_kind)kind, L, T);
-            if (p->backend == 0)
-                expect_equal(got, want, patterns[p->text], L);
-            cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", patterns[p->text]);
+            float *got = logits(&c, b->name, (enum mem_kind)kind, L, T);
+            if (b == &backend_ref)
+                expect_equal(got, want, pattern, L);
+            cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s, %s", pattern, b->name);
             free(got);
         }
     free(want);
+}
+
+ParameterizedTestParameters(sparse, streaming_is_one_pass) { return every_backend(); }
+ParameterizedTest(int *b, sparse, streaming_is_one_pass, .timeout = 120)
+{
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("%s is not usable here", backends[*b]->name);
+    for (size_t p = 0; p < ARRAY_LEN(patterns); p++)
+        stream(patterns[p], backends[*b]);
 }
 
 /* Rows that no future query can see need no memory: w r, or the blocks that are looked back at. */

@@ -12,13 +12,15 @@
 #define FINITE_H
 
 #include "harness/check/guarded.h"
+#include "tests/support/sanitized.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #define FINITE_STEP 0x1p-8
-enum { DIRECTIONS = 3, DIRECTION_ENTRIES = 48, STEPS_ASIDE = 3 };
+/* The usual build judges the numbers; under sanitizers one direction runs all code. */
+enum { DIRECTIONS = SANITIZED ? 1 : 3, DIRECTION_ENTRIES = 48, STEPS_ASIDE = 3 };
 
 struct scalar {
     double (*at)(void *ctx);

@@ -11,7 +11,9 @@
 #include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
+#include <criterion/parameterized.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +124,49 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
             }
     return n;
 }
+
+/* Forms share processes: to start one takes longer than most forms. Part p of a test has each
+ * PARTS-th form from p on. */
+enum { PARTS = 8 };
+
+static inline struct criterion_test_params every_part(void)
+{
+    static int all[PARTS];
+
+    for (int p = 0; p < PARTS; p++)
+        all[p] = p;
+    return cr_make_param_array(int, all, PARTS);
+}
+
+/* Which form is being tested, for failed assertions. */
+static char form_now[96];
+
+static inline void name_form(const struct form *f)
+{
+    snprintf(form_now, sizeof(form_now), "%s, norm %s, gate %s", variants[f->variant]->name,
+             wiring_name[f->wiring], f->gate < 0 ? "none" : gates[f->gate]->name);
+}
+
+static inline void each_form(int part, bool recurrent_only, void (*test)(const struct form *))
+{
+    struct form list[WIRINGS];
+    const size_t n = all_wirings(list, recurrent_only);
+
+    for (size_t i = (size_t)part; i < n; i += PARTS) {
+        name_form(&list[i]);
+        test(&list[i]);
+    }
+}
+
+/* The head of a test of one form `w`, run for all of them or for those with memory. */
+#define EACH_FORM(suite, test, recurrent_only)                                                     \
+    static void test(const struct form *w);                                                        \
+    ParameterizedTestParameters(suite, test) { return every_part(); }                              \
+    ParameterizedTest(int *part, suite, test, .timeout = 240)                                      \
+    {                                                                                              \
+        each_form(*part, recurrent_only, test);                                                    \
+    }                                                                                              \
+    static void test(const struct form *w)
 
 struct model {
     struct engine g;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * An engine for a test, and what may be asked of its sums. */
+ * An engine for a test. */
 #ifndef OPEN_ENGINE_H
 #define OPEN_ENGINE_H
 
@@ -19,13 +19,6 @@ static inline struct engine open_engine(const char *name, int threads)
         cr_skip_test("%s", e.msg);
     cr_assert_eq(st, OK, "%s", e.msg);
     return g;
-}
-
-/* Whether its products are a library's. Our own add in the same order for any number of threads; a
- * library may not, so that threads change its results by as much as another order does. */
-static inline bool library_adds(const struct engine *g)
-{
-    return backend_find(g->from[OP_gemm])->core != NULL;
 }
 
 #endif
