@@ -155,7 +155,7 @@ cost_points() {
             for (kind = 0; kind <= best; kind++)
                 for (row = 0; row <= crowded; row++)
                     printf "%d,0,%s,%d,%s,%d,0,%d,%.6g,%.6g,,,,%s\n", row,
-                        row ? "its corner below left" : "books; segments of 128 behind 128 tokens",
+                        row ? "its corner below left" : "books; segments of 128 after 128 tokens",
                         m, v, style[v], kind, x[v], y[v], crowded && !row ? "\302\240" : v # an empty label would read the next line
             m++
         }
@@ -313,7 +313,7 @@ of 128 where the variant has one), or $(value models.csv copy_tokens) symbols of
 probability 0.9. AdamW without decay, gradients clipped to 0.25, a short linear warm-up to 0.003, a
 cosine to a tenth; no dropout. The last state is scored.
 
-**Columns.** M is how many tokens of past are in front of a segment of 128. Bits per byte are on a novel
+**Columns.** M is how many tokens of past precede a segment of 128. Bits per byte are on a novel
 by an author who is not in the training text; the copied text has a floor of perplexity \
 $(floor 0) with M=0 and
 $(floor 128) with M=128. Where there are several seeds, the mean (least..most). Times are those of

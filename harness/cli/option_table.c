@@ -77,7 +77,7 @@ const struct option_spec option_specs[] = {
     {"seq", 's', "RANGE", "128..1024", AXIS, INTS, .flags = IN_RUN, AT(seq), 1, VALUE_MAX,
      .doc = "tokens per segment"},
     {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
-     .doc = "tokens of past context in front of the segment"},
+     .doc = "tokens of past context before the segment"},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
      .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute, state"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,

@@ -42,7 +42,7 @@ struct bench_case {
     X(workload, text, WORD, workload, "workload", "", "what one measured run is",                  \
       .words = workload_name)                                                                      \
     X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens of one sequence", .scope = SCOPE_CORE) \
-    X(mem_tokens, i64, INT, mem, "mem", "tokens", "tokens of past context in front of them", .scope = SCOPE_CORE) \
+    X(mem_tokens, i64, INT, mem, "mem", "tokens", "tokens of past context before them", .scope = SCOPE_CORE) \
     X(phase, text, WORD, phase, "phase", "", "fwd or fwd_bwd", .words = phase_name)                \
     X(mem_kind, text, WORD, mem_kind, "mem-kind", "", "how the past is reached; empty for attn",   \
       .words = mem_kind_name)                                                                      \

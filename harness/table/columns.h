@@ -78,7 +78,7 @@
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \
-    X(i64, arena_peak_bytes, "bytes", "everything the cell placed, padding included: exact")       \
+    X(i64, arena_peak_bytes, "bytes", "everything the case placed, padding included: exact")       \
     X(i64, weights_bytes, "bytes", "parameters")                                                   \
     X(i64, activations_bytes, "bytes", "stream, queries, keys, values, hidden rows")               \
     X(i64, memory_state_bytes, "bytes", "cached past, exactly mem_tokens rows")                    \
@@ -91,7 +91,7 @@
     X(i64, model_predicted_bytes, "bytes", "closed form: operands of attn, memory state else")     \
     X(i64, rss_peak_bytes, "bytes",                                                                \
       "peak resident memory of the measuring child, from after bind and check on")                 \
-    X(i64, rss_before_bytes, "bytes", "the same before the cell was bound")                        \
+    X(i64, rss_before_bytes, "bytes", "the same before the case was bound")                        \
     X(i64, rss_delta_bytes, "bytes", "rss_peak_bytes - rss_before_bytes")                          \
     X(text, rss_method, "", "where the resident numbers come from: vmhwm")
 
@@ -99,7 +99,7 @@
     KEY_COLUMNS(X)                                                                                 \
     X(line, checkpoint, "", "file of the weights")                                                 \
     X(text, checkpoint_xxh3, "", "hash of its bytes")                                              \
-    X(i64, train_step, "", "optimiser steps behind the weights")                                   \
+    X(i64, train_step, "", "optimiser steps that made the weights")                                \
     X(line, corpus, "", "text that was scored")                                                    \
     X(text, corpus_xxh3, "", "hash of its bytes")                                                  \
     X(text, split, "", "part of the corpus: train, valid or test")                                 \
@@ -179,7 +179,7 @@
 /* One row per report of a training run, beside the checkpoint: CHECKPOINT.train.csv. */
 #define TRAIN_COLUMNS(X)                                                                           \
     X(text, schema, "", "table and version, e.g. bench-train/2.0")                                 \
-    X(text, variant, "", "kind of transformer")                                                    \
+    X(text, variant, "", "kind of attention")                                                      \
     X(text, backend, "", "what executed it")                                                       \
     X(i64, threads, "", "threads")                                                                 \
     X(i64, step, "", "optimiser steps taken")                                                      \

@@ -100,25 +100,29 @@ void columns_markdown(FILE *f)
         "\n"
         "<!-- Generated from harness/table/columns.h: bench list columns --format md -->\n"
         "\n"
-        "A run makes one folder, `<UTC>-<commit>[-n]/`, and the link `latest` points to the last\n"
-        "one. In it: `latency.csv`, `memory.csv`, `perplexity.csv`, `env.csv`, the raw samples in\n"
-        "`samples.csv.zst` (or `samples.csv`), and `run.json` with the options of the run.\n"
+        "Each run writes a folder of its own, `<UTC>-<commit>[-n]/`; the link `latest` points to\n"
+        "the last one. It holds `latency.csv`, `memory.csv`, `perplexity.csv`, `env.csv`, every\n"
+        "timed block in `samples.csv.zst` (or `samples.csv`), and the options in `run.json`.\n"
         "\n"
-        "CSV by RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
-        "measured; it is never zero. The first column names table and version: within a major\n"
-        "version columns are only added, at the end of their list below. Every row is complete on\n"
-        "its own, and its `repro` makes it again. Tables are only appended to: where an "
-        "interrupted\n"
-        "run went on, a case may have several rows, of which the last counts.\n";
+        "* One row is one case, complete on its own: `repro` holds the options that measure it\n"
+        "  again, and `bench rerun CASE_ID` does so.\n"
+        "* CSV as in RFC 4180, UTF-8, LF, a point in numbers, base units. An empty field was not\n"
+        "  measured or does not apply; it is never zero.\n"
+        "* The first column names the table and its version. Within a major version columns are\n"
+        "  only added: read them by name.\n"
+        "* Tables are only appended to. Where an interrupted run continued, a case may have\n"
+        "  several rows; the last one counts.\n";
     fputs(intro, f);
-    fputs("\n## Key columns\n\nFirst in `latency.csv`, `memory.csv` and `perplexity.csv`.\n\n", f);
+    fputs("\n## Key columns\n\nThe first columns of `latency.csv`, `memory.csv` and "
+          "`perplexity.csv`.\n\n",
+          f);
     struct table key = tables[TABLE_LATENCY];
     key.n = KEY_COUNT;
     print_columns(f, &key, 0);
     for (int i = 0; i < TABLE_COUNT; i++) {
         const bool keyed = i <= TABLE_PERPLEXITY;
         fprintf(f, "\n## %s\n\nSchema `%s`.%s\n\n", tables[i].file, tables[i].schema,
-                keyed ? " The key columns, then:" : "");
+                keyed ? " After the key columns:" : "");
         print_columns(f, &tables[i], keyed ? KEY_COUNT : 0);
     }
 }

@@ -19,7 +19,7 @@
       "residual gate; empty where the variant has none", LAYER, .from = &gate_registry,            \
       .special = true, .applies = has_gate)                                                        \
     X(rnn_cell, text, WORD, rnn_cell, "rnn-cell", "LIST", "the variant's own", "",                 \
-      "cell of the recurrence in front of attention; empty where there is none", LAYER,            \
+      "cell of the recurrence before attention; empty where there is none", LAYER,            \
       .words = rnn_cell_name, .special = true, .applies = has_rnn)                                 \
     X(halt, text, WORD, halt, "halt", "LIST", "the variant's own", "",                             \
       "when a position stops repeating layers; empty where nothing is repeated", MODEL,            \
