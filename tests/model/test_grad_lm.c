@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whole models backward on the reference: every parameter of every variant, wiring, gate and
- * position scheme is held against finite differences of the loss, with memory from an earlier
+ * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
 #include "tests/support/trained.h"
 #include "variants/parts/parts.h"
@@ -9,7 +9,7 @@
 #include <criterion/parameterized.h>
 #include <stdio.h>
 
-/* Spans between two distances: at either a key appears or is whole. */
+/* Spans between two distances: at either distance a key appears or reaches full weight. */
 static void between_distances(const struct params *p)
 {
     for (int i = 0; i < p->n; i++)
@@ -19,8 +19,8 @@ static void between_distances(const struct params *p)
 
 /* The loss is a mean of B L numbers near ln V = 2.4, each stored once after some ten steps that
  * round to floats; their errors are not of one sign: 4 U of it. The gradient passes as many steps
- * of float, 64 U of its length. Where the true gradient is 0 (a key bias: softmax does not see what
- * is the same for all keys) the noise is all there is. */
+ * of float, 64 U of its length. Where the true gradient is 0 (a key bias: softmax is invariant to
+ * what is the same for all keys) only the noise is left. */
 static bool expect_derivatives(struct trained *t)
 {
     const struct config *const c = &t->m.lm.c;
@@ -44,7 +44,8 @@ static bool expect_derivatives(struct trained *t)
     return smooth;
 }
 
-/* Weights that lie well: no choice between experts is so close that every step changes it. */
+/* Weights in a generic position: no choice between experts is so close that every step changes it.
+ */
 static void expect_derivatives_somewhere(const struct config *c, float drop)
 {
     bool smooth = false;
@@ -65,7 +66,7 @@ static void expect_derivatives_somewhere(const struct config *c, float drop)
     cr_expect(smooth, "a corner is near everywhere");
 }
 
-/* A gate's ReLU is kept off its corner by the biases in front of it. */
+/* A gate's ReLU is kept off its corner by the biases before it. */
 static struct config smooth_form(const struct form *w, int turn)
 {
     struct config c = wired(w, turn | (w->gate >= 0));
@@ -78,7 +79,7 @@ struct variation {
     struct form w;
     int turn;
 };
-/* What a variant is by itself with two turns of the options. */
+/* The variant's defaults, with the options in two settings. */
 ParameterizedTestParameters(grad_lm, is_the_derivative)
 {
     static struct form wirings[WIRINGS];
@@ -98,7 +99,7 @@ ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
 
     choose_where_it_can(&c, &c.clamp_len, v->turn & 2 ? 3 : 0); /* of distances 0..7 */
     choose_where_it_can(&c, &c.window, v->turn & 4 ? 4 : 0);
-    if (v->turn & 4) { /* more rows than there are distances */
+    if (v->turn & 4) { /* more rows than distances */
         c.clip = 20;
         c.rel_rows = v->turn & 1 ? 41 : 21;
     }
@@ -107,8 +108,8 @@ ParameterizedTest(const struct variation *v, grad_lm, is_the_derivative)
     expect_derivatives_somewhere(&c, 0);
 }
 
-/* The same with a fixed mask everywhere that something is dropped; one under which no ReLU meets
- * its corner. */
+/* The same with a fixed mask wherever something is dropped; one under which no ReLU is at its
+ * corner. */
 ParameterizedTestParameters(grad_lm, is_the_derivative_with_dropout)
 {
     static struct form wirings[WIRINGS];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The language model and its recurrence: what must come out the same, and does to the last bit on
- * the reference, whose rows do not depend on their neighbours. Golden files say that it is the
- * right thing; here it is the same thing for every memory, batch, segment and position of every
- * wiring. */
+ * The language model and its recurrence: results that must be equal, and are to the last bit on the
+ * reference, whose rows do not depend on their neighbours. Golden files test that they are right;
+ * this suite that they are the same for every memory, batch, segment and position of every wiring.
+ */
 #include "tests/support/model.h"
 #include "variants/model/sublayer_attention.h"
 
@@ -12,7 +12,7 @@
 
 enum { TEXT = 26 };
 
-/* Rows of memory now. */
+/* Rows of memory at present. */
 static int remembered(const struct lm *m)
 {
     const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
@@ -158,7 +158,7 @@ ParameterizedTest(struct form *w, lm, batch_is_its_sequences, .timeout = 60)
     }
 }
 
-/* Scoring fewer positions changes nothing but how many come out. */
+/* Scoring fewer positions changes only how many are returned. */
 ParameterizedTestParameters(lm, last_positions_are_the_last) { return wirings(false); }
 ParameterizedTest(struct form *w, lm, last_positions_are_the_last)
 {
@@ -178,8 +178,8 @@ ParameterizedTest(struct form *w, lm, last_positions_are_the_last)
     model_close(&m);
 }
 
-/* nll = logsumexp - logit of the target, from the logits that came with it; a float
- * holds it to U of its size. */
+/* nll = logsumexp - logit of the target, from the logits of the same run; a float holds it to U of
+ * its size. */
 Test(lm, nll_is_of_its_logits)
 {
     const struct config c = config_default(variant_find("xl"), 12, 2, 6, 20, 2, 11);
@@ -232,7 +232,7 @@ ParameterizedTest(struct form *w, lm, limits_beyond_the_keys_change_nothing)
     }
 }
 
-/* Shaw's full table is its causal one plus rows that nobody reads. */
+/* Shaw's full table is its causal one plus rows that are never read. */
 Test(lm, future_rows_are_never_read)
 {
     struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sparse masks of models: their text, patterns that hide nothing, streams cut anywhere, memory that
- * no pattern can reach. The pattern itself is tested as a rule (test_mask.c) and by golden files.
- */
+ * Sparse masks of models: their text, patterns that hide nothing, streams cut anywhere, memory
+ * beyond the reach of any pattern. The pattern itself is tested as a rule (test_mask.c) and by
+ * golden files. */
 #include "tests/support/model.h"
 #include "variants/parts/masks.h"
 
@@ -110,7 +110,7 @@ Test(sparse, every_sparse_variant_reads_its_own)
 
 /* ---- patterns ----------------------------------------------------------------------------- */
 
-/* Patterns that let everything through are no patterns. */
+/* Patterns that let everything through change nothing. */
 Test(sparse, all_that_hides_nothing_is_plain, .timeout = 60)
 {
     static const char *const texts[] = {
@@ -197,7 +197,7 @@ Test(sparse, memory_that_is_out_of_reach, .timeout = 60)
     }
 }
 
-/* A pattern changes what is computed, and heads have their own. */
+/* A pattern changes the result, and heads have their own. */
 Test(sparse, heads_take_masks_in_turn)
 {
     const struct config in_turn = sparse("window=2;stride=5", "");
