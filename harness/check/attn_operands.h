@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One attention with random operands, gaps between their rows and sequences, guard words around
- * the results, and the bound on what rounding to float may cost. */
+ * One attention with random operands, gaps between their rows and sequences, guard words around the
+ * results, and the bound on the error of rounding to float. */
 #ifndef ATTN_OPERANDS_H
 #define ATTN_OPERANDS_H
 
@@ -12,7 +12,7 @@
 enum { HAS_U = 1, HAS_W = 2, REL_K = 4, REL_V = 8, BIAS = 16, PER_HEAD = 32, LSE = 64, FULL = 128 };
 enum { ALL_KEYS = 100000 };
 
-/* Optional terms; R = ALL_KEYS stands for a row for every distance. */
+/* Optional terms; R = ALL_KEYS means a row for every distance. */
 struct scheme {
     int terms, R, Rf, window;
 };
@@ -28,7 +28,7 @@ struct operands {
     size_t o_size, lse_size;
 };
 
-/* `rows` rows of n floats for each sequence: no two operands have the same distances. */
+/* `rows` rows of n floats for each sequence: each operand has its own strides. */
 struct stride with_gaps(int rows, int n, int gap);
 void make_operands(struct operands *x, const struct shape *s, const struct scheme *t);
 void free_operands(struct operands *x);
@@ -39,7 +39,8 @@ double widest(const float *x, int B, int rows, struct stride at, int n);
 /* A dot product of d terms is off by d U sum |a||b| <= d U |a| |b|, and q + u, the factor and the
  * conversion to base 2 round four more times; a table with its far row subtracted is up to twice as
  * wide. So each score, of size up to S, is off by ds, and s - max rounds relative to 2 S. exp adds
- * 4 U, so p is off by 2 ds + U (4 S + 8), sums over n keys by 2 n U; v and rel_v weigh all that. */
+ * 4 U, so p is off by 2 ds + U (4 S + 8), sums over n keys by 2 n U; v and rel_v are weighted by
+ * all of that. */
 struct bound {
     double out, lse;
 };

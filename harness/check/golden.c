@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Running golden files: the kinds that there are, and the way of every file from its metadata to
- * the comparisons. */
+ * Running golden files: the kinds of files, and the path of a file from its metadata to the
+ * comparisons. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first that claims a file runs it. */
+/* The first kind that claims a file runs it. */
 static const struct golden_kind *const kinds[] = {
     &golden_mixer, &golden_operator, &golden_lm,  &golden_norm,
     &golden_ffn,   &golden_map,      &golden_rnn, &golden_funnel,
@@ -77,7 +77,7 @@ enum status golden_inputs(struct run *r, int width, struct err *e)
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
-/* A parameter of the file that is none of the model's would not be tested. */
+/* A parameter of the file that the model lacks would not be tested. */
 static enum status no_strangers(const struct run *r, const struct params *p, struct err *e)
 {
     static const char prefix[] = "param.";
@@ -94,8 +94,7 @@ static enum status no_strangers(const struct run *r, const struct params *p, str
     return OK;
 }
 
-/* Bind over a counting and a placed arena, and load the weights from the file, which has no others.
- */
+/* Bind over a counting and a placed arena, and load all weights from the file. */
 static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     enum status st = kind->bind(r, e);

@@ -11,15 +11,15 @@ struct tally {
     int files, tensors, passed, failed, skipped;
 };
 
-/* One comparison. `error` and `limit` are absolute; `skipped` says why there was none. */
+/* One comparison. `error` and `limit` are absolute; `skipped` is the reason if there was none. */
 struct verdict {
     const char *file, *tensor, *backend, *skipped;
     double error, limit;
 };
 typedef void verdict_fn(void *arg, const struct verdict *v);
 
-/* Run one file on an open engine and report every out.* tensor. E_IO for a file that cannot be
- * read or does not describe a model; differences are verdicts, not errors. */
+/* Run one file on an open engine and report every out.* tensor. E_IO for a file that cannot be read
+ * or does not describe a model; differences are verdicts, not errors. */
 enum status golden_run(const struct engine *g, const char *path, struct tally *t,
                        verdict_fn *report, void *arg, struct err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The pass rule of golden files: one tensor of a file against what was computed. */
+ * The pass rule of golden files: one tensor of a file against the computed one. */
 #include "golden_inner.h"
 
 #include "harness/worker/agree.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files of a whole funnel (those that have blocks of layers), forward and backward, without
- * embedding and head: sub-layers in an order of their own, causal or not
- * (variants/model/sublayer_pool.c). */
+ * embedding and head: sub-layers in a given order, causal or not (variants/model/sublayer_pool.c).
+ */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -14,12 +14,13 @@
 enum { SUBS_MOST = MAX_ORDER - 1 };
 
 struct funnel_run {
-    struct params file;             /* those that the file has, under its names */
-    char prefix[SUBS_MOST / 2][32]; /* "enc.B.L." or "dec.L.", what the file calls each layer */
-    int joins;                      /* the sub-layer in front of which tokens have rows again */
+    struct params file;             /* those of the file, under its names */
+    char prefix[SUBS_MOST / 2][32]; /* "enc.B.L." or "dec.L.", the file's name of each layer */
+    int joins;                      /* the sub-layer before which the stream returns to one row per
+                                     * token */
 };
 
-/* What the file calls a parameter "sub.I.REST"; false where it has none such: biases of queries. */
+/* The file's name of parameter "sub.I.REST"; false if it has none: biases of queries. */
 static bool file_name(const struct funnel_run *o, const char *name, char out[64])
 {
     int sublayer = 0, used = 0;
@@ -45,7 +46,7 @@ static void name_params(const struct run *r, struct funnel_run *o)
     }
 }
 
-/* What the file has not. */
+/* Parameters that the file lacks. */
 static void zero_others(const struct run *r, const struct funnel_run *o)
 {
     char name[64];
@@ -63,7 +64,7 @@ static enum status bind(struct run *r, struct err *e)
     return st;
 }
 
-/* Attention by this letter and a feed-forward network. False where there is no room for them. */
+/* Append attention of this letter and a feed-forward network. False if there is no room. */
 static bool add_layer(struct config *c, char letter)
 {
     const size_t n = strlen(c->order);
@@ -76,7 +77,7 @@ static bool add_layer(struct config *c, char letter)
     return true;
 }
 
-/* Layers of each block, "1,2,1", and those behind the blocks. */
+/* Layers of each block, "1,2,1", and those after the blocks. */
 static enum status read_order(struct run *r, int behind, struct err *e)
 {
     struct funnel_run *const o = r->own;
@@ -110,7 +111,7 @@ static enum status read_order(struct run *r, int behind, struct err *e)
         at = end + 1;
     }
     return fail(e, E_IO,
-                "%s: blocks \"%s\" and %d layers behind them  -> numbers of layers such as 1,2,1, "
+                "%s: blocks \"%s\" and %d layers after them  -> numbers of layers such as 1,2,1, "
                 "at most %d in all",
                 r->s->path, text ? text : "", behind, (int)SUBS_MOST / 2);
 }
@@ -163,7 +164,7 @@ static enum status read(struct run *r, struct err *e)
     return OK;
 }
 
-/* What the last block gave is compared before the sub-layers after it run. */
+/* The output of the last block is compared before the sub-layers after it run. */
 static enum status forward(struct run *r, struct err *e)
 {
     struct funnel_run *const o = r->own;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a golden file runs, and what the readers of its kinds share. A reader is a row of golden.c's
- * table: it says what the file describes, where its arrays lie, and how forward and backward run.
- * The rest is the same for all kinds: opening, placing, loading weights, comparing, releasing. */
+ * table: what the file describes, where its arrays are, and how forward and backward run. The rest
+ * is the same for all kinds: opening, placing, loading weights, comparing, releasing. */
 #ifndef GOLDEN_INNER_H
 #define GOLDEN_INNER_H
 
@@ -12,7 +12,7 @@
 
 #define GRADIENT "out.grad."
 
-/* One file on one engine. The first group is given, the second the reader fills in. */
+/* One file on one engine. The first group is given, the reader fills in the second. */
 struct run {
     const struct engine *g;
     const struct safetensors *s;
@@ -21,34 +21,34 @@ struct run {
     void *arg;
     double tolerance, tolerance_abs, tolerance_grad, tolerance_grad_abs;
     int n_grad; /* gradients compared */
-    void *own;  /* golden_kind.size bytes of the reader's, zeros at first */
+    void *own;  /* golden_kind.size bytes for the reader, initially zero */
     struct arena arena;
 
     struct config c;
     struct extent max;
-    struct params params, *weights;    /* weights: what is loaded and compared; `params` at first */
-    struct sublayers sublayers;        /* one, without wiring; of the kinds that have it */
-    bool grad;                         /* the file has gradients and the backend can compute them */
+    struct params params, *weights; /* weights: what is loaded and compared; initially `params` */
+    struct sublayers sublayers;     /* one, without wiring; for the kinds that use it */
+    bool grad;                      /* the file has gradients and the backend can compute them */
     const struct tensor *x, *mem, *dy; /* in.x, rows remembered before it, in.dy; NULL = none */
     size_t n_y;                        /* numbers in y */
-    float *y, *d_x;                    /* results; no y where the reader compares by itself */
+    float *y, *d_x;                    /* results; no y if the reader compares by itself */
     float *room;                       /* [B,L,D] work space of golden_enter */
 };
 
 struct golden_kind {
     const char *name;                            /* of the metadata's kind; NULL = any */
     bool (*claims)(const struct safetensors *s); /* NULL = every file of this kind */
-    size_t size;                                 /* of what is its own in struct run */
+    size_t size;                                 /* of the reader's own part of struct run */
     /* Metadata and inputs; declares the parameters. */
     enum status (*read)(struct run *r, struct err *e);
     /* Over a counting and a placed arena. */
     enum status (*bind)(struct run *r, struct err *e);
-    /* Leaves y, and compares what else it computes. */
+    /* Fills y, and compares everything else it computes. */
     enum status (*forward)(struct run *r, struct err *e);
-    /* Leaves d_x and the gradients of the weights; NULL = part of forward. */
+    /* Fills d_x and the gradients of the weights; NULL = part of forward. */
     void (*backward)(struct run *r);
     void (*finish)(struct run *r);  /* after both, or NULL */
-    void (*release)(struct run *r); /* what is its own, or NULL */
+    void (*release)(struct run *r); /* the reader's own part, or NULL */
 };
 
 extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
@@ -58,45 +58,45 @@ extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden
 
 enum { GOLDEN_WIDE = 1 << 16 }; /* more than any size in a file */
 
-/* The file's tensor, or E_IO in *st where it is missing, of another type or of another size. */
+/* The file's tensor, or E_IO in *st if it is missing, of another type or of another size. */
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e);
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
-/* batch, seq and mem, which is 0 where the file has none. */
+/* batch, seq and mem, which is 0 if the file has none. */
 enum status golden_extent(struct run *r, struct err *e);
-/* in.x [B,L,D], in.mem [B,M,D], and in.dy [B,L,width] where the file has gradients. */
+/* in.x [B,L,D], in.mem [B,M,D], and in.dy [B,L,width] if the file has gradients. */
 enum status golden_inputs(struct run *r, int width, struct err *e);
-/* E_IO naming an input of the file that is none of `known` (NULL-terminated): what it feeds would
- * not be tested. */
+/* E_IO naming an input of the file that is not in `known` (NULL-terminated): it would not be
+ * tested. */
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e);
 
 /* ---- comparisons -------------------------------------------------------------------------- */
 
-/* Compare `got` with the file's tensor, if it has one. Pass rule: max|g-e| <=
- * max(tolerance * max|e|, tolerance_abs); gradients have tolerances of their own. */
+/* Compare `got` with the file's tensor, if it has one. Pass rule: max|g-e| <= max(tolerance *
+ * max|e|, tolerance_abs); gradients have tolerances of their own. */
 void golden_compare(struct run *r, const char *tensor, const float *got, size_t n);
 /* Only the first n numbers of each of `parts` equal parts of the file's tensor. */
 void golden_compare_first(struct run *r, const char *tensor, const float *got, size_t parts,
                           size_t n);
 void golden_compare_grad(struct run *r, const struct params *p);
-/* Whole numbers must be equal: the error is how many are not. */
+/* Whole numbers must be equal: the error is the number that differ. */
 void golden_compare_whole(struct run *r, const char *tensor, const int32_t *got, size_t n);
-/* How many gradients the file has. */
+/* Number of gradients in the file. */
 int golden_count_grad(const struct run *r);
 /* Report every gradient of the file as skipped. */
 void golden_skip_grad(struct run *r, const char *why);
 
 /* ---- kinds that are one sub-layer --------------------------------------------------------- */
 
-/* Place parameters and sub-layer, y [B,L,D], and what backward needs where the backend can compute
+/* Place parameters and sub-layer, y [B,L,D], and what backward needs if the backend can compute
  * gradients; else clears r->grad. */
 enum status golden_bind_sublayer(struct run *r, enum mem_kind kind, struct err *e);
-/* Remember r->mem as in use: in segments of at most L. Then give in.x to the sub-layer. */
+/* Remember r->mem by segments of at most L, as in use. Then pass in.x to the sub-layer. */
 struct sublayer_input golden_enter(struct run *r);
 void golden_backward_sublayer(struct run *r);
 
-/* Compare the probabilities [B,H,L,sinks+K] of an attention whose operands are set: they are never
- * asked of an implementation, but read off its output. */
+/* Compare the probabilities [B,H,L,sinks+K] of an attention whose operands are set: they are not
+ * requested from the implementation, but derived from its output. */
 void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch);
 
 #endif

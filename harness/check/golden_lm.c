@@ -15,7 +15,7 @@ struct lm_run {
     enum mem_kind kind;
     float *nll;
     int segments;
-    int grad_segment; /* whose gradients the file has; -1 = none */
+    int grad_segment; /* the segment whose gradients the file has; -1 = none */
 };
 
 static enum status bind(struct run *r, struct err *e)
@@ -49,7 +49,7 @@ static void compare_rows(struct run *r, const struct sublayer *sublayer, const c
     free(flat);
 }
 
-/* Kinds have names of their own for what they remember; its compressed rows come first. */
+/* Each kind has its own name for what it remembers; compressed rows come first. */
 static void compare_memory(struct run *r, const struct lm *m, int segment)
 {
     for (int l = 0, at; (at = sublayers_remembering(&m->sublayers, l)) >= 0; l++) {
@@ -63,7 +63,7 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
     }
 }
 
-/* How many steps each position took, and what that costs. */
+/* The number of steps of each position, and their cost. */
 static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
 {
     const float ponder = (float)m->depth.ponder;
@@ -77,7 +77,7 @@ static void compare_halting(struct run *r, const struct lm *m, int segment, size
     golden_compare(r, name, &ponder, 1);
 }
 
-/* out.NAME.s.l, of the l-th sub-layer that carries anything. */
+/* out.NAME.s.l, of the l-th sub-layer that carries state. */
 static void compare_carried(struct run *r, const struct lm *m, int segment)
 {
     struct carried c;
@@ -124,7 +124,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);
     snprintf(name, sizeof(name), "out.nll.%d", segment);
     golden_compare(r, name, o->nll, (size_t)B * (size_t)L);
-    if (m->sublayers.kept) { /* else layers share the room that it is computed from */
+    if (m->sublayers.kept) { /* else layers share the work space that it is computed from */
         const float aux = (float)lm_aux(m, B, L);
         snprintf(name, sizeof(name), "out.aux.%d", segment);
         golden_compare(r, name, &aux, 1);

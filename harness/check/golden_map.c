@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of the map in front of q, k and v alone (kind = dextra), forward and backward. */
+ * Golden files of the map before q, k and v alone (kind = dextra), forward and backward. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -26,7 +26,7 @@ static enum status bind(struct run *r, struct err *e)
     o->x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     r->d_x = arena_f32(a, PART_ACTIVATIONS, r->x->n);
     o->d_y = arena_f32(a, PART_ACTIVATIONS, r->n_y);
-    r->y = arena_f32(a, PART_ACTIVATIONS, c->qkv_map->work(c, 0, o->rows)); /* and more than y */
+    r->y = arena_f32(a, PART_ACTIVATIONS, c->qkv_map->work(c, 0, o->rows)); /* more than y needs */
     o->more = arena_f32(a, PART_SCRATCH, c->qkv_map->work_grad(c, 0, o->rows));
     (void)e;
     return OK;
@@ -50,7 +50,7 @@ static enum status read(struct run *r, struct err *e)
         (st = checkpoint_map(r->s, c, e)) != OK)
         return st;
     if (!c->qkv_map || !(width > 0 && width < GOLDEN_WIDE))
-        return fail(e, E_IO, "%s: describes no map in front of q, k and v", r->s->path);
+        return fail(e, E_IO, "%s: describes no map before q, k and v", r->s->path);
     c->ln_eps = (float)eps;
     struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
     own->depth[0] = own->depth[1] = depth;

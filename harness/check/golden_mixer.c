@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of what stands in attention's place (kind = attention with a mixer): the bare
- * operator with what it carries in and out, forward and backward. */
+ * Golden files of mixers (kind = attention with a mixer): the bare operator with its state in and
+ * out, forward and backward. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -26,7 +26,7 @@ static bool carried(const struct run *r, int i, const char *prefix, struct carri
     return true;
 }
 
-/* Every input is one that is read. */
+/* Refuse inputs that nothing reads. */
 static enum status known_inputs(const struct run *r, struct err *e)
 {
     enum { MAX_CARRIED = 8 };
@@ -64,7 +64,8 @@ static enum status forward(struct run *r, struct err *e)
     sublayers_build_tables(&r->sublayers, r->g);
     if ((st = load_carried(r, e)) != OK)
         return st;
-    sublayers_build_tables(&r->sublayers, r->g); /* what is given may have tables of its own */
+    sublayers_build_tables(&r->sublayers,
+                           r->g); /* given parameters may have tables built from them */
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;

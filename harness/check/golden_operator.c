@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of attention alone (kind = attention): what it puts out, which pairs are visible,
- * which rows of tables they read, its probabilities and gradients. */
+ * Golden files of attention alone (kind = attention): its output, which pairs are visible, which
+ * rows of tables they read, its probabilities and gradients. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
@@ -13,10 +13,10 @@ struct operator_run {
     int base;         /* stream position of the first remembered row */
     int32_t *buckets; /* [K] */
     int32_t *visible; /* [H,L,K] */
-    /* Scores that arrive from an attention below and go on to one above; NULL = none. */
+    /* Scores from an attention below and those for one above; NULL = none. */
     const struct tensor *scores_in, *d_scores_out;
     struct work below, above;
-    struct attn a; /* what forward ran */
+    struct attn a; /* the operands of forward */
 };
 
 static enum status bind(struct run *r, struct err *e)
@@ -31,7 +31,7 @@ static enum status bind(struct run *r, struct err *e)
     return golden_bind_sublayer(r, r->max.M || o->base ? MEM_HIDDEN : MEM_NONE, e);
 }
 
-/* The row of the table [rows,H] that distance n reads, told by its values; -1 = none. */
+/* The row of the table [rows,H] that distance n reads, found by its values; -1 = none. */
 static int row_of_distance(const struct attn *a, const struct param *table, int n)
 {
     const float *bias = a->bias + a->R - 1 - min_int(n, a->R - 1);
@@ -46,7 +46,7 @@ static int row_of_distance(const struct attn *a, const struct param *table, int 
     return -1;
 }
 
-/* out.bucket [K]: which row of a table of biases each distance reads. */
+/* out.bucket [K]: the row of a table of biases that each distance reads. */
 static void check_buckets(struct run *r, struct operator_run *o)
 {
     const struct param *table = params_find(&r->params, "attn.rel_bias");
@@ -70,7 +70,7 @@ static void check_visible(struct run *r, struct operator_run *o, const struct at
     golden_compare_whole(r, "out.visible", o->visible, (size_t)a->H * (size_t)(a->L * K));
 }
 
-/* in.mask_random [blocks of queries, random] is what the file's masks have drawn. */
+/* in.mask_random [blocks of queries, random] holds the random blocks of the file's masks. */
 static enum status draw(struct run *r, int base, struct err *e)
 {
     const struct tensor *t = safetensors_find(r->s, "in.mask_random");
@@ -89,7 +89,7 @@ static enum status draw(struct run *r, int base, struct err *e)
     return OK;
 }
 
-/* Scores of pairs that are not visible are nobody's. */
+/* Scores of pairs that are not visible are unspecified. */
 static void check_scores(struct run *r, const struct operator_run *o, const char *name,
                          float *scores)
 {
@@ -101,7 +101,7 @@ static void check_scores(struct run *r, const struct operator_run *o, const char
     golden_compare(r, name, scores, (size_t)r->max.B * (size_t)pairs);
 }
 
-/* As if between two others. */
+/* As in a layer between two others. */
 static void link_scores(struct run *r, struct operator_run *o)
 {
     struct work *const w = r->sublayers.work;
@@ -135,7 +135,7 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
-/* The scores' gradient is what both of their paths add up to. */
+/* The scores' gradient is the sum over both of their paths. */
 static void backward(struct run *r)
 {
     struct operator_run *o = r->own;
@@ -171,7 +171,7 @@ static enum status read_scores(struct run *r, struct operator_run *o, struct err
 
 static enum status read(struct run *r, struct err *e)
 {
-    /* Slopes are what their head count makes them. */
+    /* Slopes follow from the number of heads. */
     static const char *const inputs[] = {
         "in.x",           "in.mem",       "in.dy",          "in.slopes",
         "in.mask_random", "in.scores_in", "in.dscores_out", NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of parts that stand alone: a norm (kind = norm) and a feed-forward network
- * (kind = ffn), forward and backward. */
+ * Golden files of single parts: a norm (kind = norm) and a feed-forward network (kind = ffn),
+ * forward and backward. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of the bare LocalRNN (kind = local_rnn), forward and backward, behind the last rows
- * of an earlier segment where the file has some. */
+ * Golden files of the bare LocalRNN (kind = local_rnn), forward and backward, after the last rows
+ * of an earlier segment if the file has some. */
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"

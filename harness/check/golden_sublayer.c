@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of one sub-layer without wiring: binding it, memory in front of it, its backward
- * pass. Probabilities are never asked of a backend: they are read off its output by attending over
+ * Golden files of one sub-layer without wiring: binding it, memory before it, its backward pass.
+ * Probabilities are not requested from a backend but derived from its output, by attending over
  * one-hot values, so a kernel that never materialises them is tested as well. */
 #include "golden_inner.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buffers with guard words, and the comparison of what is in them. */
+ * Buffers with guard words, and the comparison of their contents. */
 #include "guarded.h"
 
 #include <math.h>

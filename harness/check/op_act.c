@@ -15,7 +15,7 @@ enum {
     ACT_CASES = ACT_SIZED + ACT_KINDS
 };
 
-/* All of the curve, step by step: polynomials have no place where they are worse than they say. */
+/* The whole curve in steps, because the error of polynomials varies along it. */
 static void everywhere(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -98,7 +98,7 @@ static void act_grad_make(struct trial *t, int at)
     float *x = operand(t, t->size, "x", 0, spreads[spread]);
     float *d_y = operand(t, t->size, "d_y", 0, 1);
     for (size_t i = 0; t->kind == ACT_RELU && spread == 0 && i < t->size; i++)
-        x[i] = fmaxf(x[i], 0); /* its own output will do */
+        x[i] = fmaxf(x[i], 0); /* its own output serves as well */
     t->a.act_grad = (struct act_grad){.kind = (enum act_kind)t->kind,
                                       .sums = scratch(t, n),
                                       .d_y = d_y,
@@ -127,8 +127,8 @@ static void act_grad_run(const struct engine *g, struct trial *t, float *const *
     g->ops.act_grad(&o);
 }
 
-/* An element as `exactly` says; a column of `rows` of them rounds as often when it is summed.
- * d beta = d_y t^2 s (1-s), a slope of its own. */
+/* An element as `exactly` computes it; a column of `rows` of them rounds as often when it is
+ * summed. d beta = d_y t^2 s (1-s), a slope of its own. */
 static void act_grad_bounds(struct trial *t)
 {
     const struct act_grad *o = &t->a.act_grad;

@@ -2,7 +2,7 @@
  *
  * Cases of attention, forward and backward: a grid of small shapes, more queries than a work item
  * takes, more keys than a block holds, few queries with many threads; each optional term alone and
- * all together; and one step of attention without a softmax. What masks and mixes do:
+ * all together; and one step of attention without a softmax. Masks and mixes are in
  * tests/backends/test_attn_terms.c. */
 #include "op_inner.h"
 
@@ -21,7 +21,7 @@ static const struct scheme schemes[] = {
     {REL_V, 5, 0, 0},                                         /* Shaw's values */
     {REL_K | REL_V | PER_HEAD | LSE, 17, 0, 0},               /* both, per head */
     {REL_K | REL_V | FULL | LSE, 4, 3, 0},                    /* both directions */
-    {REL_K | REL_V | FULL | PER_HEAD, 1, 2, 9},               /* nearly nothing of a table */
+    {REL_K | REL_V | FULL | PER_HEAD, 1, 2, 9},               /* hardly any row of a table */
     {REL_K | REL_V, 9, 8, 0},                                 /* full table, causal mask */
     {HAS_U | HAS_W | REL_K | PER_HEAD | LSE, ALL_KEYS, 0, 0}, /* Transformer-XL */
     {HAS_U | HAS_W | REL_K | PER_HEAD, 12, 0, 0},             /* clamp_len */
@@ -41,7 +41,7 @@ static const struct shape long_shapes[] = {
     {1, 2, 1, 135, 0, 16},  {1, 2, 1, 9, 800, 80}, {1, 1, 1, 70, 600, 33}, {2, 2, 2, 64, 256, 256},
     {1, 2, 2, 3, 1100, 64}, {1, 72, 72, 4, 3, 8},  {1, 6, 3, 4, 530, 41},  {2, 3, 1, 1, 257, 24},
 };
-/* Many threads share the keys here, and the heads where keys are too few. */
+/* Here many threads share the keys, or the heads if there are too few keys. */
 static const struct shape few_queries[] = {
     {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8},
     {1, 6, 3, 2, 300, 41},  {1, 5, 5, 1, 90, 24},  {2, 4, 2, 4, 511, 8},
@@ -87,7 +87,7 @@ static void forward_make(struct trial *t, int at)
     describe(t, &s, scheme);
 }
 
-/* The attention with its outputs there, or false where the engine refuses it. */
+/* The attention with its outputs at these places; false if the engine refuses it. */
 static bool attend(const struct engine *g, struct trial *t, const struct attn *a)
 {
     const struct attn_impl *impl;
@@ -197,10 +197,9 @@ static void backward_run(const struct engine *g, struct trial *t, float *const *
 }
 
 /* Outputs of a case may be off by 2e-5 of the largest. A gradient multiplies two numbers of that
- * kind, P and dA: 4e-5. Where its true value is small because contributions cancel, up to 0, what
- * is left is the rounding of those: 16 U of the largest. How large one pair's contribution may be:
- * a query's probabilities sum to 1, so its G sums to at most 2 |dO| |v|, and scale G multiplies
- * keys or queries. */
+ * kind, P and dA: 4e-5. If contributions cancel, up to 0, the error is the rounding of the
+ * contributions: 16 U of the largest. Bound of one pair's contribution: a query's probabilities sum
+ * to 1, so its G sums to at most 2 |dO| |v|, and scale G multiplies keys or queries. */
 static void backward_bounds(struct trial *t)
 {
     const struct attn *a = &t->attn.a;
@@ -274,7 +273,7 @@ static void linear_run(const struct engine *g, struct trial *t, float *const *ou
 }
 
 /* Both sums of a key are exact but for their rounding, 2 U with the product's, and the reference's.
- * Numerator and divisor are sums of m products of what was left. */
+ * Numerator and divisor are sums of m products of these. */
 static void linear_bounds(struct trial *t)
 {
     const struct linear_step *o = &t->a.linear_step;

@@ -65,7 +65,7 @@ double norm_bound(const struct norm *o, const struct moments *m, double want, in
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* The logistic adds 6 U (exp 4, sum, quotient) to what |z| makes of its argument's relative error,
+/* The logistic adds 6 U (exp 4, sum, quotient) to its argument's relative error times |z|, which is
  * 1 U for z = t, 2 U for z = beta t, and 9 U for the cubic: t in all three places, its constants
  * and five roundings. Products round a few times more. Below the normal numbers exp is 0. */
 static struct exact by_logistic(double t, double z, double arg, bool times_t, double dz)
@@ -83,8 +83,8 @@ static struct exact by_logistic(double t, double z, double arg, bool times_t, do
     return x;
 }
 
-/* x Phi(x) = max(0, x) - a Q, a = |x|, Q = Phi(-a). a is off by 1 U, which Q feels a^2 + 1 times,
- * and a^2 / 2, which exp's exponent feels as often; exp, the polynomial, the quotient and the
+/* x Phi(x) = max(0, x) - a Q, a = |x|, Q = Phi(-a). a is off by 1 U, to which Q responds a^2 + 1
+ * times, and a^2 / 2 likewise, through exp's exponent; exp, the polynomial, the quotient and the
  * products are good to 30. */
 static struct exact by_tail(double t)
 {
@@ -99,7 +99,8 @@ static struct exact by_tail(double t)
     return x;
 }
 
-/* e^t on the left: exp's argument is off by 1 U, the rest is exp's own and a rounding or two. */
+/* e^t on the left: exp's argument is off by 1 U, the rest is exp's own error and a rounding or two.
+ */
 static struct exact by_exp(double t)
 {
     const double f = t > 0 ? 0 : exp(t), bound = U * (fabs(t) + 20) * f + 4 * SMALLEST;

@@ -14,21 +14,22 @@
  * k U sum |a||b|; alpha, beta and their sum add 3 U. The reference's store adds one more. */
 double product_bound(const struct gemm *g, double old, int i, int j);
 
-/* One row of a norm: the mean that is taken off, what it is divided by, and the largest |t| and
- * |t - mean| of t = x + add. */
+/* One row of a norm: the mean that is subtracted, the divisor, and the largest |t| and |t - mean|
+ * of t = x + add. */
 struct moments {
     double mean, root, largest, deviation;
 };
 struct moments moments_of(const struct norm *o, int i);
-/* Does this kind take the mean off? */
+/* Does this kind subtract the mean? */
 static inline bool norm_centred(enum norm_kind k) { return k == NORM_LAYER || k == NORM_UNBIASED; }
-/* t of element e in row i; what weight it has. */
+/* t of element e in row i; its weight. */
 double norm_term(const struct norm *o, int i, int e);
 double norm_weight(const struct norm *o, int e);
-/* Of element e where it is `want`. */
+/* The bound of element e, whose value is `want`. */
 double norm_bound(const struct norm *o, const struct moments *m, double want, int e);
 
-/* An activation and its slope at t, an argument rounded once, and what rounding may cost them. */
+/* An activation and its slope at t, an argument rounded once, and the bounds of their rounding
+ * errors. */
 struct exact {
     double f, slope;
     double f_bound, slope_bound;

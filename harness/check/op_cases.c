@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How the cases of every operation run: on the reference, on the subject with one thread and
- * apart, and with several threads over its operands; then the comparison. */
+ * separate outputs, and with several threads in place; then the comparison. */
 #include "op_inner.h"
 
 #include "harness/machine/clock.h"
@@ -181,7 +181,7 @@ static void arrays_of(const struct trial *t, enum side side, float *out[MAX_OUTP
     }
 }
 
-/* False where the engine refuses. */
+/* False if the engine refuses. */
 static bool run_side(struct trial *t, const struct op_row *row, const struct engine *on,
                      enum side side)
 {
@@ -219,7 +219,7 @@ static double worst_of(const struct output *o, const float *got, size_t *place)
     return worst;
 }
 
-/* Error against power of what is computed. */
+/* Mean square error relative to the mean square of the result. */
 static double mean_square(const struct output *o)
 {
     double off = 0, power = 0;
@@ -341,20 +341,20 @@ static double time_once(struct trial *t, const struct op_row *row, const struct 
 
     arrays_of(t, GOT, out);
     reset(t, out);
-    t->is_subject = g == t->subject; /* packed operands are its own */
+    t->is_subject = g == t->subject; /* packed operands belong to the subject */
     const int64_t start = clock_wall_ns();
     row->run(g, t, out);
     return (double)(clock_wall_ns() - start);
 }
 
-/* Does the backend do this itself, or does it only pass on what it inherits? */
+/* Does the backend implement this itself, or does it only inherit it? */
 static bool own(const struct engine *g, const struct op_row *row)
 {
     return row->own ? row->own(g) : strcmp(g->from[row->op], g->backend->name) == 0;
 }
 
-/* The number is the fastest of the turns: it says what the code can do, not what a user will see;
- * sweeps measure that. */
+/* The number is the fastest of the turns: what the code can do, not what a user will see; sweeps
+ * measure that. */
 static void time_turns(struct trial *t, const struct op_row *row, const struct op_timing *what,
                        const struct engine *parent)
 {
@@ -366,7 +366,7 @@ static void time_turns(struct trial *t, const struct op_row *row, const struct o
     t->in_place = false;
     for (int turn = 0; turn < TURNS; turn++) {
         best = fmin(best, time_once(t, row, g));
-        if (turn < 3 || base < 1e7) /* the reference takes its time; three turns are enough */
+        if (turn < 3 || base < 1e7) /* the reference is slow; three turns are enough */
             base = fmin(base, time_once(t, row, parent));
     }
     if (t->refusal.msg[0]) {

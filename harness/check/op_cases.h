@@ -19,8 +19,8 @@ bool library_adds(const struct engine *g, int op);
 
 struct op_result {
     int cases, failed;
-    char first[256];   /* the first that failed: which, and by how much */
-    char refused[640]; /* why the backend cannot run it; "" = it can */
+    char first[256];   /* the first failure: which case, and by how much */
+    char refused[640]; /* the reason why the backend cannot run it; "" = it can */
 };
 
 /* Run every `step`-th case of operation `op`, on one thread and on those of `g`: results, guard
@@ -28,11 +28,11 @@ struct op_result {
  * Rounds `step` up so that every kind of every shape has its turn. */
 struct op_result op_check(const struct engine *g, int op, int step);
 
-/* How many cases an operation has. */
+/* Number of cases of an operation. */
 int op_case_count(int op);
 
-/* Time the large shapes of every operation that `b` provides itself, on one thread of this process,
- * in turns with its parent's. A line each, only of what ran and was right. */
+/* Time the large shapes of every operation that `b` implements itself, on one thread of this
+ * process, in turns with its parent's. Prints a line for each that ran and was right. */
 void op_bench(const struct backend *b);
 
 #endif

@@ -53,8 +53,8 @@ static void gate_run(const struct engine *g, struct trial *t, float *const *out)
 
 /* A pre-activation a +- b is rounded once, |arg| U in the exponent, and the logistic adds 6 U (exp
  * 4, add, divide); tanh is good to 8 U; blending rounds at most four more times. All of it is
- * relative to |x| + |y|, with tanh(c) for y where the kind has it. RESET and, with x = 0, SIGTANH
- * show that the relative error also holds where sigma and tanh are tiny. */
+ * relative to |x| + |y|, with tanh(c) for y if the kind has it. RESET and, with x = 0, SIGTANH show
+ * that the relative error also holds where sigma and tanh are tiny. */
 static void gate_bounds(struct trial *t)
 {
     const struct gate_op *o = &t->a.gate;
@@ -195,8 +195,8 @@ static void cell_run(const struct engine *g, struct trial *t, float *const *out)
     g->ops.rnn_cell(&o);
 }
 
-/* Sums of three numbers of size S are off by 3 U S, which no curve here makes larger; each curve
- * and product adds a few U of numbers below 1. S: four normal numbers, 16; 16 roundings, and the
+/* Sums of three numbers of size S are off by 3 U S, which no curve here amplifies; each curve and
+ * product adds a few U of numbers below 1. S: four normal numbers, 16; 16 roundings, and the
  * reference's. */
 static void cell_bounds(struct trial *t)
 {
@@ -263,7 +263,7 @@ static void cell_grad_run(const struct engine *g, struct trial *t, float *const 
         memcpy(out[1], out[0], t->out[0].n * sizeof(float));
 }
 
-/* As forward, the terms times the gradients that come in. */
+/* As forward, the terms times the incoming gradients. */
 static void cell_grad_bounds(struct trial *t)
 {
     for (int k = 0; k < t->n_out; k++)

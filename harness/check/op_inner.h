@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one case of an operation is described: its operands, its outputs, and how it is run. */
+ * The description of one case of an operation: its operands, its outputs, and how it is run. */
 #ifndef OP_INNER_H
 #define OP_INNER_H
 
@@ -12,14 +12,14 @@
 enum { MAX_OUTPUTS = 10, MAX_BUFFERS = 32 };
 
 /* One array that the operation writes, `n` floats between guard words. Before each run it holds
- * `first`, or guard words where that is NULL. `bound` is 0 where it must stay as it is. */
+ * `first`, or guard words if that is NULL. `bound` is 0 for elements that must not change. */
 struct output {
     const char *name;
     size_t n;
     const float *first;
     float *want, *one, *got; /* of the reference; of the subject on one thread, on several */
-    double *bound;           /* INFINITY = anything will do */
-    bool zero_for_nan;       /* 0 is as good as a NaN */
+    double *bound;           /* INFINITY = any value will do */
+    bool zero_for_nan;       /* 0 is accepted for a NaN */
 };
 
 struct buffer {
@@ -31,11 +31,11 @@ struct buffer {
 /* One case. The first group is given, makers fill in the rest as they need it. */
 struct trial {
     const struct engine *subject;
-    bool is_subject; /* now it runs, not the reference */
-    bool
-        in_place; /* now outputs lie over operands: in the subject's run where `over` asks for it */
-    bool timed;   /* work space may be in any state */
-    int threads;  /* of the subject's second run; a case may ask for more */
+    bool is_subject; /* the subject is running, not the reference */
+    bool in_place; /* outputs lie over operands in the current run: in the subject's if `over` asks
+                    * for it */
+    bool timed;    /* work space may be in any state */
+    int threads;   /* of the subject's second run; a case may ask for more */
 
     bool over;
     int kind, mode, rows, n;
@@ -76,7 +76,7 @@ struct trial {
     int n_buffers;
 };
 
-/* A large shape, to be timed: how much it does, in units of 1e9. */
+/* A large shape to time: its amount of work, in units of 1e9. */
 struct op_timing {
     const char *shape, *unit;
     double work;
@@ -87,15 +87,15 @@ struct op_row {
     const char *name;
     int op;    /* enum op; -1 = none of them */
     int cases; /* all combinations of what `make` picks */
-    /* Case `at`; from `cases` on those to be timed. */
+    /* Case `at`; from `cases` on, those to time. */
     void (*make)(struct trial *t, int at);
     /* `out` are the outputs' arrays, in their order. */
     void (*run)(const struct engine *g, struct trial *t, float *const *out);
-    /* Fill the outputs' bounds, the reference's results being there. */
+    /* Fill the outputs' bounds; the reference's results are available. */
     void (*bounds)(struct trial *t);
     bool same_bits;   /* for any number of threads and in place, unless a library adds */
     bool mean_square; /* the normalised mean-square error is below 1e-10 as well */
-    /* Is this a backend's own? NULL = what engine.from says. */
+    /* Does the backend implement this itself? NULL = as engine.from says. */
     bool (*own)(const struct engine *g);
     struct op_timing timing[MAX_TIMINGS];
 };
@@ -131,19 +131,19 @@ float *constant(struct trial *t, size_t n, float value);
 float *scratch(struct trial *t, size_t n);
 /* The next output; NULL for `first` = guard words. */
 struct output *output(struct trial *t, const char *name, size_t n, const float *first);
-/* Likewise gradients of weights, which are added to what is there; and their bound, where the sum
- * is off by `each`. */
+/* Likewise gradients of weights, which are added to; and their bound, if each term of the sum is
+ * off by `each`. */
 struct output *output_sums(struct trial *t, const char *name, size_t n);
 double sum_bound(double each, double total);
 
-/* Rows and columns around vectors' widths; the last are worth a team. */
+/* Rows and columns around vector widths; the last are large enough for several threads. */
 enum { OP_SIZES = 14, OP_GRAD_SIZES = 9 };
 extern const int op_sizes[OP_SIZES][2], op_grad_sizes[OP_GRAD_SIZES][2], op_square[2];
 /* rows, n and size. */
 void set_size(struct trial *t, const int size[2]);
 double largest(const float *x, size_t n); /* finite magnitude */
-/* `bytes` of 64-byte aligned work space, NaN unless the run is timed; what is behind it is checked
- * after the run. */
+/* `bytes` of 64-byte aligned work space, NaN unless the run is timed; the bytes after it are
+ * checked after the run. */
 void *workspace(struct trial *t, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cases of norms and of their gradients: rows with offsets and additions, results over operands,
- * rows that a norm could divide by nothing. */
+ * rows with a divisor near zero. */
 #include "op_inner.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 enum { NORM_MODES = 16, NORM_CASES = NORM_MODES * NORM_KIND_COUNT * OP_SIZES };
 
-/* Rows that a norm could divide by nothing, equal elements, all zero, shorter than eps; and a NaN,
- * which takes all of its row. */
+/* Hostile rows: equal elements, all zero, shorter than eps (divisors near zero); and a NaN, which
+ * affects its whole row. */
 static void hostile_rows(float *x, int rows, int n)
 {
     for (int i = 0; i < rows; i++)
@@ -30,12 +30,12 @@ static void norm_make(struct trial *t, int at)
 
     t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
     set_size(t, large ? op_square : op_sizes[at]);
-    if (t->kind == NORM_UNBIASED && t->n == 1) /* is not defined */
+    if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
         t->kind = NORM_LAYER;
     t->over = mode & 2;
     float *x = operand(t, t->size, "x", means[rows_of], 1);
     float *bias = operand(t, (size_t)t->n, "bias", 0, 1);
-    if (rows_of == 3 && t->n <= 130) /* the bound leaves out how often longer sums round */
+    if (rows_of == 3 && t->n <= 130) /* the bound does not count the roundings of longer sums */
         hostile_rows(x, t->rows, t->n);
     t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
                               .x = x,
@@ -81,7 +81,7 @@ static void norm_grad_make(struct trial *t, int at)
 
     t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
     set_size(t, large ? op_square : op_grad_sizes[at]);
-    if (t->kind == NORM_UNBIASED && t->n == 1) /* is not defined */
+    if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
         t->kind = NORM_LAYER;
     t->over = over;
     const bool centred = norm_centred((enum norm_kind)t->kind);
@@ -122,7 +122,7 @@ static void norm_grad_run(const struct engine *g, struct trial *t, float *const 
     g->ops.norm_grad(&o);
 }
 
-/* xhat is off by U 2 T / root where a mean is taken off, and by its factors; t, the two sums of n
+/* xhat is off by U 2 T / root if a mean is subtracted, and by its factors; t, the two sums of n
  * products and the last three steps round 2 n + 40 times. All of it is relative to the sizes of the
  * three terms of d_x. */
 static void norm_grad_bounds(struct trial *t)

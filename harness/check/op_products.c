@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Cases of products, alone and with what follows them: shapes around tiles, steps of k and few
- * rows, every placing of the result that is allowed, constant operands as they are and packed. */
+ * rows, every permitted place of the result, constant operands as they are and packed. */
 #include "op_inner.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ static void gemm_bounds(struct trial *t)
 
 /* ---- with an activation ---------------------------------------------------------------------- */
 
-/* m, n, k; the last two are worth a second thread. */
+/* m, n, k; the last two are large enough for a second thread. */
 static const int shapes[][3] = {
     {1, 1, 1},    {1, 37, 5},   {2, 8, 64},    {3, 17, 257},  {4, 31, 16},  {5, 32, 255},
     {6, 33, 9},   {7, 15, 256}, {8, 65, 33},   {9, 16, 16},   {10, 47, 19}, {11, 7, 30},
@@ -107,7 +107,8 @@ enum { WITH_BIAS = 1, WITH_ADD = 2, WITH_RELU = 4, ACT_MODES = 8 };
 enum { OVER_C, OVER_ADD, APART, PLACES };
 static const int act_large[3] = {128, 2048, 512};
 
-/* Every mode of the product meets every shape and every ending, not each pair of those. */
+/* Every mode of the product is combined with every shape and every epilogue, but not each pair of
+ * modes and epilogues. */
 static int product_mode(int shape, int ending)
 {
     static const int modes[] = {TB, TB | HALF | ADDS, 0, HALF | ADDS};
@@ -156,7 +157,7 @@ static void act_run(const struct engine *g, struct trial *t, float *const *out)
 }
 
 /* The product's bound; bias, add and the reference's two stores round once each. A library's own
- * ReLU may make 0 of a NaN. */
+ * ReLU may turn NaN into 0. */
 static void act_bounds(struct trial *t)
 {
     const struct gemm *g = &t->a.gemm;
@@ -164,7 +165,7 @@ static void act_bounds(struct trial *t)
     const struct output *c = &t->out[t->kind != OVER_C];
 
     t->out[0].zero_for_nan = t->subject->backend->config && o->kind == ACT_RELU;
-    for (size_t i = 0; t->kind != OVER_C && i < c->n; i++) /* what is left in c is nobody's */
+    for (size_t i = 0; t->kind != OVER_C && i < c->n; i++) /* what is left in c is unspecified */
         c->bound[i] = INFINITY;
     for (int i = 0; i < g->m; i++)
         for (int j = 0; j < g->n; j++) {
@@ -180,8 +181,8 @@ static void act_bounds(struct trial *t)
 
 /* ---- with a gate ----------------------------------------------------------------------------- */
 
-/* Pre-activations [m, ld]: a in front, c after it where the kind has one, then a gap. The product
- * fills the last of them; where that is a, it has a few columns more than the gate. */
+/* Pre-activations [m, ld]: a first, then c if the kind has one, then a gap. The product fills the
+ * last of them; if that is a, it has a few columns more than the gate. */
 enum { N_GATES = GATE_UPDATE + 1, GAP = 3, MORE = 5 };
 
 static bool has_c(int k) { return k == GATE_SIGTANH || k == GATE_UPDATE; }
@@ -226,8 +227,8 @@ static void gate_run(const struct engine *g, struct trial *t, float *const *out)
     engine_gemm_gate(g, &p, &o);
 }
 
-/* What the product may be off by, the gate passes on at most (|x| + |y| + 1)-fold, the slopes of
- * sigma and tanh being 1/4 and 1; its own rounding is that of the row operation. */
+/* The gate amplifies the product's error at most (|x| + |y| + 1)-fold, the slopes of sigma and tanh
+ * being 1/4 and 1; its own rounding is that of the row operation. */
 static void gate_bounds(struct trial *t)
 {
     const struct gemm *g = &t->a.gemm;

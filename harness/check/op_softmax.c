@@ -95,9 +95,9 @@ static void softmax_run(const struct engine *g, struct trial *t, float *const *o
 }
 
 /* Scores carry one rounded addition of numbers up to S for each term, and one more when the
- * reference stores their sum; the subtraction of the maximum rounds once, and whatever is more than
- * 104 below it is 0 either way; exp adds 4 U. Both numerator and denominator have that, the sum n U
- * more, division and scaling 2 U, the reference's store U. */
+ * reference stores their sum; the subtraction of the maximum rounds once, and scores more than 104
+ * below it give 0 either way; exp adds 4 U. Both numerator and denominator have that error, the sum
+ * n U more, division and scaling 2 U, the reference's store U. */
 static void softmax_bounds(struct trial *t)
 {
     const int terms = t->kind ? (t->kind & 1) + (t->kind >> 1) + 1 : 0;
@@ -152,7 +152,7 @@ static void softmax_grad_run(const struct engine *g, struct trial *t, float *con
     g->ops.softmax_grad(&o);
 }
 
-/* Operands are below 5 in size, and a sum of n terms of which p is the weight is subtracted. */
+/* Operands are below 5 in size, and a sum of n terms weighted by p is subtracted. */
 static void weighted_bounds(struct trial *t)
 {
     for (size_t i = 0; i < t->size; i++)

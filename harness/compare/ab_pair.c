@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAUNCHES = 2 /* processes a side */, GAP_MS = 2 };
+enum { LAUNCHES = 2 /* processes per side */, GAP_MS = 2 };
 
 struct ab_rotation {
     struct child child[SIDES][LAUNCHES];
@@ -20,7 +20,7 @@ struct ab_rotation {
 
 /* ---- faults ------------------------------------------------------------------------------- */
 
-/* It ends here. An interruption is the run's affair, everything else the case's. */
+/* End the case. An interruption ends the run, any other error only the case. */
 static enum status give_up(struct ab_rotation *r, const struct ab_side *side, enum status why,
                            const struct err *what, struct err *e)
 {
@@ -58,7 +58,7 @@ static enum status launch(struct ab_rotation *r, const struct ab_side *p, struct
     return st;
 }
 
-/* Alternately, so that neither side is the older one. */
+/* Alternately, so that neither side is always the older one. */
 static enum status launch_all(struct ab_rotation *r, const struct ab_side *const side[SIDES],
                               int reference, struct err *e)
 {
@@ -79,7 +79,7 @@ static enum status launch_all(struct ab_rotation *r, const struct ab_side *const
 
 /* ---- pairs -------------------------------------------------------------------------------- */
 
-/* A pair is what both sides took in one round. */
+/* A pair is the two sides' blocks of one round. */
 static enum status keep(void *arg, int side, const struct sample *s, const struct outcome *o,
                         struct err *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The programs, the plan, and the round over its cells. */
+ * The programs, the plan, and the loop over its cases. */
 #include "ab_run.h"
 
 #include "harness/cli/exit_code.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double MEMORY_SHARE = 0.9; /* of what is free */
+static const double MEMORY_SHARE = 0.9; /* of the free memory */
 
 /* ---- programs ----------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ int ab_run_exit_code(const struct ab_run *l, enum status st)
     return l->wrong > 0 ? EXIT_WRONG_NUMBERS : l->failed > 0 ? EXIT_SOME_FAILED : EXIT_FINE;
 }
 
-/* ---- cells -------------------------------------------------------------------------------- */
+/* ---- cases -------------------------------------------------------------------------------- */
 
 struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
                                      const struct bench_case *bcase, double threshold)
@@ -179,7 +179,7 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
         if (st == OK)
             st = compare_case(l, one, bcase, e);
         if (st != OK)
-            c->n--; /* no half results */
+            c->n--; /* no partial results */
         else if (!l->session.opt->quiet)
             console_note(&l->session.console, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
                          verdict_name[one->change.verdict]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two programs on the same cells, measured in turns: pairs of blocks (old, new) in random order
- * inside the pair, from at least two process launches a side, so that neither a slow minute nor a
- * lucky memory layout favours one. Disturbed pairs are repeated, at most to three times as many. */
+ * Two programs on the same cases, measured in turns: pairs of blocks (old, new) in random order
+ * inside the pair, from at least two process launches per side, so that neither a slow minute nor a
+ * favourable memory layout biases the result. Disturbed pairs are repeated, at most to three times
+ * as many. */
 #ifndef AB_RUN_H
 #define AB_RUN_H
 
@@ -18,11 +19,11 @@ struct ab_run {
     struct session session;
     struct plan plan;
     struct ab_side program[SIDES];
-    int failed, wrong; /* cells */
-    int skipped;       /* that a program cannot run */
+    int failed, wrong; /* cases */
+    int skipped;       /* cases that a program cannot run */
 };
 
-/* What became of one cell on two sides. */
+/* The result of one case on two sides. */
 struct ab_pairs {
     struct pair *pair; /* [n] */
     int n;
@@ -31,28 +32,27 @@ struct ab_pairs {
     char detail[LINE_SIZE]; /* which side, and why */
 };
 
-/* Read --exec (`new` without a path is this program), look at the machine, plan. Threads are
- * `threads` where --threads was not given, 0 = as a sweep. */
+/* Read --exec (`new` without a path is this program), inspect the machine, plan. Threads are
+ * `threads` if --threads was not given, 0 = as in a sweep. */
 enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, struct err *e);
 void ab_run_close(struct ab_run *l);
 int ab_run_exit_code(const struct ab_run *l, enum status st);
 
-/* Measure `pairs` undisturbed pairs of the cell with fresh processes. `salt` tells duels of the
- * same cell apart. Not OK only when interrupted or without memory; faults of the cell are in `d`.
- */
+/* Measure `pairs` undisturbed pairs of the case with fresh processes. `salt` distinguishes runs of
+ * the same case. Not OK only when interrupted or without memory; errors of the case are in `d`. */
 enum status ab_pairs_run(struct ab_pairs *d, const struct ab_run *l, const struct bench_case *c,
                          const struct ab_side *before, const struct ab_side *after, int reference,
                          int pairs, uint64_t salt, struct err *e);
 void ab_pairs_free(struct ab_pairs *d);
 
-/* Count a duel that did not end well, say so in the comparison's note. */
+/* Count a run that failed and put the reason into the comparison's note. */
 void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pairs *d);
 
-/* A new comparison for this cell. */
+/* A new comparison for this case. */
 struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
                                      const struct bench_case *bcase, double threshold);
 
-/* Every cell of the plan once: bench compare --exec. */
+/* Every case of the plan once: bench compare --exec. */
 enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double threshold,
                            struct err *e);
 

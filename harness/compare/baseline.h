@@ -8,20 +8,20 @@
 #include "harness/cli/options.h"
 #include "harness/util/fileio.h"
 
-/* What a word of `compare` means: a run's folder, or the name of a baseline, of this machine if it
- * has one. */
+/* Resolve a word of `compare`: a run's folder, or the name of a baseline, preferably of this
+ * machine. */
 enum status baseline_or_run(char path[FILE_PATH], const struct options *o, const char *word,
                             struct err *e);
 
 /* For sweeps, before anything is measured: can --baseline be compared with and --save-baseline be
- * written on this machine? Prints why not; returns the exit code. */
+ * written on this machine? Prints the reason if not; returns the exit code. */
 int baseline_ready(const struct options *o, const char *host_id);
 
-/* And afterwards, with the run's folder: save and compare as the options say. Returns the exit
+/* After the sweep, with the run's folder: save and compare as the options say. Returns the exit
  * code. */
 int baseline_finish(const struct options *o, const char *run);
 
-/* Every baseline, of this and other machines, on standard output. Returns the exit code. */
+/* Print all baselines, of this and other machines. Returns the exit code. */
 int baseline_list(const struct options *o);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { FILES = TABLE_SAMPLES + 3, NAME_MAX_LENGTH = 48 };
 
-/* What a run's folder may hold. */
+/* The files that a run's folder may hold. */
 static const char *file_name(int i)
 {
     return i < TABLE_SAMPLES        ? tables[i].file
@@ -70,7 +70,7 @@ enum status baseline_host(char host_id[17], struct err *e)
     return OK;
 }
 
-/* The CPU of a run, for people. */
+/* The CPU of a run, for messages. */
 void baseline_cpu(const char *run, char *buf, size_t size)
 {
     struct rows rows;
@@ -228,7 +228,7 @@ static enum status make_folders(char path[FILE_PATH], const struct options *o, c
     return st;
 }
 
-/* Copied beside, then renamed: a name holds a whole run or nothing. */
+/* Copied under another name, then renamed: a name holds a whole run or nothing. */
 enum status baseline_copy(const struct options *o, const char *name, const char *host_id,
                           const char *run, struct err *e)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CALLS = 2 }; /* besides the one that binding makes */
+enum { CALLS = 2 }; /* besides the one of the binding */
 
 static const char VALGRIND[] = "valgrind";
 
@@ -41,7 +41,7 @@ bool callgrind_applies(const struct bench_case *c)
     return false;
 }
 
-/* callgrind's last line that says "totals: N". */
+/* callgrind's last line with "totals: N". */
 static enum status read_totals(double *n, const char *path, struct err *e)
 {
     char line[256];
@@ -57,7 +57,7 @@ static enum status read_totals(double *n, const char *path, struct err *e)
     return *n > 0 ? OK : fail(e, E_CHILD, "callgrind counted nothing");
 }
 
-/* hwloc reads what the kernel says: it would complain that it cannot ask the CPU itself. */
+/* hwloc reads from the kernel: otherwise it would warn that it cannot query the CPU itself. */
 static char **quiet_environment(char *const *from)
 {
     static char no_x86[] = "HWLOC_COMPONENTS=-x86";

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instructions of a cell, counted by valgrind's callgrind inside the measured function only. Counts
- * repeat exactly, whatever else the machine does. */
+ * Instructions of a case, counted by valgrind's callgrind inside the measured function only. Counts
+ * repeat exactly, independent of other load. */
 #ifndef CALLGRIND_H
 #define CALLGRIND_H
 
 #include "harness/worker/child.h"
 
-/* E_UNSUPPORTED where there is no valgrind. */
+/* E_UNSUPPORTED without valgrind. */
 enum status count_ready(struct err *e);
 
-/* valgrind knows no AVX-512 and the count of waiting threads means nothing. */
+/* valgrind does not know AVX-512, and counts of waiting threads are meaningless. */
 bool callgrind_applies(const struct bench_case *c);
 
 /* Instructions of a fixed number of calls, by `program`. */

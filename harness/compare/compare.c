@@ -2,9 +2,9 @@
  *
  * Matching rows and pairing samples.
  *
- * Which samples are pairs is read from their order in the file: the harness writes them as they
- * come, so blocks of one round that stand together were run together. A cell that was measured
- * alone (--order given) or later (--resume) has its rounds elsewhere in the file, and no pairs. */
+ * The order of samples in the file tells which are pairs: the harness writes them as they come, so
+ * adjacent blocks of one round ran together. A case that was measured alone (--order given) or
+ * later (--resume) has its rounds elsewhere in the file, and no pairs. */
 #include "compare.h"
 
 #include "harness/table/keys.h"
@@ -92,7 +92,7 @@ static void bench_close(struct bench *b)
     free(b->work);
 }
 
-/* Blocks of one turn, in time. */
+/* Blocks of one turn, in order of time. */
 static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
 {
     int n = 0;
@@ -152,7 +152,7 @@ static void compare_times(struct comparison *c, const struct bench *b, const str
     }
 }
 
-/* Everything that two rows say, but for what only both runs' owner knows. */
+/* Everything that follows from two rows alone. */
 static void compare_rows(struct comparisons *all, struct comparison *c, const struct bench *b,
                          const struct run *run[SIDES], const struct latency_row *row[SIDES],
                          bool paired, uint64_t seed)
@@ -276,7 +276,7 @@ static bool has_value(const struct latency_row *row, const struct axis *a, const
     return strcmp(row_field(&tables[TABLE_LATENCY], a->column, row, num), value) == 0;
 }
 
-/* The base row of the same problem as row i; -1 where there is none, -2 where there are two. */
+/* The base row of the same problem as row i; -1 if there is none, -2 if there are two. */
 static int find_base(const struct keys *keys, const struct latency_row *rows, const struct axis *a,
                      const char *base, int i)
 {

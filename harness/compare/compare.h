@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comparing what is on disk: two runs case by case, or the values of one axis inside a run. Knows
- * tables and samples; what a difference means is verdict.h's, how it is shown compare_print.h's. */
+ * Comparing tables on disk: two runs case by case, or the values of one axis inside a run.
+ * verdict.h decides what a difference means, compare_print.h prints it. */
 #ifndef COMPARE_H
 #define COMPARE_H
 
 #include "harness/measure/verdict.h"
 #include "harness/table/run.h"
 
-/* Two rows that differ only in what is compared, or two programs on one cell. */
+/* Two rows that differ only in what is compared, or two programs on one case. */
 struct comparison {
     char case_id[SIDES][TEXT_SIZE];
     char label[LINE_SIZE / 4]; /* what both have in common */
@@ -17,9 +17,9 @@ struct comparison {
     struct change change; /* n == 0: times were not compared */
     double before_pct;    /* half-width of the base's own interval, in percent of its median */
     double threshold;     /* fraction */
-    double arena_bytes[SIDES], instructions[SIDES], nll[SIDES]; /* NAN = not known */
+    double arena_bytes[SIDES], instructions[SIDES], nll[SIDES]; /* NAN = unknown */
     bool exact;   /* no times: only numbers that must be equal */
-    bool changed; /* such a number is not */
+    bool changed; /* an exact number differs */
     char note[LINE_SIZE];
 };
 
@@ -34,20 +34,20 @@ struct comparisons {
 struct comparison *comparisons_add(struct comparisons *c, struct err *e);
 void comparisons_free(struct comparisons *c);
 
-/* NLL per token may differ by so much and is still the same. */
+/* NLL per token that differs by less counts as the same. */
 #define NLL_TOLERANCE 1e-4
 
 /* Fill `changed` and the note from arena bytes and NLL. */
 void comparison_exact(struct comparison *c);
 
-/* Cases of two runs: matched by case_id, else by their key columns. The times are of two moments,
- * no pairs. */
+/* Cases of two runs: matched by case_id, else by their key columns. The times come from different
+ * moments and are not paired. */
 enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,
                          double threshold, uint64_t seed, struct err *e);
 
-/* Rows of a run that differ only in `axis` (a word of --axis), each with the one of value `base`
- * (NULL: the first of the run). Blocks of one round are pairs where the axis varies inside groups.
- * E_USAGE where a value is not there or two rows cannot be told apart. */
+/* Rows of a run that differ only in `axis` (a value of --axis), each with the one of value `base`
+ * (NULL: the first of the run). Blocks of one round are pairs if the axis varies inside groups.
+ * E_USAGE if a value is missing or two rows cannot be distinguished. */
 enum status compare_axis(struct comparisons *c, const struct run *run, const char *axis,
                          const char *base, double threshold, uint64_t seed, struct err *e);
 

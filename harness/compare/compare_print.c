@@ -71,7 +71,7 @@ static void before_text(const struct comparison *c, char *buf, size_t size)
         snprintf(buf, size, "%s", units_ns(c->change.median[BEFORE]).s);
 }
 
-/* Place of the comparison's name among the distinct ones; *n grows. */
+/* Index of the comparison's name among the distinct ones; *n grows. */
 static int name_index(const char **names, int *n, int max, const char *name)
 {
     for (int i = 0; i < *n; i++)
@@ -82,7 +82,7 @@ static int name_index(const char **names, int *n, int max, const char *name)
     return *n - 1;
 }
 
-/* One line per base, the names abreast, in the order in which bases come first. */
+/* One line per base, the names side by side, in the order in which bases come first. */
 static enum status fill_abreast(struct text_table *s, const struct comparisons *c,
                                 const char **names, int n, struct err *e)
 {

@@ -7,15 +7,15 @@
 #include "compare.h"
 #include "harness/util/text_table.h"
 
-/* "same", "faster", "slower", "unclear"; "changed" where an exact number differs and no time says
+/* "same", "faster", "slower", "unclear"; "changed" if an exact number differs and the time is not
  * slower. */
 const char *comparison_word(const struct comparison *c);
 
-/* Print all; `columns` choose from the long form (csv, jsonl, md), E_USAGE for unknown ones. */
+/* Print all; `columns` selects from the long form (csv, jsonl, md), E_USAGE for unknown ones. */
 enum status comparisons_print(FILE *f, const struct comparisons *c, enum format format,
                               const struct names *columns, struct err *e);
 
-/* How many have this verdict, of those with times. */
+/* Number of comparisons with times and this verdict. */
 int comparisons_count(const struct comparisons *c, enum verdict v);
 
 /* "geometric mean of 4: new -12.3 % [-12.9 -11.7]", one line per name; nothing below two. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gate's rules, apart from how its numbers are measured. */
+ * The gate's rules, independent of how its numbers are measured. */
 #ifndef GATE_H
 #define GATE_H
 
 #include "ab_run.h"
 
-/* One case: what identical programs differ by here, and what the two programs do. */
+/* One case: the difference between identical programs here, and between the two programs. */
 struct gate_case {
     const struct bench_case *bcase; /* NULL: numbers without times, such as a perplexity */
     struct change identical;        /* old against old */
     double threshold;               /* fraction: the user's, or three times the noise */
-    int pairs;                      /* that were wanted */
+    int pairs;                      /* pairs wanted */
     struct change first, second;
     bool repeated; /* there was a second round */
 };
@@ -22,10 +22,10 @@ bool gate_too_noisy(const struct change *identical, double threshold);
 /* max(user's, 3 x noise). */
 double gate_threshold(const struct change *identical, double threshold);
 
-/* Does the first round ask for a second? */
+/* Does the first round require a second? */
 bool gate_flagged(const struct gate_case *g);
 
-/* The verdict over both rounds; `note` says why it is less than a round said. */
+/* The verdict over both rounds; `note` explains a verdict milder than that of one round. */
 enum verdict gate_verdict(const struct gate_case *g, char *note, size_t size);
 
 /* More instructions than the old program by more than 0.5 %. */
@@ -33,7 +33,7 @@ bool gate_more_instructions(double before, double after);
 
 struct trial {
     struct ab_run ab_run;
-    struct comparisons all;  /* what is reported; entry i belongs to cases[i] */
+    struct comparisons all;  /* the report; entry i belongs to cases[i] */
     struct gate_case *cases; /* [all.n] */
     double threshold;
 };

@@ -58,7 +58,7 @@ bool gate_more_instructions(double before, double after)
 
 /* ---- Markdown ----------------------------------------------------------------------------- */
 
-/* As a shell would read it. */
+/* Quoted for the shell. */
 static void print_word(FILE *f, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures of bars: memory stacked by part, and backends beside each other. */
+ * Figures of bars: memory stacked by part, and backends side by side. */
 #include "figure.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void add_lengths(char *buf, size_t size, const struct table *t, const voi
     }
 }
 
-/* What has no room is said. */
+/* What does not fit is named in the remark. */
 static void remark_on_panels(struct plot *p, int panels)
 {
     if (panels > PANELS_MAX)
@@ -48,7 +48,7 @@ static double extent(const struct memory_row *m)
     return (double)(m->seq_tokens + m->mem_tokens) * (double)m->batch_size * (double)m->layers;
 }
 
-/* It has bytes, and no row of the same workload is of a larger shape. */
+/* It has bytes, and no row of the same workload has a larger shape. */
 static bool is_largest(const void *row, const struct plot_data *d, const void *unused)
 {
     const struct memory_row *const m = row, *const v = d->table[TABLE_MEMORY].row;
@@ -185,7 +185,7 @@ static enum status add_backend(struct plot *p, struct plot_names *groups, const 
     return plot_add(p, &point, e);
 }
 
-/* Panels in lines of three, wide ones below each other: their names become columns, which the table
+/* Panels in rows of three, wide ones below each other: their names become columns, which the table
  * wraps. */
 static void wrap_panels(struct plot *p, int groups)
 {

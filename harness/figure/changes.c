@@ -88,8 +88,8 @@ static void on_row(int end, void *arg)
 
 static const char BEGIN[] = "case,before,";
 
-/* Other people's files may lie in the folder: folders, pipes, what cannot be read, and tables of
- * anything. They are not looked at further. */
+/* The folder may contain other files: folders, pipes, unreadable files, and other tables. They are
+ * skipped. */
 bool plot_is_changes(const char *path)
 {
     char begin[sizeof(BEGIN) - 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a folder has to draw: the tables of a run, the curves of training runs, and comparisons. */
+ * The data of a folder: the tables of a run, the curves of training runs, and comparisons. */
 #include "figure.h"
 
 #include "harness/table/case_row.h"

@@ -22,7 +22,7 @@ static const char *const file_name[] = {"table.csv", "figure.svg", "figure.png",
                                         "messages"};
 enum { F_TABLE, F_SVG, F_PNG, F_TEXT, F_MESSAGES, F_COUNT };
 
-/* A gnuplot string: in single quotes, a quote in it doubled. */
+/* A gnuplot string: in single quotes, with inner quotes doubled. */
 static size_t quote(char *buf, size_t size, const char *name, const char *value)
 {
     size_t n = (size_t)snprintf(buf, size, "%s='", name);
@@ -47,8 +47,8 @@ static enum status write_table(const struct plot *p, const char *path, struct er
     return st;
 }
 
-/* Start and wait; stdout and stderr go to files of the folder. -d: no start-up file of the user's
- * or the system's. */
+/* Start and wait; stdout and stderr go to files of the folder. -d: no start-up files of the user or
+ * the system. */
 static enum status run(const char *command, const char *script, const char *out,
                        const char *messages, int *code, struct err *e)
 {
@@ -76,7 +76,7 @@ static enum status run(const char *command, const char *script, const char *out,
     return OK;
 }
 
-/* gnuplot's own words, on one line. */
+/* gnuplot's error text, on one line. */
 static enum status failed(const struct plot *p, int code, const char *messages, struct err *e)
 {
     struct bytes said;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures from the tables of a run. A figure is a row of figures[]: which columns of which table
- * are its points, what tells panels and series apart, and functions for what no column holds. A
- * gnuplot script plots/NAME.gp draws it; between the two lies one small CSV table, the same form
- * for all. Knows nothing of commands and pages. */
+ * Figures from the tables of a run. A figure is a row of figures[]: the columns of its points, what
+ * distinguishes panels and series, and functions for what no column holds. A gnuplot script
+ * plots/NAME.gp draws it from one small CSV table, of the same form for all figures. Independent of
+ * commands and pages. */
 #ifndef FIGURE_H
 #define FIGURE_H
 
@@ -26,14 +26,14 @@ struct plot_train {
     struct rows rows;
 };
 
-/* A table that was read. `table` is NULL for one of comparisons. */
+/* A table. `table` is NULL for one of comparisons. */
 struct plot_file {
     char name[256];
     const struct table *table;
     int train; /* index of the training run, -1 for the tables of a run */
 };
 
-/* Everything in a folder that can be drawn. A table that is not there has no rows. */
+/* Everything in a folder that can be drawn. A missing table has no rows. */
 struct plot_data {
     char dir[FILE_PATH];
     struct rows table[TABLE_ENV + 1];
@@ -46,18 +46,18 @@ struct plot_data {
     const char *base; /* of the comparison of backends; NULL = the first of the program's list */
 };
 
-/* E_IO: a table that is there cannot be read, or the folder has none at all. */
+/* E_IO: a table cannot be read, or the folder has none. */
 enum status plot_read(struct plot_data *d, const char *dir, struct err *e);
 void plot_data_free(struct plot_data *d);
 
 struct names;
-/* Keep only the rows that match every expression (see filter.h). E_USAGE for what is none. */
+/* Keep only the rows that match every expression (see filter.h). E_USAGE for an invalid one. */
 enum status plot_filter(struct plot_data *d, const struct names *expressions, struct err *e);
 
-/* Set d->base. E_USAGE for a name that neither the program nor the run has a backend of. */
+/* Set d->base. E_USAGE unless the program or the run has a backend of that name. */
 enum status plot_set_base(struct plot_data *d, const char *base, struct err *e);
 
-/* Tables of comparisons: is the file one, and its rows appended to d->change. */
+/* Tables of comparisons: if the file is one, append its rows to d->change. */
 bool plot_is_changes(const char *path);
 enum status plot_read_changes(struct plot_data *d, const char *path, struct err *e);
 
@@ -76,7 +76,7 @@ struct plot_point {
     int row, column, series, kind;
     double x, y, low, high, z; /* NAN = empty */
     char label[PLOT_TEXT];
-    const void *from; /* the row of the table that it was picked from, or NULL */
+    const void *from; /* the row of the table that it was made from, or NULL */
 };
 
 struct plot {
@@ -84,13 +84,13 @@ struct plot {
     struct plot_point *point;
     int n, cap;
     struct plot_names rows, columns, series;
-    int abreast;   /* columns go on in the next row after so many; 0 = never */
-    char why[256]; /* nothing to show: the reason; else a remark on what is not shown, or "" */
+    int abreast;   /* columns continue in the next row after so many; 0 = never */
+    char why[256]; /* without points: the reason; else a remark on what is not shown, or "" */
 };
 
 /* ---- figures ------------------------------------------------------------------------------ */
 
-/* What a column of a table says about its row. */
+/* The role of a column of a table. */
 enum figure_role {
     ROLE_TASK = 1,      /* what is computed: workload, lengths, text */
     ROLE_SIZE = 2,      /* how large the model and the batch are */
@@ -109,13 +109,13 @@ struct figure {
     const char *x, *y, *low, *high, *z, *label; /* columns; NULL = empty */
     unsigned facet, series; /* roles that tell panels apart, and series of one variant */
     int need;               /* a row of panels must have so many different x */
-    const char *nothing;    /* why there is no point */
-    const char *too_few;    /* why a row of panels is not shown */
+    const char *nothing;    /* the reason if there are no points */
+    const char *too_few;    /* the reason if a row of panels is not shown */
     bool slopes;            /* z becomes the exponent of y over x */
 
     /* Each may be NULL. The rest of a point; false leaves the row out. */
     bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d);
-    /* What a series is called in place of its variant. */
+    /* The name of a series instead of its variant. */
     void (*series_name)(char *buf, size_t size, const void *row);
     /* Further points, from those that were picked. */
     enum status (*more)(struct plot *p, const struct plot_data *d, struct err *e);
@@ -132,7 +132,8 @@ enum status plot_check_names(const struct names *wanted, struct err *e);
 /* Is the figure among the names, or are there none? */
 bool plot_is_wanted(const struct figure *f, const struct names *names);
 
-/* Fill and sort the points of a figure. p->n == 0 and p->why where there is nothing to show. */
+/* Fill and sort the points of a figure. If there is nothing to show, p->n == 0 and p->why says why.
+ */
 enum status plot_make(struct plot *p, const struct figure *f, const struct plot_data *d,
                       struct err *e);
 void plot_free(struct plot *p);
@@ -144,7 +145,8 @@ void plot_print_csv(FILE *f, const struct plot *p);
 
 enum plot_form { PLOT_SVG, PLOT_PNG, PLOT_TERMINAL };
 
-/* Draw with gnuplot; `width` are the terminal's characters. E_UNSUPPORTED without gnuplot. */
+/* Draw with gnuplot; `width` is the terminal's width in characters. E_UNSUPPORTED without gnuplot.
+ */
 enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
                       struct err *e);
 
@@ -153,27 +155,27 @@ enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form fo
 struct plot_point plot_point_empty(void);
 enum status plot_add(struct plot *p, const struct plot_point *point, struct err *e);
 
-/* Index of a name, which is added where it is new. */
+/* Index of a name, which is added if new. */
 enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
                       struct err *e);
 
-/* One panel without a title, for figures that have no others. */
+/* One panel without a title, for figures with a single panel. */
 enum status plot_one_panel(struct plot *p, struct err *e);
 
-/* Places in the program's own lists; unknown names come after them, each always at the same. */
+/* Index in the program's own lists; unknown names come after them, each at a fixed index. */
 int plot_variant_style(const char *name);
 int plot_backend_style(const char *name);
 
-/* The backend that the others are checked with: it aims at no speed, and beside it they look alike.
- */
+/* The backend that the others are checked against: it is not optimised, and beside it the others
+ * look alike. */
 bool plot_is_reference(const char *name);
 
-/* A column by its name; NULL where the table has none. The number in it; NAN if empty, a text, or
- * not there. */
+/* A column by its name; NULL if the table has none. Its number; NAN if empty, a text, or missing.
+ */
 const struct column *plot_column(const struct table *t, const char *name);
 double plot_number(const struct table *t, const void *row, const char *column);
 
-/* "mem 512": a column's value with its name where the value alone says nothing; "" if empty. */
+/* "mem 512": a column's value, with its name if the value alone is ambiguous; "" if empty. */
 void plot_value(char *buf, size_t size, const struct table *t, const void *row,
                 const struct column *c);
 
@@ -184,18 +186,18 @@ struct picked {
     int n;
 };
 
-/* The rows with status ok for which `wanted` says so; free row. */
+/* The rows with status ok for which `wanted` returns true; free row. */
 typedef bool plot_wanted(const void *row, const struct plot_data *d, const void *arg);
 enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
                       plot_wanted *wanted, const void *arg, struct err *e);
 
-/* What tells row i apart: the values, joined by blanks, of columns with those roles in which rows
+/* What distinguishes row i: the values, joined by blanks, of columns with those roles in which rows
  * of the same workload, and with `variant` of the same variant too, differ. The workload itself is
- * named where rows differ in it. Columns named in `but` (NULL-ended) are left out. */
+ * named if rows differ in it. Columns named in `but` (NULL-terminated) are left out. */
 void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned roles,
                 const char *const *but, bool variant);
 
-/* Two rows, maybe of two tables, are equal in all key columns of these roles. */
+/* Two rows, possibly of two tables, are equal in all key columns of these roles. */
 bool plot_same(const void *a, const void *b, unsigned roles);
 
 /* ---- functions of figures[] --------------------------------------------------------------- */

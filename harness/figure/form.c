@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Filling a form. */
+ * Filling in a form. */
 #include "form.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@ enum { NAME = 64 };
 
 static enum status misses(const struct form *f, const char *what, struct err *e)
 {
-    return fail(e, E_IO, "%s: %.60s has no meaning  -> restore the file", f->file, what);
+    return fail(e, E_IO, "%s: bad placeholder %.60s  -> restore the file", f->file, what);
 }
 
-/* *text follows {{#name}}, and then its {{/name}}. */
+/* *text is what follows {{#name}}; *text moves after the matching {{/name}}. */
 static enum status fill_part(const struct form *f, const char *name, const char **text,
                              struct err *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A text with places to fill: {{name}} is a value, {{#name}} and {{/name}}, on lines of their own,
- * enclose a part that is repeated. What is filled in is not looked at again. */
+ * A text with placeholders: {{name}} is a value, {{#name}} and {{/name}}, on lines of their own,
+ * enclose a part that is repeated. Values are not expanded again. */
 #ifndef FORM_H
 #define FORM_H
 
@@ -18,7 +18,7 @@ struct form {
     enum status (*next)(void *arg, const char *part, bool *more, bool *known);
 };
 
-/* E_IO for a name that is not known, and for a part without an end. */
+/* E_IO for an unknown name, and for a part without an end. */
 enum status form_fill(const struct form *f, const char *text, struct err *e);
 
 #endif

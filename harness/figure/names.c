@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names: of variants and backends in the program's order, and of panels and series by what tells
- * their rows apart. Only what differs is named. */
+ * Names: of variants and backends in the program's order, and of panels and series by what
+ * distinguishes their rows. Only differences are named. */
 #include "figure.h"
 
 #include "harness/plan/case.h"
@@ -14,7 +14,7 @@
 
 /* ---- styles ------------------------------------------------------------------------------- */
 
-/* A name from elsewhere has a place of its own, the same in each figure. */
+/* An unknown name has its own index, the same in each figure. */
 static int foreign_style(const char *name, int known)
 {
     return known + (int)(XXH3_64bits(name, strlen(name)) % 97);
@@ -83,8 +83,8 @@ enum status plot_one_panel(struct plot *p, struct err *e)
 
 /* ---- roles -------------------------------------------------------------------------------- */
 
-/* Any other column that can be chosen is one of the model. Panels of a backend and series of a
- * variant have those two in their names already. */
+/* Any other choice is one of the model. Panels of a backend and series of a variant already have
+ * those two in their names. */
 static const struct {
     unsigned role;
     const char *columns; /* between blanks */
@@ -181,7 +181,7 @@ void plot_value(char *buf, size_t size, const struct table *t, const void *row,
 {
     char num[NUMBER_SIZE];
     const char *value = row_field(t, (int)(c - t->columns), row, num);
-    const char *const slash = strrchr(value, '/'); /* of a path its end */
+    const char *const slash = strrchr(value, '/'); /* of a path, the last part */
 
     if (slash && slash[1])
         value = slash + 1;
@@ -220,7 +220,7 @@ static bool same_value(const struct column *c, const void *a, const void *b)
 
 bool plot_same(const void *a, const void *b, unsigned wanted)
 {
-    const struct table *const t = &tables[TABLE_LATENCY]; /* the key stands first in all tables */
+    const struct table *const t = &tables[TABLE_LATENCY]; /* the key comes first in all tables */
 
     for (int i = 0; i < KEY_COUNT; i++)
         if (!same_value(&t->columns[i], a, b) && (plot_role(t, &t->columns[i]) & wanted))

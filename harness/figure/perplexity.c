@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Perplexity against what it costs, in time and in bytes. */
+ * Perplexity against its cost, in time and in bytes. */
 #include "figure.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ bool perplexity_time(struct plot_point *p, const void *row, const struct plot_da
     return r->tokens_per_s > 0;
 }
 
-/* Of the model with the same choices and shape, in the same run: the row with its threads, else
- * what all other rows agree on. */
+/* Of the model with the same choices and shape, in the same run: the value of the row with the same
+ * threads, else the value that all other rows agree on. */
 bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_data *d)
 {
     const struct perplexity_row *const r = row;
@@ -41,7 +41,7 @@ bool perplexity_bytes(struct plot_point *p, const void *row, const struct plot_d
     return agreed;
 }
 
-/* The points that no other one of their panel beats in both, once more, as kind 1. */
+/* The points that no other point of their panel beats in both, again, as kind 1. */
 enum status perplexity_front(struct plot *p, const struct plot_data *d, struct err *e)
 {
     const int n = p->n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and as the
- * table that a script reads. */
+ * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and
+ * printed as the table that a script reads. */
 #include "figure.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void plot_free(struct plot *p)
 
 /* ---- picking ------------------------------------------------------------------------------ */
 
-enum { ROWS_MAX = 12 }; /* of panels: a page that can still be read */
+enum { ROWS_MAX = 12 }; /* of panels, to keep the page readable */
 
 static bool read_point(struct plot_point *out, const struct figure *f, const void *row,
                        const struct plot_data *d)
@@ -59,7 +59,7 @@ static bool read_point(struct plot_point *out, const struct figure *f, const voi
     return (!f->point || f->point(out, row, d)) && isfinite(out->x) && isfinite(out->y);
 }
 
-/* Shapes below each other, backends side by side, a series a variant and what it was set to. */
+/* Shapes below each other, backends side by side, a series per variant and its choices. */
 static enum status place(struct plot *p, struct plot_point *point, const struct picked *k, int i,
                          struct err *e)
 {
@@ -83,7 +83,7 @@ static enum status place(struct plot *p, struct plot_point *point, const struct 
     return plot_name(&point->series, &p->series, name, plot_variant_style(variant), e);
 }
 
-/* Different x in a row of panels, as far as `need` asks. */
+/* Distinct x in a row of panels, counted up to `need`. */
 static bool enough(const struct plot *p, int row, int need)
 {
     double seen[8];
@@ -138,7 +138,7 @@ static bool has_point(const void *row, const struct plot_data *d, const void *fi
     return read_point(&unused, figure, row, d);
 }
 
-/* Names depend on what else is drawn: first see which rows are. */
+/* Names depend on what else is drawn: first find out which rows are. */
 static enum status pick(struct plot *p, const struct plot_data *d, struct err *e)
 {
     const struct figure *const f = p->figure;
@@ -230,7 +230,7 @@ static enum status sort_points(struct plot *p, struct err *e)
     return st;
 }
 
-/* Exponent of y over x, by least squares of the logarithms, of each run of points in one line. */
+/* Exponent of y over x, by least squares of the logarithms, for each series. */
 static void add_slopes(struct plot *p)
 {
     for (int from = 0, to; from < p->n; from = to) {
@@ -268,7 +268,7 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-/* Without what separates fields: gnuplot's strcol knows no quotes. */
+/* Without field separators: gnuplot's strcol does not handle quotes. */
 static void print_text(FILE *f, const char *text)
 {
     for (; *text; text++)

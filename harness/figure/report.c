@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report: fills plots/report.html, whose parts are repeated for each run, figure and table.
- * Whatever comes from a table is escaped or encoded. */
+ * The report: fills in plots/report.html, whose parts are repeated for each run, figure and table.
+ * Everything from a table is escaped or encoded. */
 #include "report.h"
 
 #include "form.h"
@@ -17,9 +17,9 @@ enum { WHY = sizeof(((struct err *)0)->msg) };
 struct page {
     FILE *f;
     struct report *r;
-    enum status st; /* the first fault ends it all */
+    enum status st; /* the first error stops the rest */
     struct err *e;
-    const struct plot_data *run; /* the run at hand, and the items of its parts */
+    const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
     bool command;
     struct plot plot;
@@ -44,7 +44,7 @@ static void print_text(FILE *f, const char *text)
             fputc(*text, f);
 }
 
-/* Bytes that a data: address may have as they are, in an attribute too. */
+/* Bytes that may stand unescaped in a data: address, in an attribute too. */
 static bool is_plain(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -61,8 +61,8 @@ static void print_csv_address(FILE *f, const struct bytes *csv)
             fprintf(f, "%%%02X", (unsigned char)csv->data[i]);
 }
 
-/* gnuplot's SVG as a part of a page: no prolog, no hover texts, and ids of its own, because all
- * figures share one page. */
+/* gnuplot's SVG as a part of a page: without prolog and hover texts, and with unique ids, because
+ * all figures share one page. */
 static void print_svg(FILE *f, const char *svg, const char *title, int number)
 {
     static const char *const ids[] = {"id='", "id=\"", "href='#", "href=\"#", "url(#"};
@@ -130,7 +130,7 @@ static void put_name(struct page *p, const struct plot_data *d)
 {
     const struct env_row *const env = env_of(d);
     char dir[FILE_PATH];
-    size_t n = strlen(strcpy(dir, d->dir)); // NOLINT: both of FILE_PATH
+    size_t n = strlen(strcpy(dir, d->dir)); /* NOLINT: both of FILE_PATH */
 
     while (n > 1 && dir[n - 1] == '/')
         dir[--n] = '\0';
@@ -214,7 +214,7 @@ static void put_table(struct page *p)
 
 static void put_file_name(struct page *p) { print_text(p->f, file_of(p)->name); }
 
-/* The rows that the figures were made of: the page agrees with itself. */
+/* The rows that the figures were made of, so that the page is consistent. */
 static void rows_csv(FILE *f, const struct page *p)
 {
     const struct plot_file *const file = file_of(p);
@@ -267,7 +267,7 @@ static void drop_figure(struct page *p)
     plot_free(&p->plot);
 }
 
-/* Make and draw the figure at hand. Where that cannot be, p->why says why. */
+/* Make and draw the current figure. If that fails, p->why says why. */
 static void draw(struct page *p)
 {
     char *const why = p->why[p->n_figure];
@@ -277,12 +277,12 @@ static void draw(struct page *p)
         text_put(why, sizeof(*p->why), p->plot.why);
     else if (p->st == OK)
         p->st = plot_draw(&p->svg, &p->plot, PLOT_SVG, 0, p->e);
-    if (p->st == E_UNSUPPORTED) { /* the rest of the page is worth having */
+    if (p->st == E_UNSUPPORTED) { /* the rest of the page is still useful */
         text_put(why, sizeof(*p->why), p->e->msg);
         p->r->warnings++;
         p->st = OK;
     }
-    if (*p->r->stop) /* gnuplot had the signal too: its failure says nothing */
+    if (*p->r->stop) /* gnuplot received the signal too: its failure is not an error */
         p->st = fail(p->e, E_INTERRUPTED, "interrupted");
 }
 

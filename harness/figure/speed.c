@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The speed of evaluation: seconds per predicted token, and below them how much slower a sliding
- * window is that is recomputed for each token. */
+ * The speed of evaluation: seconds per predicted token, and below them the slowdown of a sliding
+ * window that is recomputed for each token. */
 #include "figure.h"
 
 #include "harness/plan/plan.h"
@@ -42,7 +42,7 @@ bool speed_point(struct plot_point *p, const void *row, const struct plot_data *
     return true;
 }
 
-/* The models of one kind of rows: token by token, or in segments of so many. */
+/* The models of one kind of rows: token by token, or in segments of a given length. */
 void speed_name(char *buf, size_t size, const void *row)
 {
     const struct latency_row *const r = row;
@@ -57,7 +57,7 @@ void speed_name(char *buf, size_t size, const void *row)
 }
 
 /* The window of that variant that a point is compared with: the same backend, length and shape.
- * NULL where there is none, or several. */
+ * NULL if there is none, or several. */
 static const struct plot_point *window_of(const struct plot *p, int n, const char *variant,
                                           const struct plot_point *a)
 {
@@ -121,7 +121,8 @@ static enum status add_published(struct plot *p, struct err *e)
 
 enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err *e)
 {
-    const char *variant = NULL; /* whose window the others are compared with: the first there is */
+    const char *variant =
+        NULL; /* the variant whose window the others are compared with: the first */
     bool others = false;
     int row;
     (void)d;

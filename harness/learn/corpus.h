@@ -14,16 +14,16 @@ struct corpus {
     int vocab;        /* 256, or the source's alphabet */
     const char *unit; /* "byte" or "symbol" */
     struct synthetic synthetic;
-    bool generated; /* `source` is what it is made of */
+    bool generated; /* `source` generated it */
 };
 
-/* Symbols of a generated text; 32768 are scored: so many that the first few hundred, in front of
- * which a model that counts on its memory finds none, cost it about 1 %. */
+/* Symbols of a generated text. 32768 are scored: the first few hundred, which have no earlier
+ * symbol to copy from, then add about 1 % to the loss of a model that uses its memory. */
 enum { SOURCE_TOKENS = 32769 };
 
 /* Map the first `max_bytes` of a file, 0 = all of it; or generate that many symbols of a source's
- * split, 0 = SOURCE_TOKENS. E_IO for what is no file of two bytes or more: the first byte predicts
- * the second. E_USAGE where max_bytes is 1. */
+ * split, 0 = SOURCE_TOKENS. E_IO for a file of less than two bytes: the first byte predicts the
+ * second. E_USAGE if max_bytes is 1. */
 enum status corpus_open(struct corpus *c, const char *path, enum split split, size_t max_bytes,
                         struct err *e);
 void corpus_close(struct corpus *c);

@@ -20,7 +20,7 @@ struct subject {
     struct config config;
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
     char made_of[256]; /* the generated source that it was trained on, or "" */
-    int64_t step;      /* I64_EMPTY = not said */
+    int64_t step;      /* I64_EMPTY = unknown */
     const struct backend *backend;
     int threads;
 };
@@ -55,7 +55,7 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
 
     if (st == OK && !t->corpus && !t->made_of[0])
         st = fail(e, E_USAGE, "checkpoint %s needs a text to score  -> add --corpus FILE", t->ckpt);
-    if (!t->corpus) /* a model of a generated source brings its text along */
+    if (!t->corpus) /* a model trained on a generated source names its text */
         t->corpus = t->made_of;
     if (st == OK)
         st = corpus_open(&corpus, t->corpus, SPLIT_TEST, (size_t)opt->bytes, e);
@@ -66,7 +66,7 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
     return OK;
 }
 
-/* The line that repeats the row; what follows the command's name is the child's order. */
+/* The line that repeats the row; after the command's name it is the child's request. */
 static const char EVAL[] = "eval ";
 
 static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
@@ -148,7 +148,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
     console_flush(&s->console);
 }
 
-/* A case that stands for the evaluation in the key columns. */
+/* A case that holds the key columns of the evaluation. */
 static struct bench_case scored_case(const struct subject *t, struct session *s, int seq, int mem,
                                      enum mem_kind kind)
 {
@@ -222,7 +222,7 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
     return st;
 }
 
-/* One backend: the fastest of those that were named, or of all. */
+/* One backend: the fastest of those named, or of all. */
 static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP + 1] = {0};
@@ -243,8 +243,8 @@ static bool scores_nothing(const struct options *o)
     return o->ckpt && strcmp(o->ckpt, "none") == 0;
 }
 
-/* The weights of a variant: the file given, if it is of this variant, else the shipped one where
- * there is a text for it. One that cannot be read is left to complain about later. */
+/* The weights of a variant: the given file, if it is of this variant, else the shipped one if there
+ * is a text for it. Errors of an unreadable file are reported later. */
 static bool weights_of(const struct variant *v, const struct options *o, char path[FILE_PATH])
 {
     struct subject t = {.ckpt = path};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
  * Perplexity rows: a checkpoint on a text, one row per (segment length, memory length), each scored
- * in a child. Used by `bench eval`, and by a sweep where a checkpoint of its variant exists. */
+ * in a child. Used by `bench eval`, and by a sweep if a checkpoint of its variant exists. */
 #ifndef PERPLEXITY_H
 #define PERPLEXITY_H
 
 #include "harness/measure/session.h"
 #include "harness/plan/plan.h"
 
-/* Before anything is measured: is the checkpoint that was given of any use for this plan? */
+/* Before anything is measured: can the given checkpoint be used for this plan? */
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e);
 
 /* Rows for every variant of the plan that has weights: --ckpt, or
- * results/models/VARIANT.safetensors; nothing where there are none. */
+ * results/models/VARIANT.safetensors; none without weights. */
 enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e);
 
 /* The rows of `bench eval`: --ckpt on --corpus, for each --seq and --mem. Begins and ends the run.

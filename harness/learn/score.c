@@ -76,7 +76,7 @@ static enum status bind_all(struct stream *t, struct err *e)
     const int window = recompute ? t->L + t->M : t->L;
     const struct extent max = {1, window, recompute ? 0 : t->M};
     struct arena *a = &t->arena;
-    /* A state has no length: it goes on, or with no past asked for it does not. */
+    /* A state has no length: it is carried, or dropped if no past was asked for. */
     const enum mem_kind kind = t->kind == MEM_STATE && t->M == 0 ? MEM_NONE : t->kind;
     const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
@@ -136,8 +136,8 @@ static double segment(struct stream *t, size_t at, int n)
 }
 
 /* 95 % interval of the mean from the spread of the segments' means, weighted by their tokens; the
- * normal approximation of many segments. Neighbouring segments resemble each other, so the true
- * interval is a little wider. */
+ * normal approximation of many segments. Neighbouring segments are correlated, so the true interval
+ * is a little wider. */
 static void interval(struct score *r, const double *sum, const int *n, size_t segments)
 {
     double square = 0;
@@ -154,7 +154,7 @@ static void interval(struct score *r, const double *sum, const int *n, size_t se
     r->nll_high = r->nll + half;
 }
 
-/* Nats that the true source pays for the n tokens behind `at`. */
+/* Nats of the n tokens after `at` under the true source. */
 static double synthetic_segment(const struct stream *t, size_t at, int n)
 {
     double sum = 0;

@@ -21,8 +21,7 @@ struct score {
 };
 
 /* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
- * --ckpt,
- * --corpus, --bytes. */
+ * --ckpt, --corpus, --bytes. */
 struct scorer {
     const struct options *opt;
     const struct topo *topo;
@@ -33,7 +32,7 @@ struct scorer {
 };
 enum status score_run(struct scorer *s, enum split split, struct err *e);
 
-/* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE where it cannot. */
+/* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE if it cannot. */
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
                            struct err *e);
 

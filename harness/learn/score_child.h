@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scoring a text in a child: `line` are the options of score.h, of which the seven numbers of the
- * report from nll on are the answer, and who computed them. */
+ * Scoring a text in a child: `line` holds the options of score.h. The answer is the seven numbers
+ * of the report from nll on, and which implementation computed them. */
 #ifndef SCORE_CHILD_H
 #define SCORE_CHILD_H
 

@@ -13,7 +13,7 @@ static const char PREFIX[] = "copy:";
 
 bool synthetic_named(const char *text) { return strncmp(text, PREFIX, strlen(PREFIX)) == 0; }
 
-/* One "key=value"; *at moves behind it and its comma. */
+/* Parse one "key=value" and move *at after it and its comma. */
 static bool read_pair(struct synthetic *s, const char **at)
 {
     static const char *const keys[] = {"lag=", "p=", "alphabet="};

@@ -23,7 +23,7 @@ enum status train_config(struct config *to, const struct variant *v, const struc
     return st;
 }
 
-/* A generated text is as long as the run needs it, within reason; then it starts again. */
+/* A generated text is as long as the run needs it, up to a bound; then it starts again. */
 static size_t symbols_needed(const struct options *o)
 {
     enum { LONGEST = 1 << 26, SHORTEST = 1 << 16 };
@@ -167,8 +167,8 @@ double train_lr(const struct options *opt, int step, double progress)
     return opt->lr * warm * (floor + (1 - floor) * 0.5 * (1 + cos(pi * fmin(1, progress))));
 }
 
-/* Sequence b reads its own contiguous part of the text, one segment a step; at the end of the parts
- * all of them start again with empty memory. */
+/* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
+ * parts all of them start again with empty memory. */
 static void next_batch(struct trainer *t)
 {
     const size_t part = (t->text.n - 1) / (size_t)t->B, segments = part / (size_t)t->L;
@@ -209,7 +209,7 @@ struct step_report trainer_step(struct trainer *t, double progress)
 
 /* ---- validation --------------------------------------------------------------------------- */
 
-/* Mean nats that the true source pays for the validation text. */
+/* Mean nats of the validation text under the true source. */
 static double synthetic_floor(const struct trainer *t, size_t tokens)
 {
     double sum = 0;

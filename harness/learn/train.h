@@ -2,7 +2,7 @@
  *
  * Training a model of one variant: batches of contiguous streams, memory carried from segment to
  * segment, AdamW, validation, and files that continue to the same numbers. Runs in a measuring
- * child; what is printed is its caller's affair. */
+ * child; the caller prints. */
 #ifndef TRAIN_H
 #define TRAIN_H
 
@@ -25,7 +25,7 @@ struct trainer {
     struct engine engine;
     struct arena arena;
     struct lm lm;
-    struct lm valid_lm; /* the same weights, one sequence, a memory of its own */
+    struct lm valid_lm; /* the same weights, one sequence, its own memory */
     struct adam adam;
     struct corpus corpus, valid_corpus;
     struct text_part text, valid;
@@ -37,7 +37,7 @@ struct trainer {
     double trained_s;          /* in earlier sessions of the run */
 };
 
-/* What one step says. */
+/* The result of one step. */
 struct step_report {
     double loss, grad_norm, lr; /* mean nats per token, norm before clipping */
 };
@@ -51,23 +51,23 @@ enum status train_config(struct config *to, const struct variant *v, const struc
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
 void trainer_close(struct trainer *t);
 
-/* One optimiser step; `progress` in [0,1] is the place in the learning rate's schedule. */
+/* One optimiser step; `progress` in [0,1] is the position in the learning rate's schedule. */
 struct step_report trainer_step(struct trainer *t, double progress);
 
-/* Learning rate of step (from 1) at this place of the schedule. */
+/* Learning rate of step (from 1) at this position of the schedule. */
 double train_lr(const struct options *opt, int step, double progress);
 
-/* Mean nats per token on the validation text, from empty memory; *floor is the true source's on the
- * same tokens (NAN for a file), NULL if not wanted. */
+/* Mean nats per token on the validation text, from empty memory; *floor is the true source's loss
+ * on the same tokens (NAN for a file), NULL if not wanted. */
 double trainer_validate(struct trainer *t, double *floor);
 
-/* `path` are the weights (checkpoint_save), path.opt the optimiser, the memory and the place in the
- * text, written first. */
+/* `path` gets the weights (checkpoint_save); path.opt, written first, the optimiser, the memory and
+ * the position in the text. */
 enum status trainer_save(struct trainer *t, const char *path, double trained_s, struct err *e);
 enum status trainer_save_weights(struct trainer *t, const char *path, struct err *e);
 
-/* Continue from both files. E_IO where they do not belong together, naming both; E_USAGE where the
- * model is another one than `opt` asks for. */
+/* Continue from both files. E_IO if they do not belong together, naming both; E_USAGE if the model
+ * is not the one that `opt` describes. */
 enum status trainer_load(struct trainer *t, const char *path, struct err *e);
 
 #endif

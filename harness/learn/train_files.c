@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of a training run: weights, and beside them what a continuation needs to reach the same
- * numbers: both moments of the optimiser and the memory of every layer. The place in the text
- * follows from the step. */
+ * The files of a training run: weights, and in a second file what a continuation needs to reach the
+ * same numbers: both moments of the optimiser and the memory of every layer. The position in the
+ * text follows from the step. */
 #include "train.h"
 
 #include "variants/model/checkpoint.h"
@@ -34,7 +34,7 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
 }
 
-/* The memory of the nth sub-layer that has one; NULL behind the last. */
+/* The memory of the nth sub-layer that has one; NULL after the last. */
 static struct cache *memory_of(const struct trainer *t, int nth)
 {
     const int at = sublayers_remembering(&t->lm.sublayers, nth);
@@ -43,7 +43,7 @@ static struct cache *memory_of(const struct trainer *t, int nth)
     return c && c->keep > 0 ? c : NULL;
 }
 
-/* Memory of a layer without its gaps: [B,M,D]. */
+/* The memory of a layer without its gaps: [B,M,D]. */
 static float *flat_memory(const struct cache *c)
 {
     const size_t row = (size_t)c->M * (size_t)c->n;
@@ -55,7 +55,7 @@ static float *flat_memory(const struct cache *c)
     return flat;
 }
 
-/* The i-th array that any sub-layer carries; false behind the last. */
+/* The i-th array that any sub-layer carries; false after the last. */
 static bool carried(const struct trainer *t, int i, struct carried *out, int *sublayer)
 {
     for (int k = 0; k < t->lm.sublayers.n; k++) {
@@ -216,7 +216,7 @@ static enum status load_memory(struct trainer *t, const struct safetensors *s, s
     return OK;
 }
 
-/* Masks and the generated text follow from them. Files of before they were written say nothing. */
+/* Masks and the generated text follow from them. Files older than these keys lack them. */
 static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
 {
     const char *const seed = safetensors_meta(s, "seed");
@@ -269,7 +269,8 @@ static enum status load_state(struct trainer *t, const char *path, int *step, st
     return st;
 }
 
-/* Are two models the same but for sizes, whether or not that changes the shape of a tensor? */
+/* Are two models the same except for sizes, whether or not the difference changes the shape of a
+ * tensor? */
 static bool same_model(const struct config *a, const struct config *b)
 {
     return model_choices_equal(a, b, SCOPE_MODEL) && strcmp(a->order, b->order) == 0 &&

@@ -39,8 +39,8 @@ void clock_sleep_ms(double ms)
         ;
 }
 
-/* The wall clock is read last at the start and first at the stop: the other two cost a system
- * call each, which must not count. */
+/* The wall clock is read last at the start and first at the stop: the other two readings are system
+ * calls, whose cost must not count. */
 struct clock_mark clock_start(void)
 {
     struct clock_mark m;
@@ -67,7 +67,7 @@ struct clock_facts clock_facts(void)
     enum { BATCHES = 20, READINGS = 1000 };
     struct clock_facts f = {0};
 
-    for (int b = 0; b < BATCHES; b++) { /* the fastest batch is the one nobody interrupted */
+    for (int b = 0; b < BATCHES; b++) { /* the fastest batch was not interrupted */
         const int64_t start = clock_wall_ns();
         int64_t last = start;
         for (int i = 0; i < READINGS; i++) {

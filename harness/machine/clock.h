@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The clocks of a measured block, what reading them costs, and a pause. */
+ * The clocks of a timed block, the cost of reading them, and a pause. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
 #include <stdint.h>
 
 int64_t clock_wall_ns(void); /* monotonic; only differences mean something */
-int64_t clock_cpu_ns(void);  /* consumed by the calling thread */
+int64_t clock_cpu_ns(void);  /* CPU time of the calling thread */
 
-/* Times the system took a CPU away from any thread of this process since it started. */
+/* Involuntary context switches of all threads of this process since it started. */
 int64_t clock_switches(void);
 
 /* Sleep; a signal does not shorten it. Returns at once for 0 or less. */

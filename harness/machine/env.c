@@ -16,8 +16,8 @@
 
 /* ---- small files -------------------------------------------------------------------------- */
 
-/* The first line that starts with `key` (after it and blanks or ':'), or plainly the first line
- * for "". False, and "", where there is none. */
+/* The rest of the first line that starts with `key` (after blanks or ':'), or the whole first line
+ * if `key` is "". False, and "", if there is none. */
 static bool read_key(const char *path, const char *key, char *buf, size_t size)
 {
     char line[1024];
@@ -65,7 +65,7 @@ static void kernel_name(char *buf, size_t size)
         snprintf(buf, size, "%.*s", (int)n, start);
 }
 
-/* The monitor's signature is in leaf 0x40000000, behind the hypervisor bit. */
+/* The signature of the hypervisor is in leaf 0x40000000, valid if the hypervisor bit is set. */
 static void hypervisor_name(char *buf, size_t size)
 {
     static const struct {
@@ -80,7 +80,7 @@ static void hypervisor_name(char *buf, size_t size)
 
     buf[0] = '\0';
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 31)) {
-        char type[32]; /* paravirtual guests have no bit */
+        char type[32]; /* paravirtual guests lack the bit */
         if (read_key("/sys/hypervisor/type", "", type, sizeof(type)))
             snprintf(buf, size, "%s", type);
         return;
@@ -136,7 +136,7 @@ struct text {
     size_t size, used;
 };
 
-/* Two runtimes in one process would be two thread pools: all are listed. */
+/* Two runtimes in one process mean two thread pools, so all are listed. */
 static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
 {
     struct text *const t = arg;
@@ -152,7 +152,7 @@ static int note_openmp(struct dl_phdr_info *info, size_t info_size, void *arg)
     return 0;
 }
 
-/* What does not change from run to run; the CPUs that exist, not those allowed today. */
+/* Stable from run to run; the CPUs that exist, not those allowed today. */
 static void host_hash(const struct env_facts *f, char *buf, size_t size)
 {
     const int64_t gib = (int64_t)1 << 30;
@@ -196,7 +196,7 @@ void env_gather(const struct topo *t, struct env_facts *f)
     host_hash(f, f->host_id, sizeof(f->host_id));
 }
 
-/* "1 MiB", "48 KiB": cache sizes are whole numbers of something. */
+/* "1 MiB", "48 KiB": cache sizes are whole multiples of a unit. */
 static void cache_size(size_t bytes, char *buf, size_t size)
 {
     const size_t mib = (size_t)1 << 20;
@@ -234,7 +234,7 @@ struct env_ticks env_ticks(void)
 
     if (!read_key("/proc/stat", "cpu ", line, sizeof(line)))
         return t;
-    /* user nice system idle iowait irq softirq steal; guest time is in user already */
+    /* user nice system idle iowait irq softirq steal; user includes guest time */
     const char *at = line;
     for (int i = 0; i < 8; i++) {
         char *end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts about the machine and the system that a run is recorded with, and the environment that
- * measuring children get. What the program was built from is in build.h; what libraries chose (BLAS
- * kernels) only a child that opened them knows. */
+ * The facts about machine and system that are recorded with a run, and the environment of measuring
+ * children. build.h has the facts about the build; what libraries chose (BLAS kernels) is known
+ * only to a child that opened them. */
 #ifndef ENV_H
 #define ENV_H
 
@@ -10,20 +10,20 @@
 #include "topo.h"
 
 struct env_facts {
-    char host_id[17]; /* 16 hex digits over the stable part */
+    char host_id[17]; /* 16 hex digits of the stable facts */
     char hostname[64];
     char kernel[256];    /* "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64" */
     char cpu_model[128]; /* "AMD EPYC" */
-    char microcode[32];  /* "0xa101148"; "" where the kernel does not say */
-    char isa[16];        /* best level of CPU and operating system, without the mask */
-    char max_isa[16];    /* with it */
+    char microcode[32];  /* "0xa101148"; "" if the kernel does not tell */
+    char isa[16];        /* best level of CPU and operating system, without --max-isa */
+    char max_isa[16];    /* with --max-isa */
     char hypervisor[32]; /* "KVM"; "" on bare metal */
-    char huge_pages[16]; /* "always", "madvise", "never"; "" where the kernel has none */
-    char governor[32];   /* of the first allowed CPU; "none" where the kernel shows none */
-    char boost[8];       /* "on", "off"; "" where the kernel does not say */
+    char huge_pages[16]; /* "always", "madvise", "never"; "" if the kernel has none */
+    char governor[32];   /* of the first allowed CPU; "none" if the kernel shows none */
+    char boost[8];       /* "on", "off"; "" if the kernel does not tell */
     char openmp[64];     /* runtimes loaded in this process: "libgomp.so.1" */
     char hwloc[16];
-    char overrides[1024]; /* "NAME=value;..." of library variables; ends in "..." where cut */
+    char overrides[1024]; /* "NAME=value;..." of library variables; ends in "..." if cut */
     struct topo_facts topo;
     struct clock_facts clock;
     int64_t memory_bytes, memory_free_bytes; /* 0 = unknown */
@@ -33,24 +33,24 @@ struct env_facts {
 /* Never fails: what cannot be read stays empty or 0. Takes a millisecond (the clock). */
 void env_gather(const struct topo *t, struct env_facts *f);
 
-/* What the first line of a session says of the machine: "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1
- * MiB, L3 32 MiB, avx512". */
+/* The machine in the first line of a session: "AMD EPYC, 2 vCPU (KVM), 1 NUMA node, L2 1 MiB, L3 32
+ * MiB, avx512". */
 void env_summary(const struct env_facts *f, char *buf, size_t size);
 
-/* CPU time of all CPUs since boot. The share of `steal` is a matter of two readings. */
+/* CPU time of all CPUs since boot. The share of `steal` needs two readings. */
 struct env_ticks {
     uint64_t total, steal;
 };
-struct env_ticks env_ticks(void); /* zeros where the kernel does not say */
+struct env_ticks env_ticks(void); /* zeros if the kernel does not tell */
 double env_steal_pct(const struct env_ticks *before, const struct env_ticks *after);
 
-/* The variables of `parent` that steer thread pools and kernels of libraries, as "NAME=value;...",
- * in the order of their names; "..." at the end where they did not fit. */
+/* The variables of `parent` that control thread pools and kernels of libraries, as
+ * "NAME=value;...", sorted by name; "..." at the end if they did not fit. */
 void env_overrides(char *const *parent, char *buf, size_t size);
 
-/* The environment of a measuring child: `parent` without the variables that steer thread pools and
- * kernels, plus short spinning, plus OPENBLAS_CORETYPE and ONEDNN_MAX_CPU_ISA where `openblas_core`
- * and `onednn_max_isa` are not NULL. Free it with env_free. */
+/* The environment of a measuring child: `parent` without the variables that control thread pools
+ * and kernels, plus short spinning, plus OPENBLAS_CORETYPE and ONEDNN_MAX_CPU_ISA if
+ * `openblas_core` and `onednn_max_isa` are not NULL. Free it with env_free. */
 enum status env_child_environment(char *const *parent, const char *openblas_core,
                                   const char *onednn_max_isa, char ***out, struct err *e);
 void env_free(char **environment);

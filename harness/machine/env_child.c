@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Variables that steer the libraries' thread pools and kernels: which ones the user has set, and an
- * environment without them. They act before main, so a child must be started without them. */
+ * Variables that control the libraries' thread pools and kernels: which ones the user has set, and
+ * an environment without them. They act before main, so a child must be started without them. */
 #include "env.h"
 
 #include <stdio.h>
@@ -10,14 +10,14 @@
 
 struct prefix {
     const char *text;
-    bool removed; /* the others are recorded only: no library of ours reads them */
+    bool removed; /* the others are recorded only: our libraries do not read them */
 };
 static const struct prefix prefixes[] = {
     {"OMP_", true},  {"GOMP_", true}, {"KMP_", true},    {"OPENBLAS_", true},
     {"GOTO_", true}, {"DNNL_", true}, {"ONEDNN_", true}, {"MKL_", false},
 };
 
-/* NULL where the variable is none of these. */
+/* NULL if the variable is none of these. */
 static const struct prefix *prefix_of(const char *variable)
 {
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
@@ -26,7 +26,7 @@ static const struct prefix *prefix_of(const char *variable)
     return NULL;
 }
 
-/* The variable after `last` in the order of the bytes; NULL at the end. */
+/* The variable after `last` in byte order; NULL at the end. */
 static const char *next_override(char *const *parent, const char *last)
 {
     const char *best = NULL;
@@ -60,7 +60,7 @@ static char *core_variable(const char *core)
     return asprintf(&text, "OPENBLAS_CORETYPE=%s", core) >= 0 ? text : NULL;
 }
 
-/* The library wants upper case. */
+/* The library expects upper case. */
 static char *isa_variable(const char *isa)
 {
     static const char name[] = "ONEDNN_MAX_CPU_ISA=";
@@ -84,7 +84,7 @@ enum status env_child_environment(char *const *parent, const char *openblas_core
 
     while (parent[n])
         n++;
-    *out = env = calloc(n + ARRAY_LEN(added) + 3, sizeof(*env)); /* NULL at the end */
+    *out = env = calloc(n + ARRAY_LEN(added) + 3, sizeof(*env)); /* NULL-terminated */
     if (!env)
         return fail(e, E_NOMEM, "no memory for a child's environment  -> free some");
     n = 0;

@@ -90,8 +90,8 @@ void env_row_peaks(struct env_row *row, const struct peaks *p)
     row->read_byte_per_s_dram = p->dram;
 }
 
-/* OpenBLAS describes itself as "OpenBLAS 0.3.21 DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64", our
- * oneDNN backend the library as "oneDNN 2.6.3 openmp avx512_core". */
+/* OpenBLAS describes itself as "OpenBLAS 0.3.21 DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64"; our
+ * oneDNN backend describes its library as "oneDNN 2.6.3 openmp avx512_core". */
 void env_row_library(struct env_row *row, const char *core, const char *config)
 {
     char version[TEXT_SIZE], threading[TEXT_SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one row of env.csv: filled when the run begins, completed as more is known. */
+ * The one row of env.csv: filled at the start of the run, completed as more is known. */
 #ifndef ENV_ROW_H
 #define ENV_ROW_H
 
@@ -13,7 +13,7 @@ void env_row_begin(struct env_row *row, const struct env_facts *f, const struct 
                    const char *run_id, const char *started_at_utc);
 void env_row_peaks(struct env_row *row, const struct peaks *p);
 
-/* What a child said of the library that it opened. */
+/* A child's description of the library that it opened. */
 void env_row_library(struct env_row *row, const char *core, const char *config);
 void env_row_end(struct env_row *row, const char *finished_at_utc, int exit_code, double steal_pct);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Drives the peak loops: sizes buffers by the caches, runs all threads at once, and keeps the best
- * of several short blocks, because a neighbour can only make a block slower. */
+ * of several short blocks, because interference can only make a block slower. */
 #include "peak.h"
 
 #include "clock.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK_S 2e-3 /* seconds that one timed block should take */
+#define BLOCK_S 2e-3 /* target length of a timed block, in seconds */
 
 static const struct peak_loops *const loops_of[ISA_COUNT] = {
     [ISA_BASE] = &peak_loops_base,
@@ -22,13 +22,13 @@ static const struct peak_loops *const loops_of[ISA_COUNT] = {
 
 /* ---- sizes -------------------------------------------------------------------------------- */
 
-/* Bytes that each thread reads to measure a level; 0 = there is no such level. */
+/* Bytes that each thread reads to measure a level; 0 = no such level. */
 struct slices {
     size_t l1, l2, l3, dram;
-    size_t stride; /* bytes of memory per thread: the largest of them */
+    size_t stride; /* bytes of memory per thread: the maximum of them */
 };
 
-/* How closely the threads sit together. */
+/* How densely threads share cores and L3s. */
 struct crowd {
     int per_core, per_l3; /* the most threads on one of them */
     int l3_used;
@@ -42,7 +42,7 @@ static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
     struct topo_facts f;
 
     topo_facts(t, &f);
-    if (cpus[0] < 0) { /* not pinned: as far apart as they can be */
+    if (cpus[0] < 0) { /* not pinned: assume the widest spread */
         const int apart = max_int(min_int(f.l3_count, threads), 1);
         return (struct crowd){1 + (threads > f.allowed_cores), (threads + apart - 1) / apart,
                               apart};
@@ -62,8 +62,9 @@ static struct crowd crowd_of(const struct topo *t, int threads, const int *cpus)
     return c;
 }
 
-/* Bytes of all threads that the L3s in use, `l3s` bytes together, cannot hold: four times as much,
- * or twice where that alone takes long; an eighth of the machine's memory at most. */
+/* Total bytes of all threads, beyond the capacity of the L3s in use (`l3s` bytes together): four
+ * times as much, or twice if four times takes too long; at most an eighth of the machine's memory.
+ */
 static size_t far_bytes(size_t l3s)
 {
     const size_t least = (size_t)64 << 20, long_enough = (size_t)256 << 20;
@@ -77,8 +78,8 @@ static size_t far_bytes(size_t l3s)
     return n < memory / 8 ? n : memory / 8;
 }
 
-/* Half of each cache that a thread has to itself, so that strangers' lines fit too. An L3 slice is
- * at least 1.5 L2, so that the L2 cannot hold it. */
+/* Half of each cache that a thread has to itself, leaving room for other lines. An L3 slice is at
+ * least 1.5 L2, so that the L2 cannot hold it. */
 static struct slices slices_of(const struct topo *t, int threads, const int *cpus)
 {
     enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
@@ -97,7 +98,7 @@ static struct slices slices_of(const struct topo *t, int threads, const int *cpu
     s.dram = round_up(far / (size_t)threads, HUGE_PAGE);
     s.stride = s.dram > s.l3 ? s.dram : round_up(s.l3, HUGE_PAGE);
     if (far < l3s * 3 / 2)
-        s.dram = 0; /* too little memory to tell it from the cache */
+        s.dram = 0; /* too little memory to distinguish it from the cache */
     return s;
 }
 
@@ -115,12 +116,12 @@ struct crew {
 struct load {
     const struct peak_loops *loops;
     size_t bytes;    /* 0 = multiply-adds */
-    double work;     /* flop or bytes of one count and thread */
-    uint64_t counts; /* of a block */
+    double work;     /* flop or bytes per count and thread */
+    uint64_t counts; /* per block */
     double *best;    /* work per second of all threads */
 };
 
-/* Pin the threads and let each touch its own slice first, so that it is local and really there. */
+/* Pin the threads; each touches its own slice first, so that it is local and mapped. */
 static enum status crew_settle(const struct crew *c, struct err *e)
 {
     enum status st = OK;
@@ -147,8 +148,8 @@ static enum status crew_settle(const struct crew *c, struct err *e)
     return st;
 }
 
-/* Seconds from the first thread's start to the last one's end. Adds to *wrong for each thread
- * whose result shows that it did not do its work. */
+/* Seconds from the first thread's start to the last one's end. Adds to *wrong each thread whose
+ * result shows that it did not do its work. */
 static double run_block(const struct crew *c, const struct load *l, int *wrong)
 {
     int64_t first = INT64_MAX, last = INT64_MIN;
@@ -160,7 +161,7 @@ static double run_block(const struct crew *c, const struct load *l, int *wrong)
         const int i = omp_get_thread_num();
         const unsigned char *const mine = c->buf + (size_t)i * c->stride;
         double fma = 1;
-        /* What the other loads left in the caches must not count. */
+        /* Clear what other loads left in the caches. */
         uint64_t bits = l->bytes ? l->loops->read(mine, l->bytes, 1) : 0;
 
 #pragma omp barrier
@@ -176,8 +177,8 @@ static double run_block(const struct crew *c, const struct load *l, int *wrong)
     return (double)(last - first) * 1e-9;
 }
 
-/* Counts for a block of 2 ms: shorter than a scheduler's slice, so that on a busy machine some stay
- * whole. Doubling also wakes the CPU. */
+/* Counts for a block of 2 ms: shorter than a scheduler's time slice, so that some blocks run
+ * uninterrupted on a busy machine. Doubling also wakes the CPU. */
 static void calibrate(const struct crew *c, struct load *l, int *wrong)
 {
     double s;

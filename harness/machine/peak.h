@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What this machine can do at best, measured: multiply-adds per second of each instruction set, and
- * bytes read per second from each level of the memory. Rows of the tables are put in relation to
- * these numbers, so they come from the same run, the same threads and the same CPUs. */
+ * Measured peaks of this machine: multiply-adds per second of each instruction set, and bytes read
+ * per second from each level of the memory. Rows of the tables are related to these numbers, so
+ * they come from the same run, the same threads and the same CPUs. */
 #ifndef PEAK_H
 #define PEAK_H
 
@@ -13,11 +13,11 @@
 struct peaks {
     int threads;
     double flops[ISA_COUNT]; /* fp32 flop/s of all threads; 0 = not available or not allowed */
-    double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = there is no such level */
+    double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level */
 };
 
-/* Measure here, in about half a second. The OpenMP threads of this process are pinned to cpus[] (-1
- * = not) and stay so. Instruction sets above the mask of cpu.h are left out. */
+/* Measure in this process, in about half a second. Its OpenMP threads are pinned to cpus[] (-1 =
+ * not) and stay so. Instruction sets above the mask of cpu.h are left out. */
 enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
                                 struct peaks *out, struct err *e);
 
@@ -26,9 +26,9 @@ enum status peak_run_in_process(const struct topo *t, int threads, const int *cp
 enum { PEAK_READ_STEP = 512 }; /* bytes; read() takes multiples of it */
 
 struct peak_loops {
-    double flop; /* of one iteration of fma */
-    /* Independent chains of multiply-adds, enough to hide the latency. Returns what they came to,
-     * 1 in every lane, so that nothing can be left out. */
+    double flop; /* per iteration of fma */
+    /* Independent chains of multiply-adds, enough to hide the latency. Returns their result, 1 in
+     * every lane, so that the compiler cannot remove them. */
     double (*fma)(uint64_t iterations);
     /* Read buf[0..bytes) `passes` times. Returns the OR of all words. */
     uint64_t (*read)(const void *buf, size_t bytes, uint64_t passes);

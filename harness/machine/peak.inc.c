@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loops of a roofline, included once per instruction set by peak_*.c, which say what a vector
- * is: types VF (floats) and VI (bits), V_ONE(x), V_FMA(a, b, c) = a * b + c, V_LOAD, V_OR, V_ZERO,
+ * The loops of a roofline, included once per instruction set by peak_*.c, which define the vector:
+ * types VF (floats) and VI (bits), V_ONE(x), V_FMA(a, b, c) = a * b + c, V_LOAD, V_OR, V_ZERO,
  * V_STORE_F, V_STORE_I. */
 #include "peak.h"
 
 /* Fourteen chains and two constants fill sixteen registers. A fused multiply-add of latency 4, two
- * per cycle, needs eight; multiply and add apart, latency 6 together, need twelve. */
+ * per cycle, needs eight; separate multiply and add, latency 6 together, need twelve. */
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 #define STREAMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
 enum { N_CHAINS = 14, N_STREAMS = 8, LANES = sizeof(VF) / sizeof(float) };
 
-/* x <- x * 0.75 + 0.25 has the fixed point 1: no overflow, no denormals, however long it runs. A
- * start that the compiler knew could be folded away with its whole chain. */
+/* x <- x * 0.75 + 0.25 has the fixed point 1: no overflow, no denormals, however long it runs. The
+ * compiler could fold a constant start away with its whole chain. */
 static const volatile float start = 0.5f;
 
 static double fma_loop(uint64_t iterations)
@@ -53,7 +53,7 @@ static uint64_t read_loop(const void *buf, size_t bytes, uint64_t passes)
             STREAMS(X)
 #undef X
         }
-        __asm__ volatile("" ::: "memory"); /* every pass reads again */
+        __asm__ volatile("" ::: "memory"); /* forces every pass to read again */
     }
 #define X(n) x0 = V_OR(x0, x##n);
     STREAMS(X)
@@ -66,7 +66,7 @@ static uint64_t read_loop(const void *buf, size_t bytes, uint64_t passes)
 
 _Static_assert(PEAK_READ_STEP % (N_STREAMS * sizeof(VI)) == 0, "read() loops over whole steps");
 
-/* A multiply-add counts two. */
+/* A multiply-add counts as two flops. */
 #define PEAK_LOOPS                                                                                 \
     {                                                                                              \
         .flop = 2.0 * N_CHAINS * LANES, .fma = fma_loop, .read = read_loop                         \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads in their places. */
+ * Pinning of threads. */
 #include "pin.h"
 
 #include "variants/base/cpu.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What one thread finds after it was pinned. */
+/* What each thread observes after pinning. */
 struct place {
     int want, is; /* CPU numbers */
     enum status st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that asks hwloc: the shape of the machine, the CPUs that this process may use,
- * pinning and memory placement. Which CPU a thread gets is decided in topo_plan.c. */
+ * All calls of hwloc: the shape of the machine, the CPUs that this process may use, pinning and
+ * memory placement. topo_plan.c decides which CPU a thread gets. */
 #include "topo.h"
 
 #include <ctype.h>
@@ -25,8 +25,8 @@ struct topo {
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* Asked by the user to bind, an OpenMP runtime narrows the initial thread's affinity to one place,
- * libgomp before main, libomp at the first call into it. */
+/* If the user asked it to bind, an OpenMP runtime narrows the initial thread's affinity to one
+ * place: libgomp before main, libomp at the first call into it. */
 static bool openmp_binds(void)
 {
     static const char *const variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
@@ -38,7 +38,7 @@ static bool openmp_binds(void)
     return false;
 }
 
-/* The runtime's places are what is left of the affinity that the program was started with. */
+/* The runtime's places are all that is known of the affinity that the program was started with. */
 static void add_openmp_places(hwloc_bitmap_t set)
 {
     const int places = omp_get_num_places();
@@ -186,7 +186,7 @@ void topo_close(struct topo *t)
 
 /* ---- facts -------------------------------------------------------------------------------- */
 
-/* hwloc's list format, with "..." where it did not fit. */
+/* hwloc's list format, with "..." if it did not fit. */
 static void format_set(hwloc_const_bitmap_t set, char *buf, size_t size)
 {
     if (hwloc_bitmap_list_snprintf(buf, size, set) >= (int)size && size > 3)
@@ -275,7 +275,7 @@ enum status topo_pin(const struct topo *t, int cpu, struct err *e)
     return OK;
 }
 
-/* The nodes that a policy means. */
+/* The nodes of a policy. */
 static enum status node_set(const struct topo *t, const char *policy, int cpu, hwloc_bitmap_t nodes,
                             struct err *e)
 {

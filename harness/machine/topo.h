@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The machine as hwloc sees it: which CPUs this process may use, where each thread of a cell goes,
- * where its memory goes, and the check that threads really run where they were put. */
+ * The machine as hwloc sees it: the CPUs that this process may use, the placement of a case's
+ * threads and memory, and the check that threads run where they were put. */
 #ifndef TOPO_H
 #define TOPO_H
 
@@ -11,16 +11,16 @@ struct topo; /* an hwloc topology, opaque so that hwloc.h stays in one file */
 
 /* `synthetic` (e.g. "numa:2 core:32 pu:2") describes a machine for tests; NULL = this one. The
  * allowed CPUs are those of the cpuset and of the calling thread's affinity (taskset), so call it
- * before anything is pinned. Where OMP_PROC_BIND or its like made the OpenMP runtime narrow that
+ * before pinning anything. If OMP_PROC_BIND or its like made the OpenMP runtime narrow that
  * affinity at program start, this is undone up to the runtime's own places. */
 enum status topo_open(struct topo **t, const char *synthetic, struct err *e);
 void topo_close(struct topo *t);
 
 struct topo_facts {
-    int packages, numa_nodes, cores, cpus; /* that exist */
+    int packages, numa_nodes, cores, cpus; /* in the machine */
     int allowed_cores, allowed_cpus;       /* by the cpuset */
     size_t l1d_bytes, l2_bytes, l3_bytes;  /* of one cache; 0 = none seen */
-    int l3_count;                          /* that exist */
+    int l3_count;                          /* in the machine */
     bool smt;
     char cpuset[256]; /* allowed CPUs, "0-1,4" */
 };
@@ -29,8 +29,8 @@ void topo_facts(const struct topo *t, struct topo_facts *f);
 /* Number and allowed CPUs of NUMA node `i`, 0 <= i < numa_nodes. */
 void topo_node(const struct topo *t, int i, int *number, char *cpus, size_t size);
 
-/* An allowed CPU. `node`, `package` and `l3` are hwloc's logical numbers, 0 where it sees none;
- * `core` likewise, or a number per CPU. */
+/* An allowed CPU. `node`, `package` and `l3` are hwloc's logical numbers, 0 if it sees none; `core`
+ * likewise, or a number per CPU. */
 struct topo_cpu {
     int cpu; /* the operating system's number */
     int core, node, package, l3;
@@ -42,11 +42,11 @@ struct topo_cpu {
 /* The `*n` allowed CPUs in hwloc's order: neighbours share caches. */
 const struct topo_cpu *topo_cpus(const struct topo *t, int *n);
 
-/* Where `threads` threads go: cpus[i] is the operating system's CPU number of thread i, -1 = not
+/* CPUs of `threads` threads: cpus[i] is the operating system's CPU number of thread i, -1 = not
  * pinned. policy: "compact" (neighbouring cores, one thread per core before SMT siblings),
- * "scatter" (round-robin over packages and NUMA nodes), "none", or a CPU list "0,2-3".
- * E_USAGE when there are fewer allowed CPUs than threads (not for "none") or the
- * list names a CPU that is not allowed. */
+ * "scatter" (round-robin over packages and NUMA nodes), "none", or a CPU list "0,2-3". E_USAGE if
+ * there are fewer allowed CPUs than threads (not for "none") or the list names a CPU that is not
+ * allowed. */
 enum status topo_plan(const struct topo *t, const char *policy, int threads, int *cpus,
                       struct err *e);
 

@@ -57,7 +57,7 @@ static enum status plan_sorted(const struct topo *t, int (*order)(const void *, 
     return OK;
 }
 
-/* Digits at *text, moving it behind them; -1 where there are none or too many. */
+/* Parse digits at *text and move it after them; -1 if there are none or too many. */
 static int read_number(const char **text)
 {
     char *end;
@@ -99,8 +99,8 @@ static enum status not_allowed(const struct topo *t, const char *list, int cpu, 
                 list, cpu, f.cpuset, f.cpuset);
 }
 
-/* "0,2-3" in the order written, into named[0..*n). No CPU twice and none that is not allowed, so
- * `room` for all allowed CPUs is enough. */
+/* "0,2-3" in the order written, into named[0..*n). No CPU twice and only allowed ones, so `room`
+ * for all allowed CPUs is enough. */
 static enum status read_list(const struct topo *t, const char *list, int *named, int room, int *n,
                              struct err *e)
 {
@@ -133,7 +133,7 @@ static enum status read_list(const struct topo *t, const char *list, int *named,
     }
 }
 
-/* Thread i goes to the i-th CPU as written; a list may name more CPUs than there are threads. */
+/* Thread i runs on the i-th CPU as written; a list may name more CPUs than there are threads. */
 static enum status plan_list(const struct topo *t, const char *list, int threads, int *cpus,
                              struct err *e)
 {

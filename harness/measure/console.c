@@ -48,7 +48,7 @@ void console_note(struct console *s, const char *fmt, ...)
     fputc('\n', stderr);
 }
 
-/* "  2:10 left", from the cells that are done; "" before the first. */
+/* "  2:10 left", extrapolated from the finished cases; "" before the first. */
 static void time_left(const struct console *s, char *buf, size_t size)
 {
     buf[0] = '\0';
@@ -59,10 +59,14 @@ static void time_left(const struct console *s, char *buf, size_t size)
 }
 
 /* "  noise 0.8 %": half of the median's 95 % interval by its order statistics, over the newest
- * samples. The row's own takes a bootstrap, which would cost the cells beside it time. */
+ * samples. The row's own interval takes a bootstrap, which would take time from the cases measured
+ * beside it. */
 static void noise_so_far(const struct result *r, char *buf, size_t size)
 {
-    enum { NEWEST = 256, ENOUGH = 6 /* below, no two of them hold the median so surely */ };
+    enum {
+        NEWEST = 256,
+        ENOUGH = 6 /* with fewer samples no two of them enclose the median at 95 % */
+    };
     double per_call[NEWEST];
     const int newest = min_int(r->n, NEWEST);
     const int n = stats_usable(r->samples + r->n - newest, newest, per_call, NULL);
@@ -98,12 +102,13 @@ void console_progress(struct console *s, const struct result *r)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-/* From left to right by how much they are missed; the first five are always there. */
+/* In order of importance; the first five are always shown. */
 enum { SEQ, MEM, VARIANT, BACKEND, MEDIAN, ALWAYS, INTERVAL = ALWAYS, COLUMN_COUNT = 13 };
 static const struct terminal_column {
     const char *name;
-    int gap, width; /* blanks in front, room; a longer text takes what its neighbours leave */
-    int narrow;     /* room where the terminal is too narrow for five; the gap is then one */
+    int gap, width; /* blanks before the column, and its width; a longer text takes space that its
+                     * neighbours leave */
+    int narrow;     /* width if the terminal is too narrow for five columns; the gap is then one */
     bool right;
 } columns[COLUMN_COUNT] = {
     [SEQ] = {"seq", 0, 6, 5, true},
@@ -132,7 +137,7 @@ static int width_of(int n)
     return width;
 }
 
-/* Each text at its place; one that is too long moves what follows no further than it must. */
+/* Each text in its column; one that is too long pushes its successors only as far as necessary. */
 static void lay_out(const struct console *s, const char *const *text, int n, char line[TABLE_LINE])
 {
     const bool narrow = s->width < width_of(ALWAYS);
@@ -151,8 +156,8 @@ static void lay_out(const struct console *s, const char *const *text, int n, cha
     }
 }
 
-/* The same within so many columns: a long variant gives way before anything else is cut. `text`
- * has a variant that may be written to. */
+/* The same within so many columns: a long variant is shortened first. The variant in `text` may be
+ * overwritten. */
 static void lay_out_within(const struct console *s, int room, const char *const *text, int n,
                            char *variant, char line[TABLE_LINE])
 {
@@ -172,7 +177,7 @@ static void print_line(const struct console *s, const char *code, char *line)
     printf("%s%s%s\n", colored ? code : "", line, colored ? "\033[0m" : "");
 }
 
-/* Which columns the terminal has no room for; said once. */
+/* Name, once, the columns that do not fit on the terminal. */
 static void tell_hidden(struct console *s)
 {
     char names[160] = "";
@@ -198,7 +203,7 @@ static bool same_heading(const struct bench_case *a, const struct bench_case *b)
            a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
 }
 
-/* The terminal may have another size than at the last heading. */
+/* The terminal may have changed its size since the last heading. */
 static void print_heading(struct console *s, const struct bench_case *c)
 {
     const char *names[COLUMN_COUNT];
@@ -227,8 +232,8 @@ static void print_heading(struct console *s, const struct bench_case *c)
     s->started = true;
 }
 
-/* "~" where disturbed samples had to count, "!" where the result was not compared, "few" where
- * there are less than 15 samples. */
+/* "~": disturbed samples had to be used; "!": the result was not compared; "few": fewer than 15
+ * samples. */
 static void noise_text(const struct result *r, char *buf, size_t size)
 {
     const double half = (r->sum.ci_high - r->sum.ci_low) / 2 / r->sum.median;
@@ -252,7 +257,7 @@ static void variant_text(const struct bench_case *c, char *buf, size_t size)
         snprintf(buf + n, size - (size_t)n, ":%s", mem_kind_name[c->mem_kind]);
 }
 
-/* A row without numbers: why, behind what the cell is. */
+/* A row without numbers: the label of the case, then the reason. */
 static void print_reason(const struct console *s, const struct result *r, const char *const *text,
                          char *variant)
 {

@@ -54,7 +54,8 @@ static const struct backend *fastest_of(const struct seen *seen, int n, const st
     return best;
 }
 
-/* The next slower backend behind `after` (in ratio, then in the registry), -1 behind the last. */
+/* The next slower backend after `after` (by ratio, then in the order of the registry), -1 after the
+ * last. */
 static int next_slower(const struct mean_ratio *ratio, int n, int after)
 {
     int next = -1;

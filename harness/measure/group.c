@@ -3,9 +3,9 @@
  * One group, step by step: start all children, which count what they need; decide what fits in
  * memory together; make the reference outputs; place and check; measure in rounds; end.
  *
- * Cells that compute the same thing (variant and its choices; backend and memory kind do not
- * matter) share one reference output in a memory file, made by the ref backend in double: by a ref
- * cell of the group, or else by a ref child that is not measured. */
+ * Cases that compute the same (variant and its choices; backend and memory kind do not matter)
+ * share one reference output in a memory file, made by the ref backend in double: by a ref case of
+ * the group, or else by a ref child that is not measured. */
 #include "group.h"
 
 #include "harness/table/rundir.h"
@@ -25,7 +25,7 @@ struct member {
     int problem;  /* index of its reference */
     bool alive;   /* child started and neither broken, wrong nor too large */
     bool in_part; /* belongs to this part or an earlier one */
-    bool placed;  /* the step was taken, whatever came of it */
+    bool placed;  /* the step was taken, with any outcome */
 };
 
 struct group {
@@ -33,7 +33,7 @@ struct group {
     int n;
     int n_problems;
     int *reference; /* [n_problems] file descriptors */
-    bool *made;     /* [n_problems] the reference output is there */
+    bool *made;     /* [n_problems] the reference output exists */
     int *part;      /* [n] members that are measured now */
     const struct child_setup *setup;
     const struct group_hooks *hooks;
@@ -41,7 +41,7 @@ struct group {
 
 /* ---- status ------------------------------------------------------------------------------- */
 
-/* The member's row ends here, with this status. */
+/* Finish the member's row with this status. */
 static void set_status(struct member *m, enum row_status status, const char *detail)
 {
     m->result->status = status;
@@ -69,7 +69,7 @@ static void number_problems(struct group *g)
     }
 }
 
-/* The first ref cell of a problem makes its reference. */
+/* The first ref case of a problem makes its reference. */
 static struct member *maker_of(const struct group *g, int problem)
 {
     for (int i = 0; i < g->n; i++)
@@ -108,7 +108,7 @@ static void place(struct group *g, struct member *m)
         check(m);
 }
 
-/* The reference of a problem, if nobody has made it yet. */
+/* Make the reference of a problem unless it exists. */
 static void ensure_reference(struct group *g, struct member *m)
 {
     struct err why;
@@ -194,7 +194,9 @@ static struct schedule schedule_of(const struct group *g)
 
 static enum status measure_part(struct group *g, const int *part, int n, int number, struct err *e)
 {
-    enum { ROUNDS_APART = 1000000 }; /* rounds of different parts are no pairs */
+    enum {
+        ROUNDS_APART = 1000000
+    }; /* separates the rounds of different parts, which are not pairs */
     struct side *side = calloc((size_t)n, sizeof(*side));
     struct outcome *out = calloc((size_t)n, sizeof(*out));
     int *member = calloc((size_t)n, sizeof(*member)), live = 0;
@@ -226,7 +228,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Cells that no memory could hold become rows that say so. */
+/* Cases too large for any part become rows that say so. */
 static void skip_oversized(struct group *g)
 {
     for (int i = 0; i < g->n; i++) {
@@ -245,8 +247,8 @@ static void skip_oversized(struct group *g)
     }
 }
 
-/* Members from `from` on that fit together with the shared one; returns how many entries `part`
- * has. The shared cell is the group's first, so that ratios across parts can be paired. */
+/* Members from `from` on that fit together with the shared one; returns the number of entries of
+ * `part`. The shared case is the group's first, so that ratios across parts can be paired. */
 static int next_part(const struct group *g, int shared, int *from, int *part)
 {
     double used = 0;
@@ -280,7 +282,7 @@ static enum status run_parts(struct group *g, struct err *e)
         place_part(g, g->part, n);
         st = *g->setup->stop ? fail(e, E_INTERRUPTED, "interrupted")
                              : measure_part(g, g->part, n, number++, e);
-        for (int i = 0; i < n; i++) /* make room, but for the one that the next part shares */
+        for (int i = 0; i < n; i++) /* free the others; the next part shares the first */
             if (g->part[i] != g->part[0] || from >= g->n)
                 child_close(&g->m[g->part[i]].child);
         shared = g->part[0];

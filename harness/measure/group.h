@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measuring one group: the cells of one shape, together. Each cell becomes a result, whatever
- * happens to it. */
+ * Measuring one group: the cases of one shape, together. Each case gets a result, also if it fails.
+ */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -14,8 +14,8 @@ struct group_hooks {
     void *arg;
 };
 
-/* Measure cells[0..n) together; results[n] are filled. Returns OK, E_INTERRUPTED (results then say
- * which cells were cut short) or the first error of a hook. */
+/* Measure cases[0..n) together; results[n] are filled. Returns OK, E_INTERRUPTED (results then say
+ * which cases were cut short) or the first error of a hook. */
 enum status group_measure(const struct bench_case *const *cases, int n,
                           const struct child_setup *setup, const struct group_hooks *hooks,
                           struct result *results, struct err *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The measuring loop: warm-up, calibration, shuffled rounds, stopping. It reads no clock: times
- * come from the sides, so that a test can replay any history. */
+ * come from the sides, so that a test can replay any sequence. */
 #include "measure.h"
 
 #include "harness/machine/clock.h"
@@ -15,10 +15,10 @@
 const char *const stop_name[] = {"ci", "time", "interrupted", "failed", "rounds"};
 
 enum {
-    LEAST_SAMPLES = 3,  /* of any finished side */
-    GROWTH = 10,        /* most that the calls of a warm-up block grow by */
-    PRIMED_BLOCKS = 20, /* calls longer than so many blocks are not primed */
-    CHECK_INTERVAL = 8, /* look at the interval again after 1/8 more samples */
+    LEAST_SAMPLES = 3,  /* per finished side */
+    GROWTH = 10,        /* factor by which the calls of a warm-up block grow at most */
+    PRIMED_BLOCKS = 20, /* calls longer than this many blocks are not primed */
+    CHECK_INTERVAL = 8, /* recompute the interval after 1/8 more samples */
     MAX_CALLS = 1000000000,
 };
 
@@ -31,13 +31,13 @@ struct run {
     double spent_ns;        /* timed and priming calls */
     struct sample *samples; /* [out->samples] */
     double *work;           /* [2 out->samples], for the interval */
-    int next_check;         /* samples at which to look at the interval again */
+    int next_check;         /* samples at which to recompute the interval */
 };
 
 struct session {
     const struct schedule *s;
     struct run *runs; /* [n] */
-    int *order;       /* [n], live sides of this round */
+    int *order;       /* [n], active sides of this round */
     sample_fn *emit;
     void *arg;
     struct err *e;
@@ -45,7 +45,7 @@ struct session {
 
 static bool stopped(const struct schedule *s) { return s->stop && *s->stop; }
 
-/* Side i is done; tell the world why. */
+/* Side i is done, for this reason. */
 static enum status finish(struct session *m, int i, enum stop_reason why)
 {
     struct run *r = &m->runs[i];
@@ -55,7 +55,7 @@ static enum status finish(struct session *m, int i, enum stop_reason why)
     return m->emit(m->arg, i, NULL, r->out, m->e);
 }
 
-/* Side i cannot go on. A block that fails after the user's Ctrl-C failed because of it. */
+/* Side i cannot continue. A block that fails after the user's Ctrl-C failed because of it. */
 static enum status drop_side(struct session *m, int i, enum status why)
 {
     m->runs[i].out->status = why;
@@ -85,7 +85,7 @@ static uint32_t calls_for(double block_ns, double call_ns)
     return calls < 1 ? 1 : calls > MAX_CALLS ? MAX_CALLS : (uint32_t)calls;
 }
 
-/* Cold caches, interruptions and the clock itself only ever add time: the fastest block is the best
+/* Cold caches, interruptions and the clock only ever add time: the fastest block is the best
  * estimate of a call. Ends only after a block at least half as long as wanted. */
 static enum status warm_up_launch(struct session *m, struct run *r, int launch)
 {
@@ -124,8 +124,8 @@ static enum status warm_up(struct session *m, int i)
     return OK;
 }
 
-/* Calls of a block and whether it is primed: of each side by itself, or, where blocks are compared
- * one by one, by the fastest of them for all. */
+/* Calls of a block and whether it is primed: per side, or, if blocks are compared one by one, the
+ * same for all, set by the fastest side. */
 static void calibrate(struct session *m, int first, int last)
 {
     const double block_ns = m->s->block_ms * 1e6;
@@ -174,7 +174,7 @@ static enum status make_room(struct run *r)
     return st == OK ? grow_array(&r->work, n, 2 * sizeof(*r->work), &r->out->err) : st;
 }
 
-/* Launches take turns, and those of a side the slower the more sides are in front of it. */
+/* Rotate the launches of a side; the rotation is slower for later sides. */
 static int launch_of(const struct session *m, int i, uint32_t round)
 {
     for (int k = 0; k < i; k++)
@@ -212,7 +212,7 @@ static enum status step(struct session *m, int i, uint32_t round)
     return OK;
 }
 
-/* Fill m->order with the live ones of sides [first, last), shuffled; returns how many. */
+/* Fill m->order with the active ones of sides [first, last), shuffled; returns their number. */
 static int shuffle_live(struct session *m, int first, int last, uint32_t round)
 {
     const uint64_t stream = rng_stream("measure.order");
@@ -251,7 +251,7 @@ static bool all_live(const struct session *m, int first, int last)
     return all;
 }
 
-/* Was no block of this round disturbed? It was every side's last. */
+/* Was no block of this round disturbed? It is the last of every side. */
 static bool round_is_good(const struct session *m, int first, int last)
 {
     bool good = true;

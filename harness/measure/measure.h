@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time anything, know nothing: warm-up, calibration of the calls per block, shuffled interleaved
- * rounds over several sides, and the rules for stopping. What a side is, pipes to children or a
- * function in this process, is its own affair. */
+ * The measuring loop, independent of what is timed: warm-up, calibration of the calls per block,
+ * shuffled interleaved rounds over several sides, and the rules for stopping. A side may be a child
+ * behind a pipe or a function in this process. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -12,8 +12,8 @@
 
 enum { MAX_LAUNCHES = 4, MAX_REPEATS = 3 };
 
-/* One thing that is measured, in one or several launches of it, so that no lucky memory layout
- * stands for all. */
+/* One thing that is measured, in one or several launches, so that no single memory layout decides.
+ */
 struct side {
     /* Run one uncounted call if `prime`, then `calls` timed ones, and fill wall, cpu, switches. */
     enum status (*block)(void *launch, uint32_t calls, bool prime, struct sample *out,
@@ -23,8 +23,8 @@ struct side {
 };
 
 struct schedule {
-    /* 0: each side stops by itself, by the next three. Else all stop together, after so many rounds
-     * in which no block was disturbed, or as soon as these are out of reach within MAX_REPEATS
+    /* 0: each side stops by itself, by the next three rules. Else all stop together, after this
+     * many rounds without a disturbed block, or as soon as that is out of reach within MAX_REPEATS
      * times as many. */
     int rounds;
     double max_time_s; /* per side, timed and priming calls together, warm-up not counted */
@@ -40,7 +40,7 @@ struct schedule {
 enum stop_reason { STOP_CI, STOP_TIME, STOP_INTERRUPTED, STOP_FAILED, STOP_ROUNDS };
 extern const char *const stop_name[]; /* "ci" "time" "interrupted" "failed" "rounds" */
 
-/* What became of one side. */
+/* The outcome of one side. */
 struct outcome {
     enum stop_reason stop;
     enum status status; /* of a failed block */
@@ -56,16 +56,17 @@ typedef enum status sample_fn(void *arg, int side, const struct sample *s, const
 /* Measure n sides together.
  *
  * Warm-up runs growing blocks of every launch for warmup_ms (one longer call is enough) and fixes
- * the calls of a block so that it lasts block_ms. Then every round runs one block of every live
+ * the calls of a block so that it lasts block_ms. Then every round runs one block of every active
  * side, in an order that is a function of (seed, round), on its launches in turn: every launch of a
- * side meets every launch of the others. Blocks begin with a priming call unless a call lasts
- * longer than 20 blocks: there a cold start is under a percent and priming would double the cost.
+ * side is paired with every launch of the others. Blocks begin with a priming call unless a call
+ * lasts longer than 20 blocks: there a cold start is under a percent and priming would double the
+ * cost.
  *
  * A side stops by interval or by time, whichever comes first, never with fewer than 3 samples
- * unless interrupted. One that fails leaves the rounds and the others go on. With `rounds` a block
- * has the same number of calls on every side, and one that fails ends the rounds for all. Returns
- * OK, E_INTERRUPTED when any side was, E_NOMEM before anything ran, or at once the first error of
- * `emit`, after which unfinished sides read STOP_INTERRUPTED. `out` has n entries. */
+ * unless interrupted. One that fails leaves the rounds and the others continue. With `rounds` a
+ * block has the same number of calls on every side, and one that fails ends the rounds for all.
+ * Returns OK, E_INTERRUPTED if any side was, E_NOMEM before anything ran, or at once the first
+ * error of `emit`, after which unfinished sides read STOP_INTERRUPTED. `out` has n entries. */
 enum status measure(const struct side *side, int n, const struct schedule *s, sample_fn *emit,
                     void *arg, struct outcome *out, struct err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a measured cell to its rows. A number that was not measured stays empty. */
+ * From a measured case to its rows. A number that was not measured stays empty. */
 #include "result.h"
 
 #include "harness/table/case_row.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What became of one cell, and the rows of the tables that say so. */
+ * The result of one case, and its rows in the tables. */
 #ifndef RESULT_H
 #define RESULT_H
 
@@ -23,14 +23,14 @@ struct result {
     int n;
 };
 
-/* The row of a case that ended so. */
+/* The result of a case that ended with this status. */
 enum row_status row_status_of(enum status st);
 
-/* After the child's last word: statistics, and the honest remarks in `detail`. */
+/* After the child's last report: statistics, and the remarks in `detail`. */
 void result_finish(struct result *r);
 void result_free(struct result *r);
 
-/* What rows are put in relation to. */
+/* What the columns of ratios need. */
 struct roofline {
     const struct peaks *peaks; /* for the row's threads; NULL = not measured */
     const struct topo_facts *caches;

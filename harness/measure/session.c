@@ -44,7 +44,7 @@ static void say_word(const char *word)
 void session_say_how_to_resume(const struct session *s)
 {
     const struct options *o = s->opt;
-    const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to go on with */
+    const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to continue */
 
     fprintf(stderr, "interrupted; what was measured is in %s\n%s with:", s->dir.path,
             repeats ? "repeat" : "resume");
@@ -63,7 +63,7 @@ void session_say_how_to_resume(const struct session *s)
 
 /* ---- the folder --------------------------------------------------------------------------- */
 
-/* A run is continued only with the options that it was begun with. */
+/* A run is continued only with the options it was started with. */
 static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct err *e)
 {
     const struct options *o = s->opt;
@@ -76,7 +76,7 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
         st = options_resumable(o, stored, path, e);
     if (st == OK)
         st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
-    if (st == OK) /* the end of a resumed run speaks for all its rows, not only for the new ones */
+    if (st == OK) /* the exit code of a resumed run covers all its rows, not only the new ones */
         memcpy(s->rows, s->dir.had, sizeof(s->rows));
     free(stored);
     return st;
@@ -190,7 +190,7 @@ int session_exit_code(const struct session *s, enum status st)
     return EXIT_FINE;
 }
 
-/* Close the tables whatever happened; the first failure to write decides. */
+/* Close the tables in any case; the first failure to write decides. */
 enum status session_end(struct session *s, enum status st, struct err *e)
 {
     const struct env_ticks after = env_ticks();
@@ -210,7 +210,7 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     console_flush(&s->console);
     if (io == OK && s->console.out_error)
         io = file_fail(&why, "write to", "standard output", s->console.out_error);
-    clearerr(stdout); /* once is enough */
+    clearerr(stdout); /* report it only once */
     if (io != OK && st != E_INTERRUPTED && st != E_IO) {
         *e = why;
         return io;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every command that writes tables shares: the machine's facts, the run's folder, the
- * controlled environment of children, warnings, and the end that says what became of it. */
+ * What all commands that write tables share: the machine's facts, the run's folder, the controlled
+ * environment of children, warnings, and the final report. */
 #ifndef SESSION_H
 #define SESSION_H
 
@@ -25,22 +25,23 @@ struct session {
     bool bad_file; /* a checkpoint or a text could not be used; its row says why */
 };
 
-/* Look at the machine; sets opt->default_threads. */
+/* Inspect the machine; sets opt->default_threads. */
 enum status session_open(struct session *s, struct options *opt, struct err *e);
 void session_close(struct session *s);
 
-/* Make the run's folder, or go on with one (--resume); take the machine's lock; greet. */
+/* Make the run's folder, or continue one (--resume); take the machine's lock; print the first
+ * lines. */
 enum status session_begin(struct session *s, struct err *e);
 
 /* Write the end and close the tables. The first failure counts. */
 enum status session_end(struct session *s, enum status st, struct err *e);
 int session_exit_code(const struct session *s, enum status st);
 
-/* After an interruption: where everything is and the command line, ready for the shell, that goes
- * on with it. */
+/* After an interruption: print the folder and the command line that continues the run, quoted for
+ * the shell. */
 void session_say_how_to_resume(const struct session *s);
 
-/* One line on stderr, unless it is to be quiet; counts for --strict in any case. */
+/* One line on stderr, unless --quiet; counts for --strict in any case. */
 void session_warn(struct session *s, const char *text);
 
 #endif

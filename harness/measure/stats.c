@@ -113,7 +113,7 @@ struct interval stats_median_interval(const double *sorted, int n, uint64_t seed
 
     if (n < 2 || isnan(ci.mid))
         return ci;
-    /* How often each rank was drawn is all a median needs: no resample is ever sorted. */
+    /* A median needs only how often each rank was drawn: no resample is sorted. */
     for (int r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
         memset(work, 0, (size_t)n * sizeof(*work));
         for (int i = 0; i < n; i++) {

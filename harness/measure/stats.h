@@ -2,21 +2,21 @@
  *
  * Statistics as pure functions of doubles, and the digest of one row's samples.
  *
- * Nothing here allocates: where room is needed the caller passes it as `work`. Where a number has
- * no meaning (no values, too few of them, a NaN among them) the result is NAN, which the tables
- * write as an empty field. "sorted" means ascending as stats_sort leaves it. */
+ * Nothing here allocates: the caller passes work space as `work`. If a number is undefined (no
+ * values, too few of them, a NaN among them) the result is NAN, which the tables write as an empty
+ * field. "sorted" means ascending as stats_sort leaves it. */
 #ifndef STATS_H
 #define STATS_H
 
 #include "measure.h"
 
-/* A confidence level of 95 % by the percentile bootstrap, so many resamples. */
+/* A confidence level of 95 % by the percentile bootstrap, and the number of resamples. */
 enum { BOOTSTRAP_RESAMPLES = 1000 };
 
-/* Percentiles that fewer samples cannot carry. */
+/* Fewest samples for a percentile. */
 enum { P90_SAMPLES = 64, P99_SAMPLES = 662 };
 
-/* Ascending, NaNs last: a NaN at the end is how the functions of sorted values see one. */
+/* Ascending, NaNs last: functions of sorted values detect a NaN by the last one. */
 void stats_sort(double *x, int n);
 
 double stats_median(const double *sorted, int n);
@@ -45,29 +45,29 @@ struct interval {
 
 /* The median and its percentile-bootstrap interval, a pure function of (sorted, seed). One value
  * has no interval: low and high are NAN. Two to five values give the whole range, which holds the
- * true median in 50, 75, 87 and 94 % of all cases instead of 95. Samples that resemble their
- * predecessors make the interval too narrow. work [n]. */
+ * true median in 50, 75, 87 and 94 % of all cases instead of 95. Autocorrelated samples make the
+ * interval too narrow. work [n]. */
 struct interval stats_median_interval(const double *sorted, int n, uint64_t seed, double *work);
 
-/* The median over pairs of ln(after[i] / before[i]) and its interval; pairs are resampled, so what
- * disturbs both alike cancels. NAN unless every value is above 0. work [2 n]. */
+/* The median over pairs of ln(after[i] / before[i]) and its interval; pairs are resampled, so that
+ * common disturbances cancel. NAN unless every value is above 0. work [2 n]. */
 struct interval stats_log_ratio(const double *after, const double *before, int n, uint64_t seed,
                                 double *work);
 
-/* Disturbed samples leave the statistics only while at least half of the samples, and at least
- * five, remain; otherwise all count and the row is noisy.
+/* Disturbed samples are left out of the statistics only while at least half of the samples, and at
+ * least five, remain; otherwise all count and the row is noisy.
  *
- * per_call [n] = wall_ns / calls of the samples that count, in their order; returns how many.
+ * per_call [n] = wall_ns / calls of the samples that count, in their order; returns their number.
  * `noisy` may be NULL. */
 int stats_usable(const struct sample *s, int n, double *per_call, bool *noisy);
 
-/* The digest of one row, ns per call. Of no samples everything but the counts is NAN. */
+/* The digest of one row, ns per call. Without samples everything but the counts is NAN. */
 struct summary {
-    int samples, disturbed; /* all of them, and those of them that were preempted */
-    int used;               /* that the statistics below are made of */
-    bool noisy;             /* disturbed ones had to count: row marked ~, status_detail "noisy" */
+    int samples, disturbed; /* all samples, and those that were preempted */
+    int used;               /* samples behind the statistics below */
+    bool noisy;             /* disturbed ones had to be used: row marked ~, status_detail "noisy" */
     double min, median, p90, p99, max, mean, stddev, mad;
-    double ci_low, ci_high; /* 95 % of the median */
+    double ci_low, ci_high; /* 95 % interval of the median */
     double cpu_median;      /* thread CPU time */
     double drift_pct;
     int64_t switches; /* involuntary, of all samples */

@@ -11,7 +11,7 @@
 enum { BEFORE, AFTER, SIDES };
 
 enum verdict { VERDICT_SAME, VERDICT_FASTER, VERDICT_SLOWER, VERDICT_UNCLEAR, VERDICT_COUNT };
-extern const char *const verdict_name[VERDICT_COUNT + 1]; /* ends with NULL */
+extern const char *const verdict_name[VERDICT_COUNT + 1]; /* NULL-terminated */
 
 /* Two blocks that ran next to each other, ns per call. */
 struct pair {
@@ -19,11 +19,12 @@ struct pair {
     bool disturbed; /* a thread of either was preempted */
 };
 
-/* What a change was computed from. */
+/* The data of a change. */
 enum basis {
     BASIS_PAIRS,   /* wall time of blocks that ran next to each other */
     BASIS_CPU,     /* thread CPU time of such blocks: too many were preempted */
-    BASIS_MOMENTS, /* wall time of two moments: what changed in between is part of the change */
+    BASIS_MOMENTS, /* wall time from two different times: differences of the machine are part of the
+                    * change */
     BASIS_COUNT
 };
 extern const char *const basis_name[BASIS_COUNT]; /* "pairs" "cpu" "unpaired" */
@@ -33,7 +34,7 @@ struct change {
     double median[SIDES]; /* ns per call of what was compared */
     enum verdict verdict;
     enum basis basis;
-    int n, disturbed; /* pairs (or samples of both sides), and those of them preempted */
+    int n, disturbed; /* pairs (or samples of both sides), and the number of them preempted */
     bool noisy;       /* more than half preempted and no CPU time to fall back on */
 };
 
@@ -45,13 +46,13 @@ double change_pct(double log); /* 100 (exp(d) - 1) */
 enum verdict verdict_of(struct interval log, double threshold);
 
 /* d is the median over pairs of ln(after/before). Disturbed pairs are left out while at least half
- * and five remain; else a cell of one thread is judged by CPU time, and others are unclear. */
+ * and five remain; else a case of one thread is compared by CPU time, and others are unclear. */
 enum { PAIRS_WORK = 4 }; /* doubles of work per pair */
 struct change change_of_pairs(const struct pair *p, int n, int threads, double threshold,
                               uint64_t seed, double *work);
 
-/* Samples that are no pairs: d = ln(median after / median before), each side resampled by itself.
- * A side with more than half of its samples disturbed makes it unclear. */
+/* Unpaired samples: d = ln(median after / median before), each side resampled by itself. A side
+ * with more than half of its samples disturbed makes it unclear. */
 struct change change_of_samples(const struct sample *before, int n_before,
                                 const struct sample *after, int n_after, double threshold,
                                 uint64_t seed, double *work); /* work [3 (n_before + n_after)] */
@@ -60,7 +61,7 @@ struct change change_of_samples(const struct sample *before, int n_before,
  * Changes that are not numbers are left out. */
 struct interval change_mean(const struct change *c, int n);
 
-/* What identical programs on this machine differ by: the half-width of the interval, as a fraction
+/* How much identical programs differ on this machine: the half-width of the interval, as a fraction
  * (0.02 = 2 %). */
 double change_noise(const struct change *identical);
 

@@ -88,7 +88,7 @@ static bool same_name(const char *a, const char *b)
 
 int chosen_find(const char *name)
 {
-    /* A column's name goes first: an option may be spelled like another column. */
+    /* Column names take precedence: an option may be spelled like another column. */
     for (int i = 0; i < CHOICE_COLUMNS; i++)
         if (same_name(name, chosen_at(i).name))
             return i;
@@ -132,7 +132,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
         st = settings_fit(to, e);
     to->rel_rows = to->clip + 1; /* causal */
     if (to->same_length)
-        to->window = mem_len; /* 0 = off: without memory there is nothing to even out */
+        to->window = mem_len; /* 0 = off: without memory there is nothing to equalise */
     return st;
 }
 

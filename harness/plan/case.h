@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A case: one row of the tables. It owns the model that it measures; the texts of the options have
- * been read when it is made, and nobody reads them again. */
+ * A case: one row of the tables. It owns the model that it measures; the texts of the options are
+ * parsed once, when the case is made. */
 #ifndef CASE_H
 #define CASE_H
 
@@ -32,13 +32,13 @@ struct bench_case {
     char *repro;      /* "--variant xl --backend ref ...": options that make exactly this case */
 };
 
-/* What is chosen of a case beside its model: X(name, type, codec, field, option, unit, help, ...)
- * as in variants/model/choices.h. The order is that of repro lines, where threads stand after the
- * choices of the model. */
+/* Choices of a case other than its model: X(name, type, codec, field, option, unit, help, ...) as
+ * in variants/model/choices.h. The order is that of repro lines, where threads follow the choices
+ * of the model. */
 /* clang-format off */
 #define CASE_CHOICES(X)                                                                            \
     X(variant, text, ENTRY, variant, "variant", "", "kind of attention", .from = &variant_registry) \
-    X(backend, text, ENTRY, backend, "backend", "", "what executed it", .from = &backend_registry) \
+    X(backend, text, ENTRY, backend, "backend", "", "backend that executed it", .from = &backend_registry) \
     X(workload, text, WORD, workload, "workload", "", "what one measured run is",                  \
       .words = workload_name)                                                                      \
     X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens of one sequence", .scope = SCOPE_CORE) \
@@ -61,8 +61,8 @@ enum { CASE_CHOICES(X) CASE_BEFORE_MODEL, CASE_threads = CASE_BEFORE_MODEL, CASE
 #undef X
 extern const struct choice case_choices[CASE_CHOICE_COUNT];
 
-/* Everything that can be chosen of a case, in the order of repro lines and columns: its own
- * choices, those of its model, settings, threads. */
+/* All choices of a case, in the order of repro lines and columns: its own, those of its model,
+ * settings, threads. */
 enum {
     SETTINGS_CHOICE = CASE_BEFORE_MODEL + MODEL_CHOICE_COUNT,
     THREADS_CHOICE_AT,
@@ -73,48 +73,48 @@ struct chosen {
     bool number;
 };
 struct chosen chosen_at(int i);
-/* The value of the i-th of them; "" where it does not apply. */
+/* The value of the i-th choice; "" if it does not apply. */
 void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c);
-/* Which of them has that column or option, '-' and '_' being one; -1 where none has. */
+/* The choice with that column or option name, '-' and '_' being equal; -1 if there is none. */
 int chosen_find(const char *name);
 
 /* Is the workload a whole model: embedding, N layers, output? */
 bool workload_is_model(enum workload w);
 enum scope workload_scope(enum workload w);
 
-/* Does its phase say something that the workload does not? */
+/* Does the phase add information that the workload does not imply? */
 bool case_names_phase(const struct bench_case *c);
 
-/* Two cases of one problem compute the same: all but the backend and how the past is reached. */
+/* Do two cases compute the same? They may differ in backend and in how the past is reached. */
 bool case_same_problem(const struct bench_case *a, const struct bench_case *b);
 
 /* "xl layer seq=128 mem=512 gate=input avx2", for messages. */
 void case_label(const struct bench_case *c, char *buf, size_t size);
 
-/* Layers of a model where --layers was not given. */
+/* Layers of a model without --layers. */
 enum { DEFAULT_LAYERS = 4 };
 
-/* A model of the variant with the sizes and choices that the options give: of each choice the value
- * number at[i], the first where `at` is NULL. Choices that do not apply at that scope are left as
- * the variant has them. `mem_len` is the past that a layer keeps. */
+/* A model of the variant with the sizes and choices that the options give: of each choice value
+ * number at[i], the first if `at` is NULL. Choices that do not apply at that scope keep the
+ * variant's value. `mem_len` is the past that a layer keeps. */
 enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
                                 enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e);
 
-/* Set c->config so; variant, workload, mem, seq, mem_kind and layers have been set. */
+/* Fill c->config; variant, workload, mem, seq, mem_kind and layers must be set. */
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);
 
-/* The same case with everything as it is without options; its model as its variant has it. */
+/* The same case without options: its model as the variant has it. */
 void case_usual(struct bench_case *usual, const struct bench_case *c, const struct options *preset);
 
 /* The model of the case as its variant has it, with the case's sizes and memory. */
 struct config case_usual_config(const struct bench_case *c);
-/* The value of the i-th choice of the model, where it is not that of `usual`. */
+/* The value of the i-th choice of the model, if it differs from that of `usual`. */
 bool case_differs(char text[CHOICE_TEXT], int i, const struct bench_case *c,
                   const struct config *usual);
 
 /* The malloc'ed option line that makes exactly this case; `preset` are options without any given.
- * NULL when there is no memory. */
+ * NULL if out of memory. */
 char *case_repro(const struct bench_case *c, const struct options *preset);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The key named text[0..len). -1 with an error where there is none. */
+/* The key named text[0..len). -1 with an error if there is none. */
 static int find_key(const char *text, size_t len, struct err *e)
 {
     const char *names[2 * CHOICE_COLUMNS + 1] = {0};
@@ -54,7 +54,7 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
     }
     value++;
     if (!*value)
-        return fail(e, E_USAGE, "--filter \"%.60s\": no value  -> write it behind the %c", text,
+        return fail(e, E_USAGE, "--filter \"%.60s\": no value  -> write it after the %c", text,
                     value[-1]);
     f->text = value;
     if (chosen_at(f->key).number)

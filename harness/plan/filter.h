@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Expressions of --filter over the key columns of a cell: key:value, !key:value, key<=N, key>=N,
- * key<N, key>N, key=N. Values match whole. */
+ * Expressions of --filter over the key columns of a case: key:value, !key:value, key<=N, key>=N,
+ * key<N, key>N, key=N. Values match as a whole. */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -17,13 +17,13 @@ struct filter {
     int number;       /* the value, where the choice is a number */
 };
 
-/* E_USAGE for what is not an expression. Keeps a pointer into `text`. */
+/* E_USAGE for a malformed expression. Keeps a pointer into `text`. */
 enum status filter_parse(struct filter *f, const char *text, struct err *e);
 
-/* A column that does not apply to the cell (clip of xl) matches nothing. */
+/* A column that does not apply to the case (clip of xl) matches nothing. */
 bool filter_match(const struct filter *f, const struct bench_case *c);
 
-/* Does a value of its choice, as text, match? */
+/* Does a value of its choice, given as text, match? */
 bool filter_match_text(const struct filter *f, const char *text);
 
 #endif

@@ -6,23 +6,23 @@
 
 #include <string.h>
 
-/* Backends that a build may lack, and what gives them back. */
+/* Backends that a build may lack, and how to get them. */
 static const struct {
-    const char *name, *mend;
+    const char *name, *repair;
 } optional_backends[] = {
     {"openblas", "install libopenblas-openmp-dev and run make again"},
     {"onednn", "install libdnnl-dev and run make again"},
 };
 
-const char *optional_backend(int i, const char **mend)
+const char *optional_backend(int i, const char **repair)
 {
     if (i >= (int)ARRAY_LEN(optional_backends))
         return NULL;
-    *mend = optional_backends[i].mend;
+    *repair = optional_backends[i].repair;
     return optional_backends[i].name;
 }
 
-/* Append `item` unless it is there. */
+/* Append `item` unless present. */
 static void add(const void **out, int *n, const void *item)
 {
     for (int i = 0; i < *n; i++)
@@ -63,16 +63,16 @@ enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
     return OK;
 }
 
-/* A name that the registry does not have: an option of the build, or a slip. */
+/* The error for a name that the registry does not have: not built in, or misspelled. */
 static enum status unknown_backend(const char *name, struct err *e)
 {
     const char *names[MAX_LOOKUP + 2] = {0};
-    const char *optional, *mend;
+    const char *optional, *repair;
     int n = 0;
 
-    for (int i = 0; (optional = optional_backend(i, &mend)); i++)
+    for (int i = 0; (optional = optional_backend(i, &repair)); i++)
         if (strcmp(name, optional) == 0)
-            return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, mend);
+            return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, repair);
     for (; backends[n] && n < MAX_LOOKUP; n++)
         names[n] = backends[n]->name;
     names[n] = "auto";
@@ -106,7 +106,7 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
     return OK;
 }
 
-/* Its own attention or the one that it inherits; the engine takes the same. */
+/* Its own list of attention or the inherited one, as the engine uses it. */
 static const struct attn_impl *const *attention_of(const struct backend *b)
 {
     while (b && !b->attn)
@@ -157,7 +157,7 @@ const struct backend *lookup_fastest(const struct backend *const *list)
     const struct backend *best = list[0];
     struct err ignored;
 
-    /* The best SIMD level; else the last library of the list. */
+    /* The best SIMD level, else the last library of the list. */
     for (int i = 1; list[i]; i++)
         if (list[i]->needs >= best->needs && backend_usable(list[i], &ignored) == OK)
             best = list[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The cartesian product. Axes that do not apply to a workload or a variant have one value there, so
- * no cell is made twice. */
+ * no case is made twice. */
 #include "plan.h"
 #include "filter.h"
 
@@ -11,7 +11,7 @@
 
 enum { CELLS_MAX = 1000000 };
 
-/* Everything that plan_make reads while it makes cells. */
+/* What plan_make needs while it makes cases. */
 struct maker {
     struct plan *plan;
     const struct options *opt;
@@ -21,7 +21,7 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
-    bool any; /* a cell was made, even if a filter took it away */
+    bool any; /* a case was made, even if a filter removed it */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -32,7 +32,7 @@ static bool asks_kind(const struct options *opt, const char *name)
     return false;
 }
 
-/* The kinds of memory that a variant can have among those asked for, in the order of the enum. */
+/* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
                         const struct variant *v, enum workload w)
 {
@@ -40,7 +40,7 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     int n = 0;
 
     if (w == WORK_ATTN) {
-        if (!v->mixer) /* what stands in its place has no core of this kind */
+        if (!v->mixer) /* a mixer has no core of this kind */
             out[n++] = MEM_NONE;
         return n;
     }
@@ -69,17 +69,17 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     const enum status st = config_check(&c->config, e);
     if (st != OK)
         return st;
-    /* Room doubles at powers of two. */
+    /* Capacity doubles at powers of two. */
     if ((p->n & (p->n - 1)) == 0) {
         const size_t room = (size_t)max_int(1, 2 * p->n);
         struct bench_case *const cases = realloc(p->cases, room * sizeof(*cases));
         if (!cases)
-            return fail(e, E_NOMEM, "no memory for %zu cells  -> use shorter ranges", room);
+            return fail(e, E_NOMEM, "no memory for %zu cases  -> use shorter ranges", room);
         p->cases = cases;
     }
     c->repro = case_repro(c, &m->preset);
     if (!c->repro)
-        return fail(e, E_NOMEM, "no memory for %d cells  -> use shorter ranges", p->n);
+        return fail(e, E_NOMEM, "no memory for %d cases  -> use shorter ranges", p->n);
     snprintf(c->case_id, sizeof(c->case_id), "%016llx",
              (unsigned long long)XXH3_64bits(c->repro, strlen(c->repro)));
     c->index = p->n;
@@ -87,7 +87,7 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     return OK;
 }
 
-/* How many values a choice has for the cases of one variant. */
+/* Number of values of a choice for the cases of one variant. */
 static int value_count(const struct options *opt, int i, const struct config *usual,
                        enum scope scope)
 {
@@ -108,7 +108,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
 
     c.variant = v;
     for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
-        if (kinds[i] == MEM_KV) /* the weights that keys and values come from change */
+        if (kinds[i] == MEM_KV) /* the weights that make keys and values change */
             return fail(
                 e, E_USAGE,
                 "--mem-kind kv has no backward pass: its weights change  -> hidden or auto");
@@ -163,7 +163,7 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         inside *= max_int(opt->chosen[i].n, 1);
     if (n * inside > CELLS_MAX)
-        return fail(e, E_USAGE, "about %.2g %s cells, more than %d  -> use shorter lists",
+        return fail(e, E_USAGE, "about %.2g %s cases, more than %d  -> use shorter lists",
                     n * inside, workload_name[w], CELLS_MAX);
     for (int i = 0; i < (int)n && st == OK; i++) {
         int at[ARRAY_LEN(axes)], rest = i;
@@ -202,14 +202,14 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
                 st = axis || p == PHASE_FWD
                          ? add_phase(m, w, (enum phase)p, e)
                          : fail(e, E_USAGE,
-                                "--phase %s has no meaning for --workload %s, which is forward "
+                                "--phase %s does not apply to --workload %s, which is forward "
                                 "only  -> attn, layer, or --workload train",
                                 phase_name[p], workload_name[w]);
     return st;
 }
 
-/* No cell at all although every axis has values: only --mem-kind can have done it, or a core asked
- * for alone. */
+/* The error for an empty plan although every axis has values: the cause is --mem-kind, or
+ * --workload attn. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
@@ -217,20 +217,20 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(e, E_UNSUPPORTED,
-                    "--workload attn has no meaning for %s, which has no attention  -> layer",
+                    "--workload attn does not apply to %s, which has no attention  -> layer",
                     v->name);
     if (v->mem->state)
         return fail(e, E_USAGE,
-                    "--mem-kind %s has no meaning for %s, which carries a state  -> state, "
+                    "--mem-kind %s does not apply to %s, which carries a state  -> state, "
                     "recompute or auto",
                     m->opt->mem_kinds.v[0], v->name);
     if (v->mem->recurrent)
         return fail(e, E_USAGE,
-                    "--mem-kind recompute has no meaning for %s, which keeps its memory "
+                    "--mem-kind recompute does not apply to %s, which keeps its memory "
                     " -> hidden, kv or auto",
                     v->name);
     return fail(e, E_USAGE,
-                "--mem-kind %s has no meaning for %s, which keeps no memory "
+                "--mem-kind %s does not apply to %s, which keeps no memory "
                 " -> recompute or auto",
                 m->opt->mem_kinds.v[0], v->name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From options to cells. Pure: no measuring, no files, no clock; `bench list cells` prints its
- * result. A cell is one row of the tables; a group is the cells of one shape, which are measured
+ * From options to cases. Pure: no measuring, no files, no clock; `bench list cases` prints its
+ * result. A case is one row of the tables; a group is the cases of one shape, which are measured
  * together, round-robin. */
 #ifndef PLAN_H
 #define PLAN_H
@@ -14,36 +14,36 @@ struct plan {
 };
 
 /* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
- * shape (workload, phase, seq, mem, batch, layers, widths, threads), inside them variant, gate,
- * clip, rnn_cell, halt, mem_kind, backend. E_USAGE or E_UNSUPPORTED that says what to do. Keeps
- * pointers into `opt`. Zero cells is not an error here. */
+ * shape (workload, phase, seq, mem, batch, layers, widths, threads); inside a group variant, the
+ * choices of the model, mem_kind, backend. E_USAGE or E_UNSUPPORTED with a remedy. Keeps pointers
+ * into `opt`. An empty plan is not an error. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
 
 enum { MAX_LOOKUP = 256 }; /* registries are shorter */
 
-/* How many variants, from the first on, a word stands for: "base", "all"; 0 = it is no such word.
+/* Number of variants, from the first on, that a word stands for: "base", "all"; 0 for other words.
  */
 int set_of_variants(const char *name);
 
-/* The variants and backends that the options name, each once, in the order given; "all" and
- * "base" are variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown
- * names, E_UNSUPPORTED for a named backend that cannot be used here. */
+/* The variants and backends that the options name, each once, in the order given; "all" and "base"
+ * are variants, "auto" every backend that this CPU and build can use. E_USAGE for unknown names,
+ * E_UNSUPPORTED for a named backend that cannot be used here. */
 enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e);
 enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
                             const struct options *opt, struct err *e);
 
-/* E_USAGE unless --impl is a name that one of the backends chosen has; where another of them lacks
- * it, that one's rows are skipped. The reference ignores --impl, so where it is alone a name of any
- * backend will do: its line in a table of several repeats it. */
+/* E_USAGE unless one of the chosen backends has --impl; rows of a backend that lacks it are
+ * skipped. The reference ignores --impl, so with the reference alone a name of any backend is
+ * accepted: its repro line in a table of several backends repeats --impl. */
 enum status lookup_impl(const struct options *opt, struct err *e);
 
-/* The i-th backend that a build may lack, and how to mend that; NULL behind the last. */
-const char *optional_backend(int i, const char **mend);
+/* The i-th backend that a build may lack, and the remedy; NULL after the last. */
+const char *optional_backend(int i, const char **repair);
 
-/* The backend to use where only one is wanted, of a list that ends with NULL: the best SIMD level
- * that is usable, else a library. */
+/* The backend to use if only one is wanted, from a list that ends in NULL: the best SIMD level that
+ * is usable, else a library. */
 const struct backend *lookup_fastest(const struct backend *const *list);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The line of options that makes one case again. Its hash is the case's name in every run, so the
- * order is fixed and what is as usual is left out. */
+ * order is fixed and defaults are left out. */
 #include "case.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * File operations with the error texts that they deserve. */
+ * File operations with their error texts. */
 #include "fileio.h"
 
 #include <errno.h>
@@ -103,7 +103,7 @@ enum status file_sync_dir(const char *dir, struct err *e)
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return file_fail(e, "open", dir, errno);
-    /* Some network file systems have no fsync of folders and say EINVAL. */
+    /* Some network file systems cannot fsync folders and return EINVAL. */
     if (fsync(fd) != 0 && errno != EINVAL)
         st = file_fail(e, "sync", dir, errno);
     close(fd);
@@ -186,8 +186,8 @@ void append_write(struct appender *a, const void *data, size_t n)
         a->end += put;
         return;
     }
-    /* The kernel gives the reason only for a write of nothing; a regular file takes a part when the
-     * disk or a limit ends there. */
+    /* errno is set only when nothing is written; on a full disk a regular file may take part of the
+     * data. */
     const int error = put < 0 ? errno : ENOSPC;
     if (put > 0 && ftruncate(a->fd, a->end) != 0)
         a->st = fail(&a->why, E_IO,

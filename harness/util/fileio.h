@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Files that must survive a kill and a full disk: whole-file reads, atomic replacement, and
- * appending in pieces that are there whole or not at all. Knows nothing of what is in them. */
+ * appending in pieces that are there whole or not at all. Independent of the contents. */
 #ifndef FILEIO_H
 #define FILEIO_H
 
@@ -13,7 +13,7 @@
 enum { FILE_PATH = 4096 };
 
 struct bytes {
-    char *data; /* malloc'ed, one NUL behind the n bytes */
+    char *data; /* malloc'ed; a NUL follows the n bytes */
     size_t n;
 };
 
@@ -26,7 +26,7 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
 /* A stream that writes into memory; NULL with E_NOMEM. */
 FILE *bytes_open(struct bytes *out, struct err *e);
 
-/* Close it: *out is what was written, and empty with E_NOMEM where that did not fit. */
+/* Close the stream: *out is what was written. E_NOMEM, and an empty *out, if it did not fit. */
 enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
 
 enum status file_read(struct bytes *out, const char *path, struct err *e);
@@ -35,30 +35,30 @@ enum status file_read(struct bytes *out, const char *path, struct err *e);
  */
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e);
 
-/* Make what happened to the names in a folder durable. */
+/* Make changes to the names in a folder durable. */
 enum status file_sync_dir(const char *dir, struct err *e);
 
-/* Flush a stream and report what went wrong with it since it was opened (stdout on a full disk). */
+/* Flush a stream and report any error on it since it was opened (stdout on a full disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);
 
-/* Remembers its first fault and does nothing after it, so a caller may ask once, at the end. */
+/* Keeps its first error and does nothing afterwards, so the caller may check once, at the end. */
 struct appender {
-    int fd;    /* -1 = closed */
+    int fd;    /* -1: closed */
     off_t end; /* bytes of the file after the last whole piece */
     char path[FILE_PATH];
     enum status st; /* of the first fault */
     struct err why;
 };
 
-/* create: the file must not exist; otherwise it must. */
+/* create: the file must not exist yet; otherwise it must exist. */
 enum status append_open(struct appender *a, const char *path, bool create, struct err *e);
 
-/* One write(2). A piece that does not fit is cut off again and E_IO names the file. */
+/* One write(2). A partly written piece is cut off again and E_IO names the file. */
 void append_write(struct appender *a, const void *data, size_t n);
-void append_cut(struct appender *a, off_t end); /* drop what lies after byte `end` */
+void append_cut(struct appender *a, off_t end); /* drop everything from byte `end` on */
 void append_sync(struct appender *a);           /* fdatasync */
 
-/* OK or the first fault of all. */
+/* OK or the first error. */
 enum status append_status(const struct appender *a, struct err *e);
 enum status append_close(struct appender *a, struct err *e);
 

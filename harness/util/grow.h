@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Make room for one more after the n elements of array `v` (NULL while n is 0). The room is a power
- * of two, at least 8; an array that shrinks may grow again. */
+/* Make room for one more element after the n elements of array `v` (NULL while n is 0). The
+ * capacity is a power of two, at least 8; an array that shrinks may grow again. */
 #define GROW(v, n, e) grow_array(&(v), (size_t)(n), sizeof(*(v)), e)
 
 /* `at` is the address of the pointer. */

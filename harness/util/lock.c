@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lock is a file in the system's temporary folder, one for all users: $TMPDIR may be a user's
- * own. Its descriptor stays open on purpose. */
+ * The lock is a file in the system's temporary folder, one for all users: $TMPDIR may be private to
+ * a user. Its descriptor stays open on purpose. */
 #include "lock.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 static const char path[] = "/tmp/bench-machine.lock";
 
-/* Without O_CREAT first: with it the kernel refuses another user's file in a sticky folder, root
- * included (fs.protected_regular). */
+/* Open without O_CREAT first: with O_CREAT the kernel refuses another user's file in a sticky
+ * folder, even to root (fs.protected_regular). */
 static int open_lock(void)
 {
     enum { HOW = O_RDONLY | O_CLOEXEC | O_NOFOLLOW };
@@ -21,7 +21,8 @@ static int open_lock(void)
     if (fd < 0 && errno == ENOENT) {
         fd = open(path, HOW | O_CREAT | O_EXCL, 0444);
         if (fd >= 0)
-            (void)fchmod(fd, 0444); /* whatever the umask: others must be able to open it */
+            (void)fchmod(fd,
+                         0444); /* regardless of the umask: other users must be able to open it */
         else if (errno == EEXIST)
             fd = open(path, HOW);
     }

@@ -15,7 +15,7 @@ struct item {
     int lo, hi;        /* bounds of every value */
 };
 
-/* Digits and suffix of [from, end); false when it is not a number. Saturates far above every bound.
+/* Digits and suffix of [from, end); false if it is not a number. Saturates far above every bound.
  */
 static bool scan_number(long long *out, const char *from, const char *end)
 {
@@ -84,7 +84,7 @@ static enum status append(struct ints *out, int n, const struct item *it, struct
     return st;
 }
 
-/* One item with "..": dots points at it. */
+/* One item with ".."; dots points at it. */
 static enum status range_item(struct ints *out, const struct item *it, const char *dots,
                               struct err *e)
 {
@@ -133,7 +133,7 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
         return fail(e, E_USAGE, "%s %.60s never ends  -> write 0,1..%lld, or 0..%lld+k with a step",
                     it->label, it->text, hi, hi);
     if (step > VALUE_MAX)
-        step = VALUE_MAX; /* beyond every hi already, and the product below still fits */
+        step = VALUE_MAX; /* beyond every hi, and the product below still fits */
     for (long long n = lo; n <= hi && st == OK; n = add ? n + step : n * step)
         st = append(out, (int)n, it, e);
     return st;

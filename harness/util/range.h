@@ -18,13 +18,13 @@ struct ints {
 };
 
 enum {
-    VALUE_MAX = 1 << 28, /* tokens: twice this still fits an int */
-    VALUES_MAX = 4096,   /* of one option */
+    VALUE_MAX = 1 << 28, /* tokens: twice this fits an int */
+    VALUES_MAX = 4096,   /* per option */
 };
 
-/* Append the values of `text` to `out`, leaving out those already there. `label` is how the option
- * was written ("--seq", "BENCH_SEQ"); values lie in [lo, hi]. E_USAGE that says what to write;
- * `out` then holds what came before the fault and is still to be freed. */
+/* Append the values of `text` to `out`, without duplicates. `label` is how the option was written
+ * ("--seq", "BENCH_SEQ"); values lie in [lo, hi]. E_USAGE says what to write; `out` then holds the
+ * values before the error and must still be freed. */
 enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
                         struct err *e);
 
@@ -32,7 +32,7 @@ enum status range_parse(struct ints *out, const char *label, const char *text, i
 enum status number_parse(int *out, const char *label, const char *text, int lo, int hi,
                          struct err *e);
 
-/* A finite decimal number in [lo, hi], or (lo, hi] where `above` says so. */
+/* A finite decimal number in [lo, hi], or in (lo, hi] if `above`. */
 enum status decimal_parse(double *out, const char *label, const char *text, double lo, double hi,
                           bool above, struct err *e);
 

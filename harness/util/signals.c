@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A handler can only talk through a global: the count is this file's own. */
+ * A handler can only report through a global: the count, private to this file. */
 #include "signals.h"
 
 #include <signal.h>

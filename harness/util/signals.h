@@ -5,8 +5,8 @@
 #ifndef SIGNALS_H
 #define SIGNALS_H
 
-/* Install the handlers; SIGPIPE becomes an error of write. Returns the count of interruptions,
- * which a handler raises. */
+/* Install the handlers; SIGPIPE becomes an error of write. Returns the number of interruptions,
+ * which the handlers increment. */
 const volatile int *signals_watch(void);
 
 /* 130 after SIGINT, 143 after SIGTERM. */

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 64 }; /* longer words are compared by nobody */
+enum { WORD_MAX = 64 }; /* longer words are not compared */
 
 static int distance(const char *a, const char *b)
 {
     const int n_a = (int)strlen(a), n_b = (int)strlen(b);
-    int row[3][WORD_MAX + 1]; /* distances of prefixes: two before, one before, this one */
+    int row[3][WORD_MAX + 1]; /* distances of prefixes: rows i-2, i-1, i */
     int *before = row[0], *last = row[1], *now = row[2];
 
     for (int j = 0; j <= n_b; j++)
@@ -45,7 +45,8 @@ const char *nearest(const char *word, const char *const *words)
 {
     const size_t len = strlen(word);
     const char *best = NULL;
-    int best_distance = 2 + (int)len / 4; /* one beyond what still counts as a slip */
+    int best_distance = 2 + (int)len / 4; /* one more than the largest distance that counts as a
+                                           * typing error */
 
     if (len == 0 || len > WORD_MAX)
         return NULL;
@@ -53,7 +54,7 @@ const char *nearest(const char *word, const char *const *words)
         if (strlen(*words) > WORD_MAX)
             continue;
         const int d = distance(word, *words);
-        /* A word that shares nothing is not near, however short both are. */
+        /* Words with no letter in common are not near, however short they are. */
         if (d < best_distance && d < (int)len) {
             best = *words;
             best_distance = d;

@@ -6,11 +6,11 @@
 
 #include "variants/base/base.h"
 
-/* Place of a word in a NULL-terminated list, -1 where it is not in it. */
+/* Index of a word in a NULL-terminated list, -1 if absent. */
 int word_index(const char *word, const char *const *words);
 
 /* The candidate with the smallest edit distance (insert, delete, replace, swap of neighbours), or
- * NULL when none is near enough to be what was meant. `words` is NULL-terminated. */
+ * NULL if none is near enough. `words` is NULL-terminated. */
 const char *nearest(const char *word, const char *const *words);
 
 /* E_USAGE: unknown WHAT "word"  -> did you mean xl?  (vanilla, shaw, xl; see: bench list variants).

@@ -48,7 +48,7 @@ void terminal_cut(char *text, int columns)
         if (n > keep)
             break;
     }
-    /* At least `mark` characters are cut here, or none is put: the mark fits where they were. */
+    /* At least as many characters as `mark` has are cut, or none: the mark fits in their place. */
     if (room > mark)
         strcpy(text, missing);
     else

@@ -7,25 +7,26 @@
 
 #include "variants/base/base.h"
 
-/* What --progress and --color say. */
+/* Values of --progress and --color. */
 enum progress { PROGRESS_AUTO, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_NONE };
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* Columns of the terminal `fd`, as wide as it is now: what it says itself, else $COLUMNS, else 80.
- * INT_MAX where `fd` is no terminal: nothing wraps there. */
+/* Width of the terminal `fd` in columns: what the terminal reports, else $COLUMNS, else 80. INT_MAX
+ * if `fd` is no terminal: nothing wraps there. */
 int terminal_width(int fd);
 
-/* Columns that UTF-8 text takes: its code points. Wide and combining characters are in no name. */
+/* Columns that UTF-8 text takes: its number of code points. Names contain no wide or combining
+ * characters. */
 int terminal_columns(const char *text);
 
-/* Cut the text to so many columns, never inside a character; ".." stands for what is missing. */
+/* Cut the text to that many columns, never inside a character; ".." stands for what is cut. */
 void terminal_cut(char *text, int columns);
 
-/* May this stream have colours? --color decides, which NO_COLOR and TERM=dumb have set already. */
+/* May this stream have colours? --color decides; NO_COLOR and TERM=dumb set its default. */
 bool terminal_color(enum color when, int fd);
 
-/* How progress is told: never PROGRESS_AUTO. A line is rewritten only on a terminal that can, and
- * not in CI, whose logs keep everything. */
+/* How to show progress: never PROGRESS_AUTO. A line is rewritten only on a terminal that can do it,
+ * and not in CI, whose logs keep every line. */
 enum progress terminal_progress(enum progress how, bool quiet);
 
 /* A line on standard error that is rewritten in place. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Bytes of the UTF-8 character at s, 0 where there is none: no overlong forms, no surrogates. */
+/* Bytes of the UTF-8 character at s, 0 if invalid: no overlong forms, no surrogates. */
 static size_t utf8_length(const unsigned char *s)
 {
     const unsigned lo[] = {0x80, 0x800, 0x10000};

@@ -66,7 +66,7 @@ static void print_json(FILE *f, const char *text, bool number)
     json_decref(string);
 }
 
-/* An empty field alone on its line would be a blank line. */
+/* A line with one empty field would be a blank line. */
 static void print_csv(FILE *f, const char *text, bool alone)
 {
     if (strpbrk(text, ",\"\r\n") || (alone && !*text))
@@ -113,11 +113,11 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 
 /* ---- a whole table -------------------------------------------------------------------------- */
 
-/* No line ends with blanks. */
+/* Lines do not end in blanks. */
 static void print_aligned(FILE *f, const struct text_table_column *column, const char *const *text,
                           int n, const int *width)
 {
-    int pending = 0; /* blanks owed */
+    int pending = 0; /* blanks to write before the next text */
 
     for (int k = 0; k < n; k++) {
         const char *const field = text ? text[k] : column[k].name;

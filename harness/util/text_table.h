@@ -9,14 +9,14 @@
 
 #include <stdio.h>
 
-/* Of standard output, and of figures. */
+/* Formats of standard output and of figures. */
 enum format {
     FORMAT_AUTO,
     FORMAT_TABLE,
     FORMAT_CSV,
     FORMAT_JSONL,
     FORMAT_MD,
-    FORMAT_SVG, /* from here on: of figures */
+    FORMAT_SVG, /* from here on: figures only */
     FORMAT_PNG
 };
 
@@ -37,18 +37,18 @@ struct text_table {
     int shown;                  /* 0: all */
 };
 
-/* Append a row; `text` has one entry per column, NULL is empty. */
+/* Append a row; `text` has one entry per column, NULL means empty. */
 enum status text_table_add(struct text_table *s, const char *const *text, struct err *e);
 
-/* Print only these columns, in this order. E_USAGE for a name that the sheet does not have. */
+/* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
 
-/* One row of n texts, or the columns' names (text NULL), as CSV, JSON lines or Markdown, which need
- * no widths. JSON lines have no names. */
+/* One row of n texts, or the column names (text NULL), as CSV, JSON lines or Markdown, which need
+ * no widths. JSON lines have no line of names. */
 void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
                     const char *const *text, int n);
 
-/* `format` is FORMAT_AUTO for aligned columns on a terminal and CSV elsewhere. */
+/* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);
 
 void text_table_free(struct text_table *s);

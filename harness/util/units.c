@@ -9,7 +9,7 @@
 
 static const struct unit_text nothing = {"-"};
 
-/* x rounded to three digits, so that 999.6 becomes 1000 before a unit is chosen for it. */
+/* x rounded to three digits, so that 999.6 becomes 1000 before its unit is chosen. */
 static double three_digits(double x)
 {
     char text[32];
@@ -17,7 +17,7 @@ static double three_digits(double x)
     return strtod(text, NULL);
 }
 
-/* A number that three_digits made, with trailing zeros, and what follows it. */
+/* A number made by three_digits, with trailing zeros, followed by a unit. */
 static struct unit_text put(double x, const char *unit)
 {
     struct unit_text h;
@@ -54,7 +54,7 @@ struct unit_text units_bytes(double bytes)
 
     if (!isfinite(bytes))
         return h;
-    /* From 1023.95 on one decimal would show 1024.0 of the smaller unit. */
+    /* From 1023.95 on, one decimal would print 1024.0 of the smaller unit. */
     for (; u < 5 && fabs(x) >= (u ? 1023.95 : 1024); u++)
         x /= 1024;
     snprintf(h.s, sizeof(h.s), "%.*f %s", u > 0, x, unit[u]);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers for the screen. Files have base units; people have prefixes and three digits. A number
- * that is not there (NAN, infinite) is "-". */
+ * Numbers for the screen, with prefixes and three digits; files hold base units. A number that is
+ * missing (NAN, infinite) prints as "-". */
 #ifndef UNITS_H
 #define UNITS_H
 
-/* Returned by value, so that calls can stand in a printf: human_ns(x).s */
+/* Returned by value, so that a call can stand in a printf: units_ns(x).s */
 struct unit_text {
     char s[32];
 };

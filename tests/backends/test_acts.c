@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Activations and gated units: the reference against the curves in double, from the middle of the
- * curves to their ends; on every backend, after a product they do what they do alone. Backends
+ * curves to their ends; on every backend, after a product they give the same as alone. Backends
  * against the reference: tests/check/test_op_cases.c. Bounds in units of U = 2^-24. */
 #include "tests/support/act_case.h"
 
-/* The last is worth a team; elements are what they are in the others. */
+/* The last is large enough for several threads; its elements repeat those of the others. */
 static const int sizes[][2] = {{1, 1}, {3, 2}, {2, 8}, {33, 15}, {65, 17}, {31, 37}, {33, 1003}};
 static const float spreads[] = {1, 1e-3f, 8, 100};
 
@@ -64,7 +64,7 @@ Test(acts, forward)
             }
 }
 
-/* All of the curves, step by step. */
+/* The whole curves, step by step. */
 Test(acts, everywhere)
 {
     enum { ROWS = 64, N = 1024 };

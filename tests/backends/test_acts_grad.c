@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Gradients of activations and gated units: the reference's against finite differences of its
- * values and against the slopes in double. What is summed is added to what is there. Backends
- * against the reference, threads, results over operands: tests/check/test_op_cases.c. */
+ * values and against the slopes in double. Sums are added to what is there. Backends against the
+ * reference, threads, results over operands: tests/check/test_op_cases.c. */
 #include "tests/support/act_case.h"
 
 #include "tests/support/finite.h"
@@ -104,8 +104,8 @@ Test(acts_grad, reference_is_the_derivative)
         }
 }
 
-/* An element as units.h says; a column of `rows` of them rounds as often when it is summed, and the
- * 0.5 that it is added to once. d beta = d_y t^2 s (1-s), a slope of its own. */
+/* An element as `exactly` says; a column of `rows` of them rounds as often when it is summed, and
+ * the 0.5 that it is added to once. d beta = d_y t^2 s (1-s), a slope of its own. */
 static void compare_act(const struct units *o, bool bias)
 {
     struct act_result got = act_backward(o, bias);
@@ -150,7 +150,7 @@ Test(acts_grad, act)
                 }
 }
 
-/* A unit that is off passes nothing, even of what is no number. */
+/* A unit that is off passes nothing, not even a NaN. */
 ParameterizedTestParameters(acts_grad, off_is_off) { return every_backend(); }
 ParameterizedTest(int *b, acts_grad, off_is_off)
 {

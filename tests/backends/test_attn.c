@@ -2,8 +2,8 @@
  *
  * Attention. The reference against the papers' own formulas; every implementation of every usable
  * backend against the reference over random cases of the whole parameter space.
- * tests/check/test_op_cases.c walks a fixed grid of the same kind, test_attn_hostile.c has the
- * values that hurt. */
+ * tests/check/test_op_cases.c walks a fixed grid of the same kind, test_attn_hostile.c has extreme
+ * values. */
 #include "tests/support/attn_case.h"
 #include "tests/support/naive.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- the reference and the papers --------------------------------------------------------- */
 
-/* Schemes as papers name them; `number` is the clip or clamp_len. */
+/* Schemes as named in papers; `number` is the clip or clamp_len. */
 enum paper { PLAIN, SHAW, SHAW_FULL, SHAW_BOTH_WAYS, XL, XL_CLAMP, ALIBI, PAPERS };
 
 struct paper_case {
@@ -95,8 +95,8 @@ static void by_paper(const struct paper_case *c, const struct operands *x, int b
     free(q), free(k), free(v), free(rel_k), free(rel_v), free(u), free(w), free(rho), free(slope);
 }
 
-/* Both work in double from the same floats; what is left is the final rounding to float, and a few
- * hundred roundings to double. */
+/* Both work in double from the same floats; the difference is the final rounding to float, and a
+ * few hundred roundings to double. */
 static void check_paper(const struct paper_case *c)
 {
     const struct engine ref = open_engine("ref", 1);
@@ -187,7 +187,7 @@ static void draw_case(uint64_t n, struct shape *s, struct scheme *t)
                          .window = DRAW(n, "window", 0, 0, 0, 1, 5, 50, K + 1)};
 }
 
-/* The tables' and the bias's sharing need not agree, nor need the scale be 1/sqrt(dh). */
+/* The tables and the bias may be shared differently, and the scale need not be 1/sqrt(dh). */
 static void make_case(uint64_t n, struct operands *x)
 {
     struct shape s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention with all of its terms against golden files of whole attention layers, which
- * golden_layer.h opens: its outputs, the scores that it hands on, what is visible, and its
- * gradients as far as the input and the weights in front of it. */
+ * golden_layer.h opens: its outputs, the scores that it passes on, what is visible, and its
+ * gradients as far as the input and the weights before it. */
 #include "tests/support/golden_layer.h"
 
 #include <criterion/parameterized.h>
@@ -17,7 +17,7 @@ static const char *const files[] = {
     "att_deberta_code",
 };
 
-/* As `bench check --golden` judges. */
+/* The rule of `bench check --golden`. */
 static void expect_tensor(const struct layer *l, const struct engine *g, const char *name,
                           const double *got)
 {
@@ -87,7 +87,7 @@ static void expect_weight(const struct layer *l, const struct engine *g, const c
     free(d_w);
 }
 
-/* dx of the segment: what returns through the projections. */
+/* dx of the segment: the part that flows back through the projections. */
 static void expect_input(const struct layer *l, const struct engine *g, const float *d_q)
 {
     const struct attn *a = &l->a;
@@ -111,7 +111,7 @@ static void expect_input(const struct layer *l, const struct engine *g, const fl
     free(d_x);
 }
 
-/* d_o from dy, then everything that has a gradient of its own. */
+/* d_o from dy, then all gradients. */
 static void check_backward(struct layer *l, const struct engine *g)
 {
     const struct attn *a = &l->a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over values that hurt, where the answer is known without a reference: scores of 1e4,
- * all scores equal, denormal operands, and a NaN key, which must reach every query that sees it and
- * no other. */
+ * Attention over extreme values, where the answer is known without a reference: scores of 1e4, all
+ * scores equal, denormal operands, and a NaN key, which must reach every query that sees it and no
+ * other. */
 #include "tests/support/attn_case.h"
 
 #include <criterion/parameterized.h>
@@ -56,8 +56,8 @@ static void fill_rows(float *x, struct stride at, int B, int rows, int n, float 
                 x[b * at.batch + r * at.row + e] = value;
 }
 
-/* Element e of the mean of v over the keys of query i that `winner` leaves: itself where it is
- * seen, all that are seen otherwise (-1: always all). */
+/* Element e of the mean of v over the keys of query i that `winner` leaves: the winner alone where
+ * it is seen, all that are seen otherwise (-1: always all). */
 static double mean_value(const struct attn *a, int b, int h, int i, int e, int winner)
 {
     const int kv = h / (a->H / a->Hkv);
@@ -71,8 +71,8 @@ static double mean_value(const struct attn *a, int b, int h, int i, int e, int w
     return sum / n;
 }
 
-/* All weights that matter are equal: n additions, one division, and p itself off by a few U. What
- * flushing denormals may cost besides is `smallest`. */
+/* All weights that matter are equal: n additions, one division, and p itself off by a few U.
+ * Flushing denormals costs `smallest` in addition. */
 static void expect_means(const struct engine *g, const struct operands *x, int winner,
                          double smallest)
 {
@@ -111,7 +111,7 @@ static void check_huge(const struct engine *g, const struct shape *s, const stru
     x.a.scale = 1;
     attend(g, &x.a);
     expect_means(g, &x, winner, 0);
-    for (size_t row = 0; row < x.lse_size; row++) { /* log of a count, beside 1e4 */
+    for (size_t row = 0; row < x.lse_size; row++) { /* log of a count, added to 1e4 */
         const bool seen = sees(&x.a, (int)(row % (size_t)s->L), winner);
         cr_assert_float_eq(x.lse[row], seen ? 1e4f : -1e4f, logf((float)K) + 0.01f);
     }
@@ -158,7 +158,7 @@ ParameterizedTest(struct who *w, attn_hostile, equal_and_denormal_scores, .timeo
 
 /* ---- NaN ---------------------------------------------------------------------------------- */
 
-/* Row (b, h, i) is what it was without the NaN, or all NaN. */
+/* Row (b, h, i) is unchanged by the NaN, or all NaN. */
 static void expect_row(const struct engine *g, const struct operands *got,
                        const struct operands *clean, int b, int h, int i, bool nan)
 {

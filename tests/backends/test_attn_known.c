@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which terms an attention has, and who knows them: each is noticed, refused by name by those who
- * do not know it, and left to products by the fused kernels only where they say so. */
+ * The terms of an attention and who supports them: each is detected, refused by name by
+ * implementations that do not support it, and left to products by the fused kernels only where they
+ * say so. */
 #include "tests/support/attn_terms.h"
 
 static const struct {
@@ -42,7 +43,7 @@ Test(attn_known, each_is_noticed)
     }
 }
 
-/* Every term alone: the fused kernels take what is among theirs, forward and backward alike, and
+/* Every term alone: the fused kernels take the terms they support, forward and backward alike, and
  * products take the rest. */
 static void expect_fused(const struct engine *g, const struct attn *a, size_t n)
 {

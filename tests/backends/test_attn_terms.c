@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention with all of its terms, forward: the reference against a plain loop, every
- * implementation that accepts a case against the reference, pairs that nobody sees without
- * influence, a term that is switched off or neutral as if it were not there. */
+ * implementation that accepts a case against the reference, hidden pairs without influence, a term
+ * that is switched off or neutral as if it were absent. */
 #include "tests/support/attn_terms.h"
 
 #include <criterion/parameterized.h>
@@ -58,7 +58,7 @@ static void make(struct wide *w, const struct where *c)
 
 /* ---- the reference and the equation ------------------------------------------------------- */
 
-/* Visible pairs hold the scores, the others what was there. */
+/* Visible pairs hold the scores, the others are unchanged. */
 static double scores_error(const struct wide *w, const struct loop_row *r, int b, int i)
 {
     const struct attn *a = &w->x.a;
@@ -77,7 +77,7 @@ static double scores_error(const struct wide *w, const struct loop_row *r, int b
     return worst;
 }
 
-/* Both work in double from the same floats: what is left is the rounding to float, and a few
+/* Both work in double from the same floats: the difference is the rounding to float, and a few
  * thousand roundings to double. */
 static void check_loop(const struct where *c)
 {
@@ -226,7 +226,7 @@ static bool anybody_sees(const struct attn *a, int j)
     return false;
 }
 
-/* Other keys and values where nobody looks, NaN in what is added to pairs that no head sees. */
+/* Other keys and values where no query looks, NaN in what is added to pairs that no head sees. */
 static void spoil(struct wide *w)
 {
     struct attn *a = &w->x.a;
@@ -325,7 +325,7 @@ Test(attn_terms, neutral_terms_change_nothing)
         }
 }
 
-/* Handing the scores on in place of what is added: one matrix for a stack of layers. */
+/* Passing the scores on in place of what is added: one matrix for a stack of layers. */
 Test(attn_terms, scores_may_replace_what_is_added)
 {
     const struct shape s = {2, 2, 2, 37, 20, 8};

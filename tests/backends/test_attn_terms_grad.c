@@ -84,7 +84,7 @@ static double value(void *ctx)
     return number(p, false);
 }
 
-/* Gaps between rows are no operands. */
+/* Gaps between rows are not operands. */
 static void clear_gaps(const struct operand *o)
 {
     for (size_t i = 0; i < o->n; i++)
@@ -92,7 +92,7 @@ static void clear_gaps(const struct operand *o)
             o->d[i] = 0;
 }
 
-/* Outputs are stored once, U relative; gradients too, and 64 U for what cancels before. An entry
+/* Outputs are stored once, U relative; gradients too, and 64 U for earlier cancellation. An entry
  * that several sequences or rows add to in turn is rounded each time. */
 static void differentiate(const struct where *c)
 {
@@ -132,8 +132,8 @@ ParameterizedTest(int *m, attn_terms_grad, ref_is_the_derivative, .timeout = 60)
 
 /* ---- every implementation and the reference ----------------------------------------------- */
 
-/* As for a cell: 4e-5 of the largest, for two numbers good to 2e-5 each; where contributions cancel
- * what is left is their rounding, 16 U of the largest. */
+/* As for a case: 4e-5 of the largest, for two numbers good to 2e-5 each; where contributions cancel
+ * the error is their rounding, 16 U of the largest. */
 static double near(const float *got, const float *want, size_t n, double one)
 {
     double worst = 0, largest = 0;
@@ -162,8 +162,8 @@ static void compare(const struct engine *g, const struct where *c, const struct 
     free_problem(&got);
 }
 
-/* The number of threads changes nothing; in another order of a library's, two results are as near
- * to each other as to the reference. */
+/* The number of threads changes nothing; if a library sums in another order, two results are as
+ * close to each other as to the reference. */
 static void expect_same(const struct engine *g, const struct where *c)
 {
     struct engine three = open_engine(g->backend->name, 3);
@@ -230,7 +230,7 @@ static struct criterion_test_params everybody(void)
     return cr_make_param_array(int, which, n);
 }
 
-/* Scores are handed out by forward alone. */
+/* Only forward passes scores on. */
 ParameterizedTestParameters(attn_terms_grad, backward_hands_out_no_scores) { return everybody(); }
 ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
 {
@@ -247,7 +247,7 @@ ParameterizedTest(int *b, attn_terms_grad, backward_hands_out_no_scores)
     free_problem(&p);
 }
 
-/* Hidden pairs keep what they held, whatever that is; visible ones are added to. */
+/* Hidden pairs keep their contents; visible ones are added to. */
 ParameterizedTestParameters(attn_terms_grad, hidden_pairs_keep_what_they_held)
 {
     return everybody();
@@ -274,7 +274,7 @@ ParameterizedTest(int *b, attn_terms_grad, hidden_pairs_keep_what_they_held)
     free_problem(&p), free_problem(&once);
 }
 
-/* The gradient that arrives at the scores may become the one that goes to what was added to them.
+/* The gradient that arrives at the scores may be overwritten by the one of what was added to them.
  */
 ParameterizedTestParameters(attn_terms_grad, scores_and_added_may_share) { return everybody(); }
 ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
@@ -296,7 +296,7 @@ ParameterizedTest(int *b, attn_terms_grad, scores_and_added_may_share)
     free_problem(&two), free_problem(&one);
 }
 
-/* A second backward pass doubles every term, to the last bit. */
+/* A second backward pass doubles every term exactly. */
 ParameterizedTestParameters(attn_terms_grad, terms_are_added) { return everybody(); }
 ParameterizedTest(int *b, attn_terms_grad, terms_are_added)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Opening a backend: where each operation comes from, what the mask of instruction sets changes,
- * which attention implementation runs, and what is said when there is none. */
+ * which attention implementation runs, and the message if there is none. */
 #include "variants/backends/backend.h"
 
 #include <criterion/criterion.h>
@@ -60,7 +60,7 @@ Test(engine, registry_is_complete)
         cr_expect(provides(&backend_ref, op), "ref lacks %s", op_name[op]);
 }
 
-/* Every level of the mask, so that one machine walks them all. */
+/* Every level of the mask, so that one machine tests them all. */
 Test(engine, operations_come_from_the_nearest_that_has_them)
 {
     for (enum isa level = 0; level <= cpu_isa_unmasked(); level++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Backward of attention: the reference's against finite differences of its forward, and what every
- * backend does with tables that few pairs read. Backends against the reference:
+ * Backward of attention: the reference's against finite differences of its forward, and every
+ * backend on tables of which few rows are read. Backends against the reference:
  * tests/check/test_op_cases.c. Scratch starts as NaN, results are surrounded by guard words. */
 #include "tests/support/attn_case.h"
 #include "tests/support/finite.h"
@@ -167,7 +167,7 @@ static double attn_value(void *ctx)
     return sum;
 }
 
-/* Gaps between rows are no operands. */
+/* Gaps between rows are not operands. */
 static void clear_gaps(float *d, const float *x, struct stride at, int B, int rows, int n)
 {
     for (int b = 0; b < B; b++)
@@ -198,8 +198,8 @@ static void differentiate_attn(const struct shape *s, const struct scheme *t)
     clear_gaps(p.d_v, NULL, a->v_at, a->B, K, a->Hkv * a->dh);
 
     /* Each output is stored once: U relative. Gradients are sums in double, stored once: U of their
-     * length, and 64 U for what cancels before. Gradients of scores cancel to nothing where one key
-     * is all that a query sees. */
+     * length, and 64 U for earlier cancellation. Gradients of scores cancel to nothing if a query
+     * sees only one key. */
     double stored = 0;
     for (int b = 0; b < a->B; b++)
         for (int i = 0; i < a->L; i++) {
@@ -233,8 +233,8 @@ Test(grad, attention_is_the_derivative)
 
 /* ---- attention: every backend ------------------------------------------------------------- */
 
-/* Terms are added to what is there; rows that no pair meets keep it to the last bit. Distances 0..9
- * exist, the table has 200 rows for the past and 4 for a future that a causal mask hides. */
+/* Terms are added to what is there; rows that no pair reads keep their bits. Distances 0..9 exist,
+ * the table has 200 rows for the past and 4 for a future that a causal mask hides. */
 static void terms_are_added(const char *backend)
 {
     const struct engine g = open_engine(backend, 2);

@@ -13,8 +13,8 @@
 enum { N_GATES = GATE_UPDATE + 1 };
 enum kind { NORM, RELU, SUM, SOFTMAX, NLL, GATE, KINDS = GATE + N_GATES };
 
-/* Every operand that any of the operations has. [rows, n] but for weight, bias and rel, and for a
- * and c, whose rows are ld > n floats apart. */
+/* Every operand of any of the operations. [rows, n] but for weight, bias and rel, and for a and c,
+ * whose rows are ld > n floats apart. */
 struct operands_of {
     int rows, n, ld, n_rel, shift;
     enum kind kind;
@@ -75,7 +75,7 @@ static bool has_y(enum gate_kind k)
 static bool has_c(enum gate_kind k) { return k == GATE_SIGTANH || k == GATE_UPDATE; }
 static bool has_b(enum gate_kind k) { return k != GATE_INPUT && k != GATE_RESET; }
 
-/* What the operation gives; softmax and nll without the terms that their gradients do not see. */
+/* The output of the operation; softmax and nll without the terms that have no gradient. */
 static void forward(const struct ops *ops, const struct operands_of *o, float *out)
 {
     switch (o->kind) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention without a softmax: the operation of every backend against its equation in double, over
- * the borders of chunks, with memory and a state in front and behind; gradients of the reference
- * against finite differences, those of the others against its. Models of it: test_state.c. */
+ * the borders of chunks, with memory, and with a state in and out; gradients of the reference
+ * against finite differences, those of the others against the reference's. Models of it:
+ * test_state.c. */
 #include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 #include "tests/support/open_engine.h"
@@ -94,7 +95,7 @@ static struct linear_attn attn_of(const struct problem *t)
                                 .z1 = t->z1};
 }
 
-/* In scratch of exactly the bytes that were asked for, full of NaN. */
+/* In scratch of exactly the requested size, full of NaN. */
 static void run(const struct engine *g, const struct linear_attn *a, const struct linear_grad *d)
 {
     const struct linear_impl *const impl = engine_linear(g);
@@ -208,8 +209,8 @@ ParameterizedTest(int *b, linear_attn, is_its_equation, .timeout = 60)
         }
 }
 
-/* Segments of any lengths, the state of one the next's, give what one pass gives; the bound of one
- * pass holds for them too, because no sum has more terms. */
+/* Segments of any lengths, with the state passed on, give the result of one pass; its bound holds
+ * for them too, because no sum has more terms. */
 ParameterizedTestParameters(linear_attn, segments_are_one_pass) { return every_backend(); }
 ParameterizedTest(int *b, linear_attn, segments_are_one_pass, .timeout = 60)
 {
@@ -284,7 +285,7 @@ Test(linear_attn, gradients_of_the_reference_are_differences, .timeout = 60)
             noise += U * fabs((double)t.o[k] * (double)t.d_o[k]);
         struct sum_of of = {&g, &t};
         const struct scalar f = {.at = value, .ctx = &of, .noise = noise, .step = 0x1p-6};
-        const double zero = 1e-3; /* of a single pair q and k have no gradient at all */
+        const double zero = 1e-3; /* q and k of a single pair have no gradient */
         expect_gradient(&f, "fq", t.fq, t.d_fq, t.queries * (size_t)t.p.m, 64 * U, zero);
         expect_gradient(&f, "fk", t.fk, t.d_fk, t.keys * (size_t)t.p.m, 64 * U, zero);
         expect_gradient(&f, "v", t.v, t.d_v, t.keys * (size_t)t.p.d, 64 * U, zero);
@@ -327,7 +328,7 @@ ParameterizedTest(int *b, linear_attn, gradients_are_the_references, .timeout = 
         }
 }
 
-/* One token: 4 H m d; more of them meet each other inside their chunk as well. */
+/* One token: 4 H m d; several tokens also attend to each other inside their chunk. */
 Test(linear_attn, flop)
 {
     const struct linear_attn one = {.B = 3, .H = 4, .L = 1, .Hkv = 4, .m = 5, .d = 7};

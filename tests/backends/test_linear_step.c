@@ -25,7 +25,7 @@ static double state_error(const struct linear_step *p, const float *s0, const fl
     return worst;
 }
 
-/* Of the state as it was left: numerator and divisor are sums of m products. */
+/* Of the state before the step: numerator and divisor are sums of m products. */
 static double output_error(const struct linear_step *p, int t, int e)
 {
     const float *q = p->q + (ptrdiff_t)t * p->m;

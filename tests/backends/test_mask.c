@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a query sees: the rule of a pair against the rules one by one, runs of keys against the rule
- * of a pair, pairs against counting, and a stream cut into segments anywhere against the whole. */
+ * What a query sees: the rule of a pair against the single rules, runs of keys against the rule of
+ * a pair, pairs against counting, and a stream cut into segments anywhere against the whole. */
 #include "tests/support/mask_rule.h"
 #include "variants/base/rng.h"
 
@@ -15,7 +15,7 @@ static int draw(uint64_t n, const char *what, int from, int to)
     return from + (int)(rng_u32(SEED, rng_stream(what), n) % (uint32_t)(to - from + 1));
 }
 
-/* Any of the terms, in any mixture. */
+/* Any mixture of the terms. */
 static struct mask random_mask(uint64_t n)
 {
     struct mask m = {.random = rule_random(), .random_blocks = RULE_BLOCKS};
@@ -184,7 +184,7 @@ Test(mask, pairs_are_counted)
 
 static bool bit(const uint64_t *bits, int j) { return bits[j / 64] >> j % 64 & 1; }
 
-/* The guard is the word behind the last one of keys. */
+/* The guard is the word after the last one of keys. */
 static void expect_bits(uint64_t n, const struct sight *s, int i)
 {
     enum { WORDS = 8 };
@@ -200,7 +200,7 @@ static void expect_bits(uint64_t n, const struct sight *s, int i)
     cr_expect_eq(bits[words], 0xa5a5a5a5a5a5a5a5);
 }
 
-/* Keys in front of several words, so that runs cross them; queries lie any step apart. */
+/* Keys before several words, so that runs cross them; queries lie any step apart. */
 Test(mask, bits_are_what_is_visible)
 {
     for (uint64_t n = 0; n < CASES; n++) {
@@ -214,7 +214,7 @@ Test(mask, bits_are_what_is_visible)
     }
 }
 
-/* Groups of keys with one of them set, in order and as long as they come, up to an end. */
+/* Groups of keys with one of them set, in order, up to an end. */
 Test(mask, groups_of_bits_are_found)
 {
     enum { WORDS = 5 };
@@ -246,7 +246,7 @@ Test(mask, groups_of_bits_are_found)
 
 /* ---- segments ----------------------------------------------------------------------------- */
 
-/* However a stream is cut, and wherever its first keys begin, a pair is seen or not. */
+/* Visibility of a pair does not depend on how the stream is cut or where its first keys begin. */
 Test(mask, any_cut_agrees)
 {
     for (uint64_t n = 0; n < CASES; n++) {
@@ -271,7 +271,7 @@ Test(mask, any_cut_agrees)
     }
 }
 
-/* The own position always is, so no causal row is empty. */
+/* The own position is always seen, so no causal row is empty. */
 Test(mask, everybody_sees_itself)
 {
     for (uint64_t n = 0; n < CASES; n++) {

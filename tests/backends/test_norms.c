@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every kind of norm: the reference against the papers' equations, and what the kinds' parameters
- * are. Backends against the reference: tests/check/test_op_cases.c. */
+ * Every kind of norm: the reference against the papers' equations, and the parameters of each kind.
+ * Backends against the reference: tests/check/test_op_cases.c. */
 #include "tests/support/norm_rows.h"
 #include "variants/parts/norm.h"
 
@@ -25,7 +25,7 @@ Test(norms, reference_is_the_equation)
                         const double want =
                             (norm_term(&f, i, e) - m.mean) / m.root * norm_weight(&f, e) +
                             (f.bias ? (double)f.bias[e] : 0);
-                        /* one rounding; the doubles' own are far below the second term */
+                        /* one rounding; the roundings to double are far below the second term */
                         const double bound = U * fabs(want) + 1e-12;
                         cr_assert_leq(fabs((double)y[i * o.n + e] - want), bound, "kind %d, %dx%d",
                                       kind, o.rows, o.n);
@@ -36,7 +36,7 @@ Test(norms, reference_is_the_equation)
             }
 }
 
-/* A NaN stays in its row and takes all of it. */
+/* A NaN stays in its row and affects all of it. */
 Test(norms, a_nan_takes_its_row)
 {
     enum { ROWS = 5, N = 37 };

@@ -15,7 +15,7 @@ static struct gradients backward(struct rows_of *o)
     float *stats = guarded(NORM_STATS * (size_t)o->rows);
     struct gradients d = {guarded(o->size), guarded((size_t)o->n), guarded((size_t)o->n)};
 
-    memset(d.weight, 0, (size_t)o->n * sizeof(float)); /* they are added to */
+    memset(d.weight, 0, (size_t)o->n * sizeof(float)); /* gradients are added to them */
     memset(d.bias, 0, (size_t)o->n * sizeof(float));
     backend_ref.ops.norm_grad(&(struct norm_grad){.kind = o->kind,
                                                   .d_x = d.x,

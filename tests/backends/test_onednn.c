@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What oneDNN is asked for beyond what every backend is: that its own generated kernels run and
- * never its plain C fallback, that primitives are made once, that weights in its own order give the
- * same products, and that its threads are the ones that are there already. */
+ * Requirements on oneDNN beyond those on every backend: its generated kernels run and never its
+ * plain C fallback, primitives are made once, weights in its own order give the same products, and
+ * it uses the existing threads. */
 #include "tests/support/attn_case.h"
 #include "variants/backends/backend.h"
 
@@ -39,8 +39,8 @@ static void release_product(const struct gemm *g)
     release((float *)g->a), release((float *)g->b), release(g->c);
 }
 
-/* Largest difference from the reference, in units of what rounding may cost: a sum of k products in
- * any order is off by k U sum |a||b|; alpha, beta, their sum and the reference's store by 4 U. */
+/* Largest difference from the reference, in units of the rounding error: a sum of k products in any
+ * order is off by k U sum |a||b|; alpha, beta, their sum and the reference's store by 4 U. */
 static double product_error(const struct gemm *g, const float *old)
 {
     struct gemm ref = *g;
@@ -95,7 +95,7 @@ Test(onednn, never_the_plain_c_fallback, .timeout = 60)
         }
 }
 
-/* One row or one column of wider matrices: what looks dense to the library is not. */
+/* One row or one column of wider matrices: the library mistakes it for dense. */
 Test(onednn, vectors_inside_wider_matrices, .timeout = 60)
 {
     static const int sizes[][3] = {{1, 16, 37}, {16, 1, 37}, {1, 1, 9}, {1, 64, 128},
@@ -147,7 +147,7 @@ Test(onednn, names_are_of_the_last_products, .timeout = 60)
     release_product(&x);
 }
 
-/* One row for all (a distance of 0 between rows) is a matrix that only the fallback takes. */
+/* One row for all (a distance of 0 between rows) is a matrix that only the fallback accepts. */
 Test(onednn, the_fallback_is_refused, .timeout = 60)
 {
     struct engine g = open_engine("onednn", 1);
@@ -165,7 +165,7 @@ Test(onednn, the_fallback_is_refused, .timeout = 60)
     release_product(&x);
 }
 
-/* Rows that overlap are no matrix for the library at all. */
+/* The library does not accept rows that overlap. */
 Test(onednn, what_cannot_be_described_is_refused, .timeout = 60)
 {
     struct engine g = open_engine("onednn", 1);
@@ -198,7 +198,7 @@ Test(onednn, primitives_are_made_once, .timeout = 60)
     release_product(&x);
 }
 
-/* The library reads the variable when it is first used: in this process, here. */
+/* The library reads the variable on first use: in this process, here. */
 Test(onednn, obeys_its_own_isa_limit, .timeout = 60)
 {
     if (cpu_isa_unmasked() < ISA_AVX2)
@@ -322,7 +322,7 @@ Test(onednn, shares_one_pool_with_the_others, .timeout = 60)
                  count_threads());
 }
 
-/* Both threads meet every shape for the first time at the same moment. */
+/* Both threads use every shape for the first time at the same moment. */
 Test(onednn, threads_may_meet_a_shape_together, .timeout = 60)
 {
     const struct engine g = open_engine("onednn", 2);

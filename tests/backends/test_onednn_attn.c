@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each of oneDNN's implementations of attention by its name, against the reference: what it
- * computes, what it declines, and which one is chosen. */
+ * Each of oneDNN's implementations of attention by its name, against the reference: its results,
+ * what it declines, and which one is chosen. */
 #include "tests/support/attn_case.h"
 #include "variants/backends/backend.h"
 
@@ -56,7 +56,7 @@ Test(onednn_attn, both_kinds_of_attention, .timeout = 60)
         }
 }
 
-/* The scores of all heads of a block leave the cache: composed attention is better then. */
+/* The scores of all heads of a block exceed the cache: composed attention is better then. */
 Test(onednn_attn, batched_attention_knows_its_limits, .timeout = 60)
 {
     const struct engine g = open_engine("onednn", 1);

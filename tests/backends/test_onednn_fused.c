@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What oneDNN does together with a product, and its layer norm: against the reference, on every
- * overlap of operands that the contract allows, and by the primitive only where it should be. */
+ * oneDNN's products with an epilogue, and its layer norm: against the reference, on every overlap
+ * of operands that the contract allows, and by the primitive only where it should be. */
 #include "tests/support/attn_case.h"
 #include "variants/backends/backend.h"
 
@@ -39,7 +39,7 @@ static void release_fused(struct fused *x)
     free(x->packed);
 }
 
-/* y, in the place that was asked for. */
+/* y, in the requested place. */
 static const float *run(const struct engine *g, struct fused *x, int form, enum place place)
 {
     const struct gemm p = {.tb = true,
@@ -71,7 +71,7 @@ static const float *run(const struct engine *g, struct fused *x, int form, enum 
     return after.y;
 }
 
-/* In units of what rounding may cost: a sum of k products is off by k U sum |a||b|, and each of the
+/* In units of the rounding error: a sum of k products is off by k U sum |a||b|, and each of the
  * three additions rounds a number no larger than all of them. */
 static double fused_error(struct fused *x, struct fused *ref, const float *got, const float *want)
 {
@@ -131,7 +131,7 @@ Test(onednn_fused, epilogues_are_those_of_the_reference, .timeout = 120)
     }
 }
 
-/* One primitive does all of it: a second one of the same shape would be made for what is not. */
+/* One primitive does all of it: a part left out would need a second one of the same shape. */
 Test(onednn_fused, bias_and_relu_are_in_the_primitive)
 {
     const struct engine g = open_engine("onednn", 1);
@@ -149,7 +149,7 @@ Test(onednn_fused, bias_and_relu_are_in_the_primitive)
     release_fused(&x);
 }
 
-/* Two threads of one region, each with products of its own. */
+/* Two threads of one region, each with its own products. */
 Test(onednn_fused, threads_share_a_primitive)
 {
     const int shape[] = {20, 48, 30};
@@ -257,7 +257,7 @@ Test(onednn_fused, norms_are_those_of_the_reference, .timeout = 60)
     }
 }
 
-/* The primitive runs for many rows, and only then; `ran` is where that shows. */
+/* The primitive runs for many rows, and only then; `ran` shows it. */
 Test(onednn_fused, norms_of_few_rows_or_with_a_residual_are_inherited)
 {
     const struct engine g = open_engine("onednn", 1);

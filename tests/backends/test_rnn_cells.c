@@ -97,8 +97,8 @@ static struct by_equations equations(const struct case_of_cell *t, int i, int e)
     return r;
 }
 
-/* Sums of three numbers of size S are off by 3 U S, which no curve here makes larger; each curve
- * and product adds a few U of numbers below 1, times g and d_c in the gradients. */
+/* Sums of three numbers of size S are off by 3 U S, which no curve here amplifies; each curve and
+ * product adds a few U of numbers below 1, times g and d_c in the gradients. */
 static void expect_cell(const struct case_of_cell *t)
 {
     const struct rnn_step *o = &t->o.of;

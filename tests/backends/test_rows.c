@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Row operations called from inside a parallel region. What they compute: tests/check. */
+ * Row operations called from inside a parallel region. Their results are tested in tests/check. */
 #include "harness/check/guarded.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/open_engine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The arena: what is counted is what is placed, aligned, without overlap, and booked. */
+ * The arena: what is counted is what is placed, aligned, without overlap, and recorded. */
 #include "variants/base/arena.h"
 
 #include <criterion/criterion.h>
@@ -32,7 +32,7 @@ static void counts_what_it_places(enum huge_pages huge)
 
     take_all(&a, at);
     cr_expect_null(a.base);
-    for (size_t i = 0; i < ARRAY_LEN(asked); i++) /* the same paths are taken as when placed */
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) /* the same order as when placed */
         cr_expect(at[i] && (uintptr_t)at[i] % ARENA_ALIGN == 0, "take %zu while counting", i);
     const struct arena counted = a;
 
@@ -50,7 +50,7 @@ static void counts_what_it_places(enum huge_pages huge)
         cr_expect(at[i] >= a.base && at[i] + asked[i] <= a.base + a.size, "take %zu", i);
         memset(at[i], (int)i + 1, asked[i]);
     }
-    for (size_t i = 0; i < ARRAY_LEN(asked); i++) /* nobody wrote over anybody */
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) /* no block overwrote another */
         for (size_t k = 0; k < asked[i]; k++)
             cr_assert_eq(at[i][k], i + 1, "take %zu, byte %zu", i, k);
     arena_release(&a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The CPU mask lowers and never raises; names are the user's words. */
+ * The CPU mask lowers and never raises the level; names are those of the options. */
 #include "variants/base/cpu.h"
 
 #include <criterion/criterion.h>

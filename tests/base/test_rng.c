@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random numbers: the published generator, pure functions of (seed, stream, n), with the moments
- * that they claim. All draws are seeded, so a bound that holds once holds always; bounds are five
- * standard deviations of the estimator (a fair seed fails one in 1.7 million). */
+ * Random numbers: the published generator, pure functions of (seed, stream, n), with their stated
+ * moments. All draws are seeded, so a bound that holds once holds always; bounds are five standard
+ * deviations of the estimator (a fair seed fails one in 1.7 million). */
 #include "variants/base/base.h"
 #include "variants/base/rng.h"
 
@@ -49,8 +49,8 @@ Test(rng, library_gives_known_answers)
     }
 }
 
-/* The place of seed, stream and n in counter and key is part of the contract: checkpoints and
- * tables of other versions were made with it. */
+/* The positions of seed, stream and n in counter and key are part of the contract: existing
+ * checkpoints and tables depend on them. */
 Test(rng, is_philox_of_its_arguments)
 {
     static const uint32_t zero[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
@@ -138,7 +138,7 @@ Test(rng, normals_have_their_moments)
     free(x);
 }
 
-/* Each of 64 equal cells of (0,1) gets n p draws, with variance n p (1-p). */
+/* Each of 64 equal bins of (0,1) gets n p draws, with variance n p (1-p). */
 Test(rng, uniforms_fill_the_unit_interval)
 {
     enum { CELLS = 64 };

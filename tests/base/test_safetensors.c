@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Safetensors files: what is written comes back bit for bit or not at all, the golden files open,
+ * Safetensors files: what is written is read back bit for bit or not at all, the golden files open,
  * and numbers in metadata are read strictly. Hostile files have their own suite. */
 #include "variants/base/safetensors.h"
 
@@ -115,7 +115,7 @@ Test(safetensors, nothing_is_a_file_too)
     unlink(path);
 }
 
-/* Each golden file opens, is the one it says it is, and survives a rewrite. */
+/* Each golden file opens, has the kind in its metadata, and survives a rewrite. */
 Test(safetensors, golden_files)
 {
     char path[PATH_SIZE];
@@ -261,7 +261,7 @@ Test(safetensors, failed_write_leaves_no_trace)
     rmdir(path);
 }
 
-/* A limit on file size stands in for a full disk: the old file survives. */
+/* A limit on file size simulates a full disk: the old file survives. */
 Test(safetensors, full_disk_keeps_the_old_file)
 {
     const struct rlimit small = {.rlim_cur = 200, .rlim_max = 200};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whatever a file may hold, opening it as safetensors gives the tensors or one line that names the
- * file and what is wrong in it. */
+ * Opening any file as safetensors gives the tensors or one line that names the file and what is
+ * wrong in it. */
 #include "variants/base/safetensors.h"
 
 #include <criterion/criterion.h>
@@ -55,7 +55,7 @@ static void put_header(const char *path, uint64_t length, const char *header, si
     free(bytes);
 }
 
-/* `label` says which case it was when the expectation fails. */
+/* `label` names the case when the expectation fails. */
 static void expect_refused(const char *path, const char *part, const char *label)
 {
     struct safetensors s;
@@ -97,7 +97,7 @@ Test(safetensors_hostile, every_truncation_is_refused)
     unlink(path);
 }
 
-/* Whatever one damaged byte does, it is a message or a file whose tensors can be read. */
+/* One damaged byte gives a message or a file whose tensors can be read. */
 Test(safetensors_hostile, any_damaged_byte_is_survived)
 {
     static const unsigned char damage[] = {0, 1, ' ', '"', ',', '0', '9', '-', '[', '{', '}', 0xff};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files through every usable backend, every expected tensor accounted for; and that a file
- * which is wrong, or a number in it, does not pass. */
+ * Golden files through every usable backend, every expected tensor accounted for; and a wrong file,
+ * or a wrong number in it, does not pass. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
 #include "tests/support/tmp_folder.h"
@@ -68,7 +68,7 @@ static enum status run(const char *backend, int threads, const char *path, struc
     return st == OK ? golden_run(&g, path, t, look, s, e) : st;
 }
 
-/* Expected tensors of a file, those of gradients apart. */
+/* Expected tensors of a file; gradients are counted separately. */
 static void expected(const char *path, int *values, int *gradients)
 {
     struct safetensors s;
@@ -154,7 +154,7 @@ Test(golden, a_changed_number_is_caught, .init = folder_make, .fini = folder_rem
     }
 }
 
-/* The expectation is untouched, what goes in is not: many outputs move. */
+/* The expectation is unchanged, the input is not: many outputs change. */
 Test(golden, a_changed_input_is_caught, .init = folder_make, .fini = folder_remove)
 {
     static const struct {
@@ -207,7 +207,7 @@ Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remo
     expect_refused(att, (struct edit){.retype = "in.x"}, "\"in.x\"");
     expect_refused(att, (struct edit){.retype = "param.attn.k.weight"}, "\"param.attn.k.weight\"");
     expect_refused(lm, (struct edit){.drop = "in.tokens.1"}, "\"in.tokens.1\"");
-    /* What the file has and the model does not would be judged by half. */
+    /* A tensor of the file that the model lacks would leave the file half tested. */
     expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.attn.");
     expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.");
     expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.sy\"");
@@ -254,7 +254,7 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
                        cases[i].part);
 }
 
-/* Tokens that are no words of the vocabulary must not be looked up. */
+/* Tokens outside the vocabulary must not be looked up. */
 Test(golden, token_outside_the_vocabulary, .init = folder_make, .fini = folder_remove)
 {
     char path[FILE_PATH];

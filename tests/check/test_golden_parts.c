@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Golden files of parts, those whose names begin alike, through one backend with one and two
- * threads: every tensor that a file expects is compared, and a number changed in it is caught. */
+ * Golden files of parts, by prefix of their names, through one backend with one and two threads:
+ * every tensor that a file expects is compared, and a number changed in it is caught. */
 
 #include "harness/check/golden.h"
 #include "tests/support/attn_case.h"
@@ -43,7 +43,7 @@ static int expected_tensors(const char *path)
     return n;
 }
 
-/* Returns how many files there were. */
+/* Returns the number of files. */
 static int golden_parts(const char *backend, const char *prefix)
 {
     DIR *dir = opendir(FOLDER);
@@ -70,7 +70,7 @@ static int golden_parts(const char *backend, const char *prefix)
     return files;
 }
 
-/* The reference fails the file that has been edited so. Between folder_make and folder_remove. */
+/* The reference fails the edited file. Between folder_make and folder_remove. */
 static void caught(const char *file, struct edit d)
 {
     char from[FILE_PATH], path[FILE_PATH];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every case of every operation on every backend, with one thread and with three, attention with
- * six, which share the keys of few queries; and that the comparison notices an operation that is
- * wrong. */
+ * six, which share the keys of few queries; and the comparison detects an operation that is wrong.
+ */
 #include "harness/check/op_cases.h"
 #include "tests/support/open_engine.h"
 
@@ -116,7 +116,7 @@ Test(op_cases, faults_are_noticed)
     }
 }
 
-/* What an engine refuses is neither right nor wrong. */
+/* An operation that an engine refuses is neither right nor wrong. */
 Test(op_cases, refusal_is_no_failure)
 {
     struct engine g = open_engine("ref", 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Average attention: its sub-layer against the equations in double, with a sum in front and behind,
- * on every backend; gradients against finite differences; counts beyond what a float can hold.
- * Streaming, forgetting and cost are those of all states: test_linear_attn.c. */
+ * Average attention: its sub-layer against the equations in double, with a sum carried in and out,
+ * on every backend; gradients against finite differences; counts beyond float precision. Streaming,
+ * forgetting and cost are those of all states: test_state.c. */
 #include "tests/support/every_backend.h"
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
@@ -103,7 +103,7 @@ static void affine(double *y, const float *w, const float *b, const double *x, i
     }
 }
 
-/* One row of sequence b, from the mean up to it. */
+/* One row of sequence b, from the mean to it. */
 static void row_by_hand(const struct bound *t, double *y, const float *x, const double *mean)
 {
     double hidden[F], both[2 * D], gate[2 * D];
@@ -119,7 +119,7 @@ static void row_by_hand(const struct bound *t, double *y, const float *x, const 
         y[e] = both[e] / (1 + exp(-gate[e])) + both[D + e] / (1 + exp(-gate[D + e]));
 }
 
-/* The rule of a whole cell, which has as many steps. */
+/* The rule of a whole case, which has as many steps. */
 static double error_of(const struct bound *t, const float *sum, double count)
 {
     float *const want = guarded(B * L * D);

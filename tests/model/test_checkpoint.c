@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models on disk: what metadata means, and that every complaint names the file and the key or
+ * Models on disk: the meaning of metadata, and error texts that name the file and the key or
  * tensor. */
 #include "tests/support/edited_file.h"
 #include "tests/support/model.h"

@@ -128,7 +128,7 @@ ParameterizedTest(int *backend, compressive, memory_is_its_definition, .timeout 
                 expect_rows(&s->memory, b, cm[b].n, &m[b], what);
             }
         }
-        cr_expect_eq(cm->n, 3); /* it was full, and more */
+        cr_expect_eq(cm->n, 3); /* it was full before */
         model_close(&t);
     }
 }
@@ -217,8 +217,8 @@ static void reach_full_memory(struct trained *t)
     }
 }
 
-/* The loss of the language does not see these weights: their gradient is that of what is lost, a
- * mean of squares near 1 each of which is good to some 64 U. */
+/* The language-model loss does not depend on these weights: their gradient is that of the
+ * reconstruction loss, a mean of squares near 1, each good to some 64 U. */
 Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 60)
 {
     static const enum wiring wirings[] = {WIRING_POST, WIRING_PRE};
@@ -251,8 +251,8 @@ Test(compressive, convolution_is_trained_by_what_is_lost, .timeout = 60)
         }
 }
 
-/* Nothing else is: the same gradients as of a model that compresses by the same weights untrained.
- */
+/* The other weights have the same gradients as in a model that compresses by the same weights
+ * untrained. */
 Test(compressive, nothing_else_is_trained_by_it)
 {
     const struct config c = compressing(COMPRESS_CONV, 3, 2);

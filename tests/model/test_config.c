@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models of a variant: defaults, and choices that make no sense together. */
+ * Models of a variant: defaults, and choices that contradict each other. */
 #include "variants/variant.h"
 
 #include <criterion/criterion.h>

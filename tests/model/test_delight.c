@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The map in front of q, k and v: DExTra against its definition in double on every backend, its
+ * The map before q, k and v: DExTra against its definition in double on every backend, its
  * gradients against finite differences and the reference's; its sizes against those of the authors'
  * program; and models that have it: memory, checkpoints, cost. */
 #include "harness/plan/plan.h"
@@ -225,7 +225,7 @@ static double map_value(void *ctx)
 
 /* The value is a sum of rows dh products of factors near 1 that went through up to 7 stages of a
  * product, a norm and an activation each: 8 U of error per stage, not of one sign. Norms of small
- * groups bend the most. */
+ * groups amplify most. */
 Test(delight, map_is_differentiated, .timeout = 120)
 {
     for (int form = 0; form < FORMS; form++) {
@@ -297,7 +297,7 @@ Test(delight, stages_have_published_sizes)
     }
 }
 
-/* Groups divide what they split, for any sizes; deeper layers are deeper. */
+/* Groups divide their operand, for any sizes; deeper layers are deeper. */
 Test(delight, stages_fit_any_sizes)
 {
     for (int D = 1; D < 40; D++)

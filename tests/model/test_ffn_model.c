@@ -16,7 +16,7 @@
 
 enum { B = 2, L = 7 };
 
-/* Every FFN with the kinds of norm in turn, xl and vanilla in turn. Returns false behind the last.
+/* Every FFN with the kinds of norm in turn, xl and vanilla in turn. Returns false after the last.
  */
 static bool model_of(struct config *c, int i)
 {
@@ -84,8 +84,8 @@ static void drop(struct trained *t)
     model_close(&t->m);
 }
 
-/* A tensor by the rule of a cell. A single number is a sum over all rows that may cancel: it is
- * measured by the largest gradient of its model. */
+/* A tensor by the rule of a case. A single number is a sum over all rows that may cancel: it is
+ * compared with the largest gradient of its model. */
 static void expect_gradients(const struct params *got, const struct params *want, const char *what)
 {
     double largest = 0;

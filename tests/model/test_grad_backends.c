@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole models backward on every backend: gradients as the reference's, the same ones again, and
+ * Whole models backward on every backend: the reference's gradients, identical when repeated, and
  * what binding a model for training changes and refuses. */
 #include "tests/support/trained.h"
 
@@ -22,8 +22,8 @@ static struct criterion_test_params all_but_ref(void)
     return cr_make_param_array(struct who, list, n);
 }
 
-/* The training loss of a cell may be off by 1e-4; so may a gradient, of its largest
- * entry or, where it cancels to nothing, of the model's typical one. */
+/* The training loss of a case may be off by 1e-4; so may a gradient, of its largest entry or, if it
+ * cancels to nothing, of the model's typical one. */
 static void expect_like(const struct trained *got, const struct trained *want)
 {
     const struct params *p = &got->m.lm.params, *q = &want->m.lm.params;
@@ -160,7 +160,7 @@ Test(grad_backends, projected_memory_is_refused)
     lm_free(&m.lm);
 }
 
-/* A backend whose attention has no backward pass says so by name. */
+/* A backend whose attention has no backward pass gives an error with its name. */
 Test(grad_backends, missing_backward_is_refused)
 {
     static const struct attn_impl forward_only = {.name = "forward_only"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whole models backward on the reference: every parameter of every variant, wiring, gate and
- * position scheme is held against finite differences of the loss, with memory from an earlier
+ * position scheme is compared with finite differences of the loss, with memory from an earlier
  * segment where there is one. */
 #include "tests/support/trained.h"
 #include "variants/parts/parts.h"
@@ -16,8 +16,8 @@ static void between_distances(const struct params *p)
 
 /* The loss is a mean of B L numbers near ln V = 2.4, each stored once after some ten steps that
  * round to floats; their errors are not of one sign: 4 U of it. The gradient passes as many steps
- * of float, 64 U of its length. Where the true gradient is 0 (a key bias: softmax does not see what
- * is the same for all keys) the noise is all there is. */
+ * of float, 64 U of its length. Where the true gradient is 0 (a key bias: softmax is invariant to
+ * what is the same for all keys) only the noise is left. */
 static bool expect_derivatives(struct trained *t)
 {
     const struct config *const c = &t->m.lm.c;
@@ -41,7 +41,8 @@ static bool expect_derivatives(struct trained *t)
     return smooth;
 }
 
-/* Weights that lie well: no choice between experts is so close that every step changes it. */
+/* Weights in a generic position: no choice between experts is so close that every step changes it.
+ */
 static void expect_derivatives_somewhere(const struct config *c, float drop)
 {
     bool smooth = false;
@@ -62,7 +63,7 @@ static void expect_derivatives_somewhere(const struct config *c, float drop)
     cr_expect(smooth, "a corner is near everywhere");
 }
 
-/* A gate's ReLU is kept off its corner by the biases in front of it. */
+/* A gate's ReLU is kept off its corner by the biases before it. */
 static struct config smooth_form(const struct form *w, int turn)
 {
     struct config c = wired(w, turn | (w->gate >= 0));

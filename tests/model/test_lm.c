@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The language model and its recurrence: what must come out the same, and does to the last bit on
- * the reference, whose rows do not depend on their neighbours. Golden files say that it is the
- * right thing; here it is the same thing for every memory, batch, segment and position of every
- * wiring. */
+ * The language model and its recurrence: results that must be equal, and are to the last bit on the
+ * reference, whose rows do not depend on their neighbours. Golden files test that they are right;
+ * this suite that they are the same for every memory, batch, segment and position of every wiring.
+ */
 #include "tests/support/model.h"
 #include "variants/model/sublayer_attention.h"
 
 enum { TEXT = 26 };
 
-/* Rows of memory now. */
+/* Rows of memory at present. */
 static int remembered(const struct lm *m)
 {
     const struct sublayer *const first = sublayers_attention(&m->sublayers, 0);
@@ -163,8 +163,8 @@ EACH_FORM(lm, last_positions_are_the_last, false)
     model_close(&m);
 }
 
-/* nll = logsumexp - logit of the target, from the logits that came with it; a float
- * holds it to U of its size. */
+/* nll = logsumexp - logit of the target, from the logits of the same run; a float holds it to U of
+ * its size. */
 Test(lm, nll_is_of_its_logits)
 {
     const struct config c = config_default(variant_find("xl"), 12, 2, 6, 20, 2, 11);
@@ -216,7 +216,7 @@ EACH_FORM(lm, limits_beyond_the_keys_change_nothing, false)
     }
 }
 
-/* Shaw's full table is its causal one plus rows that nobody reads. */
+/* Shaw's full table is its causal one plus rows that are never read. */
 Test(lm, future_rows_are_never_read)
 {
     struct config c = config_default(variant_find("shaw"), 12, 3, 5, 17, 2, 11);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * LocalRNN: a model of its cells against windows run one by one, its gradients against differences,
- * and streams against one pass. Golden files say that it is the published thing. */
+ * and streams against one pass. Golden files compare it with the published code. */
 #include "tests/support/attn_case.h"
 #include "tests/support/finite.h"
 #include "tests/support/model.h"
@@ -189,7 +189,8 @@ static struct config model_of(enum rnn_cell_kind kind, int window, bool score_re
     return c;
 }
 
-/* Any cut of a text is the text, as long as windows are carried over it; else it is not. */
+/* Any cut of a text gives the same result if windows are carried over it, and another one if not.
+ */
 Test(local_rnn, carried_windows_are_one_pass)
 {
     enum { TEXT = 19 };

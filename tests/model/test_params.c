@@ -112,7 +112,7 @@ Test(params, each_rule_has_its_spread)
     params_free(&p);
 }
 
-/* Training begins with factors of 0; the rest is what it is for others. */
+/* Factors that start training at 0; the rest is as in other models. */
 Test(params, what_training_begins_with)
 {
     struct params p = {0}, q = {0};
@@ -132,7 +132,7 @@ Test(params, what_training_begins_with)
 }
 
 /* Values, gradients and the packed form of three matrices as one; odd widths, a neighbour on each
- * side, and the values that they have on their own. */
+ * side, and the same values as single matrices. */
 Test(params, a_stack_is_one_matrix)
 {
     enum { IN = 7 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sub-layers over cells of several tokens, whose numbers golden files check: gradients, the same on
- * every backend, rows that do not depend on what follows, lengths that leave no cell at all, orders
- * without sense. */
+ * Sub-layers over pools of several tokens, whose numbers golden files check: gradients, equality on
+ * every backend, rows that do not depend on what follows, lengths that leave no pool at all,
+ * invalid orders. */
 #include "tests/support/ffn_case.h"
 #include "variants/parts/parts.h"
 
@@ -75,7 +75,7 @@ static void pool_lower(struct pool_case *t)
     sublayers_build_tables(&t->sublayers, &t->g);
 }
 
-/* z [rows of T tokens] from x, which may be shorter than what it was bound for. */
+/* z [rows of T tokens] from x, which may be shorter than the bound length. */
 static const float *pool_forward(struct pool_case *t, int sequences, int T)
 {
     float *const to = sublayers_input(&t->sublayers, t->z);
@@ -103,8 +103,8 @@ static double largest_of(const float *x, size_t n)
     return largest;
 }
 
-/* Within 1e-4 of the largest, or of `floor`: what is left of sums that cancel, such as the gradient
- * of queries who see one key. */
+/* Within 1e-4 of the largest, or of `floor`: the rest of sums that cancel, such as the gradient of
+ * queries that see one key. */
 static void expect_near(const float *got, const float *want, size_t n, double floor,
                         const char *what)
 {
@@ -200,7 +200,7 @@ static void expect_derived(const char *order, bool causal, int T)
     pool_close(&t);
 }
 
-/* 7 tokens leave one without a cell, at either level. */
+/* 7 tokens leave one without a pool, at either level. */
 Test(cells, are_differentiated, .timeout = 120)
 {
     for (int i = 0; i < FORMS; i++)
@@ -208,7 +208,7 @@ Test(cells, are_differentiated, .timeout = 120)
             expect_derived(forms[i], causal, 7);
 }
 
-/* The published form sees both ways: the first row depends on the last. */
+/* The published form sees both directions: the first row depends on the last. */
 Test(cells, published_rows_see_both_ways)
 {
     for (int i = 0; i < FORMS; i++)
@@ -223,7 +223,7 @@ Test(cells, published_rows_see_both_ways)
         }
 }
 
-/* On the reference a row does not depend on its neighbours' number, so that it is the same to the
+/* On the reference a row does not depend on the number of its neighbours, so it is the same to the
  * last bit; kept for training or not, and bound for more tokens or not. */
 Test(cells, rows_do_not_see_what_follows)
 {
@@ -249,7 +249,7 @@ Test(cells, rows_do_not_see_what_follows)
     }
 }
 
-/* Layers on cells do a half or a quarter of the work on rows. */
+/* Layers on pools do a half or a quarter of the work on rows. */
 Test(cells, fewer_rows_cost_less)
 {
     struct pool_case t, whole;

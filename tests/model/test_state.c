@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models that carry a state, whatever stands in attention's place: the state is all of the past in
- * segments of any length, it can be told and forgotten, and neither it nor the work of a token
- * grows. */
+ * Models that carry a state, with any mixer: the state is all of the past in segments of any
+ * length, it can be set and forgotten, and neither it nor the work of a token grows. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
 
@@ -57,7 +56,7 @@ ParameterizedTest(int *b, state, goes_on, .timeout = 120)
     }
 }
 
-/* What is remembered row by row is what was run; what is forgotten is gone. */
+/* Remembering row by row gives the state of the run; forgetting clears it. */
 Test(state, remembers_and_forgets)
 {
     for (int v = 0; variants[v]; v++) {
@@ -87,7 +86,8 @@ Test(state, remembers_and_forgets)
     }
 }
 
-/* The state is the ledger's memory, of one size after any past, and so is the work of a token. */
+/* The state is the ledger's memory, of one size after any past; the work of a token is constant
+ * too. */
 Test(state, costs_the_same_after_any_past)
 {
     for (int v = 0; variants[v]; v++) {

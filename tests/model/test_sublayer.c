@@ -37,7 +37,7 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
     bind(y, kind);
     params_init(&y->p, SEED);
     const struct param *const alpha = params_find(&y->p, "layers.0.alpha");
-    if (alpha) /* begins near 0, where little of f would be seen */
+    if (alpha) /* starts near 0, where f would hardly count */
         *alpha->data = 0.75f;
     if (c->pos->pos_encoding)
         c->pos->pos_encoding(c, K, y->sublayers.pos_encoding);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lists of sub-layers that models are made of: which, in what order, under what names, and what
- * must come out the same. */
+ * The lists of sub-layers of models: which, in what order, under what names, and which lists must
+ * give the same result. */
 #include "tests/support/model.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-/* The tensors of a model of `c`, one name behind the other. */
+/* The names of the tensors of a model of `c`, one after the other. */
 static void list_tensors(const struct config *c, char *text, size_t size)
 {
     struct params p = {0};
@@ -93,7 +93,7 @@ static void copy_renamed(struct model *to, const struct model *from)
     }
 }
 
-/* An order that says what layer after layer means is layer after layer, to the last bit. */
+/* An explicit order equal to the usual one gives the same result, to the last bit. */
 Test(sublayer_list, an_order_of_layers_is_layers)
 {
     enum { TEXT = 17 };
@@ -115,7 +115,7 @@ Test(sublayer_list, an_order_of_layers_is_layers)
         }
 }
 
-/* With alpha 0 the stream passes as the embedding made it; without, both sub-layers are felt. */
+/* With alpha 0 the stream stays as the embedding made it; without, both sub-layers contribute. */
 Test(sublayer_list, rezero_begins_as_the_identity)
 {
     enum { D = 12, T = 5 };

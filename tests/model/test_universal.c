@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Depth: a layer run several times with the same weights, from which each position takes what it
- * wants, against the equations in double; how many steps that takes, what halting at once or never
- * comes to. */
+ * Depth: a layer run several times with the same weights, from which each position takes a mixture
+ * of states, against the equations in double; the number of steps; halting at once, or never. */
 #include "tests/support/by_hand.h"
 #include "tests/support/universal_case.h"
 
@@ -53,7 +52,7 @@ static double wave(int at, int e)
 struct halted {
     double out[T * D], ponder;
     int steps[T];
-    double margin; /* how near a decision was to the other one */
+    double margin; /* distance of the closest decision to its threshold */
 };
 
 static double halting(const struct layer *y, const double *h)
@@ -199,7 +198,7 @@ Test(universal, a_strong_will_decides)
     free(after_one), free(after_all);
 }
 
-/* What comes later in a text neither changes what a position is nor when it stops. */
+/* Later text changes neither a position's state nor when it halts. */
 Test(universal, halting_is_causal)
 {
     for (int halt = HALT_GRAVES; halt < HALT_KINDS; halt++) {
@@ -234,7 +233,7 @@ Test(universal, steps_share_their_weights)
     model_close(&a), model_close(&b);
 }
 
-/* Before a run as many steps as there can be, behind it those that were taken. */
+/* Before a run the most steps possible, after it those that were taken. */
 Test(universal, costs_the_steps_it_takes)
 {
     const struct config c = depth_of(HALT_GRAVES, STEPS);

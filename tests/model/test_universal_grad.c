@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Depth backward: gradients of a model whose layer is run several times against differences, where
- * no step of them changes who halts when. */
+ * Depth backward: gradients of a model whose layer is run several times against differences, for
+ * steps that do not change when positions halt. */
 #include "tests/support/finite.h"
 #include "tests/support/universal_case.h"
 
@@ -67,7 +67,7 @@ static void close_learner(struct learner *t)
     arena_release(&t->m.arena);
 }
 
-/* How near a position came to deciding otherwise; 0 where all of them took the same steps. */
+/* Distance of the closest decision to its threshold; 0 if all positions took the same steps. */
 static double margin(struct learner *t)
 {
     const struct depth *d = &t->m.lm.depth;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The linear buffer behind memories, against a list that only grows: thousands of appends of random
- * length, with random refusals to commit. */
+ * The linear buffer of memories, against a list that only grows: thousands of appends of random
+ * length, at random not committed. */
 #include "harness/check/guarded.h"
 #include "variants/parts/cache.h"
 

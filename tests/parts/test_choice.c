@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of a table of choices: what each codec prints, reads, refuses and finds equal. */
+ * Rows of a table of choices: what each codec prints, reads, refuses and compares as equal. */
 #include "variants/parts/choice.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Dropout: its rate, what its masks depend on and what they do not, and that a gradient is dropped
- * from as its value was. (That whole models under a fixed mask have the right derivative is in
- * test_grad_lm.c, that runs continue to the same bits in test_train.c.) */
+ * Dropout: its rate, what its masks depend on, and that a gradient is dropped like its value.
+ * (Derivatives of whole models under a fixed mask: test_grad_lm.c; runs that continue to the same
+ * bits: test_train.c.) */
 #include "variants/parts/dropout.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 50001 }; /* no multiple of four, and large enough for a team */
+enum { N = 50001 }; /* no multiple of four, and large enough for several threads */
 
 static const struct dropout quarter = {.p = 0.25f, .seed = 5, .step = 17, .layer = 3};
 

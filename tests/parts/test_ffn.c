@@ -2,7 +2,7 @@
  *
  * Feed-forward networks without routing: every kind against its equation in double on every
  * backend, every gradient of the reference against finite differences, every backend's against the
- * reference's; what training keeps changes nothing; costs and configurations. */
+ * reference's; keeping for training changes nothing; costs and configurations. */
 #include "tests/support/ffn_case.h"
 #include "tests/support/set_choice.h"
 
@@ -106,7 +106,7 @@ ParameterizedTest(int *b, ffn, is_its_equation)
             }
 }
 
-/* What is kept for backward is kept beside the same arithmetic. */
+/* Keeping values for backward does not change the arithmetic. */
 ParameterizedTestParameters(ffn, keeping_changes_nothing) { return every_backend(); }
 ParameterizedTest(int *b, ffn, keeping_changes_nothing)
 {
@@ -143,7 +143,7 @@ Test(ffn, reference_is_the_derivative)
         }
 }
 
-/* Masks are asked for again by backward: the same ones. */
+/* Backward asks for the masks again: they are the same. */
 Test(ffn, dropout_is_differentiated)
 {
     for (int k = 0; ffns[k]; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heads of queries that share heads of keys and values: a model is the one whose weights repeat
- * each shared head, forward and backward; its memory is smaller by their number. */
+ * Query heads that share key/value heads: the model equals the one whose weights repeat each shared
+ * head, forward and backward; its memory is smaller by the ratio of heads. */
 #include "harness/plan/plan.h"
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
@@ -47,8 +47,8 @@ static void repeat_heads(struct params *to, const struct params *from)
     }
 }
 
-/* Variants whose heads attend by the same code: how the layer goes on, sizes and what is only their
- * default aside. */
+/* Variants whose heads attend by the same code, ignoring how the layer continues, sizes and
+ * defaults. */
 static bool attend_alike(const struct variant *v, const struct variant *w)
 {
     return v->pos == w->pos && v->mem == w->mem && v->mixer == w->mixer &&
@@ -158,8 +158,8 @@ static void expect_sums(const struct params *got, const struct params *want, con
             worst = fmax(worst, fabs((double)few->grad[x] - sum));
             largest = fmax(largest, fabs(sum));
         }
-        /* The rule of a whole cell, and what noise there is where the true gradient is 0: a bias of
-         * keys shifts all scores of a row alike. */
+        /* The rule of a whole case, and the noise where the true gradient is 0: a bias of keys
+         * shifts all scores of a row alike. */
         cr_expect_leq(worst, 1e-4 * largest + 1e-7, "%s %s: %g of %g", who, few->name, worst,
                       largest);
     }
@@ -262,7 +262,7 @@ static struct plan plan_of(struct options *o, const char *line)
     return p;
 }
 
-/* What equals the variant's own is left out of the line that makes a cell again. */
+/* A value equal to the variant's own is left out of the repro line. */
 Test(kv_heads, option_reaches_the_cell_and_its_line)
 {
     static const struct {

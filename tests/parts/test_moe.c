@@ -143,7 +143,7 @@ ParameterizedTest(int *b, moe, is_its_equation)
         }
 }
 
-/* Capacity is given out in the order of rows: what comes behind changes nothing in front. */
+/* Capacity is assigned in the order of rows: later rows do not affect earlier ones. */
 Test(moe, capacity_is_first_come_first_served)
 {
     const struct config c = moe(4, 1, 2, true);
@@ -166,7 +166,7 @@ Test(moe, capacity_is_first_come_first_served)
     ffn_close(&t);
 }
 
-/* A row that no expert takes leaves the residual as it is. */
+/* A row that no expert takes keeps the residual unchanged. */
 Test(moe, a_dropped_row_keeps_its_residual)
 {
     const struct config c = moe(1, 1, 3, true);

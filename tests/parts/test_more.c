@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What attention may have beside positions: heads that talk, spans, persistent vectors, and scores
- * that are carried from layer to layer. Each where it comes to something simpler; golden files say
- * that it is right elsewhere, the suites over all variants that segments, memories and backends
- * agree. */
+ * Terms of attention other than positions: talking heads, spans, persistent vectors, and scores
+ * carried from layer to layer. Each where it reduces to something simpler; golden files test other
+ * values, the suites over all variants segments, memories and backends. */
 #include "tests/support/model.h"
 #include "tests/support/set_choice.h"
 #include "variants/model/sublayer_attention.h"
@@ -38,7 +37,7 @@ static float *tensor(const struct model *m, const char *fmt, int layer)
     return p->data;
 }
 
-/* Both have drawn their weights by name, so what they share is alike. */
+/* Both have drawn their weights by name, so shared weights are equal. */
 static void expect_same(struct model *a, struct model *b, const char *what)
 {
     float *got = model_stream(a, 0, BATCH, T, T), *want = model_stream(b, 0, BATCH, T, T);
@@ -66,8 +65,8 @@ static void set_mix(const struct model *m, const char *fmt, const int from[H])
     }
 }
 
-/* Heads that change places and change back are the plain model's; three in a ring, so that a
- * transposed matrix would show. */
+/* Heads permuted and permuted back give the plain model; three in a cycle, so that a transposed
+ * matrix would show. */
 Test(talking, there_and_back_is_plain)
 {
     static const int self[H] = {0, 1, 2}, ring[H] = {1, 2, 0}, back[H] = {2, 0, 1};
@@ -85,7 +84,7 @@ Test(talking, there_and_back_is_plain)
     model_close(&m), model_close(&p);
 }
 
-/* Fresh heads hardly talk. */
+/* With initial weights heads hardly mix. */
 Test(talking, begins_near_the_identity)
 {
     const struct config c = of("talking", 1);
@@ -134,7 +133,7 @@ Test(span, steep_spans_are_windows)
     }
 }
 
-/* m halves the weight of a key before the sum is made 1: with all other scores equal, 1 : 1/2. */
+/* m halves the weight of a key before normalisation: with all other scores equal, 1 : 1/2. */
 Test(span, keys_fade)
 {
     struct config c = of("span", 1);
@@ -184,8 +183,8 @@ Test(span, choices_that_make_no_sense)
 
 /* ---- persistent vectors -------------------------------------------------------------------- */
 
-/* A query that sees itself only, and whose scores are all 0, gives its own value 1/(1+n) with n
- * vectors beside it, whose values are 0. */
+/* A query that sees only itself, and whose scores are all 0, gives its own value 1/(1+n) with n
+ * persistent vectors of value 0. */
 Test(persistent, shares_of_the_softmax)
 {
     static const int counts[] = {1, 3};
@@ -270,8 +269,8 @@ static void open_trained(struct model *m, const struct config *c)
     m->nll = guarded(BATCH * T);
 }
 
-/* Layer 1 has no scores of its own: its W_q, u and v are 0. What its softmax sees are those of
- * layer 0, or the half of them: lse_i = log sum of exp(gain S_ij) over j <= i. */
+/* Layer 1 has no scores of its own: its W_q, u and v are 0. Its softmax sees those of layer 0, or
+ * half of them: lse_i = log sum of exp(gain S_ij) over j <= i. */
 Test(realformer, a_silent_layer_repeats_the_one_below)
 {
     static const char *const names[] = {"realformer", "realformer-mean"};

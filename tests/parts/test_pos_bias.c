@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Position schemes that add a number per head and distance to the scores: the numbers themselves
- * from their definitions, in the table that attention reads, for any number of keys and after it
- * was cut; and the way back from the table's gradient to the weights. */
+ * Position schemes that add a number per head and distance to the scores: the numbers against their
+ * definitions, in the table that attention reads, for any number of keys and after truncation; and
+ * backward from the table's gradient to the weights. */
 #include "tests/support/finite.h"
 #include "tests/support/set_choice.h"
 #include "variants/base/safetensors.h"
@@ -140,7 +140,7 @@ Test(pos_bias, buckets_that_are_whole_powers)
 
 enum { HEADS = 6, MAX_KEYS = 300 };
 
-/* A scheme whose tables lie in an arena of their own, weights drawn. */
+/* A scheme whose tables are in an arena of their own, with drawn weights. */
 struct prepared {
     struct config c;
     struct params params;
@@ -202,7 +202,7 @@ static void close_lowered(struct prepared *t)
     arena_release(&t->arena);
 }
 
-/* What a query adds to the score of a key at distance n. */
+/* What is added to the score of a key at distance n. */
 static float read_bias(const struct attn *a, int h, int n)
 {
     return a->bias[h * a->bias_head + a->R - 1 - min_int(n, a->R - 1)];
@@ -333,7 +333,7 @@ Test(pos_bias, gradient_is_the_derivative)
             }
 }
 
-/* Layers that share a table add up in it. */
+/* Layers that share a table add to it. */
 Test(pos_bias, gradients_are_added)
 {
     struct prepared t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rotary positions: the rotation against complex products in double, that only differences of
- * positions reach the scores, the way back, and models that stream far beyond the table of
- * angles. */
+ * Rotary positions: the rotation against complex products in double, that scores depend on
+ * differences of positions only, backward, and models that stream far beyond the table of angles.
+ */
 #include "tests/support/model.h"
 #include "tests/support/set_choice.h"
 #include "variants/parts/parts.h"
@@ -134,7 +134,7 @@ Test(rope, is_a_complex_product)
     }
 }
 
-/* Threads share out rows, and nothing depends on how. */
+/* Threads divide the rows, and the result does not depend on how. */
 Test(rope, same_bits_for_any_number_of_threads)
 {
     struct turn t = {64, 64, ROPE_HALVES, 8, 3, 50, 4, 1, 77};
@@ -261,7 +261,7 @@ Test(rope, remembered_keys_stay_right, .timeout = 60)
     }
 }
 
-/* With room for all of the past, segments are one long pass, in which positions begin at 0. */
+/* With memory for all of the past, segments equal one long pass, in which positions begin at 0. */
 Test(rope, streaming_is_one_pass, .timeout = 60)
 {
     enum { ALL = 90 };
@@ -283,7 +283,7 @@ Test(rope, streaming_is_one_pass, .timeout = 60)
     model_close(&whole);
 }
 
-/* The pairings are the same model once the rows of W_q and W_k are put in the other order. */
+/* The two pairings are the same model if the rows of W_q and W_k are permuted accordingly. */
 Test(rope, pairings_differ_by_a_permutation, .timeout = 60)
 {
     enum { ALL = 30, D = 12, DH = 6 };
@@ -310,7 +310,7 @@ Test(rope, pairings_differ_by_a_permutation, .timeout = 60)
     model_close(&b);
 }
 
-/* Dropped positions would be another model: the table is no code that is added to anything. */
+/* Without positions it would be another model: the table is not an encoding that is added. */
 Test(rope, angles_are_not_dropped)
 {
     const struct config c = rotary(ROPE_HALVES, 6, 4);

@@ -109,7 +109,7 @@ Test(sparse, every_sparse_variant_reads_its_own)
 
 /* ---- patterns ----------------------------------------------------------------------------- */
 
-/* Patterns that let everything through are no patterns. */
+/* Patterns that let everything through change nothing. */
 Test(sparse, all_that_hides_nothing_is_plain, .timeout = 60)
 {
     static const char *const texts[] = {
@@ -187,7 +187,7 @@ Test(sparse, memory_that_is_out_of_reach, .timeout = 60)
     }
 }
 
-/* A pattern changes what is computed, and heads have their own. */
+/* A pattern changes the result, and heads have their own. */
 Test(sparse, heads_take_masks_in_turn)
 {
     const struct config in_turn = sparse("window=2;stride=5", "");
