@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * An engine for a test, and what may be asked of its sums. */
+ * An engine for a test, and the expected accuracy of its sums. */
 #ifndef OPEN_ENGINE_H
 #define OPEN_ENGINE_H
 
@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-/* `name` opened, or the test skipped where it cannot run here. */
+/* `name` opened, or the test is skipped if it cannot run here. */
 static inline struct engine open_engine(const char *name, int threads)
 {
     struct engine g;
@@ -21,8 +21,8 @@ static inline struct engine open_engine(const char *name, int threads)
     return g;
 }
 
-/* Whether its products are a library's. Our own add in the same order for any number of threads; a
- * library may not, so that threads change its results by as much as another order does. */
+/* Are its products a library's? Our own add in the same order for any number of threads; a library
+ * may not, so that threads change its results by as much as another order does. */
 static inline bool library_adds(const struct engine *g)
 {
     return backend_find(g->from[OP_gemm])->core != NULL;
