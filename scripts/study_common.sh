@@ -72,7 +72,7 @@ choose_width() { # MODEL: needs low, high, target of equalise
     local at off step d
     at=$(((high[$1] - low[$1]) / (2 * width))) # parameters of one unit
     if [ "$at" -le 0 ]; then
-        unequal[$1]="$1 has ${low[$1]} parameters whatever d_inner is, the others $target"
+        unequal[$1]="$1 has ${low[$1]} parameters for any d_inner, the others $target"
         return
     fi
     for step in 8 4 2 1; do
@@ -201,7 +201,7 @@ one_header() {
 collect() {
     local runs=(*/*.run.csv) scores=(*/*.safetensors.{mem,seq,window,whole}.csv)
     if [ ${#runs[@]} -eq 0 ] || [ ${#scores[@]} -eq 0 ]; then
-        die 77 "nothing is trained and scored in $work  -> run the parts in front of it"
+        die 77 "nothing is trained and scored in $work  -> run the earlier parts first"
     fi
     one_header "${runs[@]}" >new.csv
     mv new.csv runs.csv
