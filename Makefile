@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# `make help` lists the targets. New .c files are picked up by the wildcards; what a file's last name
-# says (_avx2, _avx512) are the instructions that it may use, and nothing else may use them.
+# `make help` lists the targets. New .c files are picked up by the wildcards; a file name
+# that ends in _avx2 or _avx512 names the instructions of that file; no other file uses them.
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
@@ -27,7 +27,7 @@ ifeq ($(CFLAGS_$(MODE)),)
 $(error MODE is $(MODE)  -> release, sanitize or fuzz)
 endif
 
-# Libraries. INCDIRS is where headers are looked for; a missing optional one costs its feature.
+# Libraries. Headers are searched in INCDIRS; without an optional one its feature is left out.
 INCDIRS ?= /usr/include /usr/include/$(MULTIARCH) /usr/local/include
 OPENBLAS_INC ?= /usr/include/$(MULTIARCH)/openblas-openmp
 OPENBLAS_LIB ?= /usr/lib/$(MULTIARCH)/openblas-openmp
@@ -42,7 +42,7 @@ HAVE_ONEDNN := $(if $(filter 2,$(ONEDNN_MAJOR)),1,0)
 HAVE_ZSTD := $(if $(call found,zstd.h),1,0)
 LIBS := -lhwloc -lcsv -ljansson -lxxhash
 ifeq ($(HAVE_OPENBLAS),1)
-# The OpenMP build by its own directory, at run time too: the loader's default may be the pthread one.
+# The OpenMP build, by its own directory at run time too: the loader's default may be the pthread one.
 LIBS += -L$(OPENBLAS_LIB) -Wl,-rpath,$(OPENBLAS_LIB) -lopenblas
 $(BUILD)/variants/backends/openblas.o $(BUILD)/variants/backends/openblas.tidy: private INCLUDE := -isystem $(OPENBLAS_INC)
 else
@@ -62,9 +62,9 @@ LEFT_OUT += zstd:libzstd-dev
 endif
 LIBS += -lm
 
-# The project's flags are FLAGS, so that a user's CFLAGS replaces only the optimisation level.
-# Functions start on cache lines, or a change in one file moves the loops of all others and with them
-# their speed (the scalar ones by up to 16 %).
+# The project's flags are FLAGS; a user's CFLAGS replaces only the optimisation level. Functions start
+# on cache lines: otherwise a change in one file shifts the loops of all others, which changes their
+# speed (scalar loops by up to 16 %).
 CFLAGS ?= $(CFLAGS_$(MODE))
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
@@ -108,14 +108,14 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
 	$(call show,cc $<)$(CC) $(FLAGS) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-# The object stands for the headers: what made it new makes its file worth another look.
+# The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
 	$(call show,tidy $<)clang-tidy --quiet $< -- $(FLAGS) $(ISA) $(INCLUDE)
 	@touch $@
 
 -include $(patsubst %.o,%.d,$(OBJ) $(TEST_OBJ))
 
-# Rewritten only when their text changes, so that objects follow the flags and not the clock.
+# Rewritten only when their text changes, so that objects are rebuilt only then.
 keep = mkdir -p $(@D); cat >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/flags: FORCE
 	@printf '%s\n' '$(CC) $(FLAGS) $(SLOWED)' | { $(keep); }
@@ -131,7 +131,7 @@ deps: ## install what is missing (Debian packages; silent when complete)
 hooks: ## run format and lint before each commit
 	git config core.hooksPath .githooks
 
-# After deps make starts again, so that the header probes above see what was installed.
+# make starts again after deps, so that the header probes above see the new packages.
 demo: deps ## build, then one sweep: Transformer-XL with 512 tokens of memory
 	@$(MAKE) all
 	./bench --variant xl --mem 512 --format table
@@ -169,8 +169,7 @@ check: ## what must pass before a commit: lint, test, bench check, a smoke sweep
 	@$(MAKE) all
 	./bench check
 	./bench @harness/sweeps/smoke.args --out $(BUILD)/smoke
-# On the first, variants that reach most kernels; on the second nothing but the reference's and a
-# library's run.
+# The first runs variants that use most kernels; on the second only the reference and libraries run.
 qemu: all ## bench check on CPUs without AVX-512 and without AVX: no instruction leaks
 	qemu-x86_64 -cpu Haswell ./bench check --isolate fork --variant shaw,gtrxl,linear
 	qemu-x86_64 -cpu Nehalem ./bench check --isolate fork --variant gtrxl

@@ -18,19 +18,19 @@ enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once 
 static const struct command {
     const char *name;
     int (*run)(struct options *opt);
-    const char *words; /* what may follow it, NULL = nothing */
+    const char *words; /* the words it takes, NULL = none */
     int n_words;       /* at most */
     const char *doc;   /* NULL: hidden */
 } commands[] = {
     {"sweep", cmd_sweep, NULL, 0, "run the matrix, write the tables (the default)"},
     {"list", cmd_list, "WHAT", 1,
-     "variants, backends, cells (the planned matrix), columns, baselines"},
+     "variants, backends, cases (the planned matrix), columns, baselines"},
     {"check", cmd_check, NULL, 0, "correctness only, against the reference or golden files"},
     {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
     {"train", cmd_train, NULL, 0, "train a model of a variant on a text, write a checkpoint"},
     {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
     {"topo", cmd_topo, NULL, 0, "the machine, the pin plan; --roofline measures its peaks"},
-    {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to mend"},
+    {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to repair"},
     {"compare", cmd_compare, "RUN RUN", 2,
      "two runs, one --axis of a run, or two programs (--exec)"},
     {"gate", cmd_gate, NULL, 0, "two programs in turns; exit code 3 if the new one is slower"},
@@ -74,7 +74,7 @@ static enum status check_words(const struct command *c, const struct options *o,
     const char *const extra = o->words.v[c->n_words];
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].doc && strcmp(commands[i].name, extra) == 0)
-            return fail(e, E_USAGE, "command %s behind options  -> write it first: bench %s ...",
+            return fail(e, E_USAGE, "command %s after options  -> write it first: bench %s ...",
                         extra, extra);
     return fail(e, E_USAGE,
                 "unexpected word \"%.64s\"  -> options start with --, lists are a,b "
@@ -82,15 +82,14 @@ static enum status check_words(const struct command *c, const struct options *o,
                 extra);
 }
 
-/* Whoever asks for a dry run must not get a real one. */
+/* A command without a dry run must refuse --dry-run, not run. */
 static enum status check_dry_run(const struct command *c, const struct options *o, struct err *e)
 {
     if (!o->dry_run || c->run == cmd_sweep || c->run == cmd_list)
         return OK;
-    return fail(
-        e, E_USAGE,
-        "--dry-run has no meaning for %s  -> bench list cells prints what a sweep would run",
-        c->name);
+    return fail(e, E_USAGE,
+                "--dry-run does not apply to %s  -> bench list cases prints what a sweep would run",
+                c->name);
 }
 
 static void print_help(const struct options *o)
@@ -144,14 +143,14 @@ int main(int argc, char **argv)
     int code;
 
     setlocale(LC_ALL, "C");
-    /* So that file_flush meets a full disk and knows why. Lives as long as stdout does. */
+    /* Own buffer, so that file_flush meets a full disk and knows why. Lives as long as stdout. */
     char *const room = isatty(STDOUT_FILENO) ? NULL : malloc(STDOUT_BUFFER);
     if (room)
         setvbuf(stdout, room, _IOFBF, STDOUT_BUFFER);
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);
-    if (st != OK) { /* nothing but an interrupt weighs more */
+    if (st != OK) { /* only an interrupt takes precedence */
         const int flushed = report_error(st, &e);
         code = code == EXIT_SIGINT || code == EXIT_SIGTERM ? code : flushed;
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # build_info.sh CC FLAGS: the header that harness/cli/build.c includes, on stdout.
-# The commit is "nogit" where this folder is not the top of a git work tree with a commit.
+# The commit is "nogit" if this folder is not the top of a git work tree with a commit.
 set -eu
 cd "$(dirname "$0")/.."
 

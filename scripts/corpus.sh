@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# corpus.sh [enwik8|text8|wikitext103|all]...: fetch the texts that language models are published on
-# and leave NAME.train, NAME.valid and NAME.test in corpora/ (CORPUS_DIR). What is there stays.
+# corpus.sh [enwik8|text8|wikitext103|all]...: fetch the standard texts for language models and
+# write NAME.train, NAME.valid and NAME.test to corpora/ (CORPUS_DIR). Existing files are kept.
 #
 # enwik8 and text8 are 10^8 bytes each, split by position: nine tenths, a twentieth, a twentieth.
-# WikiText-103 comes split; it is taken raw, as bytes. Archives are told by SHA-256, and nothing is
-# kept of one that has another. CORPUS_URL=file:///some/folder (or http...) is a folder to fetch the
-# archives from instead of their public homes; CORPUS_SHA256 is then the checksum of an archive that
+# WikiText-103 comes split; its raw form is used, as bytes. Archives are verified by SHA-256; one that
+# does not match is discarded. CORPUS_URL=file:///some/folder (or http...) is a folder to fetch the
+# archives from instead of their public sites; CORPUS_SHA256 is then the checksum of an archive that
 # is packed differently.
 set -eu
 
@@ -15,7 +15,7 @@ die() { echo "corpus.sh: $*" >&2; exit 1; }
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=${CORPUS_DIR:-$top/corpora}
 
-# Archive, its home, its checksum.
+# Archive, its site, its checksum.
 describe() {
     case $1 in
     enwik8) archive=enwik8.zip home=http://mattmahoney.net/dc

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # deps.sh [lint] [clang] [qemu] [browser] [all]: install the Debian packages that are missing.
-# Without words: what the build, the tests and the plots need. Silent when nothing is missing.
+# Without arguments: those of the build, the tests and the plots. Silent if nothing is missing.
 set -eu
 
 packages=(libhwloc-dev libcsv-dev libcriterion-dev libjansson-dev librandom123-dev libxxhash-dev
           libzstd-dev libopenblas-openmp-dev libdnnl-dev gnuplot-nox
-          python3-minimal) # the last plays misbehaving programs in tests
+          python3-minimal) # the last for programs in tests
 lint=(clang-format clang-tidy libomp-dev) # the last for clang's omp.h
 clang=(clang libomp-dev libclang-rt-14-dev)
 qemu=(qemu-user)
@@ -52,7 +52,7 @@ trap 'rm -f "$log"' EXIT
 apt() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" </dev/null >>"$log" 2>&1
 }
-# The package lists of a fresh image are empty or old: refresh them only when they do not do.
+# The package lists of a fresh image are empty or old: refresh them only if they do not suffice.
 if ! apt install --no-install-recommends "${missing[@]}" &&
     ! { apt update && apt install --no-install-recommends "${missing[@]}"; }; then
     tail -n 20 "$log" >&2

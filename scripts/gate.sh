@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gate.sh [BASE] [OPTION...]: is this tree slower than BASE (a commit; default: where this branch
-# left origin/main)? Builds both with the same compiler, measures them in turns on this machine, and
+# gate.sh [BASE] [OPTION...]: is this tree slower than BASE (a commit; default: the merge base with
+# origin/main)? Builds both with the same compiler, measures them in turns on this machine, and
 # ends with the gate's exit code: 0 no regression, 3 a confirmed one, 4 not trustworthy (--strict),
-# 5 wrong numbers. Options go to `bench gate`; where CI hands out a summary file, it is appended to.
+# 5 wrong numbers. Options go to `bench gate`; a summary file of CI is appended to.
 set -eu
 cd "$(dirname "$0")/.."
 base=${1:-$(git merge-base HEAD origin/main)}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# lint.sh [FILE...]: the rules of the tree that a compiler does not know, over these C files or all.
+# lint.sh [FILE...]: rules that the compiler does not check, for these C files or all.
 # Each finding is one line; exit 1 if there was any. `make lint` adds clang-tidy.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -52,8 +52,8 @@ say < <(grep -nHE '^ *# *include "' "${files[@]}" | sed -E 's/^([^:]*):([0-9]+):
         fi
     done)
 
-# harness/ asks registries and the table of choices: it names no variant, gate, feed-forward network,
-# position scheme, norm, halt, cell or mask. Some words mean something of harness/'s own as well.
+# harness/ uses registries and the table of choices: it names no variant, gate, feed-forward network,
+# position scheme, norm, halt, recurrent cell or mask. Some words have a second meaning in harness/.
 own_words='none|layer|scale|pre|glu|summary'
 names=$({
     sed -n '/define VARIANTS/,/clang-format on/p' variants/list.h
@@ -64,7 +64,7 @@ names+=$'\n'$(cat variants/model/*.c variants/parts/*.c variants/backends/*.c va
     grep -oE '"[a-z0-9_]+"' | tr -d '"')
 names+=$'\nwindow\ndilation\nblock\nstride\nfixed\nglobal'
 names=$(printf '%s\n' $names | sort -u | grep -vxE "$own_words" | paste -sd'|')
-[[ $names == *gru*xl* ]] || say <<<"the lists of names were not found  -> mend the patterns in $0"
+[[ $names == *gru*xl* ]] || say <<<"the lists of names were not found  -> correct the patterns in $0"
 in_harness=$(printf '%s\n' "${files[@]}" | grep '^harness/')
 [ -z "$in_harness" ] || say < <(grep -nHE "\"($names)\"" $in_harness |
     sed 's/$/  -> harness\/ names no part; ask the registry/')

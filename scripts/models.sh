@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$dir"
 [ $# -eq 0 ] || shift
 if [ $# -eq 0 ]; then
-    mapfile -t names < <(./bench list cells --variant base --backend ref --workload attn --seq 1 \
+    mapfile -t names < <(./bench list cases --variant base --backend ref --workload attn --seq 1 \
         --mem 0 --format csv --columns variant | tail -n +2)
     set -- "${names[@]}"
 fi

@@ -8,12 +8,12 @@
 #   eval    scores of all of these over memory and segment lengths
 #   copy    every variant on generated texts that repeat at a known distance, with scores
 #   long    one larger model for longer, and then for a third of that again, with scores
-#   tables  tables, figures and README.md from what is there
+#   tables  tables, figures and README.md from the existing results
 #   all     books, eval, copy, long, tables
 #
-# What is done is skipped and what was begun goes on, so that an interrupted study is just started
-# again. Each run keeps its log and, in a .cmd file, the command that made it; a training that was
-# made by another command than today's is an error and not taken for it. One line a run.
+# Finished runs are skipped and interrupted ones continued: to continue a study, start it again. Each
+# run keeps its log and, in a .cmd file, its command; a training made by a different command is an
+# error. Prints one line per run.
 #
 # Settings: BENCH (./bench), STUDY_DIR (build/study: models, logs, scores), TABLES_DIR
 # (results/reference/study), BENCH_SHARED (../shared: corpora/books.*), STEPS (2500), STEPS_GATES
@@ -55,14 +55,14 @@ describe() { # TASK
     long)
         width=192 heads=6 steps=$long
         rate=(--lr 1.5e-3 --lr-warmup 200) ;;
-    longer) # goes on from `long`
+    longer) # continues `long`
         width=192 heads=6 steps=$((long + long / 3))
         rate=(--lr 1e-3 --lr-warmup 100) ;;
     esac
     shape=(--layers "$layers" --d-model "$width" --heads "$heads")
 }
 
-# Sizes as equalise() sets them; this study compares nothing else.
+# Sizes as equalise() sets them; this study compares only these.
 must_equalise() { # MODEL...
     local m
     equalise "$@"
@@ -71,15 +71,15 @@ must_equalise() { # MODEL...
 
 score_books() { # F
     score "$1" mem --corpus text/books.test.txt --seq 128 --mem 0,64,128,256,512,1024
-    # 128 tokens in front of 256 are in the rows above.
+    # 128 tokens before 256 are in the rows above.
     score "$1" seq --corpus text/books.test.txt --seq 32,64,256 --mem 256
-    # No more than a segment of the training in all, which is what a window can make good use of.
+    # At most one training segment in all: a window cannot use more.
     score "$1" window --corpus text/books.test.txt --seq 32 --mem 96
 }
 
 # ---- parts -----------------------------------------------------------------------------------
 
-# The first seed of all comes first: an unfinished study has something to say of each.
+# The first seed of all comes first, so that an unfinished study covers every model.
 part_books() {
     local m seed
     need_texts

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# study_common.sh: what study.sh and variants.sh share, to be sourced: texts, models of equal size,
-# trainings and scores that are skipped when they are done and go on when they were begun. It runs
-# nothing by itself. The script that sources it sets bench, work, texts, eval_bytes, threads (options
+# study_common.sh: functions of study.sh and variants.sh, to be sourced: texts, models of equal size,
+# trainings and scores that are skipped when finished and continued when interrupted. It runs nothing
+# by itself. The script that sources it sets bench, work, texts, eval_bytes, threads (options
 # of trainings and scores), and by its own describe() of a task layers, width, heads, memory, steps,
 # text, rate and shape.
 
 program=${0##*/}
 failed=0  # a run failed
-partial=0 # 1: a score that only some memory lengths have is none
+partial=0 # 1: a score counts only with all memory lengths
 declare -A d_inner unequal
 
 die() { # CODE WORD...
@@ -67,12 +67,12 @@ probe() { # MODEL D_INNER: parameters of such a model
     parameters probe/m.safetensors
 }
 
-# The width nearest to `target` parameters, a multiple of 8 where that is within 1 %.
+# The width nearest to `target` parameters, a multiple of 8 if that is within 1 %.
 choose_width() { # MODEL: needs low, high, target of equalise
     local at off step d
     at=$(((high[$1] - low[$1]) / (2 * width))) # parameters of one unit
     if [ "$at" -le 0 ]; then
-        unequal[$1]="$1 has ${low[$1]} parameters whatever d_inner is, the others $target"
+        unequal[$1]="$1 has ${low[$1]} parameters for any d_inner, the others $target"
         return
     fi
     for step in 8 4 2 1; do
@@ -84,15 +84,15 @@ choose_width() { # MODEL: needs low, high, target of equalise
     unequal[$1]="$1 cannot have $target parameters within 1 %"
 }
 
-# The largest model at a feed-forward layer of twice the width says how many parameters all get; the
+# The largest model at a feed-forward layer of twice the width sets the number of parameters; the
 # others' feed-forward layers grow until they have as many. Parameters are a line in d_inner.
-equalise() { # MODEL...: sets d_inner, and unequal to the reason where that does not do
+equalise() { # MODEL...: sets d_inner, and unequal to the reason if that fails
     local m target=0
     local -A low high
     d_inner=()
     unequal=()
     mkdir -p probe
-    local sample=${text[1]} # of the same alphabet; a file's first bytes will do
+    local sample=${text[1]} # of the same alphabet; a file's first bytes suffice
     if [ -f "$sample" ]; then
         head -c 8192 "$sample" >probe/text
         sample=probe/text
@@ -111,7 +111,7 @@ equalise() { # MODEL...: sets d_inner, and unequal to the reason where that does
 
 # ---- runs ------------------------------------------------------------------------------------
 
-# Run bench: sets `code` and `took`, false where it failed. An interrupt ends the study.
+# Run bench: sets `code` and `took`, false if it failed. An interrupt ends the study.
 logged() { # LOG OUTPUT WORD...
     local start=$SECONDS log=$1 output=$2
     code=0
@@ -122,13 +122,13 @@ logged() { # LOG OUTPUT WORD...
     [ "$code" -eq 0 ]
 }
 
-# A run that failed is left to its log; the others go on.
+# A failed run is reported with its log; the others continue.
 left_out() { # NAME LOG
     echo "$1  failed (exit code $code) after $took  -> $work/$2"
     failed=1
 }
 
-# One row for runs.csv. The last line of the curve knows the tokens, backend and threads.
+# One row for runs.csv. The last line of the curve has the tokens, backend and threads.
 run_row() { # TASK MODEL SEED F
     local curve backend f=$4
     curve=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
@@ -141,7 +141,7 @@ $(parameters "$f"),$(meta "$f" step),${curve%%,*},$(meta "$f.opt" trained_s),$ba
 \"$version\",$f,\"$(cat "$f.cmd")\""
 }
 
-train() { # TASK MODEL SEED [FROM]: goes on from the checkpoint FROM where it was not begun
+train() { # TASK MODEL SEED [FROM]: a new training continues the checkpoint FROM
     local f="$1/${2/:/-}.seed$3.safetensors" took='already there' resume=() code end
     of_model "$2"
     local words=(train "${model[@]}" "${shape[@]}" ${d_inner[$2]:+--d-inner "${d_inner[$2]}"}
@@ -153,7 +153,7 @@ train() { # TASK MODEL SEED [FROM]: goes on from the checkpoint FROM where it wa
             die 1 "$work/$f: its $f.cmd is another command  -> remove it, or another folder"
         resume=(--resume)
     elif [ $# -gt 3 ]; then
-        for end in .best .opt .train.csv ''; do cp "$4$end" "$f$end"; done # what tells that it was, last
+        for end in .best .opt .train.csv ''; do cp "$4$end" "$f$end"; done # the mark of a started training comes last
         resume=(--resume)
     fi
     echo "bench ${words[*]}" >"$f.cmd"
@@ -197,11 +197,11 @@ one_header() {
         }' "$@"
 }
 
-# All rows of runs and of scores, each in one table. Only checkpoints that are there count.
+# All rows of runs and of scores, each in one table. Only existing checkpoints count.
 collect() {
     local runs=(*/*.run.csv) scores=(*/*.safetensors.{mem,seq,window,whole}.csv)
     if [ ${#runs[@]} -eq 0 ] || [ ${#scores[@]} -eq 0 ]; then
-        die 77 "nothing is trained and scored in $work  -> run the parts in front of it"
+        die 77 "nothing is trained and scored in $work  -> run the earlier parts first"
     fi
     one_header "${runs[@]}" >new.csv
     mv new.csv runs.csv
@@ -228,7 +228,7 @@ function header(line, at,   f, i, n) {
     for (i = 1; i <= n; i++) at[f[i]] = i
 }'
 
-# What a run is beside what it scored, one row a score.
+# The columns of a run together with its scores, one row per score.
 join_scores() {
     awk "$csv_awk"'
     BEGIN {

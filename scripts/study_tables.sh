@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # study_tables.sh BENCH WORK TABLES: the last part of study.sh. From runs.csv, perplexity.csv, the
 # curves and the .cmd files of the folder WORK it writes books.csv, gates.csv, copy.csv, curves.csv,
-# a figure of each task's curves and README.md into TABLES. What stands in that README below "What
-# follows from it" is somebody's own words and stays.
+# a figure of each task's curves and README.md into TABLES. The text of that README below "What
+# follows from it" is written by hand and kept.
 set -eu
 . "$(dirname "$0")/study_common.sh"
 bench=$1
@@ -11,7 +11,7 @@ tables=$(realpath -m "$3")
 cd "$2"
 shopt -s nullglob
 
-# Markdown: mean of VALUE over seeds, with (min..max) where there are several, / BESIDE if given.
+# Markdown: mean of VALUE over seeds, with (min..max) if there are several, / BESIDE if given.
 pivot() { # FILE TASK ROW COLUMN ONLY=N VALUE [BESIDE]
     awk -F, -v task="$2" -v row="$3" -v column="$4" -v only="${5%=*}" -v n="${5#*=}" -v value="$6" \
         -v beside="${7:-}" '
@@ -72,13 +72,13 @@ commands() { # TASK...
     echo '```'
 }
 
-scored() { # FILE TASK: how many bytes or symbols, the most of its rows
+scored() { # FILE TASK: bytes or symbols scored, the maximum of its rows
     awk -F, -v task="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         $at["task"] == task && $at["tokens_scored"] + 0 > n { n = $at["tokens_scored"] }
         END { print n + 0 }' "$tables/$1"
 }
 
-# How trainings went: the rows in which they were validated.
+# Curves of trainings: the rows with a validation.
 join_curves() {
     local files=(*/*.safetensors.train.csv)
     awk -F, 'BEGIN { print "checkpoint,step,tokens,train_nats,valid_nats" }
@@ -113,7 +113,7 @@ curve_figure() { # TASK
 
 trained() { grep -q "^$1," runs.csv; }
 
-# How it was done, and what to be careful about. Kept apart from the tables on purpose.
+# Method and caveats, separate from the tables.
 prose_head() {
     cat <<END
 # A study of the variants as language models

@@ -13,16 +13,16 @@ reports=$PWD/$build/sanitizer
 rm -f "$reports".[0-9]*
 : >"$tap"
 
-# The surroundings of whoever runs the tests decide nothing: variables of the libraries, options, the
-# terminal, the locale, a start-up file. What is named here is all that a test finds.
+# Tests do not depend on the caller's environment: variables of the libraries, options, the terminal,
+# the locale, a start-up file. They get only what is named here.
 mkdir -p "$build/home"
 around=(PATH="$PATH" HOME="$PWD/$build/home" LC_ALL=C BENCH="$PWD/$build/bench")
 for name in BENCH_SHARED LD_LIBRARY_PATH; do
     [ -z "${!name-}" ] || around+=("$name=${!name}")
 done
-# Suites run side by side: a spinning team would starve its neighbour.
+# Suites run in parallel: spinning threads would take CPU time from the others.
 around+=(OMP_WAIT_POLICY=passive)
-# Reports go to files: a leak is found after Criterion took the test's result, and a child of the
+# Reports go to files: a leak is found after Criterion has recorded the test's result, and a child of the
 # program under test may have no stderr.
 around+=(ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23"
          UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1")
@@ -30,7 +30,7 @@ umask 022
 env -i "${around[@]}" bash -c 'echo $$ >"$0"; exec "$@"' "$build/runner.pid" \
     "$build/run_tests" --tap="$tap" --short-filename "$@" </dev/null
 rc=$?
-# Tests run in children. What the runner itself leaks now and then (status 23) is Criterion's own.
+# Tests run in children. Occasional leaks of the runner itself (status 23) are Criterion's.
 if [ "$rc" -eq 23 ]; then
     rm -f "$reports.$(cat "$build/runner.pid")"
     rc=0
@@ -39,7 +39,7 @@ n_reports=0
 for report in "$reports".[0-9]*; do
     [ -s "$report" ] || continue
     cat "$report" >&2
-    # The leak check also remarks on threads that ended before it could stop them: no finding.
+    # The leak check also warns of threads that ended before it could stop them: no finding.
     if grep -qE 'ERROR: |runtime error: |CHECK failed' "$report"; then
         n_reports=$((n_reports + 1))
     fi
@@ -49,7 +49,7 @@ done
 awk -v rc="$rc" -v n_reports="$n_reports" '
     /^1\.\.[0-9]+/  { planned = substr($1, 4) }
     /^not ok /      { failed++; next }
-    # Left out by --filter: Criterion says no more than this of it.
+    # Left out by --filter: this is all that Criterion reports of it.
     /^ok .*# SKIP test was skipped$/ { skipped++; next }
     /^ok .*# SKIP / { skipped++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
     /^ok /          { passed++ }

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# variants.sh PART...: what every variant costs and what it buys. One small model of each that is
-# registered, of one number of parameters, trained on the same tokens; then what a token costs it.
+# variants.sh PART...: cost and benefit of every variant. One small model of each registered variant,
+# all with the same number of parameters, trained on the same tokens; then its cost per token.
 # The parts:
 #
 #   books   trains and scores all of them on novels
 #   copy    the same on a generated text that repeats at a known distance
 #   speed   time for a token and bytes of state, in segments and token by token, over memory lengths
-#   tables  variants/*.csv, figures and variants.md from what is there
+#   tables  variants/*.csv, figures and variants.md from the existing results
 #   all     all of these
 #
-# No variant is left out: what cannot be trained or timed so is a row that says why. What is done is
-# skipped and what was begun goes on. Each run keeps its log and, in a .cmd file, the command that
-# made it. One line a run.
+# No variant is left out: one that cannot be trained or timed gets a row with the reason. Finished runs
+# are skipped and interrupted ones continued. Each run keeps its log and, in a .cmd file, its command.
+# Prints one line per run.
 #
 # Settings: BENCH (./bench), VARIANTS_DIR (build/variants: models, logs, tables), TABLES_DIR
 # (results/reference: variants.md and variants/), BENCH_SHARED (../shared: corpora/books.*), MODELS
 # (those that `bench list variants` names), STEPS (1000), STEPS_COPY (700), EVAL_BYTES (262144; 0 =
 # the whole text), SEEDS (3) trainings of those in SEEDED and one of the others, JOBS (one for each
-# CPU) trainings side by side, each on a CPU of its own, BACKEND (the widest of the hand-written
-# ones) and ROUNDS (6) of the timings, SWEEP (how long a cell is timed).
+# CPU) parallel trainings, each on a CPU of its own, BACKEND (the widest of the hand-written
+# ones) and ROUNDS (6) of the timings, SWEEP (time per case).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD
@@ -30,9 +30,9 @@ work=${VARIANTS_DIR:-build/variants}
 tables=$(realpath -m "${TABLES_DIR:-results/reference}")
 texts=$(realpath -m "${BENCH_SHARED:-../shared}")/corpora
 eval_bytes=${EVAL_BYTES:-262144} threads=(--threads 1)
-partial=1 # tables of positions end with the segments that they were trained on
+partial=1 # tables of positions end at the trained segment length
 seeded=" ${SEEDED:-vanilla xl} "
-lag=96 # below the memory, and above what sees itself alone in a window of 64
+lag=96 # less than the memory, more than a window of 64
 read -ra sweep <<<"${SWEEP:---max-time 0.5 --min-samples 5 --warmup-ms 50}"
 
 # A task's text, sizes and schedule.
@@ -51,7 +51,7 @@ describe() { # TASK
 
 # ---- models ----------------------------------------------------------------------------------
 
-# The registry as this program has it, and the widest backend of its own that runs here.
+# The program's registry, and the widest hand-written backend that runs here.
 ask_bench() {
     "$bench" list variants --format csv >list.csv
     read -ra models <<<"${MODELS:-$(tail -n +2 list.csv | cut -d, -f1 | tr '\n' ' ')}"
@@ -60,7 +60,7 @@ ask_bench() {
     [ -n "$backend" ] || backend=ref
 }
 
-# Sizes for a task, and to TASK.sizes.csv why some have others.
+# Sizes for a task; TASK.sizes.csv gets the reason for unequal ones.
 size_models() { # TASK
     local m
     [ "$1" != books ] || need_texts
@@ -80,7 +80,7 @@ cpus_allowed() { # one a line
         awk -F- '{ for (i = $1; i <= (NF > 1 ? $2 : $1); i++) print i }'
 }
 
-# Runs COMMAND with each name, as many side by side as there are CPUs in the pipe.
+# Runs COMMAND with each name, as many in parallel as there are CPUs in the pipe.
 for_each() { # COMMAND NAME...
     local command=$1 name cpu pid pids=()
     shift
@@ -109,7 +109,7 @@ for_each() { # COMMAND NAME...
     rm -f cpus cpus.said
 }
 
-# A training that failed leaves the last words of its log, for the table.
+# A failed training leaves the end of its log, for the table.
 train_and_score() { # TASK MODEL SEED
     local f="$1/$2.seed$3.safetensors"
     describe "$1"
@@ -120,7 +120,7 @@ train_and_score() { # TASK MODEL SEED
     score "$f" mem "${text[@]}" --seq 128 --mem "0,$memory,$((4 * memory))"
 }
 
-# The first seed of all comes first: an unfinished study has something to say of each.
+# The first seed of all comes first, so that an unfinished study covers every variant.
 train_all() { # TASK
     local m seed names=()
     size_models "$1"
@@ -134,7 +134,7 @@ train_all() { # TASK
 
 # ---- speed -----------------------------------------------------------------------------------
 
-# The model that learned the books, in a sweep of its own because d_inner is its own.
+# The model trained on the books, in its own sweep because d_inner differs.
 time_model() { # MODEL ROUND
     local f="speed/$1.round$2" took code
     local words=(sweep --variant "$1" --backend "$backend" --workload segment,decode --seq 128
@@ -156,7 +156,7 @@ time_model() { # MODEL ROUND
     echo "$f  $took"
 }
 
-# Rounds over all variants, so that a slow quarter of an hour does not hit one variant alone.
+# Rounds over all variants, so that a slow period does not affect one variant alone.
 part_speed() {
     local m round
     size_models books

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # variants_tables.sh WORK TABLES: the last part of variants.sh. From the tables of the folder WORK it
 # writes models.csv, books.csv, copy.csv, speed.csv, machine.csv and figures into TABLES/variants, and
-# TABLES/variants.md from these. What stands in that page below "What follows from it" is somebody's
-# own words and stays. FIGURE names the variants of the figure of decoding.
+# TABLES/variants.md from these. The text of that page below "What follows from it" is
+# written by hand and kept. FIGURE names the variants of the figure of decoding.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/scripts/study_common.sh"
@@ -15,7 +15,7 @@ decoded=${FIGURE:-vanilla xl rope gqa mqa window strided compressive talking lin
 
 # ---- tables ----------------------------------------------------------------------------------
 
-# Of each variant: its sizes on either task, and what was not equal or could not be done.
+# For each variant: its sizes on either task, and what was unequal or failed.
 models_csv() {
     local file
     for file in */*.why; do
@@ -47,7 +47,7 @@ models_csv() {
         trained[f[at["variant"]]] = 1
         next
     }
-    f[at["status"]] != "ok" { # one word about it is enough
+    f[at["status"]] != "ok" { # one word suffices
         v = f[at["variant"]]
         k = v SUBSEP FILENAME
         sub("  -> .*", "", f[at["status_detail"]])
@@ -71,8 +71,8 @@ models_csv() {
     rm whys.csv
 }
 
-# Time of a token, the least of the rounds' medians because other work on the machine only adds to it,
-# and their range; beside bytes, which do not change from round to round.
+# Time per token, the minimum of the rounds' medians because other load only adds to it, and their
+# range; and bytes, which do not change from round to round.
 speed_csv() {
     awk "$csv_awk"'
     function key() {
@@ -104,7 +104,7 @@ speed_csv() {
     }' memory.csv latency.csv
 }
 
-# What the times depend on, of the sweep that was the last.
+# What the times depend on, of the last sweep.
 machine_csv() {
     awk "$csv_awk"'
     NR == 1 { header($0, at); next }
@@ -124,8 +124,8 @@ machine_csv() {
 # ---- figures ---------------------------------------------------------------------------------
 
 # Tables of plots/style.gp. `bench plot` puts models of other widths into panels of their own; here
-# equal parameters are what makes models comparable, so that they share one,
-# and again its crowded corner.
+# equal parameters make models comparable, so that they share one. A second panel enlarges its
+# crowded corner.
 cost_points() {
     awk "$csv_awk"'
     FNR == 1 { split("", at); header($0, at); next }
@@ -183,7 +183,7 @@ figure() { # NAME SCRIPT TITLE WIDTH HEIGHT [SETTING], the points on standard in
         gnuplot -d -e "data='points.csv'; out='$tables/$1.svg'; here='$top/plots/'; title='$3';
             panel_w=$4; panel_h=$5; ${6:-}" "$top/plots/$2.gp" 2>gnuplot.said ||
             die 1 "$1.svg: $(tail -n 1 gnuplot.said)"
-        rm -f gnuplot.said # where no intervals are to be drawn it remarks on that
+        rm -f gnuplot.said # gnuplot warns if there are no intervals to draw
     else
         echo "left out: $1.svg: no points, or no gnuplot" >&2
     fi
@@ -192,8 +192,8 @@ figure() { # NAME SCRIPT TITLE WIDTH HEIGHT [SETTING], the points on standard in
 
 # ---- the page --------------------------------------------------------------------------------
 
-# What the page's tables say of a variant, for awk: about(task, mem, v) and the same without a range,
-# mean(task, mem, v), us[workload, mem, v] and kib[mem, v], as text, "" where there is none.
+# The numbers of the page's tables, for awk: about(task, mem, v) and the same without a range,
+# mean(task, mem, v), us[workload, mem, v] and kib[mem, v], as text, "" if there is none.
 # shellcheck disable=SC2016
 cells_awk="$csv_awk"'
 function mean(task, mem, v,   k) {
@@ -256,7 +256,7 @@ state, KiB, M=128 | M=2048 | past |"
     }' "${small[@]/%/.csv}"
 }
 
-# Of variants_claims.txt, VARIANT|BESIDE|CLAIM: what was published of a variant beside what it changes.
+# Of variants_claims.txt, VARIANT|BESIDE|CLAIM: a published claim about a variant, and its base.
 claims_table() {
     echo "| published | variant / beside | bits per byte, M=0 | M=128 | M=512 | copy, ppl, M=128 | \
 segment, us, M=512 | decode, us, M=2048 | state, KiB, M=2048 |"
@@ -277,7 +277,7 @@ segment, us, M=512 | decode, us, M=2048 | state, KiB, M=2048 |"
     }' claims="$top/scripts/variants_claims.txt" "${small[@]/%/.csv}"
 }
 
-value() { # FILE COLUMN: the last that is there
+value() { # FILE COLUMN: the last one in it
     awk -v name="$2" "$csv_awk"'NR == 1 { header($0, at); next } { fields($0, f) }
         f[at[name]] != "" { x = f[at[name]] }
         END { print x }' "$1"

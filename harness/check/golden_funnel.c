@@ -78,7 +78,7 @@ static bool add_layer(struct config *c, char letter)
 }
 
 /* Layers of each block, "1,2,1", and those after the blocks. */
-static enum status read_order(struct run *r, int behind, struct err *e)
+static enum status read_order(struct run *r, int after, struct err *e)
 {
     struct funnel_run *const o = r->own;
     struct config *const c = &r->c;
@@ -99,7 +99,7 @@ static enum status read_order(struct run *r, int behind, struct err *e)
         }
         if (*end == '\0') {
             o->joins = (int)strlen(c->order);
-            for (int l = 0; l < behind && fits; l++) {
+            for (int l = 0; l < after && fits; l++) {
                 const size_t layer = strlen(c->order) / 2;
                 fits = add_layer(c, l == 0 ? 'u' : 's');
                 if (fits)
@@ -113,14 +113,14 @@ static enum status read_order(struct run *r, int behind, struct err *e)
     return fail(e, E_IO,
                 "%s: blocks \"%s\" and %d layers after them  -> numbers of layers such as 1,2,1, "
                 "at most %d in all",
-                r->s->path, text ? text : "", behind, (int)SUBS_MOST / 2);
+                r->s->path, text ? text : "", after, (int)SUBS_MOST / 2);
 }
 
 static enum status read_config(struct run *r, struct err *e)
 {
     const char *const variant = safetensors_meta(r->s, "variant");
     const struct variant *const v = variant ? variant_find(variant) : NULL;
-    int D = 0, H = 0, dh = 0, F = 0, behind = 0, causal = 0;
+    int D = 0, H = 0, dh = 0, F = 0, after = 0, causal = 0;
     double scale = 0;
     enum status st;
 
@@ -132,7 +132,7 @@ static enum status read_config(struct run *r, struct err *e)
         (st = safetensors_int(r->s, "n_head", 0, 1, GOLDEN_WIDE, &H, e)) != OK ||
         (st = safetensors_int(r->s, "d_head", 0, 1, GOLDEN_WIDE, &dh, e)) != OK ||
         (st = safetensors_int(r->s, "d_inner", 0, 1, GOLDEN_WIDE, &F, e)) != OK ||
-        (st = safetensors_int(r->s, "dec_layers", 0, 0, SUBS_MOST, &behind, e)) != OK ||
+        (st = safetensors_int(r->s, "dec_layers", 0, 0, SUBS_MOST, &after, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
         (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK)
         return st;
@@ -145,7 +145,7 @@ static enum status read_config(struct run *r, struct err *e)
     r->c.causal = causal;
     r->c.scale = (float)scale;
     if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
-        (st = read_order(r, behind, e)) != OK)
+        (st = read_order(r, after, e)) != OK)
         return st;
     return config_check(&r->c, e);
 }

@@ -114,11 +114,11 @@ double largest(const float *x, size_t n)
     return most;
 }
 
-enum { BEHIND = 64 };
+enum { GUARD_BYTES = 64 };
 
 void *workspace(struct trial *t, size_t bytes)
 {
-    const size_t size = round_up(bytes + BEHIND, 64);
+    const size_t size = round_up(bytes + GUARD_BYTES, 64);
 
     if (!t->work || t->work_bytes != bytes) {
         free(t->work);
@@ -265,7 +265,7 @@ static bool buffers_wrong(const struct trial *t, char *text, size_t size)
     for (int k = 0; k < t->n_buffers; k++)
         if (!guards_intact(t->buffer[k].at, t->buffer[k].n))
             what = t->buffer[k].scratch ? "work space" : "an operand";
-    for (int i = 0; t->work && i < BEHIND; i++)
+    for (int i = 0; t->work && i < GUARD_BYTES; i++)
         if (t->work[t->work_bytes + (size_t)i] != 0xff)
             what = "work space";
     snprintf(text, size, "%s: written beyond its end", what ? what : "");

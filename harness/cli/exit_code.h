@@ -20,7 +20,7 @@ enum exit_code {
     EXIT_SIGTERM = 143,
 };
 
-/* The exit code that a status that reached main deserves. */
+/* The exit code for a status that reached main. */
 int exit_of(enum status st);
 
 /* Print "bench: " and the message on stderr and return its exit code. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options as text: the value of one in the user's words, the canonical form that --resume compares,
- * the options that belong to every repro line, and help. */
+ * Options as text: one option's value, the canonical form that --resume compares, the options that
+ * belong to every repro line, and help. */
 #include "option_table.h"
 #include "variants/model/settings.h"
 
@@ -38,7 +38,7 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         fprintf(f, "%d", *(const int *)at);
         break;
     case KIND_INT:
-        if (s->preset || *(const int *)at) /* without a preset 0 is "not set" */
+        if (s->preset || *(const int *)at) /* without a preset, 0 means "not set" */
             fprintf(f, "%d", *(const int *)at);
         break;
     case KIND_SEED:
@@ -94,7 +94,7 @@ enum status options_command_line(char **line, const struct options *o, struct er
         fputs(i ? " \"" : "\"", f);
         for (const char *c = o->argv[i]; *c; c++)
             if (*c == '"')
-                fputs("\"'\"'\"", f); /* in the other quotes */
+                fputs("\"'\"'\"", f); /* a single quote, in double quotes */
             else
                 fputc(*c, f);
         fputc('"', f);
@@ -124,7 +124,7 @@ char *options_canonical(const struct options *o)
     return text;
 }
 
-/* The value of `name` in a canonical text and its length; "" where it is not there. */
+/* The value of `name` in a canonical text and its length; "" if absent. */
 static const char *stored_value(const char *stored, const char *name, int *len)
 {
     const size_t n = strlen(name);
@@ -192,7 +192,7 @@ static const char *const group_title[GROUP_COUNT] = {
     [GROUP_OTHER] = "Other commands:",
 };
 
-/* What it is, the words or the numbers that it takes, and the default. */
+/* Purpose, permitted words or range, and default. */
 static char *help_text(const struct option_spec *s)
 {
     const char *const preset = s->shown ? s->shown : s->preset, *word;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One function for each kind of value. */
+ * Setting an option: one function for each kind of value. */
 #include "option_set.h"
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
@@ -11,7 +11,7 @@
 
 enum { CHOICE_WORDS = 64 };
 
-/* What the setters of the kinds need to know. */
+/* What the setters need to know. */
 struct assignment {
     struct options *o;
     const struct option_spec *spec;
@@ -30,7 +30,7 @@ char *options_keep(struct options *o, const char *text, size_t len)
         return NULL;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    /* Room doubles at powers of two. */
+    /* Capacity doubles at powers of two. */
     if ((o->n_owned & (o->n_owned - 1)) == 0) {
         const size_t room = (size_t)max_int(1, 2 * o->n_owned);
         char **const owned = realloc(o->owned, room * sizeof(*owned));
@@ -111,7 +111,7 @@ static enum status set_text(const struct assignment *s, struct err *e)
     return OK;
 }
 
-/* On the command line a flag has no value; in the environment it may be switched off. */
+/* On the command line a flag takes no value; in the environment it may be switched off. */
 static enum status truth(const struct assignment *s, bool *on, struct err *e)
 {
     static const char *const words[] = {"0", "no", "false", "off", "1", "yes", "true", "on", NULL};
@@ -125,7 +125,7 @@ static enum status truth(const struct assignment *s, bool *on, struct err *e)
     return OK;
 }
 
-/* The words that a choice takes, NULL-terminated; false where it takes none. */
+/* The words that a choice takes, NULL-terminated; false if it takes no words. */
 static bool choice_words(const struct choice *row, const char *words[CHOICE_WORDS])
 {
     int n = 0;
@@ -151,7 +151,7 @@ static enum status set_numbers(const struct assignment *s, struct err *e)
     return st;
 }
 
-/* Values are kept as text; what a mask means is found out when a model has it. */
+/* Values are kept as text; a mask is parsed when it is applied to a model. */
 static enum status set_choice(const struct assignment *s, struct err *e)
 {
     const char *words[CHOICE_WORDS];

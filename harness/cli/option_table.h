@@ -7,7 +7,7 @@
 
 #include "options.h"
 
-/* What a value looks like and the type of the field that it fills. */
+/* The form of a value and the type of the field that it fills. */
 enum option_kind {
     KIND_FLAG,    /* bool */
     KIND_COUNT,   /* int, one more each time */
@@ -16,14 +16,14 @@ enum option_kind {
     KIND_SEED,    /* uint64_t */
     KIND_DECIMAL, /* double in [lo, hi] or (lo, hi] */
     KIND_WORD,    /* int: index in `words` */
-    KIND_TEXT,    /* const char *: one of `words` where given, else anything without blanks */
-    KIND_PATH,    /* const char *: anything that is not empty */
+    KIND_TEXT,    /* const char *: one of `words` if given, else any text without blanks */
+    KIND_PATH,    /* const char *: any non-empty text */
     KIND_INTS,    /* struct ints in [lo, hi] */
-    KIND_NAMES,   /* struct names; each one of `words` where given */
+    KIND_NAMES,   /* struct names; each one of `words` if given */
     KIND_CHOICE,  /* struct names: values of the choice `row` as text */
     KIND_FILTER,  /* struct names: filter expressions */
     KIND_RESUME,  /* bool, and an optional path in resume_dir */
-    KIND_QUICK,   /* stands for other options */
+    KIND_QUICK,   /* stands for several other options */
 };
 
 enum option_group {
@@ -36,7 +36,8 @@ enum option_group {
 };
 
 enum option_flags {
-    IN_CASE = 1, /* distinguishes cases: canonical form and repro line, when not the default */
+    IN_CASE = 1, /* distinguishes cases: in the canonical form, and in the repro line unless it is
+                  * the default */
     IN_RUN = 2,  /* distinguishes runs: canonical form only */
     ABOVE = 4,   /* KIND_DECIMAL: greater than lo */
     OR_CPUS = 8, /* KIND_TEXT with words: or a list of numbers */
@@ -45,10 +46,10 @@ enum option_flags {
 
 struct option_spec {
     const char *name;
-    int key;             /* its letter, 0 = none */
+    int key;             /* short option, 0 = none */
     const char *metavar; /* NULL: takes no value */
-    const char *preset;  /* the default, in the user's words; NULL: zero */
-    const char *shown;   /* how help shows the default, where that differs */
+    const char *preset;  /* the default, as the user would write it; NULL: zero */
+    const char *shown;   /* the default as help shows it, if different */
     const char *doc;
     enum option_group group;
     enum option_kind kind;
@@ -66,7 +67,7 @@ extern const int option_count;
 /* A copy of text[0..len) that lives as long as `o`; NULL when there is no memory. */
 char *options_keep(struct options *o, const char *text, size_t len);
 
-/* Index of an option in the table, -1 where there is none. */
+/* Index of an option in the table, -1 if absent. */
 int option_find(const char *name);
 
 static inline const void *option_field(const struct options *o, const struct option_spec *s)
@@ -74,7 +75,7 @@ static inline const void *option_field(const struct options *o, const struct opt
     return (const char *)o + s->at;
 }
 
-/* A malloc'ed text of the option's present value in the user's words, "" where it is unset. */
+/* A malloc'ed text of the option's value as the user would write it, "" if unset. */
 char *option_value(const struct options *o, const struct option_spec *s);
 
 #endif

@@ -13,7 +13,7 @@
 enum {
     DEPTH_MAX = 8, /* of files that name files */
     WORDS_MAX = 100000,
-    FILE_BYTES_MAX = 1 << 20, /* larger files hold something else */
+    FILE_BYTES_MAX = 1 << 20, /* larger files are not option files */
 };
 
 static enum status insert(struct words *w, int at, const struct word *new, struct err *e)
@@ -43,7 +43,7 @@ enum status words_add(struct words *w, struct options *o, const char *text, stru
     return insert(w, w->n, &new, e);
 }
 
-/* Length of the word at `text` with its quotes. *quote is the quote that is still open. */
+/* Length of the word at `text` including quotes. *quote is the quote that is still open. */
 static size_t word_length(const char *text, char *quote)
 {
     size_t n = 0;
@@ -219,7 +219,7 @@ enum status words_expand(struct words *w, struct options *o, struct err *e)
 
     while (i < w->n && strcmp(w->v[i].text, "--") != 0) {
         if (w->v[i].text[0] != '@') {
-            i++; /* an expanded word is looked at again: its first word may be an @file too */
+            i++; /* look at the expanded word again: its first word may be an @file too */
             continue;
         }
         const enum status st = expand(w, i, o, e);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From presets, environment and command line to struct options. getopt_long walks the words, so
- * that an unknown one can be answered in the program's own form; help is argp's (option_print.c).
- */
+ * From presets, environment and command line to struct options. getopt_long walks the words;
+ * unknown ones get the program's own error text. Help is in option_print.c. */
 #include "options.h"
 #include "harness/util/suggest.h"
 #include "option_set.h"
@@ -31,7 +30,7 @@ static enum status set_presets(struct options *o, struct err *e)
     return st;
 }
 
-/* BENCH_MAX_TIME for --max-time. Empty is as good as unset. */
+/* BENCH_MAX_TIME for --max-time. Empty counts as unset. */
 static enum status read_environment(struct options *o, struct err *e)
 {
     for (int i = 0; i < option_count; i++) {
@@ -53,7 +52,7 @@ static enum status read_environment(struct options *o, struct err *e)
     return OK;
 }
 
-/* What the user's other programs obey. */
+/* Environment variables that other programs obey too. */
 static void respect_conventions(struct options *o)
 {
     const char *const term = getenv("TERM"), *const ci = getenv("CI");
@@ -81,8 +80,8 @@ static bool takes_value(const struct option_spec *s)
     return s->metavar && s->kind != KIND_RESUME;
 }
 
-/* getopt's view of the table: '-' hands out words without a dash in their place, ':' tells a
- * missing value from an unknown option. */
+/* getopt's form of the table: '-' returns words without a dash in place, ':' tells a missing value
+ * from an unknown option. */
 static void fill_getopt(struct option *table, char *letters)
 {
     *letters++ = '-';
@@ -105,7 +104,7 @@ static void fill_getopt(struct option *table, char *letters)
     *letters = '\0';
 }
 
-/* The error for a word that starts with dashes and is no option. */
+/* The error for a word that starts with a dash and is no option. */
 static enum status unknown_option(const char *word, struct err *e)
 {
     const char *names[OPTION_MAX + 1] = {0};
@@ -128,7 +127,8 @@ static enum status unknown_option(const char *word, struct err *e)
     return fail(e, E_USAGE, "unknown option --%s  -> see: bench --help", name);
 }
 
-/* What getopt refuses: `got` is its answer, `opt` its optopt, `word` what it was looking at. */
+/* The error for what getopt refuses: `got` is its return value, `opt` its optopt, `word` the word
+ * it refused. */
 static enum status refuse(int got, int opt, const char *word, struct err *e)
 {
     const int index = index_of_key(opt);
@@ -160,7 +160,7 @@ static enum status add_word(struct options *o, const char *word, bool first, str
     return OK;
 }
 
-/* `argv` is w behind a program name: argv[i] is w->v[i - 1]. */
+/* `argv` has the program name first: argv[i] is w->v[i - 1]. */
 static enum status walk(struct options *o, const struct words *w, char **argv, struct err *e)
 {
     struct option table[OPTION_MAX + 1];
@@ -185,7 +185,7 @@ static enum status walk(struct options *o, const struct words *w, char **argv, s
             words_locate(&w->v[at - 1], e);
     }
     for (int i = optind; i <= w->n && st == OK; i++)
-        st = add_word(o, argv[i], false, e); /* behind "--" */
+        st = add_word(o, argv[i], false, e); /* after "--" */
     return st;
 }
 
@@ -207,7 +207,7 @@ static enum status read_words(struct options *o, struct words *w, struct err *e)
     return st;
 }
 
-/* Heads that divide D, below and above what was asked for. */
+/* Divisors of D below and above the number of heads asked for. */
 static enum status check_heads(const struct options *o, struct err *e)
 {
     const int D = o->d_model, H = o->heads;
@@ -227,7 +227,7 @@ static enum status check_heads(const struct options *o, struct err *e)
                 below, above);
 }
 
-/* plot and report read tables: what chooses cells chooses nothing there, but plot's rows. */
+/* plot and report read tables: options that choose cases do not apply, except --filter of plot. */
 static bool is_idle(const struct option_spec *s, const char *command)
 {
     const bool plot = strcmp(command, "plot") == 0;
@@ -236,7 +236,7 @@ static bool is_idle(const struct option_spec *s, const char *command)
            !(plot && s->kind == KIND_FILTER);
 }
 
-/* What one option cannot know alone. */
+/* Checks that involve several options. */
 static enum status check_together(const struct options *o, struct err *e)
 {
     for (int i = 0; i < option_count; i++) {
@@ -244,11 +244,11 @@ static enum status check_together(const struct options *o, struct err *e)
         char command[32];
         snprintf(command, sizeof(command), " %.28s ", o->command);
         if (s->only && o->given[i] == FROM_USER && !strstr(s->only, command))
-            return fail(e, E_USAGE, "--%s has no meaning for %s  -> it belongs to%.*s", s->name,
+            return fail(e, E_USAGE, "--%s does not apply to %s  -> it belongs to%.*s", s->name,
                         o->command, (int)strlen(s->only) - 1, s->only);
         if (o->given[i] == FROM_USER && is_idle(s, o->command))
             return fail(e, E_USAGE,
-                        "--%s has no meaning for %s  -> plot --filter KEY:VALUE chooses rows",
+                        "--%s does not apply to %s  -> plot --filter KEY:VALUE chooses rows",
                         s->name, o->command);
     }
     return check_heads(o, e);
@@ -285,7 +285,7 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
         st = check_together(o, e);
     if (st == OK)
         respect_conventions(o);
-    /* "none" is for the sweep, which would else score what is shipped. */
+    /* "none" is for sweep only: it stops the scoring of the shipped checkpoints. */
     if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && strcmp(o->command, "sweep") != 0)
         o->ckpt = NULL;
     words_free(&w);

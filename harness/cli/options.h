@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the user asked for. One table (option_table.c) is the home of every option: its name, its
- * default, its help, the environment variable BENCH_NAME, the field here that it fills, and whether
- * it belongs to the repro line and to the comparison that --resume makes. Names of variants,
- * backends and gates are kept as words; plan.c knows what they mean. */
+ * The user's options. One table (option_table.c) holds each option: its name, default, help,
+ * environment variable BENCH_NAME, the field here that it fills, and whether it belongs to the
+ * repro line and to the comparison of --resume. Names of variants, backends and gates are kept as
+ * words; plan.c looks them up. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -26,10 +26,10 @@ enum lr_schedule { LR_COSINE, LR_CONSTANT };
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
-enum { OPTION_MAX = 128 }; /* room for this many rows of the table */
+enum { OPTION_MAX = 128 }; /* room for the rows of the table */
 
 struct options {
-    const char *command; /* "sweep" where none was written */
+    const char *command; /* "sweep" if none was written */
     struct names words;  /* the other words without a dash: a case id, a list's subject */
 
     /* axes */
@@ -42,12 +42,12 @@ struct options {
     struct ints threads;  /* n == 0: default_threads */
     struct names filters; /* each a well-formed expression */
 
-    /* the same for all cells */
+    /* the same for all cases */
     int d_model, heads;
     int kv_heads;               /* 0 = the variant's own */
     int d_head;                 /* 0 = d_model / heads */
     int d_inner;                /* 0 = 4 * d_model */
-    const char *settings;       /* "" = as usual: settings_parse */
+    const char *settings;       /* "" = defaults: settings_parse */
     const char *impl;           /* NULL = the first that accepts */
     int max_isa;                /* enum isa */
     const char *openblas_core;  /* NULL = the library's choice */
@@ -56,7 +56,7 @@ struct options {
     int huge_pages; /* enum huge_pages */
     int cache;      /* enum cache_mode */
     uint64_t seed;
-    int default_threads; /* physical cores allowed; the caller's knowledge, 1 after parsing */
+    int default_threads; /* physical cores allowed; set by the caller, 1 after parsing */
 
     /* measuring */
     int min_samples;
@@ -74,12 +74,12 @@ struct options {
     const char *save_baseline, *baseline; /* NULL = none */
     const char *shard;                    /* "I/N"; NULL = all */
     bool force;
-    int verbose; /* how many -v */
+    int verbose; /* number of -v */
 
     /* check, eval, topo */
     const char *golden;
     const char *ckpt, *corpus;
-    int bytes; /* of text to score, 0 = all of the split */
+    int bytes; /* bytes of text to score, 0 = all */
     bool roofline;
     bool bench; /* check: time the operations too */
 
@@ -95,7 +95,7 @@ struct options {
     /* compare, gate */
     const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
     struct names exec;       /* "old=PATH", "new=PATH" */
-    double threshold_pct;    /* 0 = the command's own */
+    double threshold_pct;    /* 0 = the command's default */
     bool instructions;
     const char *summary;
 
@@ -105,7 +105,7 @@ struct options {
 
     bool help, usage, version;
 
-    int argc; /* as the program was called */
+    int argc; /* the program's arguments */
     char **argv;
 
     /* private */
@@ -114,30 +114,28 @@ struct options {
     int n_owned;
 };
 
-/* Read defaults, the environment (not for the hidden command cell, which obeys its parent
- * only), and the command line with its @files; the later wins. Lists that are repeated grow.
- * E_USAGE or E_IO (an @file), each with what to
- * do about it. `o` must be freed in any case. */
+/* Read defaults, the environment (except for the hidden command `cell`, which obeys its parent
+ * only), and the command line with its @files; the later source wins. Lists that are repeated grow.
+ * E_USAGE or E_IO (an @file), each with a remedy. Free `o` in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
-/* A malloc'ed line, in quotes, of the words that `o` was read from, which options_parse_again reads
- * as options_parse did, in a child. E_USAGE where they do not fit into a line. */
+/* A malloc'ed, quoted line of the words that `o` was read from; options_parse_again reads it in a
+ * child as options_parse did. E_USAGE if they do not fit on a line. */
 enum status options_command_line(char **line, const struct options *o, struct err *e);
 enum status options_parse_again(struct options *o, const char *line, struct err *e);
 
-/* The same for one line of options, such as a repro column. Defaults apply, the environment does
- * not. */
+/* Parse one line of options, such as a repro column. Defaults apply, the environment does not. */
 enum status options_parse_line(struct options *o, const char *line, struct err *e);
 
 void options_free(struct options *o);
 
-/* Another default for one command: set the option unless the user did. */
+/* A default of one command: set the option unless the user did. */
 enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
 
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
 
-/* A malloc'ed text of "name=value" lines: everything that influences cells or measuring. */
+/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. */
 char *options_canonical(const struct options *o);
 
 /* Compare a stored canonical text with these options. E_USAGE: "cannot resume DIR: made with
@@ -149,15 +147,15 @@ enum status options_resumable(const struct options *o, const char *stored, const
  * their defaults. */
 char *options_repro(const struct options *o);
 
-/* Print help, or the usage line alone. `commands` is the text that lists the commands. */
+/* Print help, or the usage line alone. `commands` lists the commands. */
 void options_help(FILE *f, bool usage_only, const char *commands);
 
-/* Where a path of the repository really is: as written if that exists, else from the folder of the
- * executable and up to three folders above it. False where there is none; `out` is then `path`. */
+/* Resolve a path of the repository: as written if that exists, else from the folder of the
+ * executable and up to three folders above it. False if there is none; `out` is then `path`. */
 bool options_locate(char *out, size_t size, const char *path);
 
-/* The same for files that are part of the program, such as scripts that are executed: never from
- * the current folder, which may be anybody's. */
+/* The same for files that belong to the program, such as scripts to execute: never from the current
+ * folder, which anybody may own. */
 bool options_locate_own(char *out, size_t size, const char *path);
 
 #endif

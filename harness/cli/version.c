@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench --version: the build and the libraries that the program runs with, asked at run time where
- * the library can answer. */
+ * bench --version: the build and the libraries in use, asked at run time where the library can
+ * answer. */
 #include "version.h"
 #include "build.h"
 
@@ -16,7 +16,7 @@
 #include <zstd.h>
 #endif
 
-/* Libraries behind backends name themselves. */
+/* Libraries used by backends. */
 static void print_of_backends(FILE *f)
 {
     for (int i = 0; backends[i]; i++)

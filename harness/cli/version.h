@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What this program is and what it stands on. */
+ * Version of this program and of its libraries. */
 #ifndef VERSION_H
 #define VERSION_H
 
 #include <stdio.h>
 
-/* "hwloc 2.9, jansson 2.14, ..., OpenBLAS 0.3.21 ..., oneDNN 2.6.3 ..." with an end of line. */
+/* "hwloc 2.9, jansson 2.14, ..., OpenBLAS 0.3.21 ..., oneDNN 2.6.3 ...", with a newline. */
 void version_libraries(FILE *f);
 
 /* Version, compiler, flags and libraries: bench --version. */

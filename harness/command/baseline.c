@@ -89,7 +89,7 @@ int baseline_finish(const struct options *o, const char *run)
     char path[FILE_PATH], host_id[17];
     struct err e;
     int code = EXIT_FINE;
-    /* Standard output is the latency rows only, unless a person reads it. */
+    /* Standard output is the latency rows only, unless the format is for people. */
     const bool table = o->format == FORMAT_TABLE || (o->format == FORMAT_AUTO && isatty(1));
 
     if (o->baseline) {
@@ -205,7 +205,7 @@ int cmd_baseline(struct options *opt)
         return baseline_list(opt);
     if (!*verb)
         return report_error(fail(&e, E_USAGE,
-                                 "baseline needs to know what  -> save NAME [RUN], "
+                                 "baseline what?  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
     if (word_index(verb, verbs) < 0)

@@ -2,8 +2,8 @@
  *
  * bench check: correctness only. Golden files through every backend, or every operation and every
  * variant on every backend over awkward shapes against the double reference. Each backend runs in a
- * process of its own, so that one that crashes is a line and not the end (--isolate none: in this
- * one). */
+ * process of its own, so that a crash costs one line, not the run (--isolate none: in this
+ * process). */
 #include "child_requests.h"
 #include "commands.h"
 #include "harness/check/golden.h"
@@ -24,29 +24,30 @@ struct check {
     const struct options *opt;
     struct tally tally;
     int bad_files;
-    char now[256];         /* what is being checked */
-    struct protocol *talk; /* of a child that tells its parent; NULL = this process is the parent */
-    char **files;          /* golden files; NULL = the awkward shapes */
+    char now[256];             /* what is being checked */
+    struct protocol *protocol; /* of a child, to its parent; NULL = this process is the parent */
+    char **files;              /* golden files; NULL = the awkward shapes */
     int n_files;
 };
 
-/* What is checked next, so that a crash has a name; a parent that is gone is noticed elsewhere. */
+/* Report the next check first, so that a crash can be attributed; a lost parent is noticed
+ * elsewhere. */
 static void say_now(struct check *c, const char *what)
 {
     snprintf(c->now, sizeof(c->now), "%s", what);
-    if (c->talk)
-        protocol_write(c->talk, &(struct err){""}, "now %s", c->now);
+    if (c->protocol)
+        protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
 }
 
-/* What came of it, so that a crash loses nothing. */
+/* Report the result, so that a crash does not lose it. */
 static void say_tally(const struct check *c)
 {
     const struct tally *t = &c->tally;
 
     fflush(stdout);
-    if (c->talk)
-        protocol_write(c->talk, &(struct err){""}, "tally %d %d %d %d %d", t->tensors, t->passed,
-                       t->failed, t->skipped, c->bad_files);
+    if (c->protocol)
+        protocol_write(c->protocol, &(struct err){""}, "tally %d %d %d %d %d", t->tensors,
+                       t->passed, t->failed, t->skipped, c->bad_files);
 }
 
 /* ---- golden files ------------------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static const char *const shapes[] = {
     "--mask window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
 };
 
-/* One run; what its gradients should be, where it has some, is kept for the judge if wanted. */
+/* One run; its expected gradients, if any, are kept for the comparison if wanted. */
 static enum status run_job(struct job *j, const struct bench_case *c, float **gradients,
                            struct err *e)
 {
@@ -118,8 +119,8 @@ static enum status run_job(struct job *j, const struct bench_case *c, float **gr
     return st;
 }
 
-/* The output against the reference's, and the gradients, if there are some, against those expected.
- * `text` says how far off they are. */
+/* The output against the reference's, and the gradients, if any, against those expected. `text` is
+ * the size of the errors. */
 static bool agrees(const struct job *got, const struct job *want, const float *gradients,
                    char *text, size_t size)
 {
@@ -173,7 +174,7 @@ static void check_case(struct check *c, const struct bench_case *bcase)
 
 /* ---- operations --------------------------------------------------------------------------- */
 
-/* Each operation by a few dozen of its cases; the tests run all. */
+/* A few dozen cases of each operation; the tests run all. */
 static void check_operations(struct check *c, const struct engine *g)
 {
     enum { CASES = 48 };
@@ -202,7 +203,7 @@ static void check_operations(struct check *c, const struct engine *g)
 
 /* ---- awkward shapes of models ------------------------------------------------------------- */
 
-/* Shape `line` with the variants that were chosen. */
+/* Shape `line` with the chosen variants. */
 static void check_shape(struct check *c, const struct backend *b, int threads, const char *line)
 {
     struct options o = {0};
@@ -219,7 +220,7 @@ static void check_shape(struct check *c, const struct backend *b, int threads, c
         o.impl = c->opt->impl;
         st = plan_make(&plan, &o, &e);
     }
-    if (st != E_UNSUPPORTED) { /* else these variants have nothing of this kind */
+    if (st != E_UNSUPPORTED) { /* else these variants do not support the shape */
         if (st != OK)
             printf("FAILED   %s: %s\n", b->name, e.msg);
         c->tally.failed += st != OK;
@@ -227,7 +228,7 @@ static void check_shape(struct check *c, const struct backend *b, int threads, c
             check_case(c, &plan.cases[k]);
     }
     plan_free(&plan);
-    o.variants = own_variants; /* what is its own to free */
+    o.variants = own_variants; /* restore the list that o owns */
     o.backends = own_backends;
     options_free(&o);
 }
@@ -250,7 +251,7 @@ static void check_backend(struct check *c, const struct backend *b)
         for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
             check_shape(c, b, THREADS, shapes[i]);
     }
-    /* In checkasm's spirit: nothing is timed once something failed. */
+    /* As in checkasm: nothing is timed after a failure. */
     if (c->opt->bench && c->tally.failed == 0)
         op_bench(b);
     fflush(stdout);
@@ -305,12 +306,12 @@ static void free_files(struct check *c)
 static enum status obey_check(struct server *s, const char *words, struct err *e)
 {
     struct options o;
-    struct check c = {.opt = &o, .talk = &s->talk};
+    struct check c = {.opt = &o, .protocol = &s->protocol};
     char name[32];
     int bench = 0, at = 0;
 
     if (sscanf(words, "%31s %d %n", name, &bench, &at) < 2 || at == 0 || !backend_find(name))
-        return fail(e, E_CHILD, "a request that makes no sense: check %.40s", words);
+        return fail(e, E_CHILD, "unexpected request: check %.40s", words);
     enum status st = options_parse_again(&o, words + at, e);
     o.bench = o.bench && bench;
     if (st == OK)
@@ -321,12 +322,12 @@ static enum status obey_check(struct server *s, const char *words, struct err *e
         check_backend(&c, backend_find(name));
     free_files(&c);
     options_free(&o);
-    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
 
 const struct request request_check = {"check", obey_check};
 
-/* What a child says: the parent's `now`, and the tally of this backend. */
+/* Messages of a child: the parent's `now`, and the tally of this backend. */
 static void hear(void *arg, const char *name, const char *value)
 {
     struct check *const c = arg;

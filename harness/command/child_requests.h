@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of children that are a command's own: the same command line once more, in a child with
+ * Requests of children that belong to one command: they pass the command line on to a child with
  * the controlled environment of measuring children. */
 #ifndef CHILD_REQUESTS_H
 #define CHILD_REQUESTS_H
 
 #include "harness/worker/serve.h"
 
-/* "train LINE": the answer is empty; E_INTERRUPTED where it was stopped and saved. */
+/* "train LINE": the answer is empty; E_INTERRUPTED if it was stopped and saved. */
 extern const struct request request_train;
 
 /* "check BACKEND BENCH LINE": the answer has a line "now WHAT" before each check and a line "tally

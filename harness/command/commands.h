@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands behind `bench COMMAND`. Each returns its exit code. */
+ * The functions of `bench COMMAND`. Each returns its exit code. */
 #ifndef COMMANDS_H
 #define COMMANDS_H
 

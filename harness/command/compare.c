@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench compare: two runs on disk, one axis inside a run, or two programs, live. */
+ * bench compare: two runs on disk, one axis inside a run, or two programs measured in turns. */
 #include "commands.h"
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
@@ -16,7 +16,7 @@ static double threshold_of(const struct options *o)
     return o->threshold_pct > 0 ? o->threshold_pct / 100 : COMPARE_THRESHOLD;
 }
 
-/* Rows that nobody compared with the reference are not compared with each other either. */
+/* Rows never compared with the reference are not compared with each other either. */
 static bool refuse_unchecked(const struct run *r)
 {
     if (r->unchecked > 0)
@@ -48,7 +48,7 @@ static const char *machine_of(const struct run *r)
     return r->env.n > 0 ? ((const struct env_row *)r->env.row)->cpu_model : "unknown";
 }
 
-/* What became of it, on stderr; the exit code. */
+/* The summary, on stderr; the exit code. */
 static int conclude(const struct comparisons *c, const struct options *o)
 {
     int unclear = comparisons_count(c, VERDICT_UNCLEAR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench doctor: is this machine fit to measure on? Each finding has a severity, a reason and the
- * command that mends it. Settings are only read, never changed. The last finding is measured: the
- * same cell against itself, interleaved, which is the smallest difference a sweep can show here. */
+ * command that repairs it. Settings are only read, never changed. The last finding is measured: the
+ * same case against itself, interleaved, which is the smallest difference a sweep can show here. */
 #include "commands.h"
 #include "harness/machine/pin.h"
 #include "harness/measure/session.h"
@@ -25,11 +25,11 @@ struct doctor {
     int worst; /* enum severity */
 };
 
-/* One line of the report; `mend` may be "". */
-static void say(struct doctor *d, enum severity severity, const char *what, const char *mend,
+/* One line of the report; `repair` may be "". */
+static void say(struct doctor *d, enum severity severity, const char *what, const char *repair,
                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static void say(struct doctor *d, enum severity severity, const char *what, const char *mend,
+static void say(struct doctor *d, enum severity severity, const char *what, const char *repair,
                 const char *fmt, ...)
 {
     char reason[512];
@@ -39,7 +39,7 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
     va_start(ap, fmt);
     vsnprintf(reason, sizeof(reason), fmt, ap);
     va_end(ap);
-    const char *const row[] = {severity_name[severity], what, reason, mend};
+    const char *const row[] = {severity_name[severity], what, reason, repair};
     CHECK(text_table_add(&d->text_table, row, &e) == OK);
     d->worst = max_int(d->worst, severity);
 }
@@ -78,7 +78,7 @@ static void look_at_cpu(struct doctor *d)
             "%s: neighbours share the machine; trust ratios of one run", f->hypervisor);
     if (strcmp(f->governor, "none") == 0)
         say(d, f->hypervisor[0] ? FINE : NOTE, "frequency governor", "",
-            "the kernel shows none: the clock is out of our hands");
+            "the kernel shows none: the clock rate cannot be fixed");
     else
         say(d, strcmp(f->governor, "performance") == 0 ? FINE : WARN, "frequency governor",
             strcmp(f->governor, "performance") == 0 ? "" : "cpupower frequency-set -g performance",
@@ -175,7 +175,7 @@ static enum status nothing(void *arg, const struct result *r, const struct sampl
 
 static void no_warning(void *arg, const char *text) { (void)arg, (void)text; }
 
-/* Log ratios of the two cells' blocks, paired by round. */
+/* Log ratios of the two cases' blocks, paired by round. */
 static struct interval paired(const struct result *a, const struct result *b, int *pairs)
 {
     const int n = min_int(a->n, b->n);
@@ -235,7 +235,7 @@ static void look_at_noise(struct doctor *d)
         const double disturbed = 100.0 * twins[0].sum.disturbed / max_int(1, twins[0].n);
         say(d, pairs < ENOUGH || noise > 3 ? WARN : FINE, "A/A test",
             noise > 3 ? "stop other jobs, or raise --max-time" : "",
-            "the same cell twice, %d pairs: %+.2f %% [%+.2f %+.2f]; differences under %.1f %% are "
+            "the same case twice, %d pairs: %+.2f %% [%+.2f %+.2f]; differences under %.1f %% are "
             "noise here; %.0f %% of blocks were interrupted",
             pairs, 100 * r.mid, 100 * r.low, 100 * r.high, fmax(3 * noise, 0.1), disturbed);
     }
@@ -248,7 +248,7 @@ static void look_at_noise(struct doctor *d)
 int cmd_doctor(struct options *opt)
 {
     static const struct text_table_column columns[] = {
-        {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "mend"}};
+        {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "repair"}};
     struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
     struct err e;
     enum status st = session_open(&d.s, opt, &e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench gate: two programs, live, and an exit code that a CI job can trust. Each case first meets
- * itself (A/A), which gives the threshold; then old meets new; what looks slower or faster is
- * measured once more at the end, with fresh processes, and counts only if it repeats. */
+ * bench gate: two programs measured in turns, and an exit code for CI jobs. Each case is first
+ * compared with itself (A/A), which gives the threshold; then old with new. Slower and faster cases
+ * are measured again at the end, with fresh processes, and count only if the result repeats. */
 #include "harness/compare/gate.h"
 
 #include "commands.h"
@@ -23,9 +23,9 @@ static const double GATE_THRESHOLD = 0.05; /* fraction */
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-enum { FIRST_AA, SECOND_AA, FIRST_ROUND, SECOND_ROUND }; /* salts of the duels of a cell */
+enum { FIRST_AA, SECOND_AA, FIRST_ROUND, SECOND_ROUND }; /* salts of the runs of a case */
 
-/* One duel of a case: `after` against `before`. A fault of the cell is in d->status. */
+/* One run of a case: `after` against `before`. An error of the case is in d->status. */
 static enum status measure_pair(struct trial *g, const struct gate_case *k, struct change *out,
                                 int before, int after, int reference, uint64_t salt,
                                 struct ab_pairs *d, struct err *e)
@@ -44,7 +44,7 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
     return st;
 }
 
-/* A/A, once more with twice the pairs where the machine is noisy; sets the threshold. */
+/* A/A, repeated with twice the pairs if the machine is noisy; sets the threshold. */
 static enum status measure_identical(struct trial *g, struct gate_case *k, int reference,
                                      struct ab_pairs *d, struct err *e)
 {
@@ -262,7 +262,7 @@ static enum status run(struct trial *g, struct err *e)
         if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
             st = count_case(g, bcase, c, e);
         if (st != OK) {
-            g->all.n--; /* no half results */
+            g->all.n--; /* no partial results */
             break;
         }
         comparison_exact(c);
@@ -293,7 +293,7 @@ static int exit_code(const struct trial *g, enum status st)
     return warnings > 0 && g->ab_run.session.opt->strict ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 
-/* Appended, never overwritten: CI systems hand out a file that several steps write to. */
+/* Appended, never overwritten: CI systems provide a file that several steps write to. */
 static enum status write_summary(const struct trial *g, int code, struct err *e)
 {
     const char *path = g->ab_run.session.opt->summary;
@@ -310,7 +310,7 @@ static enum status write_summary(const struct trial *g, int code, struct err *e)
     return st;
 }
 
-/* Skipped, failed, or numbers that have none. */
+/* Skipped, failed, or without times. */
 static int without_times(const struct trial *g)
 {
     int n = 0;
@@ -342,7 +342,8 @@ static enum status check(const struct options *o, struct err *e)
                     "gate measures two programs, never stored times  -> bench gate "
                     "--exec old=PATH --exec new=PATH");
     if ((o->ckpt != NULL) != (o->corpus != NULL))
-        return fail(e, E_USAGE, "%s without the other  -> --ckpt FILE --corpus FILE",
+        return fail(e, E_USAGE,
+                    "%s alone: a text is scored under a checkpoint  -> --ckpt FILE --corpus FILE",
                     o->ckpt ? "--ckpt" : "--corpus");
     return o->instructions ? count_ready(e) : OK;
 }
@@ -371,7 +372,7 @@ int cmd_gate(struct options *opt)
             comparisons_print_means(stderr, &g.all);
         say(&g);
     } else if (st == OK) {
-        fprintf(stderr, "bench: no cells to measure  -> see: bench list cells\n");
+        fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     }
     if (written != OK && st != E_INTERRUPTED)
         code = report_error(written, &io);

@@ -23,7 +23,7 @@ static int finish(struct text_table *s, const struct options *o, enum status st,
     return st == OK ? EXIT_FINE : report_error(st, e);
 }
 
-/* What no fused kernel knows of it, so that its attention is composed of products. */
+/* What no fused kernel supports, so that the variant's attention is composed of products. */
 static const char *why_composed(const struct variant *v)
 {
     struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
@@ -36,7 +36,7 @@ static const char *why_composed(const struct variant *v)
     return why ? why : "";
 }
 
-/* Options that mean something for it, and the numbers that --set knows of it. */
+/* Options that apply to it, and the numbers that --set accepts for it. */
 static void print_axes(char *list, size_t size, const struct variant *v)
 {
     struct config c = config_default(v, 8, 2, 4, 8, 1, 0);
@@ -102,7 +102,7 @@ static int list_backends(const struct options *o)
         {.name = "about"},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
-    const char *name, *mend;
+    const char *name, *repair;
     struct err e;
     enum status st = OK;
 
@@ -114,12 +114,12 @@ static int list_backends(const struct options *o)
                                     usable ? b->about : why.msg};
         st = text_table_add(&s, text, &e);
     }
-    for (int i = 0; st == OK && (name = optional_backend(i, &mend)); i++) {
+    for (int i = 0; st == OK && (name = optional_backend(i, &repair)); i++) {
         char note[160];
         const char *const text[] = {name, "no", "", note};
         if (backend_find(name))
             continue;
-        snprintf(note, sizeof(note), "was not built in  -> %s", mend);
+        snprintf(note, sizeof(note), "was not built in  -> %s", repair);
         st = text_table_add(&s, text, &e);
     }
     return finish(&s, o, st, &e);
@@ -154,7 +154,7 @@ static int list_columns(const struct options *o)
 
 int cmd_list(struct options *opt)
 {
-    static const char *const lists[] = {"variants", "backends",  "cells",
+    static const char *const lists[] = {"variants", "backends",  "cases",
                                         "columns",  "baselines", NULL};
     const char *const what = opt->words.n ? opt->words.v[0] : "";
     struct err e;
@@ -163,15 +163,14 @@ int cmd_list(struct options *opt)
         return list_variants(opt);
     if (strcmp(what, "backends") == 0)
         return list_backends(opt);
-    if (strcmp(what, "cells") == 0)
+    if (strcmp(what, "cases") == 0 || strcmp(what, "cells") == 0) /* cells: the older word */
         return list_cases(opt);
     if (strcmp(what, "columns") == 0)
         return list_columns(opt);
     if (strcmp(what, "baselines") == 0)
         return baseline_list(opt);
     if (!*what)
-        fail(&e, E_USAGE,
-             "list needs to know what  -> variants, backends, cells, columns or baselines");
+        fail(&e, E_USAGE, "list what?  -> variants, backends, cases, columns or baselines");
     else
         unknown_word(&e, "list", what, lists, NULL);
     return report_error(E_USAGE, &e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench list cells. */
+ * bench list cases. */
 #include "list_cases.h"
 #include "commands.h"
 #include "harness/machine/topo.h"
@@ -9,7 +9,7 @@
 
 enum { INDEX, GROUP, CASE_ID, FIRST_CHOICE, REPRO = FIRST_CHOICE + CHOICE_COLUMNS, COLUMN_COUNT };
 
-/* Is the choice left out of the form for people? */
+/* Is the choice left out of the table for people? */
 static bool is_wide(int i)
 {
     return i == CASE_phase || (i >= CASE_d_model && i < THREADS_CHOICE_AT);

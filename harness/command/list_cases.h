@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The planned matrix on standard output: `bench list cells` and `--dry-run`. */
+ * The planned matrix on standard output: `bench list cases` and `--dry-run`. */
 #ifndef LIST_CASES_H
 #define LIST_CASES_H
 
 #include "harness/cli/options.h"
 
-/* Plan, print every cell on standard output and their number on stderr; sets default_threads.
+/* Plan, print every case on standard output and their number on stderr; sets default_threads.
  * Returns the exit code. */
 int list_cases(struct options *opt);
 

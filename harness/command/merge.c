@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench merge: the shards of one sweep become one run. They must have been made with the same
- * options, be all there, and have no case in common. Rows stand in the order of the unsharded
- * sweep: a shard has every n-th group, so the groups are dealt back in turn. */
+ * options, be complete, and have no case in common. Rows are written in the order of the unsharded
+ * sweep: a shard has every n-th group, so groups are taken from the shards in turn. */
 #include "commands.h"
 #include "harness/table/keys.h"
 #include "harness/table/run.h"
@@ -32,7 +32,7 @@ struct merge {
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Take the line "shard=I/N" out of the options. False where there is none. */
+/* Take the line "shard=I/N" out of the options. False if there is none. */
 static bool take_shard(struct shard *s)
 {
     static const char name[] = "shard=";
@@ -68,7 +68,7 @@ static int shard_order(const void *a, const void *b)
     return ((const struct shard *)a)->i - ((const struct shard *)b)->i;
 }
 
-/* Where two option texts differ first, for the message. */
+/* The first difference of two option texts, for the message. */
 static void first_difference(const char *a, const char *b, char *buf, size_t size)
 {
     while (*a && *b && strcspn(a, "\n") == strcspn(b, "\n") &&
@@ -152,7 +152,7 @@ static void rename_run(const struct merge *m, enum table_id t, void *row)
     text_put((char *)row_text(&tables[t], row, "run_id"), TEXT_SIZE, m->out.run_id);
 }
 
-/* Cases of a group differ in what computes them. */
+/* Cases of a group differ in variant, choices and backend. */
 static bool same_group(const struct latency_row *a, const struct latency_row *b)
 {
     static const char *const but[] = {"variant", "backend", NULL};
@@ -218,7 +218,7 @@ static enum status write_rest(struct merge *m, struct err *e)
     return st;
 }
 
-/* One row per machine: the first that each shard has. */
+/* One row per machine: the first of each shard. */
 static enum status write_env(struct merge *m, struct err *e)
 {
     struct env_row *rows = calloc((size_t)m->n, sizeof(*rows));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench plot: the figures of runs, as files or in the terminal. stdout lists what was written;
+ * bench plot: the figures of runs, as files or in the terminal. stdout lists the files written;
  * stderr says what was left out and why. */
 #include "commands.h"
 #include "harness/cli/option_set.h"
@@ -97,7 +97,7 @@ out:
     return st;
 }
 
-/* RUN/plots, or -o DIR, or DIR/name of the run where there are several. */
+/* RUN/plots, or -o DIR, or DIR/name of the run if there are several. */
 static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char *run, int runs)
 {
     const bool given = g->opt->given[option_find("out")] == FROM_USER;
@@ -140,15 +140,15 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     for (int i = 0; i < figure_count && st == OK; i++) {
         if (plot_is_wanted(&figures[i], &g->opt->figures))
             st = draw_figure(g, &d, dir, &figures[i]);
-        if (*g->stop) /* gnuplot had the signal too: its failure says nothing */
+        if (*g->stop) /* gnuplot received the signal too: its failure is not an error */
             st = fail(&g->e, E_INTERRUPTED, "interrupted");
     }
     plot_data_free(&d);
     return st;
 }
 
-/* Under one -o DIR each run has a folder of its last name: two of one name would overwrite each
- * other, or stop half way. */
+/* With several runs, -o DIR has a folder for each, named by the last part of its path: equal names
+ * would overwrite each other, or stop half way. */
 static enum status check_folders(struct drawing *g)
 {
     const struct names *const runs = &g->opt->words;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct search {
-    const char *id; /* or its beginning */
+    const char *id; /* or its first digits */
     struct latency_row row;
     int found;
 };
@@ -36,8 +36,8 @@ static enum status look(const char *dir, struct search *s, struct err *e)
     return st;
 }
 
-/* The latest run that has the case: a rerun makes a run of its own, which must not hide the one
- * that it came from. */
+/* The latest run that has the case: a rerun makes a run of its own, which must not hide its origin.
+ */
 static enum status look_further(const char *out_dir, struct search *s)
 {
     char dir[FILE_PATH];
@@ -45,7 +45,7 @@ static enum status look_further(const char *out_dir, struct search *s)
     const int n = scandir(out_dir, &entries, NULL, alphasort);
     enum status st = E_IO;
 
-    for (int i = n - 1; i >= 0; i--) { /* folders are named by their time */
+    for (int i = n - 1; i >= 0; i--) { /* folder names begin with the time */
         if (st != OK && entries[i]->d_name[0] != '.' &&
             file_join(dir, out_dir, entries[i]->d_name, NULL) == OK)
             st = look(dir, s, NULL);
@@ -82,7 +82,7 @@ int cmd_rerun(struct options *opt)
         options_free(&again);
         return report_error(st, &e);
     }
-    /* How it is measured and shown is this command line's. */
+    /* Measuring and output options are those of this command line. */
     again.command = opt->command;
     again.argc = opt->argc;
     again.argv = opt->argv;
@@ -92,7 +92,7 @@ int cmd_rerun(struct options *opt)
     again.block_ms = opt->block_ms;
     again.warmup_ms = opt->warmup_ms;
     again.isolate = opt->isolate;
-    again.ckpt = "none"; /* a row again, not what its variant scores */
+    again.ckpt = "none"; /* one row, without the scores of its variant */
     again.check = opt->check;
     again.out = opt->out;
     again.format = opt->format;
@@ -104,7 +104,7 @@ int cmd_rerun(struct options *opt)
     again.strict = opt->strict;
     cpu_limit((enum isa)again.max_isa);
     const int code = cmd_sweep(&again);
-    again.columns = (struct names){0}; /* these two are still opt's */
+    again.columns = (struct names){0}; /* these two still belong to opt */
     again.argv = NULL;
     options_free(&again);
     return code;

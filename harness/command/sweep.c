@@ -25,10 +25,10 @@ struct sweep {
     int samples, disturbed;
 };
 
-/* What cells may take of the memory that is free; the rest is for page cache and surprises. */
+/* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
 static const double MEMORY_SHARE = 0.9;
 
-/* ---- before the first cell ---------------------------------------------------------------- */
+/* ---- before the first case ---------------------------------------------------------------- */
 
 /* Every number of threads must have its places before anything is measured. */
 static enum status check_places(struct sweep *w, struct err *e)
@@ -38,7 +38,7 @@ static enum status check_places(struct sweep *w, struct err *e)
         int *cpus = calloc((size_t)n, sizeof(*cpus));
         CHECK(cpus);
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
-        if (st == OK) /* of nothing: is there such a node? */
+        if (st == OK) /* binds nothing: does the node exist? */
             st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
         free(cpus);
         if (st != OK)
@@ -116,7 +116,7 @@ static double ref_median(const struct result *results, int n, const struct resul
     return NAN;
 }
 
-/* Noise that the goal is far from, said once per row. */
+/* Report, once per row, noise far above the goal. */
 static void remark(struct sweep *w, const struct result *res)
 {
     const struct summary *s = &res->sum;
@@ -195,7 +195,8 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
     free(results);
     if (io == OK)
         return st;
-    if (st != E_INTERRUPTED) { /* a disk that cannot be written outranks everything else */
+    if (st != E_INTERRUPTED) { /* a disk that cannot be written takes precedence over everything
+                                * else */
         *e = why;
         return io;
     }
@@ -203,7 +204,7 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
     return st;
 }
 
-/* Every group of the plan, without the cells that a resumed run has already. */
+/* Every group of the plan, without the cases that a resumed run already has. */
 static enum status run_all(struct sweep *w, struct err *e)
 {
     const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
@@ -276,7 +277,7 @@ static enum status measure_all(struct sweep *w, struct err *e)
     if (st != OK)
         return st;
     if (!w->s.opt->quiet)
-        console_note(&w->s.console, "%d cells in %d groups, at most %.3g s each", w->plan.n,
+        console_note(&w->s.console, "%d cases in %d groups, at most %.3g s each", w->plan.n,
                      w->plan.groups, w->s.opt->max_time_s);
     measure_peaks(w);
     if (w->n_peaks > 0)
@@ -291,7 +292,7 @@ static enum status measure_all(struct sweep *w, struct err *e)
     return st;
 }
 
-/* Measure, unless the baselines that were named make it pointless. */
+/* Measure, unless the named baselines make it pointless. */
 static int sweep_all(struct sweep *w, enum status st, struct err *e)
 {
     struct options *o = w->s.opt;
@@ -319,7 +320,7 @@ int cmd_sweep(struct options *opt)
     if (st == OK)
         st = prepare(&w, &e);
     if (st == OK && w.plan.n == 0) {
-        fprintf(stderr, "bench: no cells to measure  -> see: bench list cells\n");
+        fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     } else {
         code = sweep_all(&w, st, &e);
     }

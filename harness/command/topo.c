@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * `bench topo`: the machine as this program sees it, where threads would go, and with --roofline
- * what they can reach there at best. As a table for people, or as rows key,value,unit, in which
- * "plan.2" is where two threads go and "peak_flop_per_s_avx2.2" their measured peak. */
+ * their measured peaks. As a table for people, or as rows key,value,unit, in which "plan.2" is
+ * where two threads go and "peak_flop_per_s_avx2.2" their measured peak. */
 #include "commands.h"
 
 #include "harness/figure/figure.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is known for one number of threads. */
+/* The facts for one number of threads. */
 struct pin_plan {
     int threads;
     int *cpus;
@@ -84,7 +84,7 @@ static enum status measure_teams(struct machine *r, struct err *e)
     return st;
 }
 
-/* "0,2,4": thread i runs on the i-th; "any" where threads are not pinned. */
+/* "0,2,4": thread i runs on the i-th; "any" if threads are not pinned. */
 static char *cpus_text(const struct pin_plan *m)
 {
     char *text = NULL;

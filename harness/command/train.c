@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bench train: the loop around trainer_step, its table, its progress line, and when it saves. The
- * work happens in a child with the controlled environment of measuring children; Ctrl-C saves. */
+ * work is done in a child with the controlled environment of measuring children; Ctrl-C saves. */
 #include "harness/learn/train.h"
 #include "child_requests.h"
 #include "commands.h"
@@ -35,7 +35,7 @@ struct session_of_training {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-/* What trains where the user says nothing: a small model that learns the default source. */
+/* Defaults of training: a small model that learns the default source. */
 static enum status training_defaults(struct options *o, int threads, struct err *e)
 {
     const struct {
@@ -83,8 +83,9 @@ static enum status one_of_each(const struct options *o, struct err *e)
                         model_choices[i].option, o->chosen[i].n);
     if (set_of_variants(o->variants.v[0]))
         return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
-    if ((float)o->dropout >= 1) /* as it is used */
-        return fail(e, E_USAGE, "--dropout %g leaves nothing  -> below 1, such as 0.1", o->dropout);
+    if ((float)o->dropout >= 1) /* the float that is used */
+        return fail(e, E_USAGE, "--dropout %g drops everything  -> below 1, such as 0.1",
+                    o->dropout);
     if (!o->ckpt)
         return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
     return OK;
@@ -109,7 +110,7 @@ static enum status check_options(struct options *o, struct err *e)
     return st == OK ? config_check(&c, e) : st;
 }
 
-/* Nothing that exists is overwritten without being asked. */
+/* Existing files are overwritten only with --force. */
 static enum status check_files(const struct options *o, struct err *e)
 {
     const bool exists = access(o->ckpt, F_OK) == 0;
@@ -152,7 +153,7 @@ static double progress_of(const struct session_of_training *s)
                           : (double)s->t.adam.step / (double)o->steps;
 }
 
-/* A validation stays on the screen, the steps between two of them share a line. */
+/* A validation stays on the screen; the steps between two of them share a line. */
 static void print_progress(struct session_of_training *s, const struct train_row *row)
 {
     const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
@@ -234,7 +235,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
 {
     enum status st = OK;
 
-    /* Asked once a step: what ends the training must also have saved it. */
+    /* Asked once per step: a condition that ends the training must also have saved it. */
     bool end = finished(s);
     while (st == OK && !end) {
         const struct step_report last = trainer_step(&s->t, progress_of(s));
@@ -242,7 +243,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
         s->norm += last.grad_norm;
         if (!isfinite(last.loss))
             return fail(e, E_WRONG,
-                        "loss is %g at step %d  -> lower --lr; %s is of the last "
+                        "loss is %g at step %d  -> lower --lr; %s has the weights of the last "
                         "validation",
                         last.loss, s->t.adam.step, s->opt->ckpt);
         end = finished(s);
@@ -325,7 +326,7 @@ static enum status obey_train(struct server *s, const char *words, struct err *e
     if (st == OK)
         st = train_here(&o, e);
     options_free(&o);
-    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
 
 const struct request request_train = {"train", obey_train};
@@ -344,7 +345,7 @@ static enum status train_in_child(const struct options *o, struct err *e)
 
     if (st == OK)
         st = child_setup_open(&setup, o, e);
-    setup.patience_s = 0; /* it says nothing while it trains */
+    setup.patience_s = 0; /* silent while it trains */
     if (st == OK)
         st = child_begin(&child, &setup, &request_train, line, e);
     if (st == OK)

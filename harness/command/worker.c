@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `bench cell TALK REFERENCE ROLE` (hidden): a child. Its requests come as lines over the socket
- * TALK; see harness/worker/protocol.h. This is the list of all requests that there are. */
+ * `bench cell SOCKET REFERENCE ROLE` (hidden): a child. Its requests come as lines over the file
+ * descriptor SOCKET; see harness/worker/protocol.h. This is the list of all requests. */
 #include "commands.h"
 
 #include "child_requests.h"
@@ -19,7 +19,7 @@ int cmd_worker(struct options *opt)
     if (opt->words.n != 3)
         return EXIT_BAD_USAGE;
     struct server s = {
-        .talk = {.fd = atoi(opt->words.v[0])},
+        .protocol = {.fd = atoi(opt->words.v[0])},
         .requests = requests,
         .reference = atoi(opt->words.v[1]),
         .role = (enum role)atoi(opt->words.v[2]),

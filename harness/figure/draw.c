@@ -71,7 +71,7 @@ static enum status run(const char *command, const char *script, const char *out,
                     strerror(error));
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return fail(e, E_CHILD, "gnuplot is lost: %s  -> try again", strerror(errno));
+            return fail(e, E_CHILD, "cannot wait for gnuplot: %s  -> try again", strerror(errno));
     *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return OK;
 }

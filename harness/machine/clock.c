@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX clocks and getrusage behind small functions. */
+ * Small functions over POSIX clocks and getrusage. */
 #include "clock.h"
 
 #include "variants/base/base.h"

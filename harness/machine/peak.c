@@ -207,7 +207,7 @@ static enum status run_loads(const struct crew *c, struct load *l, int n, struct
                 l[i].counts *= 2;
         }
     if (wrong)
-        return fail(e, E_WRONG, "a peak loop computed something else  -> please report it");
+        return fail(e, E_WRONG, "a peak loop gave a wrong result  -> please report it");
     return OK;
 }
 

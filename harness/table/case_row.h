@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between cases and rows: what was chosen as columns, and --filter over rows. */
+ * Between cases and rows: choices as columns, and --filter over rows. */
 #ifndef CASE_ROW_H
 #define CASE_ROW_H
 
 #include "harness/plan/filter.h"
 #include "record.h"
 
-/* The columns that say what was chosen. */
+/* The columns of the choices. */
 void key_row_choose(struct key_row *row, const struct bench_case *c);
 
 /* filter_match for a row of latency, memory or perplexity. */

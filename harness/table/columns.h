@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The columns of every table, once: X(type, name, unit, meaning) is the row, the header, the
+ * The columns of every table, once: X(type, name, unit, meaning) makes the row, the header, the
  * writer, the reader, the printers and results/README.md. Types: text (127 bytes), line (1023),
- * page (8191), i64, real. A removal or another meaning is a new major version in record.c. */
+ * page (8191), i64, real. Removing a column or changing its meaning needs a new major version in
+ * record.c. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
 #include "harness/plan/case.h"
 
-/* What was chosen: the rows of harness/plan/case.h and variants/model/choices.h. They use the macro
- * X that the list of columns is expanded with. */
+/* Choices: the rows of harness/plan/case.h and variants/model/choices.h. They use the macro X that
+ * the list of columns is expanded with. */
 #define CHOICE_COLUMN(name, type, codec, field, option, unit, help, ...) X(type, name, unit, help)
 #define MODEL_COLUMN(name, type, codec, field, option, metavar, shown, unit, help, ...)            \
     X(type, name, unit, help)
@@ -27,20 +28,20 @@
     X(text, case_id, "", "hash of `repro`: the same in every run of the same case")                \
     X(text, started_at_utc, "", "when the case started, ISO 8601")                                 \
     X(text, status, "", "ok, skipped, failed, wrong, timeout or interrupted")                      \
-    X(line, status_detail, "", "why the status is not plain ok")                                   \
+    X(line, status_detail, "", "why the status is not ok, or remarks on an ok row")                \
     CHOSEN_COLUMNS(X)                                                                              \
     X(text, impl, "", "attention implementation that ran")                                         \
-    X(text, gemm_from, "", "whose matrix products ran")                                            \
-    X(text, rows_from, "", "whose row operations (softmax, norm, activation, gate) ran")           \
+    X(text, gemm_from, "", "backend of the matrix products")                                       \
+    X(text, rows_from, "", "backend of the row operations (softmax, norm, activation, gate)")      \
     X(text, isa_used, "", "highest instruction set level that was used")                           \
     X(text, dtype, "", "element type")                                                             \
-    X(i64, threads_seen, "", "threads that really ran")                                            \
+    X(i64, threads_seen, "", "threads that ran")                                                   \
     X(line, pin, "", "pinning policy")                                                             \
     X(line, cpus, "", "CPUs that the threads ran on")                                              \
     X(text, membind, "", "memory placement")                                                       \
     X(text, cache_mode, "", "hot or cold")                                                         \
     X(i64, seed, "", "seed of weights, inputs and order")                                          \
-    X(line, repro, "", "options that make exactly this row again")
+    X(line, repro, "", "options that reproduce exactly this row")
 
 #define LATENCY_COLUMNS(X)                                                                         \
     KEY_COLUMNS(X)                                                                                 \
@@ -73,7 +74,7 @@
     X(real, ratio_to_ref, "", "ref_median_ns / median_ns: above 1 is faster than ref")             \
     X(real, max_abs_err, "", "largest difference from the reference output")                       \
     X(real, max_rel_err, "", "max_abs_err / largest reference magnitude")                          \
-    X(real, err_limit, "", "bound that max_rel_err had to keep")                                   \
+    X(real, err_limit, "", "upper bound of max_rel_err")                                           \
     X(real, bind_ns, "ns", "time to place weights, tables and work space")
 
 #define MEMORY_COLUMNS(X)                                                                          \
@@ -111,11 +112,11 @@
     X(real, bits_per_unit, "bits", "nll_nats_per_token / ln 2, per unit")                          \
     X(real, ppl_ci95_low, "", "95 % interval of ppl, lower end")                                   \
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
-    X(real, ppl_floor, "", "ppl of the true source, where the text is generated")                  \
+    X(real, ppl_floor, "", "ppl of the true source, if the text is generated")                     \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
     X(real, tokens_per_s, "1/s", "tokens scored per second")
 
-/* One row a run. */
+/* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \
     X(text, schema, "", "table and version, e.g. bench-env/2.0")                                   \
     X(text, run_id, "", "name of the run's folder")                                                \
@@ -123,7 +124,7 @@
     X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
     X(text, finished_at_utc, "", "when it ended; empty after a crash")                             \
     X(i64, exit_code, "", "exit code of the run; empty after a crash")                             \
-    X(page, argv, "", "command line as the shell would read it")                                   \
+    X(page, argv, "", "words of the command line, separated by blanks")                            \
     X(text, bench_version, "", "version of this program")                                          \
     X(text, git_commit, "", "commit it was built from, or nogit")                                  \
     X(i64, git_dirty, "0/1", "the work tree differed from that commit")                            \
@@ -134,7 +135,7 @@
     X(line, cpu_model, "", "name of the CPU")                                                      \
     X(text, microcode, "", "its microcode revision")                                               \
     X(text, isa, "", "best instruction set level of CPU and operating system")                     \
-    X(text, max_isa, "", "level that --max-isa allowed")                                           \
+    X(text, max_isa, "", "level allowed by --max-isa")                                             \
     X(text, hypervisor, "", "virtual machine monitor; empty on bare metal")                        \
     X(i64, packages, "", "CPU packages")                                                           \
     X(i64, numa_nodes, "", "NUMA nodes")                                                           \
@@ -151,16 +152,16 @@
     X(i64, memory_bytes, "bytes", "physical memory")                                               \
     X(i64, memory_free_bytes, "bytes", "available when the run started")                           \
     X(text, huge_pages, "", "the kernel's transparent huge page setting")                          \
-    X(text, governor, "", "frequency governor, or none where the kernel shows none")               \
-    X(text, boost, "", "turbo: on, off, or empty where the kernel does not say")                   \
+    X(text, governor, "", "frequency governor, or none if the kernel shows none")                  \
+    X(text, boost, "", "turbo: on, off, or empty if the kernel does not tell")                     \
     X(real, load_1min, "", "load average when the run started")                                    \
     X(real, steal_pct, "%", "CPU time taken by the hypervisor during the run")                     \
     X(text, openmp, "", "OpenMP runtime")                                                          \
-    X(text, openblas_version, "", "OpenBLAS version; empty where not built in")                    \
+    X(text, openblas_version, "", "OpenBLAS version; empty if not built in")                       \
     X(text, openblas_threading, "", "openmp, pthread or serial")                                   \
     X(text, openblas_core, "", "kernels that OpenBLAS chose")                                      \
     X(line, openblas_config, "", "OpenBLAS's own description of its build")                        \
-    X(text, onednn_version, "", "oneDNN version; empty where not built in")                        \
+    X(text, onednn_version, "", "oneDNN version; empty if not built in")                           \
     X(line, env_overrides, "", "OMP_*, OPENBLAS_*, DNNL_* found: NAME=value;...")                  \
     X(text, onednn_threading, "", "threading runtime of oneDNN")                                   \
     X(text, hwloc_version, "", "hwloc version")                                                    \
@@ -189,11 +190,11 @@
     X(real, grad_norm, "", "mean norm of the gradient, before clipping")                           \
     X(real, lr, "", "learning rate of the last step")                                              \
     X(real, tokens_per_s, "1/s", "training throughput since the row before")                       \
-    X(real, valid_nats, "nats", "loss on the validation text; empty where it was not scored")      \
+    X(real, valid_nats, "nats", "loss on the validation text; empty if it was not scored")         \
     X(real, valid_floor_nats, "nats",                                                              \
-      "of the true source on the same tokens, where it is generated")
+      "loss of the true source on the same tokens, if they are generated")
 
-/* One row a timed block, in samples.csv.zst or samples.csv. */
+/* One row per timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \
     X(text, schema, "", "table and version, e.g. bench-samples/2.0")                               \
     X(text, run_id, "", "name of the run's folder")                                                \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables from disk. libcsv splits the fields; what it lets pass (a torn last row, blank lines, bare
- * carriage returns) is checked here on the bytes, one line at a time, so that every message has
- * the number of its line. */
+ * Tables from disk. libcsv splits the fields; what it accepts but the format does not (a torn last
+ * row, blank lines, bare carriage returns) is checked here on the bytes, one line at a time, so
+ * that every message has a line number. */
 #include "harness/util/grow.h"
 #include "record.h"
 
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS_MAX = 512 }; /* of a file: room for columns that later versions add */
+enum { FIELDS_MAX = 512 }; /* per file: room for columns that later versions add */
 
 struct reader {
     const struct table *table;
     const char *path;
     size_t line;            /* first line of the current row, from 1 */
     int column[FIELDS_MAX]; /* table column of each field of the file, -1 = unknown */
-    int width;              /* fields of the header; 0 before it */
+    int width;              /* fields of the header; 0 before it is read */
     bool present[COLUMNS_MAX];
     int field;      /* of the current row */
-    int rows_ended; /* by the current line's bytes: must become 1 */
+    int rows_ended; /* rows ended by the current line: must become 1 */
     int minor;      /* of the schema; 0 before the first row */
     char *row;
-    enum status st; /* first fault of the current line */
+    enum status st; /* first error of the current line */
     struct err *e;
     locale_t c_locale;
 };
@@ -60,7 +60,8 @@ static int our_minor(const struct table *t)
 
 static enum status bad_line(struct reader *r, const char *what)
 {
-    return fail(r->e, E_IO, "%s line %zu: %s  -> mend or remove that line", r->path, r->line, what);
+    return fail(r->e, E_IO, "%s line %zu: %s  -> correct or remove that line", r->path, r->line,
+                what);
 }
 
 static void read_name(struct reader *r, const char *name)
@@ -84,11 +85,11 @@ static enum status bad_value(struct reader *r, const struct column *c, const cha
                              const char *wanted)
 {
     return fail(r->e, E_IO,
-                "%s line %zu, column %s: \"%.60s\" is not %s  -> mend or remove that line", r->path,
-                r->line, c->name, text, wanted);
+                "%s line %zu, column %s: \"%.60s\" is not %s  -> correct or remove that line",
+                r->path, r->line, c->name, text, wanted);
 }
 
-/* Plain decimal notation only: no spaces, no signs but minus, no hexadecimal, no inf or nan. */
+/* Plain decimal notation only: no spaces, no sign but minus, no hexadecimal, no inf or nan. */
 static bool plain_number(const char *text, const char *letters)
 {
     const char *digits = text + (text[0] == '-');
@@ -109,7 +110,7 @@ static enum status read_value(struct reader *r, const struct column *c, const ch
         return OK;
     }
     if (length == 0)
-        return OK; /* the row was made empty */
+        return OK; /* the row starts empty */
     errno = 0;
     if (c->type == COLUMN_I64) {
         const long long count = strtoll(text, &end, 10);
@@ -149,8 +150,8 @@ static void on_row(int end, void *arg)
     ((struct reader *)arg)->rows_ended++;
 }
 
-/* A file of an older minor version may lack columns that came later. One without rows does not say
- * its version: it counts as the oldest. */
+/* A file of an older minor version may lack later columns. Without rows the version is unknown and
+ * counts as the oldest. */
 static enum status check_columns(struct reader *r)
 {
     const struct table *t = r->table;
@@ -161,8 +162,8 @@ static enum status check_columns(struct reader *r)
     return OK;
 }
 
-/* Bytes of the row at s, through the LF that is not inside quotes; 0 where there is none. *lines
- * counts the LFs. */
+/* Bytes of the row at s, up to the LF that is not inside quotes; 0 if there is none. *lines counts
+ * the LFs. */
 static size_t row_length(const char *s, size_t n, size_t *lines)
 {
     bool quoted = false;
@@ -180,7 +181,7 @@ static size_t row_length(const char *s, size_t n, size_t *lines)
     return 0;
 }
 
-/* One header or row: `n` bytes with their LF. */
+/* One header or row: `n` bytes including the LF. */
 static enum status read_line(struct reader *r, struct csv_parser *p, const char *line, size_t n)
 {
     const bool header = r->width == 0;
@@ -216,7 +217,7 @@ static int no_space(unsigned char c)
 
 /* ---- rows that count ---------------------------------------------------------------------- */
 
-/* Whose row it is, and which of them. */
+/* The case of a row, and its number within the case. */
 struct place {
     const char *case_id;
     int64_t number;
@@ -231,7 +232,7 @@ static int place_order(const void *a, const void *b)
     return by_case ? by_case : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Leave out the rows that later ones replace. */
+/* Leave out rows that later ones replace. */
 static enum status keep_last(struct rows *rows, const struct table *t, struct err *e)
 {
     const int id = find_column(t, "case_id"), number = t->counter ? find_column(t, t->counter) : -1;
@@ -282,7 +283,7 @@ static enum status read_rows(struct reader *r, struct csv_parser *p, struct rows
         const size_t length = row_length(data + at, n - at, &lines);
         if (length == 0)
             return fail(r->e, E_IO, "%s line %zu: %s", r->path, r->line,
-                        lines ? "a quote without its end  -> mend or remove that line"
+                        lines ? "a quote is not closed  -> correct or remove that line"
                               : "torn, the file ends inside it  -> --resume cuts it off");
         const bool header = r->width == 0;
         st = read_line(r, p, data + at, length);

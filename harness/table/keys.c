@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which columns identify a case, and rows compared by them. */
+ * The columns that identify a case, and rows compared by them. */
 #include "keys.h"
 
 #include "harness/util/suggest.h"
@@ -10,7 +10,7 @@
 
 /* ---- axes --------------------------------------------------------------------------------- */
 
-/* Does a variant bring along what the choice says? */
+/* Does the variant fix the value of this choice? */
 static bool is_of_variant(int choice)
 {
     return choice == CASE_mem_kind || choice == CASE_kv_heads ||
@@ -26,7 +26,7 @@ enum status axis_find(struct axis *a, const char *word, struct err *e)
         names[i] = chosen_at(i).name;
     if (choice < 0)
         return unknown_word(e, "axis", word, names, NULL);
-    /* The cases of a group differ in the variant, what it brings along, and the backend. */
+    /* The cases of a group differ in the variant, the choices that it fixes, and the backend. */
     *a = (struct axis){names[choice], find_column(&tables[TABLE_LATENCY], names[choice]),
                        choice == CASE_variant || choice == CASE_backend || is_of_variant(choice)};
     return OK;
@@ -50,7 +50,7 @@ enum status axis_no_value(const struct axis *a, const char *base, const struct r
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/* Who measured, when, and what became of it: not part of a case's identity. */
+/* Who measured, when, and the outcome: not part of a case's identity. */
 const char *const columns_of_record[] = {
     "schema",   "run_id",        "host_id", "case_id",   "started_at_utc",
     "status",   "status_detail", "impl",    "gemm_from", "rows_from",
@@ -58,7 +58,7 @@ const char *const columns_of_record[] = {
 /* Perplexities of other weights or another text are not comparable. */
 static const char *const of_text[] = {"checkpoint_xxh3", "corpus_xxh3", "tokens_scored", NULL};
 
-/* Does the column identify a case, where the columns named in `but` (may be NULL) do not count? */
+/* Does the column identify a case, if the columns named in `but` (may be NULL) do not count? */
 static bool is_key(const struct table *t, int i, const char *const *but)
 {
     const char *name = t->columns[i].name;
@@ -159,7 +159,7 @@ int keys_unused(const struct keys *k)
 
 /* ---- words for people --------------------------------------------------------------------- */
 
-/* A label grows by a word unless the value is empty, usual, or compared. */
+/* Append a word to a label unless the value is empty, the default, or compared. */
 static void add_word(char *buf, size_t size, const struct latency_row *row, int column,
                      const char *before, const char *usual, const char *const *but)
 {

@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which rows are the same case, whichever machine and build they come from: the columns that
- * identify it, one axis of them, and a label of them for people. */
+ * Which rows are the same case, across machines and builds: the columns that identify it, one axis
+ * of them, and a label of them for people. */
 #ifndef KEYS_H
 #define KEYS_H
 
 #include "record.h"
 
-/* Key columns by what they say, lists that end with NULL; the others are sizes and how it ran. */
-extern const char *const columns_of_record[]; /* who measured, when, and what became of it */
+/* Key columns by purpose, as lists that end in NULL; the others are sizes and settings of the run.
+ */
+extern const char *const columns_of_record[]; /* who measured, when, and the outcome */
 
 /* Do two rows of a table identify the same case? Columns named in `but` (NULL, or a list that ends
- * with NULL) do not count; with "variant" in it, those that a variant brings along do not either.
- */
+ * in NULL) do not count; with "variant" in it, neither do those that a variant fixes. */
 bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but);
 
-/* A word of --axis. */
+/* A value of --axis. */
 struct axis {
     const char *word;
     int column;        /* of latency.csv */
-    bool inside_group; /* cells that differ in it are measured together */
+    bool inside_group; /* cases that differ in it are measured together */
 };
 enum status axis_find(struct axis *a, const char *word, struct err *e);
 
-/* E_USAGE: which values there are instead. */
+/* E_USAGE lists the axes there are. */
 enum status axis_no_value(const struct axis *a, const char *base, const struct rows *latency,
                           const char *dir, struct err *e);
 
-/* What identifies the rows of a table, whichever machine and build they come from: their key
- * columns as one text, without an axis where one is compared. */
+/* The identity of the rows of a table, across machines and builds: their key columns as one text,
+ * without the axis if one is compared. */
 struct keys {
     char **key;           /* [n] */
-    const char **case_id; /* [n], in the rows */
+    const char **case_id; /* [n], pointers into the rows */
     bool by_key;          /* the same case_id may have other weights: perplexity */
-    bool *used;           /* [n] matched once */
+    bool *used;           /* [n] already matched */
     int n;
 };
 enum status keys_make(struct keys *k, enum table_id table, const struct rows *rows,
                       const struct axis *without, struct err *e);
 void keys_free(struct keys *k);
 
-/* The row of `in` that row i of `of` is the same case as: by case_id, else by key if only one has
- * it. -1 where there is none. Marks it used. */
+/* The row of `in` that is the same case as row i of `of`: by case_id, else by key if exactly one
+ * has it. -1 if there is none. Marks it used. */
 int keys_match(struct keys *in, const struct keys *of, int i);
 int keys_unused(const struct keys *k);
 
-/* "xl layer seq=128 mem=512 hidden avx2" without what the axis says. `without` may be NULL. */
+/* "xl layer seq=128 mem=512 hidden avx2" without the column of the axis. `without` may be NULL. */
 void row_label(const struct latency_row *row, const struct axis *without, char *buf, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables and rows: what columns.h says as data, numbers as text, and rows to disk. */
+ * Tables and rows: columns.h as data, numbers as text, and rows to disk. */
 #include "record.h"
 
 #include <inttypes.h>
@@ -93,7 +93,7 @@ EMPTY_ROW(env_row, env_columns)
 EMPTY_ROW(sample_row, sample_columns)
 EMPTY_ROW(train_row, train_columns)
 
-/* Key columns stand at the same places in every row that begins with them. */
+/* Rows that begin with key columns have them at the same offsets. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key)
 {
     const struct column *const last = &key_columns[ARRAY_LEN(key_columns) - 1];
@@ -121,7 +121,7 @@ const char *row_text(const struct table *t, const void *row, const char *column)
     return (const char *)row + t->columns[i].offset;
 }
 
-/* The shortest of 15, 16, 17 digits that reads back as x, with a point in every locale. */
+/* The shortest of 15, 16, 17 digits that reads back as x, with a decimal point in every locale. */
 static void format_real(char num[NUMBER_SIZE], double x)
 {
     const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -244,7 +244,7 @@ enum status table_resume(struct table_file *f, const struct table *t, const char
         st = append_open(&f->out, path, false, e);
     if (st == OK)
         append_cut(&f->out, (off_t)file.n);
-    if (st == OK && file.n == 0) /* killed before the header was there */
+    if (st == OK && file.n == 0) /* killed before the header was written */
         st = write_line(f, NULL, e);
     if (st == OK)
         st = append_status(&f->out, e);

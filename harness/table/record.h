@@ -3,7 +3,7 @@
  * The tables on disk: rows as C structs, and one generic writer, reader and printer for all of
  * them, driven by the X-macros of columns.h.
  *
- * The law of the files: RFC 4180, UTF-8, LF, numbers in C-locale notation, base units, empty = not
+ * Format of the files: RFC 4180, UTF-8, LF, numbers in C-locale notation, base units, empty = not
  * measured. A real is written in the fewest of 15, 16 or 17 digits that read back as the same
  * double; a real that is not finite is not a measurement and is written empty. */
 #ifndef RECORD_H
@@ -31,7 +31,7 @@ enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 #define FIELD_i64(name) int64_t name;
 #define FIELD_real(name) double name;
 #define X(type, name, unit, meaning) FIELD_##type(name)
-struct key_row { /* the part that latency, memory and perplexity rows begin with */
+struct key_row { /* the start of latency, memory and perplexity rows */
     KEY_COLUMNS(X)
 };
 struct latency_row {
@@ -61,14 +61,14 @@ enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_REAL };
 struct column {
     const char *name, *unit, *meaning;
     enum column_type type;
-    size_t offset, size; /* bytes, in the row */
+    size_t offset, size; /* bytes, within the row */
 };
 struct table {
     const char *name, *file, *schema; /* "latency" "latency.csv" "bench-latency/2.0" */
     const struct column *columns;     /* the first is always `schema`, filled by the writer */
     int n;
     size_t row_size;
-    const char *counter; /* the column that numbers the rows of a case; NULL: a case has one row */
+    const char *counter; /* the column that numbers the rows of a case; NULL: one row per case */
 };
 enum table_id {
     TABLE_LATENCY,
@@ -80,9 +80,9 @@ enum table_id {
     TABLE_COUNT
 };
 extern const struct table tables[TABLE_COUNT];
-enum { COLUMNS_MAX = 96 }; /* at least the columns of any table */
+enum { COLUMNS_MAX = 96 }; /* no table has more columns */
 
-/* Words of the column `status`. */
+/* Values of the column `status`. */
 enum row_status {
     ROW_OK,
     ROW_SKIPPED,
@@ -92,7 +92,7 @@ enum row_status {
     ROW_INTERRUPTED,
     ROW_STATUS_COUNT
 };
-extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* ends with NULL */
+extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* NULL-terminated */
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
@@ -104,25 +104,25 @@ struct env_row env_row_empty(void);
 struct sample_row sample_row_empty(void);
 struct train_row train_row_empty(void);
 
-/* Empty the numbers of a row that is all zero bytes. */
+/* Mark the numbers of an all-zero row as empty. */
 void row_clear(void *row, const struct column *columns, size_t n);
 
 /* Copy the key columns into a latency, memory or perplexity row. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key);
 
-/* Index of the column with this name, -1 where the table has none. */
+/* Index of the column with this name, -1 if the table has none. */
 int find_column(const struct table *t, const char *name);
 
-/* The text in a column that must exist, of any row. */
+/* The text in a column that must exist, of a row of any table. */
 const char *row_text(const struct table *t, const void *row, const char *column);
 
-/* What a field holds on disk; num is room for a number. Column 0 is always the table's schema. */
+/* A field as it is on disk; num is room for a number. Column 0 is always the table's schema. */
 enum { NUMBER_SIZE = 32 };
 const char *row_field(const struct table *t, int column, const void *row, char num[NUMBER_SIZE]);
 
 /* ---- printing ----------------------------------------------------------------------------- */
 
-/* Which columns, in which order. */
+/* A selection of columns and their order. */
 struct selection {
     int n;
     int at[COLUMNS_MAX];
@@ -133,7 +133,7 @@ enum status columns_select(struct selection *s, const struct table *t, const cha
                            int n, struct err *e);
 
 /* A row, or the names of the columns, as CSV, JSON lines (which have no names) or Markdown. Errors
- * stay in the stream: ask file_flush. */
+ * stay in the stream: check with file_flush. */
 void row_print(FILE *f, enum format format, const struct table *t, const struct selection *s,
                const void *row);
 void row_print_names(FILE *f, enum format format, const struct table *t, const struct selection *s);
@@ -153,12 +153,12 @@ struct table_file {
     struct appender out;
 };
 
-/* Make the file with its header; it must not exist. */
+/* Create the file with its header; it must not exist. */
 enum status table_create(struct table_file *f, const struct table *t, const char *path,
                          struct err *e);
 
 /* Open it to append: a torn last line is cut, any other bad line is an error, and the header must
- * be this program's. *had (may be NULL) gets the rows that it has. */
+ * be this program's. *had (may be NULL) gets its rows. */
 enum status table_resume(struct table_file *f, const struct table *t, const char *path,
                          struct rows *had, struct err *e);
 
@@ -166,7 +166,7 @@ enum status table_resume(struct table_file *f, const struct table *t, const char
 enum status table_write(struct table_file *f, const void *row, struct err *e);
 enum status table_close(struct table_file *f, struct err *e);
 
-/* Header and n rows, atomically, whatever was there before. */
+/* Header and n rows, atomically, replacing an existing file. */
 enum status table_replace(const struct table *t, const char *path, const void *rows, size_t n,
                           struct err *e);
 
@@ -175,18 +175,18 @@ enum status table_bytes(struct bytes *out, const struct table *t, const void *ro
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Read a file of any version that this program understands, by column name. Unknown columns are
- * ignored; a file of an older minor version may lack columns, they stay empty. E_IO names file and
- * line of whatever is not right.
+/* Read a file of any version that this program supports, by column name. Unknown columns are
+ * ignored; columns that a file of an older minor version lacks stay empty. E_IO names the file and
+ * line of any error.
  *
  * Tables are only appended to. Of the rows of one case_id the last counts, earlier ones are left
- * out; where the rows of a case are numbered (samples of a case, steps of a training), a row takes
- * the place of those before it whose number is not smaller than its own. Rows without a case_id are
+ * out. Where the rows of a case are numbered (samples of a case, steps of a training), a row
+ * replaces those before it whose number is not smaller than its own. Rows without a case_id are
  * cases of their own. */
 enum status table_read(struct rows *out, const struct table *t, const char *path, struct err *e);
 void rows_free(struct rows *r);
 
-/* The same over bytes that already are in memory; `path` is for messages. */
+/* The same over bytes in memory; `path` is for messages. */
 enum status csv_rows(struct rows *out, const struct table *t, const char *path, const char *data,
                      size_t n, struct err *e);
 

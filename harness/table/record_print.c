@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows for people and programs: CSV, JSON lines and Markdown of any table and any choice of its
+ * Rows for people and programs: CSV, JSON lines and Markdown of any table and any selection of its
  * columns, and the tables of results/README.md. */
 #include "harness/util/suggest.h"
 #include "record.h"
 
 #include <string.h>
 
-/* The known names, as many as the message has room for. */
+/* The known names, as many as fit into the message. */
 static enum status unknown_column(struct err *e, const struct table *t, const char *name)
 {
     const char *words[COLUMNS_MAX + 1] = {NULL};

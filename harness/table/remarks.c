@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remarks as words. */
+ * Remarks as text. */
 #include "remarks.h"
 
 #include "record.h"

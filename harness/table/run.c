@@ -29,7 +29,7 @@ static int ref_order(const void *a, const void *b)
     return by_case ? by_case : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Samples of one round that stand together in the file are one turn. */
+/* Samples of one round that are adjacent in the file form one turn. */
 static enum status index_samples(struct run *r, struct err *e)
 {
     const struct sample_row *row = r->samples.row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run's folder as its readers need it: all tables, which samples belong to a row, and which of
- * them were taken together. */
+ * A run's folder as its readers need it: all tables, the samples of each row, and which of them
+ * were taken together. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -16,20 +16,20 @@ struct run {
         };
     };
     struct sample_ref *ref; /* [samples.n], by case and time */
-    int unchecked;          /* rows whose results nobody compared with the reference */
+    int unchecked;          /* rows whose results were not compared with the reference */
 };
 
-/* Read a run, strictly: E_IO names file and line of whatever is not right. */
+/* Read a run, strictly: E_IO names file and line of any error. */
 enum status run_read(struct run *r, const char *dir, struct err *e);
 void run_free(struct run *r);
 
 /* One of its tables, not the samples. */
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
 
-/* Were the results of a row compared with nothing? */
+/* Was this row never compared with the reference? */
 bool row_unchecked(const struct latency_row *row);
 
-/* One sample in its case's series. Samples with the same turn were run next to each other. */
+/* One sample in its case's series. Samples with the same turn ran next to each other. */
 struct sample_ref {
     const struct sample_row *row;
     int turn;
@@ -40,7 +40,7 @@ struct series {
 };
 struct series run_series(const struct run *r, const char *case_id);
 
-/* Exact bytes of a case's memory row, NAN where there is none. */
+/* Exact bytes of a case's memory row, NAN if there is none. */
 double run_arena_bytes(const struct run *r, const char *case_id);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Run folders: made, found again, cleaned of what an interruption left, and closed. */
+ * Run folders: made, found again, cleaned after an interruption, and closed. */
 #include "rundir.h"
 
 #include "harness/util/suggest.h"
@@ -73,7 +73,7 @@ static enum status make_folder(struct rundir *r, const char *out_dir, const char
                 out_dir, stamp, FOLDERS_MAX - 1);
 }
 
-/* A new link beside the old one, then renamed over it: `latest` is never missing. */
+/* A new link, renamed over the old one: `latest` always exists. */
 static enum status link_latest(const char *out_dir, const char *run_id, struct err *e)
 {
     char link[FILE_PATH], tmp[FILE_PATH], name[TEXT_SIZE];
@@ -102,7 +102,7 @@ static void rundir_init(struct rundir *r)
         r->table[i] = (struct table_file){.table = &tables[i], .out = {.fd = -1}};
 }
 
-/* Take back a folder that could not be filled. */
+/* Remove a folder that could not be filled. */
 static void remove_folder(const struct rundir *r)
 {
     char path[FILE_PATH];
@@ -151,7 +151,7 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
     return st;
 }
 
-/* Follow one link, so that messages and run_id have the folder's own name. */
+/* Follow one link, so that messages and run_id have the folder's real name. */
 enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e)
 {
     char target[FILE_PATH], from[FILE_PATH];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The folder of a run: DIR/<UTC>-<commit>[-n]/ with its tables and samples, and the link
- * DIR/latest. latency.csv is the list of what is done: a case's samples and its memory row are
+ * DIR/latest. latency.csv lists the cases that are done: a case's samples and its memory row are
  * written before its latency row. A resumed run measures the other cases again and appends their
- * rows, which then are the ones that count. */
+ * rows, which replace earlier ones. */
 #ifndef RUNDIR_H
 #define RUNDIR_H
 
@@ -21,7 +21,7 @@ struct rundir {
     char run_id[TEXT_SIZE];             /* name of the folder */
     struct table_file table[TABLE_ENV]; /* latency, memory, perplexity */
     struct samples samples;
-    /* Of a resumed run: the cases that it had, and their number by enum row_status. */
+    /* Of a resumed run: the cases already done, and their number by enum row_status. */
     struct id_set done[TABLE_ENV];
     int had[ROW_STATUS_COUNT];
 };
@@ -29,28 +29,28 @@ struct rundir {
 /* "2026-11-21T06:01:02Z" */
 void utc_text(char text[TEXT_SIZE], time_t t);
 
-/* Make the folder (and DIR, where it is missing), the four tables with their headers, the samples,
- * and point DIR/latest to it. E_IO says what could not be written and why; nothing stays behind. */
+/* Make the folder (and DIR, if it is missing), the four tables with their headers, the samples, and
+ * point DIR/latest to it. E_IO says what could not be written and why; nothing is left on disk. */
 enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
                           enum raw raw, struct err *e);
 
-/* Open an interrupted run to go on: `dir`, or out_dir/latest where dir is NULL. Torn last lines are
- * cut. */
+/* Open an interrupted run to continue it: `dir`, or out_dir/latest if dir is NULL. Torn last lines
+ * are cut. */
 enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir, struct err *e);
 
-/* The folder that rundir_resume would open, before anything in it is touched. */
+/* The folder that rundir_resume would open, without changing anything in it. */
 enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *dir, struct err *e);
 
-/* Has the resumed run this row already, not interrupted? table: TABLE_LATENCY or TABLE_PERPLEXITY.
- */
+/* Does the resumed run have this row already, not interrupted? table: TABLE_LATENCY or
+ * TABLE_PERPLEXITY. */
 bool rundir_done(const struct rundir *r, enum table_id table, const char *case_id);
 
 enum status rundir_write(struct rundir *r, enum table_id table, const void *row, struct err *e);
 
-/* Replace the one row of env.csv: at the start, and again when the end is known. */
+/* Replace the one row of env.csv: at the start, and again at the end. */
 enum status rundir_env(struct rundir *r, const struct env_row *row, struct err *e);
 
-/* Close everything; the first error counts. Releases in any case. */
+/* Close everything; the first error counts. Always releases. */
 enum status rundir_close(struct rundir *r, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * run.json through jansson, always replaced as a whole. */
+ * run.json, through jansson, always replaced as a whole. */
 #include "runjson.h"
 
 #include <jansson.h>
@@ -26,7 +26,7 @@ static json_t *json_words(const char *s, size_t n)
     return j;
 }
 
-/* Lines of "name=value" as an object; NULL without memory. A name is there once. */
+/* Lines of "name=value" as an object; NULL without memory. Names are unique. */
 static json_t *options_object(const char *lines)
 {
     json_t *object = json_object();
@@ -68,14 +68,14 @@ static enum status save(const char *dir, json_t *run, struct err *e)
         return no_memory(e);
     if (st == OK) {
         const size_t n = strlen(text);
-        text[n] = '\n'; /* in the place of the NUL */
+        text[n] = '\n'; /* replaces the NUL */
         st = file_replace(path, text, n + 1, e);
     }
     free(text);
     return st;
 }
 
-/* The file as an object that has our schema. */
+/* The file as an object of our schema. */
 static enum status load(json_t **run, const char *dir, char path[FILE_PATH], struct err *e)
 {
     struct bytes file = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Raw samples to disk. The zst form is a sequence of zstd frames, one for each time that a run was
- * started or resumed; a flush ends a block inside the frame, so that a killed run's frame can be
- * decompressed up to its last flush. */
+ * Raw samples to disk. The zst form is a sequence of zstd frames, one for each start or resumption
+ * of a run; a flush ends a block inside the frame, so that a killed run's frame can be decompressed
+ * up to its last flush. */
 #include "samples.h"
 
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void zst_free(struct samples *s)
     free(s->room);
 }
 
-/* One whole frame. */
+/* Decompress one whole frame. */
 static enum status zst_pack(struct bytes *out, const char *data, size_t n, struct err *e)
 {
     const size_t room = ZSTD_compressBound(n);
@@ -97,7 +97,7 @@ static enum status zst_pack(struct bytes *out, const char *data, size_t n, struc
     return OK;
 }
 
-/* Decompress all frames; *torn: the last one has no end, *out is what it holds so far. */
+/* Decompress all frames; *torn: the last one is incomplete, *out is what it holds so far. */
 static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
                               const struct bytes *file, struct err *e)
 {
@@ -115,7 +115,7 @@ static enum status zst_unpack(struct bytes *out, bool *torn, const char *path,
         free(to.dst);
         return fail(e, E_NOMEM, "no memory to read %s", path);
     }
-    /* A full output may have more to come without new input. */
+    /* If the output is full, more may follow without new input. */
     for (bool full = false; (in.pos < in.size || full) && !ZSTD_isError(left);) {
         to.pos = 0;
         left = ZSTD_decompressStream(d, &to, &in);
@@ -181,7 +181,7 @@ enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool g
     return OK;
 }
 
-/* Header (row NULL) or row into the stream. */
+/* Write the header (row NULL) or a row to the stream. */
 static enum status put_line(struct samples *s, const struct sample_row *row, struct err *e)
 {
     struct bytes line;
@@ -240,7 +240,7 @@ static enum raw raw_of(const char *dir, char path[FILE_PATH])
     return RAW_NONE;
 }
 
-/* The text of a stream; *torn: its last frame has no end. */
+/* The text of a stream; *torn: its last frame is incomplete. */
 static enum status load(struct bytes *text, bool *torn, enum raw raw, const char *path,
                         struct err *e)
 {
@@ -260,8 +260,8 @@ static enum status load(struct bytes *text, bool *torn, enum raw raw, const char
     return st;
 }
 
-/* A torn end is cut: of a frame by packing what it holds, up to the last whole line, anew. */
-static enum status mend(const char *path, enum raw raw, struct err *e)
+/* Cut a torn end: a torn frame is packed anew up to its last whole line. */
+static enum status repair(const char *path, enum raw raw, struct err *e)
 {
     struct bytes text, frame = {0};
     struct rows rows = {0};
@@ -271,7 +271,7 @@ static enum status mend(const char *path, enum raw raw, struct err *e)
     if (st != OK)
         return st;
     const size_t whole = csv_whole(text.data, text.n);
-    if (whole > 0) /* damage is no torn end */
+    if (whole > 0) /* damage in the middle is not a torn end */
         st = csv_rows(&rows, table, path, text.data, whole, e);
     if (st == OK && (torn || whole < text.n)) {
         if (raw == RAW_ZST && whole > 0)
@@ -290,7 +290,7 @@ enum status samples_resume(struct samples *s, const char *dir, struct err *e)
 {
     char path[FILE_PATH];
     const enum raw raw = raw_of(dir, path);
-    const enum status st = raw == RAW_NONE ? OK : mend(path, raw, e);
+    const enum status st = raw == RAW_NONE ? OK : repair(path, raw, e);
 
     *s = (struct samples){.out = {.fd = -1}};
     return st == OK ? start(s, dir, raw, false, e) : st;
@@ -347,7 +347,7 @@ enum status samples_read(struct rows *out, const char *dir, struct err *e)
     if (st != OK)
         return st;
     if (torn)
-        st = fail(e, E_IO, "%s: torn, the last frame has no end  -> --resume mends it", path);
+        st = fail(e, E_IO, "%s: torn, the last frame is incomplete  -> --resume repairs it", path);
     else
         st = csv_rows(out, table, path, text.data, text.n, e);
     free(text.data);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stream of raw samples: one row of SAMPLE_COLUMNS a timed block, as CSV, plain or compressed
- * with zstd. What was flushed is readable after a kill. */
+ * The stream of raw samples: one row of SAMPLE_COLUMNS per timed block, as CSV, plain or compressed
+ * with zstd. Everything flushed is readable after a kill. */
 #ifndef SAMPLES_H
 #define SAMPLES_H
 
 #include "harness/cli/options.h" /* enum raw */
 #include "record.h"
 
-/* Names of the stream's file; "" for none. */
+/* Name of the stream's file; "" for none. */
 extern const char *const raw_file[3];
 
-/* What this build can do. zst without zstd is E_UNSUPPORTED where the user gave it, and becomes csv
- * with one line in *note (NULL otherwise) where it is only the default. */
+/* Check that this build can write the format. zst without zstd is E_UNSUPPORTED if the user asked
+ * for it; as a default it becomes csv, with one line in *note (NULL otherwise). */
 enum status raw_choose(enum raw *raw, const char **note, enum raw wanted, bool given,
                        struct err *e);
 
@@ -28,19 +28,19 @@ struct samples {
 
 enum status samples_create(struct samples *s, const char *dir, enum raw raw, struct err *e);
 
-/* Continue whatever stream DIR has (RAW_NONE where it has none); a torn end is cut. zst gets a new
+/* Continue the stream that DIR has (RAW_NONE if it has none); a torn end is cut. zst gets a new
  * frame. */
 enum status samples_resume(struct samples *s, const char *dir, struct err *e);
 
-/* csv writes at once; zst when 64 rows are together, or at a flush. After a failed write a frame
- * has lost a piece, so nothing more is written. */
+/* csv writes at once; zst every 64 rows, or at a flush. After a failed write a frame is incomplete,
+ * so nothing more is written. */
 enum status samples_write(struct samples *s, const struct sample_row *row, struct err *e);
 
-/* Everything written so far becomes readable and reaches the disk: call after each group. */
+/* Make everything written so far readable and durable: call after each group. */
 enum status samples_flush(struct samples *s, struct err *e);
 
-/* End the frame (not after a failed write: its whole blocks stay readable to a resume) and close;
- * releases everything in any case. */
+/* End the frame (not after a failed write: its whole blocks stay readable to a resume) and close.
+ * Always releases. */
 enum status samples_close(struct samples *s, struct err *e);
 
 /* All samples of a run's folder. A torn end is an error, as in any table. */

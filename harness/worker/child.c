@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starting children and talking to them. */
+ * Starting children and sending requests to them. */
 #include "child.h"
 
 #include "harness/cli/exit_code.h"
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A slow reference at a great length takes minutes; a child silent for longer is hung. */
+/* A slow reference at a large size takes minutes; a child silent for longer is hung. */
 enum { PATIENCE_S = 900 };
 
 enum status child_setup_open(struct child_setup *s, const struct options *opt, struct err *e)
@@ -45,7 +45,7 @@ static enum status broken(struct child *c, enum status st, struct err *e)
     if ((st != E_CHILD && st != E_TIMEOUT) || c->pid <= 0)
         return st;
     kill(c->pid, SIGCONT);
-    if (!c->protocol.ended) { /* alive but silent or confused */
+    if (!c->protocol.ended) { /* alive, but silent or sending nonsense */
         kill(c->pid, SIGKILL);
         process_reap(c->pid, &death);
     } else if (process_reap(c->pid, &death) != OK) {
@@ -55,23 +55,23 @@ static enum status broken(struct child *c, enum status st, struct err *e)
     return st;
 }
 
-/* "bench cell 3 4 ROLE", or the words of setup->launch in the place of "bench". */
+/* "bench cell 3 4 ROLE", or the words of setup->launch instead of "bench". */
 static enum status start_exec(struct child *c, const struct child_setup *setup,
                               const struct server *as, int socket, struct err *e)
 {
-    char program[] = "bench", command[] = "cell", talk[] = "3", reference[] = "4", role[8];
+    char program[] = "bench", command[] = "cell", channel[] = "3", reference[] = "4", role[8];
     char *argv[CHILD_WORDS + 6];
     int n = 0;
 
     for (; setup->launch && setup->launch[n]; n++) {
         CHECK(n < CHILD_WORDS);
-        argv[n] = (char *)setup->launch[n]; /* execve's signature is older than const */
+        argv[n] = (char *)setup->launch[n]; /* execve's signature predates const */
     }
     if (n == 0)
         argv[n++] = program;
     snprintf(role, sizeof(role), "%d", (int)as->role);
     argv[n++] = command;
-    argv[n++] = talk;
+    argv[n++] = channel;
     argv[n++] = reference;
     argv[n++] = role;
     argv[n] = NULL;
@@ -102,7 +102,7 @@ static enum status start_process(struct child *c, const struct child_setup *setu
         return fail(e, E_CHILD, "no socket for a child process: %s", strerror(errno));
     if (setup->isolate == ISOLATE_FORK) {
         struct copy copy = {*as, ends[0]};
-        copy.server.talk.fd = ends[1];
+        copy.server.protocol.fd = ends[1];
         st = process_fork(serve_in_copy, &copy, &c->pid, e);
     } else {
         st = start_exec(c, setup, as, ends[1], e);
@@ -114,7 +114,7 @@ static enum status start_process(struct child *c, const struct child_setup *setu
     return st;
 }
 
-/* Start, hear the greeting, give the first request. */
+/* Start the child, read the greeting, send the first request. */
 static enum status start(struct child *c, const struct child_setup *setup, const struct server *as,
                          const char *request, const char *words, struct err *e)
 {
@@ -140,7 +140,8 @@ enum status child_begin(struct child *c, const struct child_setup *setup,
 
     *c = (struct child){.protocol = {.fd = -1}};
     const enum status st = start(c, setup, &as, request->name, words, e);
-    c->protocol.stop = setup->stop; /* a block is waited for, all this is not */
+    c->protocol.stop =
+        setup->stop; /* an interruption ends this wait, unlike the wait for a block */
     return st;
 }
 

@@ -51,8 +51,8 @@ enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e)
                     : fail(e, E_NOMEM, "no %zu bytes to check gradients in  -> --no-check", bytes);
 }
 
-/* Change places: the implementation and scratch of every attention sub-layer with ours, which are
- * one a sub-layer, whatever its kind. */
+/* Exchange the implementation and scratch of every attention sub-layer with ours, of which there is
+ * one per sub-layer, of any kind. */
 static void swap_attention(struct sublayers *sublayers, struct reference_impl *with)
 {
     for (int i = 0; i < sublayers->n; i++) {
@@ -87,7 +87,7 @@ enum status job_sublayers_reference_backward(struct job *j, struct sublayers *su
     void *scratch = NULL;
     size_t bytes = 0;
 
-    if (!sublayers_attention(sublayers, 0)) { /* others ask the engine that they are given */
+    if (!sublayers_attention(sublayers, 0)) { /* others use the engine that they are given */
         j->ops->backward(j, ref);
         return OK;
     }
@@ -119,7 +119,7 @@ bool job_param_gradient(const struct params *p, int i, struct gradient *out)
     return true;
 }
 
-/* How many floats all gradients have, and those copied one after the other. */
+/* Number of floats of all gradients; and those floats, concatenated. */
 static size_t all_gradients(const struct job *j, float *copy)
 {
     struct gradient d;
@@ -149,7 +149,7 @@ enum status job_expect_gradients(struct job *j, float **want, struct err *e)
     if (!*want)
         return fail(e, E_NOMEM, "no memory for the expected gradients  -> --no-check");
     all_gradients(j, *want);
-    j->ops->poison(j); /* the reference wrote where the case will */
+    j->ops->poison(j); /* the reference wrote where the case will write */
     return OK;
 }
 
@@ -168,7 +168,8 @@ void job_check_gradients(const struct job *j, const float *want, struct agreemen
         struct bound of_this = bound;
         of_this.floor = d.of_all_pairs ? largest : largest / NEGLIGIBLE;
         const struct agreement one = agree(d.at, want, d.n, of_this);
-        /* One number has no mean: it may be what is left of a sum that cancels. NaN stays. */
+        /* A single number has no mean square to compare with: it may be the rest of a sum that
+         * cancels. NaN stays. */
         if ((d.n > 1 || isnan(one.nmse)) && !(one.nmse <= a->nmse) && !isnan(a->nmse))
             a->nmse = one.nmse;
         if (one.max_rel <= a->max_rel || isnan(a->max_rel))

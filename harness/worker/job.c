@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A job from opening to closing, its run, and what that costs; the workload does the work. The same
- * bind functions run twice, over a counting and over a placed arena. */
+ * A job from opening to closing, its run, and its cost; the workload does the work. The same bind
+ * functions run twice, over a counting and over a placed arena. */
 #include "workload.h"
 
 #include "variants/base/rng.h"
@@ -47,7 +47,7 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
         .bcase = c, .ops = workload_ops(c->workload), .config = c->config, .kind = c->mem_kind};
     j->shape =
         (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
-    /* Cases are compared with the reference: --impl is not meant for it. */
+    /* Cases are compared with the reference, to which --impl does not apply. */
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);
     if (st == OK)

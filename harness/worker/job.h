@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A case bound in this process: engine, arena, weights, inputs, and one function that is one
- * measured run. Knows neither clocks nor pipes. */
+ * A case bound in this process: engine, arena, weights, inputs, and one function that does one
+ * measured run. Independent of clocks and pipes. */
 #ifndef JOB_H
 #define JOB_H
 
@@ -13,7 +13,7 @@
 /* Attention alone: projected operands and the scheme's tables. */
 struct attn_job {
     struct params params;
-    int at_attn_extra; /* those from it on belong to the further scheme */
+    int at_attn_extra; /* parameters from it on belong to the second scheme */
     int at_layer;      /* parameters before it belong to the model, from it on to the layer */
     struct attn attn;
     const struct attn_impl *impl;
@@ -30,9 +30,9 @@ struct attn_job {
 struct layer_job {
     struct params params;
     struct sublayers sublayers;
-    float *x, *z; /* [B,L,D] input, which stays, and the stream */
+    float *x, *z; /* [B,L,D] input, which is preserved, and the stream */
     /* With a backward pass. */
-    float *d_z, *d; /* [B,L,D] gradient of z, and the stream's, which becomes that of x */
+    float *d_z, *d; /* [B,L,D] gradient of z, and of the stream, which becomes that of x */
 };
 
 /* A whole model: segment, decode and train. */
@@ -52,7 +52,7 @@ struct job {
     struct extent shape; /* L as executed: recompute runs the past with the segment */
     struct engine engine;
     struct arena arena;
-    union { /* of the workload */
+    union { /* by workload */
         struct attn_job attn;
         struct layer_job layer;
         struct lm_job lm;
@@ -66,14 +66,14 @@ struct job {
 /* Open the engine and count the arena: job->arena.used is what job_place will take. */
 enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 
-/* Place the arena, fill weights, inputs and memory from the seed, lower the tables. `bind` as in
+/* Place the arena, fill weights, inputs and memory from the seed, build the tables. `bind` as in
  * arena_place. */
 enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e);
 
-/* One measured run. Leaves memory as it found it, and weights too: a training step is taken with a
- * learning rate of 0. */
+/* One measured run. Leaves memory and weights unchanged: a training step has a learning rate of 0.
+ */
 void job_run(struct job *j);
 void job_run_forward(struct job *j); /* its first part */
 
@@ -84,18 +84,18 @@ struct bound job_bound(const struct bench_case *c);
  * feature]. */
 void job_check_output(const struct job *j, const float *want, struct agreement *a);
 
-/* What gradients should be: run forward, then backward by the ref backend on the very activations
- * that forward left. (Activations of its own would differ in the last bits; where one
- * of them is the input of a ReLU within rounding of 0, gradients jump.) Leaves NaN where a backward
- * pass writes. *want is malloc'ed, or NULL where the case has no backward pass. */
+/* Expected gradients: run forward, then backward by the ref backend on the same activations that
+ * forward left. (Activations computed separately would differ in the last bits; where one of them
+ * is the input of a ReLU within rounding of 0, gradients jump.) Leaves NaN where a backward pass
+ * writes. *want is malloc'ed, or NULL if the case has no backward pass. */
 enum status job_expect_gradients(struct job *j, float **want, struct err *e);
 
-/* After job_run: each gradient against the expected one, relative to its largest entry or, where it
+/* After job_run: each gradient against the expected one, relative to its largest entry or, if it
  * cancels to nothing, to a hundredth of the largest of all; `where` names the worst. */
 void job_check_gradients(const struct job *j, const float *want, struct agreement *a);
 void job_close(struct job *j);
 
-/* The attention implementation, "FORWARD/BACKWARD" where another one's backward pass runs. */
+/* The attention implementation, "FORWARD/BACKWARD" if another one does the backward pass. */
 const char *job_impl(const struct job *j);
 double job_flop(const struct job *j);  /* useful FLOP of a run, backward included */
 double job_bytes(const struct job *j); /* compulsory bytes of a run: each operand once */
@@ -103,7 +103,7 @@ double job_bytes(const struct job *j); /* compulsory bytes of a run: each operan
 /* Closed form: the column model_predicted_bytes. */
 size_t job_predicted_bytes(const struct job *j);
 
-/* Tokens that a run advances: B * seq, whatever was recomputed for them. */
+/* Tokens that a run advances: B * seq, regardless of what is recomputed for them. */
 double job_tokens(const struct job *j);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The past that a layer or a model starts from: random rows that its sub-layers remember, drawn
- * from the seed by names, so that every case of a group computes the same thing; and its size in
- * closed form. */
+ * from the seed by names, so that every case of a group computes the same; and its size in closed
+ * form. */
 #include "workload.h"
 
 #include "variants/model/sublayer_attention.h"
@@ -10,9 +10,8 @@
 
 #include <stdio.h>
 
-/* Past states of the nth sub-layer that remembers: one stream of numbers per (nth, sequence,
- * position), so that neither the memory kind nor the piece size changes them. `x` [B,L,D] is work
- * space. */
+/* Past states of the nth sub-layer with memory: one stream of numbers per (nth, sequence,
+ * position), independent of the memory kind and the piece size. `x` [B,L,D] is work space. */
 static void fill_memory(struct job *j, const struct sublayers *sublayers, int nth, float *x)
 {
     const struct extent s = j->shape;
@@ -40,7 +39,7 @@ void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *
         fill_memory(j, sublayers, nth, x);
 }
 
-/* What sub-layers carry besides rows. */
+/* State of sub-layers other than rows. */
 static size_t carried_bytes(const struct sublayers *sublayers)
 {
     struct carried c;
@@ -54,7 +53,8 @@ static size_t carried_bytes(const struct sublayers *sublayers)
     return 4 * n;
 }
 
-/* Rows that sub-layers other than attention remember, however long its memory is. */
+/* Rows that sub-layers other than attention remember; independent of the length of attention's
+ * memory. */
 static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     size_t rows = 0;

@@ -51,13 +51,13 @@ static enum status obey(struct server *s, const char *words, struct err *e)
     }
     options_free(&opt);
     if (st == OK)
-        st = protocol_write(&s->talk, e, "threads %d", p.threads);
+        st = protocol_write(&s->protocol, e, "threads %d", p.threads);
 #define X(name, member)                                                                            \
     if (st == OK)                                                                                  \
-        st = protocol_write(&s->talk, e, name " %.0f", p.member);
+        st = protocol_write(&s->protocol, e, name " %.0f", p.member);
     FIELDS(X)
 #undef X
-    return st == OK ? protocol_write(&s->talk, e, "end") : st;
+    return st == OK ? protocol_write(&s->protocol, e, "end") : st;
 }
 
 const struct request request_peaks = {"peaks", obey};
@@ -77,7 +77,7 @@ static void field(void *arg, const char *name, const char *value)
 #undef X
 }
 
-/* Every number came and can be one. */
+/* Every number arrived and is plausible. */
 static bool complete(const struct peaks *p, int threads)
 {
     bool good = p->threads == threads;

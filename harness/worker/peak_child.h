@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measuring peaks in a child: the parent computes nothing, so that no thread pool of its own ever
- * meets a measurement. */
+ * Measuring peaks in a child: the parent computes nothing, so that its thread pool cannot disturb a
+ * measurement. */
 #ifndef PEAK_CHILD_H
 #define PEAK_CHILD_H
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the new process: die with the parent, and leave Ctrl-C to it. */
+/* In the new process: die with the parent, and leave Ctrl-C to the parent. */
 static void become_child(pid_t parent)
 {
     signal(SIGINT, SIG_IGN);
@@ -23,7 +23,7 @@ static void become_child(pid_t parent)
         _exit(EXIT_SOME_FAILED);
 }
 
-/* Move `keep` to descriptors 3, 4, ... without stepping on one that is still to be moved. */
+/* Move `keep` to descriptors 3, 4, ... without overwriting one that is still to be moved. */
 static void arrange(const int *keep, int n_keep)
 {
     enum { FIRST = 3, KEEP_MAX = 4 };
@@ -40,7 +40,7 @@ static void arrange(const int *keep, int n_keep)
             _exit(EXIT_SOME_FAILED);
 }
 
-/* Fork; in the new process, which *pid = 0 tells, it is a child already. */
+/* Fork. In the new process (*pid = 0) the set-up of a child is done. */
 static enum status split(pid_t *pid, struct err *e)
 {
     const pid_t parent = getpid();

@@ -73,7 +73,7 @@ enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, .
         return fail(e, E_CHILD, "cannot send a line of over %d characters  -> use shorter paths",
                     PROTOCOL_LINE - 2);
     line[len] = '\n';
-    /* MSG_NOSIGNAL: a dead reader is an error here, not a SIGPIPE. */
+    /* MSG_NOSIGNAL: writing to a dead reader returns an error instead of raising SIGPIPE. */
     for (size_t done = 0; done < (size_t)len + 1;) {
         const ssize_t n = send(t->fd, line + done, (size_t)len + 1 - done, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)

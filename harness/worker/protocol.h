@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text protocol between the parent and a child: lines over a socket, answered in order.
- * Version 1:
+ * The text protocol between the parent and a child: lines over a socket, answered in order. Version
+ * 1:
  *
  *   parent                child
  *                         hello bench-cell/1
@@ -9,9 +9,9 @@
  *   ...
  *   close                 report                     and the child ends
  *
- * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES" for
- * a block, or "fail STATUS message" in place of any line. The requests are those of
- * serve.h; what their answers hold is explained where they are obeyed. */
+ * An answer is lines "name value" closed by "end", or the one line "sample WALL CPU SWITCHES" for a
+ * block, or "fail STATUS message" instead of any line. serve.h lists the requests; their handlers
+ * explain the answers. */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
 
@@ -22,8 +22,8 @@ enum { PROTOCOL_LINE = 16384 }; /* two paths and the options around them */
 
 struct protocol {
     int fd;
-    double patience_s;        /* longest silence of the other side; 0 = for ever */
-    const volatile int *stop; /* an interruption ends a wait; NULL: nothing does */
+    double patience_s;        /* longest silence of the other side; 0 = no limit */
+    const volatile int *stop; /* an interruption ends a wait; NULL: it does not */
     bool ended;               /* the other side has closed */
     bool interrupted;         /* the last wait was ended by *stop */
     char buf[PROTOCOL_LINE];
@@ -36,11 +36,11 @@ enum status protocol_read(struct protocol *t, char *line, struct err *e);
 enum status protocol_write(struct protocol *t, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Read an answer: each "name value" is handed to `field`. */
+/* Read an answer: each "name value" is passed to `field`. */
 typedef void field_fn(void *arg, const char *name, const char *value);
 enum status protocol_read_answer(struct protocol *t, field_fn *field, void *arg, struct err *e);
 
-/* If `line` is "fail ...": the status and message it carries, else OK. */
+/* If `line` is "fail ...": its status and message, else OK. */
 enum status protocol_failure(const char *line, struct err *e);
 
 #endif

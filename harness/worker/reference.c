@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The judge of a cell, and the rule of the check. */
+ * The reference child of a case, and the rule of the check. */
 #include "reference.h"
 
 #include <errno.h>

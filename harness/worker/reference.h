@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who judges a cell's output, and by which rule. */
+ * The reference that a case's output is checked against, and the rule of the check. */
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
 #include "child.h"
 #include "harness/table/record.h"
 
-/* The same cell on the ref backend, with the option line that says so: free ref->repro. `opt` is
- * room for its options. */
+/* The same case on the ref backend, with its repro line: free ref->repro. `opt` is room for its
+ * options. */
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
                         struct err *e);
 
 /* A memory file for a reference output, unless *file is one already. */
 enum status reference_open(int *file, struct err *e);
 
-/* Fill it with what cases like this one should compute, by a child that is not measured. */
+/* Fill it with the expected output of cases like this one, by a child that is not measured. */
 enum status reference_make(int *file, const struct bench_case *like,
                            const struct child_setup *setup, struct err *e);
 
 /* The rule of the check: largest error against the largest magnitude, and the mean square. True,
- * with the reason, where a placed cell's report breaks it. */
+ * with the reason, if the report of a placed case breaks it. */
 bool report_is_wrong(const struct bench_case *c, const struct report *r, char detail[LINE_SIZE]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that the parent wants to know of a bound and checked case, or of a scored text. One
- * list makes the struct, what is sent and what is read. */
+ * A child's report on a bound and checked case, or on a scored text. One list makes the struct,
+ * what is sent and what is read. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -59,7 +59,7 @@ struct report {
 void report_describe(struct report *r, const struct engine *g, const struct team *team);
 
 enum status report_send(const struct report *r, struct protocol *t, struct err *e);
-/* A field_fn, `arg` is the report; lines of a newer child are ignored. */
+/* A field_fn, `arg` is the report; lines of a newer child that are unknown here are ignored. */
 void report_field(void *arg, const char *name, const char *value);
 
 #endif

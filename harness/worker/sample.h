@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What one timed block was. */
+ * The result of one timed block. */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One block: `calls` back-to-back calls of the thing measured. */
+/* One block: `calls` back-to-back calls of the timed function. */
 struct sample {
     double wall_ns, cpu_ns; /* of the whole block; cpu of the calling thread */
     uint32_t calls;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Dispatching requests, and those of a measuring child. */
+ * The dispatcher of requests, and the requests of a measuring child. */
 #include "serve.h"
 
 #include "harness/cli/exit_code.h"
@@ -12,13 +12,13 @@
 
 static enum status no_sense(const char *request, const char *words, struct err *e)
 {
-    return fail(e, E_CHILD, "a request that makes no sense: %s %.40s", request, words);
+    return fail(e, E_CHILD, "unexpected request: %s %.40s", request, words);
 }
 
-/* After exec the case is rebuilt from its own line. */
+/* After exec the case is rebuilt from its repro line. */
 static enum status rebuild(struct server *s, const char *repro, struct err *e)
 {
-    plan_free(&s->plan); /* of a line that was refused before */
+    plan_free(&s->plan); /* of a line refused earlier */
     options_free(&s->opt);
     enum status st = options_parse_line(&s->opt, repro, e);
     if (st != OK)
@@ -34,14 +34,14 @@ static enum status obey_open(struct server *s, const char *words, struct err *e)
 {
     enum status st = OK;
 
-    if (s->opened || s->worker.bcase) /* one case a process, even if it could not be opened */
+    if (s->opened || s->worker.bcase) /* one case per process, even if it could not be opened */
         return no_sense(request_open.name, words, e);
     if (!s->bcase)
         st = rebuild(s, words, e);
     if (st == OK)
         st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference, e);
     s->opened = st == OK;
-    return st == OK ? report_send(&s->worker.report, &s->talk, e) : st;
+    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }
 
 static enum status obey_place(struct server *s, const char *words, struct err *e)
@@ -49,7 +49,7 @@ static enum status obey_place(struct server *s, const char *words, struct err *e
     if (!s->opened || *words)
         return no_sense(request_place.name, words, e);
     const enum status st = worker_place(&s->worker, e);
-    return st == OK ? report_send(&s->worker.report, &s->talk, e) : st;
+    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }
 
 static enum status obey_block(struct server *s, const char *words, struct err *e)
@@ -61,8 +61,8 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
     if (!s->opened || sscanf(words, "%u %d", &calls, &prime) != 2 || calls == 0)
         return no_sense(request_block.name, words, e);
     const enum status st = worker_block(&s->worker, calls, prime != 0, &out, e);
-    return st == OK ? protocol_write(&s->talk, e, "sample %.17g %.17g %u", out.wall_ns, out.cpu_ns,
-                                     out.involuntary_switches)
+    return st == OK ? protocol_write(&s->protocol, e, "sample %.17g %.17g %u", out.wall_ns,
+                                     out.cpu_ns, out.involuntary_switches)
                     : st;
 }
 
@@ -92,14 +92,14 @@ static enum status dispatch(struct server *s, char *line, struct err *e)
 static enum status obey_all(struct server *s, struct err *e)
 {
     char line[PROTOCOL_LINE];
-    enum status st = protocol_write(&s->talk, e, PROTOCOL_HELLO);
+    enum status st = protocol_write(&s->protocol, e, PROTOCOL_HELLO);
 
-    while (st == OK && (st = protocol_read(&s->talk, line, e)) == OK &&
+    while (st == OK && (st = protocol_read(&s->protocol, line, e)) == OK &&
            strcmp(line, "close") != 0) {
         struct err why;
         const enum status obeyed = dispatch(s, line, &why);
         if (obeyed != OK)
-            st = protocol_write(&s->talk, e, "fail %d %s", (int)obeyed, why.msg);
+            st = protocol_write(&s->protocol, e, "fail %d %s", (int)obeyed, why.msg);
     }
     return st;
 }
@@ -111,7 +111,7 @@ int serve(struct server *s)
 
     if (st == OK) {
         worker_close(&s->worker);
-        st = report_send(&s->worker.report, &s->talk, &e);
+        st = report_send(&s->worker.report, &s->protocol, &e);
     }
     plan_free(&s->plan);
     options_free(&s->opt);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The child's side of the protocol: it greets and obeys requests from a table until "close".
- * Requests that need more than this folder has are defined where their work is done. */
+ * The child's side of the protocol: it greets and serves requests from a table until "close".
+ * Requests that need more than this folder are defined where their work is done. */
 #ifndef SERVE_H
 #define SERVE_H
 
@@ -10,21 +10,21 @@
 struct request;
 
 struct server {
-    /* Set by whoever starts it. */
-    struct protocol talk;
-    const struct request *const *requests; /* ends with NULL */
+    /* Set by whoever starts the server. */
+    struct protocol protocol;
+    const struct request *const *requests; /* NULL-terminated */
     const struct bench_case *bcase;        /* NULL after exec: rebuilt from the words of "open" */
     enum role role;
     int reference; /* file descriptor, see enum role */
-    /* Its own. */
+    /* Private. */
     struct worker worker;
     bool opened;
     struct options opt;
     struct plan plan;
 };
 
-/* `words` is what follows the request's name in its line. What it answers is written by the
- * request; a status other than OK is told as "fail ...". */
+/* `words` is what follows the request's name in its line. The request writes its own answer; a
+ * status other than OK is sent as "fail ...". */
 struct request {
     const char *name;
     enum status (*obey)(struct server *s, const char *words, struct err *e);
@@ -39,8 +39,8 @@ struct request {
 extern const struct request request_open, request_place, request_block;
 extern const struct request *const measuring_requests[];
 
-/* Obey until "close", whose answer is the last report. Returns the exit code. Failures are told;
- * only a broken socket ends it early. */
+/* Serve until "close", which is answered with the last report. Returns the exit code. Failures are
+ * sent to the parent; only a broken socket ends it early. */
 int serve(struct server *s);
 
 #endif

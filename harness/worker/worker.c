@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Serving one cell. Order matters: threads are pinned before anything is allocated, memory is bound
+ * Serving one case. Order matters: threads are pinned before anything is allocated, memory is bound
  * to the node before its first touch, the result is checked before the first timed call. */
 #include "worker.h"
 
@@ -60,12 +60,12 @@ static enum status check(struct worker *s, struct err *e)
 
     if (s->role == ROLE_NONE)
         return OK;
-    if (s->role == ROLE_MAKE) { /* the reference differs from itself by nothing */
+    if (s->role == ROLE_MAKE) { /* the reference has no error against itself */
         s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
         return write_reference(s, e);
     }
     if (fstat(s->reference, &have) != 0 || (size_t)have.st_size != size)
-        return fail(e, E_CHILD, "reference output has %lld bytes, this cell %zu",
+        return fail(e, E_CHILD, "reference output has %lld bytes, this case %zu",
                     (long long)have.st_size, size);
     void *want = mmap(NULL, size, PROT_READ, MAP_SHARED, s->reference, 0);
     if (want == MAP_FAILED)
@@ -75,8 +75,8 @@ static enum status check(struct worker *s, struct err *e)
     return OK;
 }
 
-/* The gradients of the first run against those that were expected. The worse of output and
- * gradients is what is reported. */
+/* The gradients of the first run against the expected ones. The worse of output and gradients is
+ * reported. */
 static void check_gradients(struct worker *s, const float *want)
 {
     struct report *r = &s->report;
@@ -97,7 +97,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
 {
     *s = (struct worker){.bcase = c, .role = role, .reference = reference};
     s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
-    vm_hwm_restart(); /* nor is the peak of what this process did before */
+    vm_hwm_restart(); /* exclude the peak of earlier work of this process */
     s->report.rss_before_bytes = vm_hwm_bytes();
     cpu_limit((enum isa)c->opt->max_isa);
     enum status st = topo_open(&s->topo, NULL, e);
@@ -113,7 +113,7 @@ enum status worker_open(struct worker *s, const struct bench_case *c, enum role 
     return OK;
 }
 
-/* Room to sweep every cache level with, twice the last one. */
+/* A buffer to sweep every cache level with, twice the size of the last. */
 static enum status prepare_cold(struct worker *s, struct err *e)
 {
     struct topo_facts f;
@@ -131,8 +131,8 @@ static enum status prepare_cold(struct worker *s, struct err *e)
     return OK;
 }
 
-/* The checked run of a library that chooses its kernels itself: which ones they were, and whether
- * it had good ones for everything. */
+/* The checked run shows which kernels a library that selects them itself has chosen, and whether it
+ * has optimised ones for everything. */
 static enum status first_run(struct worker *s, struct err *e)
 {
     const struct backend *b = s->job.engine.backend;
@@ -141,7 +141,7 @@ static enum status first_run(struct worker *s, struct err *e)
     enum status st = OK;
 
     if (b->ran)
-        b->ran(names, sizeof(names), NULL); /* what bind has run is not asked for */
+        b->ran(names, sizeof(names), NULL); /* clear the record of what ran during bind */
     job_run(&s->job);
     if (b->ran)
         st = b->ran(names, sizeof(names), e);
@@ -171,13 +171,13 @@ enum status worker_place(struct worker *s, struct err *e)
         st = job_expect_gradients(&s->job, &gradients, e);
     if (st == OK)
         st = first_run(s, e);
-    r->flop = job_flop(&s->job); /* behind a run: depth may depend on it */
+    r->flop = job_flop(&s->job); /* after a run: depth may depend on it */
     if (st == OK)
         st = check(s, e);
     if (st == OK && gradients)
         check_gradients(s, gradients);
     free(gradients);
-    vm_hwm_restart(); /* what checking took is not the cell's */
+    vm_hwm_restart(); /* the check's memory does not count for the case */
     return st == OK ? prepare_cold(s, e) : st;
 }
 
@@ -202,7 +202,7 @@ static void cold_block(struct worker *s, uint32_t calls, struct sample *out)
 }
 
 #ifdef SLOW_PCT
-/* A build that is SLOW_PCT % slower in nothing but the timed region: what the gate must notice. */
+/* A test build that is SLOW_PCT % slower in the timed region only: the gate must notice. */
 static void take_longer(const struct clock_mark *start)
 {
     const double cpu_ns = clock_stop(start).cpu_ns * (1 + SLOW_PCT / 100.0);

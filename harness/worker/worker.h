@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The measuring child's side of a cell: pin, bind, check, run blocks. Used through a pipe by `bench
+ * The measuring child's side of a case: pin, bind, check, run blocks. Used through a pipe by `bench
  * cell`, after fork, or directly in this process (--isolate). */
 #ifndef WORKER_H
 #define WORKER_H
@@ -12,7 +12,7 @@
 /* What to do with the reference output in the shared file. */
 enum role {
     ROLE_NONE,    /* --no-check */
-    ROLE_MAKE,    /* size it and write this cell's output */
+    ROLE_MAKE,    /* size it and write this case's output */
     ROLE_COMPARE, /* read it and compare */
 };
 
@@ -32,11 +32,11 @@ struct worker {
 enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
                         struct err *e);
 
-/* Place, fill, run once and check. The numbers of a wrong result are in the report: the parent
+/* Place, fill, run once and check. The errors of a wrong result are in the report: the parent
  * decides. */
 enum status worker_place(struct worker *s, struct err *e);
 
-/* struct side's block function; the launch is the worker. */
+/* The block function of struct side; the launch is the worker. */
 enum status worker_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);
 
 /* Fill in report.rss_peak_bytes, release everything. */

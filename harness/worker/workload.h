@@ -2,7 +2,7 @@
  *
  * What a workload computes, one table row each: workload_attn.c is the attention core alone,
  * workload_layer.c one layer, workload_lm.c a whole model (segment, decode, train). job.c calls
- * these functions in their order and knows no workload by name. */
+ * these functions in their order and names no workload. */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
 
@@ -12,8 +12,9 @@
 struct gradient {
     const char *name;
     const float *at;
-    size_t n;          /* 0 = there is no such term */
-    bool of_all_pairs; /* sums of differences as large as any gradient: judged by the largest */
+    size_t n;          /* 0 = no such term */
+    bool of_all_pairs; /* a sum of differences as large as any gradient: compared with the largest
+                        * gradient */
 };
 
 struct workload_ops {
@@ -23,21 +24,21 @@ struct workload_ops {
 
     /* Declare the parameters and check the configuration. */
     enum status (*declare)(struct job *j, struct err *e);
-    /* Count or place all that forward works in, and set the output. Runs twice: over a counting and
-     * over a placed arena. `bind_grad`: what a backward pass needs in addition. */
+    /* Count or place everything that forward works in, and set the output. Runs twice: over a
+     * counting and over a placed arena. `bind_grad`: what a backward pass needs in addition. */
     enum status (*bind)(struct job *j, struct err *e);
     enum status (*bind_grad)(struct job *j, struct err *e);
-    /* Inputs, memory and tables, the weights having their values. `fill_grad`: the gradients that
-     * come from above, and the optimiser's empty moments. */
+    /* Fill inputs, memory and tables; the weights have their values. `fill_grad`: the incoming
+     * gradients, and the optimiser's zero moments. */
     void (*fill)(struct job *j);
     void (*fill_grad)(struct job *j);
-    /* One run. `backward` starts all gradients from zero, by engine `g`, after forward; `finish` is
-     * what follows it, or NULL. */
+    /* One run. `backward` starts all gradients from zero, by engine `g`, after forward; `finish`
+     * follows it, or is NULL. */
     void (*forward)(struct job *j);
     void (*backward)(struct job *j, const struct engine *g);
     void (*finish)(struct job *j);
 
-    /* What a run costs. The _grad ones are of what a backward pass has in addition. */
+    /* Cost of a run. The _grad functions give what a backward pass adds. */
     double (*flop)(const struct job *j);
     double (*flop_grad)(const struct job *j);
     double (*bytes)(const struct job *j);
@@ -49,8 +50,8 @@ struct workload_ops {
     void (*impl)(const struct job *j, const char **forward, const char **backward);
 
     /* The check of gradients: backward by the reference `ref` on what forward left; the i-th
-     * gradient, false after the last; NaN into all that backward writes (what it adds to starts
-     * from zero in each run). */
+     * gradient, false after the last; NaN into everything that backward writes (what it adds to
+     * starts from zero in each run). */
     enum status (*reference_backward)(struct job *j, const struct engine *ref, struct err *e);
     bool (*gradient)(const struct job *j, int i, struct gradient *out);
     void (*poison)(struct job *j);
@@ -74,18 +75,18 @@ void job_draw(const struct job *j, const char *name, float *x, size_t n);
 /* What is compared with the reference: [B, rows, width]. */
 void job_set_output(struct job *j, const float *out, int rows, int width);
 
-/* Random past for every sub-layer that remembers. `x` [B,L,D] is work space. */
+/* Random past for every sub-layer with memory. `x` [B,L,D] is work space. */
 void job_fill_memories(struct job *j, const struct sublayers *sublayers, float *x);
 /* Closed form of the bytes of that memory. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers);
 
 /* Weights, position tables and memory of a layer or a model, read once each. */
 double job_bytes_of_weights(const struct job *j);
-/* Each once, in addition to forward's: gradients of all that forward read and wrote, and both
+/* In addition to forward, each once: gradients of everything that forward read and wrote, and both
  * moments. */
 double job_bytes_of_gradients(const struct job *j);
-/* Making position tables again, as every training step does and a layer's gradient passes through.
- */
+/* Rebuilding position tables, as every training step does, and passing a layer's gradient through
+ * them. */
 double job_tables_flop(const struct job *j);
 
 /* An implementation of the reference that can go backward on `like`; *most grows to the bytes that
@@ -98,7 +99,7 @@ enum status job_find_reference_impl(struct reference_impl *with, const struct at
                                     const struct engine *ref, size_t *most, struct err *e);
 /* Work space of such implementations, for free(). */
 enum status job_reference_scratch(void **scratch, size_t bytes, struct err *e);
-/* reference_backward of what consists of sub-layers. */
+/* reference_backward of workloads that consist of sub-layers. */
 enum status job_sublayers_reference_backward(struct job *j, struct sublayers *sublayers,
                                              const struct engine *ref, struct err *e);
 /* The i-th gradient of a parameter, false after the last. */

@@ -19,7 +19,7 @@ static enum status declare(struct job *j, struct err *e)
     const struct config *c = &j->config;
     struct params *p = &j->attn.params;
 
-    /* Absolute schemes have nothing to do with the attention core. */
+    /* Absolute schemes do not touch the attention core. */
     const bool relative = c->pos->reserve != NULL;
     if (relative && c->pos->model_params)
         c->pos->model_params(c, p);
@@ -39,7 +39,7 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
-/* Scores arrive as from the attention below, and go on to the one above. */
+/* Scores come from the attention below and go on to the one above. */
 static void bind_scores(struct job *j)
 {
     struct attn *const at = &j->attn.attn;
@@ -132,7 +132,7 @@ struct operand {
     size_t n;
 };
 
-/* Floats of a table of `a` that is as far apart from head to head as `head` says. */
+/* Floats of a table of `a` whose heads are `head` apart. */
 static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
 {
     const ptrdiff_t rows = (ptrdiff_t)(a->R + a->Rf) * width;
@@ -197,7 +197,7 @@ static enum status bind_grad(struct job *j, struct err *e)
 
 static void fill_grad(struct job *j) { job_draw(j, "d_o", j->attn.d_o, j->n_out); }
 
-/* By any implementation; what is added to starts from zero. */
+/* By any implementation; gradients that are added to start from zero. */
 static void backward_by(struct attn_job *t, const struct attn_impl *impl, const struct engine *g,
                         void *scratch)
 {

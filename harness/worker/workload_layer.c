@@ -110,7 +110,7 @@ static enum status reference_backward(struct job *j, const struct engine *ref, s
     return job_sublayers_reference_backward(j, &j->layer.sublayers, ref, e);
 }
 
-/* Those of the parameters, then that of the input. */
+/* Gradients of the parameters, then that of the input. */
 static bool gradient(const struct job *j, int i, struct gradient *out)
 {
     const int at_input = j->layer.params.n;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The workloads of a whole model: segment and decode, which differ in their sizes only, and train,
- * one step of it. A training step leaves everything as it found it: it is taken with a learning
- * rate of 0, so AdamW reads and writes every moment and every weight, and the weights keep their
- * bits. Thousands of timed steps are thus the same step, and nothing can drift away or become NaN.
- */
+ * one training step. The step has a learning rate of 0, so AdamW reads and writes every moment and
+ * every weight, and the weights keep their bits. Thousands of timed steps are thus the same step,
+ * and no value can drift or become NaN. */
 #include "workload.h"
 
 #include "variants/base/rng.h"
@@ -83,7 +82,7 @@ static void close_model(struct job *j)
 
 /* ---- segment, decode ----------------------------------------------------------------------- */
 
-/* Scores what is new: recompute runs the past with it. */
+/* Scores the new tokens: recompute runs the past with them. */
 static enum status bind_evaluation(struct job *j, struct err *e)
 {
     const enum status st = bind_model(j, j->bcase->seq, e);
@@ -93,7 +92,7 @@ static enum status bind_evaluation(struct job *j, struct err *e)
     return st;
 }
 
-/* Of an embedding that is not also the output only the rows that are read. */
+/* Of an embedding that is not also the output, only the rows that are read. */
 static double bytes(const struct job *j)
 {
     const struct config *c = &j->config;
@@ -117,7 +116,7 @@ const struct workload_ops workload_decode = EVALUATION("decode");
 
 /* ---- train --------------------------------------------------------------------------------- */
 
-/* The output are the losses: backward uses the logits up. */
+/* The losses are the output: backward overwrites the logits. */
 static enum status bind_training(struct job *j, struct err *e)
 {
     const enum status st = bind_model(j, j->shape.L, e);
@@ -149,8 +148,8 @@ static void backward(struct job *j, const struct engine *g)
     lm_backward(&t->lm, g, t->tokens, t->targets, j->shape.B, j->shape.L);
 }
 
-/* What a trainer does with the gradients; see the head of this file for the learning rate. Memory
- * is not committed: the next step finds it as this one did. */
+/* What a trainer does with the gradients; the head of this file explains the learning rate. Memory
+ * is not committed: every step starts from the same memory. */
 static void optimise(struct job *j)
 {
     struct lm_job *t = &j->lm;

@@ -227,7 +227,7 @@ static bool anybody_sees(const struct attn *a, int j)
 }
 
 /* Other keys and values where no query looks, NaN in what is added to pairs that no head sees. */
-static void spoil(struct wide *w)
+static void poison(struct wide *w)
 {
     struct attn *a = &w->x.a;
 
@@ -252,16 +252,16 @@ static void spoil(struct wide *w)
 
 static void expect_no_influence(const struct engine *g, const struct where *c)
 {
-    struct wide clean, spoilt;
+    struct wide clean, poisoned;
 
-    make(&clean, c), make(&spoilt, c);
-    spoil(&spoilt);
-    attend(g, &clean.x.a), attend(g, &spoilt.x.a);
-    cr_expect_arr_eq(clean.x.o, spoilt.x.o, clean.x.o_size * sizeof(float),
+    make(&clean, c), make(&poisoned, c);
+    poison(&poisoned);
+    attend(g, &clean.x.a), attend(g, &poisoned.x.a);
+    cr_expect_arr_eq(clean.x.o, poisoned.x.o, clean.x.o_size * sizeof(float),
                      "%s: shape %d, scheme %d, more %d: hidden pairs matter", g->backend->name,
                      c->s, c->t, c->m);
-    cr_expect_arr_eq(clean.scores_out, spoilt.scores_out, clean.scores_n * sizeof(float));
-    free_wide(&clean), free_wide(&spoilt);
+    cr_expect_arr_eq(clean.scores_out, poisoned.scores_out, clean.scores_n * sizeof(float));
+    free_wide(&clean), free_wide(&poisoned);
 }
 
 ParameterizedTestParameters(attn_terms, hidden_pairs_do_not_matter)
@@ -306,7 +306,7 @@ static void add_neutral(struct wide *w)
     a->scores_out = w->scores_out;
 }
 
-/* Bit for bit in the reference, which computes in double whatever the term. */
+/* Bit for bit in the reference, which computes every term in double. */
 Test(attn_terms, neutral_terms_change_nothing)
 {
     const struct engine g = open_engine("ref", 1);

@@ -36,7 +36,7 @@ static const char *provider(const struct backend *b, int op, enum isa level)
     static const char *const simd[ISA_COUNT] = {"ref", "avx2", "avx512"};
 
     while (!provides(b, op)) {
-        cr_assert_not_null(b->inherits, "nobody has %s", op_name[op]);
+        cr_assert_not_null(b->inherits, "no backend has %s", op_name[op]);
         b = backend_find(strcmp(b->inherits, "simd") == 0 ? simd[level] : b->inherits);
         cr_assert_not_null(b);
     }

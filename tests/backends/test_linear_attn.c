@@ -127,7 +127,7 @@ static double weight(const float *q, const float *k, int m)
 /* Error of one output in units of its bound. Numerator and divisor are sums of K products of a sum
  * of m, all rounded at most K + m times and thrice more; the state adds as many terms as one key.
  */
-static double output_error(const struct problem *t, int b, int i, int h, int e, bool judge)
+static double output_error(const struct problem *t, int b, int i, int h, int e, bool reference)
 {
     const struct shape *p = &t->p;
     const int kv = h / (p->H / p->Hkv);
@@ -148,11 +148,11 @@ static double output_error(const struct problem *t, int b, int i, int h, int e, 
     }
     const double o = num / den, terms = t->K + p->m + 4;
     const double bound =
-        judge ? 2 * U * fabs(o) + 1e-12 * size / den : terms * U * (size / den + 2 * fabs(o));
+        reference ? 2 * U * fabs(o) + 1e-12 * size / den : terms * U * (size / den + 2 * fabs(o));
     return in_bounds((double)t->o[at * (size_t)p->d + (size_t)e], o, bound);
 }
 
-static double forward_error(const struct problem *t, bool judge)
+static double forward_error(const struct problem *t, bool reference)
 {
     const struct shape *p = &t->p;
     double worst = 0;
@@ -160,7 +160,7 @@ static double forward_error(const struct problem *t, bool judge)
     for (int row = 0; row < p->B * p->L * p->H; row++)
         for (int e = 0; e < p->d; e++)
             worst = fmax(worst, output_error(t, row / (p->L * p->H), row / p->H % p->L, row % p->H,
-                                             e, judge));
+                                             e, reference));
     return worst;
 }
 

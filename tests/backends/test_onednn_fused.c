@@ -92,7 +92,7 @@ static double fused_error(struct fused *x, struct fused *ref, const float *got, 
     return worst;
 }
 
-static void expect_fused(const struct engine *g, const struct engine *judge, const int *shape,
+static void expect_fused(const struct engine *g, const struct engine *reference, const int *shape,
                          int form, enum place place)
 {
     struct fused x = make_fused(shape), ref = make_fused(shape);
@@ -103,7 +103,7 @@ static void expect_fused(const struct engine *g, const struct engine *judge, con
         x.packed = aligned_alloc(64, round_up(floats * sizeof(float), 64));
         g->pack(x.packed, &like);
     }
-    const float *got = run(g, &x, form, place), *want = run(judge, &ref, form, place);
+    const float *got = run(g, &x, form, place), *want = run(reference, &ref, form, place);
     const double error = fused_error(&x, &ref, got, want);
     cr_expect_lt(error, 1.0, "%d x %d x %d, form %d, place %d, %d threads: %.2f x its bound", x.m,
                  x.n, x.k, form, (int)place, g->threads, error);
@@ -115,7 +115,7 @@ Test(onednn_fused, epilogues_are_those_of_the_reference, .timeout = 120)
 {
     static const int shapes[][3] = {{1, 1, 1},   {1, 37, 5},   {3, 1, 17},
                                     {7, 64, 33}, {31, 130, 9}, {64, 96, 64}};
-    const struct engine judge = open_engine("ref", 1);
+    const struct engine reference = open_engine("ref", 1);
     char names[128];
     struct err e;
 
@@ -125,7 +125,7 @@ Test(onednn_fused, epilogues_are_those_of_the_reference, .timeout = 120)
             for (int form = 0; form < ALL_FORMS; form++)
                 for (int place = 0; place < PLACES; place++)
                     if (place != IN_ADD || form & ADDED)
-                        expect_fused(&g, &judge, shapes[s], form, (enum place)place);
+                        expect_fused(&g, &reference, shapes[s], form, (enum place)place);
         cr_expect_eq(g.backend->ran(names, sizeof(names), &e), OK, "%s", e.msg);
         cr_expect(names[0] && !strstr(names, "ref"), "%s", names);
     }
@@ -153,7 +153,7 @@ Test(onednn_fused, bias_and_relu_are_in_the_primitive)
 Test(onednn_fused, threads_share_a_primitive)
 {
     const int shape[] = {20, 48, 30};
-    const struct engine g = open_engine("onednn", 2), judge = open_engine("ref", 1);
+    const struct engine g = open_engine("onednn", 2), reference = open_engine("ref", 1);
     struct fused x[2] = {make_fused(shape), make_fused(shape)}, ref = make_fused(shape);
     struct engine single = g;
     const float *got[2];
@@ -161,7 +161,7 @@ Test(onednn_fused, threads_share_a_primitive)
     single.threads = 1;
 #pragma omp parallel num_threads(2)
     got[omp_get_thread_num()] = run(&single, &x[omp_get_thread_num()], RELU | BIASED, ELSEWHERE);
-    const float *want = run(&judge, &ref, RELU | BIASED, ELSEWHERE);
+    const float *want = run(&reference, &ref, RELU | BIASED, ELSEWHERE);
     for (int t = 0; t < 2; t++) {
         cr_expect_lt(fused_error(&x[t], &ref, got[t], want), 1.0);
         release_fused(&x[t]);

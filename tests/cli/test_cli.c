@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command line as a user meets it: what goes to which stream, what every mistake is answered
- * with, and the exit code that a script sees. */
+ * The command line for users: which output goes to which stream, the answer to every mistake, and
+ * the exit code for scripts. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -17,7 +17,7 @@ TestSuite(cli, .init = folder_make, .fini = folder_remove, .timeout = 60);
 struct mistake {
     char words[120];
     int code;
-    char text[200]; /* the whole line on stderr behind "bench: " */
+    char text[200]; /* the beginning of the line on stderr after "bench: " */
 };
 
 ParameterizedTestParameters(cli, mistakes)
@@ -55,28 +55,28 @@ ParameterizedTestParameters(cli, mistakes)
          "--filter \"seq\": no comparison  -> write key:value, !key:value or key<=N"},
         {"--columns median", 2, "--columns: latency.csv has no column \"median\"  -> "},
         {"--max-time 0", 2, "--max-time 0 is too small  -> more than 0"},
-        {"--golden x", 2, "--golden has no meaning for sweep  -> it belongs to check"},
+        {"--golden x", 2, "--golden does not apply to sweep  -> it belongs to check"},
         {"@nothing", 7, "cannot read @nothing: No such file or directory  -> "},
         {"sweep more", 2, "unexpected word \"more\"  -> options start with --, lists are a,b "},
-        {"--variant xl list", 2, "command list behind options  -> write it first: bench list ..."},
-        {"list", 2, "list needs to know what  -> "},
-        {"list cellz", 2, "unknown list \"cellz\"  -> did you mean cells?"},
+        {"--variant xl list", 2, "command list after options  -> write it first: bench list ..."},
+        {"list", 2, "list what?  -> "},
+        {"list casez", 2, "unknown list \"casez\"  -> did you mean cases?"},
         {"rerun", 2, "rerun needs a case  -> bench rerun CASE_ID"},
         {"rerun abc", 7, "no run to resume in results  -> "},
         {"eval", 2, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE"},
         {"--resume=nothing", 7,
          "no run to resume in nothing  -> give its folder with --resume=DIR"},
         {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
-        {"--filter 'seq<4' --seq 8", 77, "no cells to measure  -> see: bench list cells"},
-        {"gate --dry-run", 2, "--dry-run has no meaning for gate  -> bench list cells prints "},
-        {"compare -n a b", 2, "--dry-run has no meaning for compare  -> "},
-        {"train --dry-run", 2, "--dry-run has no meaning for train  -> "},
-        {"eval --dry-run", 2, "--dry-run has no meaning for eval  -> "},
-        {"check --dry-run", 2, "--dry-run has no meaning for check  -> "},
+        {"--filter 'seq<4' --seq 8", 77, "no cases to measure  -> see: bench list cases"},
+        {"gate --dry-run", 2, "--dry-run does not apply to gate  -> bench list cases prints "},
+        {"compare -n a b", 2, "--dry-run does not apply to compare  -> "},
+        {"train --dry-run", 2, "--dry-run does not apply to train  -> "},
+        {"eval --dry-run", 2, "--dry-run does not apply to eval  -> "},
+        {"check --dry-run", 2, "--dry-run does not apply to check  -> "},
         {"--impl fusd --backend ref", 2,
          "unknown implementation \"fusd\"  -> did you mean fused?  ("},
         {"--impl nonesuch --backend ref", 2, "unknown implementation \"nonesuch\"  -> one of "},
-        {"list cells --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> one of "},
+        {"list cases --impl nonesuch", 2, "unknown implementation \"nonesuch\"  -> one of "},
         {"--dry-run --filter 'seq<4' --seq 8 --format zork", 2,
          "unknown format \"zork\"  -> one of "},
     };
@@ -100,8 +100,8 @@ ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini =
     ran_free(&r);
 }
 
-/* A name that only some of the chosen backends have: the others' rows say so, and the judge is
- * measured as ever. */
+/* A name that only some of the chosen backends have: the others' rows say so, and the reference is
+ * measured as usual. */
 Test(cli, an_implementation_of_one_backend)
 {
     struct ran r = run_bench(folder, "-q --variant xl --backend openblas,avx2,ref --workload attn "
@@ -148,7 +148,7 @@ Test(cli, environment_variables_are_options)
     ran_free(&r);
 
     r = run_shell(folder,
-                  "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cells --variant xl --backend ref -q "
+                  "BENCH_SEQ=8 BENCH_MEM= \"$BENCH\" list cases --variant xl --backend ref -q "
                   "--columns seq_tokens,mem_tokens");
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "seq_tokens,mem_tokens\n8,0\n8,512\n");
@@ -186,12 +186,12 @@ Test(cli, help_names_every_command_and_option)
     ran_free(&r);
 }
 
-#define CELLS "--variant xl,shaw --backend ref --seq 8,16 --mem 0 --threads 1 -q "
+#define CASES "--variant xl,shaw --backend ref --seq 8,16 --mem 0 --threads 1 -q "
 
 Test(cli, a_dry_run_is_list_cells)
 {
-    struct ran dry = run_bench(folder, "--dry-run " CELLS);
-    struct ran list = run_bench(folder, "list cells " CELLS);
+    struct ran dry = run_bench(folder, "--dry-run " CASES);
+    struct ran list = run_bench(folder, "list cases " CASES);
 
     expect_exit(&dry, 0);
     expect_exit(&list, 0);
@@ -206,7 +206,7 @@ Test(cli, a_dry_run_is_list_cells)
 
 Test(cli, lists_in_every_format)
 {
-    const char *const lists[] = {"variants", "backends", ("cells " CELLS), "columns"};
+    const char *const lists[] = {"variants", "backends", ("cases " CASES), "columns"};
     const char *const formats[] = {"csv", "jsonl", "md", "table"};
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
@@ -264,7 +264,7 @@ Test(cli, a_pipe_gets_strict_csv)
     folder_path(path, "r/latest/latency.csv");
     cr_assert_eq(file_read(&file, path, &e), OK, "%s", e.msg);
     cr_expect_str_eq(r.out.data, file.data);
-    expect_said(&r, "2 cells in 2 groups");
+    expect_said(&r, "2 cases in 2 groups");
     expect_said(&r, "[2/2] xl attn seq=8 mem=0 ref  ok");
     expect_said(&r, "wrote r/20");
     cr_expect(!strchr(r.err.data, '\033') && !strchr(r.err.data, '\r'), "no terminal here: %s",
@@ -336,7 +336,7 @@ Test(cli, markdown_and_table)
     ran_free(&r);
 }
 
-/* Terminal or not, these switch everything off that is not text. */
+/* These switch off everything but text, terminal or not. */
 Test(cli, no_color_and_dumb_terminals)
 {
     struct ran r =
@@ -349,7 +349,7 @@ Test(cli, no_color_and_dumb_terminals)
     ran_free(&r);
 }
 
-/* The rows are measured and saved whatever becomes of stdout. */
+/* The rows are measured and saved even if stdout fails. */
 Test(cli, a_sweep_into_a_full_stdout)
 {
     struct ran r = run_shell(folder, "exec \"$BENCH\" " TWO_CELLS ">/dev/full");

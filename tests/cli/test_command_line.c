@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A command line on its way to a child: every word arrives as it was. */
+ * A command line on its way to a child: every word arrives unchanged. */
 #include "harness/cli/options.h"
 
 #include <criterion/criterion.h>

@@ -119,11 +119,11 @@ Test(options, lists_grow_from_their_first_use)
 {
     struct options o;
 
-    must_parse(&o, "list cells --seq 8 --variant xl --seq 16,8 --variant shaw,xl --filter seq=8 "
+    must_parse(&o, "list cases --seq 8 --variant xl --seq 16,8 --variant shaw,xl --filter seq=8 "
                    "--filter mem=0");
     cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16);
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[0], "xl") == 0);
-    cr_expect(o.filters.n == 2 && o.words.n == 1 && strcmp(o.words.v[0], "cells") == 0);
+    cr_expect(o.filters.n == 2 && o.words.n == 1 && strcmp(o.words.v[0], "cases") == 0);
     options_free(&o);
 }
 

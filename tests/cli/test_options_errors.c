@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the user reads when a command line has no meaning: every text, with its status. */
+ * Error texts of invalid command lines, with their status. */
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
@@ -17,8 +17,8 @@ Test(options, errors_say_what_to_do)
          "--seq \"128..\": range has no end  -> write 128..1024, 128..1024*2, 128..1024+128 or "
          "128,256"},
         {"plot r --variant xl", E_USAGE,
-         "--variant has no meaning for plot  -> plot --filter KEY:VALUE chooses rows"},
-        {"report r -o f --filter seq:8", E_USAGE, "--filter has no meaning for report  ->"},
+         "--variant does not apply to plot  -> plot --filter KEY:VALUE chooses rows"},
+        {"report r -o f --filter seq:8", E_USAGE, "--filter does not apply to report  ->"},
         {"plot r --filter seq:8", OK, ""},
         {"--seq 128..4096*1", E_USAGE,
          "--seq 128..4096*1 never ends  -> the factor must be 2 or more"},
@@ -60,7 +60,7 @@ Test(options, errors_say_what_to_do)
         {"--rnn-cell lstmm", E_USAGE, "unknown rnn-cell \"lstmm\"  -> did you mean lstm?  (rnn, "},
         {"--halt greves", E_USAGE, "unknown halt \"greves\"  -> did you mean graves?  (none, "},
         {"--set", E_USAGE, "--set needs a value  -> write --set NAME=N,..."},
-        {"plot r --set experts=2", E_USAGE, "--set has no meaning for plot"},
+        {"plot r --set experts=2", E_USAGE, "--set does not apply to plot"},
         {"--gate gruu", E_USAGE, "unknown gate \"gruu\"  -> did you mean gru?  (gru, "},
         {"--norm pst", E_USAGE, "unknown norm \"pst\"  -> did you mean post?"},
         {"--pin compct", E_USAGE, "unknown pin \"compct\"  -> did you mean compact?"},
@@ -77,8 +77,8 @@ Test(options, errors_say_what_to_do)
         {"--max-time 3s", E_USAGE, "--max-time \"3s\": not a number"},
         {"--target-ci 101", E_USAGE, "--target-ci 101 is too large  -> at most 100"},
         {"--d-model 0", E_USAGE, "--d-model \"0\" is too small"},
-        {"--golden x", E_USAGE, "--golden has no meaning for sweep  -> it belongs to check"},
-        {"--axis backend", E_USAGE, "--axis has no meaning for sweep  -> it belongs to compare"},
+        {"--golden x", E_USAGE, "--golden does not apply to sweep  -> it belongs to check"},
+        {"--axis backend", E_USAGE, "--axis does not apply to sweep  -> it belongs to compare"},
         {"--threshold 0", E_USAGE, "--threshold"},
         {"--onednn-max-isa avx3", E_USAGE, "unknown onednn-max-isa \"avx3\""},
     };

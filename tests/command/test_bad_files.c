@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files from elsewhere that are not right: golden files with a changed number or cut short, and
- * checkpoints that are no models. */
+ * Invalid files: golden files with a changed number or cut short, and checkpoints that are not
+ * models. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -21,7 +21,7 @@ static void write_file(const char *name, const char *data, size_t n)
 
 /* ---- wrong numbers ------------------------------------------------------------------------ */
 
-/* The folder of golden files beside the suites, wherever the runner was started. */
+/* The folder of golden files, independent of the folder that the runner was started in. */
 static void copy_golden(const char *name)
 {
     char synthetic[FILE_PATH];
@@ -36,7 +36,7 @@ static void copy_golden(const char *name)
     free(b.data);
 }
 
-/* Where the bytes of a tensor begin: a reader of its own, as small as can be. */
+/* Where the bytes of a tensor begin: a minimal reader of its own. */
 static size_t tensor_at(const struct bytes *b, const char *tensor)
 {
     char key[64];
@@ -103,7 +103,7 @@ Test(bad_files, a_float_that_is_no_number)
     ran_free(&r);
 }
 
-/* A bad file is 7, unless something is wrong as well. */
+/* A bad file gives 7, unless a number is wrong as well. */
 Test(bad_files, a_golden_file_cut_short)
 {
     copy_golden(GOLDEN);
@@ -120,7 +120,7 @@ Test(bad_files, a_golden_file_cut_short)
 
 /* ---- checkpoints -------------------------------------------------------------------------- */
 
-/* Found only in the measuring child: a row that says so, and the code of a bad file. */
+/* Detected only in the measuring child: a row with the reason, and the exit code of a bad file. */
 Test(bad_files, a_model_of_something_else_than_bytes)
 {
     copy_golden("lm_xl_post.safetensors");
@@ -139,7 +139,7 @@ Test(bad_files, a_model_of_something_else_than_bytes)
     ran_free(&r);
 }
 
-/* Known before anything is measured. */
+/* Detected before anything is measured. */
 Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
 {
     copy_golden("lm_xl_post.safetensors");
@@ -168,7 +168,7 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
         expect_exit(&r, sweeps[i].code);
         expect_said(&r, sweeps[i].message);
         folder_path(path, "r");
-        cr_expect_neq(access(path, F_OK), 0, "%s left a run behind", sweeps[i].words);
+        cr_expect_neq(access(path, F_OK), 0, "%s left a run", sweeps[i].words);
         ran_free(&r);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A hostile world: folders that cannot be written, disks that fill up, children that are killed, a
- * machine that is in use, numbers and weights that are not right. */
+ * Faults: folders that cannot be written, disks that fill up, children that are killed, a machine
+ * that is in use, wrong numbers and weights. */
 #include "harness/table/samples.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -80,7 +80,7 @@ ParameterizedTestParameters(faults, places_that_cannot_be_written)
     return cr_make_param_array(struct place, places, ARRAY_LEN(places));
 }
 
-/* Known before anything is measured. */
+/* Detected before anything is measured. */
 ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .init = folder_make,
                   .fini = folder_remove, .timeout = 120)
 {
@@ -116,7 +116,8 @@ Test(faults, a_disk_without_room_for_a_run)
     ran_free(&r);
 }
 
-/* What is on the disk when it is full is whole; with room again the run goes on to its end. */
+/* When the disk is full, what is on it is whole; with free space again the run continues to its
+ * end. */
 Test(faults, a_disk_that_fills_up)
 {
     static const char line[] =
@@ -223,7 +224,7 @@ ParameterizedTestParameters(faults, a_child_is_killed)
     return cr_make_param_array(struct death, deaths, ARRAY_LEN(deaths));
 }
 
-/* Its row says so; the others are measured, and so is the group that follows. */
+/* Its row says so; the others are measured, and so is the following group. */
 ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_make,
                   .fini = folder_remove, .timeout = 120)
 {
@@ -255,8 +256,8 @@ ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_mak
     ran_free(&r);
 }
 
-/* With too few file descriptors for a large group some cells cannot start: rows that say so, and
- * none that is ok without numbers. */
+/* With too few file descriptors for a large group some cases cannot start: they become rows that
+ * say so, and no row is ok without numbers. */
 Test(faults, no_file_descriptors_left)
 {
     struct ran r =
@@ -297,13 +298,13 @@ Test(faults, fail_fast_stops_at_the_first)
 
 /* ---- the machine -------------------------------------------------------------------------- */
 
-/* Whoever holds the lock, a second run says so, and --strict makes it an error. */
+/* If the lock is taken, a second run says so, and --strict makes it an error. */
 Test(faults, a_machine_in_use)
 {
     struct program p =
         start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
                             "--threads 1 --max-time 20 --target-ci 0 --out first");
-    cr_assert(wait_for_text(&p, "cells in"));
+    cr_assert(wait_for_text(&p, "cases in"));
     struct ran r = run_bench(folder, ONE_CELL);
     expect_exit(&r, 0);
     expect_said(&r,

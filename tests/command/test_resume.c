@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs that end early, by a signal or a kill, and what --resume makes of them: every planned cell
- * exactly once, whatever the moment was. */
+ * Runs that end early, by a signal or a kill, and --resume of them: every planned case exactly
+ * once, at any moment of interruption. */
 #include "tests/support/whole_run.h"
 
 #include <criterion/parameterized.h>
@@ -14,7 +14,7 @@ TestSuite(resume, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); }
 
-/* Tables of an interrupted run are whole; a cell that is not ok says interrupted. */
+/* Tables of an interrupted run are whole; a case that is not ok says interrupted. */
 static void expect_readable(const char *run)
 {
     for (int id = 0; id < TABLE_SAMPLES; id++) {
@@ -32,7 +32,7 @@ static void expect_readable(const char *run)
     rows_free(&samples);
 }
 
-/* The line behind "resume with: ". */
+/* The line after "resume with: ". */
 static char *printed_command(struct ran *r)
 {
     static const char label[] = "\nresume with: ";
@@ -50,13 +50,13 @@ struct stop {
     int number;     /* signal */
     bool group;     /* to the whole process group, as a terminal or timeout(1) does */
     char after[32]; /* text on stderr */
-    long delay_ms;  /* and so much later */
+    long delay_ms;  /* this much after the text */
 };
 
 ParameterizedTestParameters(resume, after_a_signal)
 {
     static struct stop stops[] = {
-        {SIGINT, false, "cells in", 0}, {SIGTERM, true, "cells in", 300},
+        {SIGINT, false, "cases in", 0}, {SIGTERM, true, "cases in", 300},
         {SIGTERM, true, "[2/8]", 20},   {SIGINT, true, "[2/8]", 70},
         {SIGTERM, true, "[4/8]", 10},   {SIGINT, false, "[4/8]", 30},
     };
@@ -93,7 +93,7 @@ Test(resume, a_second_signal_ends_at_once)
                                            "--block-ms 20000 --target-ci 0 --out r");
     pid_t child;
 
-    cr_assert(wait_for_text(&p, "cells in"));
+    cr_assert(wait_for_text(&p, "cases in"));
     for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
         sleep_ms(2);
     sleep_ms(1500); /* into a block of 20 s */
@@ -107,7 +107,7 @@ Test(resume, a_second_signal_ends_at_once)
     ran_free(&r);
 }
 
-/* A text is not scored to its end after Ctrl-C, and every row is there after the resume. */
+/* After Ctrl-C the scoring of a text stops early, and every row exists after the resume. */
 Test(resume, an_evaluation)
 {
     enum { TEXT = 40000 };
@@ -165,7 +165,7 @@ struct moment {
 
 ParameterizedTestParameters(resume, after_a_kill)
 {
-    static struct moment moments[] = {{"cells in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
+    static struct moment moments[] = {{"cases in", 0}, {"[2/8]", 25}, {"[4/8]", 60}, {"[8/8]", 0}};
     return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
 }
 
@@ -180,7 +180,7 @@ ParameterizedTest(struct moment *m, resume, after_a_kill, .init = folder_make,
     const int n = children_of(p.pid, children, (int)ARRAY_LEN(children));
     kill(p.pid, SIGKILL);
     struct ran r = finish_bench(&p);
-    cr_expect(r.code == 128 + SIGKILL || r.code == 0, "%d", r.code); /* it may have been done */
+    cr_expect(r.code == 128 + SIGKILL || r.code == 0, "%d", r.code); /* it may have finished */
     for (int i = 0; i < 1500 && !gone(children, n); i++)
         sleep_ms(2);
     cr_expect(gone(children, n), "children survive their parent");

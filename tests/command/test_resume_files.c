@@ -149,7 +149,7 @@ Test(resume_files, without_a_description_of_the_run)
     expect_refused(7, "/run.json: No such file or directory");
 }
 
-/* Rows that failed stay as they are, and the end of the run still speaks of them. */
+/* Rows that failed are kept, and still count for the exit code. */
 Test(resume_files, failed_rows_are_not_forgotten)
 {
     run_whole();

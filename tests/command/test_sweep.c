@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small real sweeps over every variant, backend and workload. What the tables promise holds for
- * each row; how fast anything is, no test knows. */
+ * Small real sweeps over every variant, backend and workload. The properties of the tables hold for
+ * each row; no test depends on speed. */
 #include "harness/plan/plan.h"
 #include "harness/table/samples.h"
 #include "tests/support/program.h"
@@ -106,7 +106,7 @@ static void expect_env(const char *run_id, const char *host_id, const char *path
     rows_free(&rows);
 }
 
-/* Every ok row has the samples that its statistics are made of, and no sample is without a row. */
+/* Every ok row has the samples of its statistics, and no sample is without a row. */
 static void expect_samples_of(const struct rows *latency, const char *run)
 {
     char path[FILE_PATH];
@@ -183,7 +183,7 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init 
                   .fini = folder_remove, .timeout = 240)
 {
     static const char sizes[] = "--d-model 64 --heads 2 --layers 2 --threads 1";
-    struct ran cells = run_bench(folder, "list cells -q --columns case_id %s %s", sizes, p->axes);
+    struct ran cells = run_bench(folder, "list cases -q --columns case_id %s %s", sizes, p->axes);
     struct ran r = run_bench(folder,
                              "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 "
                              "--block-ms 0.5 --out r",

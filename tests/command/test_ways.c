@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every way to place, isolate and choose cells; cells that cannot run; rows that are run again. */
+ * Every way to place, isolate and choose cases; cases that cannot run; rows that are run again. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -13,11 +13,11 @@ TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
 
-/* ---- each way to run a cell --------------------------------------------------------------- */
+/* ---- each way to run a case --------------------------------------------------------------- */
 
 struct way {
     char words[64];
-    char column[16], value[32]; /* what each row must say */
+    char column[16], value[32]; /* expected in each row */
     bool cpus;                  /* needs two CPUs */
 };
 
@@ -113,8 +113,7 @@ Test(ways, unchecked_rows_say_so)
     ran_free(&r);
 }
 
-/* Zero repeats nothing: what one seed computes is the same in every run, and another seed's is not.
- */
+/* The same seed gives the same results in every run, and another seed others. */
 Test(ways, a_run_can_be_repeated)
 {
     double err[3];
@@ -136,9 +135,9 @@ Test(ways, a_run_can_be_repeated)
     cr_expect_neq(err[0], err[2]);
 }
 
-/* ---- cells that cannot run ---------------------------------------------------------------- */
+/* ---- cases that cannot run ---------------------------------------------------------------- */
 
-/* Fifty gigabytes of operands: rows that say so, without asking the system for them. */
+/* Fifty gigabytes of operands: rows that say so, without allocating them. */
 Test(ways, cells_larger_than_memory_are_skipped)
 {
     struct ran r = run_bench(folder, TINY "--variant xl --backend ref --workload attn --seq 65536 "

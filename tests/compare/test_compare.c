@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Comparisons of runs that were written with known numbers: what is matched, what is paired, what
- * is refused, and what a user sees. */
+ * Comparisons of runs with known numbers: what is matched, what is paired, what is refused, and the
+ * output. */
 #include "harness/compare/compare.h"
 #include "harness/table/keys.h"
 #include "tests/support/program.h"
@@ -62,7 +62,7 @@ Test(compare, axis_pairs_by_round)
     const struct comparison *one = &c.v[0];
     cr_expect_eq(one->change.basis, BASIS_PAIRS);
     cr_expect(one->change.n == 20 && one->change.disturbed == 4);
-    /* The level cancels, and with it every other kind of interval. */
+    /* The level cancels; any other interval would be wide. */
     cr_expect(fabs(one->change.log.low - log(1.2)) < 1e-9);
     cr_expect(fabs(one->change.log.high - log(1.2)) < 1e-9);
     cr_expect_eq(one->change.verdict, VERDICT_SLOWER);
@@ -209,7 +209,7 @@ Test(compare, exact_numbers)
     run_free(&b);
 }
 
-/* An NLL that is there on one side only has changed. */
+/* An NLL that exists on one side only counts as changed. */
 Test(compare, exact_rule)
 {
     struct comparison c = {.arena_bytes = {5, NAN}, .nll = {NAN, NAN}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The gate: its rules with known numbers, and the whole command on two programs. The second program
- * is a shell script around the first that changes what a child says, so that "slower" needs no
- * quiet machine. */
+ * is a shell script around the first that edits a child's answers, so that "slower" needs no quiet
+ * machine. */
 #include "harness/compare/callgrind.h"
 #include "harness/compare/gate.h"
 #include "tests/support/program.h"
@@ -48,7 +48,7 @@ Test(gate, verdict_needs_two_rounds)
         {same, same, none, false, VERDICT_SAME},   {same, slow, slow, true, VERDICT_SLOWER},
         {same, fast, fast, true, VERDICT_FASTER},  {same, slow, same, true, VERDICT_UNCLEAR},
         {same, slow, fast, true, VERDICT_UNCLEAR}, {same, slow, none, false, VERDICT_UNCLEAR},
-        {slow, slow, slow, true, VERDICT_UNCLEAR}, /* the machine tells identical programs apart */
+        {slow, slow, slow, true, VERDICT_UNCLEAR}, /* identical programs already differ here */
         {none, slow, slow, true, VERDICT_UNCLEAR}, {same, none, none, false, VERDICT_UNCLEAR},
     };
 
@@ -78,8 +78,8 @@ Test(gate, instructions_within_half_a_percent)
     "--variant xl --backend ref --workload attn --seq 8 --mem 0 --d-model 32 --heads 2 "           \
     "--warmup-ms 0 --block-ms 0.2 --min-samples 7 "
 
-/* A program that runs $BENCH through a filter for what it says to its parent, over the same socket:
- * sed's script changes lines of the protocol. */
+/* A program that runs $BENCH with a filter on what it sends to its parent, over the same socket: a
+ * sed script changes lines of the protocol. */
 static void write_program(const char *name, const char *python)
 {
     char path[FILE_PATH];
@@ -119,7 +119,7 @@ static void write_program(const char *name, const char *python)
     cr_assert_eq(chmod(path, 0755), 0);
 }
 
-/* Times that repeat exactly: every call takes `ns`, nothing is disturbed. */
+/* Exactly repeating times: every call takes `ns`, nothing is disturbed. */
 static void write_clock(const char *name, double ns, const char *more)
 {
     char python[512];
@@ -172,7 +172,7 @@ Test(gate, finds_slower_and_faster)
     ran_free(&r);
 }
 
-/* Slower in the first half of all launches only: it does not repeat. */
+/* Slower in the first half of all launches only: the result does not repeat. */
 Test(gate, what_does_not_repeat_is_unclear)
 {
     write_clock("old", 1e6, "");
@@ -239,7 +239,7 @@ Test(gate, refuses)
         {2, "gate --exec old=/bin/true --no-check", "unchecked"},
         {2, "gate --exec old=/bin/true --isolate fork", "cannot run another program"},
         {2, "gate --exec old=/bin/true --ckpt x", "--corpus"},
-        {2, "sweep --exec old=/bin/true", "has no meaning for sweep"},
+        {2, "sweep --exec old=/bin/true", "does not apply to sweep"},
         {2, "compare --exec old=/bin/true --axis backend", "it reads no runs"},
     };
 

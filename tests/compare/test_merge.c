@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shards and merging: the shards of a plan are the plan; merged tables are the unsharded sweep's
- * apart from what depends on the clock. Baselines: per machine, nothing overwritten. */
+ * Shards and merging: the shards of a plan add up to the plan; merged tables equal the unsharded
+ * sweep's except for what depends on the clock. Baselines: per machine, nothing overwritten. */
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
@@ -17,7 +17,7 @@ TestSuite(baseline, .init = folder_make, .fini = folder_remove, .timeout = 120);
 static const char AXES[] =
     "bench --variant all --workload attn,layer,decode --seq 4,8,16 --mem 0,8 --backend ref";
 
-/* Every cell of the whole plan is in exactly one shard, with its whole group, in its order. */
+/* Every case of the whole plan is in exactly one shard, with its whole group, in its order. */
 Test(merge, shards_are_the_plan)
 {
     struct options o;
@@ -63,12 +63,12 @@ Test(merge, shard_words)
     static const char *const bad[] = {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2", "1/0"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct ran r = run_bench(folder, "list cells --shard %s", bad[i]);
+        struct ran r = run_bench(folder, "list cases --shard %s", bad[i]);
         expect_exit(&r, 2);
         expect_said(&r, "not I/N");
         ran_free(&r);
     }
-    struct ran r = run_bench(folder, "list cells --seq 4,8 --mem 0 --shard 1/3");
+    struct ran r = run_bench(folder, "list cases --seq 4,8 --mem 0 --shard 1/3");
     expect_exit(&r, 2);
     expect_said(&r, "the plan has 2 groups only  -> at most 2 shards");
     ran_free(&r);
@@ -79,7 +79,7 @@ Test(merge, shard_words)
 #define SWEEP                                                                                      \
     "--variant xl,vanilla --backend ref --workload attn,layer --seq 4,8 --mem 0,8 " TINY "-q "
 
-/* Columns that the clock, or the place in the file system, decides. */
+/* Columns that depend on the clock or on the folder. */
 static bool same_row(const struct table *t, const void *a, const void *b, const char **column)
 {
     static const char *const differ[] = {"run_id", "started_at_utc", "status_detail", NULL};
@@ -128,7 +128,7 @@ Test(merge, is_the_unsharded_run)
         rows_free(&whole);
         rows_free(&merged);
     }
-    /* Its samples are there: a merged run can be compared. */
+    /* It has samples: a merged run can be compared. */
     r = run_bench(folder, "compare --axis variant --base xl merged/latest");
     expect_exit(&r, 0);
     ran_free(&r);
@@ -233,7 +233,7 @@ Test(baseline, missing_or_of_another_machine)
     made_sample(&dir, c.id, 0, 1000, 0);
     made_close(&dir, "0123456789abcdef", "Another CPU");
     r = run_bench(folder, "baseline save main %s --out r", dir.path);
-    expect_exit(&r, 7); /* r is not there yet */
+    expect_exit(&r, 7); /* r does not exist yet */
     ran_free(&r);
     r = run_shell(folder, "mkdir r");
     ran_free(&r);
@@ -253,14 +253,14 @@ Test(baseline, refuses)
         int code;
         char words[60], says[40];
     } faults[] = {
-        {2, "baseline", "needs to know what"},
+        {2, "baseline", "baseline what?  -> "},
         {2, "baseline keep x", "unknown baseline"},
         {2, "baseline save", "needs a name"},
         {2, "baseline save ../x", "is no name"},
         {2, "baseline rm .x", "is no name"},
         {4, "baseline rm x", "no baseline"},
         {7, "baseline save x", "no run"},
-        {2, "list --baseline x", "has no meaning"},
+        {2, "list --baseline x", "does not apply"},
         {2, "sweep --save-baseline a/b", "is no name"},
     };
     struct ran r;

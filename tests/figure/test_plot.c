@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures: which points a figure takes from rows with known numbers, what its series are called and
- * look like, and what is left out and why. */
+ * Figures: which points a figure takes from rows with known numbers, names and styles of its
+ * series, and what is left out and why. */
 #include "tests/support/figure_rows.h"
 
 TestSuite(plot, .init = folder_make, .fini = folder_remove, .timeout = 100);
@@ -60,7 +60,7 @@ Test(plot, lines_are_the_rows)
     plot_free(&p);
 }
 
-/* A variant looks the same whether others are in the file or not; so does one that is unknown. */
+/* A variant looks the same whether others are in the file or not; so does an unknown one. */
 Test(plot, styles_do_not_depend_on_the_file)
 {
     const char *const names[] = {variants[1]->name, "from_elsewhere"};
@@ -182,7 +182,7 @@ Test(plot, memory_is_stacked_without_gaps)
     plot_free(&p);
 }
 
-/* The page has room for so many panels; a late bar of an early one is still drawn. */
+/* The page has room for a limited number of panels; a late bar of an early panel is still drawn. */
 Test(plot, memory_says_what_has_no_room)
 {
     enum { PANELS = 25 };
@@ -207,7 +207,7 @@ Test(plot, memory_says_what_has_no_room)
     plot_free(&p);
 }
 
-/* One line of the table is one point, whatever the names hold. */
+/* One line of the table is one point, whatever characters the names contain. */
 Test(plot, names_do_not_break_the_table)
 {
     struct rundir r;
@@ -325,7 +325,7 @@ Test(plot, eval_speed_compares_with_the_window)
     plot_free(&p);
 }
 
-/* Each row is compared with the window of its own shape, and a second window with none. */
+/* Each row is compared with the window of its own shape; if there are two, with none. */
 Test(plot, eval_speed_compares_one_shape_with_itself)
 {
     struct rundir r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * `bench plot` as a user meets it: the files it writes, what it refuses, and what it says. */
+ * The files of `bench plot`, its messages, and what it refuses. */
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"
 
@@ -20,7 +20,7 @@ static void need_gnuplot(void)
         cr_skip_test("gnuplot is not installed");
 }
 
-/* Two backends, two lengths; hostile names in places where a user's table could have them. */
+/* Two backends, two lengths; hostile names where a user's table may have them. */
 static void make_run(void)
 {
     static const struct made_case cases[] = {
@@ -132,7 +132,7 @@ Test(plot_files, draws_in_the_terminal)
     cr_expect_neq(access("run/plots", F_OK), 0);
 }
 
-/* The table that a script reads is the user's too, and the script runs by hand. */
+/* The table that a script reads is documented, and the script runs by hand. */
 Test(plot_files, scripts_run_by_hand)
 {
     need_gnuplot();
@@ -161,7 +161,7 @@ Test(plot_files, scripts_run_by_hand)
     free(svg.data);
 }
 
-/* gnuplot executes what it is given: only the program's own scripts, and no start-up file. */
+/* gnuplot executes its input: only the program's own scripts, and no start-up file. */
 Test(plot_files, runs_no_script_but_its_own)
 {
     need_gnuplot();
@@ -231,7 +231,7 @@ Test(plot_files, usage)
         {"plot run sub/../run -o there", 2, "would both write to there/run"},
         {"plot run --base onw", 2, "unknown backend \"onw\""},
         {"list variants --format svg", 2, "bench list has no --format svg  -> table, csv"},
-        {"list variants --term", 2, "--term has no meaning for list"},
+        {"list variants --term", 2, "--term does not apply to list"},
     };
     char sublayer[FILE_PATH];
 

@@ -119,7 +119,7 @@ Test(plot_tables, perplexity_finds_its_bytes)
     plot_free(&p);
 }
 
-/* Rows of two variants at three lengths: what a filter takes away is not drawn. */
+/* Rows of two variants at three lengths: what a filter removes is not drawn. */
 Test(plot_tables, filters_choose_rows)
 {
     const char *wanted[] = {"!variant:xl", "seq>=64"}, *nonsense[] = {"seq"};

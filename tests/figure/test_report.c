@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report: every table is in a link of the page, whatever comes from a table is escaped, nothing
- * is fetched, and what is missing is said. The tables that its script draws are tested in
+ * The report: every table is in a link of the page, everything from a table is escaped, nothing is
+ * fetched, and missing parts are named. The tables that its script draws are tested in
  * tests/browser. */
 #include "tests/support/program.h"
 #include "tests/support/run_folder.h"

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* Use everything that an accepted file promises; the sanitizers watch. */
+/* Read everything that an accepted file declares; the sanitizers watch. */
 static void use(const struct safetensors *s)
 {
     static const char *const keys[] = {"n_head", "tolerance", "absent"};

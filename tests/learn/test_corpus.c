@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts: the bytes are the file's, the fingerprint is theirs, and what is no text is refused. */
+ * Texts: bytes and fingerprint are the file's, and files that are no texts are refused. */
 #include "harness/learn/corpus.h"
 
 #include <criterion/criterion.h>

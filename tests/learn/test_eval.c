@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scoring texts: small random checkpoints, where the answer follows from the same model run another
- * way, and a trained one whose scores the published code has given ($BENCH_SHARED/models). */
+ * Scoring texts: small random checkpoints, where the same model run another way gives the answer,
+ * and a trained one with scores by the published code ($BENCH_SHARED/models). */
 #include "harness/learn/score.h"
 #include "tests/support/command_line.h"
 #include "tests/support/model.h"
@@ -110,7 +110,7 @@ Test(eval, counts_tokens_and_segments)
     cr_expect_eq(must_score("--seq %d --mem %d --bytes 2", 8, 4).segments, 1);
 }
 
-/* Memory that covers the past: however the text is cut, and whatever is kept, one pass. */
+/* If memory covers the past, any cut of the text and any kind of memory equal one pass. */
 Test(eval, segments_with_memory_are_one_pass)
 {
     static const char *const names[] = {"xl", "shaw", "gtrxl"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The copy source: its text, its statistics, and the floor that nobody gets below. */
+ * The copy source: its text, its statistics, and the floor of the loss. */
 #include "harness/learn/corpus.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training: the optimiser against its equations, continuation to the same bits, any number of
- * threads to the same numbers, and files that say what they are. */
+ * threads to the same numbers, and files that describe themselves. */
 #include "harness/learn/score.h"
 #include "harness/learn/train.h"
 #include "tests/support/tmp_folder.h"
@@ -40,7 +40,7 @@ Test(adam, takes_the_steps_of_its_equations)
         m = 0.9 * m + 0.1 * scale * g[t - 1];
         v = 0.999 * v + 0.001 * scale * g[t - 1] * scale * g[t - 1];
         x -= lr * (m / (1 - pow(0.9, t)) / (sqrt(v / (1 - pow(0.999, t))) + 1e-8) + decay * x);
-        /* A few float roundings of values near 1 a step. */
+        /* A few float roundings of values near 1 per step. */
         cr_expect_float_eq(p.v[0].data[0], x, 1e-6, "step %d", t);
     }
     cr_expect_eq(o.step, 3);
@@ -101,7 +101,7 @@ static void expect_same_weights(const struct trainer *a, const struct trainer *b
                      0, "%s", a->lm.params.v[i].name);
 }
 
-/* `steps` in one go and in two, by way of the files, at a dropout of `drop`. */
+/* `steps` at once and in two parts, by way of the files, at a dropout of `drop`. */
 static void expect_continuation(const char *variant, const char *backend, int steps, double drop)
 {
     struct options o;
@@ -168,7 +168,7 @@ Test(train, learns_the_source_that_it_can_see)
     double floor;
     int v = 0;
 
-    while (!variants[v]->mem->recurrent) /* one that can tell distances */
+    while (!variants[v]->mem->recurrent) /* one that distinguishes distances */
         v++;
     parse(&o, variants[v]->name, "ref", 1);
     o.lr = 0.01;
@@ -177,15 +177,15 @@ Test(train, learns_the_source_that_it_can_see)
     t.valid.n = 2000;
     run(&t, STEPS);
     const double valid = trainer_validate(&t, &floor);
-    /* From ln 7 = 1.95 most of the way down to the floor near 0.5, and not below it: these are the
-     * very tokens that the floor was computed on, but a trained model may be lucky on a few. */
+    /* From ln 7 = 1.95 most of the way down to the floor near 0.5, and not below it: the floor was
+     * computed on the same tokens, but a trained model may be lucky on a few. */
     cr_expect_lt(valid, floor + 0.2, "%.3f, floor %.3f", valid, floor);
     cr_expect_gt(valid, floor - 0.05, "%.3f, floor %.3f", valid, floor);
     trainer_close(&t);
     options_free(&o);
 }
 
-/* What is published to begin with factors of 0 does, and a step moves them. */
+/* Factors published as 0 at the start are 0, and a step changes them. */
 Test(train, factors_begin_at_nothing)
 {
     int factors = 0;
@@ -218,7 +218,7 @@ Test(train, schedule_warms_up_and_falls_to_a_tenth)
     cr_expect_float_eq(train_lr(&o, 10, 0), 2, 1e-12);
     cr_expect_float_eq(train_lr(&o, 500, 0.5), 1.1, 1e-9);
     cr_expect_float_eq(train_lr(&o, 1000, 1), 0.2, 1e-9);
-    cr_expect_float_eq(train_lr(&o, 1000, 2), 0.2, 1e-9, "behind the end it stays there");
+    cr_expect_float_eq(train_lr(&o, 1000, 2), 0.2, 1e-9, "after the end it stays there");
     o.schedule = LR_CONSTANT;
     cr_expect_float_eq(train_lr(&o, 1000, 1), 2, 1e-12);
 }
@@ -284,7 +284,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
     options_free(&wide);
 }
 
-/* What validation says of the weights in memory, eval says of the file. */
+/* Validation of the weights in memory gives the same as eval of the file. */
 Test(train, a_checkpoint_scores_as_it_did_in_training)
 {
     for (int v = 0; variants[v]; v++) {
@@ -302,7 +302,7 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         const double valid = trainer_validate(&t, NULL);
         cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
 
-        /* The same symbols, as a file of the model's own vocabulary is not bytes: score the source.
+        /* The same symbols: a file of the model's own vocabulary is not bytes, so score the source.
          */
         o.ckpt = path;
         s.opt = &o;

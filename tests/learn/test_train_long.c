@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Training over hundreds of steps at small sizes: threads, continuation, dropout, and that a model
- * that has learned something scores the same on every backend. */
+ * Training over hundreds of steps at small sizes: threads, continuation, dropout, and that a
+ * trained model scores the same on every backend. */
 #include "harness/learn/score.h"
 #include "harness/learn/train.h"
 #include "tests/support/command_line.h"
@@ -64,7 +64,7 @@ Test(train_long, threads_do_not_change_many_steps)
     }
 }
 
-/* 400 steps, and 200 with 200 more behind a save and a load. */
+/* 400 steps, and 200 with 200 more after a save and a load. */
 Test(train_long, two_hundred_and_two_hundred)
 {
     struct options o[3];
@@ -73,7 +73,7 @@ Test(train_long, two_hundred_and_two_hundred)
     struct err e = {""};
     int v = 0;
 
-    while (!variants[v]->gate) /* everything that can go wrong: memory, gates */
+    while (!variants[v]->gate) /* the most complex case: memory, gates */
         v++;
     folder_path(path, "half.safetensors");
     begin(&whole, &o[0], variants[v]->name, lookup_fastest(backends)->name, 1, "--steps 400");
@@ -91,7 +91,7 @@ Test(train_long, two_hundred_and_two_hundred)
     end(&whole, &o[0]), end(&first, &o[1]), end(&second, &o[2]);
 }
 
-/* Whether a line of progress, a validation or nothing falls on it. */
+/* Whether the last step has a line of progress, a validation or neither. */
 Test(train_long, the_last_step_is_saved)
 {
     static const char *const ends[] = {"--steps 50", "--steps 51", "--steps 80",
@@ -117,7 +117,7 @@ Test(train_long, the_last_step_is_saved)
     }
 }
 
-/* A dropped step is another step; validation never drops. */
+/* Dropout changes a step; validation never drops. */
 Test(train_long, only_training_drops)
 {
     struct options o[2];
@@ -133,13 +133,13 @@ Test(train_long, only_training_drops)
 
 Test(train_long, dropout_of_everything_is_refused)
 {
-    /* The second is below 1 until it is a float. */
+    /* The second is below 1 until it is rounded to float. */
     static const char *const all[] = {"1", "0.99999999"};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct ran r = run_bench(folder, "train --variant xl --ckpt x --dropout %s", all[i]);
         expect_exit(&r, 2);
-        expect_said(&r, "--dropout 1 leaves nothing  -> below 1");
+        expect_said(&r, "--dropout 1 drops everything  -> below 1");
         ran_free(&r);
     }
 }
@@ -156,7 +156,7 @@ static double score_on(const char *backend, struct trainer *t, struct options *o
     return s.score.nll;
 }
 
-/* Weights that have moved away from their draw, tokens that depend on each other: 1e-4 nats. */
+/* Weights far from their initial values, tokens that depend on each other: 1e-4 nats. */
 Test(train_long, every_backend_scores_a_trained_model_alike)
 {
     for (int v = 0; variants[v]; v++) {

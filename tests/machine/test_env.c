@@ -119,7 +119,7 @@ Test(env, facts_of_this_machine)
     cr_expect_neq(f.governor[0], '\0');
 }
 
-/* The machine stays the same whatever part of it this process may use. */
+/* The host_id does not depend on the part of the machine that this process may use. */
 Test(env, host_id_is_stable)
 {
     struct env_facts all, one;

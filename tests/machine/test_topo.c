@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pin plans on synthetic machines of any size, and pinning itself on the machine at hand. */
+ * Pin plans on synthetic machines of any size, and pinning itself on the actual machine. */
 #include "harness/machine/topo.h"
 
 #include <criterion/criterion.h>
@@ -118,7 +118,7 @@ ParameterizedTestParameters(topo, plan)
         {"core:2 pu:1", "1", 1, "1"},
         {"core:2 pu:1", "1,0", 2, "1,0"},
         {"core:8 pu:1", "6-7,0,2-4", 5, "6,7,0,2,3"},
-        /* cores before hardware threads, whichever way the system numbers them */
+        /* cores before hardware threads, in either numbering of the system */
         {"core:4 pu:2", "compact", 4, "0,2,4,6"},
         {"core:4 pu:2", "compact", 6, "0,2,4,6,1,3"},
         {"core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", "compact", 6, "0,1,2,3,4,5"},
@@ -308,8 +308,8 @@ Test(topo, every_thread_runs_where_it_was_put)
     topo_close(t);
 }
 
-/* The program itself, with an OpenMP runtime that binds its initial thread before
- * main: it must still see every CPU, and its children must inherit them all. */
+/* The program itself, with an OpenMP runtime that binds its initial thread before main: it must
+ * still see every CPU, and its children must inherit them all. */
 Test(topo, sees_past_an_openmp_binding, .timeout = 60)
 {
     struct topo *const t = machine(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What people see while something runs, on a pseudo terminal: columns that fit, a line that is
- * rewritten in place and never wraps, and plain text wherever that is no use. */
+ * The screen during a run, on a pseudo terminal: columns that fit, a line that is rewritten in
+ * place and never wraps, and plain text where that is impossible. */
 #include "harness/measure/console.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
@@ -15,9 +15,10 @@ TestSuite(screen, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 struct scene {
     const char *line;
-    int resize_at, columns; /* before this cell the terminal gets so many columns; 0 = never */
-    bool progress;          /* show that of each cell in front of its row */
-    bool skip;              /* the last cell has a reason instead of numbers */
+    int resize_at, columns; /* before this case the terminal is resized to so many columns; 0 =
+                             * never */
+    bool progress;          /* show the progress of each case before its row */
+    bool skip;              /* the last case has a reason instead of numbers */
     const char *width;      /* $COLUMNS */
     struct options o;
     struct plan p;
@@ -45,7 +46,7 @@ static void console_cell(struct console *show, const struct bench_case *c, const
         r.status = ROW_SKIPPED;
         snprintf(r.detail, sizeof(r.detail), "%0200d", 7);
     }
-    show->last_told_s = 0; /* it is always time for the next */
+    show->last_told_s = 0; /* always due */
     if (s->progress)
         console_progress(show, &r);
     console_row(show, &r, &row);
@@ -167,7 +168,7 @@ Test(screen, width_of_a_terminal_that_does_not_say)
     cr_expect(strstr(v.screen, "noise"), "the terminal knows better: %s", v.screen);
 }
 
-/* What is asked for in a file has no limit, whatever the terminal beside it is. */
+/* Output to a file is not limited by the width of a terminal on the other stream. */
 Test(screen, a_redirected_table_has_all_columns)
 {
     static struct view v;
@@ -278,7 +279,7 @@ ParameterizedTestParameters(screen, plain_progress)
     return cr_make_param_array(struct plain, list, ARRAY_LEN(list));
 }
 
-/* A line per cell, nothing rewritten. */
+/* A line per case, nothing rewritten. */
 ParameterizedTest(struct plain *p, screen, plain_progress, .init = folder_make,
                   .fini = folder_remove, .timeout = 60)
 {
@@ -306,7 +307,7 @@ Test(screen, no_color_and_dumb_terminals_have_no_escapes)
     "exec \"$BENCH\" train --variant vanilla --backend ref --threads 1 --ckpt m --seq 8 --mem 0 "  \
     "--batch 1 --layers 1 --d-model 8 --heads 1 --steps 120 --eval-every 60 --force "
 
-/* Steps share a line, validations stay. */
+/* Steps share a line, validations have their own. */
 Test(screen, training_on_a_terminal)
 {
     static struct view v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What becomes of the cells of a group when their children are wrong, mute, mad, too large or dead:
- * each row says so, and the others are measured all the same. */
+ * The cases of a group when their children are wrong, silent, incoherent, too large or dead: each
+ * row says so, and the others are measured. */
 #include "harness/measure/group.h"
 #include "tests/support/command_line.h"
 #include "tests/support/fake_child.h"
@@ -17,7 +17,7 @@ TestSuite(group, .timeout = 30);
 
 enum { CELLS_MAX = 8 };
 
-/* Cells of one shape: for each variant one on ref and one on avx2, which nobody executes here. */
+/* Cases of one shape: for each variant one on ref and one on avx2, which are not executed here. */
 struct crew {
     struct options opt, preset;
     struct plan plan;
@@ -191,8 +191,8 @@ Test(group, a_child_of_another_version)
 
 /* ---- references --------------------------------------------------------------------------- */
 
-/* Nothing is timed without a reference: the ref cell that should make it is gone, and so is the
- * child that is started in its place. */
+/* Nothing is timed without a reference: the ref case that should make it has failed, and so has the
+ * child started in its place. */
 Test(group, a_reference_that_cannot_be_made)
 {
     struct crew c;
@@ -232,7 +232,7 @@ Test(group, unchecked_rows_say_so)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Two cells of 1000 bytes fit together, four do not: parts, which share the first cell. */
+/* Two cases of 1000 bytes fit together, four do not: parts, which share the first case. */
 Test(group, parts_share_a_cell)
 {
     struct crew c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sides that stop together: the rounds of a comparison, on two launches a side. */
+ * Sides that stop together: the rounds of a comparison, on two launches per side. */
 #include "tests/support/fake_target.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@ TestSuite(measure_rounds);
 
 enum { ROUNDS = 15, MOST = MAX_REPEATS * ROUNDS, LAUNCHES = 2, BOTH = 2 };
 
-/* What a block was of. */
+/* The side and launch of a block. */
 struct launch {
     struct table *table;
     int side, number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statistics against known answers, and the bootstrap against simulated noise. The simulations
- * draw from fixed seeds, so they give the same counts on every machine. */
+ * Statistics against known answers, and the bootstrap against simulated noise. The simulations draw
+ * from fixed seeds, so they give the same counts on every machine. */
 #include "harness/measure/stats.h"
 
 #include "variants/base/rng.h"
@@ -86,7 +86,7 @@ Test(stats, drift)
     cr_expect(isnan(stats_drift_pct(even, 1, work)));
 }
 
-/* A NaN is somebody's broken clock: it must not hide in a plausible median. */
+/* A NaN comes from a broken clock: it must not hide in a plausible median. */
 Test(stats, a_nan_spoils_every_number)
 {
     double x[] = {1, NAN, 2, 3, 4}, work[5];
@@ -150,7 +150,7 @@ static double median_cdf(int n, int k)
     return sum;
 }
 
-/* The exact bootstrap distribution of an odd number's median is binomial. 1000 resamples know a
+/* The exact bootstrap distribution of an odd number's median is binomial. 1000 resamples estimate a
  * tail of 2.5 % to about 0.5 % (one standard deviation); four of them must bracket it. */
 Test(bootstrap, agrees_with_its_exact_distribution)
 {
@@ -231,8 +231,8 @@ Test(bootstrap, covers_the_median_of_two_modes)
     }
 }
 
-/* Not a wish but a limit: resampling takes samples for independent. Rounds that interleave the
- * targets, and ratios paired by round, are what helps against slow drift. */
+/* A known limit: resampling treats samples as independent. Interleaved rounds, and ratios paired by
+ * round, help against slow drift. */
 Test(bootstrap, is_too_narrow_for_autocorrelated_noise)
 {
     const double got = coverage(autocorrelated, 30, 13);
@@ -369,7 +369,7 @@ Test(summary, of_equal_samples_has_no_spread)
     cr_expect(m.stddev == 0 && m.mad == 0 && m.drift_pct == 0);
 }
 
-/* p90 counts the samples that are used, not those that were taken. */
+/* p90 counts the samples that are used, not all that were taken. */
 Test(summary, high_percentiles_count_used_samples)
 {
     static struct sample s[64];

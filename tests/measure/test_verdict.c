@@ -36,7 +36,7 @@ Test(verdict, rule)
         enum verdict want;
     } rule[] = {
         {{0, 0, 0}, VERDICT_SAME},
-        {{-t, 0, t}, VERDICT_SAME},                     /* the ends belong to it */
+        {{-t, 0, t}, VERDICT_SAME},                     /* the ends are included */
         {{-t, t / 2, t * 1.01}, VERDICT_UNCLEAR},       /* might be slower */
         {{t / 2, t * 0.99, t * 1.5}, VERDICT_UNCLEAR},  /* slower, but by less than T */
         {{t * 0.1, t * 1.01, t * 1.5}, VERDICT_SLOWER}, /* above T, interval above 0 */
@@ -73,7 +73,7 @@ Test(verdict, of_equal_pairs_is_same)
     cr_expect_eq(change_noise(&c), 0);
 }
 
-/* Pairs cancel what both sides share: a level that doubles leaves the ratio alone. */
+/* Pairs cancel what both sides share: a level that doubles does not change the ratio. */
 Test(verdict, pairs_cancel_drift)
 {
     struct pair p[16];
@@ -174,7 +174,7 @@ Test(verdict, unpaired)
     cr_expect(isnan(c.log.mid) && c.verdict == VERDICT_UNCLEAR);
 }
 
-/* The interval holds the truth about as often as it says. */
+/* The interval's actual coverage is close to its nominal one. */
 Test(verdict, unpaired_interval_covers)
 {
     enum { TRIALS = 300, N = 20 };
@@ -220,7 +220,7 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
     }
 }
 
-/* How many of the trials say `want` (for faster and slower: twice, as the gate asks). */
+/* How many of the trials give `want` (for faster and slower: twice, as the gate requires). */
 static int said(enum verdict want, double ratio, enum noise noise, int trials, struct synthetic *s)
 {
     struct pair p[15];
@@ -242,7 +242,7 @@ Test(verdict, simulated_machines, .timeout = 60)
 {
     enum { TRIALS = 400 };
     const double power[NOISE_COUNT] = {0.95, 0.95,
-                                       0.65}; /* a fifth at +30 % hides +20 % at times */
+                                       0.65}; /* a fifth at +30 % sometimes hides +20 % */
 
     for (int noise = 0; noise < NOISE_COUNT; noise++) {
         struct synthetic s = {100 + (uint64_t)noise, rng_stream("test.machines"), 0};
@@ -259,7 +259,7 @@ Test(verdict, simulated_machines, .timeout = 60)
     }
 }
 
-/* Smaller ones where the noise is small: 7 % is above the threshold of 5 %, 3 % is not. */
+/* Smaller differences where the noise is small: 7 % is above the threshold of 5 %, 3 % is not. */
 Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
 {
     enum { TRIALS = 400 };

@@ -154,7 +154,7 @@ ParameterizedTest(int *b, aan, is_its_equations)
         begin_at(&t, sum, counts[i]);
         run(&t);
         const double error = error_of(&t, sum, counts[i]);
-        cr_expect_lt(error, 1, "%s, behind %g rows: %.3g", backends[*b]->name, counts[i], error);
+        cr_expect_lt(error, 1, "%s, after %g rows: %.3g", backends[*b]->name, counts[i], error);
         struct carried at;
         sublayer_commit(t.sublayers.at, L);
         cr_assert(t.sublayers.at->kind->carries(t.sublayers.at, 1, &at));

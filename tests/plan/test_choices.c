@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a user chooses of a model beside its variant, and what the tables then say of it: axes of
- * words, numbers by --set, and columns that name the model. */
+ * The choices of a model beside its variant, and what the tables record of them: axes of words,
+ * numbers by --set, and columns that name the model. */
 #include "harness/measure/result.h"
 #include "harness/table/case_row.h"
 #include "tests/support/command_line.h"
@@ -90,14 +90,14 @@ Test(choices, settings_are_refused_with_what_would_do)
     }
 }
 
-/* ---- cells ---------------------------------------------------------------------------------- */
+/* ---- cases ---------------------------------------------------------------------------------- */
 
 #define CHOSEN                                                                                     \
     "--rnn-cell rnn,lstm --halt none,t2t --set rnn_window=3,rnn_carry=0,experts=2,moe_k=2,"        \
     "features=5,cmem=7,c_ratio=2,persistent=9,span_max=17 --kv-heads 2 "
 #define SMALL "-b ref --seq 8 --mem 12 --d-model 32 --heads 4 --layers 2 "
 
-/* Does a layer of the cell's model have tensors of such a name? */
+/* Does a layer of the case's model have tensors of such a name? */
 static bool has_tensor(const struct bench_case *c, const char *part)
 {
     struct config config = c->config;
@@ -113,7 +113,7 @@ static bool has_tensor(const struct bench_case *c, const char *part)
     return found;
 }
 
-/* Has the cell a value of that choice? */
+/* Does the case have a value of that choice? */
 static bool says(const struct bench_case *c, const char *name)
 {
     char text[CHOICE_TEXT];
@@ -122,7 +122,7 @@ static bool says(const struct bench_case *c, const char *name)
     return *text != '\0';
 }
 
-/* A line that makes a cell again makes the same model; what does not apply is not said. */
+/* A repro line makes the same model again; choices that do not apply are not in it. */
 Test(choices, cells_say_what_applies_and_their_line_makes_them_again)
 {
     struct options o;
@@ -176,7 +176,7 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         char line[160];
         snprintf(line, sizeof(line), "-b ref --seq 8 --mem 8 %s", cases[i].line);
         must_plan(&p, &o, line);
-        cr_expect_eq(p.n, cases[i].n, "%s: %d cells", line, p.n);
+        cr_expect_eq(p.n, cases[i].n, "%s: %d cases", line, p.n);
         drop_plan(&p, &o);
     }
 }
@@ -192,7 +192,7 @@ static int column_of(const struct table *t, const char *name)
     return -1;
 }
 
-/* Does the expression, with that name of the choice and value, leave the case and its row? */
+/* Does the expression, with that name of the choice and value, select the case and its row? */
 static void expect_found(const char *name, const char *value, const struct bench_case *c,
                          const struct latency_row *row)
 {
@@ -208,8 +208,8 @@ static void expect_found(const char *name, const char *value, const struct bench
     }
 }
 
-/* The choice has that value in the case, in its row, in filters, and in the case that its line
- * makes again. */
+/* The choice has that value in the case, in its row, in filters, and in the case of its repro line.
+ */
 static void expect_value(int i, const char *value, const struct bench_case *c)
 {
     const struct chosen row = chosen_at(i);
@@ -242,7 +242,7 @@ static void expect_value(int i, const char *value, const struct bench_case *c)
     drop_plan(&one, &again);
 }
 
-/* A value of the i-th choice of a model, NULL behind the last. Masks need a mask to be of. */
+/* A value of the i-th choice of a model, NULL after the last. Options of masks need a mask. */
 static const char *value_of(int i, int n)
 {
     static const char *const masks[] = {"window=4", "window=4;stride=2", NULL};
@@ -283,7 +283,8 @@ Test(choices, rows_of_models_are_the_same_everywhere)
                          model_choices[i].option, flag ? "" : value_of(i, n));
                 cr_assert_eq(parse_words(&o, line, &e), OK, "%s: %s", line, e.msg);
                 o.default_threads = 1;
-                if (plan_make(&p, &o, &e) == OK) { /* a gate, for one, has no use for each norm */
+                if (plan_make(&p, &o, &e) == OK) { /* a gate, for example, does not support every
+                                                    * norm */
                     cr_assert_eq(p.n, 1, "%s", line);
                     expect_value(CASE_BEFORE_MODEL + i, value_of(i, n), &p.cases[0]);
                     having++;
@@ -345,7 +346,7 @@ Test(choices, rows_of_cases_are_the_same_everywhere)
                   chosen_at(i).name);
 }
 
-/* What is chosen is an option of --help and a column of each table of cases. */
+/* Each choice is an option of --help and a column of each table of cases. */
 Test(choices, rows_are_options_and_columns)
 {
     static const enum table_id of_cases[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
@@ -413,7 +414,7 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
     "train -q -V %s --ckpt m.safetensors --backend ref --threads 1 --seq 8 --mem 12 --batch 2 "    \
     "--layers 2 --d-model 16 --heads 2 --steps 2 --progress none "
 
-/* A checkpoint remembers the choices: eval says them, and training goes on with no others. */
+/* A checkpoint stores the choices: eval reports them, and training continues with no others. */
 Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells with a backward pass, from options to rows: which there are, how they are named, what the
- * tables say of them, and that rerun and --resume know them. */
+ * Cases with a backward pass, from options to rows: which there are, their names and rows, and that
+ * rerun and --resume support them. */
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
@@ -77,10 +77,10 @@ Test(phase, refusals_say_what_to_do)
     static const struct {
         const char *line, *text;
     } cases[] = {
-        {"-w segment --phase fwd_bwd", "--phase fwd_bwd has no meaning for --workload segment, "
+        {"-w segment --phase fwd_bwd", "--phase fwd_bwd does not apply to --workload segment, "
                                        "which is forward only  -> attn, layer, or "},
         {"-w layer,decode --phase fwd,fwd_bwd",
-         "--phase fwd_bwd has no meaning for --workload decode"},
+         "--phase fwd_bwd does not apply to --workload decode"},
         {"-V xl -w train --mem-kind kv", "--mem-kind kv has no backward pass: its weights change "
                                          " -> hidden or auto"},
         {"-V xl -w layer --phase fwd_bwd --mem-kind kv", "--mem-kind kv has no backward pass"},

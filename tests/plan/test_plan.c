@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix: what is multiplied, in which order, what filters leave, and its error texts. */
+ * The matrix: what is multiplied, in which order, what filters leave, and error texts. */
 #include "harness/plan/plan.h"
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* How many cells a line makes. */
+/* The number of cases of a line. */
 static int count(const char *line)
 {
     struct options o;
@@ -66,7 +66,7 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V all,xl", 0}, /* as many as there are */
         {"-V base", BASE_VARIANTS},
         {"-V xl,base", BASE_VARIANTS},
-        {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* nobody minds */
+        {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* no error */
         {"-V span --clamp-len 7,8", 1},
         {"-V funnel --clamp-len 7,8", 2},
         {"-V xl --norm pre,post --norm-kind layer,rms --clamp-len 0,5", 8},
@@ -238,12 +238,12 @@ Test(plan, errors_say_what_to_do)
         {"--filter seq<=", E_USAGE, "--filter \"seq<=\": no value"},
         {"--filter seq<=x", E_USAGE, "--filter \"x\": not a whole number"},
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
-        {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv has no meaning for vanilla"},
-        {"-V xl --mem-kind recompute", E_USAGE, "--mem-kind recompute has no meaning for xl"},
+        {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv does not apply to vanilla"},
+        {"-V xl --mem-kind recompute", E_USAGE, "--mem-kind recompute does not apply to xl"},
         {"-V gtrxl --norm post", E_USAGE, "gtrxl: norm post with a gate"},
         {"-V vanilla --d-model 511 --heads 7", E_USAGE, "vanilla: --d-model 511 is odd"},
         {"-V vanilla,shaw,xl,gtrxl --backend ref --seq 1..4096+1 --mem 0..4095+1", E_USAGE,
-         "about 6.7e+07 layer cells, more than"},
+         "about 6.7e+07 layer cases, more than"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -282,7 +282,7 @@ Test(plan, a_named_backend_must_be_usable)
     }
 }
 
-/* ---- the model of a cell --------------------------------------------------------------------- */
+/* ---- the model of a case --------------------------------------------------------------------- */
 
 Test(plan, config_of_a_cell)
 {
@@ -315,8 +315,7 @@ Test(plan, config_of_a_cell)
     drop_plan(&p, &o);
 }
 
-/* The judge wins only where nobody else is there; a list's order does not matter to a SIMD level.
- */
+/* The reference is chosen only if it is alone; a list's order does not matter to a SIMD level. */
 Test(plan, the_fastest_of_a_list)
 {
     const struct backend *const alone[] = {&backend_ref, NULL};
@@ -327,7 +326,7 @@ Test(plan, the_fastest_of_a_list)
 
     cr_expect_eq(lookup_fastest(alone), &backend_ref);
     cr_expect_eq(lookup_fastest(two), avx2 ? &backend_avx2 : &backend_ref);
-    if (avx2) /* the first is who could be chosen */
+    if (avx2) /* the first one that can be chosen */
         cr_expect_eq(lookup_fastest(turned), &backend_avx2);
     cr_expect(backend_usable(of_all, NULL) == OK);
     for (int i = 0; backends[i]; i++)

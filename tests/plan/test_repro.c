@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The line of options that makes one cell again, and the hash that names it. */
+ * The line of options that makes one case again, and the hash that names it. */
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ static void round_trip(const char *line)
         if (st == OK)
             st = plan_make(&one, &again, &e);
         cr_assert_eq(st, OK, "%s: %s", p.cases[i].repro, e.msg);
-        cr_assert_eq(one.n, 1, "%s makes %d cells", p.cases[i].repro, one.n);
+        cr_assert_eq(one.n, 1, "%s makes %d cases", p.cases[i].repro, one.n);
         cr_assert(same_cell(&p.cases[i], &one.cases[0]), "%s became %s", p.cases[i].repro,
                   one.cases[0].repro);
         cr_expect(again.seed == o.seed && again.cache == o.cache && again.max_isa == o.max_isa);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * scripts/corpus.sh on archives of our own, by file URLs: the published split, the checksum's veto,
- * and that nothing of a failed fetch stays. */
+ * scripts/corpus.sh on local archives, by file URLs: the published split, the check of the
+ * checksum, and no remains of a failed fetch. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
 
@@ -10,7 +10,7 @@
 
 TestSuite(corpus_fetch, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
-/* Set $SCRIPT from where the program is, and make the folder a home of archives. */
+/* Find $SCRIPT, and make the folder the source of archives. */
 #define PREPARE                                                                                    \
     "SCRIPT=$(cd \"$(dirname \"$BENCH\")\" && while [ ! -f scripts/corpus.sh ]; do cd ..; "        \
     "[ \"$PWD\" != / ] || exit 1; done; pwd)/scripts/corpus.sh; export CORPUS_DIR=\"$PWD/texts\" " \
@@ -64,7 +64,7 @@ Test(corpus_fetch, splits_by_position)
     expect_shell("cat texts/text8.train texts/text8.valid texts/text8.test | cmp - text8");
     expect_shell("[ \"$(ls -A texts | wc -l)\" = 3 ]");
 
-    r = fetch("rm -r home;", "text8"); /* what is there is not fetched again */
+    r = fetch("rm -r home;", "text8"); /* an existing file is not fetched again */
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "already here"), "%s", r.out.data);
     ran_free(&r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The README names what there is: every variant and setting in its tables, no variant that there is
- * not, and no option that the program does not take. */
+ * The README is complete: its tables name every variant and setting and no others, and it uses no
+ * option that the program does not take. */
 #include "harness/cli/option_table.h"
 #include "harness/table/record.h"
 #include "variants/model/settings.h"

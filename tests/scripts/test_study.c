@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * scripts/study.sh and scripts/variants.sh on two variants and two steps: every registered variant
- * has its row, a second start does nothing again, and what was written by hand stays. */
+ * has its row, a second start repeats nothing, and text written by hand stays. */
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
@@ -11,7 +11,7 @@
 
 enum { LINE = 2048 };
 
-/* The line of a script with settings of a minute, and texts that are as short as they may be. */
+/* The command line of a script with settings for a minute, and texts of minimal length. */
 #define PREPARE                                                                                    \
     "TOP=$(cd \"$(dirname \"$BENCH\")\" && while [ ! -f scripts/study.sh ]; do cd ..; "            \
     "[ \"$PWD\" != / ] || exit 1; done; pwd); "                                                    \
@@ -32,14 +32,14 @@ static int n_variants(void)
     return n;
 }
 
-/* One of either end of the registry. */
+/* The first and the last of the registry. */
 static void models(const char *two[2])
 {
     two[0] = variants[0]->name;
     two[1] = variants[n_variants() - 1]->name;
 }
 
-/* Two that can be scored behind any past: the last ones that keep states of earlier segments. */
+/* Two that can be scored after any past: the last ones that keep states of earlier segments. */
 static void models_with_memory(const char *two[2])
 {
     int found = 0;
@@ -95,7 +95,7 @@ Test(study, every_variant_has_a_row)
 
     make_texts();
     models(two);
-    for (int i = 0; i < 4; i++) { /* each for itself: patience is limited */
+    for (int i = 0; i < 4; i++) { /* one by one, because of the time limit */
         static const char *const part[] = {"books", "copy", "speed", "tables"};
         char words[64];
         snprintf(words, sizeof(words), "variants.sh %s", part[i]);

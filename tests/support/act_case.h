@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of activations and gated units: operands, and each curve in double with what rounding
- * may cost its value and its slope. */
+ * For tests of activations and gated units: operands, and each curve in double with the rounding
+ * error of its value and its slope. */
 #ifndef ACT_CASE_H
 #define ACT_CASE_H
 

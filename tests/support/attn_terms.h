@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * For tests of attention with all of its terms: random operands of any mixture of them, attention
- * as a plain loop over pairs in double, written from the equation in attn.h and nothing else, and
- * the bound on what rounding to float may cost. */
+ * as a plain loop over pairs in double, written from the equation in attn.h alone, and the bound on
+ * the error of rounding to float. */
 #ifndef ATTN_TERMS_H
 #define ATTN_TERMS_H
 
 #include "attn_case.h"
 #include "mask_rule.h"
 
-/* Terms beside those of struct scheme. */
+/* Terms beyond those of struct scheme. */
 enum {
     T_MASK = 1,
     T_MASKS = 2, /* one of three for each head */

@@ -8,7 +8,7 @@
 #include "attn_terms.h"
 #include "finite.h"
 
-/* An operand, its gradient, and how large one pair's contribution to that may be. */
+/* An operand, its gradient, and the bound of one pair's contribution to it. */
 struct operand {
     const char *name;
     float *x, *d;
@@ -46,8 +46,8 @@ static inline float *operand(struct problem *p, const char *name, float *x, size
     return d;
 }
 
-/* A query's probabilities sum to 1, so its G sums to at most 2 |dO| |v| times what mixing and the
- * gain make of it, and what arrives; scale G multiplies keys or queries. */
+/* A query's probabilities sum to 1, so its G sums to at most 2 |dO| |v| times the factors of mixing
+ * and gain, plus what arrives; scale G multiplies keys or queries. */
 static inline void list_operands(struct problem *p, const struct shape *s)
 {
     struct operands *x = &p->w.x;
@@ -93,7 +93,7 @@ static inline void make_problem(struct problem *p, const struct shape *s, const 
     for (size_t x = 0; x < p->w.scores_n; x++) {
         const int j = (int)x % (s->L + s->M), row = (int)x / (s->L + s->M);
         if (!loop_sees(a, row / s->L % s->H, row % s->L, j))
-            p->d_scores[x] = NAN; /* nobody may read it */
+            p->d_scores[x] = NAN; /* must not be read */
     }
     p->d.d_scores_out = a->scores_out ? p->d_scores : NULL;
     list_operands(p, s);

@@ -22,7 +22,7 @@ struct layer {
     const struct params *p;
 };
 
-/* What a layer calls its tensors, and what a model with an order "sf" of its own does. */
+/* Names of tensors in a layer, and in a model with an explicit order "sf". */
 static const char *const names[][2] = {
     {"attn.", "sub.0.attn."}, {"ln1.", "sub.0.ln."}, {"ff.", "sub.1.ff."}, {"ln2.", "sub.1.ln."}};
 
@@ -48,7 +48,7 @@ static inline double *numbers(int n)
     return x;
 }
 
-/* x W^T + b of "name.weight" and "name.bias", where there is one. */
+/* x W^T + b of "name.weight" and "name.bias", if it exists. */
 static inline double *linear(const struct layer *y, const char *name, const double *x, int rows,
                              int in, int out)
 {
@@ -130,7 +130,7 @@ static inline double *pos_encoding(const struct layer *y)
     return rho;
 }
 
-/* The terms of the variant for head h; what it points at is for the caller to free. */
+/* The terms of the variant for head h; the caller frees what it points at. */
 enum { TABLES = 5 };
 static inline void terms(const struct layer *y, int h, struct naive *n, double *owned[TABLES])
 {
@@ -224,7 +224,7 @@ static inline double *feed_forward(const struct layer *y, const char *name, cons
 
 static inline double sigma(double x) { return 1 / (1 + exp(-x)); }
 
-/* x [rows,D] += h times what the sub-layer y gives, through gate `at` where there is one. */
+/* x [rows,D] += h times the output of sub-layer y, through gate `at` if there is one. */
 static inline void join(const struct layer *t, const char *at, double *x, double *y, int rows,
                         double h)
 {
@@ -284,7 +284,7 @@ static inline double factor(const struct layer *y, double h)
     return y->c->wiring == WIRING_REZERO ? (double)*tensor(y, "alpha") : h;
 }
 
-/* The norm `ln` of x where the wiring has it behind the sum. */
+/* The norm `ln` of x if the wiring has it after the sum. */
 static inline void settle(const struct layer *y, const char *ln, double *x, int rows)
 {
     if (!wiring_norms_after(y->c->wiring))
@@ -325,7 +325,7 @@ static inline double *by_hand(const struct layer *y, const double *rows, bool re
     return z;
 }
 
-/* Is all of it written here? */
+/* Does this file cover the model? */
 static inline bool by_hand_knows(const struct config *c)
 {
     static const char *const known[] = {"none", "sinusoid", "shaw", "xl"};

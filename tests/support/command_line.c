@@ -26,7 +26,7 @@ enum status parse_words(struct options *o, const char *line, struct err *e)
 void must_plan(struct plan *p, struct options *o, const char *line)
 {
     struct err e;
-    forget_settings(); /* only the line decides */
+    forget_settings(); /* only the line counts */
     enum status st = parse_words(o, line, &e);
 
     cr_assert_eq(st, OK, "%s: %s", line, e.msg);

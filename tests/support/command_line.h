@@ -6,11 +6,11 @@
 
 #include "harness/plan/plan.h"
 
-/* options_parse of "bench" and the words of `line`, split at single blanks; a word of two quotes
- * is empty. The environment's BENCH_*, TERM, CI and NO_COLOR are the caller's affair. */
+/* options_parse of "bench" and the words of `line`, split at single blanks; a word of two quotes is
+ * empty. The caller controls BENCH_*, TERM, CI and NO_COLOR of the environment. */
 enum status parse_words(struct options *o, const char *line, struct err *e);
 
-/* The plan of a line on a machine with three cores; a failed assertion where there is none. */
+/* The plan of a line on a machine with three cores; a failed assertion if there is none. */
 void must_plan(struct plan *p, struct options *o, const char *line);
 void drop_plan(struct plan *p, struct options *o);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A safetensors file with one thing changed, written beside the test: what readers must notice. */
+ * A copy of a safetensors file with one change that readers must detect. */
 #ifndef EDITED_FILE_H
 #define EDITED_FILE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parameters of a test that runs once for each registered backend: its place in backends[]. */
+ * Parameters of a test that runs once for each registered backend: its index in backends[]. */
 #ifndef EVERY_BACKEND_H
 #define EVERY_BACKEND_H
 

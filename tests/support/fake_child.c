@@ -18,7 +18,7 @@ struct fake {
 
 static bool is(const struct fake *f, const char *manner) { return strcmp(f->manner, manner) == 0; }
 
-/* The word behind `name` in a line of options. */
+/* The word after `name` in a line of options. */
 static void word_after(char word[32], const char *line, const char *name)
 {
     const char *at = strstr(line, name);

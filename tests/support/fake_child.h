@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * A measuring child that misbehaves on demand. The parent starts children by running its own
- * program again as "bench cell ..."; where that program is the test runner, this one answers. */
+ * program again as "bench cell ..."; in the test runner, this child answers. */
 #ifndef FAKE_CHILD_H
 #define FAKE_CHILD_H
 
-/* How the children of the cells behave, by variant and backend: "xl/avx2=wrong xl/ref=segv-block".
- * The default is "fine". An environment variable carries it to them. */
+/* Behaviour of the children by variant and backend: "xl/avx2=wrong xl/ref=segv-block". The default
+ * is "fine". An environment variable passes it to them. */
 #define FAKE_PLAN "FAKE_CHILDREN"
 
 /* Words:
@@ -20,7 +20,7 @@
  *   absent       refuses to open: not available here
  *   nomem        refuses to place: no memory
  *   garble       answers blocks with nonsense
- *   mute         never answers an order to place
+ *   mute         never answers the request "place"
  *   exit-block   ends with exit code 3 at its second block
  *   segv-open segv-place segv-block kill-block   dies of a signal there */
 #define FAKE_CPU "fake cpu"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The fake target and the emit function that writes down what it is told. */
+ * The fake target and the emit function that records its calls. */
 #include "fake_target.h"
 
 #include "variants/base/rng.h"

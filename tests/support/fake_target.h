@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A fake target that reports times without spending them, and a measurement of some of them with
- * everything that it left behind. */
+ * everything that it recorded. */
 #ifndef FAKE_TARGET_H
 #define FAKE_TARGET_H
 
@@ -23,7 +23,7 @@ struct fake {
     int blocks, primed; /* what happened */
 };
 
-/* Everything that emit was told. */
+/* All calls of emit. */
 struct diary {
     int target[MOST_BLOCKS];
     struct sample sample[MOST_BLOCKS];
@@ -35,7 +35,7 @@ struct diary {
     bool fail_done; /* emit fails at a final call */
 };
 
-/* One measurement and all it left behind. */
+/* One measurement and its results. */
 struct bed {
     struct fake fake[MOST_TARGETS];
     struct outcome out[MOST_TARGETS];

@@ -50,8 +50,8 @@ static inline void ffn_bind(struct ffn_case *t)
     params_place_packed(&t->p, &t->g, t->rows, &t->a);
 }
 
-/* Weights from the seed, then as a finite difference likes them: on a grid, and where `corners` is
- * set the arguments of the activation stay near biases of +1 and -1, half of them off. */
+/* Weights from the seed, then adapted to finite differences: on a grid, and where `corners` is set
+ * the arguments of the activation stay near biases of +1 and -1, half of them off. */
 static inline void ffn_open(struct ffn_case *t, const struct config *c, const char *backend,
                             int threads, int rows, bool corners)
 {
@@ -139,7 +139,7 @@ static inline void ffn_differentiate(struct ffn_case *t, const char *what)
     release(d_x);
 }
 
-/* The rule of a cell, where zeros must be met by zeros. */
+/* The rule of a case, where zeros must match zeros. */
 static inline double ffn_error(const float *got, const float *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -151,7 +151,7 @@ static inline double ffn_error(const float *got, const float *want, size_t n)
     return 0;
 }
 
-/* y and every gradient of `backend` beside the reference's, by the rule of a cell. */
+/* y and every gradient of `backend` against the reference's, by the rule of a case. */
 static inline void ffn_compare(const struct config *c, const char *backend, int threads, int rows,
                                float drop)
 {
@@ -171,7 +171,7 @@ static inline void ffn_compare(const struct config *c, const char *backend, int 
     ffn_close(&got), ffn_close(&want);
 }
 
-/* The parameter of this name in double; 0 where the model has none. */
+/* The parameter of this name in double; 0 if the model has none. */
 static inline double ffn_at(const struct ffn_case *t, const char *name, size_t i)
 {
     const struct param *w = params_find(&t->p, name);

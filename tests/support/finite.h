@@ -2,9 +2,9 @@
  *
  * Finite differences: is `grad` the gradient of a number with respect to x? Along random directions
  * v with entries -1, 0, 1 the central differences D(h) and D(2h) are extrapolated to (4 D(h) -
- * D(2h)) / 3, which cancels the error of second order; what D(h) itself had wrong, |D(h) - D(2h)| /
+ * D(2h)) / 3, which cancels the error of second order; the error of D(h) itself, |D(h) - D(2h)| /
  * 3, bounds what is left. The values carry `noise` each, which h magnifies to 1.5 noise / h; grad's
- * own rounding, which is that of a float program, is RELATIVE of its length. The test has teeth
+ * own rounding, which is that of a float program, is RELATIVE of its length. The test is sensitive
  * only while the sum of these is far below the gradient's length, so that is asserted as well: a
  * term that is missing, doubled or of the wrong sign then shows in some direction. x must be
  * quantised: then x +- 2h v is exact. */
@@ -25,7 +25,7 @@ enum { DIRECTIONS = SANITIZED ? 1 : 3, DIRECTION_ENTRIES = 48, STEPS_ASIDE = 3 }
 struct scalar {
     double (*at)(void *ctx);
     void *ctx;
-    double noise; /* what one value may be off by */
+    double noise; /* error of one value */
     double step;  /* a power of two; 0 = FINITE_STEP */
 };
 
@@ -53,7 +53,7 @@ static inline double difference(const struct scalar *f, float *x, size_t n, cons
     return (value[0] - value[1]) / (2 * (double)h);
 }
 
-/* The extrapolated difference along v, what it is unsure by, and |D(h) - D(2h)|. */
+/* The extrapolated difference along v, its uncertainty, and |D(h) - D(2h)|. */
 struct slope {
     double at, unsure, differ;
 };
@@ -98,8 +98,8 @@ static inline bool corner_within(const struct scalar *f, float *x, size_t n, con
     return s->differ + fabs(two - 4 * one) / (4 * h) >= off;
 }
 
-/* What is claimed: the gradient along v, the length of that part of it that v sees, and what it may
- * be off by, relative to that and where its true value may be 0. */
+/* The claim: the gradient along v, the length of the part of it that v covers, and its tolerance,
+ * relative to that length and absolute where its true value may be 0. */
 struct claim {
     double along, length, relative, absolute;
 };
@@ -121,9 +121,9 @@ static inline bool agrees(const struct slope *s, const struct claim *c)
     return fabs(c->along - s->at) <= s->unsure + c->relative * c->length + c->absolute;
 }
 
-/* The slope at the first of falling steps where it is sure enough to tell and as claimed, or else
- * at the last where it can tell; false where none can, or where corners may be to blame at one that
- * can. */
+/* The slope at the first of falling steps where it is certain enough to decide and agrees with the
+ * claim, or else at the last where it can decide; false if none can, or if corners may explain the
+ * difference at one that can. */
 static inline bool smooth_slope(const struct scalar *f, float *x, size_t n, const float *v,
                                 const struct claim *c, struct slope *found)
 {
@@ -132,7 +132,7 @@ static inline bool smooth_slope(const struct scalar *f, float *x, size_t n, cons
 
     for (int k = 0; k < STEPS_ASIDE; k++, h /= 4) {
         const struct slope s = slope_along(f, x, n, v, h);
-        /* a gradient that is wrongly 0 must not make every slope look unsure */
+        /* a gradient that is wrongly 0 must not make every slope look uncertain */
         if (s.unsure > 0.1 * fmax(c->length, fabs(s.at)) + c->absolute)
             continue;
         *found = s;
@@ -151,8 +151,7 @@ static inline void expect_slope(const char *what, int d, const struct slope *s,
               d, c->along, s->at, s->unsure + c->relative * c->length + c->absolute);
 }
 
-/* `relative` is what grad may be off by, of its length; `absolute` where its true value may be 0.
- */
+/* `relative` is the tolerance of grad, of its length; `absolute` where its true value may be 0. */
 static inline void expect_gradient(const struct scalar *f, const char *what, float *x,
                                    const float *grad, size_t n, double relative, double absolute)
 {
@@ -174,9 +173,9 @@ static inline void expect_gradient(const struct scalar *f, const char *what, flo
     free(v);
 }
 
-/* The same of a function with corners and jumps that cannot all be kept away from, such as who is
- * the largest of many. A direction in which one of them is near at every step says nothing and is
- * replaced by another. False where too few say anything: x lies badly. */
+/* The same for a function with corners and jumps that cannot all be avoided, such as an argmax of
+ * many. A direction in which one of them is near at every step decides nothing and is replaced by
+ * another. False if too few decide: x is in a bad position. */
 static inline bool expect_gradient_aside(const struct scalar *f, const char *what, float *x,
                                          const float *grad, size_t n, double relative,
                                          double absolute)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A golden file of a whole attention layer, brought to what the core is given: the projections
- * around it and what a scheme lowers to, in double and by their formulas. */
+ * A golden file of a whole attention layer, converted to the operands of the core: the projections
+ * around it and the tables of a scheme, in double and by their formulas. */
 #ifndef GOLDEN_LAYER_H
 #define GOLDEN_LAYER_H
 
@@ -16,7 +16,7 @@ struct layer {
     struct attn_grad d;
     int D;
     float *x;       /* [B,K,D] memory and input */
-    float *own[32]; /* what was taken, to be given back */
+    float *own[32]; /* allocations to free */
     size_t own_n[32];
     int n_own;
     struct mask masks[4];
@@ -47,7 +47,7 @@ static inline bool says(const struct layer *l, const char *key, const char *valu
     return is && strcmp(is, value) == 0;
 }
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 static inline const float *tensor(const struct layer *l, const char *name)
 {
     const struct tensor *t = safetensors_find(&l->s, name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of what is seen: the rules of a sparse mask one by one, each found by trying out rather
- * than by arithmetic, and a few patterns that are in use. Knows nothing of ranges. */
+ * For tests of masks: the rules of a sparse mask one by one, each by trying rather than by
+ * arithmetic, and a few common patterns. Independent of ranges. */
 #ifndef MASK_RULE_H
 #define MASK_RULE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of whole models: every way a layer can be wired, a model bound in an arena of its own,
- * and random text streamed through it. */
+ * For tests of whole models: every wiring of a layer, a model bound in an arena of its own, and
+ * random text streamed through it. */
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -71,7 +71,7 @@ static inline struct config wired(const struct form *w, int turn)
     return c;
 }
 
-/* One of the fields of `c`, where the model has a sense for this value; else it stays. */
+/* Set one of the fields of `c` if the model accepts the value; else leave it. */
 static inline void choose_where_it_can(struct config *c, int *field, int value)
 {
     const int before = *field;
@@ -81,8 +81,8 @@ static inline void choose_where_it_can(struct config *c, int *field, int value)
         *field = before;
 }
 
-/* Variants whose sub-layers join the stream by the same code: what happens inside attention, and
- * what is only their default, aside. */
+/* Variants whose sub-layers join the stream by the same code, ignoring the inside of attention and
+ * defaults. */
 static inline bool same_form(const struct form *a, const struct form *b)
 {
     const struct variant *const v = variants[a->variant], *const w = variants[b->variant];
@@ -99,9 +99,9 @@ static inline bool own_form(const struct form *f)
     return v->gate == (f->gate < 0 ? NULL : gates[f->gate]) && v->wiring == (enum wiring)f->wiring;
 }
 
-/* Every variant in its own form, and every form that makes sense (each wiring without a gate,
- * reorder with each gate) once for all who join the stream alike. `recurrent_only` leaves out those
- * without memory. Returns how many. */
+/* Every variant in its own form, and every valid form (each wiring without a gate, reorder with
+ * each gate) once for all variants that join the stream alike. `recurrent_only` leaves out those
+ * without memory. Returns their number. */
 static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
 {
     size_t n = 0;
@@ -175,8 +175,8 @@ struct model {
     float *nll;
 };
 
-/* Weights come from the seed; tables are lowered by lm_lower, when the caller has changed what it
- * likes. Everything else starts as NaN. */
+/* Weights come from the seed; lm_lower builds the tables, after the caller's changes. Everything
+ * else starts as NaN. */
 static inline void model_open(struct model *m, const struct config *c, const char *backend,
                               int threads, enum mem_kind kind, struct extent max)
 {
@@ -210,7 +210,7 @@ static inline int32_t token_of(const struct model *m, int b, int t)
 }
 
 /* Tokens [first, first+L) of sequences [b0, b0+B); the last `scored` of each are scored against the
- * tokens behind them. Does not commit. */
+ * tokens after them. Does not commit. */
 static inline void model_segment(struct model *m, int b0, int B, int first, int L, int scored)
 {
     int32_t *tokens = calloc((size_t)(2 * B * L), sizeof(*tokens)), *targets = tokens + B * L;
@@ -253,8 +253,8 @@ static inline double pondering(const struct lm *m)
     return m->depth.halt ? (double)m->c.ponder_tau * m->depth.ponder : 0;
 }
 
-/* The rule of a whole cell as a number: below 1 it holds. Largest difference against
- * 1e-4 of the largest magnitude, mean square against 1e-10. */
+/* The rule of a whole case as a number: below 1 it holds. Largest difference against 1e-4 of the
+ * largest magnitude, mean square against 1e-10. */
 static inline double cell_error(const float *got, const float *want, size_t n)
 {
     double worst = 0, largest = 0, off = 0, all = 0;

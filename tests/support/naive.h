@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention as the papers write it, one head of one sequence in double, pair by pair: Shaw's tables
- * by clipped signed offset, Transformer-XL's codes by the published pad, reshape and slice. Knows
- * nothing of `struct attn`. */
+ * Attention as written in the papers, one head of one sequence in double, pair by pair: Shaw's
+ * tables by clipped signed offset, Transformer-XL's codes by the published pad, reshape and slice.
+ * Independent of `struct attn`. */
 #ifndef NAIVE_H
 #define NAIVE_H
 
@@ -53,7 +53,7 @@ static inline double naive_dot(const double *x, const double *add, const double 
 }
 
 /* Dai et al. 2019: (q_i + w) . code of each column, columns by descending distance, a zero column
- * in front, read as [K+1,L], the first row dropped, read as [L,K]. */
+ * prepended, read as [K+1,L], the first row dropped, read as [L,K]. */
 static inline double *naive_shift(const struct naive *n)
 {
     const int K = n->M + n->L;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * For tests of norms: rows with offsets, and what the papers' equations make of one in double. */
+ * For tests of norms: rows with offsets, and the papers' equations of one in double. */
 #ifndef NORM_ROWS_H
 #define NORM_ROWS_H
 

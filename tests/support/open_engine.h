@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-/* `name` opened, or the test skipped where it cannot run here. */
+/* `name` opened, or the test is skipped if it cannot run here. */
 static inline struct engine open_engine(const char *name, int threads)
 {
     struct engine g;

@@ -151,7 +151,7 @@ bool wait_for_text(const struct program *p, const char *text)
             return found;
         siginfo_t info = {0};
         waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-        ended = info.si_pid == p->pid; /* look once more at what it said last */
+        ended = info.si_pid == p->pid; /* look once more at the last output */
         nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
     }
     return false;
@@ -200,7 +200,7 @@ bool has_ended(pid_t pid)
     fclose(f);
     text[n] = '\0';
     const char *name_end = strrchr(text, ')');
-    return !name_end || name_end[2] == 'Z'; /* nobody may be there to wait for an orphan */
+    return !name_end || name_end[2] == 'Z'; /* an orphan may have no parent to wait for it */
 }
 
 /* ---- expecting ---------------------------------------------------------------------------- */

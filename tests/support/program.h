@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program under test ($BENCH) as a user meets it: a line for the shell goes in; the exit code
- * and everything printed come out. */
+ * The program under test ($BENCH), run as by a user: from a shell line to the exit code and
+ * everything printed. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -12,7 +12,7 @@
 /* A run in the background. Its shell has become the program: `pid` is bench's own. */
 struct program {
     pid_t pid;
-    int out, err; /* files that nobody else sees */
+    int out, err; /* private files */
 };
 
 struct ran {
@@ -20,12 +20,12 @@ struct ran {
     struct bytes out, err; /* NUL-ended */
 };
 
-/* Take what options also listen to out of the environment: BENCH_*, NO_COLOR, CI, TERM, COLUMNS.
- * What a test expects must not depend on who runs it. */
+/* Remove from the environment what options also read: BENCH_*, NO_COLOR, CI, TERM, COLUMNS.
+ * Expectations must not depend on the caller's environment. */
 void forget_settings(void);
 
-/* Run `line` in `folder` with sh, settings forgotten, so that only the line decides. In it $BENCH
- * is the program. Dies with the test, or of SIGALRM after 50 s. */
+/* Run `line` in `folder` with sh, without those settings, so that only the line counts. In it
+ * $BENCH is the program. Dies with the test, or of SIGALRM after 50 s. */
 struct ran run_shell(const char *folder, const char *line);
 
 /* run_shell of "$BENCH" and the words of a format. */
@@ -41,7 +41,7 @@ struct ran finish_bench(struct program *p);
 /* Wait until stderr contains `text` (true), or the program has ended (false). */
 bool wait_for_text(const struct program *p, const char *text);
 
-/* Processes that `pid` is the parent of; returns how many, at most max. */
+/* Processes whose parent is `pid`; returns their number, at most max. */
 int children_of(pid_t pid, pid_t *out, int max);
 
 bool has_ended(pid_t pid);
@@ -50,13 +50,13 @@ bool has_ended(pid_t pid);
 void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
-/* A table of the run in folder/path; a failed assertion where it cannot be read. */
+/* A table of the run in folder/path; a failed assertion if it cannot be read. */
 struct rows must_read(const char *folder, const char *run, enum table_id id);
 
 /* Rows with this status. */
 int count_status(const struct rows *latency, const char *status);
 
-/* Options of cells that take milliseconds; a list that is given again grows. */
+/* Options of cases that take milliseconds; a list that is given again grows. */
 #define BRIEF                                                                                      \
     "--d-model 32 --heads 2 --max-time 0.003 --min-samples 3 --warmup-ms 0 --block-ms 0.5 --out "  \
     "r "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process on a pseudo terminal, and what a person would see on it. */
+ * A process on a pseudo terminal, and the screen it produces. */
 #ifndef PTY_H
 #define PTY_H
 
@@ -39,7 +39,7 @@ static inline void act(int where, int terminal, int file, scene_fn *scene, void 
     _exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
-/* Play the scene with one or both streams on a terminal of so many columns; 0 = it does not say. */
+/* Run the scene with one or both streams on a terminal of so many columns; 0 = unknown width. */
 static inline void watch(struct view *v, int where, int columns, scene_fn *scene, void *arg)
 {
     const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
@@ -96,7 +96,7 @@ static inline int count(const char *text, const char *word)
     return n;
 }
 
-/* The terminal's lines when all is done: what was erased is gone. */
+/* The terminal's lines at the end, without what was erased. */
 static inline void what_remains(char *text)
 {
     char *out = text, *line = text;

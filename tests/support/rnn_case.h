@@ -9,7 +9,7 @@
 #include <criterion/parameterized.h>
 #include <math.h>
 
-enum { GATES = 4 }; /* most of a cell */
+enum { GATES = 4 }; /* maximum of a cell */
 
 static inline double logistic(double x) { return 1 / (1 + exp(-x)); }
 

@@ -72,7 +72,7 @@ static inline void made_sample(struct rundir *r, const char *id, int round, doub
     cr_assert_eq(samples_write(&r->samples, &row, &e), OK, "%s", e.msg);
 }
 
-/* A perplexity of weights and text that have these hashes. */
+/* A perplexity of weights and text with these hashes. */
 static inline void made_perplexity(struct rundir *r, const struct made_case *c, const char *weights,
                                    double nll)
 {

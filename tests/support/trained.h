@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * For tests of whole models backward: a model bound for training with memory from an earlier
- * segment where there is one, its loss, and weights that keep it off corners. Whatever is not a
- * weight starts as NaN. */
+ * segment where there is one, its loss, and weights that keep it off corners. Everything except
+ * weights starts as NaN. */
 #ifndef TRAINED_H
 #define TRAINED_H
 
@@ -19,7 +19,7 @@ struct trained {
     enum mem_kind kind;
 };
 
-/* Bound for longer segments and more memory than are run, so that tables have rows to spare. */
+/* Bound for longer segments and more memory than are run, so that tables have spare rows. */
 static const struct extent bound = {B, L + 2, MEM + 1};
 
 static inline enum status bind_both(struct model *m, enum mem_kind kind, struct err *e)
@@ -58,7 +58,7 @@ static inline void close_trained(struct trained *t)
     arena_release(&t->m.arena);
 }
 
-/* The tables follow the weights; memory, from the weights as they were, stays. */
+/* The tables follow the weights; memory, made with the earlier weights, stays. */
 static inline double loss(void *ctx)
 {
     struct trained *t = ctx;
@@ -100,8 +100,8 @@ static inline bool ends_in(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* Small maps with biases of +1 and -1 in front of every ReLU: half of it is off, and no step comes
- * near its corner. */
+/* Small maps with biases of +1 and -1 before every ReLU: half of it is off, and no step comes near
+ * its corner. */
 static inline void avoid_corners(struct params *p)
 {
     static const char *const maps[] = {"ff.1.weight",  "ff.2.weight",   "ff0.1.weight",
@@ -117,7 +117,7 @@ static inline void avoid_corners(struct params *p)
 
     for (int i = 0; i < p->n; i++) {
         struct param *w = &p->v[i];
-        if (ends_in(w->name, ".alpha")) /* begins near 0, where little of f would be seen */
+        if (ends_in(w->name, ".alpha")) /* starts near 0, where f would hardly count */
             *w->data = 0.25f;
         if (ends_in(w->name, "aan.gate.bias")) /* nearly all of the average, which has a bias */
             for (size_t e = 0; e < w->n; e++)

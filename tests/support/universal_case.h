@@ -6,7 +6,7 @@
 
 #include "model.h"
 
-enum { T = 9, STEPS = 4, D = 12 }; /* text, most steps, width */
+enum { T = 9, STEPS = 4, D = 12 }; /* text, maximum of steps, width */
 
 static inline struct config depth_of(enum halt_kind halt, int steps)
 {

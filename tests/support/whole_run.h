@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The run that the suites of --resume begin, and what it must be in the end: each cell once, ok,
- * with its memory row and all its samples. */
+ * The run of the suites of --resume, and its expected end: each case once, ok, with its memory row
+ * and all its samples. */
 #ifndef WHOLE_RUN_H
 #define WHOLE_RUN_H
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Eight cells in four groups, each about 60 ms long. */
+/* Eight cases in four groups, each about 60 ms long. */
 enum { CELLS = 8 };
 #define SLOW                                                                                       \
     "--variant shaw,xl --backend ref --workload attn --seq 4..32 --mem 0 --d-model 32 --heads 2 "  \
@@ -28,7 +28,7 @@ static inline int rows_with(const struct rows *rows, enum table_id id, const cha
     return n;
 }
 
-/* Each cell once, ok, with its memory row and all its samples; nothing else. */
+/* Each case once, ok, with its memory row and all its samples; nothing else. */
 static inline void expect_complete(const char *run)
 {
     char path[FILE_PATH];

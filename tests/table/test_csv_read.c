@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Table files that are not as they should be: what is wrong in one is named, and a full disk or a
- * kill leaves whole rows. */
+ * Damaged table files: the error names the damage, and a full disk or a kill leaves whole rows. */
 #include "harness/table/record.h"
 #include "tests/support/tmp_folder.h"
 
@@ -101,7 +100,7 @@ Test(csv_read, faults_are_named_with_file_and_line)
     expect_bad_edit(ROW2, "\nbench-latency/2.0,\r,,0,", " line 2: a bare carriage return");
     expect_bad_edit(ROW2, "\nbench-latency/2.0,a\"b,,0,", " line 2: a quote");
     expect_bad_edit(ROW2, "\nbench-latency/2.0,\"a\"b,,0,", " line 2: a quote in the wrong place");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,\"a,,0,", " line 2: a quote without its end");
+    expect_bad_edit(ROW2, "\nbench-latency/2.0,\"a,,0,", " line 2: a quote is not closed");
     expect_bad_edit(",1.5,", ",nan,", " line 3, column median_ns: \"nan\" is not a number");
     expect_bad_edit(",1.5,", ",inf,", " line 3, column median_ns: \"inf\" is not a number");
     expect_bad_edit(",1.5,", ",1e999,", " line 3, column median_ns: \"1e999\" is not a number");
@@ -165,7 +164,7 @@ Test(csv_read, versions_of_the_same_major_are_read)
     static const char newer[] = "more,schema,count\n\"a,\nb\",bench-x/1.4,7\n";
     static const char older[] = "schema\nbench-x/1.2\n";
     static const char same[] = "schema\nbench-x/1.3\n";
-    static const char of_any[] = "schema\n"; /* without a row */
+    static const char of_any[] = "schema\n"; /* no rows */
 
     cr_assert_eq(csv_rows(&rows, &t, "f", newer, sizeof(newer) - 1, &e), OK, "%s", e.msg);
     memcpy(&count, (char *)rows.row + TEXT_SIZE, sizeof(count));
@@ -225,13 +224,13 @@ Test(csv_read, resume_refuses_what_is_not_just_torn)
     cr_expect(strstr(e.msg, "line 3, column median_ns"), "%s", e.msg);
     free(good.data);
 
-    /* An open quote swallows all that follows: never cut away as if it were a torn line. */
+    /* An open quote extends over everything that follows: it is never cut away like a torn line. */
     good = sample_file(2);
     at = strstr(good.data, ROW2) + strlen("\nbench-latency/2.0,");
     *at = '"';
     put_file(good.data, good.n);
     cr_assert_eq(table_resume(&f, latency, path, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, "line 2: a quote without its end"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "line 2: a quote is not closed"), "%s", e.msg);
     now = get_file();
     cr_expect_eq(now.n, good.n);
     free(now.data);
@@ -308,7 +307,7 @@ Test(csv_read, a_full_disk_is_named_and_the_last_row_stays_whole)
     cr_assert_eq(table_read(&rows, latency, path, &e), OK, "%s", e.msg);
     cr_expect_eq(rows.n, 1);
     rows_free(&rows);
-    /* The first fault is remembered: room that comes later does not make a table with a hole. */
+    /* The first error is kept: free space later does not make a table with a hole. */
     cr_assert_eq(table_write(&f, &row, &e), E_IO);
     cr_assert_eq(table_close(&f, &e), E_IO);
     cr_expect(strstr(e.msg, "No space left on device  -> free some space"), "%s", e.msg);

@@ -135,7 +135,7 @@ Test(record, every_table_reads_back_what_it_wrote)
         for (int turn = 0; turn < TURNS; turn++) {
             char *row = rows + (size_t)turn * t->row_size;
             fill(t, row, turn);
-            /* A row of the same case would replace others. */
+            /* Rows of the same case would replace each other. */
             if (t->counter)
                 memcpy(row + t->columns[find_column(t, t->counter)].offset, &(int64_t){turn},
                        sizeof(int64_t));
@@ -190,7 +190,7 @@ Test(record, reals_are_short_and_have_a_point)
     char num[NUMBER_SIZE];
     int column = 0;
 
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* a comma, where the system has it */
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* a decimal comma, where the system has the locale */
     while (strcmp(latency->columns[column].name, "median_ns") != 0)
         column++;
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {

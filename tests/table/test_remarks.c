@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Remarks become words and come back; whatever else a detail says is none. */
+ * Remarks become words and are read back; other words of a detail are not remarks. */
 #include "harness/table/remarks.h"
 
 #include <criterion/criterion.h>

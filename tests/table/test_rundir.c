@@ -95,11 +95,11 @@ Test(rundir, says_why_it_cannot_be_made)
     cr_expect(strstr(e.msg, "cannot create /proc/bench: ") && strstr(e.msg, "  -> "), "%s", e.msg);
 
     folder_path(path, "latest");
-    cr_assert_eq(mkdir(path, 0777), 0); /* something that is no link is not replaced */
+    cr_assert_eq(mkdir(path, 0777), 0); /* a file that is not a link is not replaced */
     cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
     cr_expect(strstr(e.msg, "cannot replace the link ") && strstr(e.msg, path), "%s", e.msg);
     folder_path(path, "20261121T060102Z-nogit");
-    cr_expect_neq(rmdir(path), 0, "what could not be filled stays behind");
+    cr_expect_neq(rmdir(path), 0, "a folder that could not be filled is left");
     cr_expect_eq(errno, ENOENT);
 }
 
@@ -245,7 +245,7 @@ Test(rundir, resumes_without_samples)
     struct rows rows;
 
     create(&r, RAW_NONE);
-    put_samples(&r.samples, "a", 2); /* goes nowhere */
+    put_samples(&r.samples, "a", 2); /* writes nothing */
     close_run(&r);
     cr_assert_eq(rundir_resume(&r, folder, r.path, &e), OK, "%s", e.msg);
     cr_expect_eq(r.samples.raw, RAW_NONE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Useful FLOP and compulsory bytes against numbers worked out by hand. The shape is
- * B 2, H 2, L 3, M 4, d 5, so that K = 7 and P = L M + L (L+1)/2 = 18. */
+ * Useful FLOP and compulsory bytes against numbers computed by hand. The shape is B 2, H 2, L 3, M
+ * 4, d 5, so that K = 7 and P = L M + L (L+1)/2 = 18. */
 #include "variants/model/lm.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ Test(cost, visible_pairs)
     cr_expect_eq(attn_pairs(&a, 0), 18);
     a.window = 0, a.causal = false;
     cr_expect_eq(attn_pairs(&a, 0), 21);
-    a.window = 2; /* 4, 3, 2: what lies ahead is seen */
+    a.window = 2; /* 4, 3, 2: later keys are seen too */
     cr_expect_eq(attn_pairs(&a, 0), 9);
 }
 
@@ -59,7 +59,7 @@ Test(cost, flop_of_the_core)
     cr_expect_eq(attn_flop(&shaw), 1440 + 480 + 144);
 }
 
-/* A clip beyond the keys has K rows that matter: cheaper pair by pair. */
+/* A clip beyond the keys has K rows that count: cheaper pair by pair. */
 Test(cost, flop_of_a_table_is_the_cheaper_way)
 {
     struct attn a = core_shaw();
@@ -160,7 +160,7 @@ Test(cost, pairs_of_a_mask)
     cr_expect_eq(attn_flop(&a), 4 * 2 * 2 * 10 * 5);
 }
 
-/* Key 0 stays where it is in the stream; tables lose the distances that no longer occur. */
+/* Key 0 keeps its place in the stream; tables lose the distances that no longer occur. */
 Test(cost, a_shorter_past)
 {
     struct attn a = core();
@@ -224,8 +224,8 @@ Test(cost, flop_of_gates)
     cr_expect_eq(layer_flop("gtrxl", "gru", MEM_HIDDEN), rest + 24 * 384);
 }
 
-/* Residual weights cost nothing, a second feed-forward what the first does; the order is no matter.
- */
+/* Residual weights cost nothing, a second feed-forward as much as the first; the order does not
+ * matter. */
 Test(cost, flop_of_wirings)
 {
     const double xl = 2160 + 1920 + 4480 + 1344;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells bound in this process: what counting promises is what placing takes, in every part; sizes
- * by their closed forms; and a run that leaves everything as it found it. */
+ * Cases bound in this process: counting and placing agree in every part; sizes by their closed
+ * forms; and a run leaves everything unchanged. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 
@@ -98,11 +98,11 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
 
 /* ---- closed forms ------------------------------------------------------------------------- */
 
-/* The single cell of a line, counted. */
+/* The single case of a line, counted. */
 static void count(struct job *j, struct plan *p, struct options *o, const char *line)
 {
     must_plan(p, o, line);
-    cr_assert_eq(p->n, 1, "%s makes %d cells", line, p->n);
+    cr_assert_eq(p->n, 1, "%s makes %d cases", line, p->n);
     must_open(j, &p->cases[0]);
 }
 
@@ -211,9 +211,9 @@ Test(job, scores_of_composed_attention)
     }
 }
 
-/* ---- the same question for every cell of a group ------------------------------------------- */
+/* ---- the same problem for every case of a group -------------------------------------------- */
 
-/* How memory is kept changes nothing, for vanilla neither: on the reference to the last bit. */
+/* The kind of memory changes nothing, for vanilla neither: on the reference to the last bit. */
 Test(job, memory_kinds_agree)
 {
     struct options o;

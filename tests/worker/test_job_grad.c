@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cells with a backward pass, bound in this process: sizes, costs, that a run is the same run
- * however often it is repeated, that every backend has the reference's gradients, and that the
- * judge of this sees what is wrong. */
+ * Cases with a backward pass, bound in this process: sizes, costs, repeated runs that are
+ * identical, every backend's gradients against the reference's, and a check that detects wrong
+ * gradients. */
 #include "harness/worker/job.h"
 #include "tests/support/command_line.h"
 
@@ -34,7 +34,7 @@ static float *must_expect(struct job *j)
     return want;
 }
 
-static double judged(const struct job *j, const float *want)
+static double checked(const struct job *j, const float *want)
 {
     struct agreement a;
 
@@ -130,7 +130,7 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
     }
 }
 
-/* ---- the judge ---------------------------------------------------------------------------- */
+/* ---- the check ---------------------------------------------------------------------------- */
 
 static void one_cell(struct job *j, struct plan *p, struct options *o, const char *line)
 {
@@ -140,7 +140,7 @@ static void one_cell(struct job *j, struct plan *p, struct options *o, const cha
 }
 
 /* One entry of one gradient: of the wrong sign, missing, not a number. Every gradient in turn. */
-Test(job_grad, judge_sees_a_wrong_entry)
+Test(job_grad, check_detects_a_wrong_entry)
 {
     struct options o;
     struct plan p;
@@ -150,7 +150,7 @@ Test(job_grad, judge_sees_a_wrong_entry)
     one_cell(&j, &p, &o, "-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
     float *want = must_expect(&j);
     job_run(&j);
-    cr_expect_eq(judged(&j, want), 0, "ref is its own judge");
+    cr_expect_eq(checked(&j, want), 0, "ref agrees with itself");
     for (int i = 0; i < j.lm.lm.params.n; i++) {
         const struct param *w = &j.lm.lm.params.v[i];
         float *worst = w->grad, kept;
@@ -170,7 +170,7 @@ Test(job_grad, judge_sees_a_wrong_entry)
     drop_plan(&p, &o);
 }
 
-/* The backend's own, but one operand keeps what it had. */
+/* The backend's own pass, but one operand keeps its old value. */
 static int forgotten;
 
 static void forgetful(const struct engine *g, const struct attn *a, const struct attn_grad *d,
@@ -189,9 +189,9 @@ static void forgetful(const struct engine *g, const struct attn *a, const struct
     free(kept);
 }
 
-/* The place that it forgets still has the judge's own gradient when it runs, unless that is taken
- * away. */
-Test(job_grad, judge_sees_a_store_that_is_missing)
+/* The place that it leaves out still holds the reference's gradient when it runs, unless that is
+ * cleared. */
+Test(job_grad, check_detects_a_missing_store)
 {
     static const char *const works[] = {"attn --phase fwd_bwd", "layer --phase fwd_bwd", "train"};
 
@@ -216,7 +216,7 @@ Test(job_grad, judge_sees_a_store_that_is_missing)
             *impl = &broken;
             float *want = must_expect(&j);
             job_run(&j);
-            cr_expect(!(judged(&j, want) <= job_bound(j.bcase).rel), "%s, operand %d", works[i],
+            cr_expect(!(checked(&j, want) <= job_bound(j.bcase).rel), "%s, operand %d", works[i],
                       forgotten);
             free(want);
             job_close(&j);
@@ -255,7 +255,7 @@ static double flop_of(const char *line)
     return flop;
 }
 
-/* Two products of backward for each one of forward; in a layer keys and values of memory want no
+/* Two products of backward for each one of forward; in a layer keys and values of memory need no
  * gradient of their input, which leaves out 4 B M D H d. */
 Test(job_grad, flop_counts_both_ways)
 {
@@ -269,7 +269,7 @@ Test(job_grad, flop_counts_both_ways)
     cr_expect_eq(flop_of(SMALL "-V xl -w layer --phase fwd_bwd"), 3 * layer - memory + wr);
     cr_expect_eq(flop_of(SMALL "-V xl -w train"),
                  3 * (3 * layer - memory + 2 * wr) + 3 * 2.0 * 2 * 6 * 16 * 256);
-    /* A norm in front has weights, which memory's gradient reaches. */
+    /* A norm before it has weights, which memory's gradient reaches. */
     cr_expect_eq(flop_of(SMALL "-V gtrxl -w layer --phase fwd_bwd"),
                  3 * flop_of(SMALL "-V gtrxl -w layer") + wr);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The peak loops do the work that they are credited with, and the answer crosses a process border
- * unharmed. How fast this machine is, no test knows; what it cannot exceed, one does. */
+ * The peak loops do the work that they report, and the answer crosses the process boundary
+ * unchanged. No test depends on the machine's speed, only on its upper limit. */
 #include "harness/worker/peak_child.h"
 
 #include <criterion/criterion.h>
@@ -111,7 +111,7 @@ Test(peak, a_cpu_that_is_not_there, .timeout = 60)
     topo_close(t);
 }
 
-/* ---- across the border -------------------------------------------------------------------- */
+/* ---- across the boundary ------------------------------------------------------------------ */
 
 /* Children of this build, or of `program`. */
 static struct child_setup setup_of(const char *const program[2])
@@ -162,7 +162,7 @@ Test(peak, children_that_are_no_help, .timeout = 60)
     }
 }
 
-/* A child whose answer lacks a number, or has one that is none. */
+/* A child whose answer lacks a number, or has an invalid one. */
 Test(peak, answers_that_are_no_help, .timeout = 60)
 {
     static const char *const answers[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The protocol between parent and child, spoken over a socket pair by a side that may stammer. */
+ * The protocol between parent and child, over a socket pair whose other side sends lines in pieces.
+ */
 #include "harness/worker/report.h"
 
 #include <criterion/criterion.h>
@@ -169,7 +170,7 @@ Test(protocol, writing_to_the_dead_is_an_error_and_no_signal)
     close(w.t.fd);
 }
 
-/* A path of the user's may be longer than a line: an error, no fault of ours. */
+/* A path of the user's may be longer than a line: an error, not a failed CHECK. */
 Test(protocol, a_line_too_long_to_send)
 {
     struct wire w = wire_open(5);
@@ -291,7 +292,7 @@ Test(protocol, failures_carry_their_status)
     cr_expect_eq(protocol_failure("fail x", &e), OK);
 }
 
-/* A failure without a status that we know is still a failure. */
+/* A failure with an unknown status is still a failure. */
 Test(protocol, failures_of_an_unknown_kind)
 {
     const char *const lines[] = {"fail 0 fine?", "fail -7 x", "fail 99 x"};

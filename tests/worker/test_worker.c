@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The child's side of the protocol: it obeys a whole conversation, answers nonsense with a failure,
- * and ends when its parent does. */
+ * The child's side of the protocol: it serves a whole conversation, answers nonsense with a
+ * failure, and ends when its parent does. */
 #include "harness/learn/score_child.h"
 #include "tests/support/command_line.h"
 
@@ -13,14 +13,14 @@
 
 TestSuite(serve, .timeout = 60);
 
-/* A child that serves the orders in `orders`, and then sees the line end. Returns its exit code;
- * `said` is everything that it answered. */
+/* A child that serves the requests in `orders`, then sees the end of the input. Returns its exit
+ * code; `said` holds all its answers. */
 static int converse(const char *orders, char *said, size_t size)
 {
     static const struct request *const requests[] = {&request_open, &request_place, &request_block,
                                                      &request_score, NULL};
     struct server s = {
-        .requests = requests, .role = ROLE_NONE, .reference = -1, .talk = {.patience_s = 10}};
+        .requests = requests, .role = ROLE_NONE, .reference = -1, .protocol = {.patience_s = 10}};
     size_t n = 0;
     int ends[2], how = 0;
 
@@ -29,7 +29,7 @@ static int converse(const char *orders, char *said, size_t size)
     cr_assert(pid >= 0);
     if (pid == 0) {
         close(ends[1]);
-        s.talk.fd = ends[0];
+        s.protocol.fd = ends[0];
         _exit(serve(&s));
     }
     close(ends[0]);
@@ -79,8 +79,7 @@ Test(serve, a_child_answers_nonsense_with_a_failure)
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
         snprintf(line, sizeof(line), "open " CELL "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
         cr_expect_eq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
-        cr_expect_eq(count_lines(said, "fail 6 a request that makes no sense"), 1, "%s: %s",
-                     orders[i], said);
+        cr_expect_eq(count_lines(said, "fail 6 unexpected request"), 1, "%s: %s", orders[i], said);
         cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", orders[i]);
     }
 }
@@ -115,7 +114,7 @@ Test(serve, a_child_whose_parent_is_gone_ends)
     cr_expect_neq(converse("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
 }
 
-/* What the process took and gave back before is not the cell's. */
+/* Memory that the process took and released earlier is not the case's. */
 Test(serve, memory_of_a_cell_in_a_process_that_had_more)
 {
     enum { MUCH = 64 << 20 };
@@ -138,7 +137,7 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     drop_plan(&p, &o);
 }
 
-/* Each backend that gives row operations is named, once. */
+/* Each backend that provides row operations is named, once. */
 Test(serve, rows_are_named_after_all_that_give_them)
 {
     for (int b = 0; backends[b]; b++) {
