@@ -133,13 +133,11 @@ void *workspace(struct trial *t, size_t bytes)
 
 /* ---- one case -------------------------------------------------------------------------------- */
 
-static struct trial *trial_new(const struct engine *g, const struct op_row *row, int at)
+static struct trial *trial_new(const struct op_row *row, int at)
 {
     struct trial *t = calloc(1, sizeof(*t));
 
     CHECK(t);
-    t->subject = g;
-    t->threads = g->threads;
     row->make(t, at);
     return t;
 }
@@ -274,11 +272,19 @@ static bool buffers_wrong(const struct trial *t, char *text, size_t size)
 
 enum outcome { RIGHT, WRONG, REFUSED };
 
-static enum outcome run_case(struct trial *t, const struct op_row *row, const struct engine *ref,
-                             char *text, size_t size)
+static void run_reference(struct trial *t, const struct op_row *row, const struct engine *ref)
 {
     CHECK(run_side(t, row, ref, WANT));
     row->bounds(t);
+}
+
+static enum outcome run_subject(struct trial *t, const struct op_row *row, const struct engine *g,
+                                char *text, size_t size)
+{
+    t->subject = g;
+    t->threads = g->threads;
+    if (row->subject)
+        row->subject(t);
     if (!run_side(t, row, t->subject, ONE))
         return REFUSED;
     if (buffers_wrong(t, text, size))
@@ -311,26 +317,35 @@ static struct engine reference(void)
     return ref;
 }
 
-struct op_result op_check(const struct engine *g, int op, int step)
+/* Case `t`, once run on the reference, on engine g. */
+static void check_on(struct trial *t, const struct op_row *row, const struct engine *g,
+                     struct op_result *r)
+{
+    char text[160] = "";
+    const enum outcome outcome = run_subject(t, row, g, text, sizeof(text));
+
+    r->cases++;
+    if (outcome == REFUSED)
+        snprintf(r->refused, sizeof(r->refused), "%s", t->refusal.msg);
+    if (outcome == WRONG && r->failed++ == 0)
+        snprintf(r->first, sizeof(r->first), "%s: %s", t->what, text);
+}
+
+void op_check(const struct engine *g, int n, int op, int step, struct op_result *r)
 {
     const struct op_row *row = row_of(op);
     const struct engine ref = reference();
-    struct op_result r = {0};
 
     while (step > 1 && !coprime(step, row->cases))
         step++;
+    memset(r, 0, sizeof(*r) * (size_t)n);
     for (int at = 0; at < row->cases; at += step) {
-        struct trial *t = trial_new(g, row, at);
-        char text[160] = "";
-        const enum outcome outcome = run_case(t, row, &ref, text, sizeof(text));
-        r.cases++;
-        if (outcome == REFUSED)
-            snprintf(r.refused, sizeof(r.refused), "%s", t->refusal.msg);
-        if (outcome == WRONG && r.failed++ == 0)
-            snprintf(r.first, sizeof(r.first), "%s: %s", t->what, text);
+        struct trial *t = trial_new(row, at);
+        run_reference(t, row, &ref);
+        for (int i = 0; i < n; i++)
+            check_on(t, row, &g[i], &r[i]);
         trial_free(t);
     }
-    return r;
 }
 
 /* ---- speed ----------------------------------------------------------------------------------- */
@@ -392,9 +407,10 @@ void op_bench(const struct backend *b)
         for (int k = 0; k < MAX_TIMINGS && row_of(op)->timing[k].shape && own(&g, row_of(op));
              k++) {
             const struct op_row *row = row_of(op);
-            struct trial *t = trial_new(&g, row, row->cases + k);
+            struct trial *t = trial_new(row, row->cases + k);
             char text[160];
-            const enum outcome outcome = run_case(t, row, &ref, text, sizeof(text));
+            run_reference(t, row, &ref);
+            const enum outcome outcome = run_subject(t, row, &g, text, sizeof(text));
             if (outcome == RIGHT)
                 time_turns(t, row, &row->timing[k], &p);
             else

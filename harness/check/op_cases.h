@@ -23,10 +23,11 @@ struct op_result {
     char refused[640]; /* the reason why the backend cannot run it; "" = it can */
 };
 
-/* Run every `step`-th case of operation `op`, on one thread and on those of `g`: results, guard
- * words, and the same bits for what our own code computes alike with any threads in any place.
- * Rounds `step` up so that every kind of every shape has its turn. */
-struct op_result op_check(const struct engine *g, int op, int step);
+/* Run every `step`-th case of operation `op` on each of the n engines g, with one thread and with
+ * its own: results, guard words, and the same bits for what our own code computes alike with any
+ * threads in any place. Result i is of engine i. Rounds `step` up so that every kind of every shape
+ * has its turn. */
+void op_check(const struct engine *g, int n, int op, int step, struct op_result *r);
 
 /* Number of cases of an operation. */
 int op_case_count(int op);

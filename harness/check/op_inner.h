@@ -28,7 +28,8 @@ struct buffer {
     bool scratch; /* NaN before each run */
 };
 
-/* One case. The first group is given, makers fill in the rest as they need it. */
+/* One case. The first group is given, makers fill in the rest as they need it; only
+ * what `subject` of the row does depends on the subject. */
 struct trial {
     const struct engine *subject;
     bool is_subject; /* the subject is running, not the reference */
@@ -65,6 +66,7 @@ struct trial {
     struct operands attn;
     bool has_attn;
     int32_t target[64];
+    bool packs;         /* where the subject can */
     float *packed;      /* op(b) as the subject keeps it, or NULL */
     struct err refusal; /* of the engine that ran; "" = none */
     unsigned char *work;
@@ -93,6 +95,8 @@ struct op_row {
     void (*run)(const struct engine *g, struct trial *t, float *const *out);
     /* Fill the outputs' bounds; the reference's results are available. */
     void (*bounds)(struct trial *t);
+    /* What depends on the subject; NULL = nothing. */
+    void (*subject)(struct trial *t);
     bool same_bits;   /* for any number of threads and in place, unless a library adds */
     bool mean_square; /* the normalised mean-square error is below 1e-10 as well */
     /* Does the backend implement this itself? NULL = as engine.from says. */

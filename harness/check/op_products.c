@@ -26,12 +26,20 @@ static void make_product(struct trial *t, const int shape[3], int mode, int gap)
     g->ldb = (g->tb ? k : n) + gap;
     g->a = operand(t, (size_t)((g->ta ? k : m) * g->lda + 1), "a", 0, 1);
     g->b = operand(t, (size_t)((g->tb ? n : k) * g->ldb + 1), "b", 0, 1);
-    const size_t floats =
-        mode & PACKED && t->subject->packed_floats ? t->subject->packed_floats(g) : 0;
-    if (floats) {
-        t->packed = constant(t, floats, 0);
-        t->subject->pack(t->packed, g);
-    }
+    t->packs = mode & PACKED;
+}
+
+/* Its own form of b. A library's own ReLU may make 0 of a NaN. */
+static void product_subject(struct trial *t)
+{
+    const struct engine *s = t->subject;
+    const struct gemm *g = &t->a.gemm;
+    const size_t floats = t->packs && s->packed_floats ? s->packed_floats(g) : 0;
+
+    t->packed = floats ? constant(t, floats, 0) : NULL;
+    if (floats)
+        s->pack(t->packed, g);
+    t->out[0].zero_for_nan = s->backend->config && t->a.act.kind == ACT_RELU;
 }
 
 /* `c` before the product: beta = 0 never reads it. */
@@ -156,16 +164,14 @@ static void act_run(const struct engine *g, struct trial *t, float *const *out)
     engine_gemm_act(g, &p, &o);
 }
 
-/* The product's bound; bias, add and the reference's two stores round once each. A library's own
- * ReLU may turn NaN into 0. */
+/* The product's bound; bias, add and the reference's two stores round once each. */
 static void act_bounds(struct trial *t)
 {
     const struct gemm *g = &t->a.gemm;
     const struct act *o = &t->a.act;
     const struct output *c = &t->out[t->kind != OVER_C];
 
-    t->out[0].zero_for_nan = t->subject->backend->config && o->kind == ACT_RELU;
-    for (size_t i = 0; t->kind != OVER_C && i < c->n; i++) /* what is left in c is unspecified */
+    for (size_t i = 0; t->kind != OVER_C && i < c->n; i++) /* what is left in c is nobody's */
         c->bound[i] = INFINITY;
     for (int i = 0; i < g->m; i++)
         for (int j = 0; j < g->n; j++) {
@@ -259,6 +265,7 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .make = gemm_make,
      .run = gemm_run,
      .bounds = gemm_bounds,
+     .subject = product_subject,
      .timing = {{"1x2048x512", "GFLOP/s", 2e-9 * 2048 * 512},
                 {"128x512x512", "GFLOP/s", 2e-9 * 128 * 512 * 512},
                 {"512x512x512", "GFLOP/s", 2e-9 * 512 * 512 * 512}}},
@@ -268,6 +275,7 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .make = act_make,
      .run = act_run,
      .bounds = act_bounds,
+     .subject = product_subject,
      .own = own_act,
      .timing = {{"128x2048x512 relu", "GFLOP/s", 2e-9 * 128 * 2048 * 512}}},
     {.name = "gemm_gate",
@@ -276,5 +284,6 @@ const struct op_row op_products[PRODUCT_ROWS] = {
      .make = gate_make,
      .run = gate_run,
      .bounds = gate_bounds,
+     .subject = product_subject,
      .own = own_gate},
 };
