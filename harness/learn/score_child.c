@@ -49,7 +49,7 @@ static enum status obey(struct server *s, const char *words, struct err *e)
     struct report r;
     const enum status st = score_line(&r, words, e);
 
-    return st == OK ? report_send(&r, &s->talk, e) : st;
+    return st == OK ? report_send(&r, &s->protocol, e) : st;
 }
 
 const struct request request_score = {"score", obey};
