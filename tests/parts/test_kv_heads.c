@@ -99,7 +99,7 @@ ParameterizedTest(struct sharing *s, kv_heads, repeated_heads_are_the_same_model
         repeat_heads(&want.lm.params, &got.lm.params);
         float *x = model_stream(&got, 0, BATCH, TOKENS, L);
         float *y = model_stream(&want, 0, BATCH, TOKENS, L);
-        cr_expect_lt(cell_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
+        cr_expect_lt(case_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
                      s->kv_heads, HEADS, backend, mem_kind_name[kind]);
         free(x);
         free(y);

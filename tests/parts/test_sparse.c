@@ -170,7 +170,7 @@ ParameterizedTest(struct pattern *p, sparse, streaming_is_one_pass, .timeout = 6
             float *got = logits(&c, backend, (enum mem_kind)kind, L, T);
             if (p->backend == 0)
                 expect_equal(got, want, patterns[p->text], L);
-            cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", patterns[p->text]);
+            cr_expect_lt(case_error(got, want, BATCH * T * VOCAB), 1, "%s", patterns[p->text]);
             free(got);
         }
     free(want);
