@@ -3,7 +3,7 @@
 """The report in a real browser: report.py BENCH FOLDER.
 
 Makes a small run with BENCH in FOLDER, writes its report, and opens it in headless Chromium from a
-file. Checks what a reader would notice: errors, requests, what the tables say, sorting, filtering,
+file. Checks errors, requests, contents of the tables, sorting, filtering,
 copying, phones, dark mode. A second report is of runs with known rows, hostile texts and missing
 tables. The last line counts. Needs Debian's chromium, chromium-driver and python3-selenium.
 """
@@ -145,7 +145,7 @@ def loads_without_errors(page):
 
 
 @test
-def asks_nobody(page):
+def makes_no_requests(page):
     asked = []
     for entry in page.browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -288,7 +288,7 @@ def tables_can_be_saved(page):
 
 
 def contrast(page, selector):
-    """WCAG contrast of an element's text with what is behind it."""
+    """WCAG contrast of an element's text against its background."""
     return page.run("""
         const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
         const light = (c) => {
@@ -369,11 +369,11 @@ def main():
     try:
         for f in TESTS:
             try:
-                if f not in (loads_without_errors, asks_nobody):
+                if f not in (loads_without_errors, makes_no_requests):
                     page.load()
                 f(page)
                 passed += 1
-            except Exception as fault:  # one test's fault is no reason to drop the others
+            except Exception as fault:  # after a failure the other tests still run
                 failed += 1
                 print(f"FAILED {f.__name__}: {fault}", file=sys.stderr)
                 if not isinstance(fault, AssertionError):

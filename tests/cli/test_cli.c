@@ -184,7 +184,7 @@ Test(cli, help_names_every_command_and_option)
 
 #define CASES "--variant xl,shaw --backend ref --seq 8,16 --mem 0 --threads 1 -q "
 
-Test(cli, a_dry_run_is_list_cells)
+Test(cli, a_dry_run_is_list_cases)
 {
     struct ran dry = run_bench(folder, "--dry-run " CASES);
     struct ran list = run_bench(folder, "list cases " CASES);
@@ -233,7 +233,7 @@ Test(cli, a_closed_stdout_is_an_error)
 
 /* ---- streams of a sweep ------------------------------------------------------------------- */
 
-#define TWO_CELLS "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
+#define TWO_CASES "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
 
 static struct rows rows_of(const struct bytes *out)
 {
@@ -248,7 +248,7 @@ static struct rows rows_of(const struct bytes *out)
 /* A pipe gets the latency table, byte by byte as it is on disk, and nothing else. */
 Test(cli, a_pipe_gets_strict_csv)
 {
-    struct ran r = run_bench(folder, TWO_CELLS);
+    struct ran r = run_bench(folder, TWO_CASES);
     char path[FILE_PATH];
     struct bytes file;
     struct err e;
@@ -272,7 +272,7 @@ Test(cli, a_pipe_gets_strict_csv)
 
 Test(cli, quiet_says_nothing_but_results)
 {
-    struct ran r = run_bench(folder, "-q " TWO_CELLS);
+    struct ran r = run_bench(folder, "-q " TWO_CASES);
 
     expect_exit(&r, 0);
     cr_expect_eq(r.err.n, 0, "%s", r.err.data);
@@ -285,7 +285,7 @@ Test(cli, quiet_says_nothing_but_results)
 Test(cli, chosen_columns)
 {
     struct ran r =
-        run_bench(folder, "-q --columns seq_tokens,status,variant --format csv " TWO_CELLS);
+        run_bench(folder, "-q --columns seq_tokens,status,variant --format csv " TWO_CASES);
 
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "seq_tokens,status,variant\n4,ok,xl\n8,ok,xl\n");
@@ -294,7 +294,7 @@ Test(cli, chosen_columns)
 
 Test(cli, json_lines)
 {
-    struct ran r = run_bench(folder, "-q --format jsonl " TWO_CELLS);
+    struct ran r = run_bench(folder, "-q --format jsonl " TWO_CASES);
     int n = 0;
 
     expect_exit(&r, 0);
@@ -314,7 +314,7 @@ Test(cli, json_lines)
 
 Test(cli, markdown_and_table)
 {
-    struct ran r = run_bench(folder, "-q --format md --columns variant,status " TWO_CELLS);
+    struct ran r = run_bench(folder, "-q --format md --columns variant,status " TWO_CASES);
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "| variant | status |\n|---|---|\n| xl | ok |\n| xl | ok |\n");
     ran_free(&r);
@@ -337,7 +337,7 @@ Test(cli, no_color_and_dumb_terminals)
 {
     struct ran r =
         run_shell(folder, "export NO_COLOR=1 TERM=dumb CI=true; exec \"$BENCH\" --format "
-                          "table " TWO_CELLS);
+                          "table " TWO_CASES);
 
     expect_exit(&r, 0);
     cr_expect(!strchr(r.out.data, '\033') && !strchr(r.err.data, '\033'));
@@ -348,7 +348,7 @@ Test(cli, no_color_and_dumb_terminals)
 /* The rows are measured and saved even if stdout fails. */
 Test(cli, a_sweep_into_a_full_stdout)
 {
-    struct ran r = run_shell(folder, "exec \"$BENCH\" " TWO_CELLS ">/dev/full");
+    struct ran r = run_shell(folder, "exec \"$BENCH\" " TWO_CASES ">/dev/full");
 
     expect_exit(&r, 7);
     expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
@@ -361,7 +361,7 @@ Test(cli, a_sweep_into_a_full_stdout)
 Test(cli, a_sweep_into_a_pipe_that_closes)
 {
     struct ran r =
-        run_shell(folder, "\"$BENCH\" " TWO_CELLS " | head -c 20; cat r/latest/run.json");
+        run_shell(folder, "\"$BENCH\" " TWO_CASES " | head -c 20; cat r/latest/run.json");
 
     expect_exit(&r, 0); /* head's and cat's */
     cr_expect_eq(strncmp(r.out.data, "schema,run_id,host_i", 20), 0);

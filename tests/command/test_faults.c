@@ -63,7 +63,7 @@ static void unmount(void)
 
 /* ---- folders ------------------------------------------------------------------------------ */
 
-#define ONE_CELL "--variant xl --backend ref --workload attn --seq 4 --mem 0 " TINY
+#define ONE_CASE "--variant xl --backend ref --workload attn --seq 4 --mem 0 " TINY
 
 struct place {
     char out[40], message[120];
@@ -85,7 +85,7 @@ ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .init 
                   .fini = folder_remove, .timeout = 120)
 {
     write_file("file", "x", 1);
-    struct ran r = run_bench(folder, ONE_CELL "--out %s", p->out);
+    struct ran r = run_bench(folder, ONE_CASE "--out %s", p->out);
 
     expect_exit(&r, strcmp(p->out, "''") == 0 ? 2 : 7);
     expect_said(&r, p->message);
@@ -97,7 +97,7 @@ Test(faults, a_read_only_disk)
 {
     mount_small("1m");
     remount(MS_RDONLY, NULL);
-    struct ran r = run_bench(folder, ONE_CELL);
+    struct ran r = run_bench(folder, ONE_CASE);
     unmount();
     expect_exit(&r, 7);
     expect_said(&r, "bench: cannot create r/20");
@@ -108,7 +108,7 @@ Test(faults, a_read_only_disk)
 Test(faults, a_disk_without_room_for_a_run)
 {
     mount_small("4k");
-    struct ran r = run_bench(folder, ONE_CELL);
+    struct ran r = run_bench(folder, ONE_CASE);
     unmount();
     expect_exit(&r, 7);
     expect_said(&r, ": No space left on device  -> free some space, or give a folder on another "
@@ -167,7 +167,7 @@ Test(faults, a_disk_that_fills_up)
 
 /* ---- children ----------------------------------------------------------------------------- */
 
-static bool is_cell(pid_t pid)
+static bool is_child(pid_t pid)
 {
     char path[64], words[64] = "";
 
@@ -181,7 +181,7 @@ static bool is_cell(pid_t pid)
 }
 
 /* The measuring children, once there are `want` of them. */
-static void wait_for_cells(const struct program *p, pid_t *cell, int want)
+static void wait_for_children(const struct program *p, pid_t *child, int want)
 {
     pid_t all[32];
 
@@ -189,8 +189,8 @@ static void wait_for_cells(const struct program *p, pid_t *cell, int want)
         const int n = children_of(p->pid, all, (int)ARRAY_LEN(all));
         int found = 0;
         for (int k = 0; k < n && found < want; k++)
-            if (is_cell(all[k]))
-                cell[found++] = all[k];
+            if (is_child(all[k]))
+                child[found++] = all[k];
         if (found == want)
             return;
         sleep_ms(2);
@@ -233,11 +233,11 @@ ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_mak
         start_bench(folder, "--variant vanilla,shaw,xl --backend ref --workload attn "
                             "--seq 8,16 --mem 0 --d-model 32 --heads 2 --threads 1 "
                             "--max-time 0.4 --target-ci 0 --warmup-ms 0 --out r");
-    pid_t cell[3];
+    pid_t child[3];
 
-    wait_for_cells(&p, cell, 3);
+    wait_for_children(&p, child, 3);
     sleep_ms(d->delay_ms);
-    cr_assert_eq(kill(cell[1], d->number), 0);
+    cr_assert_eq(kill(child[1], d->number), 0);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 1);
     expect_said(&r, d->detail);
@@ -284,10 +284,10 @@ Test(faults, fail_fast_stops_at_the_first)
         start_bench(folder, "--variant xl,shaw --backend ref --workload attn --seq 8,16 "
                             "--mem 0 --d-model 32 --heads 2 --threads 1 --max-time 0.3 "
                             "--target-ci 0 --warmup-ms 0 --out r --fail-fast");
-    pid_t cell[2];
+    pid_t child[2];
 
-    wait_for_cells(&p, cell, 2);
-    cr_assert_eq(kill(cell[0], SIGKILL), 0);
+    wait_for_children(&p, child, 2);
+    cr_assert_eq(kill(child[0], SIGKILL), 0);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 1);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
@@ -305,13 +305,13 @@ Test(faults, a_machine_in_use)
         start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
                             "--threads 1 --max-time 20 --target-ci 0 --out first");
     cr_assert(wait_for_text(&p, "cases in"));
-    struct ran r = run_bench(folder, ONE_CELL);
+    struct ran r = run_bench(folder, ONE_CASE);
     expect_exit(&r, 0);
     expect_said(&r,
                 "warning: another bench is measuring on this machine  -> wait for it, or expect "
                 "noise");
     ran_free(&r);
-    r = run_bench(folder, "--strict -q " ONE_CELL);
+    r = run_bench(folder, "--strict -q " ONE_CASE);
     expect_exit(&r, 4);
     ran_free(&r);
     kill(p.pid, SIGTERM);

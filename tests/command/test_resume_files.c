@@ -165,7 +165,7 @@ Test(resume_files, failed_rows_are_not_forgotten)
     expect_exit(&r, 1);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(count_status(&rows, "failed"), 1);
-    cr_expect_eq(count_status(&rows, "ok"), CELLS - 1);
+    cr_expect_eq(count_status(&rows, "ok"), CASES - 1);
     rows_free(&rows);
     free(changed);
     free(b.data);

@@ -40,7 +40,7 @@ static void expect_latency(const struct latency_row *r)
     cr_expect(r->max_abs_err >= 0 && r->max_rel_err >= 0 && r->max_rel_err <= r->err_limit,
               "%s: %g", r->repro, r->max_rel_err);
     cr_expect_eq(r->err_limit, strcmp(r->workload, "attn") == 0 ? 2e-5 : 1e-4, "%s", r->repro);
-    cr_expect(r->ref_median_ns > 0, "%s: the group has a ref cell", r->repro);
+    cr_expect(r->ref_median_ns > 0, "%s: the group has a ref case", r->repro);
     cr_expect(fabs(r->ratio_to_ref - r->ref_median_ns / r->median_ns) < 1e-9 * r->ratio_to_ref);
     cr_expect_eq(strcmp(r->backend, "ref") == 0, r->max_abs_err == 0 && r->ratio_to_ref == 1, "%s",
                  r->repro);
@@ -183,16 +183,16 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init 
                   .fini = folder_remove, .timeout = 240)
 {
     static const char sizes[] = "--d-model 64 --heads 2 --layers 2 --threads 1";
-    struct ran cells = run_bench(folder, "list cases -q --columns case_id %s %s", sizes, p->axes);
+    struct ran listed = run_bench(folder, "list cases -q --columns case_id %s %s", sizes, p->axes);
     struct ran r = run_bench(folder,
                              "-q %s %s --quick --max-time 0.003 --min-samples 3 --warmup-ms 0 "
                              "--block-ms 0.5 --out r",
                              sizes, p->axes);
     size_t planned = 0;
 
-    expect_exit(&cells, 0);
+    expect_exit(&listed, 0);
     expect_exit(&r, 0);
-    for (const char *c = cells.out.data; *c; c++)
+    for (const char *c = listed.out.data; *c; c++)
         planned += *c == '\n';
     struct rows latency = latency_of("r/latest");
     struct rows memory = must_read(folder, "r/latest", TABLE_MEMORY);
@@ -205,7 +205,7 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init 
         expect_latency(&row[i]);
         if (p->closed_forms)
             expect_memory(&row[i], (const struct memory_row *)memory.row + i);
-        cr_expect(strstr(cells.out.data, row[i].case_id), "%s was not planned", row[i].repro);
+        cr_expect(strstr(listed.out.data, row[i].case_id), "%s was not planned", row[i].repro);
     }
     expect_unique_cases(&latency);
     expect_samples_of(&latency, "r/latest");
@@ -214,6 +214,6 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init 
     rows_free(&latency);
     rows_free(&memory);
     rows_free(&perplexity);
-    ran_free(&cells);
+    ran_free(&listed);
     ran_free(&r);
 }

@@ -138,7 +138,7 @@ Test(ways, a_run_can_be_repeated)
 /* ---- cases that cannot run ---------------------------------------------------------------- */
 
 /* Fifty gigabytes of operands: rows that say so, without allocating them. */
-Test(ways, cells_larger_than_memory_are_skipped)
+Test(ways, cases_larger_than_memory_are_skipped)
 {
     struct ran r = run_bench(folder, TINY "--variant xl --backend ref --workload attn --seq 65536 "
                                           "--mem 65536 --batch 64 --d-model 2048 --heads 8");

@@ -85,7 +85,7 @@ Test(compare, axis_pairs_by_round)
 }
 
 /* --order given: the same round numbers, but at another time. */
-Test(compare, cells_measured_alone_are_no_pairs)
+Test(compare, cases_measured_alone_are_no_pairs)
 {
     struct rundir dir;
     struct comparisons c = {0};

@@ -74,7 +74,7 @@ Test(gate, instructions_within_half_a_percent)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-#define CELL                                                                                       \
+#define ONE_CASE                                                                                   \
     "--variant xl --backend ref --workload attn --seq 8 --mem 0 --d-model 32 --heads 2 "           \
     "--warmup-ms 0 --block-ms 0.2 --min-samples 7 "
 
@@ -135,7 +135,7 @@ static void write_clock(const char *name, double ns, const char *more)
 Test(gate, of_a_program_with_itself)
 {
     write_clock("old", 1e6, "");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=old --summary s.md " CELL);
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
 
     expect_exit(&r, 0);
     expect_said(&r, "gate: 1 cases, 0 slower, 0 faster, 1 same, 0 unclear");
@@ -150,7 +150,8 @@ Test(gate, finds_slower_and_faster)
 {
     write_clock("old", 1e6, "");
     write_clock("slow", 1.07e6, "");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=slow --summary s.md " CELL);
+    struct ran r =
+        run_bench(folder, "gate --exec old=old --exec new=slow --summary s.md " ONE_CASE);
 
     expect_exit(&r, 3);
     expect_said(&r, "slower in the second round");
@@ -158,15 +159,15 @@ Test(gate, finds_slower_and_faster)
     r = run_shell(folder, "cat s.md");
     cr_expect(strstr(r.out.data, "## bench gate: regression"), "%s", r.out.data);
     ran_free(&r);
-    r = run_bench(folder, "gate --exec old=slow --exec new=old " CELL);
+    r = run_bench(folder, "gate --exec old=slow --exec new=old " ONE_CASE);
     expect_exit(&r, 0);
     expect_said(&r, "1 faster");
     ran_free(&r);
-    r = run_bench(folder, "gate --threshold 8 --exec old=old --exec new=slow " CELL);
+    r = run_bench(folder, "gate --threshold 8 --exec old=old --exec new=slow " ONE_CASE);
     expect_exit(&r, 0);
     expect_said(&r, "1 same");
     ran_free(&r);
-    r = run_bench(folder, "compare --exec old=old --exec new=slow " CELL);
+    r = run_bench(folder, "compare --exec old=old --exec new=slow " ONE_CASE);
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "7.000"), "%s", r.out.data);
     ran_free(&r);
@@ -180,14 +181,14 @@ Test(gate, what_does_not_repeat_is_unclear)
                 "        n = len([x for x in os.listdir('.') if x.startswith('launch')])\n"
                 "        open('launch%d' % os.getpid(), 'w').close()\n"
                 "        w[1] = w[2] = '2e6' if n <= 2 else '1e6'\n");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=moody " CELL);
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=moody " ONE_CASE);
 
     expect_exit(&r, 0);
     expect_said(&r, "1 unclear");
     cr_expect(strstr(r.out.data, "not confirmed"), "%s", r.out.data);
     ran_free(&r);
     r = run_shell(folder,
-                  "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " CELL);
+                  "rm launch*; \"$BENCH\" gate --strict --exec old=old --exec new=moody " ONE_CASE);
     expect_exit(&r, 4);
     ran_free(&r);
 }
@@ -196,7 +197,7 @@ Test(gate, more_bytes_are_a_regression)
 {
     write_clock("old", 1e6, "");
     write_clock("fat", 1e6, "    if w[0] == 'arena_bytes':\n        w[1] = '4321'\n");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=fat " CELL);
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=fat " ONE_CASE);
 
     expect_exit(&r, 3);
     cr_expect(strstr(r.out.data, "arena") && strstr(r.out.data, "changed"), "%s", r.out.data);
@@ -207,7 +208,7 @@ Test(gate, wrong_numbers_outrank_everything)
 {
     write_clock("old", 1e6, "");
     write_clock("wrong", 2e6, "    if w[0] == 'max_rel_err':\n        w[1] = '0.5'\n");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=wrong " CELL);
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=wrong " ONE_CASE);
 
     expect_exit(&r, 5);
     cr_expect(strstr(r.out.data, "new max_rel_err"), "%s", r.out.data);
@@ -218,7 +219,7 @@ Test(gate, a_program_that_dies_is_a_failure)
 {
     write_clock("old", 1e6, "");
     write_program("dead", "    sys.exit(9)\n");
-    struct ran r = run_bench(folder, "gate --exec old=old --exec new=dead " CELL);
+    struct ran r = run_bench(folder, "gate --exec old=old --exec new=dead " ONE_CASE);
 
     expect_exit(&r, 1);
     ran_free(&r);
@@ -266,12 +267,12 @@ Test(gate, another_perplexity_is_a_regression)
     write_clock("near", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) + 9e-5)\n");
     write_clock("far", 1e6, "    if w[0] == 'nll':\n        w[1] = str(float(w[1]) - 2e-4)\n");
     r = run_bench(folder, "gate --exec old=old --exec new=near --ckpt m.safetensors --corpus text "
-                          "--bytes 300 " CELL);
+                          "--bytes 300 " ONE_CASE);
     expect_exit(&r, 0);
     cr_expect(strstr(r.out.data, "perplexity seq=8 mem=0"), "%s", r.out.data);
     ran_free(&r);
     r = run_bench(folder, "gate --exec old=old --exec new=far --ckpt m.safetensors --corpus text "
-                          "--bytes 300 " CELL);
+                          "--bytes 300 " ONE_CASE);
     expect_exit(&r, 3);
     cr_expect(strstr(r.out.data, "NLL"), "%s", r.out.data);
     ran_free(&r);
@@ -286,7 +287,7 @@ Test(gate, instructions_need_valgrind)
     if (count_ready(&e) != OK)
         cr_skip_test("%s", e.msg);
     struct ran r = run_shell(folder, "PATH=/nowhere exec \"$BENCH\" gate --instructions "
-                                     "--exec old=\"$BENCH\" " CELL);
+                                     "--exec old=\"$BENCH\" " ONE_CASE);
     expect_exit(&r, 6);
     expect_said(&r, "valgrind");
     ran_free(&r);
@@ -305,7 +306,7 @@ Test(gate, counts_repeat_exactly)
         cr_skip_test("%s", e.msg);
     struct ran r = run_shell(
         folder, "exec \"$BENCH\" gate --instructions --exec old=\"$BENCH\" --threshold 900 "
-                "--format csv --columns before_instructions,after_instructions " CELL);
+                "--format csv --columns before_instructions,after_instructions " ONE_CASE);
     double before = 0, after = -1;
     expect_exit(&r, 0);
     cr_assert_eq(sscanf(r.out.data, "%*[^\n]\n%lf,%lf", &before, &after), 2, "%s", r.out.data);

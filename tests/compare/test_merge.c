@@ -25,7 +25,7 @@ Test(merge, shards_are_the_plan)
 
     must_plan(&whole, &o, AXES + strlen("bench "));
     for (int n = 1; n <= 9; n++) {
-        int *owner = calloc((size_t)whole.n, sizeof(*owner)), cells = 0, groups = 0;
+        int *owner = calloc((size_t)whole.n, sizeof(*owner)), cases = 0, groups = 0;
         for (int i = 1; i <= n; i++) {
             struct options po;
             struct plan part;
@@ -44,11 +44,11 @@ Test(merge, shards_are_the_plan)
                 owner[at] = i;
                 last = at;
             }
-            cells += part.n;
+            cases += part.n;
             groups += part.groups;
             drop_plan(&part, &po);
         }
-        cr_expect_eq(cells, whole.n, "n = %d", n);
+        cr_expect_eq(cases, whole.n, "n = %d", n);
         cr_expect_eq(groups, whole.groups, "n = %d", n);
         for (int k = 1; k < whole.n; k++)
             if (whole.cases[k].group == whole.cases[k - 1].group)

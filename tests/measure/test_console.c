@@ -24,7 +24,7 @@ struct scene {
     struct plan p;
 };
 
-static void console_cell(struct console *show, const struct bench_case *c, const struct scene *s)
+static void draw_case(struct console *show, const struct bench_case *c, const struct scene *s)
 {
     struct latency_row row = latency_row_empty();
     struct sample samples[20];
@@ -65,7 +65,7 @@ static void play(void *arg)
         const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)s->columns};
         if (s->resize_at && i == s->resize_at)
             CHECK(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size) == 0);
-        console_cell(&show, &s->p.cases[i], s);
+        draw_case(&show, &s->p.cases[i], s);
     }
     console_note(&show, "the end");
 }
@@ -249,7 +249,7 @@ static void watch_shell(struct view *v, int where, int columns, const char *line
     cr_assert_eq(v->code, 0, "%s%s", v->screen, v->file);
 }
 
-#define TWO_CELLS                                                                                  \
+#define TWO_CASES                                                                                  \
     "exec \"$BENCH\" --variant xl --backend ref --workload attn --seq 4,8 --mem 0 "                \
     "--bytes 64 " TINY
 
@@ -257,7 +257,7 @@ Test(screen, a_sweep_on_a_terminal)
 {
     static struct view v;
 
-    watch_shell(&v, ON_BOTH, 60, TWO_CELLS);
+    watch_shell(&v, ON_BOTH, 60, TWO_CASES);
     cr_expect(strstr(v.screen, "   seq    mem  variant        backend       median\033[0m\n"), "%s",
               v.screen);
     cr_expect_eq(count(v.screen, "note: 60 columns"), 1, "%s", v.screen);
@@ -286,7 +286,7 @@ ParameterizedTest(struct plain *p, screen, plain_progress, .init = folder_make,
     static struct view v;
     char line[600];
 
-    snprintf(line, sizeof(line), "export A=1 %s; " TWO_CELLS " %s", p->before, p->options);
+    snprintf(line, sizeof(line), "export A=1 %s; " TWO_CASES " %s", p->before, p->options);
     watch_shell(&v, ON_STDERR, 80, line);
     cr_expect_eq(count(v.screen, "\033") + count(v.screen, "\r"), 0, "%s", v.screen);
     cr_expect_eq(count(v.screen, "/2] xl attn seq="), p->lines, "%s", v.screen);
@@ -296,10 +296,10 @@ Test(screen, no_color_and_dumb_terminals_have_no_escapes)
 {
     static struct view v;
 
-    watch_shell(&v, ON_STDOUT, 80, "export NO_COLOR=1; " TWO_CELLS);
+    watch_shell(&v, ON_STDOUT, 80, "export NO_COLOR=1; " TWO_CASES);
     cr_expect_eq(count(v.screen, "\033"), 0, "%s", v.screen);
     cr_expect(strstr(v.screen, "backend       median"), "%s", v.screen);
-    watch_shell(&v, ON_BOTH, 80, "export TERM=dumb; " TWO_CELLS);
+    watch_shell(&v, ON_BOTH, 80, "export TERM=dumb; " TWO_CASES);
     cr_expect_eq(count(v.screen, "\033"), 0, "%s", v.screen);
 }
 

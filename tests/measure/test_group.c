@@ -15,14 +15,14 @@
 
 TestSuite(group, .timeout = 30);
 
-enum { CELLS_MAX = 8 };
+enum { MAX_CASES = 8 };
 
 /* Cases of one shape: for each variant one on ref and one on avx2, which are not executed here. */
 struct crew {
     struct options opt, preset;
     struct plan plan;
-    struct bench_case cell[CELLS_MAX];
-    struct result result[CELLS_MAX];
+    struct bench_case bcase[MAX_CASES];
+    struct result result[MAX_CASES];
     int n, samples;
     volatile int stop;
     char warnings[2000];
@@ -44,11 +44,11 @@ static void gather_crew(struct crew *c, const char *names, bool with_ref)
     cr_assert_eq(options_parse_line(&c->preset, "", &e), OK);
     for (int i = 0; i < c->plan.n; i++) {
         if (with_ref)
-            c->cell[c->n++] = c->plan.cases[i];
-        c->cell[c->n] = c->plan.cases[i];
-        c->cell[c->n].backend = backend_find("avx2");
-        c->cell[c->n].repro = case_repro(&c->cell[c->n], &c->preset);
-        cr_assert_not_null(c->cell[c->n++].repro);
+            c->bcase[c->n++] = c->plan.cases[i];
+        c->bcase[c->n] = c->plan.cases[i];
+        c->bcase[c->n].backend = backend_find("avx2");
+        c->bcase[c->n].repro = case_repro(&c->bcase[c->n], &c->preset);
+        cr_assert_not_null(c->bcase[c->n++].repro);
     }
 }
 
@@ -75,7 +75,7 @@ static void on_warning(void *arg, const char *text)
 static enum status run_crew(struct crew *c, const char *manners)
 {
     struct group_hooks hooks = {on_sample, on_warning, c};
-    const struct bench_case *cells[CELLS_MAX];
+    const struct bench_case *cases[MAX_CASES];
     struct err e;
 
     setenv(FAKE_PLAN, manners, 1);
@@ -86,16 +86,16 @@ static enum status run_crew(struct crew *c, const char *manners)
                                 .memory_bytes = c->memory_bytes,
                                 .cpu = FAKE_CPU};
     for (int i = 0; i < c->n; i++)
-        cells[i] = &c->cell[i];
-    return group_measure(cells, c->n, &setup, &hooks, c->result, &e);
+        cases[i] = &c->bcase[i];
+    return group_measure(cases, c->n, &setup, &hooks, c->result, &e);
 }
 
 static void dismiss(struct crew *c)
 {
     for (int i = 0; i < c->n; i++) {
         result_free(&c->result[i]);
-        if (c->cell[i].backend != &backend_ref)
-            free(c->cell[i].repro);
+        if (c->bcase[i].backend != &backend_ref)
+            free(c->bcase[i].repro);
     }
     options_free(&c->preset);
     drop_plan(&c->plan, &c->opt);
@@ -104,8 +104,8 @@ static void dismiss(struct crew *c)
 static struct result *result_of(struct crew *c, const char *variant, const char *backend)
 {
     for (int i = 0; i < c->n; i++)
-        if (strcmp(c->cell[i].variant->name, variant) == 0 &&
-            strcmp(c->cell[i].backend->name, backend) == 0)
+        if (strcmp(c->bcase[i].variant->name, variant) == 0 &&
+            strcmp(c->bcase[i].backend->name, backend) == 0)
             return &c->result[i];
     cr_assert_fail("no %s/%s", variant, backend);
     return NULL;
@@ -207,7 +207,7 @@ Test(group, a_reference_that_cannot_be_made)
     dismiss(&c);
 }
 
-Test(group, a_wrong_cell_is_found_without_a_ref_cell)
+Test(group, a_wrong_case_is_found_without_a_ref_case)
 {
     struct crew c;
 
@@ -233,7 +233,7 @@ Test(group, unchecked_rows_say_so)
 /* ---- memory ------------------------------------------------------------------------------- */
 
 /* Two cases of 1000 bytes fit together, four do not: parts, which share the first case. */
-Test(group, parts_share_a_cell)
+Test(group, parts_share_a_case)
 {
     struct crew c;
 

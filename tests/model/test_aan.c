@@ -137,7 +137,7 @@ static double error_of(const struct bound *t, const float *sum, double count)
                 want[(b * L + i) * D + e] = (float)y[e];
         }
     }
-    const double error = cell_error(t->y, want, B * L * D);
+    const double error = case_error(t->y, want, B * L * D);
     release(want);
     return error;
 }

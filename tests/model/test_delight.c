@@ -204,7 +204,7 @@ ParameterizedTest(int *b, delight, map_is_its_definition, .timeout = 60)
             for (int row = 0; row < t.rows; row++)
                 by_hand(&t, row, want + row * t.width);
             map_forward(&t);
-            cr_expect_lt(cell_error(t.work, want, n), 1, "%s, form %d, shape %zu",
+            cr_expect_lt(case_error(t.work, want, n), 1, "%s, form %d, shape %zu",
                          backends[*b]->name, form, s);
             release(want), map_close(&t);
         }

@@ -99,7 +99,7 @@ static void expect_gradients(const struct params *got, const struct params *want
             cr_expect_leq(fabs((double)*p->grad - (double)*q->grad), 1e-4 * largest, "%s: %s", what,
                           p->name);
         else
-            cr_expect_lt(cell_error(p->grad, q->grad, p->n), 1, "%s: %s", what, p->name);
+            cr_expect_lt(case_error(p->grad, q->grad, p->n), 1, "%s: %s", what, p->name);
     }
 }
 
@@ -126,7 +126,7 @@ ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 60)
         char what[96];
         snprintf(what, sizeof(what), "%s, %s, %s", backends[*b]->name, c.ffn->name,
                  norm_kind_name[c.norm_kind]);
-        cr_expect_lt(cell_error(got.logits, want.logits, (size_t)(B * L * c.V)), 1, "%s", what);
+        cr_expect_lt(case_error(got.logits, want.logits, (size_t)(B * L * c.V)), 1, "%s", what);
         expect_gradients(&got.m.lm.params, &want.m.lm.params, what);
         drop(&got), drop(&want);
     }

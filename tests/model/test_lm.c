@@ -59,7 +59,7 @@ EACH_FORM(lm, keys_are_as_good_as_hidden_states, true)
                 for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
                     model_open(&m, &c, backends[b]->name, 1, kind, (struct extent){2, L[k], M[i]});
                     float *got = model_stream(&m, 0, 2, TEXT, L[k]);
-                    cr_assert_lt(cell_error(got, hidden, n), 1.0, "%s: %s, %s, mem %d, seq %d",
+                    cr_assert_lt(case_error(got, hidden, n), 1.0, "%s: %s, %s, mem %d, seq %d",
                                  form_now, backends[b]->name, mem_kind_name[kind], M[i], L[k]);
                     free(got);
                     model_close(&m);
@@ -259,7 +259,7 @@ Test(lm, untied_with_the_embedding_is_tied)
     c.tied = false;
     model_open(&m, &c, "ref", 1, MEM_HIDDEN, (struct extent){1, 5, 7});
     float *own = model_stream(&m, 0, 1, TEXT, 5);
-    cr_expect_gt(cell_error(own, tied, (size_t)(TEXT * c.V)), 1.0, "out.weight is not read");
+    cr_expect_gt(case_error(own, tied, (size_t)(TEXT * c.V)), 1.0, "out.weight is not read");
     free(own);
     memcpy(weights(&m, "out.weight"), weights(&m, "embed.weight"), sizeof(float) * 12 * 11);
     own = model_stream(&m, 0, 1, TEXT, 5);

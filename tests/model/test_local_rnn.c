@@ -126,7 +126,7 @@ ParameterizedTest(int *b, local_rnn, is_its_windows)
                 for (int e = 0; e < D; e++)
                     want[i * D + e] = (float)h[e];
             }
-            const double error = cell_error(t.y, want, B * L * D);
+            const double error = case_error(t.y, want, B * L * D);
             cr_expect(error < 1, "%s, %s, window %d: %.3g x its limit", backends[*b]->name,
                       rnn_cell_name[kind], windows[w], error);
             cr_expect(guards_intact(t.y, B * L * D));

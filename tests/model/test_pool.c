@@ -125,7 +125,7 @@ static void as_the_reference(const char *order, bool causal, const char *backend
     pool_open(&want, order, causal, "ref", 1, B, T, true);
     pool_lower(&got), pool_lower(&want);
     params_zero_grad(&got.params), params_zero_grad(&want.params);
-    cr_expect_lt(cell_error(pool_forward(&got, B, T), pool_forward(&want, B, T), n), 1,
+    cr_expect_lt(case_error(pool_forward(&got, B, T), pool_forward(&want, B, T), n), 1,
                  "%s, %s, %d tokens", backend, order, T);
     sublayers_poison(&got.sublayers), sublayers_poison(&want.sublayers);
     sublayers_backward(&got.sublayers, &got.g, d, B, T);
@@ -138,8 +138,8 @@ static void as_the_reference(const char *order, bool causal, const char *backend
     pool_close(&got), pool_close(&want);
 }
 
-ParameterizedTestParameters(cells, on_every_backend) { return every_backend(); }
-ParameterizedTest(int *b, cells, on_every_backend, .timeout = 60)
+ParameterizedTestParameters(pools, on_every_backend) { return every_backend(); }
+ParameterizedTest(int *b, pools, on_every_backend, .timeout = 60)
 {
     static const int lengths[] = {1, 2, 3, 4, 7, 8, MOST};
 
@@ -157,7 +157,7 @@ struct derived {
     int T;
 };
 
-static double cells_value(void *ctx)
+static double pools_value(void *ctx)
 {
     const struct derived *f = ctx;
     double sum = 0;
@@ -184,8 +184,8 @@ static void expect_derived(const char *order, bool causal, int T)
     quantise(t.x, n);
     for (int i = 0; i < t.params.n; i++)
         quantise(t.params.v[i].data, t.params.v[i].n);
-    const struct scalar f = {cells_value, &of, 64 * U * 2 * sqrt((double)n), 0x1p-7};
-    cells_value(&of);
+    const struct scalar f = {pools_value, &of, 64 * U * 2 * sqrt((double)n), 0x1p-7};
+    pools_value(&of);
     params_zero_grad(&t.params);
     memcpy(d, d_z, n * sizeof(float));
     sublayers_backward(&t.sublayers, &t.g, d, 1, T);
@@ -201,7 +201,7 @@ static void expect_derived(const char *order, bool causal, int T)
 }
 
 /* 7 tokens leave one without a pool, at either level. */
-Test(cells, are_differentiated, .timeout = 120)
+Test(pools, are_differentiated, .timeout = 120)
 {
     for (int i = 0; i < FORMS; i++)
         for (int causal = 0; causal < 2; causal++)
@@ -209,7 +209,7 @@ Test(cells, are_differentiated, .timeout = 120)
 }
 
 /* The published form sees both directions: the first row depends on the last. */
-Test(cells, published_rows_see_both_ways)
+Test(pools, published_rows_see_both_ways)
 {
     for (int i = 0; i < FORMS; i++)
         for (int causal = 0; causal < 2; causal++) {
@@ -225,7 +225,7 @@ Test(cells, published_rows_see_both_ways)
 
 /* On the reference a row does not depend on the number of its neighbours, so it is the same to the
  * last bit; kept for training or not, and bound for more tokens or not. */
-Test(cells, rows_do_not_see_what_follows)
+Test(pools, rows_do_not_see_what_follows)
 {
     for (int i = 0; i < FORMS; i++) {
         struct pool_case all;
@@ -250,7 +250,7 @@ Test(cells, rows_do_not_see_what_follows)
 }
 
 /* Layers on pools do a half or a quarter of the work on rows. */
-Test(cells, fewer_rows_cost_less)
+Test(pools, fewer_rows_cost_less)
 {
     struct pool_case t, whole;
 
@@ -269,7 +269,7 @@ Test(cells, fewer_rows_cost_less)
 
 /* ---- orders --------------------------------------------------------------------------------- */
 
-Test(cells, order_of_the_variant)
+Test(pools, order_of_the_variant)
 {
     static const char *const orders[] = {"sf",         "pfuf",         "sfpfuf",        "sfpfsfuf",
                                          "sfpfsfsfuf", "sfpfsfpfsfuf", "sfpfsfpfsfsfuf"};
@@ -281,7 +281,7 @@ Test(cells, order_of_the_variant)
     }
 }
 
-Test(cells, orders_without_sense_are_refused)
+Test(pools, invalid_orders_are_refused)
 {
     static const char *const orders[] = {"pf",     "sfpf",   "uf",     "sfuf",
                                          "pfufuf", "pfufpf", "sfufpf", "pfpfpfpfpfpfpfpfpfuf"};
@@ -294,7 +294,7 @@ Test(cells, orders_without_sense_are_refused)
     }
 }
 
-Test(cells, what_knows_no_cells_is_refused)
+Test(pools, models_without_pools_are_refused)
 {
     struct config c[9];
     struct err e = {""};

@@ -44,13 +44,13 @@ ParameterizedTest(int *b, state, goes_on, .timeout = 120)
         float *one = stream(&c, backend_ref.name, MEM_NONE, TEXT);
         for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
             float *many = stream(&c, backends[*b]->name, MEM_STATE, lengths[k]);
-            const double error = cell_error(many, one, 2 * TEXT * V);
+            const double error = case_error(many, one, 2 * TEXT * V);
             cr_expect_lt(error, 1, "%s, %s, segments of %d: %.3g", variants[v]->name,
                          backends[*b]->name, lengths[k], error);
             free(many);
         }
         float *cut = stream(&c, backends[*b]->name, MEM_NONE, 32);
-        cr_expect_gt(cell_error(cut, one, 2 * TEXT * V), 1, "%s: without a state it forgets",
+        cr_expect_gt(case_error(cut, one, 2 * TEXT * V), 1, "%s: without a state it forgets",
                      variants[v]->name);
         free(cut), free(one);
     }

@@ -83,7 +83,7 @@ static void check_layer(const struct config *c, const char *backend, enum mem_ki
             want[b * L * D + i] = (float)z[i];
         free(in), free(z);
     }
-    const double error = cell_error(got, want, (size_t)(B * L * D));
+    const double error = case_error(got, want, (size_t)(B * L * D));
     cr_expect(error < 1.0, "%s, %s, norm %s, gate %s, %s, window %d, clamp %d: %.3g x its limit",
               backend, c->variant->name, wiring_name[c->wiring], c->gate ? c->gate->name : "none",
               mem_kind_name[kind], c->window, c->clamp_len, error);

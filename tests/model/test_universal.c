@@ -132,7 +132,7 @@ static void expect_equations(const struct config *c, const char *backend)
         depth_by_hand(&y, h, &r);
         for (int i = 0; i < T * D; i++)
             want[i] = (float)r.out[i];
-        const double error = cell_error(m.lm.h + b * T * D, want, T * D);
+        const double error = case_error(m.lm.h + b * T * D, want, T * D);
         cr_expect(error < 1, "%s, %s: %.3g x its limit", backend, halt_name[c->halt], error);
         ponder += r.ponder / B;
         for (int i = 0; i < T && c->halt != HALT_NEVER; i++) {
@@ -191,7 +191,7 @@ Test(universal, a_strong_will_decides)
         cr_expect_eq(share, 1.0 / STEPS);
         float *const never = logits_with_bias(&c, -40, &share);
         if (halt == HALT_GRAVES) /* the rest of the weight goes to the last step; else to none */
-            cr_expect(cell_error(never, after_all, N) < 1);
+            cr_expect(case_error(never, after_all, N) < 1);
         cr_expect_eq(share, 1);
         free(at_once), free(never);
     }

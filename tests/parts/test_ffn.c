@@ -81,14 +81,14 @@ static void check_equation(const struct config *c, const char *backend, int thre
     ffn_open(&t, c, backend, threads, rows, false);
     by_hand(&t, want);
     ffn_forward(&t, false);
-    cr_expect_lt(cell_error(t.y, want, n), 1, "%s, %s, rows %d: %.3g x its limit", backend,
-                 c->ffn->name, rows, cell_error(t.y, want, n));
+    cr_expect_lt(case_error(t.y, want, n), 1, "%s, %s, rows %d: %.3g x its limit", backend,
+                 c->ffn->name, rows, case_error(t.y, want, n));
     /* into a residual elsewhere: y is work space */
     c->ffn->forward(&t.g, c, t.p.v, t.y, t.x, rows, t.work, false, (struct act){.y = z, .add = add},
                     &t.drop);
     for (size_t i = 0; i < n; i++)
         want[i] += add[i];
-    cr_expect_lt(cell_error(z, want, n), 1, "%s, %s: with a residual", backend, c->ffn->name);
+    cr_expect_lt(case_error(z, want, n), 1, "%s, %s: with a residual", backend, c->ffn->name);
     cr_expect(guards_intact(z, n));
     release(want), release(add), release(z), ffn_close(&t);
 }

@@ -84,7 +84,7 @@ static void repeat(const struct variant *v, int kv_heads, const char *backend)
         repeat_heads(&want.lm.params, &got.lm.params);
         float *x = model_stream(&got, 0, BATCH, TOKENS, L);
         float *y = model_stream(&want, 0, BATCH, TOKENS, L);
-        cr_expect_lt(cell_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
+        cr_expect_lt(case_error(x, y, BATCH * TOKENS * V), 1, "%s, %d of %d heads, %s, %s", v->name,
                      kv_heads, HEADS, backend, mem_kind_name[kind]);
         free(x);
         free(y);

@@ -119,7 +119,7 @@ static void expect_by_hand(struct ffn_case *t, const char *backend)
     for (int i = 0; i < ROWS * D; i++)
         y[i] = (float)want.y[i / D][i % D];
     ffn_forward(t, false);
-    cr_expect_lt(cell_error(t->y, y, ROWS * D), 1, "%s: %d of %d, capacity %d", backend,
+    cr_expect_lt(case_error(t->y, y, ROWS * D), 1, "%s: %d of %d, capacity %d", backend,
                  moe_of(t->c)->k, moe_of(t->c)->experts, moe_of(t->c)->capacity);
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < moe_of(t->c)->k; k++)

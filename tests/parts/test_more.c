@@ -42,7 +42,7 @@ static void expect_same(struct model *a, struct model *b, const char *what)
 {
     float *got = model_stream(a, 0, BATCH, T, T), *want = model_stream(b, 0, BATCH, T, T);
 
-    cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
+    cr_expect_lt(case_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
     free(got), free(want);
 }
 
@@ -50,7 +50,7 @@ static void expect_different(struct model *a, struct model *b, const char *what)
 {
     float *got = model_stream(a, 0, BATCH, T, T), *want = model_stream(b, 0, BATCH, T, T);
 
-    cr_expect_gt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
+    cr_expect_gt(case_error(got, want, BATCH * T * VOCAB), 1, "%s", what);
     free(got), free(want);
 }
 

@@ -253,7 +253,7 @@ Test(rope, remembered_keys_stay_right, .timeout = 60)
         model_open(&kv, &c, "ref", 1, MEM_KV, max);
         float *want = model_stream(&hidden, 0, BATCH, TOKENS, SEGMENT);
         float *got = model_stream(&kv, 0, BATCH, TOKENS, SEGMENT);
-        cr_expect_lt(cell_error(got, want, BATCH * TOKENS * VOCAB), 1);
+        cr_expect_lt(case_error(got, want, BATCH * TOKENS * VOCAB), 1);
         free(want);
         free(got);
         model_close(&hidden);
@@ -275,7 +275,7 @@ Test(rope, streaming_is_one_pass, .timeout = 60)
             struct model m;
             model_open(&m, &c, "ref", 1, (enum mem_kind)kind, (struct extent){BATCH, L, ALL});
             float *got = model_stream(&m, 0, BATCH, ALL, L);
-            cr_expect_lt(cell_error(got, want, BATCH * ALL * VOCAB), 1, "segments of %d", L);
+            cr_expect_lt(case_error(got, want, BATCH * ALL * VOCAB), 1, "segments of %d", L);
             free(got);
             model_close(&m);
         }
@@ -303,7 +303,7 @@ Test(rope, pairings_differ_by_a_permutation, .timeout = 60)
         }
     }
     float *want = model_stream(&a, 0, 1, ALL, ALL), *plain = model_stream(&b, 0, 1, ALL, ALL);
-    cr_expect_lt(cell_error(plain, want, ALL * VOCAB), 1);
+    cr_expect_lt(case_error(plain, want, ALL * VOCAB), 1);
     free(want);
     free(plain);
     model_close(&a);

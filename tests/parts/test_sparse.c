@@ -151,7 +151,7 @@ static void stream(const char *pattern, const struct backend *b)
             float *got = logits(&c, b->name, (enum mem_kind)kind, L, T);
             if (b == &backend_ref)
                 expect_equal(got, want, pattern, L);
-            cr_expect_lt(cell_error(got, want, BATCH * T * VOCAB), 1, "%s, %s", pattern, b->name);
+            cr_expect_lt(case_error(got, want, BATCH * T * VOCAB), 1, "%s, %s", pattern, b->name);
             free(got);
         }
     free(want);

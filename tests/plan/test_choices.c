@@ -123,7 +123,7 @@ static bool says(const struct bench_case *c, const char *name)
 }
 
 /* A repro line makes the same model again; choices that do not apply are not in it. */
-Test(choices, cells_say_what_applies_and_their_line_makes_them_again)
+Test(choices, cases_say_what_applies_and_their_line_makes_them_again)
 {
     struct options o;
     struct plan p;

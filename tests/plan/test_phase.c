@@ -49,7 +49,7 @@ Test(phase, train_keeps_hidden_states)
 }
 
 /* Phases do not share a group, and a case's line makes that case and no other. */
-Test(phase, repro_lines_make_their_cells)
+Test(phase, repro_lines_make_their_cases)
 {
     struct options o;
     struct plan p;
@@ -138,7 +138,7 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
     expect_exit(&r, 0);
     ran_free(&r);
     struct rows after = must_read(folder, "r/latest", TABLE_LATENCY);
-    cr_expect_eq(after.n, latency.n, "cells that are there were measured again");
+    cr_expect_eq(after.n, latency.n, "cases that are there were measured again");
     rows_free(&after);
     r = run_bench(folder, "rerun %s -q --format csv " TINY, trained);
     expect_exit(&r, 0);

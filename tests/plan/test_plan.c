@@ -151,7 +151,7 @@ Test(plan, groups_are_shapes)
     for (int i = 1; i < p.n; i++) {
         const struct bench_case *const a = &p.cases[i - 1], *const b = &p.cases[i];
         cr_expect(b->group == a->group || b->group == a->group + 1);
-        cr_expect_eq(b->group == a->group, same_shape(a, b), "cells %d and %d", i - 1, i);
+        cr_expect_eq(b->group == a->group, same_shape(a, b), "cases %d and %d", i - 1, i);
         if (b->group != a->group)
             continue;
         cr_expect_leq(place_of(a->variant), place_of(b->variant));
@@ -284,7 +284,7 @@ Test(plan, a_named_backend_must_be_usable)
 
 /* ---- the model of a case --------------------------------------------------------------------- */
 
-Test(plan, config_of_a_cell)
+Test(plan, config_of_a_case)
 {
     struct options o;
     struct plan p;

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static bool same_cell(const struct bench_case *a, const struct bench_case *b)
+static bool same_case(const struct bench_case *a, const struct bench_case *b)
 {
     return same_shape(a, b) && a->variant == b->variant && a->backend == b->backend &&
            a->mem_kind == b->mem_kind && case_same_problem(a, b) &&
@@ -29,7 +29,7 @@ static void round_trip(const char *line)
             st = plan_make(&one, &again, &e);
         cr_assert_eq(st, OK, "%s: %s", p.cases[i].repro, e.msg);
         cr_assert_eq(one.n, 1, "%s makes %d cases", p.cases[i].repro, one.n);
-        cr_assert(same_cell(&p.cases[i], &one.cases[0]), "%s became %s", p.cases[i].repro,
+        cr_assert(same_case(&p.cases[i], &one.cases[0]), "%s became %s", p.cases[i].repro,
                   one.cases[0].repro);
         cr_expect(again.seed == o.seed && again.cache == o.cache && again.max_isa == o.max_isa);
         cr_expect(strcmp(again.pin, o.pin) == 0 && again.huge_pages == o.huge_pages);
@@ -38,7 +38,7 @@ static void round_trip(const char *line)
     drop_plan(&p, &o);
 }
 
-Test(plan, repro_makes_the_same_cell, .timeout = 120)
+Test(plan, repro_makes_the_same_case, .timeout = 120)
 {
     round_trip("-w attn,layer,segment,decode --layers 2,4 --seq 8,128 --mem 0,512 --batch 1,2 "
                "--threads 1,2 --gate gru,input,residual --clip 2,16 --mem-kind auto,hidden,kv");

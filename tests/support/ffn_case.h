@@ -144,7 +144,7 @@ static inline double ffn_error(const float *got, const float *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (want[i] != 0)
-            return cell_error(got, want, n);
+            return case_error(got, want, n);
     for (size_t i = 0; i < n; i++)
         if (got[i] != 0)
             return INFINITY;

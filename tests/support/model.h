@@ -255,7 +255,7 @@ static inline double pondering(const struct lm *m)
 
 /* The rule of a whole case as a number: below 1 it holds. Largest difference against 1e-4 of the
  * largest magnitude, mean square against 1e-10. */
-static inline double cell_error(const float *got, const float *want, size_t n)
+static inline double case_error(const float *got, const float *want, size_t n)
 {
     double worst = 0, largest = 0, off = 0, all = 0;
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Eight cases in four groups, each about 60 ms long. */
-enum { CELLS = 8 };
+enum { CASES = 8 };
 #define SLOW                                                                                       \
     "--variant shaw,xl --backend ref --workload attn --seq 4..32 --mem 0 --d-model 32 --heads 2 "  \
     "--threads 1 --max-time 0.03 --target-ci 0 --warmup-ms 0 --block-ms 2 "
@@ -38,9 +38,9 @@ static inline void expect_complete(const char *run)
     struct err e;
     int64_t total = 0;
 
-    cr_expect_eq(latency.n, CELLS);
-    cr_expect_eq(memory.n, CELLS);
-    cr_expect_eq(count_status(&latency, "ok"), CELLS);
+    cr_expect_eq(latency.n, CASES);
+    cr_expect_eq(memory.n, CASES);
+    cr_expect_eq(count_status(&latency, "ok"), CASES);
     folder_path(path, run);
     cr_assert_eq(samples_read(&samples, path, &e), OK, "%s", e.msg);
     for (size_t i = 0; i < latency.n; i++) {

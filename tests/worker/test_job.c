@@ -26,7 +26,7 @@ static void must_place(struct job *j)
 
 /* ---- counting and placing ----------------------------------------------------------------- */
 
-static void check_cell(const struct bench_case *c)
+static void check_case(const struct bench_case *c)
 {
     struct job j;
 
@@ -91,7 +91,7 @@ ParameterizedTest(int *b, job, takes_what_it_counted, .timeout = 120)
         must_plan(&p, &o, line);
         cr_assert_geq(p.n, 5);
         for (int c = 0; c < p.n; c++)
-            check_cell(&p.cases[c]);
+            check_case(&p.cases[c]);
         drop_plan(&p, &o);
     }
 }

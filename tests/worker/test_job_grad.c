@@ -79,7 +79,7 @@ static void expect_steady(struct job *j)
     free(first);
 }
 
-static void check_cell(const struct bench_case *c)
+static void check_case(const struct bench_case *c)
 {
     struct job j;
     struct agreement a;
@@ -125,14 +125,14 @@ ParameterizedTest(int *b, job_grad, gradients_of_the_reference, .timeout = 400)
         snprintf(line, sizeof(line), "-b %s %s", backends[*b]->name, lines[i]);
         must_plan(&p, &o, line);
         for (int c = 0; c < p.n; c++)
-            check_cell(&p.cases[c]);
+            check_case(&p.cases[c]);
         drop_plan(&p, &o);
     }
 }
 
 /* ---- the check ---------------------------------------------------------------------------- */
 
-static void one_cell(struct job *j, struct plan *p, struct options *o, const char *line)
+static void one_case(struct job *j, struct plan *p, struct options *o, const char *line)
 {
     must_plan(p, o, line);
     cr_assert_eq(p->n, 1, "%s", line);
@@ -147,7 +147,7 @@ Test(job_grad, check_detects_a_wrong_entry)
     struct job j;
     struct agreement a;
 
-    one_cell(&j, &p, &o, "-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
+    one_case(&j, &p, &o, "-b ref -V gtrxl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
     float *want = must_expect(&j);
     job_run(&j);
     cr_expect_eq(checked(&j, want), 0, "ref agrees with itself");
@@ -204,7 +204,7 @@ Test(job_grad, check_detects_a_missing_store)
             snprintf(line, sizeof(line),
                      "-b ref -V xl --seq 6 --mem 4 --d-model 16 --heads 2 --layers 1 -w %s",
                      works[i]);
-            one_cell(&j, &p, &o, line);
+            one_case(&j, &p, &o, line);
             struct sublayers *const sublayers =
                 j.bcase->workload == WORK_LAYER ? &j.layer.sublayers : &j.lm.lm.sublayers;
             const struct attn_impl **impl =
@@ -232,7 +232,7 @@ Test(job_grad, forward_cells_have_nothing_to_judge)
     struct err e;
     float *want = (float *)&e;
 
-    one_cell(&j, &p, &o, "-b ref -V xl -w layer --seq 6 --mem 4 --d-model 16 --heads 2");
+    one_case(&j, &p, &o, "-b ref -V xl -w layer --seq 6 --mem 4 --d-model 16 --heads 2");
     cr_expect_eq(job_expect_gradients(&j, &want, &e), OK);
     cr_expect_null(want);
     cr_expect(j.arena.part[PART_GRADIENTS] == 0 && j.arena.part[PART_OPTIMIZER] == 0);
@@ -248,7 +248,7 @@ static double flop_of(const char *line)
     struct plan p;
     struct job j;
 
-    one_cell(&j, &p, &o, line);
+    one_case(&j, &p, &o, line);
     const double flop = job_flop(&j);
     job_close(&j);
     drop_plan(&p, &o);

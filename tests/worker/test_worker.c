@@ -44,7 +44,7 @@ static int converse(const char *orders, char *said, size_t size)
     return WEXITSTATUS(how);
 }
 
-#define CELL                                                                                       \
+#define ONE_CASE                                                                                   \
     "--variant xl --backend ref --workload layer --seq 4 --mem 2 --d-model 16 --heads 2 "          \
     "--threads "                                                                                   \
     "1 --pin none"
@@ -63,7 +63,7 @@ Test(serve, a_whole_conversation)
     char said[16384];
 
     cr_expect_eq(
-        converse("open " CELL "\nplace\nblock 2 1\nblock 1 0\nclose\n", said, sizeof(said)), 0);
+        converse("open " ONE_CASE "\nplace\nblock 2 1\nblock 1 0\nclose\n", said, sizeof(said)), 0);
     cr_expect_eq(count_lines(said, PROTOCOL_HELLO "\n"), 1);
     cr_expect_eq(count_lines(said, "end\n"), 3, "%s", said);
     cr_expect_eq(count_lines(said, "sample "), 2, "%s", said);
@@ -77,14 +77,14 @@ Test(serve, a_child_answers_nonsense_with_a_failure)
     char said[16384], line[512];
 
     for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
-        snprintf(line, sizeof(line), "open " CELL "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
+        snprintf(line, sizeof(line), "open " ONE_CASE "\n%s\nplace\nblock 1 0\nclose\n", orders[i]);
         cr_expect_eq(converse(line, said, sizeof(said)), 0, "%s", orders[i]);
         cr_expect_eq(count_lines(said, "fail 6 unexpected request"), 1, "%s: %s", orders[i], said);
         cr_expect_eq(count_lines(said, "sample "), 1, "%s goes on", orders[i]);
     }
 }
 
-Test(serve, a_child_refuses_what_is_no_cell)
+Test(serve, a_child_refuses_what_is_no_case)
 {
     static const char *const orders[] = {
         "dance",
@@ -110,8 +110,8 @@ Test(serve, a_child_whose_parent_is_gone_ends)
     char said[16384];
 
     cr_expect_neq(converse("", said, sizeof(said)), 0);
-    cr_expect_neq(converse("open " CELL "\nplace\n", said, sizeof(said)), 0);
-    cr_expect_neq(converse("open " CELL "\nplace\nblo", said, sizeof(said)), 0);
+    cr_expect_neq(converse("open " ONE_CASE "\nplace\n", said, sizeof(said)), 0);
+    cr_expect_neq(converse("open " ONE_CASE "\nplace\nblo", said, sizeof(said)), 0);
 }
 
 /* Memory that the process took and released earlier is not the case's. */
@@ -128,7 +128,7 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     memset(before, 1, MUCH);
     cr_expect_eq(before[MUCH - 1], 1);
     free(before);
-    must_plan(&p, &o, CELL);
+    must_plan(&p, &o, ONE_CASE);
     cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
     cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
     worker_close(&s);
