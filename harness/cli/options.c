@@ -317,9 +317,9 @@ enum status options_parse_again(struct options *o, const char *line, struct err 
     *o = (struct options){0};
     if (!argv)
         st = fail(e, E_NOMEM, "no memory for options");
-    for (int i = 0; st == OK && i < w.n; i++)
+    for (int i = 0; argv && i < w.n; i++)
         argv[i] = w.v[i].text;
-    if (st == OK)
+    if (argv && st == OK)
         st = options_parse(o, w.n, argv, e);
     free(argv);
     words_free(&w);

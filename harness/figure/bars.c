@@ -3,6 +3,7 @@
  * Figures of bars: memory stacked by part, and backends side by side. */
 #include "figure.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,15 +128,17 @@ static bool has_time(const void *row, const struct plot_data *d, const void *unu
  * is not the reference. */
 static const char *base_of(const struct plot_data *d, const struct picked *k)
 {
-    const char *best = NULL;
+    const char *best = "";
+    int style = INT_MAX;
 
     for (int i = 0; i < k->n; i++) {
         const char *const name = ((const struct latency_row *)k->row[i])->backend;
-        if (!plot_is_reference(name) &&
-            (!best || plot_backend_style(name) < plot_backend_style(best)))
+        if (!plot_is_reference(name) && plot_backend_style(name) < style) {
             best = name;
+            style = plot_backend_style(name);
+        }
     }
-    return d->base ? d->base : best ? best : "";
+    return d->base ? d->base : best;
 }
 
 /* Panel and group of bars that a row belongs to. */
@@ -210,9 +213,9 @@ enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *
 
     if (st == OK && !place)
         st = fail(e, E_NOMEM, "no memory for a figure  -> free some");
-    for (int i = 0; i < k.n && st == OK; i++)
+    for (int i = 0; place && i < k.n; i++)
         find_place(&place[i], &k, i);
-    for (int b = 0; b < k.n && st == OK; b++) {
+    for (int b = 0; place && b < k.n && st == OK; b++) {
         const struct latency_row *const reference = k.row[b];
         if (strcmp(reference->backend, base) != 0)
             continue;

@@ -18,7 +18,7 @@ struct form {
     enum status (*next)(void *arg, const char *part, bool *more, bool *known);
 };
 
-/* E_IO for an unknown name, and for a part without an end. */
+/* E_IO for an unknown name, a part without an end, and more than 8 parts in each other. */
 enum status form_fill(const struct form *f, const char *text, struct err *e);
 
 #endif
