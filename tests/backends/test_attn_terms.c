@@ -139,17 +139,17 @@ static double worst_of(const float *got, const float *want, size_t n, double bou
     return worst;
 }
 
-static void compare(const struct where *c, const struct engine *g, const struct wide *want)
+static void compare(const struct where *c, const struct engine *g, const struct wide *want,
+                    const struct wide_bound *bound)
 {
-    const struct wide_bound bound = wide_bound(want);
     struct wide got;
     double error = 0, power = 1e-30;
 
     make(&got, c);
     attend(g, &got.x.a);
-    const double out = worst_of(got.x.o, want->x.o, got.x.o_size, bound.out);
-    const double lse = worst_of(got.x.lse, want->x.lse, got.x.lse_size, bound.lse);
-    const double scores = worst_of(got.scores_out, want->scores_out, got.scores_n, bound.scores);
+    const double out = worst_of(got.x.o, want->x.o, got.x.o_size, bound->out);
+    const double lse = worst_of(got.x.lse, want->x.lse, got.x.lse_size, bound->lse);
+    const double scores = worst_of(got.scores_out, want->scores_out, got.scores_n, bound->scores);
     for (size_t i = 0; i < got.x.o_size; i++)
         if (want->x.o[i] != GUARD_VALUE) {
             error += pow((double)got.x.o[i] - (double)want->x.o[i], 2);
@@ -166,7 +166,8 @@ static void compare(const struct where *c, const struct engine *g, const struct 
 }
 
 /* Returns how many implementations of the backend accepted. */
-static int compare_all(const struct where *c, const struct backend *b, const struct wide *want)
+static int compare_all(const struct where *c, const struct backend *b, const struct wide *want,
+                       const struct wide_bound *bound)
 {
     int accepted = 0;
 
@@ -176,7 +177,7 @@ static int compare_all(const struct where *c, const struct backend *b, const str
             const char *why = NULL;
             g.impl = g.attn[i]->name;
             if (g.attn[i]->accepts(&want->x.a, &why)) {
-                compare(c, &g, want);
+                compare(c, &g, want, bound);
                 accepted++;
             } else {
                 cr_expect(why && *why, "%s/%s refuses without a reason", b->name, g.impl);
@@ -207,9 +208,10 @@ ParameterizedTest(int *m, attn_terms, implementations_match_ref, .timeout = 120)
             make(&x, &c), make(&y, &c);
             attend(&one, &x.x.a), attend(&three, &y.x.a);
             cr_expect_arr_eq(x.x.o, y.x.o, x.x.o_size * sizeof(float), "threads change ref");
+            const struct wide_bound bound = wide_bound(&x);
             for (int i = 0; backends[i]; i++)
                 if (backends[i] != &backend_ref && backend_usable(backends[i], NULL) == OK)
-                    cr_expect_geq(compare_all(&c, backends[i], &x), 2,
+                    cr_expect_geq(compare_all(&c, backends[i], &x, &bound), 2,
                                   "%s cannot run scheme %d, more %d", backends[i]->name, t, *m);
             free_wide(&x), free_wide(&y);
         }

@@ -4,6 +4,7 @@
  * threads to the same numbers, and files that describe themselves. */
 #include "harness/learn/score.h"
 #include "harness/learn/train.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
 #include <criterion/criterion.h>
@@ -168,6 +169,8 @@ Test(train, learns_the_source_that_it_can_see)
     double floor;
     int v = 0;
 
+    if (SANITIZED)
+        cr_skip_test("hundreds of steps that other tests take, too");
     while (!variants[v]->mem->recurrent) /* one that distinguishes distances */
         v++;
     parse(&o, variants[v]->name, "ref", 1);

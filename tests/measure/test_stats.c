@@ -3,6 +3,7 @@
  * Statistics against known answers, and the bootstrap against simulated noise. The simulations draw
  * from fixed seeds, so they give the same counts on every machine. */
 #include "harness/measure/stats.h"
+#include "tests/support/sanitized.h"
 
 #include "variants/base/rng.h"
 
@@ -202,6 +203,9 @@ static double coverage(noise_fn *noise, int n, uint64_t seed)
     static float z[DRAWS];
     double x[MOST], work[MOST];
     int hits = 0;
+
+    if (SANITIZED)
+        cr_skip_test("hundreds of intervals; other tests make one, too");
 
     for (int run = 0; run < RUNS; run++) {
         rng_normal(z, DRAWS, seed, (uint64_t)run, 0, 1);

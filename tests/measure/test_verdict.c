@@ -3,6 +3,7 @@
  * Verdicts against known answers and against simulated noise. The simulations draw from fixed
  * seeds, which a failure prints, so they give the same counts on every machine. */
 #include "harness/measure/verdict.h"
+#include "tests/support/sanitized.h"
 
 #include "variants/base/rng.h"
 
@@ -220,6 +221,8 @@ static void simulate(struct pair *p, int n, double ratio, enum noise noise, stru
     }
 }
 
+static const char repeats[] = "hundreds of verdicts; other tests give one, too";
+
 /* How many of the trials give `want` (for faster and slower: twice, as the gate requires). */
 static int said(enum verdict want, double ratio, enum noise noise, int trials, struct synthetic *s)
 {
@@ -241,6 +244,8 @@ static int said(enum verdict want, double ratio, enum noise noise, int trials, s
 Test(verdict, simulated_machines, .timeout = 60)
 {
     enum { TRIALS = 400 };
+    if (SANITIZED)
+        cr_skip_test("%s", repeats);
     const double power[NOISE_COUNT] = {0.95, 0.95,
                                        0.65}; /* a fifth at +30 % sometimes hides +20 % */
 
@@ -263,6 +268,8 @@ Test(verdict, simulated_machines, .timeout = 60)
 Test(verdict, small_changes_on_a_quiet_machine, .timeout = 60)
 {
     enum { TRIALS = 400 };
+    if (SANITIZED)
+        cr_skip_test("%s", repeats);
     struct synthetic s = {7, rng_stream("test.small"), 0};
     const int seven = said(VERDICT_SLOWER, 1.07, SLOW_MINUTES, TRIALS, &s);
     const int three = said(VERDICT_SLOWER, 1.03, SLOW_MINUTES, TRIALS, &s);

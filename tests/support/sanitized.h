@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether this is the sanitizers' build, which is tens of times slower in tight loops. */
+ * Whether this is the sanitizers' build, which is tens of times slower in tight loops. It looks for
+ * what code does wrong, whatever the numbers: tests that repeat the same code to judge numbers
+ * repeat it less there. */
 #ifndef SANITIZED_H
 #define SANITIZED_H
 
