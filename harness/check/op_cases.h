@@ -19,7 +19,7 @@ bool library_adds(const struct engine *g, int op);
 
 struct op_result {
     int cases, failed;
-    char first[256];   /* the first failure: which case, and by how much */
+    char first[320];   /* the first failure: which case, and by how much */
     char refused[640]; /* the reason why the backend cannot run it; "" = it can */
 };
 
