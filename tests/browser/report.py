@@ -21,7 +21,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-SWEEP = ("--variant base --backend auto --workload layer,decode --seq 8,16,32 --mem 0,16,32 --d-model 32 "
+SWEEP = ("--variant base --backend auto --workload layer,decode --seq 8,16 --mem 0,16 --d-model 32 "
          "--heads 2 --layers 1 --threads 1 --max-time 0.005 --min-samples 3 --warmup-ms 0 "
          "--block-ms 0.5 -q")
 PHONE = 390
