@@ -20,7 +20,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 CFLAGS_release := -O2 -g
-CFLAGS_sanitize := -Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
 CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
 ifeq ($(CFLAGS_$(MODE)),)
