@@ -43,8 +43,8 @@ static struct term_params term_params(const struct attn_job *t)
 static void bind_scores(struct job *j)
 {
     struct attn *const at = &j->attn.attn;
-    const size_t pairs = job_elements(at->B, at->H, at->L * (at->M + at->L));
     const ptrdiff_t K = at->M + at->L;
+    const size_t pairs = (size_t)at->B * (size_t)at->H * (size_t)at->L * (size_t)K;
 
     if (!j->config.score_residual)
         return;

@@ -143,6 +143,7 @@ Test(peak, in_a_child, .timeout = 120)
     cpus[0] = cpus[1] = -1;
     cr_assert_eq(peaks_measure(&setup, n, cpus, ISA_AVX512, 1e-9, &p, &e), OK, "%s", e.msg);
     expect_plausible(&p, n, cpu_isa());
+    child_setup_close(&setup);
     topo_close(t);
 }
 
