@@ -55,8 +55,7 @@ static const struct peaks *peaks_for(const struct sweep *w, int threads)
     return NULL;
 }
 
-/* Peaks belong to a number of threads; a failure costs columns, not the run. They take no longer
- * than a case. */
+/* Peaks belong to a number of threads; a failure costs columns, not the run. */
 static void measure_peaks(struct sweep *w)
 {
     for (int i = 0; i < w->plan.n; i++) {
@@ -68,8 +67,7 @@ static void measure_peaks(struct sweep *w)
         CHECK(cpus);
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
         if (st == OK)
-            st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), w->s.opt->max_time_s,
-                               &w->peaks[w->n_peaks], &why);
+            st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
         free(cpus);
         if (st == OK)
             w->n_peaks++;

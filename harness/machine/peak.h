@@ -16,11 +16,9 @@ struct peaks {
     double l1, l2, l3, dram; /* bytes/s read by all threads; 0 = no such level */
 };
 
-/* Measure in this process, for `seconds`, PEAK_SECONDS at most, and a tenth of a second to prepare;
- * where that is too short for several rounds there is one. The OpenMP threads are pinned to cpus[]
- * (-1 = not) and stay so. Instruction sets above the mask of cpu.h are left out. */
-#define PEAK_SECONDS 0.4
-enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus, double seconds,
+/* Measure in this process, in about half a second. Its OpenMP threads are pinned to cpus[] (-1 =
+ * not) and stay so. Instruction sets above the mask of cpu.h are left out. */
+enum status peak_run_in_process(const struct topo *t, int threads, const int *cpus,
                                 struct peaks *out, struct err *e);
 
 /* ---- the loops, one file per instruction set ------------------------------------------------ */
