@@ -2,6 +2,7 @@
  *
  * Setting an option: one function for each kind of value. */
 #include "option_set.h"
+#include "harness/util/grow.h"
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
 
@@ -30,15 +31,9 @@ char *options_keep(struct options *o, const char *text, size_t len)
         return NULL;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    /* Capacity doubles at powers of two. */
-    if ((o->n_owned & (o->n_owned - 1)) == 0) {
-        const size_t room = (size_t)max_int(1, 2 * o->n_owned);
-        char **const owned = realloc(o->owned, room * sizeof(*owned));
-        if (!owned) {
-            free(copy);
-            return NULL;
-        }
-        o->owned = owned;
+    if (GROW(o->owned, o->n_owned, NULL) != OK) {
+        free(copy);
+        return NULL;
     }
     o->owned[o->n_owned++] = copy;
     return copy;
@@ -49,7 +44,6 @@ static enum status add_name(const struct assignment *s, const char *text, size_t
     struct names *const list = field(s);
     const char *const *const words = s->spec->words;
     const char *const name = options_keep(s->o, text, len);
-    const char **v;
 
     if (!name)
         return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
@@ -58,11 +52,9 @@ static enum status add_name(const struct assignment *s, const char *text, size_t
     for (int i = 0; i < list->n; i++)
         if (strcmp(list->v[i], name) == 0)
             return OK;
-    v = realloc(list->v, (size_t)(list->n + 1) * sizeof(*v));
-    if (!v)
-        return fail(e, E_NOMEM, "%s: no memory for the list", s->label);
-    list->v = v;
-    v[list->n++] = name;
+    if (GROW(list->v, list->n, e) != OK)
+        return E_NOMEM;
+    list->v[list->n++] = name;
     return OK;
 }
 

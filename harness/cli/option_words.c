@@ -2,6 +2,7 @@
  *
  * Splitting text into words, reading @files. */
 #include "option_words.h"
+#include "harness/util/grow.h"
 #include "option_table.h" /* options_keep */
 
 #include <errno.h>
@@ -20,14 +21,8 @@ static enum status insert(struct words *w, int at, const struct word *new, struc
 {
     if (w->n == WORDS_MAX)
         return fail(e, E_USAGE, "more than %d words of options  -> use fewer @files", WORDS_MAX);
-    if (w->n == w->cap) {
-        const int cap = max_int(64, 2 * w->cap);
-        struct word *const v = realloc(w->v, (size_t)cap * sizeof(*v));
-        if (!v)
-            return fail(e, E_NOMEM, "no memory for %d words of options", cap);
-        w->v = v;
-        w->cap = cap;
-    }
+    if (GROW(w->v, w->n, e) != OK)
+        return E_NOMEM;
     memmove(w->v + at + 1, w->v + at, (size_t)(w->n - at) * sizeof(*w->v));
     w->v[at] = *new;
     w->n++;

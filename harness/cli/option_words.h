@@ -13,7 +13,7 @@ struct word {
 };
 struct words {
     struct word *v;
-    int n, cap;
+    int n;
 };
 
 /* Append the words of `text`: separated by blanks, "..." or '...' around blanks, a comment from #

@@ -3,6 +3,7 @@
  * From presets, environment and command line to struct options. getopt_long walks the words;
  * unknown ones get the program's own error text. Help is in option_print.c. */
 #include "options.h"
+#include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 #include "option_set.h"
 #include "option_words.h"
@@ -146,17 +147,13 @@ static enum status refuse(int got, int opt, const char *word, struct err *e)
 
 static enum status add_word(struct options *o, const char *word, bool first, struct err *e)
 {
-    const char **v;
-
     if (first) {
         o->command = word;
         return OK;
     }
-    v = realloc(o->words.v, (size_t)(o->words.n + 1) * sizeof(*v));
-    if (!v)
-        return fail(e, E_NOMEM, "no memory for options");
-    o->words.v = v;
-    v[o->words.n++] = word;
+    if (GROW(o->words.v, o->words.n, e) != OK)
+        return E_NOMEM;
+    o->words.v[o->words.n++] = word;
     return OK;
 }
 

@@ -2,6 +2,7 @@
  *
  * Changes with their intervals: tables that `compare` and `gate` wrote with --format csv. */
 #include "figure.h"
+#include "harness/util/grow.h"
 
 #include "harness/measure/verdict.h"
 
@@ -58,7 +59,6 @@ static void on_row(int end, void *arg)
 {
     struct change_reader *const r = arg;
     struct plot_data *const d = r->d;
-    struct plot_change *more;
     (void)end;
 
     r->field = 0;
@@ -72,12 +72,11 @@ static void on_row(int end, void *arg)
         .high = number(r->text[C_HIGH]),
         .threshold = number(r->text[C_THRESHOLD]),
     };
-    more = realloc(d->change, (size_t)(d->n_changes + 1) * sizeof(*more));
-    if (!more) {
+    if (GROW(d->change, d->n_changes, NULL) != OK) {
         r->no_memory = true;
         return;
     }
-    d->change = more;
+    struct plot_change *const more = d->change;
     more[d->n_changes] = c;
     snprintf(more[d->n_changes].name, PLOT_TEXT, "%.120s: %.30s / %.30s", r->text[C_CASE],
              r->text[C_AFTER], r->text[C_BEFORE]);

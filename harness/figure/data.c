@@ -2,6 +2,7 @@
  *
  * The data of a folder: the tables of a run, the curves of training runs, and comparisons. */
 #include "figure.h"
+#include "harness/util/grow.h"
 
 #include "harness/table/case_row.h"
 #include "harness/util/suggest.h"
@@ -21,12 +22,9 @@ static bool ends_with(const char *text, const char *end)
 static enum status read_train(struct plot_data *d, const char *path, const char *name,
                               struct err *e)
 {
-    struct plot_train *const more = realloc(d->train, (size_t)(d->n_train + 1) * sizeof(*more));
-
-    if (!more)
-        return fail(e, E_NOMEM, "no memory for %s", path);
-    d->train = more;
-    struct plot_train *const t = &more[d->n_train];
+    if (GROW(d->train, d->n_train, e) != OK)
+        return E_NOMEM;
+    struct plot_train *const t = &d->train[d->n_train];
     const enum status st = table_read(&t->rows, &tables[TABLE_TRAIN], path, e);
     if (st != OK)
         return st;
@@ -48,13 +46,11 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 static enum status keep_file(struct plot_data *d, const char *name, const struct table *t,
                              int train, struct err *e)
 {
-    struct plot_file *const more = realloc(d->file, (size_t)(d->n_files + 1) * sizeof(*more));
-
-    if (!more)
-        return fail(e, E_NOMEM, "no memory for %s", name);
-    d->file = more;
-    more[d->n_files] = (struct plot_file){.table = t, .train = train};
-    snprintf(more[d->n_files++].name, sizeof(more->name), "%s", name);
+    if (GROW(d->file, d->n_files, e) != OK)
+        return E_NOMEM;
+    struct plot_file *const f = &d->file[d->n_files++];
+    *f = (struct plot_file){.table = t, .train = train};
+    snprintf(f->name, sizeof(f->name), "%s", name);
     return OK;
 }
 

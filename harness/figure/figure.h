@@ -70,7 +70,7 @@ struct plot_name {
 };
 struct plot_names {
     struct plot_name *v;
-    int n, cap;
+    int n;
 };
 struct plot_point {
     int row, column, series, kind;
@@ -82,7 +82,7 @@ struct plot_point {
 struct plot {
     const struct figure *figure;
     struct plot_point *point;
-    int n, cap;
+    int n;
     struct plot_names rows, columns, series;
     int abreast;   /* columns continue in the next row after so many; 0 = never */
     char why[256]; /* without points: the reason; else a remark on what is not shown, or "" */

@@ -3,6 +3,7 @@
  * Names: of variants and backends in the program's order, and of panels and series by what
  * distinguishes their rows. Only differences are named. */
 #include "figure.h"
+#include "harness/util/grow.h"
 
 #include "harness/plan/case.h"
 #include "variants/backends/backend.h"
@@ -58,14 +59,8 @@ enum status plot_name(int *index, struct plot_names *names, const char *text, in
         }
         same_style += names->v[i].style == style;
     }
-    if (names->n == names->cap) {
-        const int cap = names->cap ? 2 * names->cap : 16;
-        struct plot_name *const v = realloc(names->v, (size_t)cap * sizeof(*v));
-        if (!v)
-            return fail(e, E_NOMEM, "no memory for %d names of a figure  -> free some", cap);
-        names->v = v;
-        names->cap = cap;
-    }
+    if (GROW(names->v, names->n, e) != OK)
+        return E_NOMEM;
     struct plot_name *const name = &names->v[names->n];
     *name = (struct plot_name){.style = style, .dash = same_style, .order = names->n};
     text_put(name->text, PLOT_TEXT, text);

@@ -3,6 +3,7 @@
  * The points of a figure: picked from the rows of a table into a grid of panels, sorted, and
  * printed as the table that a script reads. */
 #include "figure.h"
+#include "harness/util/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,8 @@ struct plot_point plot_point_empty(void)
 
 enum status plot_add(struct plot *p, const struct plot_point *point, struct err *e)
 {
-    if (p->n == p->cap) {
-        const int cap = p->cap ? 2 * p->cap : 64;
-        struct plot_point *const more = realloc(p->point, (size_t)cap * sizeof(*more));
-        if (!more)
-            return fail(e, E_NOMEM, "no memory for %d points  -> free some", cap);
-        p->point = more;
-        p->cap = cap;
-    }
+    if (GROW(p->point, p->n, e) != OK)
+        return E_NOMEM;
     p->point[p->n++] = *point;
     return OK;
 }
