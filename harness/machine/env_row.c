@@ -44,20 +44,6 @@ static void put_machine(struct env_row *row, const struct env_facts *f)
     row->clock_overhead_ns = f->clock.overhead_ns;
 }
 
-static void put_argv(struct env_row *row, int argc, char **argv)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-
-    CHECK(f);
-    for (int i = 0; i < argc; i++)
-        fprintf(f, "%s%s", i ? " " : "", argv[i]);
-    CHECK(fclose(f) == 0);
-    PUT(argv, text);
-    free(text);
-}
-
 void env_row_begin(struct env_row *row, const struct env_facts *f, const struct options *opt,
                    const char *run_id, const char *started_at_utc)
 {
@@ -73,7 +59,12 @@ void env_row_begin(struct env_row *row, const struct env_facts *f, const struct 
     PUT(env_overrides, f->overrides);
     row->git_dirty = build_dirty;
     put_machine(row, f);
-    put_argv(row, opt->argc, opt->argv);
+    char *line = NULL;
+    struct err ignored;
+    /* A line break in a word is written as a blank: rows are lines. */
+    (void)options_command_line(&line, opt, &ignored);
+    PUT(argv, line);
+    free(line);
 }
 
 void env_row_peaks(struct env_row *row, const struct peaks *p)

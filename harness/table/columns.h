@@ -124,7 +124,7 @@
     X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
     X(text, finished_at_utc, "", "when it ended; empty after a crash")                             \
     X(i64, exit_code, "", "exit code of the run; empty after a crash")                             \
-    X(page, argv, "", "words of the command line, separated by blanks")                            \
+    X(page, argv, "", "words of the command line in quotes, as @files have them")                  \
     X(text, bench_version, "", "version of this program")                                          \
     X(text, git_commit, "", "commit it was built from, or nogit")                                  \
     X(i64, git_dirty, "0/1", "the work tree differed from that commit")                            \
