@@ -165,7 +165,7 @@ struct config {
      */
     union part_values {
         double align;
-        unsigned char bytes[OWN_MOST];
+        unsigned char bytes[MAX_OWN];
     } own[SLOT_COUNT];
 };
 

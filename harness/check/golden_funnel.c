@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBS_MOST = MAX_ORDER - 1 };
+enum { MAX_SUBLAYERS = MAX_ORDER - 1 };
 
 struct funnel_run {
-    struct params file;             /* those of the file, under its names */
-    char prefix[SUBS_MOST / 2][32]; /* "enc.B.L." or "dec.L.", the file's name of each layer */
-    int joins;                      /* the sub-layer before which the stream returns to one row per
-                                     * token */
+    struct params file;                 /* those of the file, under its names */
+    char prefix[MAX_SUBLAYERS / 2][32]; /* "enc.B.L." or "dec.L.", the file's name of each layer */
+    int joins; /* the sub-layer before which the stream returns to one row per
+                * token */
 };
 
 /* The file's name of parameter "sub.I.REST"; false if it has none: biases of queries. */
@@ -113,7 +113,7 @@ static enum status read_order(struct run *r, int after, struct err *e)
     return fail(e, E_IO,
                 "%s: blocks \"%s\" and %d layers after them  -> numbers of layers such as 1,2,1, "
                 "at most %d in all",
-                r->s->path, text ? text : "", after, (int)SUBS_MOST / 2);
+                r->s->path, text ? text : "", after, (int)MAX_SUBLAYERS / 2);
 }
 
 static enum status read_config(struct run *r, struct err *e)
@@ -132,7 +132,7 @@ static enum status read_config(struct run *r, struct err *e)
         (st = safetensors_int(r->s, "n_head", 0, 1, GOLDEN_WIDE, &H, e)) != OK ||
         (st = safetensors_int(r->s, "d_head", 0, 1, GOLDEN_WIDE, &dh, e)) != OK ||
         (st = safetensors_int(r->s, "d_inner", 0, 1, GOLDEN_WIDE, &F, e)) != OK ||
-        (st = safetensors_int(r->s, "dec_layers", 0, 0, SUBS_MOST, &after, e)) != OK ||
+        (st = safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
         (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK)
         return st;

@@ -75,7 +75,7 @@ void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c)
     else if (i < SETTINGS_CHOICE)
         model_choice_print(text, i - CASE_BEFORE_MODEL, &c->config, scope);
     else
-        settings_print(text, &c->config, NULL, scope == SCOPE_CORE);
+        settings_print(text, &c->config, false, scope == SCOPE_CORE);
 }
 
 static bool same_name(const char *a, const char *b)
@@ -195,7 +195,7 @@ void case_label(const struct bench_case *c, char *buf, size_t size)
                                   text);
     if (c->config.kv_heads != usual.kv_heads && n < sizeof(extra))
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " kv_heads=%d", c->config.kv_heads);
-    settings_print(text, &c->config, &usual, scope == SCOPE_CORE);
+    settings_print(text, &c->config, true, scope == SCOPE_CORE);
     if (*text && n < sizeof(extra))
         n += (size_t)snprintf(extra + n, sizeof(extra) - n, " %.60s", text);
     if (c->mem_kind != MEM_NONE && n < sizeof(extra))

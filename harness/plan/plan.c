@@ -4,12 +4,13 @@
  * no case is made twice. */
 #include "plan.h"
 #include "filter.h"
+#include "harness/util/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { CELLS_MAX = 1000000 };
+enum { MAX_CASES = 1000000 };
 
 /* What plan_make needs while it makes cases. */
 struct maker {
@@ -69,14 +70,8 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
     const enum status st = config_check(&c->config, e);
     if (st != OK)
         return st;
-    /* Capacity doubles at powers of two. */
-    if ((p->n & (p->n - 1)) == 0) {
-        const size_t room = (size_t)max_int(1, 2 * p->n);
-        struct bench_case *const cases = realloc(p->cases, room * sizeof(*cases));
-        if (!cases)
-            return fail(e, E_NOMEM, "no memory for %zu cases  -> use shorter ranges", room);
-        p->cases = cases;
-    }
+    if (GROW(p->cases, p->n, e) != OK)
+        return E_NOMEM;
     c->repro = case_repro(c, &m->preset);
     if (!c->repro)
         return fail(e, E_NOMEM, "no memory for %d cases  -> use shorter ranges", p->n);
@@ -162,9 +157,9 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     double inside = (double)m->n_variants * m->n_backends * opt->mem_kinds.n;
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
         inside *= max_int(opt->chosen[i].n, 1);
-    if (n * inside > CELLS_MAX)
+    if (n * inside > MAX_CASES)
         return fail(e, E_USAGE, "about %.2g %s cases, more than %d  -> use shorter lists",
-                    n * inside, workload_name[w], CELLS_MAX);
+                    n * inside, workload_name[w], MAX_CASES);
     for (int i = 0; i < (int)n && st == OK; i++) {
         int at[ARRAY_LEN(axes)], rest = i;
         for (int k = (int)ARRAY_LEN(axes) - 1; k >= 0; k--) {

@@ -52,7 +52,7 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
             print_choice(f, i, c, &usual);
             continue;
         }
-        settings_print(own, &c->config, &usual.config, c->workload == WORK_ATTN);
+        settings_print(own, &c->config, true, workload_scope(c->workload) == SCOPE_CORE);
         if (*own)
             fprintf(f, " --set %s", own);
     }

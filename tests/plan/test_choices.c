@@ -35,12 +35,12 @@ Test(choices, every_setting_changes_a_variant_and_reads_its_own_text)
         for (int v = 0; variants[v]; v++) {
             struct config c = model_of(variants[v]), again = c;
             char line[64], text[SETTINGS_TEXT], back[SETTINGS_TEXT], least[64];
-            settings_print(back, &c, NULL, false);
+            settings_print(back, &c, false, false);
             snprintf(least, sizeof(least), "%s=%.0f", s->name, s->least);
             snprintf(line, sizeof(line), "%s=%.0f", s->name,
                      s->least + (strstr(back, least) != NULL));
             cr_assert_eq(settings_parse(&c, line, false, NULL), OK, "%s", line);
-            settings_print(text, &c, NULL, false);
+            settings_print(text, &c, false, false);
             if (!setting_applies(s, &again)) {
                 cr_expect_str_eq(text, back, "%s has no %s", variants[v]->name, s->name);
                 continue;
@@ -48,7 +48,7 @@ Test(choices, every_setting_changes_a_variant_and_reads_its_own_text)
             having++;
             cr_expect(strstr(text, line), "%s %s", variants[v]->name, line);
             cr_assert_eq(settings_parse(&again, text, false, NULL), OK, "%s", text);
-            settings_print(back, &again, NULL, false);
+            settings_print(back, &again, false, false);
             cr_expect_str_eq(back, text);
         }
         cr_expect_gt(having, 0, "no variant has %s", s->name);

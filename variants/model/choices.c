@@ -108,7 +108,7 @@ bool model_choices_equal(const struct config *a, const struct config *b, enum sc
         if (strcmp(text[0], text[1]) != 0)
             return false;
     }
-    settings_print(text[0], a, NULL, scope == SCOPE_CORE);
-    settings_print(text[1], b, NULL, scope == SCOPE_CORE);
+    settings_print(text[0], a, false, scope == SCOPE_CORE);
+    settings_print(text[1], b, false, scope == SCOPE_CORE);
     return strcmp(text[0], text[1]) == 0;
 }

@@ -203,22 +203,37 @@ enum status settings_fit(const struct config *c, struct err *e)
     return OK;
 }
 
-void settings_print(char text[SETTINGS_TEXT], const struct config *c, const struct config *but,
-                    bool core)
+/* The same parts without settings. */
+static struct config without_settings(const struct config *c)
 {
+    const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+    const struct choice *row;
+    struct config plain = *c;
+
+    config_own_reset(&plain);
+    for (int i = 0; (row = setting_at(i)); i++) {
+        char text[CHOICE_TEXT];
+        if (base_of(row, c) != c)
+            continue;
+        choice_print(text, row, &own);
+        CHECK(choice_parse(row, &plain, text, NULL) == OK);
+    }
+    return plain;
+}
+
+void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool changed, bool core)
+{
+    const struct config plain = changed ? without_settings(c) : *c;
     const struct choice *row;
     size_t n = 0;
 
     *text = '\0';
     for (int i = 0; (row = setting_at(i)); i++) {
-        char value[CHOICE_TEXT], usual[CHOICE_TEXT] = "";
-        if (!applies(row, c, core))
+        char value[CHOICE_TEXT];
+        if (!applies(row, c, core) ||
+            (changed && choice_equal(row, base_of(row, c), base_of(row, &plain))))
             continue;
         choice_print(value, row, base_of(row, c));
-        if (but && base_of(row, but))
-            choice_print(usual, row, base_of(row, but));
-        if (strcmp(value, usual) == 0)
-            continue;
         n += (size_t)snprintf(text + n, SETTINGS_TEXT - n, "%s%s=%s", n ? "," : "", row->name,
                               value);
         CHECK(n < SETTINGS_TEXT);

@@ -20,10 +20,9 @@ enum { SETTINGS_TEXT = 128 };
 enum status settings_parse(struct config *c, const char *text, bool core, struct err *e);
 /* E_USAGE where they do not fit a model that is made for its memory. */
 enum status settings_fit(const struct config *c, struct err *e);
-/* Those that apply, with their values, as settings_parse reads them; "" where there is none. Unless
- * `but` is NULL, only those whose value is not that of `but`. */
-void settings_print(char text[SETTINGS_TEXT], const struct config *c, const struct config *but,
-                    bool core);
+/* Those that apply, with their values, as settings_parse reads them; "" where there is none. With
+ * `changed` only those whose value is not what the model has without settings. */
+void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool changed, bool core);
 
 /* Set what files and rows of parts call `name`, setting or not. E_USAGE where the model has nothing
  * of that name. */

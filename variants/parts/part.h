@@ -20,8 +20,8 @@ struct own {
     /* E_USAGE if the numbers make no sense; NULL = all do. */
     enum status (*check)(const struct config *c, const void *own, struct err *e);
 };
-enum { OWN_MOST = 64 };
-#define OWN_SIZE(type) sizeof(char[sizeof(type) <= OWN_MOST ? (int)sizeof(type) : -1])
+enum { MAX_OWN = 64 };
+#define OWN_SIZE(type) sizeof(char[sizeof(type) <= MAX_OWN ? (int)sizeof(type) : -1])
 
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
  * gradients. */
