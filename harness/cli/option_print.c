@@ -84,6 +84,22 @@ char *option_value(const struct options *o, const struct option_spec *s)
     return text;
 }
 
+/* A word as words_split() reads it: in quotes where it needs them. */
+static void print_word(FILE *f, const char *word)
+{
+    if (*word && *word != '#' && !strpbrk(word, " \t\r\n\"'")) {
+        fputs(word, f);
+        return;
+    }
+    fputc('"', f);
+    for (const char *c = word; *c; c++)
+        if (*c == '"')
+            fputs("\"'\"'\"", f); /* a double quote, in single quotes */
+        else
+            fputc(*c, f);
+    fputc('"', f);
+}
+
 enum status options_command_line(char **line, const struct options *o, struct err *e)
 {
     size_t size;
@@ -91,13 +107,9 @@ enum status options_command_line(char **line, const struct options *o, struct er
 
     CHECK(f != NULL);
     for (int i = 0; i < o->argc; i++) {
-        fputs(i ? " \"" : "\"", f);
-        for (const char *c = o->argv[i]; *c; c++)
-            if (*c == '"')
-                fputs("\"'\"'\"", f); /* a single quote, in double quotes */
-            else
-                fputc(*c, f);
-        fputc('"', f);
+        if (i > 0)
+            fputc(' ', f);
+        print_word(f, o->argv[i]);
     }
     CHECK(fclose(f) == 0);
     return strchr(*line, '\n')

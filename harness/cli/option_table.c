@@ -51,7 +51,7 @@ enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX 
 #define FLAG .kind = KIND_FLAG
 #define TRAIN " train "
 
-#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, ...)              \
+#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
     {                                                                                              \
         .name = option_,                                                                           \
         .metavar = metavar_,                                                                       \

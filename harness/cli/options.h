@@ -119,7 +119,7 @@ struct options {
  * E_USAGE or E_IO (an @file), each with a remedy. Free `o` in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
-/* A malloc'ed, quoted line of the words that `o` was read from; options_parse_again reads it in a
+/* A malloc'ed line of the words that `o` was read from; options_parse_again reads it in a
  * child as options_parse did. E_USAGE if they do not fit on a line. */
 enum status options_command_line(char **line, const struct options *o, struct err *e);
 enum status options_parse_again(struct options *o, const char *line, struct err *e);

@@ -12,8 +12,8 @@
 /* Choices: the rows of harness/plan/case.h and variants/model/choices.h. They use the macro X that
  * the list of columns is expanded with. */
 #define CHOICE_COLUMN(name, type, codec, field, option, unit, help, ...) X(type, name, unit, help)
-#define MODEL_COLUMN(name, type, codec, field, option, metavar, shown, unit, help, ...)            \
-    X(type, name, unit, help)
+#define MODEL_COLUMN(name, type, codec, field, option, metavar, shown, unit, help, empty, ...)     \
+    X(type, name, unit, help empty)
 #define CHOSEN_COLUMNS(X)                                                                          \
     CASE_CHOICES(CHOICE_COLUMN)                                                                    \
     MODEL_CHOICES(MODEL_COLUMN)                                                                    \
@@ -124,7 +124,7 @@
     X(text, started_at_utc, "", "when the run started, ISO 8601")                                  \
     X(text, finished_at_utc, "", "when it ended; empty after a crash")                             \
     X(i64, exit_code, "", "exit code of the run; empty after a crash")                             \
-    X(page, argv, "", "words of the command line in quotes, as @files have them")                  \
+    X(page, argv, "", "words of the command line, quoted as in an @file")                          \
     X(text, bench_version, "", "version of this program")                                          \
     X(text, git_commit, "", "commit it was built from, or nogit")                                  \
     X(i64, git_dirty, "0/1", "the work tree differed from that commit")                            \

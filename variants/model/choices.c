@@ -69,7 +69,8 @@ _Static_assert((int)MASK_TEXT <= (int)CHOICE_TEXT, "masks are not cut");
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, scope_, ...)      \
+#define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, scope_,   \
+          ...)                                                                                     \
     [CHOICE_##name_] = {.name = #name_,                                                            \
                         .option = option_,                                                         \
                         .unit = unit_,                                                             \

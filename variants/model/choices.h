@@ -4,10 +4,10 @@
  * filter key, a word of the repro line, a part of what makes two cases the same, and a line of
  * --help. Numbers that belong to one part are that part's own (settings.h).
  *
- * X(name, type, codec, field, option, metavar, shown, unit, help, scope, ...): `name` is the column
- * and the filter key, `type` that of the column, `field` the one of struct config, `option` without
- * dashes, `shown` the default in --help; the rest is what else the row of choice.h says. The order
- * is that of repro lines. */
+ * X(name, type, codec, field, option, metavar, shown, unit, help, empty, scope, ...): `name` is the
+ * column and the filter key, `type` that of the column, `field` the one of struct config, `option`
+ * without dashes, `shown` the default in --help, `empty` when the column has no value; the rest is
+ * what else the row of choice.h says. The order is that of repro lines. */
 #ifndef CHOICES_H
 #define CHOICES_H
 
@@ -16,38 +16,39 @@
 /* clang-format off */
 #define MODEL_CHOICES(X)                                                                           \
     X(gate, text, ENTRY, gate, "gate", "LIST", "the variant's own", "",                            \
-      "residual gate; empty where the variant has none", LAYER, .from = &gate_registry,            \
+      "residual gate", "; empty where the variant has none", LAYER, .from = &gate_registry,        \
       .special = true, .applies = has_gate)                                                        \
     X(rnn_cell, text, WORD, rnn_cell, "rnn-cell", "LIST", "the variant's own", "",                 \
-      "cell of the recurrence before attention; empty where there is none", LAYER,            \
+      "cell of the recurrence before attention", "; empty where there is none", LAYER,             \
       .words = rnn_cell_name, .special = true, .applies = has_rnn)                                 \
     X(halt, text, WORD, halt, "halt", "LIST", "the variant's own", "",                             \
-      "when a position stops repeating layers; empty where nothing is repeated", MODEL,            \
+      "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
       .words = halt_name, .special = true, .applies = has_steps)                                   \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
-      "largest distance told apart; empty where positions have none", CORE, .most = MAX_DISTANCE,  \
+      "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip)                                                        \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
-      "distances beyond it share a row, 0 = off; empty where positions have none", CORE,           \
+      "distances beyond it share a row, 0 = off", "; empty where positions have none", CORE,       \
       .most = MAX_DISTANCE, .special = true, .applies = has_clamp)                                 \
     X(same_length, i64, FLAG, same_length, "same-length", NULL, NULL, "0/1",                       \
-      "every query sees the same number of keys; empty without a cache", CORE,                     \
+      "every query sees the same number of keys", "; empty without a cache", CORE,                 \
       .special = true, .applies = has_same_length)                                                 \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "      \
-      "global=G, joined by commas; several, with semicolons between, for the heads in turn; "      \
-      "empty where all keys are seen", CORE,                                                       \
+      "global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
+      "; empty where all keys are seen", CORE,                                                     \
       .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask)             \
     X(mask_heads, text, TEXT, masks, "mask-heads", "HEADS", "in turn", "",                         \
-      "mask of each head, over and over, such as 0,0,1; empty where they take them in turn", CORE, \
+      "mask of each head, over and over, such as 0,0,1", "; empty where they take them in turn",   \
+      CORE,                                                                                        \
       .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads)                  \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
-      "place of norms and sums; empty for attention alone", LAYER, .words = wiring_name)           \
+      "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name)       \
     X(ffn, text, ENTRY, ffn, "ffn", "LIST", "the variant's own", "",                               \
-      "feed-forward network; empty where there is none", LAYER, .from = &ffn_registry,             \
+      "feed-forward network", "; empty where there is none", LAYER, .from = &ffn_registry,         \
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
-      "what norms compute; empty where there are none", LAYER, .words = norm_kind_name,            \
+      "what norms compute", "; empty where there are none", LAYER, .words = norm_kind_name,        \
       .applies = has_norms)
 /* clang-format on */
 
