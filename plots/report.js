@@ -125,7 +125,7 @@ function drawVerdict(place, run) {
     if (unchecked > 0)
         said.push(` ${unchecked} not checked against the reference.`);
     if (samples > 0)
-        said.push(` ${sum(rows, "samples_disturbed")} of ${samples} samples were interrupted by other processes.`);
+        said.push(` ${sum(rows, "samples_disturbed")} of ${samples} samples were preempted by other processes.`);
     place.append(make("p", {class: "verdict " + (good ? "good" : "bad")},
         make("b", {}, `${ok} of ${rows.length} rows measured`
             + (ok > 0 && unchecked === 0 ? ", each checked against the reference before it was timed." : ".")),

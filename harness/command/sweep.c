@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/perplexity.h"
+#include "harness/measure/ranking.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
@@ -14,15 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct sweep {
     struct session s;
     struct plan plan;
     struct peaks *peaks; /* one per distinct number of threads */
     int n_peaks;
-    struct seen *seen; /* [plan.n] */
-    int n_seen;
-    int samples, disturbed;
+    int noisy; /* rows */
+    double noisiest_pct;
+    int samples, preempted;
 };
 
 /* Share of the free memory that cases may take; the rest is for the page cache and a margin. */
@@ -116,22 +118,14 @@ static double ref_median(const struct result *results, int n, const struct resul
     return NAN;
 }
 
-/* Report, once per row, noise far above the goal. */
-static void remark(struct sweep *w, const struct result *res)
+/* Noise far above the goal is a warning of its row; the last lines tell of all together. */
+static void count_noise(struct sweep *w, const struct result *res)
 {
-    const struct summary *s = &res->sum;
-    const double half = 50 * (s->ci_high - s->ci_low) / s->median; /* percent */
-    char label[160], text[400];
-
-    if (res->status != ROW_OK || !(s->noisy || half > 5 * w->s.opt->target_ci_pct))
+    if (!result_is_noisy(res))
         return;
-    case_label(res->bcase, label, sizeof(label));
-    snprintf(text, sizeof(text),
-             "%s: noise %s (goal %s), %.0f %% of samples interrupted  -> row kept, marked; stop "
-             "other jobs or raise --max-time",
-             label, units_pct(half).s, units_pct(w->s.opt->target_ci_pct).s,
-             100.0 * s->disturbed / max_int(1, s->samples));
-    session_warn(&w->s, text);
+    w->noisy++;
+    w->s.warnings++;
+    w->noisiest_pct = fmax(w->noisiest_pct, result_noise_pct(res));
 }
 
 static void complain_if_wrong(struct sweep *w, const struct result *res)
@@ -165,13 +159,10 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
         return st;
     console_row(&w->s.console, res, &latency);
     complain_if_wrong(w, res);
-    remark(w, res);
+    count_noise(w, res);
     w->s.rows[res->status]++;
     w->samples += res->sum.samples;
-    w->disturbed += res->sum.disturbed;
-    if (res->status == ROW_OK)
-        w->seen[w->n_seen++] =
-            (struct seen){res->bcase, res->sum.median, res->sum.ci_low, res->sum.ci_high};
+    w->preempted += res->sum.disturbed;
     env_row_library(&w->s.env, res->report.core, res->report.config);
     return OK;
 }
@@ -230,18 +221,59 @@ static enum status run_all(struct sweep *w, struct err *e)
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static void say_goodbye(struct sweep *w, int code)
+/* How far the numbers can be trusted. */
+static void tell_noise(struct sweep *w)
 {
-    console_fastest(&w->s.console, w->seen, w->n_seen);
-    if (w->disturbed > 0 && !w->s.opt->quiet)
+    if (w->samples > 0 && w->preempted == w->samples)
+        console_note(&w->s.console,
+                     "every sample was preempted by other processes: times are those of a busy "
+                     "machine  -> stop other jobs");
+    else if (w->preempted > 0)
         console_note(
             &w->s.console,
-            "%d of %d samples were interrupted by other processes (kept in the samples file)",
-            w->disturbed, w->samples);
+            "%d of %d samples were preempted by other processes (kept in the samples file)",
+            w->preempted, w->samples);
+    if (w->noisy > 0)
+        console_note(&w->s.console,
+                     "warning: %d of %d row%s noisy (~): up to %s, the goal is %s  -> stop other "
+                     "jobs or raise --max-time",
+                     w->noisy, w->s.rows[ROW_OK], w->s.rows[ROW_OK] == 1 ? "" : "s",
+                     units_pct(w->noisiest_pct).s, units_pct(w->s.opt->target_ci_pct).s);
+}
+
+/* The rankings of all rows that the run has by now, also of those before --resume. */
+static void tell_rankings(struct sweep *w)
+{
+    struct run run = {0};
+    struct err e;
+
+    if (w->s.console.format != FORMAT_TABLE || run_read(&run, w->s.dir.path, &e) != OK)
+        return;
+    console_flush(&w->s.console);
+    const int width = terminal_width(STDOUT_FILENO);
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
+        struct rankings r;
+        if (rankings_make(&r, &run, what, &e) != OK)
+            break;
+        if (r.n > 0)
+            putchar('\n');
+        rankings_print(stdout, &r, what, width, w->s.console.color);
+        rankings_free(&r);
+    }
+    run_free(&run);
+    console_flush(&w->s.console);
+}
+
+static void say_goodbye(struct sweep *w, int code)
+{
+    if (!w->s.opt->quiet)
+        tell_noise(w);
+    tell_rankings(w);
     if (code >= EXIT_SIGINT) {
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
         console_note(&w->s.console, "wrote %s/{latency,memory,perplexity,env}.csv", w->s.dir.path);
+        console_note(&w->s.console, "next: bench plot, or bench report -o report.html");
     }
 }
 
@@ -256,9 +288,8 @@ static enum status prepare(struct sweep *w, struct err *e)
         st = sweep_perplexity_check(o, &w->plan, e);
     if (st == OK)
         st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
-    w->seen = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->seen));
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
-    CHECK(w->seen && w->peaks);
+    CHECK(w->peaks);
     return st;
 }
 
@@ -277,8 +308,9 @@ static enum status measure_all(struct sweep *w, struct err *e)
     if (st != OK)
         return st;
     if (!w->s.opt->quiet)
-        console_note(&w->s.console, "%d cases in %d groups, at most %.3g s each", w->plan.n,
-                     w->plan.groups, w->s.opt->max_time_s);
+        console_note(&w->s.console, "%d case%s in %d group%s, at most %.3g s each", w->plan.n,
+                     w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s",
+                     w->s.opt->max_time_s);
     measure_peaks(w);
     if (w->n_peaks > 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
@@ -327,6 +359,5 @@ int cmd_sweep(struct options *opt)
     plan_free(&w.plan);
     session_close(&w.s);
     free(w.peaks);
-    free(w.seen);
     return code;
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matching rows and pairing samples.
- *
- * The order of samples in the file tells which are pairs: the harness writes them as they come, so
- * adjacent blocks of one round ran together. A case that was measured alone (--order given) or
- * later (--resume) has its rounds elsewhere in the file, and no pairs. */
+ * Matching rows and comparing them. */
 #include "compare.h"
 
+#include "harness/measure/pairing.h"
 #include "harness/table/keys.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
@@ -62,98 +59,25 @@ void comparison_exact(struct comparison *c)
 
 /* ---- times -------------------------------------------------------------------------------- */
 
-/* Room for the samples of two rows and for statistics over them. */
-struct bench {
-    struct sample *sample[SIDES];
-    struct pair *pair;
-    double *work;
-};
-
-static enum status bench_open(struct bench *b, const struct run *before, const struct run *after,
-                              struct err *e)
+static void compare_times(struct comparison *c, const struct pairing *b,
+                          const struct series *before, const struct series *after, bool paired,
+                          int threads, uint64_t seed)
 {
-    const size_t n[SIDES] = {before->samples.n, after->samples.n};
+    bool together;
 
-    *b = (struct bench){0};
-    for (int s = 0; s < SIDES; s++)
-        b->sample[s] = calloc(n[s] + 1, sizeof(*b->sample[s]));
-    b->pair = calloc(n[BEFORE] + 1, sizeof(*b->pair));
-    b->work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER] + 1), sizeof(*b->work));
-    return b->sample[BEFORE] && b->sample[AFTER] && b->pair && b->work
-               ? OK
-               : fail(e, E_NOMEM, "no memory for %zu samples", n[BEFORE] + n[AFTER]);
-}
-
-static void bench_close(struct bench *b)
-{
-    free(b->sample[BEFORE]);
-    free(b->sample[AFTER]);
-    free(b->pair);
-    free(b->work);
-}
-
-/* Blocks of one turn, in order of time. */
-static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
-{
-    int n = 0;
-
-    for (int i = 0, k = 0; i < a->n && k < b->n;) {
-        const struct sample_ref *x = &a->ref[i], *y = &b->ref[k];
-        if (x->turn < y->turn) {
-            i++;
-        } else if (x->turn > y->turn) {
-            k++;
-        } else {
-            const struct sample_row *s[SIDES] = {x->row, y->row};
-            out[n] = (struct pair){0};
-            for (int side = 0; side < SIDES; side++) {
-                out[n].wall[side] = s[side]->wall_ns / (double)s[side]->calls;
-                out[n].cpu[side] = s[side]->cpu_ns / (double)s[side]->calls;
-                out[n].disturbed = out[n].disturbed || s[side]->disturbed > 0;
-            }
-            n++;
-            i++;
-            k++;
-        }
-    }
-    return n;
-}
-
-static void collect_samples(struct sample *out, const struct series *s)
-{
-    for (int i = 0; i < s->n; i++)
-        out[i] = (struct sample){.wall_ns = s->ref[i].row->wall_ns,
-                                 .cpu_ns = s->ref[i].row->cpu_ns,
-                                 .calls = (uint32_t)s->ref[i].row->calls,
-                                 .disturbed = s->ref[i].row->disturbed > 0};
-}
-
-static void compare_times(struct comparison *c, const struct bench *b, const struct series *before,
-                          const struct series *after, bool paired, int threads, uint64_t seed)
-{
-    enum { LEAST_PAIRS = 3 };
-    const int pairs = paired ? collect_pairs(b->pair, before, after) : 0;
-
-    if (pairs >= LEAST_PAIRS) {
-        c->change = change_of_pairs(b->pair, pairs, threads, c->threshold, seed, b->work);
-    } else {
-        collect_samples(b->sample[BEFORE], before);
-        collect_samples(b->sample[AFTER], after);
-        c->change = change_of_samples(b->sample[BEFORE], before->n, b->sample[AFTER], after->n,
-                                      c->threshold, seed, b->work);
-        if (paired)
-            add_note(c, "not measured together");
-    }
+    c->change = pairing_change(b, before, after, paired, threads, c->threshold, seed, &together);
+    if (paired && !together)
+        add_note(c, "not measured together");
     if (c->change.verdict == VERDICT_UNCLEAR && c->change.disturbed > 0) {
         char text[64];
-        snprintf(text, sizeof(text), "%.0f %% of samples interrupted",
+        snprintf(text, sizeof(text), "%.0f %% of samples preempted",
                  100.0 * c->change.disturbed / max_int(1, c->change.n));
         add_note(c, text);
     }
 }
 
 /* Everything that follows from two rows alone. */
-static void compare_rows(struct comparisons *all, struct comparison *c, const struct bench *b,
+static void compare_rows(struct comparisons *all, struct comparison *c, const struct pairing *b,
                          const struct run *run[SIDES], const struct latency_row *row[SIDES],
                          bool paired, uint64_t seed)
 {
@@ -188,8 +112,8 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
 {
     const struct latency_row *rows[SIDES] = {run[BEFORE]->latency.row, run[AFTER]->latency.row};
     struct keys keys[SIDES] = {{0}};
-    struct bench b;
-    enum status st = bench_open(&b, run[BEFORE], run[AFTER], e);
+    struct pairing b;
+    enum status st = pairing_open(&b, run[BEFORE], run[AFTER], e);
 
     for (int s = 0; s < SIDES && st == OK; s++)
         st = keys_make(&keys[s], TABLE_LATENCY, &run[s]->latency, NULL, e);
@@ -215,7 +139,7 @@ static enum status compare_latency(struct comparisons *c, const struct run *run[
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);
     keys_free(&keys[BEFORE]);
     keys_free(&keys[AFTER]);
-    bench_close(&b);
+    pairing_close(&b);
     return st;
 }
 
@@ -299,9 +223,9 @@ static enum status ambiguous(const struct latency_row *row, const struct axis *a
                 label, a->word);
 }
 
-static enum status compare_one(struct comparisons *c, const struct run *run, const struct bench *b,
-                               const struct axis *a, int base, int i, double threshold,
-                               uint64_t seed, struct err *e)
+static enum status compare_one(struct comparisons *c, const struct run *run,
+                               const struct pairing *b, const struct axis *a, int base, int i,
+                               double threshold, uint64_t seed, struct err *e)
 {
     const struct latency_row *rows = run->latency.row;
     const struct latency_row *row[SIDES] = {&rows[base], &rows[i]};
@@ -326,7 +250,7 @@ enum status compare_axis(struct comparisons *c, const struct run *run, const cha
 {
     const struct latency_row *rows = run->latency.row;
     struct keys keys = {0};
-    struct bench b = {0};
+    struct pairing b = {0};
     struct axis a;
     char num[NUMBER_SIZE];
     enum status st = axis_find(&a, axis, e);
@@ -334,7 +258,7 @@ enum status compare_axis(struct comparisons *c, const struct run *run, const cha
     if (st == OK)
         st = keys_make(&keys, TABLE_LATENCY, &run->latency, &a, e);
     if (st == OK)
-        st = bench_open(&b, run, run, e);
+        st = pairing_open(&b, run, run, e);
     if (st == OK && keys.n > 0 && !base)
         base = row_field(&tables[TABLE_LATENCY], a.column, &rows[0], num);
     bool there = false;
@@ -352,6 +276,6 @@ enum status compare_axis(struct comparisons *c, const struct run *run, const cha
             st = compare_one(c, run, &b, &a, at, i, threshold, seed, e);
     }
     keys_free(&keys);
-    bench_close(&b);
+    pairing_close(&b);
     return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The screen while a sweep runs; console_last.c has its last lines. */
+ * The screen while a sweep runs. */
 #include "console.h"
 
 #include "harness/machine/clock.h"
@@ -115,7 +115,7 @@ static const struct terminal_column {
     [MEM] = {"mem", 1, 6, 5, true},
     [VARIANT] = {"variant", 2, 14, 9, false},
     [BACKEND] = {"backend", 1, 9, 8, false},
-    [MEDIAN] = {"median", 1, 10, 8, true},
+    [MEDIAN] = {"median  ", 1, 11, 10, true},
     [INTERVAL] = {"95 % interval", 2, 19, 0, false},
     {"tok/s", 1, 9, 0, true},
     {"GFLOP/s", 1, 8, 0, true},
@@ -123,7 +123,7 @@ static const struct terminal_column {
     {"arena", 1, 10, 0, true},
     {"peak RSS", 1, 10, 0, true},
     {"check", 2, 8, 0, false},
-    {"noise", 1, 11, 0, false},
+    {"noise", 1, 9, 0, false},
 };
 
 enum { TABLE_LINE = 512 };
@@ -232,14 +232,20 @@ static void print_heading(struct console *s, const struct bench_case *c)
     s->started = true;
 }
 
-/* "~": disturbed samples had to be used; "!": the result was not compared; "few": fewer than 15
- * samples. */
+/* The median and a mark: "~" noisy, "!" not compared with the reference. */
+static void median_text(const struct result *r, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s %s", units_ns(r->sum.median).s,
+             r->remarks & REMARK_UNCHECKED ? "!"
+             : result_is_noisy(r)          ? "~"
+                                           : " ");
+}
+
+/* "few": fewer than 15 samples. */
 static void noise_text(const struct result *r, char *buf, size_t size)
 {
-    const double half = (r->sum.ci_high - r->sum.ci_low) / 2 / r->sum.median;
-
-    snprintf(buf, size, "%s%s%s%s", units_pct(100 * half).s, r->remarks & REMARK_NOISY ? " ~" : "",
-             r->remarks & REMARK_UNCHECKED ? " !" : "", r->remarks & REMARK_FEW ? " few" : "");
+    snprintf(buf, size, "%s%s", units_pct(result_noise_pct(r)).s,
+             r->remarks & REMARK_FEW ? " few" : "");
 }
 
 /* "xl:hidden", "gtrxl/highway:kv" */
@@ -273,27 +279,27 @@ static void print_reason(const struct console *s, const struct result *r, const 
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct bench_case *c = r->bcase;
-    char seq[16], mem[16], variant[64], noise[64], ci[80], line[TABLE_LINE];
+    char seq[16], mem[16], variant[64], median[48], noise[64], ci[80], line[TABLE_LINE];
 
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
     snprintf(mem, sizeof(mem), "%d", c->mem);
     variant_text(c, variant, sizeof(variant));
     snprintf(ci, sizeof(ci), "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
-    const struct unit_text median = units_ns(row->median_ns),
-                           tokens = units_rate(row->tokens_per_s),
+    const struct unit_text tokens = units_rate(row->tokens_per_s),
                            gflop = units_rate(row->gflop_per_s),
                            peak = units_rate(row->peak_flops_pct),
                            arena = units_bytes(r->report.arena_bytes),
                            rss = units_bytes(r->report.rss_peak_bytes);
     const char *const text[COLUMN_COUNT] = {
-        seq,      mem,     variant, c->backend->name, median.s, ci,
-        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,    c->opt->check ? "ok" : "none",
+        seq,      mem,     variant, c->backend->name, median, ci,
+        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,  c->opt->check ? "ok" : "none",
         noise};
     if (r->status != ROW_OK) {
         print_reason(s, r, text, variant);
         return;
     }
+    median_text(r, median, sizeof(median));
     noise_text(r, noise, sizeof(noise));
     lay_out_within(s, s->width, text, s->fitting, variant, line);
     print_line(s, "", line);

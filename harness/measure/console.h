@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a sweep shows: the table on standard output as groups finish, the progress line on standard
- * error, and the last lines with the fastest. Formats for programs (csv, jsonl, md) print rows of
+ * What a sweep shows: the table on standard output as groups finish, and the progress line on
+ * standard error. Formats for programs (csv, jsonl, md) print rows of
  * one table. */
 #ifndef CONSOLE_H
 #define CONSOLE_H
@@ -42,12 +42,5 @@ void console_flush(struct console *s);
 
 /* One line on standard error, after clearing the progress line. */
 void console_note(struct console *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Ratios of backends over the shapes that both ran, per variant, with 95 % intervals. */
-struct seen { /* input of the last lines */
-    const struct bench_case *bcase;
-    double median_ns, ci_low_ns, ci_high_ns;
-};
-void console_fastest(struct console *s, const struct seen *seen, int n);
 
 #endif

@@ -47,6 +47,19 @@ void result_finish(struct result *r)
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
+double result_noise_pct(const struct result *r)
+{
+    return 50 * (r->sum.ci_high - r->sum.ci_low) / r->sum.median;
+}
+
+bool result_is_noisy(const struct result *r)
+{
+    enum { FAR = 5 };
+
+    return r->status == ROW_OK &&
+           (r->sum.noisy || result_noise_pct(r) > FAR * r->bcase->opt->target_ci_pct);
+}
+
 void result_free(struct result *r)
 {
     free(r->samples);

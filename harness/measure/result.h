@@ -30,6 +30,12 @@ enum row_status row_status_of(enum status st);
 void result_finish(struct result *r);
 void result_free(struct result *r);
 
+/* Half of the median's 95 % interval, in percent of the median. */
+double result_noise_pct(const struct result *r);
+
+/* Is an ok row's noise far above --target-ci, or were most samples preempted? */
+bool result_is_noisy(const struct result *r);
+
 /* What the columns of ratios need. */
 struct roofline {
     const struct peaks *peaks; /* for the row's threads; NULL = not measured */

@@ -166,6 +166,9 @@ enum status session_begin(struct session *s, struct err *e)
         return st;
     s->started = true;
     greet(s);
+    if (!s->opt->quiet && s->facts.load_1min > 0.3 * s->facts.topo.allowed_cpus)
+        console_note(&s->console, "note: load %.2f on %d CPUs  -> stop other jobs, or expect noise",
+                     s->facts.load_1min, s->facts.topo.allowed_cpus);
     if (!lock_machine())
         session_warn(s, "another bench is measuring on this machine  -> wait for it, or expect "
                         "noise");

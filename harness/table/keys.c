@@ -195,3 +195,51 @@ void row_label(const struct latency_row *row, const struct axis *without, char *
     add_word(buf, size, row, KEY_threads, "threads=", "1", but);
     add_word(buf, size, row, KEY_backend, "", "", but);
 }
+
+/* ---- models ------------------------------------------------------------------------------- */
+
+bool rows_same_model(const struct latency_row *a, const struct latency_row *b)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char num[2][NUMBER_SIZE];
+    bool same = strcmp(a->variant, b->variant) == 0;
+
+    for (int i = 0; i < KEY_COUNT && same; i++)
+        same = !is_of_variant(chosen_find(t->columns[i].name)) ||
+               strcmp(row_field(t, i, a, num[0]), row_field(t, i, b, num[1])) == 0;
+    return same;
+}
+
+/* Has another row of the variant, in the same workload, another value in this column? */
+static bool tells_apart(const struct latency_row *row, const struct rows *latency, int column)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    const struct latency_row *other = latency->row;
+    char num[2][NUMBER_SIZE];
+    bool differs = false;
+
+    for (size_t i = 0; i < latency->n && !differs; i++)
+        differs =
+            strcmp(row->variant, other[i].variant) == 0 &&
+            strcmp(row->workload, other[i].workload) == 0 &&
+            strcmp(row_field(t, column, row, num[0]), row_field(t, column, &other[i], num[1])) != 0;
+    return differs;
+}
+
+void row_model_name(const struct latency_row *row, const struct rows *latency, char *buf,
+                    size_t size)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char num[NUMBER_SIZE];
+    size_t n = (size_t)snprintf(buf, size, "%s", row->variant);
+
+    for (int i = 0; i < KEY_COUNT && n < size; i++) {
+        const int choice = chosen_find(t->columns[i].name);
+        const char *value = row_field(t, i, row, num);
+        if (!is_of_variant(choice) || !*value || !tells_apart(row, latency, i))
+            continue;
+        const bool bare = choice == CASE_mem_kind || choice == SETTINGS_CHOICE;
+        n += (size_t)snprintf(buf + n, size - n, " %s%s%s", bare ? "" : t->columns[i].name,
+                              bare ? "" : "=", value);
+    }
+}

@@ -15,6 +15,14 @@ extern const char *const columns_of_record[]; /* who measured, when, and the out
  * in NULL) do not count; with "variant" in it, neither do those that a variant fixes. */
 bool rows_alike(const struct table *t, const void *a, const void *b, const char *const *but);
 
+/* Are two rows of latency.csv of one variant with the same choices and kind of memory? */
+bool rows_same_model(const struct latency_row *a, const struct latency_row *b);
+
+/* The variant of a row, with the choices and the kind of memory that tell it from the other rows of
+ * that variant: "NAME", "NAME CHOICE=VALUE", "NAME kv". */
+void row_model_name(const struct latency_row *row, const struct rows *latency, char *buf,
+                    size_t size);
+
 /* A value of --axis. */
 struct axis {
     const char *word;

@@ -183,7 +183,7 @@ def shows_known_rows(page):
     page.load(url=page.known)
     check(page.run("return document.querySelectorAll('section').length") == 2)
     check(page.texts(".verdict")[0] == "6 of 7 rows measured, each checked against the reference before it was timed. "
-          "1 skipped. 21 of 70 samples were interrupted by other processes.", page.texts(".verdict"))
+          "1 skipped. 21 of 70 samples were preempted by other processes.", page.texts(".verdict"))
     check(page.texts(".verdict")[1] == "Fastest backend over all: one, 1.22x of the best time of each case (geometric "
           "mean; 2 cases that all 2 backends have).", page.texts(".verdict"))
     cells = page.texts(".matrix td")

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pairs of samples. */
+#include "pairing.h"
+
+#include <stdlib.h>
+
+enum status pairing_open(struct pairing *p, const struct run *before, const struct run *after,
+                         struct err *e)
+{
+    const size_t n[SIDES] = {before->samples.n, after->samples.n};
+
+    *p = (struct pairing){0};
+    for (int s = 0; s < SIDES; s++)
+        p->sample[s] = calloc(n[s] + 1, sizeof(*p->sample[s]));
+    p->pair = calloc(n[BEFORE] + 1, sizeof(*p->pair));
+    p->work = calloc(PAIRS_WORK * (n[BEFORE] + n[AFTER] + 1), sizeof(*p->work));
+    return p->sample[BEFORE] && p->sample[AFTER] && p->pair && p->work
+               ? OK
+               : fail(e, E_NOMEM, "no memory for %zu samples", n[BEFORE] + n[AFTER]);
+}
+
+void pairing_close(struct pairing *p)
+{
+    free(p->sample[BEFORE]);
+    free(p->sample[AFTER]);
+    free(p->pair);
+    free(p->work);
+}
+
+/* Blocks of one turn, in order of time. */
+static int collect_pairs(struct pair *out, const struct series *a, const struct series *b)
+{
+    int n = 0;
+
+    for (int i = 0, k = 0; i < a->n && k < b->n;) {
+        const struct sample_ref *x = &a->ref[i], *y = &b->ref[k];
+        if (x->turn < y->turn) {
+            i++;
+        } else if (x->turn > y->turn) {
+            k++;
+        } else {
+            const struct sample_row *s[SIDES] = {x->row, y->row};
+            out[n] = (struct pair){0};
+            for (int side = 0; side < SIDES; side++) {
+                out[n].wall[side] = s[side]->wall_ns / (double)s[side]->calls;
+                out[n].cpu[side] = s[side]->cpu_ns / (double)s[side]->calls;
+                out[n].disturbed = out[n].disturbed || s[side]->disturbed > 0;
+            }
+            n++;
+            i++;
+            k++;
+        }
+    }
+    return n;
+}
+
+static void collect_samples(struct sample *out, const struct series *s)
+{
+    for (int i = 0; i < s->n; i++)
+        out[i] = (struct sample){.wall_ns = s->ref[i].row->wall_ns,
+                                 .cpu_ns = s->ref[i].row->cpu_ns,
+                                 .calls = (uint32_t)s->ref[i].row->calls,
+                                 .disturbed = s->ref[i].row->disturbed > 0};
+}
+
+struct change pairing_change(const struct pairing *p, const struct series *before,
+                             const struct series *after, bool inside, int threads, double threshold,
+                             uint64_t seed, bool *together)
+{
+    enum { LEAST_PAIRS = 3 };
+    const int pairs = inside ? collect_pairs(p->pair, before, after) : 0;
+
+    *together = pairs >= LEAST_PAIRS;
+    if (*together)
+        return change_of_pairs(p->pair, pairs, threads, threshold, seed, p->work);
+    collect_samples(p->sample[BEFORE], before);
+    collect_samples(p->sample[AFTER], after);
+    return change_of_samples(p->sample[BEFORE], before->n, p->sample[AFTER], after->n, threshold,
+                             seed, p->work);
+}

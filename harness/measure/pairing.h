@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The change between two rows on disk, by their samples.
+ *
+ * The order of samples in the file tells which are pairs: the harness writes them as they come, so
+ * adjacent blocks of one round ran together. A case that was measured alone (--order given) or
+ * later (--resume) has its rounds elsewhere in the file, and no pairs. */
+#ifndef PAIRING_H
+#define PAIRING_H
+
+#include "harness/table/run.h"
+#include "verdict.h"
+
+/* Room for the samples of two rows and for statistics over them. */
+struct pairing {
+    struct sample *sample[SIDES];
+    struct pair *pair;
+    double *work;
+};
+enum status pairing_open(struct pairing *p, const struct run *before, const struct run *after,
+                         struct err *e);
+void pairing_close(struct pairing *p);
+
+/* Between two series of samples. If `inside` is set, both are of one run, and their blocks of one
+ * turn are pairs; *together is then whether there were enough of them. Otherwise, and where there
+ * are too few, the samples count as taken at two moments. */
+struct change pairing_change(const struct pairing *p, const struct series *before,
+                             const struct series *after, bool inside, int threads, double threshold,
+                             uint64_t seed, bool *together);
+
+#endif

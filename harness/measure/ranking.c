@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rankings. Backends of one group are measured in turns, so their blocks are pairs; what was
+ * measured at different moments is compared as such. */
+#include "ranking.h"
+
+#include "harness/plan/case.h"
+#include "harness/table/keys.h"
+#include "harness/util/grow.h"
+#include "pairing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a ranking is made with. */
+struct maker {
+    const struct run *run;
+    enum ranked what;
+    struct pairing pairing;
+};
+
+static const struct latency_row *row_at(const struct run *run, size_t i)
+{
+    return (const struct latency_row *)run->latency.row + i;
+}
+
+/* ---- which rows take part ----------------------------------------------------------------- */
+
+static bool is_ref(const struct latency_row *r) { return strcmp(r->backend, "ref") == 0; }
+
+/* The same but for the backend. */
+static bool same_problem(const struct latency_row *a, const struct latency_row *b)
+{
+    static const char *const but[] = {"backend", NULL};
+
+    return rows_alike(&tables[TABLE_LATENCY], a, b, but);
+}
+
+static bool takes_part(const struct maker *m, const struct latency_row *r)
+{
+    const struct run *run = m->run;
+
+    if (strcmp(r->status, row_status_name[ROW_OK]) != 0 || !(r->median_ns > 0))
+        return false;
+    for (size_t i = 0; i < run->latency.n && m->what == RANKED_VARIANTS && is_ref(r); i++) {
+        const struct latency_row *other = row_at(run, i);
+        if (!is_ref(other) && strcmp(other->status, row_status_name[ROW_OK]) == 0 &&
+            same_problem(r, other))
+            return false;
+    }
+    return true;
+}
+
+static bool same_setting(const struct latency_row *a, const struct latency_row *b)
+{
+    static const char *const but[] = {"variant", "backend", "seq_tokens", "mem_tokens", NULL};
+
+    return rows_alike(&tables[TABLE_LATENCY], a, b, but);
+}
+
+static bool same_shape(const struct maker *m, const struct latency_row *a,
+                       const struct latency_row *b)
+{
+    static const char *const but[] = {"variant", "backend", NULL};
+
+    return m->what == RANKED_BACKENDS ? same_problem(a, b)
+                                      : rows_alike(&tables[TABLE_LATENCY], a, b, but);
+}
+
+static bool same_contestant(const struct maker *m, const struct latency_row *a,
+                            const struct latency_row *b)
+{
+    return m->what == RANKED_BACKENDS ? strcmp(a->backend, b->backend) == 0 : rows_same_model(a, b);
+}
+
+/* ---- one setting -------------------------------------------------------------------------- */
+
+static int shape_of(const struct maker *m, const struct ranking *r, const struct latency_row *row)
+{
+    for (int s = 0; s < r->shapes; s++)
+        if (same_shape(m, r->shape[s], row))
+            return s;
+    return -1;
+}
+
+/* `like[i]` is a row of contestant i. */
+static int contestant_of(const struct maker *m, const struct latency_row *const *like, int n,
+                         const struct latency_row *row)
+{
+    for (int i = 0; i < n; i++)
+        if (same_contestant(m, like[i], row))
+            return i;
+    return -1;
+}
+
+static enum status list(const struct maker *m, const struct latency_row *const *rows, int n,
+                        struct ranking *r, struct err *e)
+{
+    const struct latency_row **like = calloc((size_t)n + 1, sizeof(*like));
+
+    r->shape = calloc((size_t)n + 1, sizeof(*r->shape));
+    r->leader = calloc((size_t)n + 1, sizeof(*r->leader));
+    r->v = calloc((size_t)n + 1, sizeof(*r->v));
+    if (!like || !r->shape || !r->leader || !r->v) {
+        free(like);
+        return fail(e, E_NOMEM, "no memory to rank %d rows", n);
+    }
+    for (int i = 0; i < n; i++) {
+        if (shape_of(m, r, rows[i]) < 0)
+            r->shape[r->shapes++] = rows[i];
+        if (contestant_of(m, like, r->n, rows[i]) < 0)
+            like[r->n++] = rows[i];
+    }
+    enum status st = OK;
+    for (int i = 0; i < r->n && st == OK; i++) {
+        r->v[i].place = calloc((size_t)r->shapes, sizeof(*r->v[i].place));
+        r->v[i].bits = NAN;
+        if (!r->v[i].place)
+            st = fail(e, E_NOMEM, "no memory to rank %d rows", n);
+        if (m->what == RANKED_BACKENDS)
+            text_put(r->v[i].name, TEXT_SIZE, like[i]->backend);
+        else
+            row_model_name(like[i], &m->run->latency, r->v[i].name, TEXT_SIZE);
+    }
+    for (int i = 0; i < n && st == OK; i++) {
+        struct place *p =
+            &r->v[contestant_of(m, like, r->n, rows[i])].place[shape_of(m, r, rows[i])];
+        if (!p->row || rows[i]->median_ns < p->row->median_ns)
+            p->row = rows[i];
+    }
+    free(like);
+    return st;
+}
+
+static struct change change_between(const struct maker *m, const struct latency_row *before,
+                                    const struct latency_row *after)
+{
+    enum { SEED = 1 }; /* of the resampling: the same run is always ranked alike */
+    const struct series series[SIDES] = {run_series(m->run, before->case_id),
+                                         run_series(m->run, after->case_id)};
+    bool together;
+
+    return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
+                          0, SEED, &together);
+}
+
+/* The leader of each shape, and the changes from it. */
+static void rank_shapes(const struct maker *m, struct ranking *r)
+{
+    for (int s = 0; s < r->shapes; s++) {
+        r->leader[s] = -1;
+        for (int i = 0; i < r->n; i++) {
+            const struct latency_row *row = r->v[i].place[s].row;
+            if (row &&
+                (r->leader[s] < 0 || row->median_ns < r->v[r->leader[s]].place[s].row->median_ns))
+                r->leader[s] = i;
+        }
+        for (int i = 0; i < r->n; i++)
+            if (r->v[i].place[s].row && i != r->leader[s]) {
+                struct place *const p = &r->v[i].place[s];
+                p->change = change_between(m, r->v[r->leader[s]].place[s].row, p->row);
+                p->slower = p->change.verdict == VERDICT_SLOWER;
+            }
+    }
+}
+
+static bool is_common(const struct ranking *r, int s)
+{
+    for (int i = 0; i < r->n; i++)
+        if (!r->v[i].place[s].row)
+            return false;
+    return true;
+}
+
+static double sum_of_logs(const struct ranking *r, int i)
+{
+    double sum = 0;
+
+    for (int s = 0; s < r->shapes; s++)
+        if (is_common(r, s))
+            sum += log(r->v[i].place[s].row->median_ns);
+    return sum;
+}
+
+/* Contestants in order; where they ran nothing in common, as they came. */
+static void sort(struct ranking *r)
+{
+    for (int i = 1; i < r->n; i++)
+        for (int k = i; k > 0 && sum_of_logs(r, k) < sum_of_logs(r, k - 1); k--) {
+            const struct contestant v = r->v[k];
+            r->v[k] = r->v[k - 1];
+            r->v[k - 1] = v;
+            for (int s = 0; s < r->shapes; s++)
+                r->leader[s] += r->leader[s] == k ? -1 : r->leader[s] == k - 1 ? 1 : 0;
+        }
+}
+
+static enum status rank_over_shapes(const struct maker *m, struct ranking *r, struct err *e)
+{
+    struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
+
+    if (!changes)
+        return fail(e, E_NOMEM, "no memory to rank %d shapes", r->shapes);
+    for (int i = 0; i < r->n; i++) {
+        struct contestant *const v = &r->v[i];
+        int n = 0, noisy = 0;
+        for (int s = 0; s < r->shapes; s++) {
+            if (!is_common(r, s) || i == 0)
+                continue;
+            changes[n] = r->leader[s] == 0
+                             ? v->place[s].change
+                             : change_between(m, r->v[0].place[s].row, v->place[s].row);
+            noisy += changes[n++].noisy;
+        }
+        v->log = i == 0 ? (struct interval){0, 0, 0} : change_mean(changes, n);
+        v->slower = v->log.low > 0 && 2 * noisy <= n;
+    }
+    free(changes);
+    return OK;
+}
+
+static enum status rank(const struct maker *m, const struct latency_row *const *rows, int n,
+                        struct ranking *r, struct err *e)
+{
+    enum status st = list(m, rows, n, r, e);
+
+    if (st != OK)
+        return st;
+    rank_shapes(m, r);
+    for (int s = 0; s < r->shapes; s++)
+        r->common += is_common(r, s);
+    sort(r);
+    return rank_over_shapes(m, r, e);
+}
+
+/* ---- perplexity --------------------------------------------------------------------------- */
+
+/* Bits per unit of the model with the memory of the ranking's rows, where it was scored once. */
+static void add_bits(struct rankings *all, const struct run *run, struct ranking *r)
+{
+    const struct perplexity_row *scored = run->perplexity.row;
+
+    for (int i = 0; i < r->n; i++) {
+        const struct latency_row *row = NULL;
+        for (int s = 0; s < r->shapes; s++)
+            if (r->v[i].place[s].row &&
+                (!row || r->v[i].place[s].row->mem_tokens > row->mem_tokens))
+                row = r->v[i].place[s].row;
+        int found = 0;
+        for (size_t k = 0; k < run->perplexity.n; k++)
+            if (strcmp(scored[k].status, row_status_name[ROW_OK]) == 0 &&
+                strcmp(scored[k].variant, row->variant) == 0 &&
+                scored[k].mem_tokens == row->mem_tokens && isfinite(scored[k].bits_per_unit)) {
+                r->v[i].bits = scored[k].bits_per_unit;
+                text_put(all->unit, sizeof(all->unit), scored[k].unit);
+                found++;
+            }
+        if (found > 1)
+            r->v[i].bits = NAN;
+    }
+}
+
+/* ---- all settings ------------------------------------------------------------------------- */
+
+static void ranking_free(struct ranking *r)
+{
+    for (int i = 0; i < r->n; i++)
+        free(r->v[i].place);
+    free(r->v);
+    free(r->shape);
+    free(r->leader);
+}
+
+void rankings_free(struct rankings *r)
+{
+    for (int i = 0; i < r->n; i++)
+        ranking_free(&r->v[i]);
+    free(r->v);
+    *r = (struct rankings){0};
+}
+
+/* The rows of the setting of row `first`, which leave `todo`. */
+static int rows_of_setting(const struct run *run, size_t first, bool *todo,
+                           const struct latency_row **rows)
+{
+    int n = 0;
+
+    for (size_t i = first; i < run->latency.n; i++)
+        if (todo[i] && same_setting(row_at(run, first), row_at(run, i))) {
+            rows[n++] = row_at(run, i);
+            todo[i] = false;
+        }
+    return n;
+}
+
+enum status rankings_make(struct rankings *out, const struct run *run, enum ranked what,
+                          struct err *e)
+{
+    struct maker m = {.run = run, .what = what};
+    bool *todo = calloc(run->latency.n + 1, sizeof(*todo));
+    const struct latency_row **rows = calloc(run->latency.n + 1, sizeof(*rows));
+    enum status st = todo && rows ? pairing_open(&m.pairing, run, run, e)
+                                  : fail(e, E_NOMEM, "no memory to rank %zu rows", run->latency.n);
+
+    *out = (struct rankings){0};
+    for (size_t i = 0; i < run->latency.n && st == OK; i++) {
+        const struct latency_row *r = row_at(run, i);
+        todo[i] = takes_part(&m, r);
+        if (r->samples != I64_EMPTY && r->samples_disturbed != I64_EMPTY) {
+            out->samples += (int)r->samples;
+            out->preempted += (int)r->samples_disturbed;
+        }
+    }
+    for (size_t i = 0; i < run->latency.n && st == OK; i++) {
+        if (!todo[i] || (st = GROW(out->v, out->n, e)) != OK)
+            continue;
+        struct ranking *const r = &out->v[out->n++];
+        *r = (struct ranking){0};
+        st = rank(&m, rows, rows_of_setting(run, i, todo, rows), r, e);
+        if (st == OK && r->n < 2) {
+            ranking_free(r);
+            out->n--;
+        } else if (st == OK && what == RANKED_VARIANTS) {
+            add_bits(out, run, r);
+        }
+    }
+    pairing_close(&m.pairing);
+    free(todo);
+    free(rows);
+    if (st != OK)
+        rankings_free(out);
+    return st;
+}

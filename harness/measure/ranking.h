@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which variant, and which backend: the rows of a run in order of time, with what is known of the
+ * differences. A difference is a ratio to the leader with its 95 % interval; it is shown if the
+ * interval lies above 1. Rows that are not ok take no part. No variant stands on ref where another
+ * backend ran the same case. */
+#ifndef RANKING_H
+#define RANKING_H
+
+#include "harness/table/run.h"
+#include "verdict.h"
+
+/* A variant with its choices in one shape, on its fastest backend; or a backend in one case. */
+struct place {
+    const struct latency_row *row; /* NULL: not measured */
+    struct change change;          /* from the leader of the shape; of the leader: n = 0 */
+    bool slower;                   /* than the leader, by more than chance */
+};
+
+struct contestant {
+    char name[TEXT_SIZE]; /* the variant, and what tells it from its other rows of the run */
+    struct place *place;  /* [shapes] */
+    struct interval log;  /* ln of the ratio to the ranking's leader, geometric mean over the shapes
+                             that all contestants ran; NAN without such shapes */
+    bool slower;          /* than the ranking's leader, by more than chance */
+    double bits;          /* bits per unit of text with its longest memory; NAN = not scored */
+};
+
+/* Cases that differ in nothing but variant, backend, seq and mem. */
+struct ranking {
+    struct contestant *v; /* [n] in order of time: the leader first */
+    int n;
+    const struct latency_row **shape; /* [shapes] a row of each */
+    int shapes;
+    int *leader; /* [shapes] index into v */
+    int common;  /* shapes that all contestants ran */
+};
+
+struct rankings {
+    struct ranking *v;
+    int n;
+    char unit[TEXT_SIZE];   /* of contestant.bits; empty if there are none */
+    int samples, preempted; /* of all rows */
+};
+
+enum ranked { RANKED_VARIANTS, RANKED_BACKENDS };
+
+/* One ranking for each setting that has two contestants or more. For backends, a shape is a case:
+ * variant, seq and mem. */
+enum status rankings_make(struct rankings *out, const struct run *run, enum ranked what,
+                          struct err *e);
+void rankings_free(struct rankings *r);
+
+/* For people, `width` columns wide. */
+void rankings_print(FILE *f, const struct rankings *r, enum ranked what, int width, bool color);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rankings as text: contestants over all shapes, then a line for each shape. */
+#include "harness/plan/case.h"
+#include "harness/table/keys.h"
+#include "harness/util/suggest.h"
+#include "harness/util/terminal.h"
+#include "harness/util/units.h"
+#include "ranking.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char NO_DIFFERENCE[] = "no difference shown";
+
+/* Does the column have one value in the first shapes of all rankings? */
+static bool all_agree(const struct rankings *all, int column)
+{
+    const struct table *t = &tables[TABLE_LATENCY];
+    char num[2][NUMBER_SIZE];
+
+    for (int i = 1; i < all->n; i++)
+        if (strcmp(row_field(t, column, all->v[0].shape[0], num[0]),
+                   row_field(t, column, all->v[i].shape[0], num[1])) != 0)
+            return false;
+    return true;
+}
+
+/* "layer", "layer fwd_bwd threads=2": the workload, and what tells the rankings apart. */
+static void setting_text(const struct rankings *all, const struct ranking *r, char *buf,
+                         size_t size)
+{
+    static const char *const of_shape[] = {"variant",    "backend",  "workload", "seq_tokens",
+                                           "mem_tokens", "settings", NULL};
+    const struct table *t = &tables[TABLE_LATENCY];
+    const struct latency_row *row = r->shape[0];
+    size_t n = (size_t)snprintf(buf, size, "%s", row->workload);
+    char num[NUMBER_SIZE];
+
+    for (int i = 0; i < KEY_COUNT && n < size; i++) {
+        const char *const name = t->columns[i].name;
+        const int choice = chosen_find(name);
+        if (choice < 0 || choice == CASE_mem_kind || choice == CASE_kv_heads ||
+            (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE) ||
+            word_index(name, of_shape) >= 0 || all_agree(all, i))
+            continue;
+        n += (size_t)snprintf(buf + n, size - n, " %s=%s", name, row_field(t, i, row, num));
+    }
+}
+
+/* "1.24x [1.20 1.28]" */
+static void ratio_text(const struct interval *log, char *buf, size_t size)
+{
+    const struct unit_text low = units_ratio(exp(log->low)), high = units_ratio(exp(log->high));
+
+    if (isfinite(log->mid))
+        snprintf(buf, size, "%s [%.*s %.*s]", units_ratio(exp(log->mid)).s,
+                 (int)strcspn(low.s, "x"), low.s, (int)strcspn(high.s, "x"), high.s);
+    else
+        snprintf(buf, size, "-");
+}
+
+/* Its backend, if it is the same in all shapes. */
+static const char *backend_of(const struct ranking *r, const struct contestant *v)
+{
+    const char *name = NULL;
+
+    for (int s = 0; s < r->shapes; s++)
+        if (v->place[s].row && name && strcmp(name, v->place[s].row->backend) != 0)
+            return "several";
+        else if (v->place[s].row)
+            name = v->place[s].row->backend;
+    return name ? name : "";
+}
+
+static void print_contestants(FILE *f, const struct ranking *r, enum ranked what)
+{
+    int name = 8;
+
+    for (int i = 0; i < r->n; i++)
+        name = max_int(name, terminal_columns(r->v[i].name));
+    for (int i = 0; i < r->n; i++) {
+        const struct contestant *v = &r->v[i];
+        char ratio[64] = "", line[256];
+        size_t n = (size_t)snprintf(line, sizeof(line), "  %-*s", name, v->name);
+        if (what == RANKED_VARIANTS)
+            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %-8s", backend_of(r, v));
+        if (r->shapes == 1)
+            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %9s",
+                                  units_ns(v->place[0].row->median_ns).s);
+        if (isfinite(v->bits))
+            n += (size_t)snprintf(line + n, sizeof(line) - n, "  %5.3f bits", v->bits);
+        if (i > 0)
+            ratio_text(&v->log, ratio, sizeof(ratio));
+        snprintf(line + n, sizeof(line) - n, "  %-20s  %s", ratio,
+                 i == 0 || v->slower || !isfinite(v->log.mid) ? "" : NO_DIFFERENCE);
+        for (n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
+            line[n - 1] = '\0';
+        fprintf(f, "%s\n", line);
+    }
+}
+
+/* ---- a line for each shape ---------------------------------------------------------------- */
+
+struct line {
+    FILE *f;
+    int width, at, indent;
+};
+
+/* The text, on the next line if it does not fit. */
+static void put(struct line *l, const char *text)
+{
+    const int n = terminal_columns(text);
+
+    if (l->at > l->indent && l->at + 1 + n > l->width) {
+        fprintf(l->f, "\n%*s", l->indent, "");
+        l->at = l->indent;
+    } else if (l->at > l->indent) {
+        fputc(' ', l->f);
+        l->at++;
+    }
+    fputs(text, l->f);
+    l->at += n;
+}
+
+/* The contestant that follows `after` in this shape, by its ratio to the leader, which comes first;
+ * -1 after the last. */
+static int next_in_shape(const struct ranking *r, int s, int after)
+{
+    int next = -1;
+
+    for (int i = 0; i < r->n; i++) {
+        const double x = r->v[i].place[s].change.log.mid;
+        if (!r->v[i].place[s].row || i == r->leader[s])
+            continue;
+        if (after != r->leader[s]) {
+            const double last = r->v[after].place[s].change.log.mid;
+            if (x < last || (!(x > last) && i <= after))
+                continue;
+        }
+        if (next < 0 || x < r->v[next].place[s].change.log.mid)
+            next = i;
+    }
+    return next;
+}
+
+static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked what, int width)
+{
+    const struct latency_row *row = r->shape[s];
+    const struct contestant *first = &r->v[r->leader[s]];
+    struct line l = {f, width, 0, 6};
+    char text[TEXT_SIZE + 96];
+
+    snprintf(
+        text, sizeof(text), "  %s%sseq %lld mem %lld:", what == RANKED_BACKENDS ? row->variant : "",
+        what == RANKED_BACKENDS ? " " : "", (long long)row->seq_tokens, (long long)row->mem_tokens);
+    put(&l, text);
+    for (int i = r->leader[s], n = 0; i >= 0; i = next_in_shape(r, s, i), n++) {
+        const struct place *p = &r->v[i].place[s];
+        const bool last = next_in_shape(r, s, i) < 0;
+        if (n == 0)
+            snprintf(text, sizeof(text), "%s %s%s", first->name, units_ns(p->row->median_ns).s,
+                     last ? "" : ",");
+        else
+            snprintf(text, sizeof(text), "%s %s%s%s", r->v[i].name, p->slower ? "" : "~",
+                     units_ratio(exp(p->change.log.mid)).s, last ? "" : ",");
+        put(&l, text);
+    }
+    fputc('\n', f);
+}
+
+void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int width, bool color)
+{
+    char setting[256], shapes[64];
+
+    for (int k = 0; k < all->n; k++) {
+        const struct ranking *r = &all->v[k];
+        setting_text(all, r, setting, sizeof(setting));
+        if (r->shapes == 1)
+            snprintf(shapes, sizeof(shapes), "seq %lld mem %lld",
+                     (long long)r->shape[0]->seq_tokens, (long long)r->shape[0]->mem_tokens);
+        else
+            snprintf(shapes, sizeof(shapes), "geometric mean of %d %s", r->common,
+                     what == RANKED_BACKENDS ? "cases" : "shapes");
+        fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "",
+                what == RANKED_BACKENDS ? "backends" : "variants", setting, shapes,
+                color ? "\033[0m" : "");
+        print_contestants(f, r, what);
+        for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
+            print_shape(f, r, s, what, width);
+    }
+}

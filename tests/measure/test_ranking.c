@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rankings of runs with known numbers: order, ratios, ties, who takes part, and the text. */
+#include "harness/measure/ranking.h"
+#include "harness/util/terminal.h"
+#include "tests/support/run_folder.h"
+
+#include <math.h>
+#include <stdio.h>
+
+TestSuite(ranking, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* Rounds in which all cases take turns on a machine that gets ten times slower, so that only pairs
+ * have narrow intervals. A case whose `shake` is not 0 is faster and slower by that, in turns. */
+struct shaken {
+    struct made_case is;
+    double shake;
+};
+
+static void add_cases(struct rundir *d, const struct shaken *v, int n)
+{
+    enum { ROUNDS = 20 };
+
+    for (int i = 0; i < n; i++)
+        made_row(d, &v[i].is, "host", "ok", "", 100);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < n; i++) {
+            const double level = 1 + 0.5 * round, turn = round % 2 ? 1 + v[i].shake : 1;
+            made_sample(d, v[i].is.id, round, v[i].is.ns * level * turn, 0);
+        }
+}
+
+static struct run run_of(const struct shaken *v, int n)
+{
+    struct rundir d;
+    struct run r;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    add_cases(&d, v, n);
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&r, d.path, &e), OK, "%s", e.msg);
+    return r;
+}
+
+static struct rankings must_rank(const struct run *run, enum ranked what)
+{
+    struct rankings r;
+    struct err e;
+
+    cr_assert_eq(rankings_make(&r, run, what, &e), OK, "%s", e.msg);
+    return r;
+}
+
+static void expect_ratio(const struct interval *x, double ratio)
+{
+    cr_expect(fabs(x->low - log(ratio)) < 1e-9 && fabs(x->high - log(ratio)) < 1e-9,
+              "%g [%g %g], not %g", exp(x->mid), exp(x->low), exp(x->high), ratio);
+}
+
+Test(ranking, variants_by_their_fastest_backends)
+{
+    static const struct shaken v[] = {
+        {{"xl", "avx2", "1", 128, 1800}, 0},    {{"xl", "avx512", "2", 128, 1500}, 0},
+        {{"rope", "avx2", "3", 128, 1000}, 0},  {{"rope", "ref", "4", 128, 900}, 0},
+        {{"linear", "ref", "5", 128, 3000}, 0},
+    };
+    struct run run = run_of(v, ARRAY_LEN(v));
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+
+    cr_assert_eq(r.n, 1);
+    const struct ranking *one = &r.v[0];
+    cr_assert_eq(one->n, 3);
+    cr_expect_eq(one->shapes, 1);
+    cr_expect_str_eq(one->v[0].name, "rope"); /* by avx2: ref counts only where nothing else ran */
+    cr_expect_str_eq(one->v[1].name, "xl");
+    cr_expect_str_eq(one->v[1].place[0].row->backend, "avx512");
+    cr_expect_str_eq(one->v[2].name, "linear");
+    expect_ratio(&one->v[1].log, 1.5);
+    expect_ratio(&one->v[2].log, 3);
+    cr_expect(!one->v[0].slower && one->v[1].slower && one->v[2].slower);
+    rankings_free(&r);
+
+    r = must_rank(&run, RANKED_BACKENDS);
+    cr_assert_eq(r.n, 1);
+    cr_assert_eq(r.v[0].n, 3); /* no case ran on all three */
+    cr_expect_eq(r.v[0].common, 0);
+    cr_expect(isnan(r.v[0].v[1].log.mid) && !r.v[0].v[1].slower);
+    rankings_free(&r);
+    run_free(&run);
+}
+
+Test(ranking, mean_over_shapes_that_all_ran)
+{
+    static const struct shaken v[] = {
+        {{"xl", "avx2", "1", 128, 1000}, 0},   {{"rope", "avx2", "2", 128, 1200}, 0},
+        {{"xl", "avx2", "3", 256, 4500}, 0},   {{"rope", "avx2", "4", 256, 3000}, 0},
+        {{"rope", "avx2", "5", 512, 9000}, 0},
+    };
+    struct run run = run_of(v, ARRAY_LEN(v));
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+
+    cr_assert_eq(r.n, 1);
+    const struct ranking *one = &r.v[0];
+    cr_assert_eq(one->n, 2);
+    cr_expect_eq(one->shapes, 3);
+    cr_expect_eq(one->common, 2);
+    cr_expect_str_eq(one->v[0].name, "rope");
+    expect_ratio(&one->v[1].log, sqrt(1.0 / 1.2 * 1.5));
+    cr_expect_str_eq(one->v[one->leader[0]].name, "xl");
+    expect_ratio(&one->v[0].place[0].change.log, 1.2);
+    cr_expect_str_eq(one->v[one->leader[1]].name, "rope");
+    expect_ratio(&one->v[1].place[1].change.log, 1.5);
+    rankings_free(&r);
+    run_free(&run);
+}
+
+/* Half of the blocks of `rope` are 10 % slower than those of xl, half 5 % faster: the interval of
+ * the median ratio has 1 inside. */
+Test(ranking, what_an_interval_does_not_show_is_a_tie)
+{
+    static const struct shaken v[] = {
+        {{"xl", "avx2", "1", 128, 1000}, 0},
+        {{"rope", "avx2", "2", 128, 1100}, -0.15},
+        {{"window", "avx2", "3", 128, 1200}, 0.01},
+    };
+    struct run run = run_of(v, ARRAY_LEN(v));
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    char *text = NULL;
+    size_t size;
+
+    cr_assert(r.n == 1 && r.v[0].n == 3);
+    cr_expect_str_eq(r.v[0].v[1].name, "rope");
+    cr_expect(!r.v[0].v[1].slower && !r.v[0].v[1].place[0].slower);
+    cr_expect(r.v[0].v[2].slower);
+
+    FILE *const f = open_memstream(&text, &size);
+    rankings_print(f, &r, RANKED_VARIANTS, 80, false);
+    fclose(f);
+    const char *const tie = strstr(text, "no difference shown");
+    cr_expect(tie && tie > strstr(text, "rope") && tie < strstr(text, "window"), "%s", text);
+    cr_expect(!strstr(tie + 1, "no difference shown"), "%s", text);
+    free(text);
+    rankings_free(&r);
+    run_free(&run);
+}
+
+Test(ranking, perplexity_stands_beside_the_time)
+{
+    static const struct shaken v[] = {
+        {{"xl", "avx2", "1", 128, 1000}, 0},
+        {{"rope", "avx2", "2", 128, 2000}, 0},
+    };
+    struct perplexity_row p = perplexity_row_empty();
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    add_cases(&d, v, ARRAY_LEN(v));
+    const struct key_row k = made_key(&d, &v[1].is, "host");
+    row_set_key(&tables[TABLE_PERPLEXITY], &p, &k);
+    p.bits_per_unit = 1.5;
+    text_put(p.unit, TEXT_SIZE, "byte");
+    cr_assert_eq(rundir_write(&d, TABLE_PERPLEXITY, &p, &e), OK, "%s", e.msg);
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    cr_assert(r.n == 1 && r.v[0].n == 2);
+    cr_expect(isnan(r.v[0].v[0].bits));
+    cr_expect_eq(r.v[0].v[1].bits, 1.5);
+    cr_expect_str_eq(r.unit, "byte");
+    rankings_free(&r);
+    run_free(&run);
+}
+
+Test(ranking, text_stays_within_the_width)
+{
+    enum { VARIANTS = 9, WIDTH = 60 };
+    static const char *const names[VARIANTS] = {
+        "vanilla", "xl", "rope", "window", "linear", "gtrxl", "sandwich", "delight", "compressive"};
+    static char id[2 * VARIANTS][8];
+    struct shaken v[2 * VARIANTS];
+    char *text = NULL;
+    size_t size;
+
+    for (int i = 0; i < 2 * VARIANTS; i++) {
+        snprintf(id[i], sizeof(id[i]), "%d", i);
+        v[i] = (struct shaken){{names[i / 2], "avx2", id[i], i % 2 ? 128 : 256, 1000 + 100 * i}, 0};
+    }
+    struct run run = run_of(v, ARRAY_LEN(v));
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    FILE *const f = open_memstream(&text, &size);
+    rankings_print(f, &r, RANKED_VARIANTS, WIDTH, false);
+    fclose(f);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        cr_expect(terminal_columns(line) <= WIDTH, "%s", line);
+    for (int i = 0; i < VARIANTS; i++)
+        cr_expect_eq(r.v[0].v[i].place[0].row != NULL, true);
+    free(text);
+    rankings_free(&r);
+    run_free(&run);
+}
