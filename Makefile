@@ -77,7 +77,8 @@ sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
-TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
+PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
+TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -86,13 +87,18 @@ all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (defaul
 
 show = $(if $(V),,@echo '  $1';)
 
-tests: $(BUILD)/bench $(BUILD)/run_tests
+tests: $(BUILD)/bench $(BUILD)/run_tests $(PRELOAD)
 
 $(BUILD)/bench: $(OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+
+# Libraries that tests load before the program's own; fortified headers would define what they replace.
+$(BUILD)/%.so: tests/preload/%.c Makefile
+	@mkdir -p $(@D)
+	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
