@@ -77,7 +77,8 @@ sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
-TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
+PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
+TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -86,13 +87,18 @@ all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (defaul
 
 show = $(if $(V),,@echo '  $1';)
 
-tests: $(BUILD)/bench $(BUILD)/run_tests
+tests: $(BUILD)/bench $(BUILD)/run_tests $(PRELOAD)
 
 $(BUILD)/bench: $(OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
+
+# Libraries that tests load before the program's own; fortified headers would define what they replace.
+$(BUILD)/%.so: tests/preload/%.c Makefile
+	@mkdir -p $(@D)
+	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
@@ -146,6 +152,8 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+soak: all ## trainings killed at random moments and resumed; minutes: KILLS=100 SEED=1
+	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
@@ -188,6 +196,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: soak corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

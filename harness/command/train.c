@@ -8,6 +8,7 @@
 #include "harness/machine/clock.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
+#include "harness/util/lock.h"
 #include "harness/util/signals.h"
 #include "harness/util/terminal.h"
 #include "harness/util/units.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = 4200, REPORT_EVERY = 50 /* steps */ };
@@ -26,7 +28,7 @@ struct session_of_training {
     struct trainer t;
     struct table_file table;
     const volatile int *stop;
-    char best[PATH];
+    int begun_at; /* step */
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
@@ -125,6 +127,27 @@ static enum status check_files(const struct options *o, struct err *e)
 
 /* ---- the table and the screen ------------------------------------------------------------- */
 
+/* Rows of steps after the checkpoint's come again: cut them off. */
+static enum status reopen_table(struct session_of_training *s, const char *path, struct err *e)
+{
+    const struct table *t = &tables[TABLE_TRAIN];
+    struct rows had = {0};
+    enum status st = table_resume(&s->table, t, path, &had, e);
+
+    const struct train_row *row = had.row;
+    size_t n = had.n;
+    while (n > 0 && row[n - 1].step > s->t.adam.step)
+        n--;
+    if (st == OK && n < had.n) {
+        table_close(&s->table, &(struct err){""}); /* nothing was written */
+        st = table_replace(t, path, row, n, e);
+        if (st == OK)
+            st = table_resume(&s->table, t, path, NULL, e);
+    }
+    rows_free(&had);
+    return st;
+}
+
 static enum status open_table(struct session_of_training *s, struct err *e)
 {
     const struct table *t = &tables[TABLE_TRAIN];
@@ -134,7 +157,7 @@ static enum status open_table(struct session_of_training *s, struct err *e)
     snprintf(path, sizeof(path), "%s.%s", s->opt->ckpt, t->file);
     if (!s->opt->resume || access(path, F_OK) != 0)
         st = table_replace(t, path, NULL, 0, e);
-    return st == OK ? table_resume(&s->table, t, path, NULL, e) : st;
+    return st == OK ? reopen_table(s, path, e) : st;
 }
 
 static double seconds_since(int64_t ns) { return (double)(clock_wall_ns() - ns) * 1e-9; }
@@ -223,7 +246,7 @@ static enum status validate(struct session_of_training *s, const struct step_rep
 
     if (st == OK && valid < s->t.best_valid) {
         s->t.best_valid = valid;
-        st = trainer_save_weights(&s->t, s->best, e);
+        st = trainer_save_best(&s->t, s->opt->ckpt, e);
     }
     if (st == OK)
         st = trainer_save(&s->t, s->opt->ckpt, trained_s(s), e);
@@ -241,11 +264,11 @@ static enum status loop(struct session_of_training *s, struct err *e)
         const struct step_report last = trainer_step(&s->t, progress_of(s));
         s->loss += last.loss;
         s->norm += last.grad_norm;
-        if (!isfinite(last.loss))
-            return fail(e, E_WRONG,
-                        "loss is %g at step %d  -> lower --lr; %s has the weights of the last "
-                        "validation",
-                        last.loss, s->t.adam.step, s->opt->ckpt);
+        if (!isfinite(last.loss)) {
+            const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
+            return fail(e, E_WRONG, "loss is %g at step %d  -> lower --lr%s%s", last.loss,
+                        s->t.adam.step, saved ? "; last saved: " : "", saved ? s->opt->ckpt : "");
+        }
         end = finished(s);
         if (end || s->t.adam.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
@@ -262,6 +285,8 @@ static enum status train(struct session_of_training *s, struct err *e)
     const struct options *o = s->opt;
     enum status st = trainer_open(&s->t, o, e);
 
+    if (st == OK)
+        st = trainer_clear(o->ckpt, o->resume, e);
     if (st == OK && o->resume)
         st = trainer_load(&s->t, o->ckpt, e);
     if (st == OK)
@@ -274,26 +299,41 @@ static enum status train(struct session_of_training *s, struct err *e)
                 units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
                 s->t.L, s->t.engine.backend->name, s->t.engine.threads);
     s->start_ns = s->report_ns = clock_wall_ns();
-    s->report_step = s->t.adam.step;
+    s->begun_at = s->report_step = s->t.adam.step;
     st = loop(s, e);
     terminal_line_clear(&s->line);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;
 }
 
+/* Whoever writes the files holds the lock: the child, which may outlive a killed parent. */
+static enum status lock_files(struct lock *l, const struct options *o, struct err *e)
+{
+    char path[PATH], what[PATH];
+
+    snprintf(path, sizeof(path), "%s.lock", o->ckpt);
+    snprintf(what, sizeof(what), "checkpoint %s", o->ckpt);
+    return lock_take(l, path, what, e);
+}
+
 static enum status train_here(const struct options *o, struct err *e)
 {
     struct session_of_training s = {.opt = o, .stop = signals_watch()};
+    struct lock lock;
+    enum status st = lock_files(&lock, o, e);
 
-    snprintf(s.best, sizeof(s.best), "%s.best", o->ckpt);
-    enum status st = train(&s, e);
+    if (st == OK)
+        st = check_files(o, e);
+    if (st == OK)
+        st = train(&s, e);
     const int step = s.t.adam.step;
     trainer_close(&s.t);
+    lock_release(&lock);
     if (st != OK)
         return st;
-    if (!o->quiet)
-        fprintf(stderr, "wrote %s (step %d), %s (best), %s.opt, %s.train.csv\n", o->ckpt, step,
-                s.best, o->ckpt, o->ckpt);
+    if (!o->quiet && step > s.begun_at)
+        fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
+                o->ckpt, o->ckpt, o->ckpt);
     return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
@@ -336,13 +376,25 @@ static void no_fields(void *arg, const char *name, const char *value)
     (void)arg, (void)name, (void)value;
 }
 
+/* Is there a checkpoint to go on from? Not the one that --force is about to remove. */
+static bool can_resume(const struct options *o, const struct stat *before)
+{
+    struct stat now;
+
+    return stat(o->ckpt, &now) == 0 && (o->resume || now.st_ino != before->st_ino ||
+                                        now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+                                        now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
+}
+
 static enum status train_in_child(const struct options *o, struct err *e)
 {
     struct child_setup setup = {0};
     struct child child = {.protocol = {.fd = -1}};
+    struct stat before = {0};
     char *line = NULL;
     enum status st = options_command_line(&line, o, e);
 
+    (void)stat(o->ckpt, &before); /* all zero: there is none */
     if (st == OK)
         st = child_setup_open(&setup, o, e);
     setup.patience_s = 0; /* silent while it trains */
@@ -352,7 +404,9 @@ static enum status train_in_child(const struct options *o, struct err *e)
         st = child_answer_to_the_end(&child, no_fields, NULL, e);
     if (st == E_CHILD) {
         const struct err why = *e;
-        fail(e, st, "training was %.500s  -> go on with --resume", why.msg);
+        fail(e, st, "training was %.500s  -> %s", why.msg,
+             can_resume(o, &before) ? "go on with --resume"
+                                    : "nothing was saved yet: start it again");
     }
     child_close(&child);
     child_setup_close(&setup);
@@ -365,8 +419,6 @@ int cmd_train(struct options *opt)
     struct err e;
     enum status st = settle(opt, &e);
 
-    if (st == OK)
-        st = check_files(opt, &e);
     if (st == OK)
         st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &e);
     if (st == E_INTERRUPTED)

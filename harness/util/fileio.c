@@ -110,12 +110,17 @@ enum status file_sync_dir(const char *dir, struct err *e)
     return st;
 }
 
-static enum status sync_parent(const char *path, struct err *e)
+enum status file_sync_parent(const char *path, struct err *e)
 {
     char dir[FILE_PATH];
     const char *slash = strrchr(path, '/');
     snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     return file_sync_dir(dir[0] ? dir : "/", e);
+}
+
+enum status file_move(const char *from, const char *to, struct err *e)
+{
+    return rename(from, to) == 0 ? file_sync_parent(to, e) : file_fail(e, "replace", to, errno);
 }
 
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
@@ -134,13 +139,11 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
     append_write(&a, data, n);
     append_sync(&a);
     st = append_close(&a, e);
-    if (st == OK && rename(tmp, path) != 0)
-        st = file_fail(e, "replace", path, errno);
-    if (st != OK) {
+    if (st == OK)
+        st = file_move(tmp, path, e);
+    if (st != OK)
         unlink(tmp);
-        return st;
-    }
-    return sync_parent(path, e);
+    return st;
 }
 
 enum status file_flush(FILE *f, const char *name, struct err *e)

@@ -37,6 +37,10 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
 
 /* Make changes to the names in a folder durable. */
 enum status file_sync_dir(const char *dir, struct err *e);
+enum status file_sync_parent(const char *path, struct err *e);
+
+/* Rename over what may be there, durably. */
+enum status file_move(const char *from, const char *to, struct err *e);
 
 /* Flush a stream and report any error on it since it was opened (stdout on a full disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);

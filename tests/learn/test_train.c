@@ -258,7 +258,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
     struct options o, wide;
     struct trainer t, other;
     struct err e = {""};
-    char path[FILE_PATH], state[FILE_PATH + 8], text[64];
+    char path[FILE_PATH], state[FILE_PATH + 8];
 
     folder_path(path, "a.safetensors");
     snprintf(state, sizeof(state), "%s.opt", path);
@@ -269,8 +269,7 @@ Test(train, files_that_do_not_belong_together_are_refused)
     run(&t, 1);
     cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
     cr_expect_eq(trainer_load(&t, path, &e), E_IO);
-    snprintf(text, sizeof(text), "is of step 2");
-    cr_expect(strstr(e.msg, text) && strstr(e.msg, "of step 1") && strstr(e.msg, state), "%s",
+    cr_expect(strstr(e.msg, "step 2") && strstr(e.msg, "step 1") && strstr(e.msg, state), "%s",
               e.msg);
 
     parse(&wide, variants[0]->name, "ref", 1);

@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -306,8 +307,8 @@ static json_t *number(const char *text, size_t flags)
     return json_loadb(text, n, flags | JSON_DECODE_ANY, NULL);
 }
 
-enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
-                            int hi, int *out, struct err *e)
+enum status safetensors_i64(const struct safetensors *s, const char *key, int64_t fallback,
+                            int64_t lo, int64_t hi, int64_t *out, struct err *e)
 {
     const char *text = safetensors_meta(s, key);
 
@@ -320,10 +321,21 @@ enum status safetensors_int(const struct safetensors *s, const char *key, int fa
     json_decref(j);
     if (!fits)
         return file_error(s->path, e, E_IO,
-                          "metadata %s is \"%.64s\"  -> it must be a whole number in %d..%d", key,
-                          text, lo, hi);
-    *out = (int)value;
+                          "metadata %s is \"%.64s\"  -> it must be a whole number in %" PRId64
+                          "..%" PRId64,
+                          key, text, lo, hi);
+    *out = value;
     return OK;
+}
+
+enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
+                            int hi, int *out, struct err *e)
+{
+    int64_t value;
+    const enum status st = safetensors_i64(s, key, fallback, lo, hi, &value, e);
+
+    *out = (int)value;
+    return st;
 }
 
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,

@@ -43,6 +43,8 @@ const char *safetensors_meta(const struct safetensors *s, const char *key);
 /* The integer under `key`; `fallback` if absent; E_IO if it is not an integer in [lo, hi]. */
 enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
                             int hi, int *out, struct err *e);
+enum status safetensors_i64(const struct safetensors *s, const char *key, int64_t fallback,
+                            int64_t lo, int64_t hi, int64_t *out, struct err *e);
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,
                              double *out, struct err *e);
 
