@@ -90,7 +90,7 @@ Test(lock, a_folder_that_is_not_there)
  * once. A file made exclusively while it is held would show a second. */
 Test(lock, no_two_at_once)
 {
-    enum { PROCESSES = 4, TURNS = 200 };
+    enum { PROCESSES = 4, TURNS = 5000 };
     char path[FILE_PATH], mark[FILE_PATH];
     pid_t pid[PROCESSES];
 
