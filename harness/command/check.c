@@ -373,14 +373,12 @@ static enum status check_all(struct check *c, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP];
     struct child_setup setup = {0};
-    char *line = NULL;
+    char *const line = options_command_line(c->opt);
     int n = 0;
     enum status st = lookup_backends(chosen, &n, c->opt, e);
 
     if (st == OK && c->opt->golden)
         st = list_files(c, e);
-    if (st == OK)
-        st = options_command_line(&line, c->opt, e);
     if (st == OK)
         st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */

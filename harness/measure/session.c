@@ -5,6 +5,7 @@
 
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/option_words.h"
 #include "harness/table/runjson.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
@@ -22,25 +23,6 @@ void session_warn(struct session *s, const char *text)
         console_note(&s->console, "warning: %s", text);
 }
 
-/* A word as the shell reads it. */
-static void say_word(const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_=+,.:/@%";
-
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, stderr);
-        return;
-    }
-    fputc('\'', stderr);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", stderr);
-        else
-            fputc(*word, stderr);
-    fputc('\'', stderr);
-}
-
 void session_say_how_to_resume(const struct session *s)
 {
     const struct options *o = s->opt;
@@ -52,11 +34,11 @@ void session_say_how_to_resume(const struct session *s)
         if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
             continue;
         fputc(' ', stderr);
-        say_word(o->argv[i]);
+        word_print(stderr, o->argv[i], '\0');
     }
     if (!repeats) {
         fputs(" --resume=", stderr);
-        say_word(s->dir.path);
+        word_print(stderr, s->dir.path, '\0');
     }
     fputc('\n', stderr);
 }
