@@ -2,6 +2,7 @@
  *
  * Words to a line and back, reading @files. */
 #include "option_words.h"
+#include "harness/util/fileio.h"
 #include "harness/util/grow.h"
 #include "harness/util/text.h"
 #include "option_table.h" /* options_keep */
@@ -213,16 +214,19 @@ bool options_locate(char *out, size_t size, const char *path)
 /* The whole file, NUL-terminated, to be freed. */
 static enum status read_text(char **text, const char *path, struct err *e)
 {
-    FILE *const f = fopen(path, "rb");
+    const char *why;
+    const int fd = file_open_regular(path, &why);
+    FILE *const f = fd < 0 ? NULL : fdopen(fd, "rb");
     char *buf = NULL;
     size_t n = 0;
     enum status st = E_IO;
 
     *text = NULL;
-    if (!f)
+    if (fd < 0)
         return fail(e, E_IO,
                     "cannot read @%s: %s  -> paths start at the current folder or the repository",
-                    path, strerror(errno));
+                    path, why);
+    CHECK(f != NULL);
     buf = malloc(FILE_BYTES_MAX + 2);
     if (!buf) {
         st = fail(e, E_NOMEM, "no memory to read @%s", path);
