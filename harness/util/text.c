@@ -6,7 +6,6 @@
 #include "variants/base/base.h"
 #include "variants/base/printable.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,23 +68,35 @@ char *text_exact(const char *src)
     return text;
 }
 
+void text_print(FILE *f, const char *text)
+{
+    char escape[PRINTABLE_ESCAPE];
+
+    while (*text) {
+        const size_t length = printable_length(text);
+        if (length == 0)
+            printable_escape(escape, *text);
+        fwrite(length ? text : escape, 1, length ? length : strlen(escape), f);
+        text += length ? length : 1;
+    }
+}
+
+void text_vline(FILE *f, const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        return;
+    text_print(f, text);
+    fputc('\n', f);
+    free(text);
+}
+
 void text_line(FILE *f, const char *fmt, ...)
 {
-    char *text, escape[PRINTABLE_ESCAPE];
     va_list ap;
 
     va_start(ap, fmt);
-    const int n = vasprintf(&text, fmt, ap);
+    text_vline(f, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        return;
-    for (const char *s = text; *s;) {
-        const size_t length = printable_length(s);
-        if (length == 0)
-            printable_escape(escape, *s);
-        fwrite(length ? s : escape, 1, length ? length : strlen(escape), f);
-        s += length ? length : 1;
-    }
-    fputc('\n', f);
-    free(text);
 }

@@ -4,6 +4,7 @@
 #ifndef TEXT_H
 #define TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,5 +23,9 @@ void text_print_quoted(FILE *f, const char *src);
 /* Print one line and end it. Control characters and bytes that are not UTF-8 are printed as
  * escapes, so that a name or a string of a file cannot take hold of the terminal. */
 void text_line(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_vline(FILE *f, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* The text itself, without the end of the line. */
+void text_print(FILE *f, const char *text);
 
 #endif
