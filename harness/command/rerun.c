@@ -13,7 +13,8 @@
 struct search {
     const char *id; /* or its first digits */
     char found_id[TEXT_SIZE], repro[LINE_SIZE];
-    int found; /* cases */
+    int found;      /* cases */
+    size_t doubled; /* rows of the run, see struct rows */
 };
 
 static enum status look_in(const char *dir, enum table_id table, struct search *s, struct err *e)
@@ -31,6 +32,7 @@ static enum status look_in(const char *dir, enum table_id table, struct search *
         snprintf(s->found_id, sizeof(s->found_id), "%s", id);
         snprintf(s->repro, sizeof(s->repro), "%s", row_text(t, row, "repro"));
     }
+    s->doubled += rows.doubled;
     rows_free(&rows);
     return st;
 }
@@ -38,6 +40,7 @@ static enum status look_in(const char *dir, enum table_id table, struct search *
 static enum status look(const char *dir, struct search *s, struct err *e)
 {
     s->found = 0;
+    s->doubled = 0;
     enum status st = look_in(dir, TABLE_LATENCY, s, e);
     if (st == OK)
         st = look_in(dir, TABLE_PERPLEXITY, s, e);
@@ -46,6 +49,8 @@ static enum status look(const char *dir, struct search *s, struct err *e)
                   "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv or "
                   "perplexity.csv",
                   s->found ? "more than one" : "no", s->id, dir);
+    if (st == OK)
+        run_note_doubled(dir, s->doubled);
     return st;
 }
 

@@ -6,6 +6,7 @@
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/option_words.h"
+#include "harness/table/run.h"
 #include "harness/table/runjson.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
@@ -28,8 +29,8 @@ void session_say_how_to_resume(const struct session *s)
     const struct options *o = s->opt;
     const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to continue */
 
-    fprintf(stderr, "interrupted; what was measured is in %s\n%s with:", s->dir.path,
-            repeats ? "repeat" : "resume");
+    text_line(stderr, "interrupted; what was measured is in %s", s->dir.path);
+    fprintf(stderr, "%s with:", repeats ? "repeat" : "resume");
     for (int i = 0; i < o->argc; i++) {
         if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
             continue;
@@ -60,6 +61,8 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
         st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
     if (st == OK) /* the exit code of a resumed run covers all its rows, not only the new ones */
         memcpy(s->rows, s->dir.had, sizeof(s->rows));
+    if (st == OK && !o->quiet)
+        run_note_doubled(s->dir.path, s->dir.doubled);
     free(stored);
     return st;
 }
@@ -75,17 +78,13 @@ static enum status create_dir(struct session *s, const char *started, time_t now
         return st;
     if (note && !o->quiet)
         console_note(&s->console, "note: %s", note);
-    st = rundir_create(&s->dir, o->out, build_commit, now, raw, e);
-    if (st != OK)
-        return st;
     char *canonical = options_canonical(o);
-    const struct runjson json = {.run_id = s->dir.run_id,
-                                 .host_id = s->facts.host_id,
+    const struct runjson json = {.host_id = s->facts.host_id,
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
                                  .options = canonical};
-    st = runjson_create(s->dir.path, &json, e);
+    st = rundir_create(&s->dir, o->out, build_commit, now, raw, &json, e);
     free(canonical);
     return st;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
@@ -49,7 +50,7 @@ static json_t *words_array(int argc, char **argv)
 static enum status save(const char *dir, json_t *run, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
     char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
     if (!text)
@@ -68,7 +69,7 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
 {
     struct bytes file = {0};
     json_error_t at;
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
 
     *run = NULL;
     if (st == OK)
@@ -157,11 +158,11 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
     if (st == OK)
         json_object_foreach(object, name, value)
         {
-            const char *const text = json_string_value(value);
-            if (!text || strchr(text, '\n') || !*name || name[strcspn(name, "=\n")])
+            const char *const word = json_string_value(value);
+            if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
                 st = fail(e, E_IO, "%s: option %.64s is no text  -> start a new run", path, name);
             else
-                fprintf(f, "%s=%s\n", name, text);
+                fprintf(f, "%s=%s\n", name, word);
         }
     if (f && fclose(f) != 0 && st == OK)
         st = no_memory(e);
