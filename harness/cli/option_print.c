@@ -2,7 +2,9 @@
  *
  * Options as text: one option's value, the canonical form that --resume compares, the options that
  * belong to every repro line, and help. */
+#include "harness/util/text.h"
 #include "option_table.h"
+#include "option_words.h"
 #include "variants/model/settings.h"
 
 #include <argp.h>
@@ -84,37 +86,29 @@ char *option_value(const struct options *o, const struct option_spec *s)
     return text;
 }
 
-/* A word as words_split() reads it: in quotes where it needs them. */
-static void print_word(FILE *f, const char *word)
+char *options_command_line(const struct options *o)
 {
-    if (*word && *word != '#' && !strpbrk(word, " \t\r\n\"'")) {
-        fputs(word, f);
-        return;
-    }
-    fputc('"', f);
-    for (const char *c = word; *c; c++)
-        if (*c == '"')
-            fputs("\"'\"'\"", f); /* a double quote, in single quotes */
-        else
-            fputc(*c, f);
-    fputc('"', f);
-}
-
-enum status options_command_line(char **line, const struct options *o, struct err *e)
-{
+    char *line = NULL;
     size_t size;
-    FILE *const f = open_memstream(line, &size);
+    FILE *const f = open_memstream(&line, &size);
 
     CHECK(f != NULL);
     for (int i = 0; i < o->argc; i++) {
         if (i > 0)
             fputc(' ', f);
-        print_word(f, o->argv[i]);
+        word_print(f, o->argv[i], '\0');
     }
     CHECK(fclose(f) == 0);
-    return strchr(*line, '\n')
-               ? fail(e, E_USAGE, "a line break in the command line  -> rename that file")
-               : OK;
+    return line;
+}
+
+/* An option's value on a line of its own, malloc'ed. */
+static char *value_line(const struct options *o, const struct option_spec *s)
+{
+    char *const value = option_value(o, s), *const line = text_exact(value);
+
+    free(value);
+    return line;
 }
 
 char *options_canonical(const struct options *o)
@@ -128,7 +122,7 @@ char *options_canonical(const struct options *o)
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & (IN_CASE | IN_RUN)))
             continue;
-        char *const value = option_value(o, s);
+        char *const value = value_line(o, s);
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
@@ -164,7 +158,7 @@ enum status options_resumable(const struct options *o, const char *stored, const
             continue;
         int len;
         const char *const then = stored_value(stored, s->name, &len);
-        char *const now = option_value(o, s);
+        char *const now = value_line(o, s);
         if (strlen(now) != (size_t)len || memcmp(then, now, (size_t)len) != 0)
             st = fail(e, E_USAGE, "cannot resume %.200s: made with --%s %.*s, now %.120s", dir,
                       s->name, len ? min_int(len, 120) : 4, len ? then : "none",
@@ -186,8 +180,10 @@ char *options_repro(const struct options *o)
         if (!(s->flags & IN_CASE))
             continue;
         char *const value = option_value(o, s);
-        if (strcmp(value, s->preset ? s->preset : "") != 0)
-            fprintf(f, " --%s %s", s->name, value);
+        if (strcmp(value, s->preset ? s->preset : "") != 0) {
+            fputc(' ', f);
+            word_print_option(f, s->name, value, '\0');
+        }
         free(value);
     }
     CHECK(fclose(f) == 0);

@@ -152,7 +152,8 @@ const struct option_spec option_specs[] = {
     {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
      .doc = "samples file: none, csv, zst"},
     {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
-     .doc = "continue an interrupted run (the latest, or --resume=DIR)"},
+     .doc = "continue an interrupted run (the latest, or --resume=DIR); "
+            "rows that failed or timed out are measured again, skipped and wrong ones stay"},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
      .doc = "auto, bar, plain, none"},
     {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name,

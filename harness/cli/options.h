@@ -120,8 +120,8 @@ struct options {
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
 /* A malloc'ed line of the words that `o` was read from; options_parse_again reads it in a
- * child as options_parse did. E_USAGE if they do not fit on a line. */
-enum status options_command_line(char **line, const struct options *o, struct err *e);
+ * child as options_parse did. */
+char *options_command_line(const struct options *o);
 enum status options_parse_again(struct options *o, const char *line, struct err *e);
 
 /* Parse one line of options, such as a repro column. Defaults apply, the environment does not. */
@@ -135,7 +135,8 @@ enum status options_default(struct options *o, const char *name, const char *val
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
 
-/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. */
+/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. A value
+ * that cannot stand on a line is $'...'. */
 char *options_canonical(const struct options *o);
 
 /* Compare a stored canonical text with these options. E_USAGE: "cannot resume DIR: made with

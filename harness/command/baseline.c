@@ -23,6 +23,8 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
     enum status st = run_table(&rows, run, TABLE_LATENCY, &e);
     int code = EXIT_FINE;
 
+    if (st == OK)
+        run_note_doubled(run, rows.doubled);
     if (st == OK && rows.n == 0)
         st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", run);
     const struct latency_row *row = rows.row;
@@ -30,10 +32,9 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
         if (strcmp(row[i].host_id, row[0].host_id) != 0)
             st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", run);
         else if (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED) {
-            fprintf(stderr,
-                    "bench: %s has unchecked rows  -> not kept; run again without "
-                    "--no-check\n",
-                    run);
+            text_line(stderr,
+                      "bench: %s has unchecked rows  -> not kept; run again without --no-check",
+                      run);
             code = EXIT_NOT_TRUSTWORTHY;
         }
     }
@@ -57,7 +58,7 @@ static int save(const struct options *o, const char *name, const char *run)
     if (st != OK)
         return report_error(st, &e);
     if (!o->quiet)
-        fprintf(stderr, "kept as baseline \"%s\" of machine %s\n", name, host_id);
+        text_line(stderr, "kept as baseline \"%s\" of machine %s", name, host_id);
     return EXIT_FINE;
 }
 

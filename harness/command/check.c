@@ -12,6 +12,7 @@
 #include "harness/util/signals.h"
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
+#include "variants/base/printable.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +35,7 @@ struct check {
  * elsewhere. */
 static void say_now(struct check *c, const char *what)
 {
-    snprintf(c->now, sizeof(c->now), "%s", what);
+    printable_copy(c->now, sizeof(c->now), what); /* one line, whatever the name of a file */
     if (c->protocol)
         protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
 }
@@ -60,10 +61,10 @@ static void print_verdict(void *arg, const struct verdict *v)
     if (!failed && c->opt->verbose == 0)
         return;
     if (v->skipped)
-        printf("skipped  %-9s %s %s: %s\n", v->backend, v->file, v->tensor, v->skipped);
+        text_line(stdout, "skipped  %-9s %s %s: %s", v->backend, v->file, v->tensor, v->skipped);
     else
-        printf("%-8s %-9s %s %s: error %.3g, limit %.3g\n", failed ? "FAILED" : "passed",
-               v->backend, v->file, v->tensor, v->error, v->limit);
+        text_line(stdout, "%-8s %-9s %s %s: error %.3g, limit %.3g", failed ? "FAILED" : "passed",
+                  v->backend, v->file, v->tensor, v->error, v->limit);
 }
 
 static void check_golden(struct check *c, const struct engine *g)
@@ -373,14 +374,12 @@ static enum status check_all(struct check *c, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP];
     struct child_setup setup = {0};
-    char *line = NULL;
+    char *const line = options_command_line(c->opt);
     int n = 0;
     enum status st = lookup_backends(chosen, &n, c->opt, e);
 
     if (st == OK && c->opt->golden)
         st = list_files(c, e);
-    if (st == OK)
-        st = options_command_line(&line, c->opt, e);
     if (st == OK)
         st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */

@@ -16,14 +16,19 @@ static double threshold_of(const struct options *o)
     return o->threshold_pct > 0 ? o->threshold_pct / 100 : COMPARE_THRESHOLD;
 }
 
+static void note_doubled(const struct run *r)
+{
+    run_note_doubled(r->dir, r->latency.doubled + r->perplexity.doubled);
+}
+
 /* Rows never compared with the reference are not compared with each other either. */
 static bool refuse_unchecked(const struct run *r)
 {
     if (r->unchecked > 0)
-        fprintf(stderr,
-                "bench: %s has %d unchecked rows  -> nothing compared; run again without "
-                "--no-check\n",
-                r->dir, r->unchecked);
+        text_line(stderr,
+                  "bench: %s has %d unchecked rows  -> nothing compared; run again without "
+                  "--no-check",
+                  r->dir, r->unchecked);
     return r->unchecked > 0;
 }
 
@@ -35,12 +40,12 @@ static void note_builds(const struct run *run[SIDES])
         if (run[s]->env.n == 0)
             return;
     if (strcmp(env[BEFORE]->git_commit, env[AFTER]->git_commit) != 0)
-        fprintf(stderr, "note: old is commit %s%s, new is commit %s%s\n", env[BEFORE]->git_commit,
-                env[BEFORE]->git_dirty > 0 ? " (modified)" : "", env[AFTER]->git_commit,
-                env[AFTER]->git_dirty > 0 ? " (modified)" : "");
+        text_line(stderr, "note: old is commit %s%s, new is commit %s%s", env[BEFORE]->git_commit,
+                  env[BEFORE]->git_dirty > 0 ? " (modified)" : "", env[AFTER]->git_commit,
+                  env[AFTER]->git_dirty > 0 ? " (modified)" : "");
     if (strcmp(env[BEFORE]->compiler, env[AFTER]->compiler) != 0)
-        fprintf(stderr, "note: old was built by %s, new by %s\n", env[BEFORE]->compiler,
-                env[AFTER]->compiler);
+        text_line(stderr, "note: old was built by %s, new by %s", env[BEFORE]->compiler,
+                  env[AFTER]->compiler);
 }
 
 static const char *machine_of(const struct run *r)
@@ -97,11 +102,13 @@ int compare_two(const struct options *o, const char *before, const char *after, 
     if (st == OK)
         st = compare_runs(&c, &old, &new, threshold_of(o), o->seed, &e);
     if (st == OK && c.other_machine > 0)
-        fprintf(stderr,
-                "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
-                "both here\n",
-                before, machine_of(&old), after, machine_of(&new));
+        text_line(stderr,
+                  "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
+                  "both here",
+                  before, machine_of(&old), after, machine_of(&new));
     if (st == OK && !o->quiet) {
+        note_doubled(&old);
+        note_doubled(&new);
         note_builds((const struct run *[]){&old, &new});
         fprintf(stderr, "note: two moments, unpaired: what else changed on the machine in between "
                         "is part of every difference  (--exec measures two programs in turns)\n");
@@ -126,6 +133,8 @@ static int compare_inside(const struct options *o, const char *dir)
 
     if (st == OK && refuse_unchecked(&run))
         goto out;
+    if (st == OK && !o->quiet)
+        note_doubled(&run);
     if (st == OK)
         st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
     if (st == OK)

@@ -6,6 +6,7 @@
 #include "harness/compare/gate.h"
 
 #include "commands.h"
+#include "harness/cli/option_words.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
 #include "harness/learn/score_child.h"
@@ -164,38 +165,53 @@ static struct comparison *add_case(struct trial *g, const struct bench_case *bca
     return c;
 }
 
+/* The child's request. */
+static char *scoring(const struct options *o, int seq, int mem, const char *backend)
+{
+    char *line = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&line, &size);
+
+    CHECK(f != NULL);
+    word_print_option(f, "ckpt", o->ckpt, '"');
+    fputc(' ', f);
+    word_print_option(f, "corpus", o->corpus, '"');
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --threads %d", o->bytes, backend, seq,
+            mem, o->threads.n ? o->threads.v[0] : o->default_threads);
+    CHECK(fclose(f) == 0);
+    return line;
+}
+
 /* One text under one checkpoint by both programs. */
 static enum status score(struct trial *g, int seq, int mem, const char *backend, struct err *e)
 {
     const struct options *o = g->ab_run.session.opt;
     struct comparison *c = add_case(g, NULL);
-    char line[PROTOCOL_LINE / 2];
+    char *const line = scoring(o, seq, mem, backend);
+    enum status st = OK;
 
     c->exact = true;
     snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%d %s", seq, mem, backend);
-    snprintf(line, sizeof(line),
-             "--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d --threads %d",
-             o->ckpt, o->corpus, o->bytes, backend, seq, mem,
-             o->threads.n ? o->threads.v[0] : o->default_threads);
-    for (int s = 0; s < SIDES; s++) {
+    for (int s = 0; s < SIDES && st == OK; s++) {
         const char *const words[] = {g->ab_run.program[s].path, NULL};
         struct child_setup setup = g->ab_run.session.setup;
         struct report report;
         struct err why;
         text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
-        const enum status st = score_in_child(&report, line, &setup, &why);
+        st = score_in_child(&report, line, &setup, &why);
         c->nll[s] = st == OK ? report.nll : NAN;
-        if (*setup.stop)
-            return fail(e, E_INTERRUPTED, "interrupted");
-        if (st == OK)
+        if (st == OK || *setup.stop)
             continue;
         g->ab_run.failed++;
         snprintf(c->note, sizeof(c->note), "%s %.900s", g->ab_run.program[s].name, why.msg);
         session_warn(&g->ab_run.session, c->note);
-        return OK;
     }
-    comparison_exact(c);
+    free(line);
+    if (*g->ab_run.session.setup.stop)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    if (st == OK)
+        comparison_exact(c);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "harness/cli/option_set.h"
 #include "harness/figure/figure.h"
+#include "harness/table/run.h"
 #include "harness/util/signals.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
     if (st != OK)
         return st;
     if (p.why[0] && (!g->opt->quiet || p.n == 0))
-        fprintf(stderr, "%s %s: %s\n", p.n == 0 ? "left out" : "note:", f->name, p.why);
+        text_line(stderr, "%s %s: %s", p.n == 0 ? "left out" : "note:", f->name, p.why);
     if (p.n == 0)
         goto out;
     st = g->what == AS_CSV ? as_csv(&bytes, &p, &g->e)
@@ -132,6 +133,8 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 
     if (st != OK)
         return st;
+    if (!g->opt->quiet)
+        run_note_doubled(run, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
     st = plot_filter(&d, &g->opt->filters, &g->e);
     if (st == OK)
         st = plot_set_base(&d, g->opt->base, &g->e);

@@ -4,6 +4,7 @@
 #include "harness/figure/report.h"
 #include "commands.h"
 #include "harness/cli/option_set.h"
+#include "harness/table/run.h"
 #include "harness/util/signals.h"
 #include "harness/util/suggest.h"
 
@@ -59,6 +60,9 @@ int cmd_report(struct options *opt)
         st = plot_read(&runs[i], opt->words.v[i], &e);
         if (st == OK) {
             r.runs++;
+            if (!opt->quiet)
+                run_note_doubled(runs[i].dir, runs[i].table[TABLE_LATENCY].doubled +
+                                                  runs[i].table[TABLE_PERPLEXITY].doubled);
             st = plot_set_base(&runs[i], opt->base, &e);
         }
     }

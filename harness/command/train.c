@@ -391,13 +391,11 @@ static enum status train_in_child(const struct options *o, struct err *e)
     struct child_setup setup = {0};
     struct child child = {.protocol = {.fd = -1}};
     struct stat before = {0};
-    char *line = NULL;
-    enum status st = options_command_line(&line, o, e);
+    char *const line = options_command_line(o);
+    enum status st = child_setup_open(&setup, o, e);
 
     (void)stat(o->ckpt, &before); /* all zero: there is none */
-    if (st == OK)
-        st = child_setup_open(&setup, o, e);
-    setup.patience_s = 0; /* silent while it trains */
+    setup.patience_s = 0;         /* silent while it trains */
     if (st == OK)
         st = child_begin(&child, &setup, &request_train, line, e);
     if (st == OK)

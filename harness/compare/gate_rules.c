@@ -5,6 +5,7 @@
 
 #include "compare_print.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/option_words.h"
 #include "harness/util/units.h"
 
 #include <stdio.h>
@@ -58,22 +59,6 @@ bool gate_more_instructions(double before, double after)
 
 /* ---- Markdown ----------------------------------------------------------------------------- */
 
-/* Quoted for the shell. */
-static void print_word(FILE *f, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%_+=:,./-";
-
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, f);
-        return;
-    }
-    fputc('\'', f);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, f);
-    fputc('\'', f);
-}
-
 static void print_case(FILE *f, const struct comparison *c)
 {
     const struct interval *d = &c->change.log;
@@ -126,7 +111,7 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     fputs("\nRepeat it:\n\n    ", f);
     for (int i = 0; i < o->argc; i++) {
         fputs(i ? " " : "", f);
-        print_word(f, o->argv[i]);
+        word_print(f, o->argv[i], '\0');
     }
     fputs("\n\n", f);
 }

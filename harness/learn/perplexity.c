@@ -3,10 +3,12 @@
  * Perplexity rows, for bench eval and for sweeps. */
 #include "perplexity.h"
 
+#include "harness/cli/option_words.h"
 #include "harness/util/units.h"
 #include "score.h"
 #include "score_child.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,20 @@ struct subject {
 };
 
 /* ---- what is scored ----------------------------------------------------------------------- */
+
+/* One backend: the fastest of those named, or of all. */
+static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
+{
+    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
+    int n = 0;
+    const enum status st = lookup_backends(chosen, &n, o, e);
+
+    if (st != OK)
+        return st;
+    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
+    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
+    return OK;
+}
 
 static enum status examine_checkpoint(struct subject *t, struct err *e)
 {
@@ -48,6 +64,44 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
     return st;
 }
 
+/* The line that repeats the row; after the command's name it is the child's request. */
+static const char EVAL[] = "eval ";
+
+static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
+                     enum mem_kind kind)
+{
+    char *const rest = options_repro(opt), *line = NULL;
+    size_t size;
+    FILE *const f = open_memstream(&line, &size);
+
+    CHECK(f != NULL);
+    fputs(EVAL, f);
+    word_print_option(f, "ckpt", t->ckpt, '"');
+    fputc(' ', f);
+    word_print_option(f, "corpus", t->corpus, '"');
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --mem-kind %s --threads %d%s",
+            opt->bytes, t->backend->name, seq, mem, mem_kind_name[kind], t->threads, rest);
+    CHECK(fclose(f) == 0);
+    free(rest);
+    return line;
+}
+
+/* A row has room for the line. */
+static enum status check_line(const struct subject *t, const struct options *opt, struct err *e)
+{
+    char *const longest = line_of(t, opt, INT_MAX, INT_MAX, MEM_RECOMPUTE);
+    const size_t n = strlen(longest);
+
+    free(longest);
+    return n < LINE_SIZE
+               ? OK
+               : fail(e, E_USAGE,
+                      "the names of checkpoint and text make a line of %zu bytes, of %d at most  "
+                      "-> give shorter paths",
+                      n, LINE_SIZE - 1);
+}
+
+/* t->backend is chosen already. */
 static enum status examine(struct subject *t, const struct options *opt, struct err *e)
 {
     struct corpus corpus;
@@ -63,29 +117,20 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
         return st;
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
     corpus_close(&corpus);
-    return OK;
-}
-
-/* The line that repeats the row; after the command's name it is the child's request. */
-static const char EVAL[] = "eval ";
-
-static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
-                     enum mem_kind kind)
-{
-    char *rest = options_repro(opt), *line = NULL;
-
-    CHECK(asprintf(&line,
-                   "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
-                   "--mem-kind %s --threads %d%s",
-                   EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
-                   mem_kind_name[kind], t->threads, rest) > 0);
-    free(rest);
-    return line;
+    return check_line(t, opt, e);
 }
 
 /* ---- one row ------------------------------------------------------------------------------ */
 
 #define PUT(column, text) text_put(row.column, sizeof(row.column), (text))
+
+static void put_path(char column[LINE_SIZE], const char *path)
+{
+    char *const exact = text_exact(path);
+
+    text_put(column, LINE_SIZE, exact);
+    free(exact);
+}
 
 static struct perplexity_row make_row(const struct subject *t, const struct session *s,
                                       const struct result *r)
@@ -96,10 +141,10 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
 
     result_key(&key, r, s->dir.run_id, s->facts.host_id);
     row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
-    PUT(checkpoint, t->ckpt);
+    put_path(row.checkpoint, t->ckpt);
     PUT(checkpoint_xxh3, t->ckpt_xxh3);
     row.train_step = t->step;
-    PUT(corpus, t->corpus);
+    put_path(row.corpus, t->corpus);
     PUT(corpus_xxh3, t->corpus_xxh3);
     PUT(unit, t->unit);
     if (r->status != ROW_OK)
@@ -222,20 +267,6 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
     return st;
 }
 
-/* One backend: the fastest of those named, or of all. */
-static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
-{
-    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
-    int n = 0;
-    const enum status st = lookup_backends(chosen, &n, o, e);
-
-    if (st != OK)
-        return st;
-    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
-    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
-    return OK;
-}
-
 /* ---- sweep -------------------------------------------------------------------------------- */
 
 static bool scores_nothing(const struct options *o)
@@ -266,7 +297,9 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
-    const enum status st = examine(&t, o, e);
+    enum status st = choose_one(&t, o, e);
+    if (st == OK)
+        st = examine(&t, o, e);
     if (st != OK)
         return st;
     for (int i = 0; i < plan->n; i++)

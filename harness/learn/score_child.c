@@ -60,8 +60,11 @@ enum status score_in_child(struct report *r, const char *line, const struct chil
     struct child child;
 
     *r = (struct report){0};
-    if (setup->isolate == ISOLATE_NONE)
-        return score_line(r, line, e);
+    if (setup->isolate == ISOLATE_NONE) {
+        const enum status here = score_line(r, line, e);
+        child_unpin(setup);
+        return here;
+    }
     enum status st = child_begin(&child, setup, &request_score, line, e);
     if (st == OK)
         st = child_answer(&child, report_field, r, e);

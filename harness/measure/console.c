@@ -43,9 +43,8 @@ void console_note(struct console *s, const char *fmt, ...)
 
     terminal_line_clear(&s->line);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    text_vline(stderr, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
 }
 
 /* "  2:10 left", extrapolated from the finished cases; "" before the first. */

@@ -348,6 +348,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         results[i].report = g.m[i].child.report;
         result_finish(&results[i]);
     }
+    child_unpin(setup);
     free(g.m);
     free(g.reference);
     free(g.part);

@@ -4,6 +4,8 @@
  * order is fixed and defaults are left out. */
 #include "case.h"
 
+#include "harness/cli/option_words.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +15,6 @@ static bool is_always_said(int i)
     return i == CASE_variant || i == CASE_backend || i == CASE_workload || i == CASE_seq_tokens ||
            i == CASE_mem_tokens || i == CASE_mem_kind || i == THREADS_CHOICE_AT;
 }
-
-/* Does a value need quotes to be one word? */
-static bool needs_quotes(const char *text) { return strpbrk(text, ";") != NULL; }
 
 static void print_choice(FILE *f, int i, const struct bench_case *c, const struct bench_case *usual)
 {
@@ -28,10 +27,11 @@ static void print_choice(FILE *f, int i, const struct bench_case *c, const struc
         return;
     if (i == CASE_BEFORE_MODEL + CHOICE_same_length) /* a flag */
         fprintf(f, " --%s", row.option);
-    else if (i == CASE_BEFORE_MODEL + CHOICE_mask || needs_quotes(text))
-        fprintf(f, " --%s '%s'", row.option, text);
-    else
-        fprintf(f, " --%s %s", row.option, text);
+    else {
+        const bool quoted = i == CASE_BEFORE_MODEL + CHOICE_mask || strchr(text, ';');
+        fputc(' ', f);
+        word_print_option(f, row.option, text, quoted ? '\'' : '\0');
+    }
 }
 
 char *case_repro(const struct bench_case *c, const struct options *preset)
@@ -53,8 +53,10 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
             continue;
         }
         settings_print(own, &c->config, true, workload_scope(c->workload) == SCOPE_CORE);
-        if (*own)
-            fprintf(f, " --set %s", own);
+        if (*own) {
+            fputc(' ', f);
+            word_print_option(f, "set", own, '\0');
+        }
     }
     fputs(rest, f);
     free(rest);

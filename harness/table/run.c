@@ -55,6 +55,12 @@ enum status run_table(struct rows *out, const char *dir, enum table_id table, st
     return st == OK ? table_read(out, &tables[table], path, e) : st;
 }
 
+void run_note_doubled(const char *dir, size_t n)
+{
+    if (n > 0)
+        text_line(stderr, "note: %s has %zu rows twice, the last of each counts", dir, n);
+}
+
 bool row_unchecked(const struct latency_row *row)
 {
     return remarks_of_row(row->status, row->status_detail) & REMARK_UNCHECKED;

@@ -26,6 +26,9 @@ void run_free(struct run *r);
 /* One of its tables, not the samples. */
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
 
+/* A line on stderr if `n` rows of a run are doubled (struct rows). */
+void run_note_doubled(const char *dir, size_t n);
+
 /* Was this row never compared with the reference? */
 bool row_unchecked(const struct latency_row *row);
 

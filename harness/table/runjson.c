@@ -7,24 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
-
-/* A string whose bytes need not be UTF-8 (words of a command line); NULL without memory. */
-static json_t *json_words(const char *s, size_t n)
-{
-    json_t *j = json_stringn(s, n);
-    char *raw = j ? NULL : strndup(s, n), *clean = j ? NULL : malloc(n + 1);
-
-    if (raw && clean) {
-        text_put(clean, n + 1, raw);
-        j = json_string(clean);
-    }
-    free(raw);
-    free(clean);
-    return j;
-}
 
 /* Lines of "name=value" as an object; NULL without memory. Names are unique. */
 static json_t *options_object(const char *lines)
@@ -36,7 +22,7 @@ static json_t *options_object(const char *lines)
         CHECK(name < length);
         char *key = strndup(line, name);
         CHECK(!key || !json_object_get(object, key));
-        json_t *value = json_words(line + name + 1, length - name - 1);
+        json_t *value = json_stringn(line + name + 1, length - name - 1);
         if (!key || json_object_set_new(object, key, value) != 0) {
             json_decref(object);
             object = NULL;
@@ -50,18 +36,21 @@ static json_t *options_object(const char *lines)
 static json_t *words_array(int argc, char **argv)
 {
     json_t *array = json_array();
-    for (int i = 0; array && i < argc; i++)
-        if (json_array_append_new(array, json_words(argv[i], strlen(argv[i]))) != 0) {
+    for (int i = 0; array && i < argc; i++) {
+        char *const word = text_exact(argv[i]);
+        if (json_array_append_new(array, json_string(word)) != 0) {
             json_decref(array);
             array = NULL;
         }
+        free(word);
+    }
     return array;
 }
 
 static enum status save(const char *dir, json_t *run, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
     char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
     if (!text)
@@ -80,7 +69,7 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
 {
     struct bytes file = {0};
     json_error_t at;
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
 
     *run = NULL;
     if (st == OK)
@@ -169,10 +158,11 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
     if (st == OK)
         json_object_foreach(object, name, value)
         {
-            if (!json_is_string(value))
+            const char *const word = json_string_value(value);
+            if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
                 st = fail(e, E_IO, "%s: option %.64s is no text  -> start a new run", path, name);
             else
-                fprintf(f, "%s=%s\n", name, json_string_value(value));
+                fprintf(f, "%s=%s\n", name, word);
         }
     if (f && fclose(f) != 0 && st == OK)
         st = no_memory(e);

@@ -69,15 +69,30 @@ enum status bytes_close(FILE *f, struct bytes *out, struct err *e)
     return no_memory(e);
 }
 
+int file_open_regular(const char *path, const char **why)
+{
+    struct stat s;
+    /* Without O_NONBLOCK, opening a pipe would wait for its writer. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode))
+        return fd;
+    *why = fd < 0 ? strerror(errno) : "not a regular file";
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 enum status file_read(struct bytes *out, const char *path, struct err *e)
 {
     char piece[1 << 16];
     ssize_t got;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    const int fd = file_open_regular(path, &why);
 
     *out = (struct bytes){0};
     if (fd < 0)
-        return file_fail(e, "read", path, errno);
+        return fail(e, E_IO, "cannot read %s: %s  -> check the path", path, why);
     FILE *const f = bytes_open(out, e);
     if (!f) {
         close(fd);

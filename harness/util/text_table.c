@@ -6,6 +6,7 @@
 #include "suggest.h"
 #include "terminal.h"
 #include "text.h"
+#include "variants/base/printable.h"
 
 #include <csv.h>
 #include <jansson.h>
@@ -77,10 +78,15 @@ static void print_csv(FILE *f, const char *text, bool alone)
 
 static void print_md(FILE *f, const char *text)
 {
-    for (; *text; text++) {
+    while (*text) {
+        const size_t n = printable_length(text);
+        char escape[PRINTABLE_ESCAPE] = " ";
+        if (n == 0 && *text != '\n' && *text != '\r')
+            printable_escape(escape, *text);
         if (*text == '|')
             fputc('\\', f);
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, f);
+        fwrite(n ? text : escape, 1, n ? n : strlen(escape), f);
+        text += n ? n : 1;
     }
 }
 
@@ -124,7 +130,8 @@ static void print_aligned(FILE *f, const struct text_table_column *column, const
         const int pad = width[k] - terminal_columns(field);
         pending += (k ? 2 : 0) + (column[k].number ? pad : 0);
         if (*field) {
-            fprintf(f, "%*s%s", pending, "", field);
+            fprintf(f, "%*s", pending, "");
+            text_print(f, field);
             pending = 0;
         }
         pending += column[k].number ? 0 : pad;

@@ -24,14 +24,24 @@ enum status child_setup_open(struct child_setup *s, const struct options *opt, s
     *s = (struct child_setup){.isolate = (enum isolate)opt->isolate, .patience_s = PATIENCE_S};
     s->stop = signals_watch();
     cpu_name(s->cpu, sizeof(s->cpu));
-    return env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa, &s->environment,
-                                 e);
+    const enum status st = s->isolate == ISOLATE_NONE ? topo_open(&s->topo, NULL, e) : OK;
+    return st == OK ? env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
+                                            &s->environment, e)
+                    : st;
 }
 
 void child_setup_close(struct child_setup *s)
 {
     env_free(s->environment);
     s->environment = NULL;
+    topo_close(s->topo);
+    s->topo = NULL;
+}
+
+void child_unpin(const struct child_setup *s)
+{
+    if (s->topo)
+        topo_unpin(s->topo);
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -187,7 +197,7 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
     c->worker = malloc(sizeof(*c->worker));
     if (!c->worker)
         return fail(e, E_NOMEM, "no memory for a case");
-    const enum status st = worker_open(c->worker, bcase, role, reference, e);
+    const enum status st = worker_open(c->worker, bcase, role, reference, setup->topo, e);
     c->report = c->worker->report;
     return st;
 }

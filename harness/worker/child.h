@@ -33,11 +33,16 @@ struct child_setup {
     /* Words that start the program, for exec: another build, or valgrind and its options before
      * one. At most CHILD_WORDS, NULL after the last; NULL = this program. */
     const char *const *launch;
+    struct topo *topo; /* --isolate none: the machine as it was before a case pinned this process */
 };
 
 /* Fill from the options and this process; memory_bytes is left 0. Catches signals. */
 enum status child_setup_open(struct child_setup *s, const struct options *opt, struct err *e);
 void child_setup_close(struct child_setup *s);
+
+/* After the last of several cases that were open together: with --isolate none they have pinned
+ * this process. */
+void child_unpin(const struct child_setup *s);
 
 /* ---- one request ----------------------------------------------------------------------------- */
 

@@ -39,7 +39,8 @@ static enum status obey_open(struct server *s, const char *words, struct err *e)
     if (!s->bcase)
         st = rebuild(s, words, e);
     if (st == OK)
-        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference, e);
+        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference,
+                         NULL, e);
     s->opened = st == OK;
     return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }

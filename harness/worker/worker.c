@@ -93,14 +93,15 @@ static void check_gradients(struct worker *s, const float *want)
 /* ---- life --------------------------------------------------------------------------------- */
 
 enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
-                        struct err *e)
+                        struct topo *topo, struct err *e)
 {
-    *s = (struct worker){.bcase = c, .role = role, .reference = reference};
+    *s = (struct worker){.bcase = c, .role = role, .reference = reference, .topo = topo};
+    s->own_topo = !topo;
     s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
     vm_hwm_restart(); /* exclude the peak of earlier work of this process */
     s->report.rss_before_bytes = vm_hwm_bytes();
     cpu_limit((enum isa)c->opt->max_isa);
-    enum status st = topo_open(&s->topo, NULL, e);
+    enum status st = topo ? OK : topo_open(&s->topo, NULL, e);
     if (st == OK)
         st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
     if (st == OK)
@@ -241,7 +242,8 @@ void worker_close(struct worker *s)
 {
     s->report.rss_peak_bytes = vm_hwm_bytes();
     job_close(&s->job);
-    topo_close(s->topo);
+    if (s->own_topo)
+        topo_close(s->topo);
     free(s->flush);
     s->topo = NULL;
     s->flush = NULL;

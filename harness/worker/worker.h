@@ -19,6 +19,7 @@ enum role {
 struct worker {
     const struct bench_case *bcase;
     struct topo *topo;
+    bool own_topo;
     struct team team;
     struct job job;
     enum role role;
@@ -28,9 +29,10 @@ struct worker {
     size_t flush_bytes;
 };
 
-/* Pin the threads, open the engine, count: report.arena_bytes is known afterwards. */
+/* Pin the threads, open the engine, count: report.arena_bytes is known afterwards. `topo`: the
+ * machine as it was before this process was pinned; NULL: look now. */
 enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
-                        struct err *e);
+                        struct topo *topo, struct err *e);
 
 /* Place, fill, run once and check. The errors of a wrong result are in the report: the parent
  * decides. */

@@ -4,6 +4,7 @@
  * models. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/base/safetensors.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,75 @@ static void write_file(const char *name, const char *data, size_t n)
 
     folder_path(path, name);
     cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
+}
+
+/* ---- files that never end ------------------------------------------------------------------ */
+
+/* Pipes, devices and folders in place of files of options and tables are refused, never read. */
+Test(bad_files, that_are_no_files)
+{
+    static const char *const lines[] = {
+        "$BENCH @pipe",
+        "$BENCH @/dev/zero",
+        "$BENCH @.",
+        "$BENCH compare r r",
+        "$BENCH compare --axis backend r",
+        "$BENCH plot r --format csv",
+        "$BENCH report r -o page.html",
+        "$BENCH rerun 1 --resume=r",
+        "$BENCH baseline save b r --out .",
+    };
+
+    for (int device = 0; device < 2; device++) {
+        struct ran made =
+            run_shell(folder, device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
+                                     : "mkdir r && mkfifo pipe r/latency.csv");
+        expect_exit(&made, 0);
+        ran_free(&made);
+        for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+            struct ran r = run_shell(folder, lines[i]);
+            expect_exit(&r, 7);
+            expect_said(&r, "not a regular file");
+            ran_free(&r);
+        }
+    }
+}
+
+/* Texts from files and from the command line take no hold of the terminal. */
+Test(bad_files, control_characters)
+{
+    static const char *const lines[] = {
+        "$BENCH compare --format table r r",
+        "$BENCH compare --format md r r",
+        "$BENCH compare --format table --axis backend r",
+        "$BENCH eval --ckpt m.safetensors --corpus none",
+        "$BENCH \"$(printf 'x\\033[31m\\a')\"",
+        "$BENCH --variant \"$(printf 'x\\033[31m\\a')\"",
+        "$BENCH \"--$(printf 'x\\033[31m\\a')\"",
+        "$BENCH compare \"$(printf 'x\\033[31m\\a')\" r",
+        "$BENCH plot \"$(printf 'x\\033[31m\\a')\"",
+    };
+    struct ran made = run_shell(
+        folder, "$BENCH --variant xl --backend ref,avx2 --workload attn --seq 4 --mem 0 " TINY
+                "--ckpt none -q && mv r/2* s && rm -r r && mv s r && "
+                "sed -i \"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
+    static const char *const meta[] = {"variant", "x\033[31ml"};
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, "m.safetensors");
+    cr_assert_eq(safetensors_write(path, NULL, 0, meta, 1, &e), OK, "%s", e.msg);
+    expect_exit(&made, 0);
+    ran_free(&made);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_shell(folder, lines[i]);
+        cr_expect(r.out.n + r.err.n > 0, "%s", lines[i]);
+        cr_expect_not(strpbrk(r.out.data, "\033\a"), "%s: %s", lines[i], r.out.data);
+        cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", lines[i], r.err.data);
+        cr_expect(strstr(r.out.data, "\\x1b") || strstr(r.err.data, "\\x1b"), "%s: %s%s", lines[i],
+                  r.out.data, r.err.data);
+        ran_free(&r);
+    }
 }
 
 /* ---- wrong numbers ------------------------------------------------------------------------ */

@@ -148,6 +148,72 @@ Test(resume, an_evaluation)
     ran_free(&again);
 }
 
+/* ---- two at once -------------------------------------------------------------------------- */
+
+/* A run that is still written is not continued by a second process. */
+Test(resume, of_a_run_that_still_runs)
+{
+    struct program p = start_bench(folder, SLOW "--out r");
+    char pid[32];
+
+    cr_assert(wait_for_text(&p, "[2/8]"));
+    snprintf(pid, sizeof(pid), "process %d ", (int)p.pid);
+    kill(p.pid, SIGSTOP); /* it does not end while the second one tries */
+    struct ran second = run_bench(folder, SLOW "--out r --resume");
+    kill(p.pid, SIGCONT);
+    expect_exit(&second, 6);
+    expect_said(&second, pid);
+    struct ran first = finish_bench(&p);
+    expect_exit(&first, 0);
+    expect_complete("r/latest");
+    ran_free(&first);
+    ran_free(&second);
+}
+
+/* Sweeps that start at the same moment make folders of their own. */
+Test(resume, sweeps_at_the_same_moment)
+{
+    enum { AT_ONCE = 4 };
+    struct program p[AT_ONCE];
+
+    for (int i = 0; i < AT_ONCE; i++)
+        p[i] = start_bench(folder, SLOW "--out r --filter 'seq<=8' --min-samples 3 -q");
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct ran r = finish_bench(&p[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    struct ran r = run_shell(folder, "set -- r/2*; test $# -eq 4 && for d; do "
+                                     "test $(tail -n +2 $d/latency.csv | wc -l) -eq 4 || exit 9; "
+                                     "test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+/* A child that was killed costs its row until the run is continued. */
+Test(resume, of_a_failed_row)
+{
+    struct program p = start_bench(folder, SLOW "--out r");
+    pid_t child;
+
+    cr_assert(wait_for_text(&p, "[2/8]"));
+    for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
+        sleep_ms(1);
+    kill(child, SIGKILL);
+    struct ran r = finish_bench(&p);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    if (count_status(&rows, "ok") == CASES)
+        cr_skip_test("the child had ended");
+    expect_exit(&r, 1);
+    rows_free(&rows);
+    struct ran again = run_bench(folder, SLOW "--out r --resume");
+    expect_exit(&again, 0);
+    expect_complete("r/latest");
+    cr_expect_not(strstr(again.err.data, "twice"), "%s", again.err.data);
+    ran_free(&r);
+    ran_free(&again);
+}
+
 /* ---- kill -9 ------------------------------------------------------------------------------ */
 
 static bool gone(const pid_t *pid, int n)

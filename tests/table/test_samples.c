@@ -194,7 +194,7 @@ Test(runjson, tells_the_end)
     cr_expect_str_eq(end, "2026-11-21T06:02:00Z");
     cr_expect_str_eq(d_model, "512");
     cr_expect(code == 130 && ok == 7 && skipped == 2);
-    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "x?");
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "$'x\\xff'");
     json_decref(j);
 }
 

@@ -129,7 +129,7 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     cr_expect_eq(before[MUCH - 1], 1);
     free(before);
     must_plan(&p, &o, ONE_CASE);
-    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
     cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
     worker_close(&s);
     cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
@@ -153,7 +153,7 @@ Test(serve, rows_are_named_after_all_that_give_them)
                  "--pin none",
                  backends[b]->name);
         must_plan(&p, &o, line);
-        cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, &e), OK, "%s", e.msg);
+        cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
         const char *const *from = s.job.engine.from;
         cr_expect(strncmp(s.report.rows_from, from[OP_softmax], strlen(from[OP_softmax])) == 0);
         cr_expect(strstr(s.report.rows_from, from[OP_norm]), "%s", s.report.rows_from);

@@ -3,6 +3,8 @@
  * Error text and CHECK. */
 #include "base.h"
 
+#include "printable.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +12,12 @@
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
 {
     if (e) {
+        char text[sizeof(e->msg)];
         va_list ap;
         va_start(ap, fmt);
-        vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+        vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
+        printable_copy(e->msg, sizeof(e->msg), text);
     }
     return st;
 }

@@ -29,7 +29,10 @@ struct err {
     char msg[640];
 };
 
-/* Format the message into `e` (which may be NULL) and return `st`. */
+/* Format the message into `e` (which may be NULL) and return `st`. Control characters and bytes
+ * that are not UTF-8 are written as escapes: names and strings of files are printed and sent as one
+ * line.
+ */
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

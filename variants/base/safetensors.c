@@ -25,8 +25,7 @@ enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
 const char *const dtype_name[DTYPE_COUNT] = {"F32", "I32"};
 
-/* Every error about a file names it. Control characters from a hostile header are not passed to the
- * terminal. */
+/* Every error about a file names it. */
 static enum status __attribute__((format(printf, 4, 5)))
 file_error(const char *path, struct err *e, enum status st, const char *fmt, ...)
 {
@@ -36,9 +35,6 @@ file_error(const char *path, struct err *e, enum status st, const char *fmt, ...
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    for (char *c = what; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
     return fail(e, st, "checkpoint %s: %s", path, what);
 }
 
