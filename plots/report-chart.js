@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Charts as SVG: panels of lines with intervals, a legend whose entries hide series, and a box that says
 // what the point under the pointer is. Colours come from the style sheet, so that they follow the scheme
-// and the paper. What is drawn, and of which rows, is others' business.
+// and the paper. What is drawn, and of which rows, is others' business. Drawn here and not by a library:
+// small ones (uPlot, Chart.js) paint on a canvas, which keeps its colours when the scheme changes, prints as
+// pixels and has no intervals; and so the page needs nothing that must be installed.
 
 const WIDE = 480, HIGH = 290, LEFT = 66, RIGHT = 12, TOP = 26, BOTTOM = 42;
 
