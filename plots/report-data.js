@@ -44,8 +44,11 @@ const columnOf = (table, name) => columnsOf(table).find((column) => column.name 
 
 // The runs of the page: rows by table, each with the run that it is of; links to the tables.
 function readRuns() {
+    const seen = new Map(); // the same run may be given twice
     return Array.from(document.querySelectorAll("section.run"), (section, index) => {
-        const run = {index, section, name: section.dataset.run, shown: true, links: [],
+        const {run: id} = section.dataset, n = (seen.get(id) ?? 0) + 1;
+        seen.set(id, n);
+        const run = {index, section, name: n > 1 ? `${id} (${n})` : id, shown: true, links: [],
             latency: [], memory: [], perplexity: [], env: [], ranking: [], changes: [], train: []};
         for (const link of section.querySelectorAll("a[data-table]")) {
             const table = link.dataset.table;

@@ -90,7 +90,7 @@ class Explorer {
         const control = document.activeElement.name;
         this.draw();
         if (control)
-            this.place.querySelector(`[name="${control}"]`)?.focus();
+            this.place.querySelector(`[name="${CSS.escape(control)}"]`)?.focus();
     }
 
     controls() {
@@ -205,11 +205,12 @@ function styleOf(column, name) {
 function drawFigures(place, runs) {
     for (const figure of FIGURES) {
         const rows = rowsOf(figure.table, runs);
-        if (rows.length === 0)
-            continue;
         const body = make("div", {});
+        const explorer = new Explorer(body, figure, rows, runs.length > 1);
+        if (!explorer.x || !explorer.y)
+            continue;
         place.append(make("h2", {}, figure.title), body);
-        new Explorer(body, figure, rows, runs.length > 1).draw();
+        explorer.draw();
     }
     if (place.childElementCount > 0)
         place.append(make("p", {class: "hint"}, "Bars at points are 95 % intervals. Point at a mark for its row, click to "

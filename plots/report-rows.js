@@ -63,7 +63,8 @@ function columnsToShow(table, rows, several) {
         ...(table === "train" ? [{name: "file", head: "file", title: "", number: false, value: (row) => row.file,
             cell: (row) => make("td", {}, row.file)}] : []),
         ...drawn(first), ...drawn(by(SETTING)), ...(INTERVALS[table] ? intervalColumns(table) : []),
-        ...drawn(results.filter(differs)), ...drawn(by(MODEL)), ...drawn(known(LAST).filter(differs))];
+        ...[...results, ...by(MODEL), ...known(LAST)].filter(differs).map((c) => ({...plainColumn(c),
+            screenOnly: !["status", "repro"].includes(c.name)}))];
     const same = rest.concat(results, known(LAST), known(["workload"]))
         .filter((c) => rows[0][c.name] && !differs(c));
     return [columns, same];
@@ -103,10 +104,14 @@ function filter(lines, count, words) {
 
 function drawTable(place, table, rows, runs) {
     const [columns, same] = columnsToShow(table, rows, runs.length > 1);
-    const heads = columns.map((c) => make("th", {scope: "col", title: c.title, "data-column": c.name,
-        class: c.number ? "n" : ""}, make("button", {type: "button"}, c.head)));
+    const screenOnly = (column, cell) => {
+        cell.classList.toggle("screen", column.screenOnly === true);
+        return cell;
+    };
+    const heads = columns.map((c) => screenOnly(c, make("th", {scope: "col", title: c.title, "data-column": c.name,
+        class: c.number ? "n" : ""}, make("button", {type: "button"}, c.head))));
     const lines = rows.map((row) => ({row, element: make("tr", {class: BAD.includes(row.status) ? "bad" : ""},
-        ...columns.map((c) => c.cell(row)))}));
+        ...columns.map((c) => screenOnly(c, c.cell(row))))}));
     const drawn = make("table", {class: "rows"}, head(heads), make("tbody", {}, ...lines.map((line) => line.element)));
     const input = make("input", {type: "search", placeholder: "words, all must match"});
     const count = make("span", {class: "count"}, `${rows.length} rows`);

@@ -83,8 +83,8 @@ def make_changed(known, folder, change):
 
 
 def make_reports(bench, folder):
-    latest, *made = (os.path.join(folder, name) for name in ("latest", "known", "bare", "busy", "wrong"))
-    known, bare, busy, wrong = made
+    latest, *made = (os.path.join(folder, name) for name in ("latest", "known", "bare", "busy", "wrong", "again"))
+    known, bare, busy, wrong, again = made
     pages = [os.path.join(folder, name) for name in ("report.html", "known.html")]
 
     def run(*words):
@@ -98,6 +98,8 @@ def make_reports(bench, folder):
     make_changed(known, busy, lambda row: {"samples_disturbed": row["samples"], "status_detail": "noisy",
                                            "median_ns": 2 * float(row["median_ns"])})
     make_changed(known, wrong, lambda row: {"status": "wrong"} if row["case_id"] == "0000" else {})
+    shutil.rmtree(again, ignore_errors=True)
+    shutil.copytree(known, again)  # of the same name
     run("report", latest, "-o", pages[0], "--force")
     run("report", *made, "-o", pages[1], "--force", "--figure", "backends")
     return pages
@@ -308,6 +310,8 @@ def lays_runs_over_each_other(page):
     check(len(set(dashes)) == 2, "runs look alike:", dashes)
     column, _ = page.column("run")
     check(set(page.values(column)) == {"known", "busy"}, page.values(column))
+    page.show_run("known", "known (2)")
+    check({"first \u00b7 known", "first \u00b7 known (2)"} <= set(page.shown_series()), page.shown_series())
     page.show_run("busy")
     check("first" in page.shown_series(), page.shown_series())
     check(all("known" not in text for text in page.texts("#answer")), page.texts("#answer"))
@@ -529,6 +533,11 @@ def prints_everything(page):
             check(not page.browser.find_element(By.CSS_SELECTOR, selector).is_displayed(), selector, "is printed")
         for selector in (".ranking", ".times", ".panel svg", ".rows", "dl.card"):
             check(page.browser.find_element(By.CSS_SELECTOR, selector).is_displayed(), selector, "is not printed")
+        for name, printed in (("median_ns", True), ("repro", True), ("impl", False)):
+            cell = page.browser.find_element(By.CSS_SELECTOR, f".rows th[data-column={name}]")
+            check(cell.is_displayed() == printed, name, "on paper:", not printed)
+        wide = page.run("return Array.from(document.querySelectorAll('.rows'), t => t.getBoundingClientRect().width)")
+        check(max(wide) <= 1280, "tables are", wide, "wide")
         check(page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "dark paper")
         check(contrast(page, ".panel .label") >= 4.5, "text is not dark")
     finally:
