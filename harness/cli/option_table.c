@@ -199,7 +199,7 @@ const struct option_spec option_specs[] = {
     {"summary", 0, "FILE", OTHER, .kind = KIND_PATH, AT(summary), .only = " gate ",
      .doc = "gate: append the result to FILE as Markdown"},
     {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = " plot report ",
-     .doc = "plot, report: only these figures"},
+     .doc = "plot: only these figures; report: of those that gnuplot draws"},
     {"term", 0, NULL, OTHER, FLAG, AT(term), .only = " plot ", .doc = "plot: draw in the terminal"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},

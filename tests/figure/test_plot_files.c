@@ -177,6 +177,24 @@ Test(plot_files, runs_no_script_but_its_own)
     ran_free(&r);
 }
 
+/* What a report has gnuplot draw: changes and a curve. */
+static void add_changes_and_curve(void)
+{
+    static const char changes[] = "case,before,after,change_pct,ci95_low_pct,ci95_high_pct,verdict,"
+                                  "threshold_pct\na,old,new,-12.5,-13,-12,faster,2\n";
+    struct train_row row = train_row_empty();
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, "run/changes.csv");
+    cr_assert_eq(file_replace(path, changes, strlen(changes), &e), OK, "%s", e.msg);
+    text_put(row.variant, TEXT_SIZE, "first");
+    row.step = 10;
+    row.loss_nats = 3;
+    folder_path(path, "run/m.train.csv");
+    cr_assert_eq(table_replace(&tables[TABLE_TRAIN], path, &row, 1, &e), OK, "%s", e.msg);
+}
+
 /* A stand-in for gnuplot holds the first figure until the signal has been sent. */
 Test(plot_files, a_signal_stops_between_figures)
 {
@@ -186,6 +204,7 @@ Test(plot_files, a_signal_stops_between_figures)
     } lines[] = {{"plot run", 143}, {"report run -o page.html", 143}};
 
     make_run();
+    add_changes_and_curve();
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         char line[1024];
         snprintf(line, sizeof(line),

@@ -55,6 +55,24 @@ Test(verdict, rule)
     cr_expect_lt(fabs(change_pct(log(1.25)) - 25), 1e-12);
 }
 
+/* Half-widths in logs of 0.03 and 0.04 give one of 0.05. */
+Test(verdict, of_intervals_without_samples)
+{
+    const struct interval before = {1000 * exp(-0.03), 1000, 1000 * exp(0.03)},
+                          after = {2000 * exp(-0.04), 2000, 2000 * exp(0.04)},
+                          empty = {NAN, 1000, NAN};
+    const struct change c = change_of_intervals(before, after, 0);
+
+    cr_expect_float_eq(c.log.mid, log(2), 1e-12);
+    cr_expect_float_eq(c.log.low, log(2) - 0.05, 1e-12);
+    cr_expect_float_eq(c.log.high, log(2) + 0.05, 1e-12);
+    cr_expect_eq(c.verdict, VERDICT_SLOWER);
+    cr_expect_eq(c.basis, BASIS_MOMENTS);
+    cr_expect_eq(change_of_intervals(after, before, 0).verdict, VERDICT_FASTER);
+    cr_expect_eq(change_of_intervals(before, before, 0).verdict, VERDICT_UNCLEAR);
+    cr_expect_eq(change_of_intervals(empty, after, 0).verdict, VERDICT_UNCLEAR);
+}
+
 static struct pair pair_of(double before, double after, bool disturbed)
 {
     return (struct pair){{before, after}, {before / 2, after / 2}, disturbed};
