@@ -39,11 +39,12 @@ enum status plot_case_panel(int *index, struct plot *p, const struct picked *k, 
                             struct err *e)
 {
     const struct latency_row *const row = k->row[i];
-    char text[PLOT_TEXT], title[3 * PLOT_TEXT];
+    char model[PLOT_TEXT], shape[PLOT_TEXT], title[4 * PLOT_TEXT];
 
-    plot_label(text, k, i, ROLE_TASK | ROLE_SIZE | ROLE_CONDITION | ROLE_MEMORY | ROLE_MODEL, NULL,
-               false);
-    snprintf(title, sizeof(title), "%s %s%s%s", row->variant, text, *text ? " " : "", row->backend);
+    plot_label(model, k, i, ROLE_MEMORY | ROLE_MODEL, NULL, true);
+    plot_label(shape, k, i, ROLE_TASK | ROLE_SIZE | ROLE_CONDITION, NULL, false);
+    snprintf(title, sizeof(title), "%s%s%s%s%s %s", row->variant, *model ? " " : "", model,
+             *shape ? " " : "", shape, row->backend);
     for (int r = 0; r < p->rows.n; r++)
         if (strncmp(p->rows.v[r].text, title, PLOT_TEXT - 1) == 0) { /* no role tells it */
             snprintf(title, sizeof(title), "%s %s %.7s", row->variant, row->backend, row->case_id);

@@ -41,6 +41,34 @@ Test(plot_strips, a_panel_has_its_samples_and_its_median)
     plot_free(&p);
 }
 
+/* A title names what tells its case from the others, not what its variant always has. */
+Test(plot_strips, titles_say_what_differs)
+{
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int i = 0; i < 4; i++) {
+        struct key_row k = key_of(&r, variants[i / 2]->name, "one", 8 << i % 2, 0);
+        struct latency_row row = latency_row_empty();
+        k.clip = i / 2 ? 16 : I64_EMPTY;
+        snprintf(k.case_id, TEXT_SIZE, "case%d", i);
+        row_set_key(&tables[TABLE_LATENCY], &row, &k);
+        row.median_ns = 100;
+        cr_assert_eq(rundir_write(&r, TABLE_LATENCY, &row, &e), OK, "%s", e.msg);
+        made_sample(&r, k.case_id, 0, 100, 0);
+    }
+    put_env(&r, 1);
+    struct plot p = must_plot(r.path, "samples");
+    cr_assert_eq(p.columns.n, 4);
+    for (int i = 0; i < 4; i++) {
+        char title[PLOT_TEXT];
+        snprintf(title, sizeof(title), "%s seq %d one", variants[i / 2]->name, 8 << i % 2);
+        cr_expect_str_eq(p.columns.v[i].text, title);
+    }
+    plot_free(&p);
+}
+
 Test(plot_strips, what_has_no_room_is_said)
 {
     struct rundir r;
