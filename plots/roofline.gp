@@ -49,9 +49,9 @@ name_y(i) = ceiling[i] * enters(i) * (leaves(i) / enters(i))**(0.08 + 0.17 * ran
 prepare = log_ticks.'; slant = 180 / pi * atan2(inner_h / log(y_high / y_low), ' \
     .'inner_w / log(x_high / x_low)); ' \
     .'do for [i = 1:n_series] { if (bounds[i] == 1) { set label 200 + i sprintf("%s %.0f", ' \
-    .'name[i], ceiling[i]) at name_x(i), ceiling[i] right offset 0, 0.5 tc rgb 0x555555' \
+    .'name[i], ceiling[i]) at name_x(i), ceiling[i] right offset 0, dumb ? 1 : 0.5 tc rgb 0x555555 front' \
     .' font small }; ' \
-    .'if (bounds[i] == 2 && in_sight(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i], ' \
+    .'if (bounds[i] == 2 && in_sight(i)) { set label 200 + i sprintf("%s %.0f GB/s", name[i][6:], ' \
     .'ceiling[i]) at name_y(i) / ceiling[i], name_y(i)' \
     .' left offset dumb ? 4 : 0.4, dumb ? 0 : -0.6 rotate by slant tc rgb 0x555555 font small front } }'
 set samples 500

@@ -30,13 +30,15 @@ static enum status add_ceiling(struct plot *p, const char *name, int kind, doubl
                                struct err *e)
 {
     struct plot_point point = plot_point_empty();
+    char series[TEXT_SIZE];
 
     if (!(peak > 0))
         return OK;
+    snprintf(series, sizeof(series), "peak %s", name); /* a backend may have the same name */
     point.kind = kind;
     point.y = peak * 1e-9;
     text_put(point.label, PLOT_TEXT, name);
-    enum status st = plot_name(&point.series, &p->series, name, STYLE_FOREIGN + order, e);
+    enum status st = plot_name(&point.series, &p->series, series, STYLE_FOREIGN + order, e);
     return st == OK ? plot_add(p, &point, e) : st;
 }
 

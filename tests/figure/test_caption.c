@@ -121,6 +121,30 @@ Test(plot_caption, a_roofline_is_one_panel_if_its_points_are_apart)
     }
 }
 
+/* A backend that is called like a level of instructions is no ceiling. */
+Test(plot_caption, backends_of_a_roofline_are_not_its_ceilings)
+{
+    struct env_row env = env_row_empty();
+    struct rundir r;
+    struct err e;
+
+    made_open(&r, "aaaa");
+    for (int b = 0; b < 2; b++)
+        for (int seq = 16; seq <= 64; seq *= 2) {
+            const struct key_row k = key_of(&r, variants[0]->name, b ? "one" : isa_name[1], seq, 0);
+            put_latency(&r, &k, (1 + 4 * b) * 100, 8 * seq, 1);
+        }
+    env.peak_threads = 1;
+    env.peak_flop_per_s_avx2 = env.read_byte_per_s_dram = 50e9;
+    cr_assert_eq(rundir_env(&r, &env, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_close(&r, &e), OK, "%s", e.msg);
+    struct plot p = must_plot(r.path, "roofline");
+    cr_expect_eq(p.series.n, 2 + 2);
+    for (int i = 0; i < p.n; i++)
+        cr_expect_eq(p.series.v[p.point[i].series].style >= STYLE_FOREIGN, p.point[i].kind > 0);
+    plot_free(&p);
+}
+
 /* Lines of two points say little in many panels: they are left out, and that is said. */
 Test(plot_caption, many_panels_of_two_points_are_left_out)
 {
