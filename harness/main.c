@@ -3,6 +3,7 @@
  * Reads the command line and hands over to the command. */
 #include "harness/cli/version.h"
 #include "harness/command/commands.h"
+#include "harness/figure/figure.h"
 #include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
@@ -37,7 +38,7 @@ static const struct command {
     {"baseline", cmd_baseline, "WHAT", 3, "save, list, show or rm a run kept for this machine"},
     {"merge", cmd_merge, "DIR...", INT_MAX, "join the shards of a sweep"},
     {"plot", cmd_plot, "RUN...", INT_MAX,
-     "figures of runs (gnuplot); --term draws in the terminal"},
+     "figures of runs (gnuplot); --term draws in the terminal; plot history RUN..."},
     {"report", cmd_report, "RUN...", INT_MAX, "runs as one page of HTML: -o FILE"},
     {"cell", cmd_worker, "WORD", INT_MAX, NULL},
 };
@@ -104,6 +105,10 @@ static void print_help(const struct options *o)
         if (commands[i].doc)
             fprintf(f, "  %-9s%-8s %s\n", commands[i].name,
                     commands[i].words ? commands[i].words : "", commands[i].doc);
+    if (strcmp(o->command, "plot") == 0 || strcmp(o->command, "report") == 0) {
+        fputs("\nFigures:\n", f);
+        plot_print_figures(f);
+    }
     CHECK(fclose(f) == 0);
     options_help(stdout, o->usage, text);
     free(text);

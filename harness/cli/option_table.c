@@ -13,7 +13,8 @@ const char *const order_name[] = {"interleave", "given", NULL};
 const char *const cache_name[] = {"hot", "cold", NULL};
 const char *const isolate_name[] = {"exec", "fork", "none", NULL};
 const char *const huge_pages_name[] = {"never", "madvise", NULL};
-const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md", "svg", "png", NULL};
+const char *const format_name[] = {"auto", "table", "csv", "jsonl", "md",
+                                   "svg",  "png",   "pdf", NULL};
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
 static const char *const schedule_name[] = {"cosine", "constant", NULL};
@@ -147,7 +148,7 @@ const struct option_spec option_specs[] = {
      .doc = "folder for the run's folder; plot: folder of figures; report: the file"},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
      .doc = "of standard output: table, csv, jsonl, md; auto = table on a terminal, else csv; "
-            "plot: svg (auto), png, or csv, the input of the scripts"},
+            "plot: svg (auto), png, pdf, or csv, the input of the scripts"},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .doc = "columns of standard output"},
     {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
      .doc = "samples file: none, csv, zst"},
@@ -188,7 +189,7 @@ const struct option_spec option_specs[] = {
      .doc = "compare: inside one run, along backend, variant, threads or another choice"},
     {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base), .only = " compare plot report ",
      .doc = "compare: the value of --axis that the others are compared with; plot, report: the "
-            "backend"},
+            "backend (ref is drawn only if it is the base, or alone)"},
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = " compare gate ",
      .doc = "compare, gate: old=PATH and new=PATH, two programs measured in turns"},
     {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
@@ -200,6 +201,10 @@ const struct option_spec option_specs[] = {
      .doc = "gate: append the result to FILE as Markdown"},
     {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = " plot report ",
      .doc = "plot: only these figures; report: of those that gnuplot draws"},
+    {"size", 0, "WxH", OTHER, .kind = KIND_TEXT, AT(size), .only = " plot ",
+     .doc = "plot: size of each figure in pixels of 1/96 inch (default: what it needs)"},
+    {"dpi", 0, "N", "96", OTHER, INT, AT(dpi), 48, 1200, .only = " plot ",
+     .doc = "plot: pixels per inch of a png"},
     {"term", 0, NULL, OTHER, FLAG, AT(term), .only = " plot ", .doc = "plot: draw in the terminal"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = " topo ",
      .doc = "topo: measure peak GFLOP/s and GB/s"},

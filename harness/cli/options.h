@@ -101,6 +101,8 @@ struct options {
 
     /* plot, report */
     struct names figures; /* n == 0: all */
+    const char *size;     /* "WxH"; NULL = as the figure needs */
+    int dpi;
     bool term;
 
     bool help, usage, version;

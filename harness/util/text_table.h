@@ -17,7 +17,8 @@ enum format {
     FORMAT_JSONL,
     FORMAT_MD,
     FORMAT_SVG, /* from here on: figures only */
-    FORMAT_PNG
+    FORMAT_PNG,
+    FORMAT_PDF
 };
 
 struct text_table_column {
