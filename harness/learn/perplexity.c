@@ -36,7 +36,7 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
         return st;
     const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
     int step = -1;
-    st = checkpoint_config(&file, "", &t->config, e);
+    st = checkpoint_lm(&file, &t->config, e);
     if (st == OK)
         st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;

@@ -48,7 +48,7 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                              struct err *e)
 {
     const struct corpus *text = &t->corpus;
-    enum status st = checkpoint_config(file, "", c, e);
+    enum status st = checkpoint_lm(file, c, e);
 
     if (st == OK)
         st = score_mem_kind(&t->kind, c, t->s->opt, e);
