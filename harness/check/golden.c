@@ -185,6 +185,7 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
     struct safetensors s;
     struct run r = {.g = g, .s = &s, .tally = t, .report = report, .arg = arg};
     const struct golden_kind *kind = NULL;
+    struct err why;
     enum status st = safetensors_open(&s, path, e);
 
     if (st != OK)
@@ -194,13 +195,17 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
         CHECK(r.own);
         r.weights = &r.params;
         r.grad = golden_count_grad(&r) > 0;
-        st = run_kind(&r, kind, e);
+        st = run_kind(&r, kind, &why);
         if (kind->release)
             kind->release(&r);
         sublayers_free(&r.sublayers);
         params_free(&r.params);
         arena_release(&r.arena);
         free(r.own);
+        if (st == E_IO)
+            fail(e, st, "%s", why.msg);
+        else if (st != OK) /* of what runs it, which does not know of files */
+            st = safetensors_fail(&s, e, "%s", why.msg);
     }
     safetensors_close(&s);
     return st;

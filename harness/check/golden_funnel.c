@@ -135,6 +135,7 @@ static enum status read_config(struct run *r, struct err *e)
     r->max.M = 0;
     r->c = config_default(v, D, H, dh, F, 1, 1);
     r->c.uv_per_layer = true;
+    r->c.max_seq = r->max.L;
     r->c.causal = causal;
     r->c.scale = (float)scale;
     if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||

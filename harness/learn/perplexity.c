@@ -195,7 +195,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
-        r.status = scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
+        r.status = scored == E_WRONG ? ROW_WRONG : scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
     const struct perplexity_row row = make_row(t, s, &r);

@@ -64,7 +64,8 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
                     file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
-    c->mem_len = t->M;
+    if (t->kind != MEM_RECOMPUTE) /* else the past is part of the window, as it was in training */
+        c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
     return OK;

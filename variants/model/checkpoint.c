@@ -347,6 +347,28 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
     return OK;
 }
 
+/* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
+static enum status as_its_variant(const struct safetensors *s, const struct config *c,
+                                  struct err *e)
+{
+    const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+    const char *const key = c->pos != own.pos                 ? "pos or scheme"
+                            : c->mixer != own.mixer           ? "mixer"
+                            : c->attn_extra != own.attn_extra ? "talking, persistent or span"
+                            : c->qkv_map != own.qkv_map       ? "dextra"
+                            : c->score_residual != own.score_residual ? "realformer"
+                            : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
+                            : (c->steps > 0) != (own.steps > 0)       ? "steps"
+                            : strcmp(c->order, own.order) != 0        ? "order"
+                                                                      : NULL;
+
+    return key ? safetensors_fail(s, e,
+                                  "metadata %s is not that of variant %s  -> is it of another "
+                                  "variant?",
+                                  key, c->variant->name)
+               : OK;
+}
+
 enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e)
 {
     enum status st = checkpoint_config(s, "", c, e);
@@ -367,5 +389,5 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
         return safetensors_fail(s, e, "%s", why.msg);
     st = checkpoint_fits(s, "", &m.params, e);
     lm_free(&m);
-    return st;
+    return st == OK ? as_its_variant(s, c, e) : st;
 }

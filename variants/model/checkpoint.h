@@ -33,7 +33,8 @@ enum status checkpoint_load(const struct safetensors *s, const char *prefix, str
                             struct err *e);
 
 /* The language model that a checkpoint holds, whole: its config and tensors fit each other, no key
- * is unknown, and tokens see their past only. Allocates nothing for the weights. */
+ * is unknown, it is of the variant that it says, and tokens see their past only. Allocates nothing
+ * for the weights. */
 enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e);
 
 /* What a checkpoint says besides its model; NULL texts are left out. */

@@ -147,15 +147,16 @@ static enum status check_numbers(const struct config *c, struct err *e)
 {
     const struct choice *row;
     enum status st = OK;
+    struct err why;
 
     for (int i = 0; st == OK && (row = model_key(i)); i++)
-        st = choice_check(row, c, e);
+        st = choice_check(row, c, &why);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
         for (row = own ? own->choices : NULL; st == OK && row && row->name; row++)
-            st = choice_check(row, config_own(c, s), e);
+            st = choice_check(row, config_own(c, s), &why);
     }
-    return st;
+    return st == OK ? OK : fail(e, st, "%s: %s", c->variant->name, why.msg);
 }
 
 static enum status check_own(const struct config *c, struct err *e)
@@ -174,6 +175,11 @@ static enum status check_positions(const struct config *c, struct err *e)
 {
     if (c->pos->past_only && !c->causal)
         return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
+                    c->variant->name, c->pos->name);
+    if (c->pos->enter && c->variant->mem->recurrent)
+        return fail(e, E_USAGE,
+                    "%s: %s positions enter each layer, whose memory has rows without them  -> a "
+                    "variant without memory",
                     c->variant->name, c->pos->name);
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
@@ -206,7 +212,8 @@ static enum status check_cells(const struct config *c, struct err *e)
     if (c->window || c->same_length || c->masks.n || c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
-    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter)
+    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
+        c->pos->positions)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with a memory or positions %s  -> positions "
                     "that are tables of distances, and none",
@@ -289,7 +296,7 @@ enum status config_check(const struct config *c, struct err *e)
     if (check_numbers(c, e) != OK)
         return E_USAGE;
     if ((int64_t)c->H * c->dh > MAX_WIDTH)
-        return fail(e, E_USAGE, "%s: %d heads of width %d are too wide  -> at most %d together",
+        return fail(e, E_USAGE, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
                     name, c->H, c->dh, (int)MAX_WIDTH);
     if (c->pos->sinusoids && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
