@@ -80,7 +80,7 @@ static enum status not_a_word(const struct choice *row, const char *text, struct
 
 static enum status outside(const struct choice *row, const char *text, struct err *e)
 {
-    return fail(e, E_USAGE, "%s %.60s%s%s  -> from %.10g to %.10g", row->name, text,
+    return fail(e, E_USAGE, "%s \"%.60s\"%s%s  -> from %.10g to %.10g", row->name, text,
                 row->help ? ": " : "", row->help ? row->help : "", row->least, row->most);
 }
 
