@@ -36,7 +36,7 @@ static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute"
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
 
-enum { WIDTH_MAX = 1 << 20, BATCH_MAX = 1 << 20, LAYERS_MAX = 1024, THREADS_MAX = 4096 };
+enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 
 #define AT(field) .at = offsetof(struct options, field)
 #define AXIS .group = GROUP_AXES
@@ -83,17 +83,17 @@ const struct option_spec option_specs[] = {
      .words = mem_kind_words, .doc = "how the past is reached: auto, hidden, kv, recompute, state"},
     {"batch", 'B', "RANGE", "1", AXIS, INTS, .flags = IN_RUN, AT(batch), 1, BATCH_MAX,
      .doc = "sequences run together"},
-    {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, LAYERS_MAX,
+    {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, MAX_LAYERS,
      .doc = "layers of a model: segment, decode, train; attn and layer have one"},
-    {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, WIDTH_MAX,
+    {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, MAX_WIDTH,
      .doc = "width of the model"},
-    {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, WIDTH_MAX,
+    {"heads", 0, "N", "8", AXIS, INT, .flags = IN_RUN, AT(heads), 1, MAX_WIDTH,
      .doc = "query heads"},
     {"kv-heads", 0, "N", NULL, "the variant's own", AXIS, INT, .flags = IN_RUN, AT(kv_heads), 1,
-     WIDTH_MAX, .doc = "key/value heads; divides --heads"},
-    {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, WIDTH_MAX,
+     MAX_WIDTH, .doc = "key/value heads; divides --heads"},
+    {"d-head", 0, "N", NULL, "d-model/heads", AXIS, INT, .flags = IN_RUN, AT(d_head), 1, MAX_WIDTH,
      .doc = "width of a head"},
-    {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, WIDTH_MAX,
+    {"d-inner", 0, "N", NULL, "4*d-model", AXIS, INT, .flags = IN_RUN, AT(d_inner), 1, MAX_WIDTH,
      .doc = "width of the feed-forward layer"},
     MODEL_CHOICES(X)
     {"set", 0, "NAME=N,...", NULL, "as published", AXIS, .kind = KIND_TEXT, .flags = IN_RUN,

@@ -399,7 +399,7 @@ static int summary(const struct check *c)
     const struct tally *t = &c->tally;
 
     printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files,
-           t->tensors, t->passed, t->failed, t->skipped);
+           t->tensors, t->passed, t->failed + c->bad_files, t->skipped);
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 

@@ -70,7 +70,8 @@ static int conclude(const struct comparisons *c, const struct options *o)
     if (c->other_machine > 0)
         return EXIT_NOT_TRUSTWORTHY;
     for (int i = 0; i < c->n; i++) /* a side that failed */
-        unclear += !c->v[i].exact && c->v[i].change.n == 0;
+        unclear += c->v[i].exact ? comparison_exact_verdict(&c->v[i]) == VERDICT_UNCLEAR
+                                 : c->v[i].change.n == 0;
     return o->strict && unclear > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 

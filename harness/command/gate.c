@@ -203,7 +203,8 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
         c->nll[s] = st == OK ? report.nll : NAN;
         if (st == OK || *setup.stop)
             continue;
-        g->ab_run.failed++;
+        g->ab_run.wrong += st == E_WRONG;
+        g->ab_run.failed += st != E_WRONG;
         snprintf(c->note, sizeof(c->note), "%s %.900s", g->ab_run.program[s].name, why.msg);
         session_warn(&g->ab_run.session, c->note);
     }

@@ -15,7 +15,7 @@ const char *comparison_word(const struct comparison *c)
 {
     if (c->changed && c->change.verdict != VERDICT_SLOWER)
         return "changed";
-    return c->exact ? verdict_name[VERDICT_SAME] : verdict_name[c->change.verdict];
+    return verdict_name[c->exact ? comparison_exact_verdict(c) : c->change.verdict];
 }
 
 int comparisons_count(const struct comparisons *c, enum verdict v)

@@ -52,7 +52,7 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
         return st;
     const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
     int step = -1;
-    st = checkpoint_config(&file, "", &t->config, e);
+    st = checkpoint_lm(&file, &t->config, e);
     if (st == OK)
         st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;
@@ -240,7 +240,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
-        r.status = scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
+        r.status = scored == E_WRONG ? ROW_WRONG : scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
     const struct perplexity_row row = make_row(t, s, &r);

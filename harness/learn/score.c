@@ -48,7 +48,7 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                              struct err *e)
 {
     const struct corpus *text = &t->corpus;
-    enum status st = checkpoint_config(file, "", c, e);
+    enum status st = checkpoint_lm(file, c, e);
 
     if (st == OK)
         st = score_mem_kind(&t->kind, c, t->s->opt, e);
@@ -64,7 +64,8 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
                     file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
-    c->mem_len = t->M;
+    if (t->kind != MEM_RECOMPUTE) /* else the past is part of the window, as it was in training */
+        c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
     return OK;

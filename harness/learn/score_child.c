@@ -5,6 +5,7 @@
 
 #include "score.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static enum status score(struct report *r, const struct options *opt, struct err *e)
@@ -54,20 +55,31 @@ static enum status obey(struct server *s, const char *words, struct err *e)
 
 const struct request request_score = {"score", obey};
 
-enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
-                           struct err *e)
+static enum status score_apart(struct report *r, const char *line, const struct child_setup *setup,
+                               struct err *e)
 {
     struct child child;
-
-    *r = (struct report){0};
-    if (setup->isolate == ISOLATE_NONE) {
-        const enum status here = score_line(r, line, e);
-        child_unpin(setup);
-        return here;
-    }
     enum status st = child_begin(&child, setup, &request_score, line, e);
+
     if (st == OK)
         st = child_answer(&child, report_field, r, e);
     child_close(&child);
+    return st;
+}
+
+enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
+                           struct err *e)
+{
+    const bool apart = setup->isolate != ISOLATE_NONE;
+
+    *r = (struct report){0};
+    const enum status st = apart ? score_apart(r, line, setup, e) : score_line(r, line, e);
+    if (!apart)
+        child_unpin(setup);
+    if (st == OK && !isfinite(exp(r->nll)))
+        return fail(e, E_WRONG,
+                    "a score of %g nats per token is no perplexity  -> weights or scales of the "
+                    "checkpoint are not those of a trained model",
+                    r->nll);
     return st;
 }

@@ -9,6 +9,7 @@
 
 extern const struct request request_score;
 
+/* E_WRONG where the score is not finite: no perplexity follows from it. */
 enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
                            struct err *e);
 

@@ -42,9 +42,7 @@ enum status trainer_save_weights(struct trainer *t, const char *path, struct err
                                     .corpus = t->corpus.name,
                                     .corpus_xxh3 = t->corpus.xxh3,
                                     .step = t->adam.step,
-                                    .seed = t->opt->seed,
-                                    .seq = t->L,
-                                    .mem = t->M};
+                                    .seed = t->opt->seed};
 
     return checkpoint_save(path, &t->lm.c, &t->lm.params, &from, e);
 }
@@ -85,7 +83,7 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
 
     if (st != OK)
         return st;
-    st = checkpoint_config(&s, "", &c, e);
+    st = checkpoint_lm(&s, &c, e);
     if (st == OK && (c.variant != want->variant || c.D != want->D || c.N != want->N))
         st = fail(e, E_USAGE,
                   "cannot resume %s: made with --variant %s --d-model %d --layers %d, now %s %d %d",

@@ -104,7 +104,7 @@ static void place(struct group *g, struct member *m)
 
     if (st != OK)
         drop(g, m, st, why.msg);
-    else if (role_of(g, m) == ROLE_COMPARE)
+    else if (role_of(g, m) != ROLE_NONE)
         check(m);
 }
 

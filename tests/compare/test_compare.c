@@ -216,9 +216,15 @@ Test(compare, exact_rule)
 
     comparison_exact(&c);
     cr_expect(!c.changed, "unknown is not changed");
+    cr_expect_eq(comparison_exact_verdict(&c), VERDICT_UNCLEAR, "nor is it the same");
     c.nll[BEFORE] = 1;
     comparison_exact(&c);
     cr_expect(c.changed);
+    c.nll[AFTER] = 1;
+    cr_expect_eq(comparison_exact_verdict(&c), VERDICT_SAME);
+    c = (struct comparison){.nll = {INFINITY, INFINITY}};
+    comparison_exact(&c);
+    cr_expect(c.changed || comparison_exact_verdict(&c) == VERDICT_UNCLEAR);
 }
 
 Test(compare, failed_rows_have_no_times)

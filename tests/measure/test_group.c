@@ -218,6 +218,21 @@ Test(group, a_wrong_case_is_found_without_a_ref_case)
     dismiss(&c);
 }
 
+/* The reference has no error, but it may be no number: it gets no time either. */
+Test(group, a_reference_that_is_no_number)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    cr_expect_eq(run_crew(&c, "xl/ref=nan"), OK);
+    const struct result *r = result_of(&c, "xl", "ref");
+    cr_expect_eq(r->status, ROW_WRONG);
+    cr_expect_eq(r->n, 0);
+    expect_fine(&c, "shaw", "ref");
+    expect_fine(&c, "shaw", "avx2");
+    dismiss(&c);
+}
+
 Test(group, unchecked_rows_say_so)
 {
     struct crew c;

@@ -3,6 +3,7 @@
  * The child's side of the protocol: it serves a whole conversation, answers nonsense with a
  * failure, and ends when its parent does. */
 #include "harness/learn/score_child.h"
+#include "harness/worker/reference.h"
 #include "tests/support/command_line.h"
 
 #include <criterion/criterion.h>
@@ -134,6 +135,31 @@ Test(serve, memory_of_a_cell_in_a_process_that_had_more)
     worker_close(&s);
     cr_expect(s.report.rss_peak_bytes >= s.report.rss_before_bytes, "%g below %g",
               s.report.rss_peak_bytes, s.report.rss_before_bytes);
+    drop_plan(&p, &o);
+}
+
+/* A reference is compared with itself: numbers that are none are not its expectation. */
+Test(serve, a_reference_says_whether_it_is_finite)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, ONE_CASE);
+    for (int bad = 0; bad < 2; bad++) {
+        const struct bench_case *const c = &p.cases[0];
+        struct worker s;
+        struct err e = {""};
+        int file = -1;
+        char detail[LINE_SIZE];
+        cr_assert_eq(reference_open(&file, &e), OK, "%s", e.msg);
+        cr_assert_eq(worker_open(&s, c, ROLE_MAKE, file, &e), OK, "%s", e.msg);
+        if (bad) /* norms take the root of a negative number */
+            s.job.config.ln_eps = -1e30f;
+        cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+        cr_expect_eq(report_is_wrong(c, &s.report, detail), bad == 1);
+        worker_close(&s);
+        close(file);
+    }
     drop_plan(&p, &o);
 }
 

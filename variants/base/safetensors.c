@@ -38,6 +38,17 @@ file_error(const char *path, struct err *e, enum status st, const char *fmt, ...
     return fail(e, st, "checkpoint %s: %s", path, what);
 }
 
+enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
+{
+    char what[sizeof(e->msg)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    return file_error(s->path, e, E_IO, "%s", what);
+}
+
 static enum status no_memory(const char *path, struct err *e)
 {
     return file_error(path, e, E_NOMEM,

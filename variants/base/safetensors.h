@@ -48,6 +48,10 @@ enum status safetensors_i64(const struct safetensors *s, const char *key, int64_
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,
                              double *out, struct err *e);
 
+/* E_IO: what is wrong with the file, which the message names, without control characters. */
+enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Write `n` tensors and `n_meta` key/value pairs to path.tmp, sync, and rename over path. */
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e);

@@ -17,6 +17,7 @@
 #include "linear.h"
 #include "parts.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static const struct choice moe_choices[] = {
      .help = "weight of the auxiliary loss",
      .codec = CODEC_REAL,
      .at = offsetof(struct moe, aux_coef),
-     .most = INFINITY},
+     .most = FLT_MAX},
     {0},
 };
 

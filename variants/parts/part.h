@@ -42,6 +42,7 @@ struct pos {
     bool sinusoids;        /* its encodings are sinusoids of width D, which must be even */
     bool clips;            /* distances beyond config.clip share a row */
     bool clamps;           /* distances beyond config.clamp_len share a row */
+    bool by_distance;      /* unclamped, its tables have a row for each distance, and no bias */
     /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = unlimited. */
