@@ -154,7 +154,7 @@ fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
 fuzz-%: $(BUILD)/%
 	@mkdir -p $(BUILD)/corpus/$*
 	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
-mutate: tests ## plant mistakes in a copy, one at a time, and name those no test sees (an hour): ONLY='NAME...'
+mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
 	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh

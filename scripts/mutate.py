@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plant the mistakes of tests/mutants/*.txt, one at a time, and see which tests notice.
+"""Plant the mistakes of tests/mutants/*.txt, one at a time, and see which tests fail.
 
 A mutant is a block of lines, blocks are separated by empty lines, lines that begin with # are comments:
 
@@ -248,7 +248,7 @@ def expect_sound(mutants, timeout):
 
 
 def judge(mutant, timeout):
-    """What became of it, and the test that noticed."""
+    """What became of it, and the test that failed."""
     path = os.path.join(TREE, mutant.file)
     original = read(path)
     write(path, mutant.planted())
