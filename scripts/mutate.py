@@ -46,9 +46,11 @@ def read(path):
 
 
 def write(path, text):
+    """The old or the new text, whenever it is stopped."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as f:
+    with open(path + ".new", "w", encoding="utf-8") as f:
         f.write(text)
+    os.replace(path + ".new", path)
 
 
 # ---- the list ----------------------------------------------------------------------------------
