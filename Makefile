@@ -162,6 +162,8 @@ fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
 fuzz-%: $(BUILD)/%
 	@mkdir -p $(BUILD)/corpus/$*
 	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
+mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
+	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
@@ -196,6 +198,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: soak corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: soak mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -136,10 +136,7 @@ static double segment(struct stream *t, size_t at, int n)
     return sum;
 }
 
-/* 95 % interval of the mean from the spread of the segments' means, weighted by their tokens; the
- * normal approximation of many segments. Neighbouring segments are correlated, so the true interval
- * is a little wider. */
-static void interval(struct score *r, const double *sum, const int *n, size_t segments)
+void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
 {
     double square = 0;
 
@@ -190,7 +187,7 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};
-    interval(r, sum, n, segments);
+    score_interval(r, sum, n, segments);
 }
 
 enum status score_run(struct scorer *s, enum split split, struct err *e)

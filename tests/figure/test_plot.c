@@ -246,10 +246,12 @@ Test(plot, roofline_has_points_and_ceilings)
         const struct plot_point *const a = &p.point[i];
         points += a->kind == 0;
         ceilings += a->kind != 0;
-        if (a->kind == 0)
+        if (a->kind == 0) { /* 8 flop per ns over 100 bytes; from 8192 to 524288 ns */
             cr_expect_float_eq(a->y, 8, 1e-9);
-        else
+            cr_expect(a->x > 8 * 8191 / 100.0 && a->x < 8 * 524289 / 100.0, "x is %g", a->x);
+        } else {
             cr_expect_float_eq(a->y, a->kind == 1 ? 50 : 30, 1e-9);
+        }
     }
     cr_expect_eq(points, 24);
     cr_expect_eq(ceilings, 2, "what was not measured has no line");

@@ -152,7 +152,7 @@ Test(serve, a_reference_says_whether_it_is_finite)
         int file = -1;
         char detail[LINE_SIZE];
         cr_assert_eq(reference_open(&file, &e), OK, "%s", e.msg);
-        cr_assert_eq(worker_open(&s, c, ROLE_MAKE, file, &e), OK, "%s", e.msg);
+        cr_assert_eq(worker_open(&s, c, ROLE_MAKE, file, NULL, &e), OK, "%s", e.msg);
         if (bad) /* norms take the root of a negative number */
             s.job.config.ln_eps = -1e30f;
         cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
@@ -160,6 +160,31 @@ Test(serve, a_reference_says_whether_it_is_finite)
         worker_close(&s);
         close(file);
     }
+    drop_plan(&p, &o);
+}
+
+/* Every timed call of a cold block finds the caches swept: each byte that stands for a cache line
+ * is written once before it. */
+Test(serve, cold_blocks_sweep_before_every_call)
+{
+    enum { CALLS = 3 };
+    struct options o;
+    struct plan p;
+    struct worker s;
+    struct sample x;
+    struct err e = {""};
+
+    must_plan(&p, &o, ONE_CASE " --cache cold");
+    cr_assert_eq(worker_open(&s, &p.cases[0], ROLE_NONE, -1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(worker_place(&s, &e), OK, "%s", e.msg);
+    cr_assert(s.flush && s.flush_bytes >= 64);
+    const size_t last = (s.flush_bytes - 1) / 64 * 64;
+    const int first_was = s.flush[0], last_was = s.flush[last];
+    cr_assert_eq(worker_block(&s, CALLS, false, &x, &e), OK, "%s", e.msg);
+    cr_expect_eq(s.flush[0], first_was + CALLS);
+    cr_expect_eq(s.flush[last], last_was + CALLS);
+    cr_expect(x.calls == CALLS && x.wall_ns > 0);
+    worker_close(&s);
     drop_plan(&p, &o);
 }
 
