@@ -14,7 +14,7 @@ TestSuite(perplexity, .init = folder_make, .fini = folder_remove, .timeout = 60)
 static void save_model(bool known)
 {
     struct config c = config_default(variant_find("xl"), 8, 2, 4, 12, 1, 256);
-    const struct provenance from = {.unit = "byte", .seq = 4};
+    const struct provenance from = {.unit = "byte"};
     struct model m;
     struct err e = {""};
     char path[FILE_PATH];
