@@ -65,7 +65,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, &why) == OK)
+    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, 0, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");

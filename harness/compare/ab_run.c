@@ -145,7 +145,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
     struct err why;
     enum status st = OK;
 
-    if (reference_make(&reference, bcase, &l->session.setup, &why) == OK)
+    if (reference_make(&reference, bcase, &l->session.setup, 0, &why) == OK)
         st = ab_pairs_run(&d, l, bcase, &l->program[BEFORE], &l->program[AFTER], reference,
                           o->min_samples, 0, e);
     else

@@ -241,6 +241,15 @@ static void median_text(const struct result *r, char *buf, size_t size)
                                            : " ");
 }
 
+/* "ok 64 rows": not all of them. */
+static void check_text(const struct result *r, char *buf, size_t size)
+{
+    if (r->remarks & REMARK_SAMPLED)
+        snprintf(buf, size, "ok %.0f rows", r->report.checked_rows);
+    else
+        snprintf(buf, size, "%s", r->bcase->opt->check ? "ok" : "none");
+}
+
 /* "few": fewer than 15 samples. */
 static void noise_text(const struct result *r, char *buf, size_t size)
 {
@@ -279,7 +288,8 @@ static void print_reason(const struct console *s, const struct result *r, const 
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct bench_case *c = r->bcase;
-    char seq[16], mem[16], variant[64], median[48], noise[64], ci[80], line[TABLE_LINE];
+    char seq[16], mem[16], variant[64], median[48], check[32], noise[64], ci[80];
+    char line[TABLE_LINE];
 
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
@@ -293,13 +303,14 @@ static void print_case(struct console *s, const struct result *r, const struct l
                            rss = units_bytes(r->report.rss_peak_bytes);
     const char *const text[COLUMN_COUNT] = {
         seq,      mem,     variant, c->backend->name, median, ci,
-        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,  c->opt->check ? "ok" : "none",
+        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,  check,
         noise};
     if (r->status != ROW_OK) {
         print_reason(s, r, text, variant);
         return;
     }
     median_text(r, median, sizeof(median));
+    check_text(r, check, sizeof(check));
     noise_text(r, noise, sizeof(noise));
     lay_out_within(s, s->width, text, s->fitting, variant, line);
     print_line(s, "", line);

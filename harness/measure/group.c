@@ -108,6 +108,11 @@ static void place(struct group *g, struct member *m)
         check(m);
 }
 
+static double check_limit_s(const struct options *o)
+{
+    return o->check_time_s > 0 ? o->check_time_s : o->max_time_s;
+}
+
 /* Make the reference of a problem unless it exists. */
 static void ensure_reference(struct group *g, struct member *m)
 {
@@ -121,8 +126,8 @@ static void ensure_reference(struct group *g, struct member *m)
         place(g, maker);
     if (maker && maker->alive && maker->in_part)
         g->made[m->problem] = true;
-    else if ((st = reference_make(&g->reference[m->problem], m->result->bcase, g->setup, &why)) ==
-             OK)
+    else if ((st = reference_make(&g->reference[m->problem], m->result->bcase, g->setup,
+                                  check_limit_s(m->result->bcase->opt), &why)) == OK)
         g->made[m->problem] = true;
     else
         drop(g, m, st, why.msg);

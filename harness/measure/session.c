@@ -147,6 +147,7 @@ enum status session_open(struct session *s, struct options *opt, struct err *e)
         return st;
     topo_facts(s->topo, &f);
     opt->default_threads = max_int(1, f.allowed_cores);
+    s->setup.reference_threads = opt->default_threads;
     env_gather(s->topo, &s->facts);
     s->ticks = env_ticks();
     return OK;

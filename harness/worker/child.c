@@ -203,6 +203,18 @@ enum status child_place(struct child *c, struct err *e)
     return st == OK ? read_report(c, e) : broken(c, st, e);
 }
 
+enum status child_reference(struct child *c, double limit_s, struct err *e)
+{
+    if (c->worker) {
+        const enum status st = worker_reference(c->worker, limit_s, e);
+        c->report = c->worker->report;
+        return st;
+    }
+    const enum status st =
+        protocol_write(&c->protocol, e, "%s %.17g", request_reference.name, limit_s);
+    return st == OK ? read_report(c, e) : broken(c, st, e);
+}
+
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct child *c = ctx;

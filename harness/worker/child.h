@@ -29,6 +29,7 @@ struct child_setup {
     double patience_s;        /* longest silence before a child counts as hung; 0 = no limit */
     const volatile int *stop; /* number of interruptions so far */
     double memory_bytes;      /* that cases may take together */
+    int reference_threads;    /* of references that are not measured; 0 = as their case */
     char cpu[64];             /* the CPU as the parent detects it */
     /* Words that start the program, for exec: another build, or valgrind and its options before
      * one. At most CHILD_WORDS, NULL after the last; NULL = this program. */
@@ -58,6 +59,8 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
                        const struct child_setup *setup, enum role role, int reference,
                        struct err *e);
 enum status child_place(struct child *c, struct err *e);
+/* Of a child with ROLE_MAKE, instead: see worker_reference. */
+enum status child_reference(struct child *c, double limit_s, struct err *e);
 
 /* The block function of struct side; the launch is the child. */
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);

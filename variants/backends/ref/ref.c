@@ -261,6 +261,23 @@ static struct attn_need need_ref(const struct attn *a, int threads)
     return (struct attn_need){.scores_bytes = (size_t)threads * row};
 }
 
+/* One query of one head, or of all heads where they mix. */
+static void query(const struct attn *a, int b, int h, int i, double *work)
+{
+    const struct ref_row row = ref_row_at(a, h, work);
+
+    ref_probabilities(a, b, i, &row);
+    for (int x = 0; x < row.heads; x++)
+        output(a, b, i, &row, x);
+}
+
+static void no_output(const struct attn *a, int b, int h, int heads, int i)
+{
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+
+    memset(o, 0, sizeof(*o) * (size_t)(heads * a->dh));
+}
+
 static void forward_ref(const struct engine *g, const struct attn *a, void *scratch)
 {
     const size_t bytes = need_ref(a, 1).scores_bytes;
@@ -271,10 +288,10 @@ static void forward_ref(const struct engine *g, const struct attn *a, void *scra
         for (int h = 0; h < a->H; h += heads)
             for (int i = 0; i < a->L; i++) {
                 char *mine = (char *)scratch + (size_t)omp_get_thread_num() * bytes;
-                const struct ref_row row = ref_row_at(a, h, (double *)(void *)mine);
-                ref_probabilities(a, b, i, &row);
-                for (int x = 0; x < heads; x++)
-                    output(a, b, i, &row, x);
+                if (g->wanted && !g->wanted[(ptrdiff_t)b * a->L + i])
+                    no_output(a, b, h, heads, i);
+                else
+                    query(a, b, h, i, (double *)(void *)mine);
             }
 }
 
