@@ -184,7 +184,7 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
         struct err why;
         text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
-        const enum status st = score_in_child(&report, line, &setup, &why);
+        const enum status st = score_in_child(&report, line, &setup, NULL, &why);
         c->nll[s] = st == OK ? report.nll : NAN;
         if (*setup.stop)
             return fail(e, E_INTERRUPTED, "interrupted");

@@ -27,10 +27,12 @@ struct child_setup {
     enum isolate isolate;
     char **environment;       /* for exec */
     double patience_s;        /* longest silence before a child counts as hung; 0 = no limit */
-    const volatile int *stop; /* number of interruptions so far */
-    double memory_bytes;      /* that cases may take together */
-    int reference_threads;    /* of references that are not measured; 0 = as their case */
-    char cpu[64];             /* the CPU as the parent detects it */
+    const volatile int *stop; /* number of interruptions so far; one ends every wait */
+    void (*tick)(void *arg);  /* called several times a second while waiting; may be NULL */
+    void *tick_arg;
+    double memory_bytes;   /* that cases may take together */
+    int reference_threads; /* of references that are not measured; 0 = as their case */
+    char cpu[64];          /* the CPU as the parent detects it */
     /* Words that start the program, for exec: another build, or valgrind and its options before
      * one. At most CHILD_WORDS, NULL after the last; NULL = this program. */
     const char *const *launch;
@@ -45,7 +47,7 @@ void child_setup_close(struct child_setup *s);
 /* Start a child and send it `request`. --isolate none is ignored: a child is started anyway. */
 enum status child_begin(struct child *c, const struct child_setup *setup,
                         const struct request *request, const char *words, struct err *e);
-/* Read its answer. If the child died, the error says how. An interruption ends the wait. */
+/* Read its answer. If the child died, the error says how. */
 enum status child_answer(struct child *c, field_fn *field, void *arg, struct err *e);
 /* The same for a child that ends by itself when interrupted, and is waited for: a SIGTERM of this
  * process is passed on; a Ctrl-C reaches it directly. */

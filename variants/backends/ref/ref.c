@@ -28,42 +28,71 @@ void ref_add(double *sum, double x, const float *y, int n)
         sum[e] += x * (double)y[e];
 }
 
-/* What one thread computes at a time: these columns of a row, from so many products. */
-enum { GEMM_COLUMNS = 64, GEMM_PRODUCTS = 256 };
+/* What one thread computes at a time: a block of rows and columns, from so many products. */
+enum { GEMM_ROWS = 4, GEMM_COLUMNS = 64, GEMM_PRODUCTS = 256 };
+struct block {
+    int i0, rows, j0, columns;
+    double row[GEMM_ROWS][GEMM_PRODUCTS]; /* of op(a) */
+    double sum[GEMM_ROWS][GEMM_COLUMNS];
+};
 
-/* sum[j] += the products [p0, p0+n) of columns [j0, j0+columns) of row i. */
-static void add_products(const struct gemm *g, int i, int j0, int columns, int p0, int n,
-                         double sum[GEMM_COLUMNS])
+/* Column j of sum += the products of all rows with y: four times ref_dot. */
+static void dot_rows(struct block *x, int j, const float *y, int n)
 {
-    const float *a = g->ta ? g->a + i + p0 * g->lda : g->a + i * g->lda + p0;
-    double row[GEMM_PRODUCTS];
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 
-    for (int p = 0; p < n; p++)
-        row[p] = (double)a[p * (g->ta ? g->lda : 1)];
-    if (g->tb) {
-        for (int j = 0; j < columns; j++)
-            sum[j] += ref_dot(row, g->b + (j0 + j) * g->ldb + p0, n);
-        return;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+    for (int e = 0; e < n; e++) {
+        const double wide = (double)y[e];
+        s0 += x->row[0][e] * wide;
+        s1 += x->row[1][e] * wide;
+        s2 += x->row[2][e] * wide;
+        s3 += x->row[3][e] * wide;
     }
-    for (int p = 0; p < n; p++)
-        ref_add(sum, row[p], g->b + (p0 + p) * g->ldb + j0, columns);
+    x->sum[0][j] += s0;
+    x->sum[1][j] += s1;
+    x->sum[2][j] += s2;
+    x->sum[3][j] += s3;
+}
+
+/* sum += the products [p0, p0+n). */
+static void add_products(struct block *x, const struct gemm *g, int p0, int n)
+{
+    const ptrdiff_t row = g->ta ? 1 : g->lda, step = g->ta ? g->lda : 1;
+
+    for (int i = 0; i < x->rows; i++)
+        for (int p = 0; p < n; p++)
+            x->row[i][p] = (double)g->a[(x->i0 + i) * row + (p0 + p) * step];
+    for (int j = 0; g->tb && j < x->columns; j++) {
+        const float *b = g->b + (x->j0 + j) * g->ldb + p0;
+        if (x->rows == GEMM_ROWS)
+            dot_rows(x, j, b, n);
+        for (int i = 0; x->rows < GEMM_ROWS && i < x->rows; i++)
+            x->sum[i][j] += ref_dot(x->row[i], b, n);
+    }
+    for (int p = 0; !g->tb && p < n; p++)
+        for (int i = 0; i < x->rows; i++)
+            ref_add(x->sum[i], x->row[i][p], g->b + (p0 + p) * g->ldb + x->j0, x->columns);
 }
 
 /* c[i][j] = alpha * sum_p op(a)[i][p] op(b)[p][j] + beta * c[i][j] */
 static void gemm_ref(const struct gemm *g)
 {
 #pragma omp parallel for num_threads(g->threads) collapse(2)
-    for (int i = 0; i < g->m; i++)
+    for (int i0 = 0; i0 < g->m; i0 += GEMM_ROWS)
         for (int j0 = 0; j0 < g->n; j0 += GEMM_COLUMNS) {
-            const int columns = min_int(GEMM_COLUMNS, g->n - j0);
-            float *c = g->c + i * g->ldc + j0;
-            double sum[GEMM_COLUMNS] = {0};
+            struct block x = {.i0 = i0,
+                              .rows = min_int(GEMM_ROWS, g->m - i0),
+                              .j0 = j0,
+                              .columns = min_int(GEMM_COLUMNS, g->n - j0)};
             for (int p = 0; p < g->k; p += GEMM_PRODUCTS)
-                add_products(g, i, j0, columns, p, min_int(GEMM_PRODUCTS, g->k - p), sum);
-            for (int j = 0; j < columns; j++) {
-                const double x = (double)g->alpha * sum[j];
-                c[j] = (float)(g->beta == 0 ? x : x + (double)g->beta * (double)c[j]);
-            }
+                add_products(&x, g, p, min_int(GEMM_PRODUCTS, g->k - p));
+            for (int i = 0; i < x.rows; i++)
+                for (int j = 0; j < x.columns; j++) {
+                    float *c = g->c + (i0 + i) * g->ldc + j0 + j;
+                    const double sum = (double)g->alpha * x.sum[i][j];
+                    *c = (float)(g->beta == 0 ? sum : sum + (double)g->beta * (double)*c);
+                }
         }
 }
 
