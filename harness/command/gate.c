@@ -237,6 +237,7 @@ static enum status confirm(struct trial *g, struct err *e)
         char why[160];
         if (!k->bcase || c->change.n == 0)
             continue;
+        ab_run_at(&g->ab_run, i, n, k->bcase);
         if (gate_flagged(k))
             st = second_round(g, k, e);
         if (st != OK)
@@ -257,6 +258,7 @@ static enum status run(struct trial *g, struct err *e)
     for (int i = 0; i < n && st == OK; i++) {
         const struct bench_case *bcase = &g->ab_run.plan.cases[i];
         struct comparison *c = add_case(g, bcase);
+        ab_run_at(&g->ab_run, i, n, bcase);
         st = *g->ab_run.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
                                            : first_round(g, &g->cases[i], c, e);
         if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
@@ -270,6 +272,7 @@ static enum status run(struct trial *g, struct err *e)
     }
     if (st == OK)
         st = confirm(g, e);
+    progress_end(&g->ab_run.session.console.wait);
     return st == OK ? score_all(g, e) : st;
 }
 

@@ -37,9 +37,9 @@ struct duration_text duration_text(double seconds)
 /* "  12 / 40 s", "  43 %, 2 min 5 s left" */
 static void how_far(const struct progress_line *p, double spent_s, char *buf, size_t size)
 {
-    if (p->share > 0)
+    if (p->share > p->before)
         snprintf(buf, size, "  %.0f %%, %s left", 100 * p->share,
-                 duration_text(spent_s * (1 - p->share) / p->share).s);
+                 duration_text(spent_s * (1 - p->share) / (p->share - p->before)).s);
     else if (p->expected_s > 0)
         snprintf(buf, size, "  %.0f / %.0f s", spent_s, p->expected_s);
     else
@@ -79,7 +79,7 @@ void progress_begin(struct progress_line *p, double expected_s, const char *fmt,
     vsnprintf(p->what, sizeof(p->what), fmt, ap);
     va_end(ap);
     p->expected_s = expected_s;
-    p->share = 0;
+    p->share = p->before = 0;
     p->begun_s = p->told_s = now_s();
 }
 

@@ -13,7 +13,7 @@ struct progress_line {
     char what[320];
     double begun_s, told_s; /* on a clock of this file; 0 = nothing is going on */
     double expected_s;      /* of all of it; 0 = unknown */
-    double share;           /* done, 0 to 1; 0 = unknown */
+    double share, before;   /* done, 0 to 1, 0 = unknown; and done before it began */
 };
 
 /* Something begins that takes about so long (0 = unknown). Replaces what went on before. */
