@@ -63,6 +63,7 @@ struct options {
     double max_time_s, target_ci_pct, block_ms, warmup_ms;
     int order, isolate; /* enum order, enum isolate */
     bool check;
+    double check_time_s; /* 0 = max_time_s */
 
     /* output */
     const char *out;

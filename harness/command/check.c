@@ -9,6 +9,7 @@
 #include "harness/check/golden.h"
 #include "harness/check/op_cases.h"
 #include "harness/measure/result.h"
+#include "harness/util/progress.h"
 #include "harness/util/signals.h"
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
@@ -26,6 +27,8 @@ struct check {
     struct tally tally;
     int bad_files;
     char now[256];             /* what is being checked */
+    struct progress_line show; /* of one backend, in the process that checks it */
+    int begun, total;          /* checks of it */
     struct protocol *protocol; /* of a child, to its parent; NULL = this process is the parent */
     char **files;              /* golden files; NULL = the awkward shapes */
     int n_files;
@@ -33,9 +36,11 @@ struct check {
 
 /* Report the next check first, so that a crash can be attributed; a lost parent is noticed
  * elsewhere. */
-static void say_now(struct check *c, const char *what)
+static void say_now(struct check *c, const char *backend, const char *what)
 {
     printable_copy(c->now, sizeof(c->now), what); /* one line, whatever the name of a file */
+    progress_at(&c->show, (double)c->begun++ / max_int(1, c->total), "checking %s: %s", backend,
+                c->now);
     if (c->protocol)
         protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
 }
@@ -51,15 +56,19 @@ static void say_tally(const struct check *c)
                        t->passed, t->failed, t->skipped, c->bad_files);
 }
 
+/* Before a result is printed. */
+static void clear_line(struct check *c) { terminal_line_clear(&c->show.line); }
+
 /* ---- golden files ------------------------------------------------------------------------- */
 
 static void print_verdict(void *arg, const struct verdict *v)
 {
-    const struct check *c = arg;
+    struct check *c = arg;
     const bool failed = !v->skipped && !(v->error <= v->limit);
 
     if (!failed && c->opt->verbose == 0)
         return;
+    clear_line(c);
     if (v->skipped)
         text_line(stdout, "skipped  %-9s %s %s: %s", v->backend, v->file, v->tensor, v->skipped);
     else
@@ -69,10 +78,12 @@ static void print_verdict(void *arg, const struct verdict *v)
 
 static void check_golden(struct check *c, const struct engine *g)
 {
+    c->total = c->n_files;
     for (int i = 0; i < c->n_files; i++) {
         struct err e;
-        say_now(c, c->files[i]);
+        say_now(c, g->backend->name, c->files[i]);
         if (golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) != OK) {
+            clear_line(c);
             printf("FAILED   %-9s %s\n", g->backend->name, e.msg);
             c->bad_files++;
         }
@@ -131,7 +142,12 @@ static bool agrees(const struct job *got, const struct job *want, const float *g
         snprintf(text, size, "%zu numbers, the reference has %zu", got->n_out, want->n_out);
         return false;
     }
-    job_check_output(got, want->out, &out);
+    const struct checked_rows all = job_rows(got, got->out_shape[1]);
+    struct err e;
+    if (job_check_output(got, &all, want->out, &out, &e) != OK) {
+        snprintf(text, size, "%.300s", e.msg);
+        return false;
+    }
     const int n = snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", out.max_rel,
                            job_bound(got->bcase).rel, out.nmse);
     if (!gradients)
@@ -153,8 +169,8 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     struct tally *t = &c->tally;
 
     case_label(bcase, label, sizeof(label));
-    say_now(c, label);
-    enum status st = case_as_ref(&ref, &opt, bcase, &e);
+    say_now(c, bcase->backend->name, label);
+    enum status st = case_as_ref(&ref, &opt, bcase, 0, &e);
     if (st == OK)
         st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
@@ -163,6 +179,8 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     t->tensors++;
     t->passed += good;
     t->failed += !good;
+    if (!good || c->opt->verbose > 0)
+        clear_line(c);
     if (!good || c->opt->verbose > 0)
         printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, bcase->batch,
                st == OK ? text : e.msg);
@@ -184,7 +202,7 @@ static void check_operations(struct check *c, const struct engine *g)
     for (int op = 0; op_case_name(op); op++) {
         char what[64];
         snprintf(what, sizeof(what), "operation %s", op_case_name(op));
-        say_now(c, what);
+        say_now(c, g->backend->name, what);
         struct op_result r;
         op_check(g, 1, op, 1 + op_case_count(op) / CASES, &r);
         const bool failed = r.failed > 0, skipped = !failed && r.refused[0];
@@ -192,6 +210,7 @@ static void check_operations(struct check *c, const struct engine *g)
         t->failed += failed;
         t->skipped += skipped;
         t->passed += !failed && !skipped;
+        clear_line(c);
         if (failed)
             printf("FAILED   %-9s %s: %d of %d cases, %s\n", g->backend->name, op_case_name(op),
                    r.failed, r.cases, r.first);
@@ -205,34 +224,67 @@ static void check_operations(struct check *c, const struct engine *g)
 
 /* ---- awkward shapes of models ------------------------------------------------------------- */
 
-/* Shape `line` with the chosen variants. */
-static void check_shape(struct check *c, const struct backend *b, int threads, const char *line)
-{
-    struct options o = {0};
-    struct plan plan = {0};
-    struct err e;
-    enum status st = options_parse_line(&o, line, &e);
-    const struct names own_variants = o.variants, own_backends = o.backends;
+/* The cases of one shape with the chosen variants. */
+struct shape {
+    struct options o;
+    struct plan plan;
+    enum status st;
+    struct err why;
+};
 
-    if (st == OK) {
-        o.variants = c->opt->variants;
-        o.backends = (struct names){(const char *[]){b->name}, 1};
-        o.default_threads = threads;
-        o.seed = c->opt->seed;
-        o.impl = c->opt->impl;
-        st = plan_make(&plan, &o, &e);
+static void shape_open(struct shape *s, const struct check *c, const struct backend *b, int threads,
+                       const char *line)
+{
+    *s = (struct shape){.st = OK};
+    s->st = options_parse_line(&s->o, line, &s->why);
+    const struct names own_variants = s->o.variants, own_backends = s->o.backends;
+    if (s->st == OK) {
+        s->o.variants = c->opt->variants;
+        s->o.backends = (struct names){(const char *[]){b->name}, 1};
+        s->o.default_threads = threads;
+        s->o.seed = c->opt->seed;
+        s->o.impl = c->opt->impl;
+        s->st = plan_make(&s->plan, &s->o, &s->why);
     }
-    if (st != E_UNSUPPORTED) { /* else these variants do not support the shape */
-        if (st != OK)
-            printf("FAILED   %s: %s\n", b->name, e.msg);
-        c->tally.failed += st != OK;
-        for (int k = 0; k < plan.n; k++)
-            check_case(c, &plan.cases[k]);
+    s->o.variants = own_variants; /* the lists that o owns */
+    s->o.backends = own_backends;
+}
+
+static void shape_close(struct shape *s)
+{
+    plan_free(&s->plan);
+    options_free(&s->o);
+}
+
+static void check_shape(struct check *c, const struct backend *b, const struct shape *s)
+{
+    if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
+        return;
+    if (s->st != OK)
+        printf("FAILED   %s: %s\n", b->name, s->why.msg);
+    c->tally.failed += s->st != OK;
+    for (int k = 0; k < s->plan.n; k++)
+        check_case(c, &s->plan.cases[k]);
+}
+
+/* Operations, then shapes. All shapes are planned first, to know how many checks there are. */
+static void check_all_of(struct check *c, const struct engine *g)
+{
+    struct shape *const all = calloc(ARRAY_LEN(shapes), sizeof(*all));
+
+    CHECK(all);
+    for (int op = 0; op_case_name(op); op++)
+        c->total++;
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        shape_open(&all[i], c, g->backend, g->threads, shapes[i]);
+        c->total += all[i].plan.n;
     }
-    plan_free(&plan);
-    o.variants = own_variants; /* restore the list that o owns */
-    o.backends = own_backends;
-    options_free(&o);
+    check_operations(c, g);
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        check_shape(c, g->backend, &all[i]);
+        shape_close(&all[i]);
+    }
+    free(all);
 }
 
 /* ---- one backend -------------------------------------------------------------------------- */
@@ -243,16 +295,18 @@ static void check_backend(struct check *c, const struct backend *b)
     struct engine g;
     struct err e;
 
+    c->begun = c->total = 0;
+    c->show.how = terminal_progress((enum progress)c->opt->progress, c->opt->quiet);
+    progress_begin(&c->show, 0, "checking %s", b->name);
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
         printf("FAILED   %s: %s\n", b->name, e.msg);
         c->tally.failed++;
     } else if (c->files) {
         check_golden(c, &g);
     } else {
-        check_operations(c, &g);
-        for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-            check_shape(c, b, THREADS, shapes[i]);
+        check_all_of(c, &g);
     }
+    progress_end(&c->show);
     /* As in checkasm: nothing is timed after a failure. */
     if (c->opt->bench && c->tally.failed == 0)
         op_bench(b);
@@ -363,6 +417,8 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     c->bad_files += of_child.bad_files;
     if (st == OK || st == E_INTERRUPTED)
         return st;
+    terminal_line_clear(&(struct terminal_line){
+        terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
     printf("FAILED   %-9s %s: %s\n", b->name, of_child.now, e->msg);
     c->tally.failed++;
     return OK;

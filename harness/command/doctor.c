@@ -195,7 +195,7 @@ static struct interval paired(const struct result *a, const struct result *b, in
 
 static enum status run_twins(struct doctor *d, struct result twins[2], struct err *e)
 {
-    const struct group_hooks hooks = {nothing, no_warning, d};
+    const struct group_hooks hooks = {.sample = nothing, .warn = no_warning, .arg = d};
     struct options o = {0};
     struct plan plan = {0};
     char line[256];

@@ -66,7 +66,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, &why) == OK)
+    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, 0, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
@@ -199,7 +199,7 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
         struct err why;
         text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
-        st = score_in_child(&report, line, &setup, &why);
+        st = score_in_child(&report, line, &setup, NULL, &why);
         c->nll[s] = st == OK ? report.nll : NAN;
         if (st == OK || *setup.stop)
             continue;
@@ -254,6 +254,7 @@ static enum status confirm(struct trial *g, struct err *e)
         char why[160];
         if (!k->bcase || c->change.n == 0)
             continue;
+        ab_run_at(&g->ab_run, i, n, k->bcase);
         if (gate_flagged(k))
             st = second_round(g, k, e);
         if (st != OK)
@@ -274,6 +275,7 @@ static enum status run(struct trial *g, struct err *e)
     for (int i = 0; i < n && st == OK; i++) {
         const struct bench_case *bcase = &g->ab_run.plan.cases[i];
         struct comparison *c = add_case(g, bcase);
+        ab_run_at(&g->ab_run, i, n, bcase);
         st = *g->ab_run.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
                                            : first_round(g, &g->cases[i], c, e);
         if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
@@ -287,6 +289,7 @@ static enum status run(struct trial *g, struct err *e)
     }
     if (st == OK)
         st = confirm(g, e);
+    progress_end(&g->ab_run.session.console.wait);
     return st == OK ? score_all(g, e) : st;
 }
 

@@ -114,6 +114,7 @@ int cmd_rerun(struct options *opt)
     if (!scored)
         again.ckpt = "none"; /* one row, without the scores of its variant */
     again.check = opt->check;
+    again.check_time_s = opt->check_time_s;
     again.out = opt->out;
     again.format = opt->format;
     again.raw = opt->raw;

@@ -5,10 +5,12 @@
 #include "commands.h"
 #include "harness/compare/baseline.h"
 #include "harness/learn/perplexity.h"
+#include "harness/measure/estimate.h"
 #include "harness/measure/ranking.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
+#include "harness/worker/rates_child.h"
 #include "list_cases.h"
 
 #include <math.h>
@@ -22,6 +24,7 @@ struct sweep {
     struct plan plan;
     struct peaks *peaks; /* one per distinct number of threads */
     int n_peaks;
+    struct estimate estimate;
     int noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
@@ -78,6 +81,55 @@ static void measure_peaks(struct sweep *w)
     }
 }
 
+/* ---- how long it will take ----------------------------------------------------------------- */
+
+static bool is_done(void *arg, const struct bench_case *c)
+{
+    const struct sweep *w = arg;
+
+    return rundir_done(&w->s.dir, TABLE_LATENCY, c->case_id);
+}
+
+/* Perplexities belong to no group: the first shard has them. */
+static bool scores_models(const struct sweep *w)
+{
+    const char *shard = w->s.opt->shard;
+
+    return !shard || strncmp(shard, "1/", 2) == 0;
+}
+
+static void tell_plan(struct sweep *w)
+{
+    const struct estimate *t = &w->estimate;
+
+    if (w->s.opt->quiet)
+        return;
+    const struct duration_text all = duration_text(w->s.console.expected_s),
+                               checks = duration_text(t->checks);
+    console_note(&w->s.console, "%d case%s in %d group%s, about %s%s%s%s", w->plan.n,
+                 w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s", all.s,
+                 t->checks >= 1 ? ", of it " : "", t->checks >= 1 ? checks.s : "",
+                 t->checks >= 1 ? " checks" : "");
+}
+
+static enum status estimate(struct sweep *w, struct err *e)
+{
+    struct speeds speeds = {.threads = max_int(1, w->s.setup.reference_threads),
+                            .peaks = w->peaks,
+                            .n_peaks = w->n_peaks};
+    enum status st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
+
+    if (st == OK)
+        st = estimate_plan(&w->estimate, &w->plan, &speeds, is_done, w, e);
+    if (st != OK)
+        return st;
+    w->s.console.expected_s = w->estimate.total;
+    if (scores_models(w))
+        w->s.console.expected_s += sweep_perplexity_s(&w->s, &w->plan, &speeds);
+    tell_plan(w);
+    return OK;
+}
+
 /* ---- hooks of a group --------------------------------------------------------------------- */
 
 static enum status on_sample(void *arg, const struct result *res, const struct sample *s,
@@ -97,6 +149,29 @@ static enum status on_sample(void *arg, const struct result *res, const struct s
     row.disturbed = s->disturbed;
     console_progress(&w->s.console, res);
     return samples_write(&w->s.dir.samples, &row, e);
+}
+
+static double on_wait(void *arg, const struct bench_case *c, enum group_wait what)
+{
+    struct sweep *w = arg;
+    struct progress_line *const show = &w->s.console.wait;
+    const struct case_estimate *t = estimate_of(&w->estimate, c);
+    const double place = t->gradients + t->call;
+    char label[160];
+
+    case_label(c, label, sizeof(label));
+    switch (what) {
+    case WAIT_REFERENCE:
+        progress_begin(show, t->reference, "checking %.*s against the reference",
+                       (int)(strlen(label) - strlen(c->backend->name) - 1), label);
+        return t->reference;
+    case WAIT_PLACE:
+        progress_begin(show, place, "checking %s", label);
+        return place;
+    case WAIT_MEASURE:
+        progress_end(show);
+    }
+    return 0;
 }
 
 static void on_warning(void *arg, const char *text)
@@ -158,6 +233,7 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     if (st != OK)
         return st;
     console_row(&w->s.console, res, &latency);
+    console_spent(&w->s.console, case_estimate_s(estimate_of(&w->estimate, res->bcase)));
     complain_if_wrong(w, res);
     count_noise(w, res);
     w->s.rows[res->status]++;
@@ -170,7 +246,7 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
 static enum status run_group(struct sweep *w, const struct bench_case *const *cases, int n,
                              struct err *e)
 {
-    const struct group_hooks hooks = {on_sample, on_warning, w};
+    const struct group_hooks hooks = {on_sample, on_warning, on_wait, w};
     struct result *results = calloc((size_t)n, sizeof(*results));
     struct err why;
 
@@ -293,12 +369,9 @@ static enum status prepare(struct sweep *w, struct err *e)
     return st;
 }
 
-/* Perplexities belong to no group: the first shard has them. */
 static enum status score_models(struct sweep *w, struct err *e)
 {
-    const char *shard = w->s.opt->shard;
-
-    return !shard || strncmp(shard, "1/", 2) == 0 ? sweep_perplexity(&w->s, &w->plan, e) : OK;
+    return scores_models(w) ? sweep_perplexity(&w->s, &w->plan, e) : OK;
 }
 
 static enum status measure_all(struct sweep *w, struct err *e)
@@ -307,14 +380,12 @@ static enum status measure_all(struct sweep *w, struct err *e)
 
     if (st != OK)
         return st;
-    if (!w->s.opt->quiet)
-        console_note(&w->s.console, "%d case%s in %d group%s, at most %.3g s each", w->plan.n,
-                     w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s",
-                     w->s.opt->max_time_s);
     measure_peaks(w);
     if (w->n_peaks > 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
     st = rundir_env(&w->s.dir, &w->s.env, e);
+    if (st == OK)
+        st = estimate(w, e);
     if (st == OK)
         st = run_all(w, e);
     if (st == OK)
@@ -359,5 +430,6 @@ int cmd_sweep(struct options *opt)
     plan_free(&w.plan);
     session_close(&w.s);
     free(w.peaks);
+    free(w.estimate.of);
     return code;
 }

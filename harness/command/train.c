@@ -9,8 +9,8 @@
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/lock.h"
+#include "harness/util/progress.h"
 #include "harness/util/signals.h"
-#include "harness/util/terminal.h"
 #include "harness/util/units.h"
 #include "harness/worker/child.h"
 
@@ -32,7 +32,7 @@ struct session_of_training {
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
-    struct terminal_line line;
+    struct progress_line show;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -176,29 +176,48 @@ static double progress_of(const struct session_of_training *s)
                           : (double)s->t.adam.step / (double)o->steps;
 }
 
-/* A validation stays on the screen; the steps between two of them share a line. */
-static void print_progress(struct session_of_training *s, const struct train_row *row)
+/* "step 250/1500", or without the total if the clock decides. */
+static void step_text(const struct session_of_training *s, char *buf, size_t size)
 {
-    const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
-    const enum progress how = terminal_progress((enum progress)s->opt->progress, s->opt->quiet);
-    char valid[64] = "", line[256];
+    if (s->opt->minutes > 0)
+        snprintf(buf, size, "step %d", s->t.adam.step);
+    else
+        snprintf(buf, size, "step %d/%d", s->t.adam.step, s->opt->steps);
+}
 
-    if (how == PROGRESS_NONE)
+/* A line that stays on the screen: for validations, and on paper for every report. */
+static void print_report(struct session_of_training *s, const struct train_row *row)
+{
+    const enum progress how = s->show.how;
+    char valid[64] = "", step[48], line[256];
+
+    if (how == PROGRESS_NONE || (how == PROGRESS_BAR && isnan(row->valid_nats)))
         return;
     if (!isnan(row->valid_nats))
         snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
+    step_text(s, step, sizeof(step));
+    const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
     snprintf(line, sizeof(line),
-             "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left",
-             (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
-             units_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
-    if (how == PROGRESS_BAR && !*valid) {
-        terminal_line_put(&s->line, line);
-        return;
-    }
-    terminal_line_clear(&s->line);
+             "%s  loss %.4f%s nats/%s  norm %.2f  lr %.2e  %s tokens/s  %s left", step,
+             row->loss_nats, valid, s->t.corpus.unit, row->grad_norm, row->lr,
+             units_rate(row->tokens_per_s).s, duration_text(fmax(0, left)).s);
+    terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
         terminal_cut(line, terminal_width(STDERR_FILENO));
     fprintf(stderr, "%s\n", line);
+}
+
+/* Between reports, on a terminal. */
+static void show_step(struct session_of_training *s)
+{
+    const int steps = s->t.adam.step - s->report_step;
+    char step[48];
+
+    if (s->show.how != PROGRESS_BAR || steps == 0)
+        return;
+    step_text(s, step, sizeof(step));
+    progress_at(&s->show, progress_of(s), "%s  loss %.4f nats/%s", step, s->loss / steps,
+                s->t.corpus.unit);
 }
 
 static enum status report(struct session_of_training *s, const struct step_report *last,
@@ -220,7 +239,7 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.tokens_per_s = (double)steps * t->B * t->L / seconds_since(s->report_ns);
     row.valid_nats = valid;
     row.valid_floor_nats = floor;
-    print_progress(s, &row);
+    print_report(s, &row);
     s->loss = s->norm = 0;
     s->report_step = t->adam.step;
     return table_write(&s->table, &row, e);
@@ -264,6 +283,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
         const struct step_report last = trainer_step(&s->t, progress_of(s));
         s->loss += last.loss;
         s->norm += last.grad_norm;
+        show_step(s);
         if (!isfinite(last.loss)) {
             const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
             return fail(e, E_WRONG, "loss is %g at step %d  -> lower --lr%s%s", last.loss,
@@ -300,8 +320,11 @@ static enum status train(struct session_of_training *s, struct err *e)
                 s->t.L, s->t.engine.backend->name, s->t.engine.threads);
     s->start_ns = s->report_ns = clock_wall_ns();
     s->begun_at = s->report_step = s->t.adam.step;
+    s->show.how = terminal_progress((enum progress)o->progress, o->quiet);
+    progress_begin(&s->show, 0, "training");
+    s->show.before = progress_of(s);
     st = loop(s, e);
-    terminal_line_clear(&s->line);
+    progress_end(&s->show);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;
 }

@@ -136,6 +136,18 @@ void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pair
     session_warn(&l->session, c->note);
 }
 
+void ab_run_at(struct ab_run *l, int i, int n, const struct bench_case *c)
+{
+    struct progress_line *const show = &l->session.console.wait;
+    char label[160];
+
+    case_label(c, label, sizeof(label));
+    if (i == 0)
+        progress_begin(show, 0, "[1/%d] %s", n, label);
+    else
+        progress_at(show, (double)i / n, "[%d/%d] %s", i + 1, n, label);
+}
+
 static enum status compare_case(struct ab_run *l, struct comparison *c,
                                 const struct bench_case *bcase, struct err *e)
 {
@@ -145,7 +157,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
     struct err why;
     enum status st = OK;
 
-    if (reference_make(&reference, bcase, &l->session.setup, &why) == OK)
+    if (reference_make(&reference, bcase, &l->session.setup, 0, &why) == OK)
         st = ab_pairs_run(&d, l, bcase, &l->program[BEFORE], &l->program[AFTER], reference,
                           o->min_samples, 0, e);
     else
@@ -176,6 +188,7 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
         struct comparison *one = ab_run_comparison(l, c, bcase, threshold);
         if (*l->session.setup.stop)
             st = fail(e, E_INTERRUPTED, "interrupted");
+        ab_run_at(l, i, l->plan.n, bcase);
         if (st == OK)
             st = compare_case(l, one, bcase, e);
         if (st != OK)
@@ -184,5 +197,6 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
             console_note(&l->session.console, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
                          verdict_name[one->change.verdict]);
     }
+    progress_end(&l->session.console.wait);
     return st;
 }

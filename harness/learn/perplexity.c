@@ -23,6 +23,7 @@ struct subject {
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
     char made_of[256]; /* the generated source that it was trained on, or "" */
     int64_t step;      /* I64_EMPTY = unknown */
+    size_t tokens;
     const struct backend *backend;
     int threads;
 };
@@ -116,6 +117,7 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
     if (st != OK)
         return st;
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
+    t->tokens = corpus.n;
     corpus_close(&corpus);
     return check_line(t, opt, e);
 }
@@ -232,8 +234,11 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
+    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%d", t->config.variant->name, seq,
+                   mem);
     const enum status scored =
-        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &why);
+        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &s->console.wait, &why);
+    progress_end(&s->console.wait);
     if (scored != OK && *s->setup.stop) {
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
@@ -311,7 +316,10 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
                 o->ckpt, t.config.variant->name, t.config.variant->name);
 }
 
-enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+/* Call `visit` for every variant of the plan that has weights and a text. */
+typedef enum status visit_fn(struct session *s, const struct subject *t, void *arg, struct err *e);
+static enum status visit_weights(struct session *s, const struct plan *plan, visit_fn *visit,
+                                 void *arg, struct err *e)
 {
     enum status st = OK;
 
@@ -327,9 +335,54 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
         if (st == OK)
             st = examine(&t, s->opt, e);
         if (st == OK)
-            st = score_all(s, &t, false, e);
+            st = visit(s, &t, arg, e);
     }
     return st;
+}
+
+static enum status score_visited(struct session *s, const struct subject *t, void *arg,
+                                 struct err *e)
+{
+    (void)arg;
+    return score_all(s, t, false, e);
+}
+
+enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+{
+    return visit_weights(s, plan, score_visited, NULL, e);
+}
+
+/* ---- how long it takes -------------------------------------------------------------------- */
+
+struct sum_of_times {
+    const struct speeds *speeds;
+    double s;
+};
+
+static enum status add_time(struct session *s, const struct subject *t, void *arg, struct err *e)
+{
+    const double start_s = 0.1;
+    struct sum_of_times *sum = arg;
+    const struct options *o = s->opt;
+    enum mem_kind kind;
+    const enum status st = score_mem_kind(&kind, &t->config, o, e);
+
+    for (int i = 0; i < o->seq.n && st == OK; i++)
+        for (int k = 0; k < o->mem.n; k++) {
+            struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
+            if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
+                sum->s +=
+                    start_s + (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
+            free(c.repro);
+        }
+    return st;
+}
+
+double sweep_perplexity_s(struct session *s, const struct plan *plan, const struct speeds *speeds)
+{
+    struct sum_of_times sum = {.speeds = speeds};
+
+    return visit_weights(s, plan, add_time, &sum, &(struct err){""}) == OK ? sum.s : 0;
 }
 
 /* ---- eval --------------------------------------------------------------------------------- */

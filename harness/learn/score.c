@@ -168,10 +168,22 @@ static double synthetic_segment(const struct stream *t, size_t at, int n)
     return sum;
 }
 
+/* Tell the share that is done, but not so often that it takes time. */
+static void tell(const struct scorer *s, double share, int64_t *told_ns)
+{
+    const int64_t now = clock_wall_ns(), again_ns = 250000000;
+
+    if (!s->at || now - *told_ns < again_ns)
+        return;
+    s->at(s->arg, share);
+    *told_ns = now;
+}
+
 static void score_all(struct stream *t, struct score *r, double *sum, int *n)
 {
     const size_t tokens = t->corpus.n - 1;
     const int64_t start = clock_wall_ns();
+    int64_t told_ns = start;
     size_t segments = 0;
     double total = 0, floor = 0;
 
@@ -179,6 +191,7 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
         n[segments] = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
         sum[segments] = segment(t, at, n[segments]);
         total += sum[segments];
+        tell(t->s, (double)at / (double)tokens, &told_ns);
         if (t->corpus.generated)
             floor += synthetic_segment(t, at, n[segments]);
     }

@@ -32,7 +32,9 @@ struct scorer {
     const struct topo *topo;
     struct team team;
     struct engine engine;
-    const char *impl; /* the attention implementation that ran */
+    const char *impl;                    /* the attention implementation that ran */
+    void (*at)(void *arg, double share); /* called as it goes on, with what is done; may be NULL */
+    void *arg;
     struct score score;
 };
 enum status score_run(struct scorer *s, enum split split, struct err *e);

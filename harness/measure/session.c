@@ -114,6 +114,13 @@ static void greet(struct session *s)
                  build_dirty ? ", modified" : "", machine);
 }
 
+static void tick(void *arg)
+{
+    struct session *const s = arg;
+
+    progress_tick(&s->console.wait);
+}
+
 /* ---- the session -------------------------------------------------------------------------- */
 
 enum status session_open(struct session *s, struct options *opt, struct err *e)
@@ -128,6 +135,10 @@ enum status session_open(struct session *s, struct options *opt, struct err *e)
         return st;
     topo_facts(s->topo, &f);
     opt->default_threads = max_int(1, f.allowed_cores);
+    s->setup.reference_threads = opt->default_threads;
+    s->setup.tick = tick;
+    s->setup.tick_arg = s;
+    s->console.wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
     env_gather(s->topo, &s->facts);
     s->ticks = env_ticks();
     return OK;

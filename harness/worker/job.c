@@ -7,6 +7,7 @@
 #include "variants/base/rng.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct workload_ops *workload_ops(enum workload w)
@@ -95,6 +96,7 @@ void job_close(struct job *j)
 {
     if (j->ops)
         j->ops->close(j);
+    free(j->wanted);
     arena_release(&j->arena);
 }
 

@@ -6,6 +6,7 @@
 #define JOB_H
 
 #include "agree.h"
+#include "checked_rows.h"
 #include "harness/plan/plan.h"
 #include "variants/model/adam.h"
 #include "variants/model/lm.h"
@@ -57,6 +58,7 @@ struct job {
         struct layer_job layer;
         struct lm_job lm;
     };
+    bool *wanted;     /* [B,L] rows of a reference that was asked for some only; NULL = all */
     const float *out; /* what is compared with the reference */
     size_t n_out;
     int out_shape[3]; /* sequences, positions, width */
@@ -80,9 +82,19 @@ void job_run_forward(struct job *j); /* its first part */
 /* The bound of the check of a case. */
 struct bound job_bound(const struct bench_case *c);
 
-/* After job_run: the output against the reference's [n_out]; `where` is its [sequence,position,
- * feature]. */
-void job_check_output(const struct job *j, const float *want, struct agreement *a);
+/* The rows of the output of which `each` of every sequence are compared. */
+struct checked_rows job_rows(const struct job *j, int each);
+
+/* Of a job on the ref backend: let its runs compute these rows; others may come out as anything. */
+enum status job_want_rows(struct job *j, const struct checked_rows *r, struct err *e);
+
+/* Copy those rows of the output [B,each,width]. */
+void job_copy_rows(const struct job *j, const struct checked_rows *r, float *to);
+
+/* After job_run: those rows of the output against the reference's [B,each,width]; `where` is the
+ * worst one's [sequence,position,feature]. E_NOMEM. */
+enum status job_check_output(const struct job *j, const struct checked_rows *r, const float *want,
+                             struct agreement *a, struct err *e);
 
 /* Expected gradients: run forward, then backward by the ref backend on the same activations that
  * forward left. (Activations computed separately would differ in the last bits; where one of them

@@ -53,6 +53,16 @@ static enum status obey_place(struct server *s, const char *words, struct err *e
     return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }
 
+static enum status obey_reference(struct server *s, const char *words, struct err *e)
+{
+    double limit_s;
+
+    if (!s->opened || s->role != ROLE_MAKE || sscanf(words, "%lf", &limit_s) != 1)
+        return no_sense(request_reference.name, words, e);
+    const enum status st = worker_reference(&s->worker, limit_s, e);
+    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
+}
+
 static enum status obey_block(struct server *s, const char *words, struct err *e)
 {
     struct sample out;
@@ -70,9 +80,9 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
 #define REQUEST(word) const struct request request_##word = {#word, obey_##word}
 REQUEST(open);
 REQUEST(place);
+REQUEST(reference);
 REQUEST(block);
-const struct request *const measuring_requests[] = {&request_open, &request_place, &request_block,
-                                                    NULL};
+const struct request *const measuring_requests[] = {&request_open, &request_place, &request_reference, &request_block, NULL};
 
 /* ---- every child --------------------------------------------------------------------------- */
 

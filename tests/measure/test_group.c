@@ -74,7 +74,7 @@ static void on_warning(void *arg, const char *text)
 
 static enum status run_crew(struct crew *c, const char *manners)
 {
-    struct group_hooks hooks = {on_sample, on_warning, c};
+    struct group_hooks hooks = {.sample = on_sample, .warn = on_warning, .arg = c};
     const struct bench_case *cases[MAX_CASES];
     struct err e;
 
