@@ -23,6 +23,9 @@ CFLAGS_release := -O2 -g
 CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
 CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
+# The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
+# them.
+KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link
 ifeq ($(CFLAGS_$(MODE)),)
 $(error MODE is $(MODE)  -> release, sanitize or fuzz)
 endif
@@ -76,7 +79,7 @@ SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
@@ -94,11 +97,11 @@ $(BUILD)/bench: $(OBJ)
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
-$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
-$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
+$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
@@ -148,12 +151,11 @@ test-browser: deps ## the report in headless Chromium
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
-fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
+fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
 	@scripts/deps.sh clang
-	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
-fuzz-%: $(BUILD)/%
-	@mkdir -p $(BUILD)/corpus/$*
-	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
+	@$(MAKE) CC=clang MODE=fuzz fuzz-all
+fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BUILD)/bench
+	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
@@ -188,6 +190,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
