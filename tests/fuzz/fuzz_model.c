@@ -27,10 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         CHECK(topo_open(&topo, NULL, &e) == OK);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct options opt = {0};
-        snprintf(line, sizeof(line),
-                 "--ckpt %s --backend %s --corpus copy:lag=3,alphabet=16 --bytes 40 --seq 8 --mem 6 "
-                 "--threads 1 --pin none",
-                 path, names[i]);
+        snprintf(
+            line, sizeof(line),
+            "--ckpt %s --backend %s --corpus copy:lag=3,alphabet=16 --bytes 40 --seq 8 --mem 6 "
+            "--threads 1 --pin none",
+            path, names[i]);
         CHECK(options_parse_line(&opt, line, &e) == OK);
         struct scorer s = {.opt = &opt, .topo = topo};
         if (score_run(&s, SPLIT_TEST, &e) == OK)

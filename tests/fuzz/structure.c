@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mutations of safetensors files: 8 bytes with the length of the header, the header in JSON, data. */
+ * Mutations of safetensors files: 8 bytes with the length of the header, the header in JSON, data.
+ */
 #include "structure.h"
 
 #include <float.h>
@@ -73,11 +74,37 @@ static size_t replace(uint8_t *data, size_t size, size_t most, struct span word,
 
 static size_t change_word(uint8_t *data, size_t size, size_t most, size_t header, uint64_t *state)
 {
-    static const char *const texts[] = {
-        "0",          "1",        "2",          "3",    "-1",   "7",     "16",     "64",
-        "1000",       "65536",    "1048576",    "nan",  "inf",  "-inf",  "1e39",   "1e-45",
-        "2147483647", "0.5",      "-2147483648", "none", "true", "",      "layer",  "post",
-        "4294967296", "sandwich", "9223372036854775807", "xl",   "rope", "linear", "window=3"};
+    static const char *const texts[] = {"0",
+                                        "1",
+                                        "2",
+                                        "3",
+                                        "-1",
+                                        "7",
+                                        "16",
+                                        "64",
+                                        "1000",
+                                        "65536",
+                                        "1048576",
+                                        "nan",
+                                        "inf",
+                                        "-inf",
+                                        "1e39",
+                                        "1e-45",
+                                        "2147483647",
+                                        "0.5",
+                                        "-2147483648",
+                                        "none",
+                                        "true",
+                                        "",
+                                        "layer",
+                                        "post",
+                                        "4294967296",
+                                        "sandwich",
+                                        "9223372036854775807",
+                                        "xl",
+                                        "rope",
+                                        "linear",
+                                        "window=3"};
     struct span *v = malloc(WORDS * sizeof(*v));
     CHECK(v != NULL);
     const int n = list_words(v, (const char *)data + PREFIX, header);
@@ -103,7 +130,7 @@ static size_t change_word(uint8_t *data, size_t size, size_t most, size_t header
 
 static void change_value(uint8_t *data, size_t size, size_t header, uint64_t *state)
 {
-    static const float values[] = {NAN,     INFINITY,      -INFINITY, 0,    -0.0F, 1e-40F,
+    static const float values[] = {NAN,     INFINITY, -INFINITY, 0,    -0.0F, 1e-40F,
                                    FLT_MAX, -FLT_MAX, FLT_MIN,   1.0F, -1e20F};
     const size_t floats = (size - PREFIX - header) / sizeof(float);
     const float x = values[below(state, ARRAY_LEN(values))];
