@@ -23,6 +23,9 @@ CFLAGS_release := -O2 -g
 CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
 CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
+# The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
+# them.
+KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link
 ifeq ($(CFLAGS_$(MODE)),)
 $(error MODE is $(MODE)  -> release, sanitize or fuzz)
 endif
@@ -79,6 +82,8 @@ OBJ := $(SRC:%.c=$(BUILD)/%.o)
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
 PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
 TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -101,10 +106,11 @@ $(BUILD)/%.so: tests/preload/%.c Makefile
 	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
-$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
+$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
@@ -156,7 +162,7 @@ soak: all ## trainings killed at random moments and resumed; minutes: KILLS=100 
 	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
-fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
+fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
 	@scripts/deps.sh clang
 	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
 fuzz-%: $(BUILD)/%
@@ -164,6 +170,9 @@ fuzz-%: $(BUILD)/%
 	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
 mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
 	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
+	@$(MAKE) CC=clang MODE=fuzz fuzz-all
+fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BUILD)/bench
+	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
@@ -198,6 +207,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: soak mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: soak mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
