@@ -79,11 +79,9 @@ SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
 PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
-TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
+TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -105,7 +103,6 @@ $(BUILD)/%.so: tests/preload/%.c Makefile
 	@mkdir -p $(@D)
 	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
 
-$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
@@ -164,15 +161,11 @@ compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
 	@scripts/deps.sh clang
-	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
-fuzz-%: $(BUILD)/%
-	@mkdir -p $(BUILD)/corpus/$*
-	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
-mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
-	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 	@$(MAKE) CC=clang MODE=fuzz fuzz-all
 fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BUILD)/bench
 	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
+mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
+	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
