@@ -140,7 +140,7 @@ Test(resume_files, without_a_description_of_the_run)
     char path[FILE_PATH];
 
     run_whole();
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/2.0\", ", 28);
+    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/" SCHEMA_VERSION "\", ", 28);
     expect_refused(7, "/run.json line 1: ");
     replace_file("r/latest/run.json", "{\"schema\": \"bench-run/3.0\"}\n", 28);
     expect_refused(7, "/run.json has schema bench-run/3.0, this program reads 2.x");

@@ -171,7 +171,7 @@ Test(record, empty_rows_stay_empty)
     back = rows.row;
     cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
     cr_expect_eq(back->samples, I64_EMPTY);
-    cr_expect_str_eq(back->schema, "bench-latency/2.0");
+    cr_expect_str_eq(back->schema, "bench-latency/" SCHEMA_VERSION);
     rows_free(&rows);
     free(text.data);
 }
