@@ -94,19 +94,18 @@ static enum status check_dry_run(const struct command *c, const struct options *
 
 static void print_help(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs("Commands:\n", f);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].doc)
             fprintf(f, "  %-9s%-8s %s\n", commands[i].name,
                     commands[i].words ? commands[i].words : "", commands[i].doc);
-    CHECK(fclose(f) == 0);
-    options_help(stdout, o->usage, text);
-    free(text);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    options_help(stdout, o->usage, text.data);
+    free(text.data);
 }
 
 static int dispatch(struct options *o)

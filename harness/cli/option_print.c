@@ -3,6 +3,8 @@
  * Options as text: one option's value, the canonical form that --resume compares, the options that
  * belong to every repro line, and help. */
 #include "option_table.h"
+
+#include "harness/util/fileio.h"
 #include "variants/model/settings.h"
 
 #include <argp.h>
@@ -71,17 +73,16 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
 
 char *option_value(const struct options *o, const struct option_spec *s)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     if (s->at == offsetof(struct options, threads) && o->threads.n == 0)
         fprintf(f, "%d", o->default_threads);
     else
         print_value(f, o, s);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* A word as words_split() reads it: in quotes where it needs them. */
@@ -102,16 +103,17 @@ static void print_word(FILE *f, const char *word)
 
 enum status options_command_line(char **line, const struct options *o, struct err *e)
 {
-    size_t size;
-    FILE *const f = open_memstream(line, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < o->argc; i++) {
         if (i > 0)
             fputc(' ', f);
         print_word(f, o->argv[i]);
     }
-    CHECK(fclose(f) == 0);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    *line = text.data;
     return strchr(*line, '\n')
                ? fail(e, E_USAGE, "a line break in the command line  -> rename that file")
                : OK;
@@ -119,11 +121,10 @@ enum status options_command_line(char **line, const struct options *o, struct er
 
 char *options_canonical(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & (IN_CASE | IN_RUN)))
@@ -132,8 +133,8 @@ char *options_canonical(const struct options *o)
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* The value of `name` in a canonical text and its length; "" if absent. */
@@ -176,11 +177,10 @@ enum status options_resumable(const struct options *o, const char *stored, const
 
 char *options_repro(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & IN_CASE))
@@ -190,8 +190,8 @@ char *options_repro(const struct options *o)
             fprintf(f, " --%s %s", s->name, value);
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* ---- help --------------------------------------------------------------------------------- */
@@ -209,11 +209,10 @@ static char *help_text(const struct option_spec *s)
 {
     const char *const preset = s->shown ? s->shown : s->preset, *word;
     const struct choice *row;
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs(s->doc, f);
     for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
         fprintf(f, "%s%s", i ? ", " : ": ", word);
@@ -222,8 +221,8 @@ static char *help_text(const struct option_spec *s)
             fprintf(f, "%s%s", i ? ", " : ": ", row->name);
     if (preset)
         fprintf(f, " [%s]", preset);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 void options_help(FILE *f, bool usage_only, const char *commands)
@@ -250,11 +249,11 @@ void options_help(FILE *f, bool usage_only, const char *commands)
             };
         }
     }
-    CHECK(asprintf(&doc,
-                   "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
-                   "@FILE reads options from a file (# comments; files may name files). Every "
-                   "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
-                   commands) >= 0);
+    NEED(asprintf(&doc,
+                  "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
+                  "@FILE reads options from a file (# comments; files may name files). Every "
+                  "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
+                  commands) >= 0);
     const struct argp argp = {.options = table, .args_doc = "[COMMAND] [WORD...]", .doc = doc};
     char name[] = "bench";
     argp_help(&argp, f,

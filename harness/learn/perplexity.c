@@ -74,11 +74,11 @@ static char *line_of(const struct subject *t, const struct options *opt, int seq
 {
     char *rest = options_repro(opt), *line = NULL;
 
-    CHECK(asprintf(&line,
-                   "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
-                   "--mem-kind %s --threads %d%s",
-                   EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
-                   mem_kind_name[kind], t->threads, rest) > 0);
+    NEED(asprintf(&line,
+                  "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
+                  "--mem-kind %s --threads %d%s",
+                  EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
+                  mem_kind_name[kind], t->threads, rest) > 0);
     free(rest);
     return line;
 }
