@@ -95,11 +95,10 @@ static enum status check_dry_run(const struct command *c, const struct options *
 
 static void print_help(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs("Commands:\n", f);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].doc)
@@ -109,9 +108,9 @@ static void print_help(const struct options *o)
         fputs("\nFigures:\n", f);
         plot_print_figures(f);
     }
-    CHECK(fclose(f) == 0);
-    options_help(stdout, o->usage, text);
-    free(text);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    options_help(stdout, o->usage, text.data);
+    free(text.data);
 }
 
 static int dispatch(struct options *o)

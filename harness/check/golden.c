@@ -192,7 +192,7 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
         return st;
     if ((st = read_tolerances(&r, e)) == OK && (st = find_kind(&r, &kind, e)) == OK) {
         r.own = calloc(1, kind->size + 1);
-        CHECK(r.own);
+        NEED(r.own);
         r.weights = &r.params;
         r.grad = golden_count_grad(&r) > 0;
         st = run_kind(&r, kind, &why);

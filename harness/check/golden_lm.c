@@ -43,7 +43,7 @@ static void compare_rows(struct run *r, const struct sublayer *sublayer, const c
     float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
     char name[64];
 
-    CHECK(flat);
+    NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
     snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sublayer->nth);

@@ -2,6 +2,7 @@
  *
  * Options as text: one option's value, the canonical form that --resume compares, the options that
  * belong to every repro line, and help. */
+#include "harness/util/fileio.h"
 #include "harness/util/text.h"
 #include "option_table.h"
 #include "option_words.h"
@@ -73,33 +74,31 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
 
 char *option_value(const struct options *o, const struct option_spec *s)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     if (s->at == offsetof(struct options, threads) && o->threads.n == 0)
         fprintf(f, "%d", o->default_threads);
     else
         print_value(f, o, s);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 char *options_command_line(const struct options *o)
 {
-    char *line = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&line, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < o->argc; i++) {
         if (i > 0)
             fputc(' ', f);
         word_print(f, o->argv[i], '\0');
     }
-    CHECK(fclose(f) == 0);
-    return line;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* An option's value on a line of its own, malloc'ed. */
@@ -113,11 +112,10 @@ static char *value_line(const struct options *o, const struct option_spec *s)
 
 char *options_canonical(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & (IN_CASE | IN_RUN)))
@@ -126,8 +124,8 @@ char *options_canonical(const struct options *o)
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* The value of `name` in a canonical text and its length; "" if absent. */
@@ -170,11 +168,10 @@ enum status options_resumable(const struct options *o, const char *stored, const
 
 char *options_repro(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & IN_CASE))
@@ -186,8 +183,8 @@ char *options_repro(const struct options *o)
         }
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* ---- help --------------------------------------------------------------------------------- */
@@ -205,11 +202,10 @@ static char *help_text(const struct option_spec *s)
 {
     const char *const preset = s->shown ? s->shown : s->preset, *word;
     const struct choice *row;
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs(s->doc, f);
     for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
         fprintf(f, "%s%s", i ? ", " : ": ", word);
@@ -218,8 +214,8 @@ static char *help_text(const struct option_spec *s)
             fprintf(f, "%s%s", i ? ", " : ": ", row->name);
     if (preset)
         fprintf(f, " [%s]", preset);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 void options_help(FILE *f, bool usage_only, const char *commands)
@@ -246,11 +242,11 @@ void options_help(FILE *f, bool usage_only, const char *commands)
             };
         }
     }
-    CHECK(asprintf(&doc,
-                   "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
-                   "@FILE reads options from a file (# comments; files may name files). Every "
-                   "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
-                   commands) >= 0);
+    NEED(asprintf(&doc,
+                  "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
+                  "@FILE reads options from a file (# comments; files may name files). Every "
+                  "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
+                  commands) >= 0);
     const struct argp argp = {.options = table, .args_doc = "[COMMAND] [WORD...]", .doc = doc};
     char name[] = "bench";
     argp_help(&argp, f,

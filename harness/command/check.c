@@ -330,9 +330,9 @@ static enum status list_files(struct check *c, struct err *e)
         return fail(e, E_IO, "cannot read %s: %s  -> a golden file or a folder of them", path,
                     strerror(errno));
     c->files = calloc(4096, sizeof(*c->files));
-    CHECK(c->files);
+    NEED(c->files);
     if (!S_ISDIR(s.st_mode)) {
-        c->files[c->n_files++] = strdup(path);
+        NEED(c->files[c->n_files++] = strdup(path));
         return OK;
     }
     DIR *dir = opendir(path);
@@ -341,7 +341,7 @@ static enum status list_files(struct check *c, struct err *e)
     for (const struct dirent *d; (d = readdir(dir)) && c->n_files < 4096;) {
         const size_t n = strlen(d->d_name);
         if (n > strlen(ending) && strcmp(d->d_name + n - strlen(ending), ending) == 0)
-            CHECK(asprintf(&c->files[c->n_files++], "%s/%s", path, d->d_name) > 0);
+            NEED(asprintf(&c->files[c->n_files++], "%s/%s", path, d->d_name) > 0);
     }
     closedir(dir);
     qsort(c->files, (size_t)c->n_files, sizeof(*c->files), by_name);
@@ -404,7 +404,7 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     char *words;
 
     fflush(stdout);
-    CHECK(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
+    NEED(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
     enum status st = child_begin(&child, setup, &request_check, words, e);
     if (st == OK)
         st = child_answer(&child, hear, &of_child, e);

@@ -40,7 +40,7 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
     vsnprintf(reason, sizeof(reason), fmt, ap);
     va_end(ap);
     const char *const row[] = {severity_name[severity], what, reason, repair};
-    CHECK(text_table_add(&d->text_table, row, &e) == OK);
+    NEED(text_table_add(&d->text_table, row, &e) == OK);
     d->worst = max_int(d->worst, severity);
 }
 
@@ -180,7 +180,7 @@ static struct interval paired(const struct result *a, const struct result *b, in
 {
     const int n = min_int(a->n, b->n);
     double *room = calloc((size_t)max_int(1, n) * 4, sizeof(*room));
-    CHECK(room);
+    NEED(room);
     double *x = room, *y = room + n, *work = room + 2 * (ptrdiff_t)n;
 
     for (int i = 0; i < n; i++) {

@@ -36,7 +36,7 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
 
     if (st == OK && d->status == ROW_OK) {
         double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
-        CHECK(work);
+        NEED(work);
         *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold,
                                g->ab_run.session.opt->seed, work);
         free(work);
@@ -158,9 +158,8 @@ static struct comparison *add_case(struct trial *g, const struct bench_case *bca
     struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
                                  : comparisons_add(&g->all, NULL);
 
-    CHECK(c);
-    const enum status st = GROW(g->cases, g->all.n - 1, NULL);
-    CHECK(st == OK);
+    NEED(c);
+    NEED(GROW(g->cases, g->all.n - 1, NULL) == OK);
     g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
     return c;
 }

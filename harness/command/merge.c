@@ -289,7 +289,7 @@ int cmd_merge(struct options *opt)
         return report_error(
             fail(&e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR..."), &e);
     m.shard = calloc((size_t)m.n, sizeof(*m.shard));
-    CHECK(m.shard);
+    NEED(m.shard);
     for (int i = 0; i < m.n && st == OK; i++)
         st = read_shard(&m.shard[i], opt->words.v[i], &e);
     if (st == OK)

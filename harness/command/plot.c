@@ -67,12 +67,12 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
 
 static enum status as_csv(struct bytes *out, const struct plot *p, struct err *e)
 {
-    FILE *const f = open_memstream(&out->data, &out->n);
+    FILE *const f = bytes_open(out, e);
 
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a table  -> free some");
+        return E_NOMEM;
     plot_print_csv(f, p);
-    return fclose(f) == 0 ? OK : fail(e, E_NOMEM, "no memory for a table  -> free some");
+    return bytes_close(f, out, e);
 }
 
 static enum status draw_figure(struct drawing *g, const struct plot_data *d, const char *dir,

@@ -13,15 +13,15 @@
 
 static enum status write_page(struct report *r, const char *path, struct err *e)
 {
-    struct bytes page = {0};
-    FILE *const f = open_memstream(&page.data, &page.n);
+    struct bytes page;
+    FILE *const f = bytes_open(&page, e);
 
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+        return E_NOMEM;
     enum status st = report_write(f, r, e);
-    const bool whole = fclose(f) == 0;
-    if (st == OK && !whole)
-        st = fail(e, E_NOMEM, "no memory for a page  -> free some");
+    const enum status closed = bytes_close(f, &page, st == OK ? e : NULL);
+    if (st == OK)
+        st = closed;
     if (st == OK)
         st = file_replace(path, page.data, page.n, e);
     free(page.data);

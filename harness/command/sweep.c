@@ -41,7 +41,8 @@ static enum status check_places(struct sweep *w, struct err *e)
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        CHECK(cpus);
+        if (!cpus)
+            return fail(e, E_NOMEM, "no memory for the threads' places");
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
         if (st == OK) /* binds nothing: does the node exist? */
             st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
@@ -69,8 +70,8 @@ static void measure_peaks(struct sweep *w)
         if (peaks_for(w, n))
             continue;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        CHECK(cpus);
-        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
+        enum status st = cpus ? topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why)
+                              : fail(&why, E_NOMEM, "no memory to measure peaks");
         if (st == OK)
             st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
         free(cpus);
@@ -250,7 +251,8 @@ static enum status run_group(struct sweep *w, const struct bench_case *const *ca
     struct result *results = calloc((size_t)n, sizeof(*results));
     struct err why;
 
-    CHECK(results);
+    if (!results)
+        return fail(e, E_NOMEM, "no memory for the results of a group");
     env_gather(w->s.topo, &w->s.facts);
     w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
     enum status st = group_measure(cases, n, &w->s.setup, &hooks, results, e);
@@ -277,7 +279,8 @@ static enum status run_all(struct sweep *w, struct err *e)
     const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
     enum status st = OK;
 
-    CHECK(cases);
+    if (!cases)
+        return fail(e, E_NOMEM, "no memory for the plan");
     for (int i = 0; i < w->plan.n && st == OK;) {
         const int group = w->plan.cases[i].group;
         int n = 0;
@@ -365,8 +368,7 @@ static enum status prepare(struct sweep *w, struct err *e)
     if (st == OK)
         st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
-    CHECK(w->peaks);
-    return st;
+    return st != OK || w->peaks ? st : fail(e, E_NOMEM, "no memory for the plan");
 }
 
 static enum status score_models(struct sweep *w, struct err *e)

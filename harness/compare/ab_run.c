@@ -113,7 +113,7 @@ struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
 {
     struct comparison *one = comparisons_add(c, NULL);
 
-    CHECK(one);
+    NEED(one);
     case_label(bcase, one->label, sizeof(one->label));
     for (int s = 0; s < SIDES; s++) {
         text_put(one->name[s], TEXT_SIZE, l->program[s].name);
@@ -168,7 +168,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
         close(reference);
     if (st == OK && d.status == ROW_OK) {
         double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
-        CHECK(work);
+        NEED(work);
         c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, o->seed, work);
         free(work);
     }

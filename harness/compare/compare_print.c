@@ -278,7 +278,7 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
     const char *names[NAMES_ABREAST];
     int n = 0;
 
-    CHECK(changes);
+    NEED(changes);
     for (int i = 0; i < c->n; i++)
         if (!c->v[i].exact)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);

@@ -64,10 +64,10 @@ static enum status run(const char *command, const char *script, const char *out,
     pid_t pid;
     int status;
 
-    CHECK(posix_spawn_file_actions_init(&actions) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
+    NEED(posix_spawn_file_actions_init(&actions) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
     const int error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error == ENOENT)

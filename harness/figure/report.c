@@ -187,15 +187,15 @@ static void put_svg(struct page *p)
 /* CSV that a function prints, as an address. */
 static void put_csv(struct page *p, void (*print)(FILE *f, const struct page *p))
 {
-    struct bytes csv = {0};
-    FILE *const f = open_memstream(&csv.data, &csv.n);
+    struct bytes csv;
+    FILE *const f = bytes_open(&csv, p->e);
 
     if (f)
         print(f, p);
-    if (f && fclose(f) == 0)
+    if (f && bytes_close(f, &csv, p->e) == OK)
         print_csv_address(p->f, &csv);
     else
-        p->st = fail(p->e, E_NOMEM, "no memory for a table of the page  -> free some");
+        p->st = E_NOMEM;
     free(csv.data);
 }
 

@@ -228,7 +228,10 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         const size_t most = t.corpus.n / (size_t)t.L + 1;
         sum = calloc(most, sizeof(*sum));
         n = calloc(most, sizeof(*n));
-        CHECK(sum && n);
+        if (!sum || !n)
+            st = fail(e, E_NOMEM, "no memory for the losses of %zu segments", most);
+    }
+    if (st == OK) {
         score_all(&t, &s->score, sum, n);
         const char *backward;
         sublayers_impl(&t.lm.sublayers, &s->impl, &backward);

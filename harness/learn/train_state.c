@@ -97,7 +97,7 @@ static float *flat_memory(const struct cache *c)
     const size_t row = (size_t)c->M * (size_t)c->n;
     float *flat = calloc((size_t)c->B * row + 1, sizeof(*flat));
 
-    CHECK(flat);
+    NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * row, cache_rows(c, b), row * sizeof(float));
     return flat;
@@ -115,7 +115,11 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     struct carried c;
     int sublayer;
 
-    CHECK(tensors && memory);
+    if (!tensors || !memory) {
+        free(tensors);
+        free(memory);
+        return fail(e, E_NOMEM, "no memory for the list of %d tensors", n);
+    }
     for (int i = 0; i < p->n; i++) {
         tensors[2 * i] = checkpoint_tensor(&p->v[i], "m.", t->adam.m[i]);
         tensors[2 * i + 1] = checkpoint_tensor(&p->v[i], "v.", t->adam.v[i]);

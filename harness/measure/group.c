@@ -225,7 +225,7 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
     const struct schedule s = schedule_of(g);
     enum status st = OK;
 
-    CHECK(side && out && member);
+    NEED(side && out && member);
     for (int i = 0; i < n; i++)
         if (g->m[part[i]].alive) {
             member[live] = part[i];
@@ -350,7 +350,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
     g.reference = calloc((size_t)n, sizeof(*g.reference));
     g.part = calloc((size_t)n, sizeof(*g.part));
     g.made = calloc((size_t)n, sizeof(*g.made));
-    CHECK(g.m && g.reference && g.part && g.made);
+    NEED(g.m && g.reference && g.part && g.made);
     for (int i = 0; i < n; i++) {
         results[i] = (struct result){.bcase = cases[i]};
         g.m[i].result = &results[i];
@@ -364,7 +364,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         st = run_parts(&g, e);
     }
     for (int i = 0; i < n; i++) {
-        if (st == E_INTERRUPTED && g.m[i].result->status == ROW_OK && results[i].n == 0)
+        if (st != OK && g.m[i].result->status == ROW_OK && results[i].n == 0)
             set_status(&g.m[i], ROW_INTERRUPTED, "interrupted before it was measured");
         child_close(&g.m[i].child);
         if (g.reference[i] >= 0)

@@ -37,7 +37,7 @@ void result_finish(struct result *r)
     enum { FEW = 15 };
     double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
 
-    CHECK(work);
+    NEED(work);
     r->sum = summarize(r->samples, r->n, r->bcase->opt->seed, work);
     free(work);
     if (r->status != ROW_OK)

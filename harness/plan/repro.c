@@ -5,6 +5,7 @@
 #include "case.h"
 
 #include "harness/cli/option_words.h"
+#include "harness/util/fileio.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,9 @@ static void print_choice(FILE *f, int i, const struct bench_case *c, const struc
 
 char *case_repro(const struct bench_case *c, const struct options *preset)
 {
-    char *line = NULL, own[CHOICE_TEXT];
-    size_t size;
-    FILE *const f = open_memstream(&line, &size);
+    char own[CHOICE_TEXT];
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
     char *const rest = options_repro(c->opt);
     struct bench_case usual;
 
@@ -60,10 +61,8 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
     }
     fputs(rest, f);
     free(rest);
-    if (fclose(f) != 0) {
-        free(line);
+    if (bytes_close(f, &line, NULL) != OK)
         return NULL;
-    }
-    memmove(line, line + 1, strlen(line)); /* the first blank */
-    return line;
+    memmove(line.data, line.data + 1, line.n); /* the first blank */
+    return line.data;
 }

@@ -3,6 +3,9 @@
  * run.json, through jansson, always replaced as a whole. */
 #include "runjson.h"
 
+#include "variants/base/json_read.h"
+
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +79,11 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
         st = file_read(&file, path, e);
     if (st != OK)
         return st;
-    *run = json_loadb(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
+    *run = json_read(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
+    const int why = errno;
     free(file.data);
+    if (!*run && why == ENOMEM)
+        return no_memory(e);
     if (!*run)
         return fail(e, E_IO, "%s line %d: %s  -> start a new run", path, at.line, at.text);
     const char *found = json_string_value(json_object_get(*run, "schema"));
@@ -148,11 +154,11 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
         return st;
     json_t *object = json_object_get(run, "options");
     const char *started = json_string_value(json_object_get(run, "started_at_utc"));
-    FILE *f = open_memstream(&text.data, &text.n);
+    FILE *const f = bytes_open(&text, e);
     if (!json_is_object(object) || !started)
         st = fail(e, E_IO, "%s has no options or no start  -> start a new run", path);
     else if (!f)
-        st = no_memory(e);
+        st = E_NOMEM;
     else
         text_put(started_at_utc, TEXT_SIZE, started);
     if (st == OK)
@@ -164,8 +170,9 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
             else
                 fprintf(f, "%s=%s\n", name, word);
         }
-    if (f && fclose(f) != 0 && st == OK)
-        st = no_memory(e);
+    const enum status closed = f ? bytes_close(f, &text, st == OK ? e : NULL) : OK;
+    if (st == OK)
+        st = closed;
     if (st == OK)
         *options = text.data;
     else

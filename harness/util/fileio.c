@@ -28,6 +28,11 @@ static const char *advice(int error)
         return "check the path";
     case EPIPE:
         return "let its reader read to the end";
+    case EMFILE:
+    case ENFILE:
+        return "allow more open files: ulimit -n 1024";
+    case ENOMEM:
+        return "free some memory";
     default:
         return "check the disk";
     }
@@ -49,12 +54,44 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for a text"); }
 
+/* Bytes to reserve for a text of n. */
+static size_t room_for(size_t n)
+{
+    size_t room = 4096;
+
+    while (room <= n)
+        room *= 2;
+    return room;
+}
+
+static ssize_t put_bytes(void *cookie, const char *data, size_t n)
+{
+    struct bytes *const b = cookie;
+    const size_t room = room_for(b->n + n);
+
+    if (room > room_for(b->n)) {
+        char *const grown = realloc(b->data, room);
+        if (!grown)
+            return 0; /* sets the stream's error flag */
+        b->data = grown;
+    }
+    memcpy(b->data + b->n, data, n);
+    b->n += n;
+    b->data[b->n] = '\0';
+    return (ssize_t)n;
+}
+
+/* Not open_memstream: that of glibc loses text without an error if it cannot grow. */
 FILE *bytes_open(struct bytes *out, struct err *e)
 {
-    *out = (struct bytes){0};
-    FILE *const f = open_memstream(&out->data, &out->n);
-    if (!f)
+    *out = (struct bytes){.data = calloc(1, room_for(0))};
+    FILE *const f =
+        out->data ? fopencookie(out, "w", (cookie_io_functions_t){.write = put_bytes}) : NULL;
+    if (!f) {
+        free(out->data);
+        out->data = NULL;
         no_memory(e);
+    }
     return f;
 }
 

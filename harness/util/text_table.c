@@ -62,7 +62,7 @@ static void print_json(FILE *f, const char *text, bool number)
         text_put(clean, sizeof(clean), text);
         string = json_string(clean);
     }
-    CHECK(string);
+    NEED(string);
     json_dumpf(string, f, JSON_ENCODE_ANY);
     json_decref(string);
 }

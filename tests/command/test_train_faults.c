@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Trainings that are killed before each of the calls that change their files, or whose disk is full
- * from there on: --resume comes to the same files as a training that nothing disturbed. Two
- * trainings of one checkpoint: the second is refused. */
+ * Trainings that are killed before each of the calls that change their files, whose disk is full
+ * from there on, or in which one call fails: --resume comes to the same files as a training that
+ * nothing disturbed. Two trainings of one checkpoint: the second is refused. */
+#include "tests/support/failing.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tmp_folder.h"
 
 #include "variants/base/safetensors.h"
 
+#include <criterion/parameterized.h>
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
@@ -194,6 +196,33 @@ static void expect_survived(const char *how, int code, bool again)
 Test(train_faults, killed_before_every_call) { expect_survived("kill", 128 + SIGKILL, true); }
 
 Test(train_faults, a_disk_that_is_full_at_every_call) { expect_survived("full", 7, false); }
+
+/* One call fails, the later ones do not. */
+ParameterizedTestParameters(train_faults, a_call_fails)
+{
+    static char hows[][16] = {"open:EMFILE", "write:EIO",  "name:EIO",
+                              "sync:ENOSPC", "map:ENOMEM", "memory:ENOMEM"};
+    return cr_make_param_array(char[16], hows, ARRAY_LEN(hows));
+}
+
+ParameterizedTest(char (*how)[16], train_faults, a_call_fails, .init = make_text,
+                  .fini = folder_remove, .timeout = 3600)
+{
+    enum { MOST = 24 };
+
+    if (SANITIZED)
+        cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    const int calls = count_failing(*how, SHORT);
+    shell("mv " IN " whole && mkdir " IN, 0);
+    for (int n = 1; n <= calls; n = next_failing(n, calls, MOST)) {
+        shell("rm -f " IN "/*", 0);
+        struct ran r = run_failing(*how, n, SHORT);
+        expect_orderly(&r, *how, n, false);
+        ran_free(&r);
+        go_on("", 0); /* also when it was complete: its lock may be left */
+        expect_as_undisturbed(n);
+    }
+}
 
 /* ---- two at once -------------------------------------------------------------------------- */
 

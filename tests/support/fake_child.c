@@ -80,6 +80,8 @@ static enum status block(struct fake *f, struct err *e)
         die(SIGSEGV);
     if (f->blocks > 1 && is(f, "kill-block"))
         die(SIGKILL);
+    if (f->blocks > 1 && is(f, "stop-block"))
+        raise(SIGSTOP);
     return protocol_write(&f->t, e, is(f, "garble") ? "smaple 1" : "sample 1e6 1e6 0");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Error text and CHECK. */
+ * Error text, CHECK and NEED. */
 #include "base.h"
 
 #include "printable.h"
@@ -26,4 +26,11 @@ _Noreturn void check_failed(const char *cond, const char *file, int line)
 {
     fprintf(stderr, "bench: internal fault: %s (%s:%d)  -> please report it\n", cond, file, line);
     abort();
+}
+
+/* _Exit: a copy of a process must not write what its parent has buffered. */
+_Noreturn void end_without_memory(void)
+{
+    fputs("bench: no memory  -> free some\n", stderr);
+    _Exit(1);
 }

@@ -4,6 +4,8 @@
  * every byte of the data exactly once and in order, so that callers need not. */
 #include "safetensors.h"
 
+#include "json_read.h"
+
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
@@ -213,8 +215,10 @@ static enum status read_header(struct safetensors *s, struct err *e)
         return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu",
                           (size_t)length + LENGTH_FIELD, s->size);
 
-    json_t *header = json_loadb((const char *)s->map + LENGTH_FIELD, (size_t)length,
-                                JSON_REJECT_DUPLICATES, &why);
+    json_t *header = json_read((const char *)s->map + LENGTH_FIELD, (size_t)length,
+                               JSON_REJECT_DUPLICATES, &why);
+    if (!header && errno == ENOMEM)
+        return no_memory(s->path, e);
     if (!header)
         return file_error(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS,
                           why.position, why.text);
@@ -302,16 +306,18 @@ const char *safetensors_meta(const struct safetensors *s, const char *key)
     return NULL;
 }
 
-/* The JSON number that spans all of `text`, or NULL. JSON's grammar is strict and independent of
- * the locale; white space around the number is refused here. */
+/* The JSON number that spans all of `text`, or NULL; errno is ENOMEM for want of memory. JSON's
+ * grammar is strict and independent of the locale; white space around the number is refused here.
+ */
 static json_t *number(const char *text, size_t flags)
 {
     const size_t n = strlen(text);
 
+    errno = 0;
     if (n == 0 || !(text[0] == '-' || isdigit((unsigned char)text[0])) ||
         !isdigit((unsigned char)text[n - 1]))
         return NULL;
-    return json_loadb(text, n, flags | JSON_DECODE_ANY, NULL);
+    return json_read(text, n, flags | JSON_DECODE_ANY, NULL);
 }
 
 enum status safetensors_i64(const struct safetensors *s, const char *key, int64_t fallback,
@@ -323,6 +329,8 @@ enum status safetensors_i64(const struct safetensors *s, const char *key, int64_
     if (!text)
         return OK;
     json_t *j = number(text, 0);
+    if (!j && errno == ENOMEM)
+        return no_memory(s->path, e);
     const json_int_t value = json_integer_value(j);
     const bool fits = json_is_integer(j) && value >= lo && value <= hi;
     json_decref(j);
@@ -354,6 +362,8 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
     if (!text)
         return OK;
     json_t *j = number(text, JSON_DECODE_INT_AS_REAL);
+    if (!j && errno == ENOMEM)
+        return no_memory(s->path, e);
     if (!j)
         return file_error(s->path, e, E_IO,
                           "metadata %s is \"%.64s\"  -> it must be a finite number", key, text);

@@ -101,7 +101,11 @@ enum status checkpoint_save(const char *path, const struct config *c, const stru
     struct meta *m = calloc(1, sizeof(*m));
     struct tensor *t = calloc((size_t)p->n, sizeof(*t));
 
-    CHECK(m && t);
+    if (!m || !t) {
+        free(m);
+        free(t);
+        return fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some", path);
+    }
     put_model(m, c);
     put_provenance(m, from);
     for (int i = 0; i < p->n; i++)
