@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What gates begin with: published biases let the stream through and hold back what is added. Their
+ * What gates begin with: biases that let the stream through and hold back what is added. Their
  * equations: tests/check/test_op_cases.c, tests/golden/. */
 #include "variants/parts/gate.h"
 #include "variants/parts/parts.h"
@@ -34,8 +34,7 @@ static void expect_bias(const char *name, float want)
     params_free(&p);
 }
 
-/* Parisotto et al. 2020, section 3.2: b_g = 2 in the GRU gate, above 0 in the others; input and
- * residual have none. */
+/* Input and residual have none. */
 Test(gates, begin_with_their_biases)
 {
     expect_bias("gru", 2);
