@@ -189,7 +189,7 @@ static void interrupted_run(struct rundir *r, enum raw raw)
     put_row(r, TABLE_MEMORY, "c", ROW_OK);
     put_samples(&r->samples, "c", 70);
     cr_assert_eq(samples_flush(&r->samples, &e), OK, "%s", e.msg);
-    append_bytes(r, "latency.csv", "bench-latency/2.0,20261121T0");
+    append_bytes(r, "latency.csv", "bench-latency/2.1,20261121T0");
 }
 
 static void resume_and_finish(enum raw raw, bool killed)
