@@ -34,7 +34,7 @@ static double flops_of(const struct speeds *t, const struct bench_case *c)
     return 0;
 }
 
-/* The job of a case as if it ran on ref, which opens no library in this process. */
+/* The job of a case, mapped, as if it ran on ref: that opens no library in this process. */
 static enum status open_as_ref(struct job *j, struct bench_case *ref, struct options *opt,
                                const struct bench_case *c, struct err *e)
 {
@@ -43,7 +43,8 @@ static enum status open_as_ref(struct job *j, struct bench_case *ref, struct opt
     *ref = *c;
     ref->backend = &backend_ref;
     ref->opt = opt;
-    return job_open(j, ref, e);
+    const enum status st = job_open(j, ref, e);
+    return st == OK ? job_map(j, e) : st;
 }
 
 /* One call on the backend of the case, whose job this is. */
@@ -97,16 +98,16 @@ static bool pays_reference(const struct plan *p, int i)
     return true;
 }
 
-static enum status estimate_case(struct case_estimate *out, const struct plan *p, int i,
-                                 const struct speeds *t, struct err *e)
+/* Zeros if the case is too large to be mapped or not possible at all: it will say so itself. */
+static void estimate_case(struct case_estimate *out, const struct plan *p, int i,
+                          const struct speeds *t)
 {
     const struct bench_case *c = &p->cases[i];
     struct bench_case ref;
     struct options opt;
     struct job j;
-    const enum status st = open_as_ref(&j, &ref, &opt, c, e);
 
-    if (st == OK) {
+    if (open_as_ref(&j, &ref, &opt, c, NULL) == OK) {
         out->call = call_s(t, c, &j);
         out->run = run_s(c, &j, out->call);
         if (pays_reference(p, i)) {
@@ -117,7 +118,6 @@ static enum status estimate_case(struct case_estimate *out, const struct plan *p
             out->gradients = reference_backward_s(&j, &t->reference) * t->threads / c->threads;
     }
     job_close(&j);
-    return st;
 }
 
 enum status estimate_plan(struct estimate *out, const struct plan *plan,
@@ -125,18 +125,16 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
                           bool (*done)(void *arg, const struct bench_case *c), void *arg,
                           struct err *e)
 {
-    enum status st = OK;
-
     *out = (struct estimate){.plan = plan,
                              .of = calloc((size_t)max_int(1, plan->n), sizeof(*out->of))};
     if (!out->of)
         return fail(e, E_NOMEM, "no memory for %d estimates", plan->n);
-    for (int i = 0; i < plan->n && st == OK; i++) {
+    for (int i = 0; i < plan->n; i++) {
         if (done(arg, &plan->cases[i]))
             continue;
-        st = estimate_case(&out->of[i], plan, i, speeds, e);
+        estimate_case(&out->of[i], plan, i, speeds);
         out->total += case_estimate_s(&out->of[i]);
         out->checks += out->of[i].reference + out->of[i].gradients;
     }
-    return st;
+    return OK;
 }

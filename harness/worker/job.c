@@ -80,6 +80,13 @@ enum status job_place(struct job *j,
     return OK;
 }
 
+enum status job_map(struct job *j, struct err *e)
+{
+    const enum status st = arena_place(&j->arena, HUGE_NEVER, NULL, NULL, e);
+
+    return st == OK ? bind_all(j, e) : st;
+}
+
 void job_run_forward(struct job *j) { j->ops->forward(j); }
 
 void job_run(struct job *j)

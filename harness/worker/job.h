@@ -65,7 +65,8 @@ struct job {
     char impl[64];
 };
 
-/* Open the engine and count the arena: job->arena.used is what job_place will take. */
+/* Open the engine and count the arena: job->arena.used is what job_place will take. Costs are known
+ * once it is placed or mapped. */
 enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 
 /* Place the arena, fill weights, inputs and memory from the seed, build the tables. `bind` as in
@@ -73,6 +74,10 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e);
+
+/* Place the arena without values, which takes no time and touches little memory: FLOP and bytes can
+ * then be asked for, up to what depends on weights. Such a job cannot run. */
+enum status job_map(struct job *j, struct err *e);
 
 /* One measured run. Leaves memory and weights unchanged: a training step has a learning rate of 0.
  */

@@ -98,7 +98,7 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         const struct report opened = report_of(f);
         return report_send(&opened, &f->t, e);
     }
-    return strcmp(line, "place") == 0        ? place(f, e)
+    return strcmp(line, "place") == 0 || strncmp(line, "reference ", 10) == 0 ? place(f, e)
            : strncmp(line, "block ", 6) == 0 ? block(f, e)
                                              : report_send(&r, &f->t, e);
 }
