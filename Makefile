@@ -4,13 +4,15 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
+# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB,
+# HARDEN (empty: without hardening).
 -include config.mk
 
 ifeq ($(origin CC),default)
 CC := gcc
 endif
 MODE ?= release
+comma := ,
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
 MULTIARCH := $(shell $(CC) -print-multiarch)
@@ -66,9 +68,16 @@ LIBS += -lm
 # on cache lines: otherwise a change in one file shifts the loops of all others, which changes their
 # speed (scalar loops by up to 16 %).
 CFLAGS ?= $(CFLAGS_$(MODE))
+# Against what a hostile file might do; HARDEN= builds without. Fortified functions need optimisation;
+# the sanitizers check more than they do.
+FORTIFY := $(if $(filter release,$(MODE)),$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE $(FORTIFY)
+HARDEN_LD := $(if $(HARDEN),-pie -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+# The same bytes in any folder.
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
-    -falign-functions=64 -fopenmp $(WARN) \
+    -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
@@ -90,7 +99,7 @@ show = $(if $(V),,@echo '  $1';)
 tests: $(BUILD)/bench $(BUILD)/run_tests $(PRELOAD)
 
 $(BUILD)/bench: $(OBJ)
-	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
@@ -112,7 +121,7 @@ $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes # Crite
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
-	$(call show,cc $<)$(CC) $(FLAGS) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+	$(call show,cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
@@ -152,8 +161,11 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
-soak: all ## trainings killed at random moments and resumed; minutes: KILLS=100 SEED=1
+soak: tests ## trainings killed at random moments and resumed (KILLS=100 SEED=1), each call failing once: an hour
 	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+	@FAULTS_ALL=1 scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
+repro: ## two builds in different folders are the same bytes; minutes
+	@scripts/reproducible.sh '$(CC)'
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
@@ -196,6 +208,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: soak corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: soak repro corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
