@@ -20,4 +20,4 @@ if ! cmp "$work/a/bench" "$work/another/folder/bench"; then
     echo "two builds of one commit differ  -> diffoscope says where; nothing may depend on path or time" >&2
     exit 1
 fi
-echo "two builds of $(git -c safe.directory='*' rev-parse --short=7 HEAD) are the same"
+echo "two builds of $(git -C "$work/a" rev-parse --short=7 HEAD) are the same"
