@@ -20,6 +20,13 @@ enum exit_code {
     EXIT_SIGTERM = 143,
 };
 
+/* What each means, for the manual page; ends with a NULL. */
+struct exit_meaning {
+    int code;
+    const char *meaning;
+};
+extern const struct exit_meaning exit_meanings[];
+
 /* The exit code for a status that reached main. */
 int exit_of(enum status st);
 

@@ -30,7 +30,8 @@ enum { OPTION_MAX = 128 }; /* room for the rows of the table */
 
 struct options {
     const char *command; /* "sweep" if none was written */
-    struct names words;  /* the other words without a dash: a case id, a list's subject */
+    bool command_given;
+    struct names words; /* the other words without a dash: a case id, a list's subject */
 
     /* axes */
     struct names variants; /* or "all" */
@@ -110,12 +111,13 @@ struct options {
 
     /* private */
     unsigned char given[OPTION_MAX]; /* where each option's value comes from: enum option_source */
+    unsigned char depth[OPTION_MAX]; /* of the @file that set it; 0: the command line */
     char **owned;
     int n_owned;
 };
 
 /* Read defaults, the environment (except for the hidden command `cell`, which obeys its parent
- * only), and the command line with its @files; the later source wins. Lists that are repeated grow.
+ * only), @files, and the command line; the later source wins. Lists that one source repeats grow.
  * E_USAGE or E_IO (an @file), each with a remedy. Free `o` in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
@@ -132,6 +134,11 @@ void options_free(struct options *o);
 /* A default of one command: set the option unless the user did. */
 enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
 
+/* E_USAGE if @file or command line choose or measure cases with an option that is not among these
+ * names (NULL-terminated): `what` does neither. */
+enum status options_refuse(const struct options *o, const char *what, const char *const *taken,
+                           struct err *e);
+
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
 
@@ -146,9 +153,6 @@ enum status options_resumable(const struct options *o, const char *stored, const
 /* A malloc'ed " --name value ..." of the options that belong to every repro line and differ from
  * their defaults. */
 char *options_repro(const struct options *o);
-
-/* Print help, or the usage line alone. `commands` lists the commands. */
-void options_help(FILE *f, bool usage_only, const char *commands);
 
 /* Resolve a path of the repository: as written if that exists, else from the folder of the
  * executable and up to three folders above it. False if there is none; `out` is then `path`. */

@@ -4,6 +4,7 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
+#include "harness/cli/command_table.h"
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
@@ -148,7 +149,9 @@ int baseline_list(const struct options *o)
     struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
                         .host_id = host_id};
 
-    l.st = baseline_host(host_id, &l.e);
+    l.st = options_refuse(o, "baselines", (const char *const[]){NULL}, &l.e);
+    if (l.st == OK)
+        l.st = baseline_host(host_id, &l.e);
     if (l.st == OK)
         baseline_each(o, NULL, list_one, &l);
     if (l.st == OK)
@@ -196,7 +199,6 @@ static int show(const struct options *o, const char *path)
 
 int cmd_baseline(struct options *opt)
 {
-    static const char *const verbs[] = {"save", "list", "show", "rm", NULL};
     const char *verb = opt->words.n > 0 ? opt->words.v[0] : "", *name;
     char path[FILE_PATH], host_id[17];
     struct err e;
@@ -208,8 +210,8 @@ int cmd_baseline(struct options *opt)
                                  "baseline what?  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
-    if (word_index(verb, verbs) < 0)
-        return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
+    if (word_index(verb, baseline_words) < 0)
+        return report_error(unknown_word(&e, "baseline", verb, baseline_words, NULL), &e);
     if (opt->words.n < 2)
         return report_error(
             fail(&e, E_USAGE, "baseline %s needs a name  -> bench baseline %s NAME", verb, verb),

@@ -163,6 +163,7 @@ static int compare_programs(struct options *o)
 
 int cmd_compare(struct options *opt)
 {
+    static const char *const taken[] = {"filter", "seed", NULL};
     char dir[2][FILE_PATH];
     struct err e;
 
@@ -175,6 +176,8 @@ int cmd_compare(struct options *opt)
         return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
     if (opt->exec.n > 0)
         return compare_programs(opt);
+    if (options_refuse(opt, "runs, which are read: --exec measures", taken, &e) != OK)
+        return report_error(E_USAGE, &e);
     if (opt->words.n != (opt->axis ? 1 : 2))
         return report_error(
             fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",

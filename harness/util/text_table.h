@@ -15,6 +15,7 @@ enum format {
     FORMAT_TABLE,
     FORMAT_CSV,
     FORMAT_JSONL,
+    FORMAT_JSON,
     FORMAT_MD,
     FORMAT_SVG, /* from here on: figures only */
     FORMAT_PNG
