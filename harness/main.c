@@ -118,7 +118,9 @@ int main(int argc, char **argv)
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);
-    if (st != OK) { /* only an interrupt takes precedence */
+    if (st != OK && file_reader_gone(STDOUT_FILENO)) { /* as if SIGPIPE had ended the program */
+        code = code == EXIT_FINE ? EXIT_SIGPIPE : code;
+    } else if (st != OK) { /* only an interrupt takes precedence */
         const int flushed = report_error(st, &e);
         code = code == EXIT_SIGINT || code == EXIT_SIGTERM ? code : flushed;
     }

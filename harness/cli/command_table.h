@@ -26,7 +26,7 @@ enum command_id {
     COMMAND_COUNT
 };
 
-enum { EXAMPLES = 3 };
+enum { EXAMPLES = 3, COMMAND_PRESETS = 6 };
 
 struct command_spec {
     const char *name;
@@ -38,12 +38,18 @@ struct command_spec {
         const char *line, *does;
     } example[EXAMPLES];
     const char *const *choices; /* what its first word may be, NULL-terminated; NULL = anything */
+    struct {
+        const char *option, *value;
+    } preset[COMMAND_PRESETS]; /* its own defaults, where they differ from the options' */
 };
 
 extern const struct command_spec command_specs[COMMAND_COUNT];
 
 /* The words that these commands take first. */
 extern const char *const list_words[], *const baseline_words[], *const completion_words[];
+
+/* The default of an option for this command; NULL: the option's own. */
+const char *command_preset(int command, const char *option);
 
 /* The command of that name, hidden ones too; -1 if there is none. */
 int command_find(const char *name);

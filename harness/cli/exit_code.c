@@ -16,6 +16,7 @@ const struct exit_meaning exit_meanings[] = {
     {EXIT_BAD_FILE, "a file cannot be read or written"},
     {EXIT_NOTHING_TO_DO, "there was nothing to do"},
     {EXIT_SIGINT, "interrupted; what was measured is written"},
+    {EXIT_SIGPIPE, "the reader of standard output closed it, as head does"},
     {EXIT_SIGTERM, "terminated; what was measured is written"},
     {0, NULL},
 };

@@ -17,6 +17,7 @@ enum exit_code {
     EXIT_BAD_FILE = 7,
     EXIT_NOTHING_TO_DO = 77,
     EXIT_SIGINT = 130,
+    EXIT_SIGPIPE = 141,
     EXIT_SIGTERM = 143,
 };
 

@@ -296,6 +296,10 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
         st = words_add(&w, o, argv[i], e);
     if (st == OK)
         st = read_words(o, &w, e);
+    for (int i = 0, c = command_find(o->command); i < option_count && st == OK; i++)
+        if (command_preset(c, option_specs[i].name))
+            st = options_default(o, option_specs[i].name, command_preset(c, option_specs[i].name),
+                                 e);
     const bool runs = !(o->help || o->usage || o->version);
     if (st == OK && runs)
         st = check_owners(o, e);

@@ -141,9 +141,13 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
 int baseline_list(const struct options *o)
 {
     static const struct text_table_column columns[] = {
-        {.name = "baseline"},  {.name = "here"},   {.name = "host_id"},
-        {.name = "cpu_model"}, {.name = "run_id"}, {.name = "rows", .number = true},
-        {.name = "path"},
+        {.name = "baseline"},
+        {.name = "here"},
+        {.name = "host_id", .spare = true},
+        {.name = "cpu_model", .least = 16},
+        {.name = "run_id"},
+        {.name = "rows", .number = true},
+        {.name = "path", .spare = true},
     };
     char host_id[17];
     struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
@@ -227,6 +231,8 @@ int cmd_baseline(struct options *opt)
     if (st != OK)
         return report_error(st, &e);
     if (!baseline_find(path, opt, name, host_id, &e)) {
+        fail(&e, E_USAGE, "this machine has no baseline \"%s\" in %.200s  -> bench baseline list",
+             name, opt->out);
         report_error(E_USAGE, &e);
         return EXIT_NOT_TRUSTWORTHY;
     }

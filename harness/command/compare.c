@@ -5,6 +5,7 @@
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/compare_print.h"
+#include "harness/util/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +22,21 @@ static bool refuse_unchecked(const struct run *r)
 {
     if (r->unchecked > 0)
         fprintf(stderr,
-                "bench: %s has %d unchecked rows  -> nothing compared; run again without "
+                "bench: %s has %d unchecked row%s  -> nothing compared; run again without "
                 "--no-check\n",
-                r->dir, r->unchecked);
+                r->dir, r->unchecked, plural(r->unchecked));
     return r->unchecked > 0;
+}
+
+/* Reading, `compare` chooses rows by --filter; a sweep with a baseline has filtered its cases. */
+static enum status filter_runs(const struct options *o, struct run *old, struct run *new,
+                               struct err *e)
+{
+    enum status st = run_filter(old, &o->filters, e);
+
+    if (st == OK && new)
+        st = run_filter(new, &o->filters, e);
+    return st;
 }
 
 static void note_builds(const struct run *run[SIDES])
@@ -53,10 +65,11 @@ static int conclude(const struct comparisons *c, const struct options *o)
 {
     int unclear = comparisons_count(c, VERDICT_UNCLEAR);
 
-    if (c->unmatched[BEFORE] + c->unmatched[AFTER] > 0 && !o->quiet)
-        fprintf(stderr, "note: %d rows without a partner (%d old, %d new)\n",
-                c->unmatched[BEFORE] + c->unmatched[AFTER], c->unmatched[BEFORE],
-                c->unmatched[AFTER]);
+    const int alone = c->unmatched[BEFORE] + c->unmatched[AFTER];
+
+    if (alone > 0 && !o->quiet)
+        fprintf(stderr, "note: %d row%s without a partner (%d old, %d new)\n", alone, plural(alone),
+                c->unmatched[BEFORE], c->unmatched[AFTER]);
     if (c->n == 0) {
         fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
                         "options\n");
@@ -76,8 +89,9 @@ static enum status print(FILE *f, const struct comparisons *c, const struct opti
     const enum status st =
         c->n > 0 ? comparisons_print(f, c, format, f == stdout ? &o->columns : &all, e) : OK;
 
-    if (st == OK && !o->quiet)
-        comparisons_print_means(stderr, c);
+    if (st == OK &&
+        !o->quiet) /* the conclusion stands below the table; other formats hold rows only */
+        comparisons_print_means(format_is_table(format, f) ? f : stderr, c);
     return st;
 }
 
@@ -92,6 +106,8 @@ int compare_two(const struct options *o, const char *before, const char *after, 
 
     if (st == OK)
         st = run_read(&new, after, &e);
+    if (st == OK)
+        st = filter_runs(o, &old, &new, &e);
     if (st == OK && (refuse_unchecked(&old) || refuse_unchecked(&new)))
         goto out;
     if (st == OK)
@@ -124,6 +140,8 @@ static int compare_inside(const struct options *o, const char *dir)
     int code = EXIT_NOT_TRUSTWORTHY;
     enum status st = run_read(&run, dir, &e);
 
+    if (st == OK)
+        st = filter_runs(o, &run, NULL, &e);
     if (st == OK && refuse_unchecked(&run))
         goto out;
     if (st == OK)

@@ -68,9 +68,10 @@ const char *option_value_at(const struct option_spec *s, int i)
     }
 }
 
-char *option_text(const struct option_spec *s)
+char *option_text(const struct option_spec *s, int command)
 {
-    const char *const preset = s->shown ? s->shown : s->preset, *word;
+    const char *const own = command_preset(command, s->name), *word;
+    const char *const preset = own ? own : s->shown ? s->shown : s->preset;
     const struct choice *row;
     char *text = NULL;
     size_t size;
@@ -128,7 +129,7 @@ static void print_options(FILE *f, int command, const char *doc, unsigned how)
                 continue;
             if (in_group++ == 0)
                 table[n++] = (struct argp_option){.doc = option_group_title[g], .group = g + 1};
-            owned[i] = option_text(s);
+            owned[i] = option_text(s, command);
             table[n++] = (struct argp_option){
                 .name = s->name,
                 .key = s->key ? s->key : 256 + i,

@@ -13,8 +13,8 @@
  * or names of variants, backends and figures. */
 const char *option_value_at(const struct option_spec *s, int i);
 
-/* Purpose, permitted words, and default: free it. */
-char *option_text(const struct option_spec *s);
+/* Purpose, permitted words, and default for a command (-1: of the option): free it. */
+char *option_text(const struct option_spec *s, int command);
 
 extern const char *const option_group_title[GROUP_COUNT];
 

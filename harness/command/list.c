@@ -20,6 +20,7 @@ static int finish(struct text_table *s, const struct options *o, enum status st,
 {
     if (st == OK)
         st = text_table_select(s, &o->columns, e);
+    s->quiet = o->quiet;
     if (st == OK)
         text_table_print(stdout, s, (enum format)o->format);
     text_table_free(s);
@@ -68,9 +69,15 @@ static int list_variants(const struct options *o)
     static const char *const taken[] = {"variant", NULL};
     const struct variant *chosen[MAX_LOOKUP];
     static const struct text_table_column columns[] = {
-        {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
-        {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
-        {.name = "about"},   {.name = "composed"}, {.name = "paper"},
+        {.name = "variant"},
+        {.name = "alias", .spare = true},
+        {.name = "memory"},
+        {.name = "norm", .spare = true},
+        {.name = "gate", .spare = true},
+        {.name = "axes", .least = 16},
+        {.name = "about", .least = 28},
+        {.name = "composed", .least = 20, .spare = true},
+        {.name = "paper", .least = 20, .spare = true},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
@@ -109,7 +116,7 @@ static int list_backends(const struct options *o)
         {.name = "backend"},
         {.name = "usable"},
         {.name = "needs"},
-        {.name = "about"},
+        {.name = "about", .least = 30},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     const char *name, *repair;
@@ -138,8 +145,11 @@ static int list_backends(const struct options *o)
 static int list_columns(const struct options *o)
 {
     static const struct text_table_column columns[] = {
-        {.name = "table"}, {.name = "column"},  {.name = "type"},
-        {.name = "unit"},  {.name = "meaning"},
+        {.name = "table"},
+        {.name = "column"},
+        {.name = "type"},
+        {.name = "unit"},
+        {.name = "meaning", .least = 20},
     };
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};

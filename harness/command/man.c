@@ -60,7 +60,7 @@ static void put_owners(FILE *f, const struct option_spec *s)
 
 static void put_option(FILE *f, const struct option_spec *s)
 {
-    char *const text = option_text(s);
+    char *const text = option_text(s, -1);
 
     fputs(".TP\n\\fB", f);
     if (s->key)

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
 
@@ -259,7 +258,7 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
                               const struct names *columns, struct err *e)
 {
     struct text_table s = {.column = columns_long, .columns = COLUMN_COUNT};
-    const bool table = format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
+    const bool table = format_is_table(format, f);
     enum status st = text_table_select(&s, columns, e);
 
     if (st == OK && table && columns->n == 0)

@@ -108,9 +108,9 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
             : code == EXIT_NOT_TRUSTWORTHY ? "not trustworthy"
                                            : "failed");
     fprintf(f,
-            "%d cases: %d slower, %d faster, %d same, %d unclear; %d changed in bytes, "
+            "%d case%s: %d slower, %d faster, %d same, %d unclear; %d changed in bytes, "
             "instructions or perplexity.\n\n",
-            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             comparisons_count(&g->all, VERDICT_UNCLEAR), changed);
     fprintf(f,

@@ -27,6 +27,12 @@ ParameterizedTestParameters(cli, mistakes)
          "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
         {"swep", 2,
          "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
+        {"check --variant nope", 2, "unknown variant \"nope\"  -> "},
+        {"check --format json", 2, "bench check has no --format json  -> jsonl"},
+        {"check --columns result", 2, "--columns chooses columns of rows  -> "},
+        {"--filter backend:avx3", 2, "unknown backend \"avx3\"  -> did you mean avx2?"},
+        {"merge /nonexistent", 7, "no run in /nonexistent  -> bench merge takes"},
+        {"baseline rm nope", 4, "this machine has no baseline \"nope\""},
         {"--vaiant xl", 2,
          "unknown option --vaiant  -> did you mean --variant?  (see: bench help)"},
         {"--m 4", 2, "option --m is ambiguous  -> one of "},
@@ -224,6 +230,27 @@ Test(cli, a_closed_stdout_is_an_error)
         expect_said(&r, "bench: cannot write to standard output: No space left on device  -> ");
         ran_free(&r);
     }
+}
+
+/* As Unix tools do: who has read enough is told nothing, whether or not SIGPIPE is ignored. */
+Test(cli, a_reader_that_has_seen_enough)
+{
+    const char *const ignoring[] = {"", "trap '' PIPE; "};
+    const char *const commands[] = {"list variants --format csv", "help man", "topo --format csv",
+                                    "list columns --format md"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ignoring); i++)
+        for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
+            char line[256];
+            snprintf(line, sizeof(line),
+                     "%s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; sleep 1.5; exit $(cat "
+                     "code)",
+                     ignoring[i], commands[k]);
+            struct ran r = run_shell(folder, line);
+            expect_exit(&r, 141);
+            cr_expect_eq(r.err.n, 0, "%s: %s", commands[k], r.err.data);
+            ran_free(&r);
+        }
 }
 
 /* ---- streams of a sweep ------------------------------------------------------------------- */

@@ -93,7 +93,7 @@ Test(resume, a_second_signal_ends_at_once)
                                            "--block-ms 20000 --target-ci 0 --out r");
     pid_t child;
 
-    cr_assert(wait_for_text(&p, "cases in"));
+    cr_assert(wait_for_text(&p, "1 case in"));
     for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
         sleep_ms(2);
     sleep_ms(1500); /* into a block of 20 s */

@@ -346,7 +346,7 @@ Test(compare, unchecked_rows_are_refused)
     made_close(&dir, "host", "CPU");
     struct ran r = run_bench(folder, "compare --axis backend %s", dir.path);
     expect_exit(&r, 4);
-    expect_said(&r, "1 unchecked rows");
+    expect_said(&r, "1 unchecked row");
     ran_free(&r);
 }
 
@@ -365,10 +365,10 @@ Test(compare, nothing_in_common)
     ran_free(&r);
 }
 
-/* A real run: one axis, in every format. */
+/* A real run: one axis, in every format, all rows or some. */
 Test(compare, of_a_sweep)
 {
-    static const char *const formats[] = {"table", "csv", "jsonl", "md"};
+    static const char *const formats[] = {"table", "csv", "jsonl", "json", "md"};
     struct ran r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
 
     expect_exit(&r, 0);
@@ -379,4 +379,18 @@ Test(compare, of_a_sweep)
         cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
         ran_free(&r);
     }
+    r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "compare --axis variant --base xl r/latest --filter 'seq>8'");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "seq=12") && !strstr(r.out.data, "seq=8"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare r/latest r/latest --filter backend:nope");
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
+    cr_expect(strstr(r.out.data, "geometric mean of 2: shaw") && !strstr(r.err.data, "mean"),
+              "the conclusion stands below its table: %s%s", r.out.data, r.err.data);
+    ran_free(&r);
 }
