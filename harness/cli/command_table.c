@@ -137,6 +137,15 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
           "only some figures; replaces the file"}},
         NULL,
         {{NULL, NULL}}},
+    [CMD_EXPORT] = {
+        "export", "[RUN]", 1, "a run in the format of another program, on standard output",
+        "Without a RUN the latest. A run is a folder or the name of a baseline.",
+        {{"bench export --to github-action-benchmark results/latest >output.json",
+          "tool customSmallerIsBetter of that action"},
+         {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
+         {"bench export --filter variant:xl", "one JSON document with environment and rows"}},
+        NULL,
+        {{NULL, NULL}}},
     [CMD_HELP] = {
         "help", "[COMMAND]", 1, "the options and examples of a command; man: the manual page",
         "bench COMMAND --help prints the same page.",

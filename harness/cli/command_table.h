@@ -20,6 +20,7 @@ enum command_id {
     CMD_MERGE,
     CMD_PLOT,
     CMD_REPORT,
+    CMD_EXPORT,
     CMD_HELP,
     CMD_COMPLETION,
     CMD_CELL, /* hidden: a child */

@@ -18,6 +18,8 @@ const char *const format_name[] = {"auto", "table", "csv", "jsonl", "json",
 static const char *const raw_name[] = {"none", "csv", "zst", NULL};
 static const char *const progress_name[] = {"auto", "bar", "plain", "none", NULL};
 static const char *const schedule_name[] = {"cosine", "constant", NULL};
+static const char *const export_name[] = {
+    "json", "github-action-benchmark", "bencher", "openmetrics", "junit", "fom", NULL};
 static const char *const color_name[] = {"auto", "always", "never", NULL};
 static const char *const max_isa_name[] = {"ref", "avx2", "avx512", NULL}; /* as enum isa */
 /* Without the levels that only some versions of the library know. */
@@ -127,7 +129,7 @@ const struct option_spec option_specs[] = {
      AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR),
      .doc = "threads of a case"},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
-     .only = PLANS | FOR(PLOT),
+     .only = PLANS | FOR(PLOT) | FOR(EXPORT),
      .doc = "only cases (plot: only rows) with key:value, !key:value, key<=N; all must hold"},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
      .doc = "only this attention implementation"},
@@ -184,7 +186,8 @@ const struct option_spec option_specs[] = {
      .doc = "never or madvise"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
-     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(PLOT) | FOR(REPORT),
+     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(PLOT) | FOR(REPORT) |
+         FOR(EXPORT),
      .doc = "folder for the run's folder; plot: folder of figures; report: the file"},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
      .only = PRINTS | FOR(TOPO) | FOR(PLOT),
@@ -205,7 +208,7 @@ const struct option_spec option_specs[] = {
     {"quiet", 'q', NULL, OUTPUT, FLAG, AT(quiet), .only = ALL,
      .doc = "only results and errors"},
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
-     .doc = "print more"},
+     .doc = "sweep, rerun: what ran and how often; check: what passed too"},
     {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS | PLANS | FOR(DOCTOR) | FOR(REPORT),
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
@@ -253,6 +256,9 @@ const struct option_spec option_specs[] = {
      .doc = "only these figures"},
     {"term", 0, NULL, OTHER, FLAG, AT(term), .only = FOR(PLOT),
      .doc = "draw in the terminal"},
+    {"to", 0, "FORMAT", "json", OTHER, WORD, AT(to), .words = export_name, .only = FOR(EXPORT),
+     .doc = "json, github-action-benchmark, bencher, openmetrics, junit, or fom: lines of figures "
+            "of merit"},
     {"roofline", 0, NULL, OTHER, FLAG, AT(roofline), .only = FOR(TOPO),
      .doc = "measure peak GFLOP/s and GB/s"},
     {"steps", 0, "N", "1000", OTHER, INT, AT(steps), 1, INT_MAX, .only = FOR(TRAIN),

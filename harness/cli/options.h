@@ -23,6 +23,15 @@ enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_CONSTANT };
+enum export_to {
+    EXPORT_JSON,
+    EXPORT_ACTION,
+    EXPORT_BENCHER,
+    EXPORT_OPENMETRICS,
+    EXPORT_JUNIT,
+    EXPORT_FOM,
+    EXPORT_COUNT
+};
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
@@ -103,6 +112,9 @@ struct options {
     /* plot, report */
     struct names figures; /* n == 0: all */
     bool term;
+
+    /* export */
+    int to; /* enum export_to */
 
     bool help, usage, version;
 

@@ -257,6 +257,15 @@ Test(cli, a_reader_that_has_seen_enough)
 
 #define TWO_CASES "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
 
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
 static struct rows rows_of(const struct bytes *out)
 {
     struct rows rows;
@@ -331,6 +340,75 @@ Test(cli, json_lines)
         json_decref(row);
     }
     cr_expect_eq(n, 2);
+    ran_free(&r);
+}
+
+/* One document at the end: the environment, and all rows or chosen columns of them. */
+Test(cli, json_is_one_document)
+{
+    struct ran r = run_bench(folder, "-q --format json " TWO_CASES);
+    json_error_t at;
+    json_t *doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
+
+    expect_exit(&r, 0);
+    cr_assert(doc, "%s: %s", at.text, r.out.data);
+    cr_expect(json_is_string(json_object_get(json_object_get(doc, "context"), "cpu_model")));
+    const json_t *rows = json_object_get(doc, "benchmarks");
+    cr_expect_eq(json_array_size(rows), 2);
+    cr_expect(json_number_value(json_object_get(json_array_get(rows, 1), "real_time")) > 0);
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 1), "seq_tokens")), 8);
+    json_decref(doc);
+    ran_free(&r);
+
+    r = run_bench(folder, "-q --format json --columns seq_tokens,status " TWO_CASES);
+    doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
+    expect_exit(&r, 0);
+    cr_assert(doc, "%s: %s", at.text, r.out.data);
+    rows = json_object_get(doc, "benchmarks");
+    cr_expect_eq(json_object_size(json_array_get(rows, 0)), 2);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+/* What stands in an issue: the screen's columns, units in the heads, a number in each cell. */
+Test(cli, markdown_to_paste)
+{
+    struct ran r =
+        run_bench(folder, "-q --format md --filter '!seq:4' --workload layer " TWO_CASES);
+    double median = 0, low = 0, high = 0;
+
+    expect_exit(&r, 0);
+    cr_expect(
+        strstr(r.out.data, "| seq | mem | variant | backend | median [ms] | 95 % interval [ms] |"),
+        "%s", r.out.data);
+    const char *const row = strstr(r.out.data, "| 8 | 0 | xl");
+    cr_assert(row, "%s", r.out.data);
+    cr_expect_eq(sscanf(strstr(row, "| ref |"), "| ref | %lf | %lf to %lf |", &median, &low, &high),
+                 3, "%s", row);
+    cr_expect(0 < low && low <= median && median <= high, "%s", row);
+    cr_expect_eq(count_of(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
+    ran_free(&r);
+}
+
+Test(cli, chosen_columns_of_the_table)
+{
+    static const char begins[] = "backend       seq_tokens   median_ns\nref                    4  ";
+    struct ran r =
+        run_bench(folder, "-q --format table --columns backend,seq_tokens,median_ns " TWO_CASES);
+
+    expect_exit(&r, 0);
+    cr_expect_eq(strncmp(r.out.data, begins, strlen(begins)), 0, "%s", r.out.data);
+    cr_expect(!strstr(r.out.data, "GFLOP/s"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(cli, verbose_says_what_ran)
+{
+    struct ran r = run_bench(folder, "-v " TWO_CASES);
+
+    expect_exit(&r, 0);
+    expect_said(&r, ": --variant xl --backend ref --workload attn --seq 8");
+    expect_said(&r, "products of ref");
     ran_free(&r);
 }
 
