@@ -4,13 +4,14 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
+# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR.
 -include config.mk
 
 ifeq ($(origin CC),default)
 CC := gcc
 endif
 MODE ?= release
+PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
 MULTIARCH := $(shell $(CC) -print-multiarch)
@@ -146,6 +147,14 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+man: all ## the manual page: man -l $(BUILD)/bench.1
+	$(BUILD)/bench help man >$(BUILD)/bench.1
+install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BUILD)/bench
+uninstall: ## remove what install wrote
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
+deb: all ## a Debian package in $(BUILD), by Debian's own tools
+	@scripts/deb.sh $(BUILD)/bench $(BUILD)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
@@ -188,6 +197,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: man install uninstall deb corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

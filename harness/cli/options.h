@@ -167,7 +167,8 @@ enum status options_resumable(const struct options *o, const char *stored, const
 char *options_repro(const struct options *o);
 
 /* Resolve a path of the repository: as written if that exists, else from the folder of the
- * executable and up to three folders above it. False if there is none; `out` is then `path`. */
+ * executable and up to three folders above it, or from share/bench of one of them, where `make
+ * install` puts it. False if there is none; `out` is then `path`. */
 bool options_locate(char *out, size_t size, const char *path);
 
 /* The same for files that belong to the program, such as scripts to execute: never from the current
