@@ -197,6 +197,19 @@ void text_table_print(FILE *f, const struct text_table *s, enum format format)
         print_rows(f, s, format, column, at, n);
 }
 
+int text_table_width(const struct text_table *s)
+{
+    int width = -2;
+
+    for (int k = 0; k < s->columns; k++) {
+        int widest = terminal_columns(s->column[k].name);
+        for (int row = 0; row < s->rows; row++)
+            widest = max_int(widest, terminal_columns(s->text[row * s->columns + k]));
+        width += 2 + widest;
+    }
+    return width;
+}
+
 void text_table_free(struct text_table *s)
 {
     for (size_t i = 0; i < (size_t)s->rows * (size_t)s->columns; i++)

@@ -58,6 +58,9 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 /* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. FORMAT_JSON: an array of the rows. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);
 
+/* Columns of its aligned form, if nothing wraps. */
+int text_table_width(const struct text_table *s);
+
 void text_table_free(struct text_table *s);
 
 #endif

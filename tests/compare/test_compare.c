@@ -5,6 +5,7 @@
 #include "harness/compare/compare.h"
 #include "harness/table/keys.h"
 #include "tests/support/program.h"
+#include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
 
 #include <criterion/parameterized.h>
@@ -363,6 +364,38 @@ Test(compare, nothing_in_common)
     struct ran r = run_bench(folder, "compare %s %s", dir[0].path, dir[1].path);
     expect_exit(&r, 77);
     ran_free(&r);
+}
+
+/* On a terminal: no line is too wide, a reason stands once, and what is said by pairs says so. */
+static void compare_backends(void *arg)
+{
+    const char *const bench = getenv("BENCH");
+
+    execl(bench, bench, "compare", "--axis", "backend", "--base", "ref", "r/latest", (char *)NULL);
+    (void)arg;
+    _exit(99);
+}
+
+Test(compare, fits_the_terminal)
+{
+    static const int widths[] = {80, 100, 200};
+    struct ran r =
+        run_bench(folder, TINY "--variant xl,shaw --backend ref,openblas,avx2 --workload "
+                               "attn,layer --seq 8,12 --mem 8");
+
+    if (r.code == 6)
+        cr_skip_test("a backend is not usable here");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
+        struct view v;
+        watch(&v, ON_STDOUT, widths[i], compare_backends, NULL);
+        cr_expect_eq(v.code, 0, "%s%s", v.screen, v.file);
+        cr_expect_leq(widest(v.screen), widths[i], "%s", v.screen);
+        cr_expect_leq(count(v.screen, "most samples were preempted"), 1, "%s", v.screen);
+        cr_expect_eq(count(v.screen, "geometric mean of 8: "), 2, "%s", v.screen);
+        cr_expect_eq(count(v.screen, "the median over pairs"), 1, "%s", v.screen);
+    }
 }
 
 /* A real run: one axis, in every format, all rows or some. */
