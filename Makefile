@@ -4,7 +4,7 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB,
+# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR,
 # HARDEN (empty: without hardening).
 -include config.mk
 
@@ -13,6 +13,7 @@ CC := gcc
 endif
 MODE ?= release
 comma := ,
+PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
 MULTIARCH := $(shell $(CC) -print-multiarch)
@@ -169,6 +170,14 @@ soak: tests ## trainings killed at random moments and resumed (KILLS=100 SEED=1)
 	@FAULTS_ALL=1 scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
 repro: ## two builds in different folders are the same bytes; minutes
 	@scripts/reproducible.sh '$(CC)'
+man: all ## the manual page: man -l $(BUILD)/bench.1
+	$(BUILD)/bench help man >$(BUILD)/bench.1
+install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BUILD)/bench
+uninstall: ## remove what install wrote
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
+deb: all ## a Debian package in $(BUILD), by Debian's own tools
+	@scripts/deb.sh $(BUILD)/bench $(BUILD)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
 fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
@@ -212,6 +221,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: man install uninstall deb soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options as text: one option's value, the canonical form that --resume compares, the options that
- * belong to every repro line, and help. */
+ * Options as text: one option's value, the canonical form that --resume compares, and the options
+ * that belong to every repro line. */
 #include "harness/util/fileio.h"
 #include "harness/util/text.h"
 #include "option_table.h"
 #include "option_words.h"
-#include "variants/model/settings.h"
 
-#include <argp.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,74 +183,4 @@ char *options_repro(const struct options *o)
     }
     NEED(bytes_close(f, &text, NULL) == OK);
     return text.data;
-}
-
-/* ---- help --------------------------------------------------------------------------------- */
-
-static const char *const group_title[GROUP_COUNT] = {
-    [GROUP_AXES] = "What runs (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, Mi):",
-    [GROUP_MEASURE] = "Measuring:",
-    [GROUP_PLACE] = "Placement:",
-    [GROUP_OUTPUT] = "Output:",
-    [GROUP_OTHER] = "Other commands:",
-};
-
-/* Purpose, permitted words or range, and default. */
-static char *help_text(const struct option_spec *s)
-{
-    const char *const preset = s->shown ? s->shown : s->preset, *word;
-    const struct choice *row;
-    struct bytes text;
-    FILE *const f = bytes_open(&text, NULL);
-
-    NEED(f);
-    fputs(s->doc, f);
-    for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
-        fprintf(f, "%s%s", i ? ", " : ": ", word);
-    if (s->at == offsetof(struct options, settings))
-        for (int i = 0; (row = setting_at(i)); i++)
-            fprintf(f, "%s%s", i ? ", " : ": ", row->name);
-    if (preset)
-        fprintf(f, " [%s]", preset);
-    NEED(bytes_close(f, &text, NULL) == OK);
-    return text.data;
-}
-
-void options_help(FILE *f, bool usage_only, const char *commands)
-{
-    struct argp_option table[OPTION_MAX + GROUP_COUNT + 1] = {0};
-    char *owned[OPTION_MAX] = {0};
-    char *doc = NULL;
-    int n = 0;
-
-    for (int g = 0; g < GROUP_COUNT; g++) {
-        table[n++] = (struct argp_option){.doc = group_title[g], .group = g + 1};
-        for (int i = 0; i < option_count; i++) {
-            const struct option_spec *const s = &option_specs[i];
-            if ((int)s->group != g)
-                continue;
-            owned[i] = help_text(s);
-            table[n++] = (struct argp_option){
-                .name = s->name,
-                .key = s->key ? s->key : 256 + i,
-                .arg = s->metavar,
-                .flags = s->kind == KIND_RESUME ? OPTION_ARG_OPTIONAL : 0,
-                .doc = owned[i],
-                .group = g + 1,
-            };
-        }
-    }
-    NEED(asprintf(&doc,
-                  "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
-                  "@FILE reads options from a file (# comments; files may name files). Every "
-                  "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
-                  commands) >= 0);
-    const struct argp argp = {.options = table, .args_doc = "[COMMAND] [WORD...]", .doc = doc};
-    char name[] = "bench";
-    argp_help(&argp, f,
-              usage_only ? ARGP_HELP_USAGE : ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_SHORT_USAGE,
-              name);
-    for (int i = 0; i < option_count; i++)
-        free(owned[i]);
-    free(doc);
 }

@@ -190,6 +190,7 @@ enum status words_split(struct words *w, struct options *o, const char *text, co
 
 bool options_locate_own(char *out, size_t size, const char *path)
 {
+    static const char *const below[] = {"", "share/bench/"}; /* the repository, an installation */
     char exe[PATH_MAX];
 
     if (realpath("/proc/self/exe", exe))
@@ -198,8 +199,10 @@ bool options_locate_own(char *out, size_t size, const char *path)
             if (!slash)
                 break;
             *slash = '\0';
-            if ((size_t)snprintf(out, size, "%s/%s", exe, path) < size && access(out, F_OK) == 0)
-                return true;
+            for (size_t i = 0; i < ARRAY_LEN(below); i++)
+                if ((size_t)snprintf(out, size, "%s/%s%s", exe, below[i], path) < size &&
+                    access(out, F_OK) == 0)
+                    return true;
         }
     snprintf(out, size, "%s", path);
     return false;

@@ -4,6 +4,7 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
+#include "harness/cli/command_table.h"
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
@@ -141,15 +142,21 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
 int baseline_list(const struct options *o)
 {
     static const struct text_table_column columns[] = {
-        {.name = "baseline"},  {.name = "here"},   {.name = "host_id"},
-        {.name = "cpu_model"}, {.name = "run_id"}, {.name = "rows", .number = true},
-        {.name = "path"},
+        {.name = "baseline"},
+        {.name = "here"},
+        {.name = "host_id", .spare = true},
+        {.name = "cpu_model", .least = 16},
+        {.name = "run_id"},
+        {.name = "rows", .number = true},
+        {.name = "path", .spare = true},
     };
     char host_id[17];
     struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
                         .host_id = host_id};
 
-    l.st = baseline_host(host_id, &l.e);
+    l.st = options_refuse(o, "baselines", (const char *const[]){NULL}, &l.e);
+    if (l.st == OK)
+        l.st = baseline_host(host_id, &l.e);
     if (l.st == OK)
         baseline_each(o, NULL, list_one, &l);
     if (l.st == OK)
@@ -197,7 +204,6 @@ static int show(const struct options *o, const char *path)
 
 int cmd_baseline(struct options *opt)
 {
-    static const char *const verbs[] = {"save", "list", "show", "rm", NULL};
     const char *verb = opt->words.n > 0 ? opt->words.v[0] : "", *name;
     char path[FILE_PATH], host_id[17];
     struct err e;
@@ -209,8 +215,8 @@ int cmd_baseline(struct options *opt)
                                  "baseline what?  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
-    if (word_index(verb, verbs) < 0)
-        return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
+    if (word_index(verb, baseline_words) < 0)
+        return report_error(unknown_word(&e, "baseline", verb, baseline_words, NULL), &e);
     if (opt->words.n < 2)
         return report_error(
             fail(&e, E_USAGE, "baseline %s needs a name  -> bench baseline %s NAME", verb, verb),
@@ -226,6 +232,8 @@ int cmd_baseline(struct options *opt)
     if (st != OK)
         return report_error(st, &e);
     if (!baseline_find(path, opt, name, host_id, &e)) {
+        fail(&e, E_USAGE, "this machine has no baseline \"%s\" in %.200s  -> bench baseline list",
+             name, opt->out);
         report_error(E_USAGE, &e);
         return EXIT_NOT_TRUSTWORTHY;
     }

@@ -6,17 +6,20 @@
  * process). */
 #include "child_requests.h"
 #include "commands.h"
+#include "finding.h"
 #include "harness/check/golden.h"
 #include "harness/check/op_cases.h"
 #include "harness/measure/result.h"
 #include "harness/util/progress.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
 #include "variants/base/printable.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,19 +64,36 @@ static void clear_line(struct check *c) { terminal_line_clear(&c->show.line); }
 
 /* ---- golden files ------------------------------------------------------------------------- */
 
+static void say_finding(struct check *c, const struct finding *f)
+{
+    clear_line(c);
+    finding_print(c->opt, f);
+}
+
 static void print_verdict(void *arg, const struct verdict *v)
 {
     struct check *c = arg;
-    const bool failed = !v->skipped && !(v->error <= v->limit);
+    char what[FILE_PATH + 128];
 
-    if (!failed && c->opt->verbose == 0)
-        return;
-    clear_line(c);
-    if (v->skipped)
-        text_line(stdout, "skipped  %-9s %s %s: %s", v->backend, v->file, v->tensor, v->skipped);
-    else
-        text_line(stdout, "%-8s %-9s %s %s: error %.3g, limit %.3g", failed ? "FAILED" : "passed",
-                  v->backend, v->file, v->tensor, v->error, v->limit);
+    snprintf(what, sizeof(what), "%s %s", v->file, v->tensor);
+    say_finding(c, &(struct finding){
+                       .result = v->skipped             ? FINDING_SKIPPED
+                                 : v->error <= v->limit ? FINDING_PASSED
+                                                        : FINDING_FAILED,
+                       .backend = v->backend,
+                       .kind = "golden",
+                       .what = what,
+                       .error = v->skipped ? NAN : v->error,
+                       .limit = v->skipped ? NAN : v->limit,
+                       .detail = v->skipped ? v->skipped : "",
+                   });
+}
+
+/* What could not be compared at all. */
+static void print_failure(struct check *c, const char *backend, const char *kind, const char *what,
+                          const char *why)
+{
+    say_finding(c, &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why});
 }
 
 static void check_golden(struct check *c, const struct engine *g)
@@ -83,8 +103,7 @@ static void check_golden(struct check *c, const struct engine *g)
         struct err e;
         say_now(c, g->backend->name, c->files[i]);
         if (golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) != OK) {
-            clear_line(c);
-            printf("FAILED   %-9s %s\n", g->backend->name, e.msg);
+            print_failure(c, g->backend->name, "golden", c->files[i], e.msg);
             c->bad_files++;
         }
         say_tally(c);
@@ -131,10 +150,10 @@ static enum status run_job(struct job *j, const struct bench_case *c, float **gr
     return st;
 }
 
-/* The output against the reference's, and the gradients, if any, against those expected. `text` is
- * the size of the errors. */
+/* The output against the reference's, and the gradients, if any, against those expected: the error,
+ * and the rest of it in `text`. */
 static bool agrees(const struct job *got, const struct job *want, const float *gradients,
-                   char *text, size_t size)
+                   struct finding *f, char *text, size_t size)
 {
     struct agreement out, grad = {.within = true};
 
@@ -148,8 +167,9 @@ static bool agrees(const struct job *got, const struct job *want, const float *g
         snprintf(text, size, "%.300s", e.msg);
         return false;
     }
-    const int n = snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", out.max_rel,
-                           job_bound(got->bcase).rel, out.nmse);
+    const int n = snprintf(text, size, "nmse %.1e", out.nmse);
+    f->error = out.max_rel;
+    f->limit = job_bound(got->bcase).rel;
     if (!gradients)
         return out.within;
     job_check_gradients(got, gradients, &grad);
@@ -163,27 +183,33 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     struct bench_case ref = {0};
     struct options opt;
     struct job got = {0}, want = {0};
-    char label[160], text[320];
+    char label[192], text[320];
     float *gradients = NULL;
     struct err e;
     struct tally *t = &c->tally;
 
     case_label(bcase, label, sizeof(label));
+    const size_t n = strlen(label);
+    snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
     say_now(c, bcase->backend->name, label);
     enum status st = case_as_ref(&ref, &opt, bcase, 0, &e);
     if (st == OK)
         st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
         st = run_job(&got, bcase, &gradients, &e);
-    const bool good = st == OK && agrees(&got, &want, gradients, text, sizeof(text));
+    struct finding f = {.backend = bcase->backend->name,
+                        .kind = "case",
+                        .what = label,
+                        .case_id = bcase->case_id,
+                        .error = NAN,
+                        .limit = NAN};
+    const bool good = st == OK && agrees(&got, &want, gradients, &f, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;
-    if (!good || c->opt->verbose > 0)
-        clear_line(c);
-    if (!good || c->opt->verbose > 0)
-        printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, bcase->batch,
-               st == OK ? text : e.msg);
+    f.result = good ? FINDING_PASSED : FINDING_FAILED;
+    f.detail = st == OK ? text : e.msg;
+    say_finding(c, &f);
     free(gradients);
     job_close(&got);
     job_close(&want);
@@ -210,14 +236,22 @@ static void check_operations(struct check *c, const struct engine *g)
         t->failed += failed;
         t->skipped += skipped;
         t->passed += !failed && !skipped;
-        clear_line(c);
+        char text[sizeof(r.first) + 64];
         if (failed)
-            printf("FAILED   %-9s %s: %d of %d cases, %s\n", g->backend->name, op_case_name(op),
-                   r.failed, r.cases, r.first);
-        else if (skipped)
-            printf("skipped  %-9s %s: %s\n", g->backend->name, op_case_name(op), r.refused);
-        else if (c->opt->verbose > 0)
-            printf("passed   %-9s %s: %d cases\n", g->backend->name, op_case_name(op), r.cases);
+            snprintf(text, sizeof(text), "%d of %d cases, %s", r.failed, r.cases, r.first);
+        else
+            snprintf(text, sizeof(text), "%d case%s", r.cases, plural(r.cases));
+        say_finding(c, &(struct finding){
+                           .result = failed    ? FINDING_FAILED
+                                     : skipped ? FINDING_SKIPPED
+                                               : FINDING_PASSED,
+                           .backend = g->backend->name,
+                           .kind = "operation",
+                           .what = op_case_name(op),
+                           .error = NAN,
+                           .limit = NAN,
+                           .detail = skipped ? r.refused : text,
+                       });
         say_tally(c);
     }
 }
@@ -226,6 +260,7 @@ static void check_operations(struct check *c, const struct engine *g)
 
 /* The cases of one shape with the chosen variants. */
 struct shape {
+    const char *line;
     struct options o;
     struct plan plan;
     enum status st;
@@ -235,7 +270,7 @@ struct shape {
 static void shape_open(struct shape *s, const struct check *c, const struct backend *b, int threads,
                        const char *line)
 {
-    *s = (struct shape){.st = OK};
+    *s = (struct shape){.line = line};
     s->st = options_parse_line(&s->o, line, &s->why);
     const struct names own_variants = s->o.variants, own_backends = s->o.backends;
     if (s->st == OK) {
@@ -261,7 +296,7 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
     if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
         return;
     if (s->st != OK)
-        printf("FAILED   %s: %s\n", b->name, s->why.msg);
+        print_failure(c, b->name, "case", s->line, s->why.msg);
     c->tally.failed += s->st != OK;
     for (int k = 0; k < s->plan.n; k++)
         check_case(c, &s->plan.cases[k]);
@@ -299,7 +334,7 @@ static void check_backend(struct check *c, const struct backend *b)
     c->show.how = terminal_progress((enum progress)c->opt->progress, c->opt->quiet);
     progress_begin(&c->show, 0, "checking %s", b->name);
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
-        printf("FAILED   %s: %s\n", b->name, e.msg);
+        print_failure(c, b->name, "backend", "open", e.msg);
         c->tally.failed++;
     } else if (c->files) {
         check_golden(c, &g);
@@ -419,7 +454,7 @@ static enum status check_in_child(struct check *c, const struct backend *b,
         return st;
     terminal_line_clear(&(struct terminal_line){
         terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
-    printf("FAILED   %-9s %s: %s\n", b->name, of_child.now, e->msg);
+    print_failure(c, b->name, "backend", of_child.now, e->msg);
     c->tally.failed++;
     return OK;
 }
@@ -429,16 +464,24 @@ static enum status check_in_child(struct check *c, const struct backend *b,
 static enum status check_all(struct check *c, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP];
+    const struct variant *known[MAX_LOOKUP];
     struct child_setup setup = {0};
     char *const line = options_command_line(c->opt);
     int n = 0;
-    enum status st = lookup_backends(chosen, &n, c->opt, e);
+    enum status st = findings_check(c->opt, e);
+
+    if (st == OK)
+        st = lookup_variants(known, &n, c->opt, e);
+    if (st == OK)
+        st = lookup_backends(chosen, &n, c->opt, e);
 
     if (st == OK && c->opt->golden)
         st = list_files(c, e);
     if (st == OK)
         st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */
+    if (st == OK)
+        findings_begin(c->opt);
     for (int i = 0; st == OK && i < n; i++) {
         if (c->opt->isolate == ISOLATE_NONE)
             check_backend(c, chosen[i]);
@@ -454,8 +497,13 @@ static int summary(const struct check *c)
 {
     const struct tally *t = &c->tally;
 
-    printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files,
-           t->tensors, t->passed, t->failed + c->bad_files, t->skipped);
+    const bool rows = findings_are_rows(c->opt);
+
+    if (!rows || !c->opt->quiet)
+        fprintf(rows ? stderr : stdout,
+                "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped\n", c->n_files,
+                plural(c->n_files), t->tensors, plural(t->tensors), t->passed,
+                t->failed + c->bad_files, t->skipped);
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 

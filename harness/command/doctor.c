@@ -248,7 +248,11 @@ static void look_at_noise(struct doctor *d)
 int cmd_doctor(struct options *opt)
 {
     static const struct text_table_column columns[] = {
-        {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "repair"}};
+        {.name = "severity"},
+        {.name = "what", .least = 14},
+        {.name = "finding", .least = 28},
+        {.name = "fix", .least = 18},
+    };
     struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
     struct err e;
     enum status st = session_open(&d.s, opt, &e);

@@ -12,6 +12,7 @@
 #include "harness/learn/score_child.h"
 #include "harness/util/grow.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 #include <errno.h>
@@ -343,15 +344,16 @@ static void say(const struct trial *g)
 {
     const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
 
-    fprintf(stderr, "gate: %d cases, %d slower, %d faster, %d same, %d unclear, %d without times\n",
-            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+    fprintf(stderr,
+            "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times\n",
+            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             unclear, without_times(g));
     if (unclear > 0)
         fprintf(stderr,
-                "warning: %d cases are unclear  -> a quieter machine, or more "
+                "warning: %d case%s unclear  -> a quieter machine, or more "
                 "--min-samples; --strict makes this exit code 4\n",
-                unclear);
+                unclear, unclear == 1 ? " is" : "s are");
 }
 
 static enum status check(const struct options *o, struct err *e)
@@ -383,12 +385,13 @@ int cmd_gate(struct options *opt)
         report_error(st, &e);
     int code = exit_code(&g, st);
     enum status written = OK;
+    const bool table = format_is_table((enum format)opt->format, stdout);
     if (g.all.n > 0) {
         written = comparisons_print(stdout, &g.all, (enum format)opt->format, &opt->columns, &io);
         if (written == OK)
             written = write_summary(&g, code, &io);
         if (!opt->quiet)
-            comparisons_print_means(stderr, &g.all);
+            comparisons_print_means(table ? stdout : stderr, &g.all);
         say(&g);
     } else if (st == OK) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");

@@ -54,8 +54,9 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
     char started[TEXT_SIZE], dir[FILE_PATH];
     enum status st = rundir_find(dir, ".", word, e);
 
-    if (st == OK)
-        st = runjson_read(dir, &s->options, started, e);
+    if (st != OK)
+        return fail(e, st, "no run in %.400s  -> bench merge takes the folders of shards", word);
+    st = runjson_read(dir, &s->options, started, e);
     if (st == OK && !take_shard(s))
         st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged", dir);
     if (st == OK)

@@ -38,8 +38,6 @@ static enum status check(const struct options *o, struct err *e)
     if (!given)
         return fail(e, E_USAGE, "report needs a file  -> bench report %s -o report.html",
                     o->words.v[0]);
-    if (o->format != FORMAT_AUTO)
-        return fail(e, E_USAGE, "a report is HTML  -> leave out --format");
     if (access(o->out, F_OK) == 0 && !o->force)
         return fail(e, E_IO, "%s exists  -> --force overwrites it", o->out);
     return plot_check_names(&o->figures, e);

@@ -4,6 +4,7 @@
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
 #include "commands.h"
 #include "harness/compare/baseline.h"
+#include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
 #include "harness/measure/estimate.h"
 #include "harness/measure/ranking.h"
@@ -217,6 +218,20 @@ static void complain_if_wrong(struct sweep *w, const struct result *res)
         label, res->detail, res->bcase->case_id);
 }
 
+/* -v: what the screen's columns leave out. */
+static void tell_row(struct sweep *w, const struct result *res, const struct latency_row *row)
+{
+    console_note(&w->s.console, "  case %s: %s", row->case_id, row->repro);
+    if (res->status == ROW_OK)
+        console_note(&w->s.console,
+                     "    %s, products of %s, rows of %s, CPUs %s; %d samples of %lld call%s, %d "
+                     "preempted, ended by %s; %s",
+                     row->impl, row->gemm_from, row->rows_from, row->cpus, res->sum.samples,
+                     (long long)row->inner_calls, plural((long)row->inner_calls),
+                     res->sum.disturbed, row->stop_reason,
+                     isnan(row->max_rel_err) ? "not checked" : "checked");
+}
+
 static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
                               struct err *e)
 {
@@ -235,6 +250,8 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
         return st;
     console_row(&w->s.console, res, &latency);
     console_spent(&w->s.console, case_estimate_s(estimate_of(&w->estimate, res->bcase)));
+    if (w->s.opt->verbose > 0)
+        tell_row(w, res, &latency);
     complain_if_wrong(w, res);
     count_noise(w, res);
     w->s.rows[res->status]++;
@@ -320,15 +337,24 @@ static void tell_noise(struct sweep *w)
                      units_pct(w->noisiest_pct).s, units_pct(w->s.opt->target_ci_pct).s);
 }
 
-/* The rankings of all rows that the run has by now, also of those before --resume. */
-static void tell_rankings(struct sweep *w)
+/* All rows that the run has by now, also of those before --resume: their rankings, or as one
+ * document. */
+static void tell_run(struct sweep *w)
 {
     struct run run = {0};
     struct err e;
+    const enum format format = w->s.console.format;
 
-    if (w->s.console.format != FORMAT_TABLE || run_read(&run, w->s.dir.path, &e) != OK)
+    if ((format != FORMAT_TABLE && format != FORMAT_JSON) ||
+        run_read(&run, w->s.dir.path, &e) != OK)
         return;
     console_flush(&w->s.console);
+    if (format == FORMAT_JSON) {
+        if (export_json(stdout, &run, &w->s.opt->columns, &e) != OK)
+            console_note(&w->s.console, "bench: %s", e.msg);
+        run_free(&run);
+        return;
+    }
     const int width = terminal_width(STDOUT_FILENO);
     for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
         struct rankings r;
@@ -347,7 +373,7 @@ static void say_goodbye(struct sweep *w, int code)
 {
     if (!w->s.opt->quiet)
         tell_noise(w);
-    tell_rankings(w);
+    tell_run(w);
     if (code >= EXIT_SIGINT) {
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {

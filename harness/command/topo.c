@@ -312,7 +312,7 @@ static enum status run(struct machine *r, struct err *e)
         print_table(r);
     if (format == FORMAT_TABLE && r->opt->roofline)
         st = draw_roofline(r, e);
-    return st != OK ? st : file_flush(stdout, "the standard output", e);
+    return st;
 }
 
 int cmd_topo(struct options *opt)

@@ -37,25 +37,13 @@ struct session_of_training {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-/* Defaults of training: a small model that learns the default source. */
+/* Defaults that depend on the machine and the sources; those of sizes stand in the table of
+ * commands. */
 static enum status training_defaults(struct options *o, int threads, struct err *e)
 {
-    const struct {
-        const char *name, *value;
-    } defaults[] = {
-        {"seq", "128"},
-        {"mem", "256"},
-        {"batch", "16"},
-        {"layers", "2"},
-        {"d-model", "64"},
-        {"heads", "4"},
-        {"corpus", SOURCE_DEFAULT},
-    };
     char number[16];
-    enum status st = OK;
+    enum status st = options_default(o, "corpus", SOURCE_DEFAULT, e);
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(defaults); i++)
-        st = options_default(o, defaults[i].name, defaults[i].value, e);
     snprintf(number, sizeof(number), "%d", threads);
     if (st == OK)
         st = options_default(o, "threads", number, e);

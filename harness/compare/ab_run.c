@@ -6,6 +6,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 #include <stdio.h>
@@ -84,6 +85,10 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
         st = plan_make(&l->plan, opt, e);
     if (st != OK)
         return st;
+    const int dropped = plan_drop_unsupported(&l->plan);
+    if (dropped > 0 && !opt->quiet)
+        console_note(&l->session.console, "note: %d case%s left out: unsupported by their variants",
+                     dropped, plural(dropped));
     l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.memory_free_bytes;
     if (!lock_machine())
         session_warn(&l->session, "another bench is measuring on this machine  -> wait for it, or "

@@ -73,12 +73,8 @@ static void compare_times(struct comparison *c, const struct pairing *b,
     c->change = pairing_change(b, before, after, paired, threads, c->threshold, seed, &together);
     if (paired && !together)
         add_note(c, "not measured together");
-    if (c->change.verdict == VERDICT_UNCLEAR && c->change.disturbed > 0) {
-        char text[64];
-        snprintf(text, sizeof(text), "%.0f %% of samples preempted",
-                 100.0 * c->change.disturbed / max_int(1, c->change.n));
-        add_note(c, text);
-    }
+    if (c->change.verdict == VERDICT_UNCLEAR && c->change.noisy) /* how many: samples_disturbed */
+        add_note(c, "most samples were preempted");
 }
 
 /* Is the side's row not ok? Then the note says why. */

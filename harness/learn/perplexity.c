@@ -4,6 +4,7 @@
 #include "perplexity.h"
 
 #include "harness/cli/option_words.h"
+#include "harness/measure/console_rows.h"
 #include "harness/util/units.h"
 #include "score.h"
 #include "score_child.h"
@@ -164,32 +165,80 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     return row;
 }
 
+/* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
+ * what a token is. The floor is that of the text's true source, where it is known. */
+enum { SEQ, MEM, BITS, INTERVAL, FLOOR, PPL, SCORED, SPEED, SCREEN_COLUMNS };
+
+static void print_screen(struct session *s, const struct perplexity_row *row, bool first)
+{
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 8, 8, 8};
+    const bool md = s->console.format == FORMAT_MD, ok = strcmp(row->status, "ok") == 0;
+    struct text_table_column column[SCREEN_COLUMNS];
+    char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
+    const char *name[SCREEN_COLUMNS] = {"seq",   "mem", bits,     "95 % interval",
+                                        "floor", ppl,   "scored", speed};
+    const char *cell[SCREEN_COLUMNS];
+    int width[SCREEN_COLUMNS];
+
+    snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
+    snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
+    snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
+    snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
+    snprintf(text[MEM], 64, "%d", (int)row->mem_tokens);
+    if (ok) {
+        snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
+        snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
+                 log2(row->ppl_ci95_high));
+        snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
+        snprintf(text[PPL], 64, "%.4f", row->ppl);
+        snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
+        snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
+    }
+    for (int k = 0; k < SCREEN_COLUMNS; k++) {
+        width[k] = (k > 0) + max_int(least[k], (int)strlen(name[k]));
+        column[k] = (struct text_table_column){.name = name[k], .number = true};
+        cell[k] = text[k];
+    }
+    if (!ok)
+        cell[INTERVAL] = row->status_detail;
+    if (first) {
+        printf(md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
+               row->checkpoint);
+        for (int k = 0; k < SCREEN_COLUMNS && !md; k++)
+            printf("%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        if (md)
+            text_row_print(stdout, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
+    }
+    if (md)
+        text_row_print(stdout, FORMAT_MD, column, cell, SCREEN_COLUMNS);
+    else if (!ok)
+        printf("%6s %6s  %s: %s\n", text[SEQ], text[MEM], row->status, row->status_detail);
+    else
+        for (int k = 0; k < SCREEN_COLUMNS; k++)
+            printf("%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+}
+
 static void print_row(struct session *s, const struct perplexity_row *row)
 {
-    const bool first = !s->console.started;
+    const bool first = !s->console.started, chosen = s->console.opt->columns.n > 0;
+    const enum format format = s->console.format;
     const struct table *t = &tables[TABLE_PERPLEXITY];
     const struct selection *columns = &s->console.columns;
 
-    switch (s->console.format) {
-    case FORMAT_CSV:
-    case FORMAT_JSONL:
-    case FORMAT_MD:
+    if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
+        print_screen(s, row, first);
+    } else if (format == FORMAT_TABLE) {
+        char line[LINE_SIZE];
+        if (first) {
+            chosen_line(line, t, columns, NULL);
+            puts(line);
+        }
+        chosen_line(line, t, columns, row);
+        puts(line);
+    } else if (format != FORMAT_JSON) { /* one document, at the end */
         if (first)
-            row_print_names(stdout, s->console.format, t, columns);
-        row_print(stdout, s->console.format, t, columns, row);
-        break;
-    default:
-        if (first)
-            printf("%-10s %-9s %6s %6s  %-26s %11s %14s %10s\n", "variant", "backend", "seq", "mem",
-                   "ppl/token [95 % CI]", "bits/token", "tokens scored", "tokens/s");
-        if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
-            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend, (int)row->seq_tokens,
-                   (int)row->mem_tokens, row->status, row->status_detail);
-        else
-            printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
-                   row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
-                   row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
-                   units_count((double)row->tokens_scored).s, units_rate(row->tokens_per_s).s);
+            row_print_names(stdout, format, t, columns);
+        row_print(stdout, format, t, columns, row);
     }
     s->console.started = true;
     console_flush(&s->console);

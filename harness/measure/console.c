@@ -3,6 +3,7 @@
  * The screen while a sweep runs. */
 #include "console.h"
 
+#include "console_rows.h"
 #include "harness/machine/clock.h"
 #include "harness/util/units.h"
 
@@ -210,6 +211,15 @@ static bool same_heading(const struct bench_case *a, const struct bench_case *b)
            a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
 }
 
+static void heading_text(const struct bench_case *c, char line[TABLE_LINE])
+{
+    snprintf(line, TABLE_LINE,
+             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
+             workload_name[c->workload], case_names_phase(c) ? "  " : "",
+             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
+             c->config.H, c->config.dh, c->threads);
+}
+
 /* The terminal may have changed its size since the last heading. */
 static void print_heading(struct console *s, const struct bench_case *c)
 {
@@ -225,11 +235,7 @@ static void print_heading(struct console *s, const struct bench_case *c)
     tell_hidden(s);
     if (s->started)
         putchar('\n');
-    snprintf(line, sizeof(line),
-             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
-             workload_name[c->workload], case_names_phase(c) ? "  " : "",
-             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-             c->config.H, c->config.dh, c->threads);
+    heading_text(c, line);
     print_line(s, "\033[1m", line);
     for (int k = 0; k < COLUMN_COUNT; k++)
         names[k] = columns[k].name;
@@ -322,6 +328,34 @@ static void print_case(struct console *s, const struct result *r, const struct l
     print_line(s, "", line);
 }
 
+static void print_chosen(struct console *s, const struct table *t, const struct latency_row *row)
+{
+    char line[LINE_SIZE];
+
+    s->width = terminal_width(STDOUT_FILENO);
+    if (!s->started) {
+        chosen_line(line, t, &s->columns, NULL);
+        print_line(s, "\033[1m", line);
+    }
+    chosen_line(line, t, &s->columns, row);
+    print_line(s, "", line);
+}
+
+static void print_markdown(struct console *s, const struct result *r, const struct latency_row *row)
+{
+    char heading[TABLE_LINE], variant[64];
+
+    if (!s->started || !same_heading(&s->heading, r->bcase)) {
+        heading_text(r->bcase, heading);
+        if (s->started)
+            putchar('\n');
+        markdown_heading(stdout, heading);
+        s->heading = *r->bcase;
+    }
+    variant_text(r->bcase, variant, sizeof(variant));
+    markdown_row(stdout, r, row, variant);
+}
+
 void console_row(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct table *t = &tables[TABLE_LATENCY];
@@ -336,16 +370,16 @@ void console_row(struct console *s, const struct result *r, const struct latency
                 row_status_name[r->status],
                 r->status == ROW_OK ? units_ns(r->sum.median).s : r->detail);
     }
-    switch (s->format) {
-    case FORMAT_CSV:
-    case FORMAT_JSONL:
-    case FORMAT_MD:
+    if (s->format == FORMAT_TABLE && s->opt->columns.n > 0)
+        print_chosen(s, t, row);
+    else if (s->format == FORMAT_TABLE)
+        print_case(s, r, row);
+    else if (s->format == FORMAT_MD && s->opt->columns.n == 0)
+        print_markdown(s, r, row);
+    else if (s->format != FORMAT_JSON) { /* one document, at the end of the run */
         if (!s->started)
             row_print_names(stdout, s->format, t, &s->columns);
         row_print(stdout, s->format, t, &s->columns, row);
-        break;
-    default:
-        print_case(s, r, row);
     }
     s->started = true;
     console_flush(s);

@@ -323,6 +323,10 @@ static void start_one(struct group *g, struct member *m)
     struct err why;
 
     utc_text(m->result->started_at_utc, time(NULL));
+    if (m->result->bcase->unsupported) {
+        drop(g, m, E_UNSUPPORTED, m->result->bcase->unsupported);
+        return;
+    }
     st = reference_open(reference, &why);
     if (st == OK)
         st = child_open(&m->child, m->result->bcase, g->setup, role_of(g, m), *reference, &why);

@@ -11,6 +11,7 @@
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +204,7 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     else
         rundir_close(&s->dir, &(struct err){""});
     console_flush(&s->console);
-    if (io == OK && s->console.out_error)
+    if (io == OK && s->console.out_error && s->console.out_error != EPIPE)
         io = file_fail(&why, "write to", "standard output", s->console.out_error);
     clearerr(stdout); /* report it only once */
     if (io != OK && st != E_INTERRUPTED && st != E_IO) {

@@ -50,7 +50,7 @@ static void lay_out(struct text_table_column *column, const struct table *t,
 {
     for (int k = 0; k < s->n; k++) {
         const struct column *c = &t->columns[s->at[k]];
-        column[k] = (struct text_table_column){c->name, c->type != COLUMN_TEXT, false};
+        column[k] = (struct text_table_column){c->name, .number = c->type != COLUMN_TEXT};
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,8 +27,6 @@ static const char *advice(int error)
     case EISDIR:
     case EEXIST:
         return "check the path";
-    case EPIPE:
-        return "let its reader read to the end";
     case EMFILE:
     case ENFILE:
         return "allow more open files: ulimit -n 1024";
@@ -204,6 +203,13 @@ enum status file_flush(FILE *f, const char *name, struct err *e)
     if (fflush(f) != 0 || ferror(f))
         return file_fail(e, "write to", name, errno ? errno : EIO);
     return OK;
+}
+
+bool file_reader_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLERR;
 }
 
 enum status append_open(struct appender *a, const char *path, bool create, struct err *e)

@@ -49,6 +49,9 @@ enum status file_move(const char *from, const char *to, struct err *e);
 /* Flush a stream and report any error on it since it was opened (stdout on a full disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);
 
+/* Has the reader of this pipe closed it? `| head` does so when it has seen enough: no error. */
+bool file_reader_gone(int fd);
+
 /* Keeps its first error and does nothing afterwards, so the caller may check once, at the end. */
 struct appender {
     int fd;    /* -1: closed */

@@ -149,7 +149,7 @@ Test(bad_files, a_golden_file_that_is_right)
     copy_golden(GOLDEN);
     struct ran r = run_bench(folder, "check --golden . --backend ref");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
     cr_expect(strstr(r.out.data, ", 0 failed, "), "%s", r.out.data);
     ran_free(&r);
 }
@@ -163,8 +163,32 @@ Test(bad_files, one_float_of_a_golden_file_is_wrong)
                   strstr(r.out.data, "out.y: error 0."),
               "%s", r.out.data);
     cr_expect(strstr(r.out.data, GOLDEN), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
     ran_free(&r);
+}
+
+/* Every result as a row, the failed ones too; the summary is no row. */
+Test(bad_files, results_of_check_as_rows)
+{
+    static const char *const formats[] = {"csv", "jsonl", "md"};
+
+    change_golden(first_output, 0.5f);
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        int failed = 0, lines = 0;
+        struct ran r = run_bench(folder,
+                                 "check --golden %s --backend ref --format %s --columns "
+                                 "result,backend,what,error",
+                                 GOLDEN, formats[i]);
+        expect_exit(&r, 5);
+        expect_said(&r, "check: 1 file, 10 tensors, 9 passed, 1 failed");
+        for (const char *at = r.out.data; *at; at += strcspn(at, "\n") + 1, lines++)
+            failed += strstr(at, "failed") && strstr(at, "failed") < strchr(at, '\n');
+        cr_expect_eq(failed, 1, "%s", r.out.data);
+        cr_expect_eq(lines, i == 0 ? 11 : i == 1 ? 10 : 12, "%s", r.out.data);
+        cr_expect(i != 0 || strncmp(r.out.data, "result,backend,what,error\n", 26) == 0, "%s",
+                  r.out.data);
+        ran_free(&r);
+    }
 }
 
 Test(bad_files, a_float_that_is_no_number)

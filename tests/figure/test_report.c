@@ -187,7 +187,7 @@ Test(report, refusals)
         {"report run", 2, "report needs a file  -> bench report run -o report.html"},
         {"report run -o old.html", 7, "old.html exists  -> --force overwrites it"},
         {"report run -o page.html --figure nosuch", 2, "figure"},
-        {"report run -o page.html --format csv", 2, "a report is HTML"},
+        {"report run -o page.html --format csv", 2, "--format does not apply to report"},
         {"report nowhere -o page.html", 7, "nowhere"},
         {"report run -o no/such/page.html", 7, "no/such/page.html"},
     };

@@ -85,6 +85,7 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
     text_put(row.corpus_xxh3, TEXT_SIZE, "text");
     row.tokens_scored = 1000;
     row.nll_nats_per_token = nll;
+    row.ppl = exp(nll);
     cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
 }
 
