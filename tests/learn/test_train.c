@@ -82,10 +82,11 @@ static void expect_continuation(const char *variant, const char *backend, int st
     run(&whole, steps);
     begin(&first, &o);
     run(&first, half);
+    first.best_valid = 1.25;
     cr_assert_eq(trainer_save(&first, path, 1.5, &e), OK, "%s", e.msg);
     begin(&second, &o);
     cr_assert_eq(trainer_load(&second, path, &e), OK, "%s", e.msg);
-    cr_expect(second.adam.step == half && second.trained_s == 1.5);
+    cr_expect(second.adam.step == half && second.trained_s == 1.5 && second.best_valid == 1.25);
     run(&second, steps - half);
     expect_same_weights(&whole, &second);
     trainer_close(&whole);
@@ -287,6 +288,74 @@ Test(train, schedule_warms_up_and_falls_to_a_tenth)
     cr_expect_float_eq(train_lr(&o, 1000, 2), 0.2, 1e-9, "after the end it stays there");
     o.schedule = LR_CONSTANT;
     cr_expect_float_eq(train_lr(&o, 1000, 1), 2, 1e-12);
+}
+
+/* ---- texts -------------------------------------------------------------------------------- */
+
+/* Without learning, the second pass over a text of three segments has the losses of the first:
+ * other segments, the same memory, and nothing kept from the end of the text. */
+Test(train, a_text_that_starts_again_begins_without_memory)
+{
+    enum { SEGMENTS = 3 };
+    double loss[2 * SEGMENTS];
+
+    for (int v = 0; v < BASE_VARIANTS; v++) {
+        struct options o;
+        struct trainer t;
+        parse(&o, variants[v]->name, "ref", 1);
+        o.lr = 0;
+        begin(&t, &o);
+        t.text.n = (size_t)(t.B * SEGMENTS * t.L + 1);
+        for (int i = 0; i < 2 * SEGMENTS; i++)
+            loss[i] = run(&t, 1);
+        for (int i = 0; i < SEGMENTS; i++)
+            cr_expect_eq(loss[i], loss[SEGMENTS + i], "%s, segment %d", variants[v]->name, i);
+        cr_expect(loss[0] != loss[1] && loss[1] != loss[2], "%s", variants[v]->name);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
+/* What was validated before, too, leaves nothing behind. */
+Test(train, validation_repeats)
+{
+    for (int v = 0; variants[v]; v++) {
+        struct options o;
+        struct trainer t;
+        parse(&o, variants[v]->name, "ref", 1);
+        begin(&t, &o);
+        t.valid.n = 100;
+        const double first = trainer_validate(&t, NULL);
+        cr_expect_eq(trainer_validate(&t, NULL), first, "%s", variants[v]->name);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
+/* The last twentieth of a file validates and is not learned from. */
+Test(train, a_file_is_cut_into_two_parts)
+{
+    enum { N = 4000 };
+    struct options o;
+    struct trainer t;
+    char path[FILE_PATH];
+
+    folder_path(path, "text");
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    for (int i = 0; i < N; i++)
+        fputc(i < N - N / 20 ? 'a' : 'z', f);
+    cr_assert_eq(fclose(f), 0);
+    parse(&o, variants[0]->name, "ref", 1);
+    o.corpus = path;
+    begin(&t, &o);
+    cr_expect(t.text.n == N - N / 20 && t.valid.n == N / 20);
+    for (size_t i = 0; i < t.text.n; i++)
+        cr_assert_eq(t.text.at[i], 'a');
+    for (size_t i = 0; i < t.valid.n; i++)
+        cr_assert_eq(t.valid.at[i], 'z');
+    trainer_close(&t);
+    options_free(&o);
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
