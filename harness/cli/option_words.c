@@ -229,7 +229,7 @@ static enum status read_text(char **text, const char *path, struct err *e)
         return fail(e, E_IO,
                     "cannot read @%s: %s  -> paths start at the current folder or the repository",
                     path, why);
-    CHECK(f != NULL);
+    NEED(f);
     buf = malloc(FILE_BYTES_MAX + 2);
     if (!buf) {
         st = fail(e, E_NOMEM, "no memory to read @%s", path);

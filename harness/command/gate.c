@@ -168,18 +168,17 @@ static struct comparison *add_case(struct trial *g, const struct bench_case *bca
 /* The child's request. */
 static char *scoring(const struct options *o, int seq, int mem, const char *backend)
 {
-    char *line = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&line, &size);
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     word_print_option(f, "ckpt", o->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", o->corpus, '"');
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --threads %d", o->bytes, backend, seq,
             mem, o->threads.n ? o->threads.v[0] : o->default_threads);
-    CHECK(fclose(f) == 0);
-    return line;
+    NEED(bytes_close(f, &line, NULL) == OK);
+    return line.data;
 }
 
 /* One text under one checkpoint by both programs. */

@@ -4,6 +4,7 @@
 #include "help.h"
 #include "commands.h"
 #include "harness/figure/figure.h"
+#include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 #include "harness/util/terminal.h"
 #include "variants/backends/backend.h"
@@ -73,11 +74,10 @@ char *option_text(const struct option_spec *s, int command)
     const char *const own = command_preset(command, s->name), *word;
     const char *const preset = own ? own : s->shown ? s->shown : s->preset;
     const struct choice *row;
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs(s->doc, f);
     for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
         fprintf(f, "%s%s", i ? ", " : ": ", word);
@@ -86,8 +86,8 @@ char *option_text(const struct option_spec *s, int command)
             fprintf(f, "%s%s", i ? ", " : ": ", row->name);
     if (preset)
         fprintf(f, " [%s]", preset);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* ---- the page of a command ----------------------------------------------------------------- */

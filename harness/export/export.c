@@ -127,9 +127,8 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
     };
     const struct table *const t = &tables[TABLE_LATENCY];
     char iterations[NUMBER_SIZE] = "", real[NUMBER_SIZE], cpu[NUMBER_SIZE];
-    char *first = NULL, *own = NULL;
-    size_t n_first, n_own;
-    FILE *const a = open_memstream(&first, &n_first), *const b = open_memstream(&own, &n_own);
+    struct bytes first, own;
+    FILE *const a = bytes_open(&first, NULL), *const b = bytes_open(&own, NULL);
     const bool ok = is_ok(row->status);
     const char *const text[] = {
         name,
@@ -143,16 +142,17 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
         ok ? "" : row->status_detail,
     };
 
-    CHECK(a && b);
+    NEED(a && b);
     if (ok)
         snprintf(iterations, sizeof(iterations), "%lld",
                  (long long)(row->samples * row->inner_calls));
     text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));
     row_print(b, FORMAT_JSON, t, s, row);
-    CHECK(fclose(a) == 0 && fclose(b) == 0);
-    fprintf(f, "%.*s,%s", (int)strlen(first) - 1, first, own + 1); /* one object of the two */
-    free(first);
-    free(own);
+    NEED(bytes_close(a, &first, NULL) == OK && bytes_close(b, &own, NULL) == OK);
+    /* one object of the two */
+    fprintf(f, "%.*s,%s", (int)strlen(first.data) - 1, first.data, own.data + 1);
+    free(first.data);
+    free(own.data);
 }
 
 static void print_context(FILE *f, const struct run *r)

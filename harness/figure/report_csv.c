@@ -75,10 +75,10 @@ enum status report_rank(struct bytes *out, char *unsampled, size_t size, const s
     const bool sampled = rows.latency.n > 0 && run_read(&read, d->dir, e) == OK;
     if (rows.latency.n > 0 && (!sampled || read.samples.n == 0))
         text_put(unsampled, size, sampled ? "there are none" : e->msg);
-    FILE *const f = open_memstream(&out->data, &out->n);
+    FILE *const f = bytes_open(out, e);
     enum status st = f ? print_rankings(f, sampled ? &read : &rows, e) : E_NOMEM;
-    if (!f || fclose(f) != 0)
-        st = fail(e, E_NOMEM, "no memory for a table of the page  -> free some");
+    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
+        st = E_NOMEM;
     if (sampled)
         run_free(&read);
     return st;

@@ -72,20 +72,20 @@ static const char EVAL[] = "eval ";
 static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
                      enum mem_kind kind)
 {
-    char *const rest = options_repro(opt), *line = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&line, &size);
+    char *const rest = options_repro(opt);
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     fputs(EVAL, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", t->corpus, '"');
     fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --mem-kind %s --threads %d%s",
             opt->bytes, t->backend->name, seq, mem, mem_kind_name[kind], t->threads, rest);
-    CHECK(fclose(f) == 0);
+    NEED(bytes_close(f, &line, NULL) == OK);
     free(rest);
-    return line;
+    return line.data;
 }
 
 /* A row has room for the line. */

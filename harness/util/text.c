@@ -2,6 +2,7 @@
  *
  * Bytes of unknown origin as one line of UTF-8. */
 #include "text.h"
+#include "fileio.h"
 
 #include "variants/base/base.h"
 #include "variants/base/printable.h"
@@ -51,21 +52,20 @@ void text_print_quoted(FILE *f, const char *src)
 char *text_exact(const char *src)
 {
     bool plain = strncmp(src, "$'", 2) != 0;
-    char *text = NULL;
-    size_t size;
+    struct bytes text;
 
     for (size_t at = 0, n; plain && src[at]; at += n) {
         n = printable_length(src + at);
         plain = n > 0;
     }
-    FILE *const f = open_memstream(&text, &size);
-    CHECK(f != NULL);
+    FILE *const f = bytes_open(&text, NULL);
+    NEED(f);
     if (plain)
         fputs(src, f);
     else
         text_print_quoted(f, src);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 void text_print(FILE *f, const char *text)
@@ -85,8 +85,7 @@ void text_vline(FILE *f, const char *fmt, va_list ap)
 {
     char *text;
 
-    if (vasprintf(&text, fmt, ap) < 0)
-        return;
+    NEED(vasprintf(&text, fmt, ap) >= 0);
     text_print(f, text);
     fputc('\n', f);
     free(text);
