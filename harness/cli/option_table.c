@@ -208,7 +208,7 @@ const struct option_spec option_specs[] = {
      .doc = "continue an interrupted run (the latest, or --resume=DIR); "
             "rows that failed or timed out are measured again, skipped and wrong ones stay"},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
-     .only = RUNS | PLANS | FOR(TRAIN),
+     .only = RUNS | PLANS | FOR(TRAIN) | FOR(CHECK),
      .doc = "auto, bar, plain, none"},
     {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name, .only = SWEEPS,
      .doc = "auto, always, never"},

@@ -143,7 +143,7 @@ static void print_benchmark(FILE *f, const char *name, const struct latency_row 
     };
 
     NEED(a && b);
-    if (ok)
+    if (ok && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY)
         snprintf(iterations, sizeof(iterations), "%lld",
                  (long long)(row->samples * row->inner_calls));
     text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));

@@ -273,7 +273,8 @@ static void edit(struct edit d)
     edited_file(to, from, &d);
 }
 
-#define SCORE "--corpus text --bytes 40 --seq 4 --mem 0 --backend ref --threads 1 --out r "
+#define GATE_SCORE "--corpus text --bytes 40 --seq 4 --mem 0 --backend ref --threads 1 "
+#define SCORE GATE_SCORE "--out r "
 
 /* Detected only in the measuring child: a row with the reason, and the exit code of a bad file. */
 Test(bad_files, a_model_of_another_vocabulary)
@@ -367,7 +368,7 @@ Test(bad_files, models_that_are_not_what_they_say)
     ran_free(&r);
     r = run_bench(folder,
                   "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
-                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " SCORE);
+                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     cr_expect_neq(r.code, 0);
     expect_said(&r, "causal");
     ran_free(&r);
@@ -419,7 +420,7 @@ Test(bad_files, scores_that_are_not_finite)
     ran_free(&r);
     r = run_bench(folder,
                   "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
-                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " SCORE);
+                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
     expect_exit(&r, 5);
     ran_free(&r);
     r = run_bench(folder, "compare r/latest r/latest");
