@@ -6,6 +6,7 @@
 #include "harness/compare/baseline.h"
 #include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
+#include "harness/machine/clock.h"
 #include "harness/measure/estimate.h"
 #include "harness/measure/ranking.h"
 #include "harness/measure/session.h"
@@ -119,8 +120,10 @@ static enum status estimate(struct sweep *w, struct err *e)
     struct speeds speeds = {.threads = max_int(1, w->s.setup.reference_threads),
                             .peaks = w->peaks,
                             .n_peaks = w->n_peaks};
+    const int64_t start = clock_wall_ns();
     enum status st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
 
+    speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
     if (st == OK)
         st = estimate_plan(&w->estimate, &w->plan, &speeds, is_done, w, e);
     if (st != OK)

@@ -410,7 +410,6 @@ struct sum_of_times {
 
 static enum status add_time(struct session *s, const struct subject *t, void *arg, struct err *e)
 {
-    const double start_s = 0.1;
     struct sum_of_times *sum = arg;
     const struct options *o = s->opt;
     enum mem_kind kind;
@@ -420,8 +419,8 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
         for (int k = 0; k < o->mem.n; k++) {
             struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
             if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
-                sum->s +=
-                    start_s + (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
+                sum->s += sum->speeds->start_s +
+                          (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
             free(c.repro);
         }
     return st;

@@ -34,51 +34,64 @@ static double flops_of(const struct speeds *t, const struct bench_case *c)
     return 0;
 }
 
-/* The job of a case, mapped, as if it ran on ref: that opens no library in this process. */
-static enum status open_as_ref(struct job *j, struct bench_case *ref, struct options *opt,
-                               const struct bench_case *c, struct err *e)
+/* What a case costs whatever its backend is. Zeros if it is too large to be mapped or not possible
+ * at all: it will say so itself. */
+struct cost {
+    double flop, weights;
+    double forward, backward; /* seconds of the reference */
+    double check;             /* of a reference forward within the limit */
+};
+
+/* From a job of the ref backend: that opens no library in this process. */
+static struct cost cost_of(const struct bench_case *c, const struct reference_rates *r)
 {
-    *opt = *c->opt;
-    opt->impl = NULL;
-    *ref = *c;
-    ref->backend = &backend_ref;
-    ref->opt = opt;
-    const enum status st = job_open(j, ref, e);
-    return st == OK ? job_map(j, e) : st;
+    struct options opt = *c->opt;
+    struct bench_case ref = *c;
+    struct cost cost = {0};
+    struct job j;
+
+    opt.impl = NULL;
+    ref.opt = &opt;
+    ref.backend = &backend_ref;
+    if (job_open(&j, &ref, NULL) == OK && job_map(&j, NULL) == OK) {
+        cost.flop = job_flop(&j);
+        cost.weights = (double)j.arena.part[PART_WEIGHTS] / sizeof(float);
+        cost.forward = reference_forward_s(&j, r);
+        cost.backward = reference_backward_s(&j, r);
+        reference_rows(&j, r, check_limit_s(c->opt), &cost.check);
+    }
+    job_close(&j);
+    return cost;
 }
 
-/* One call on the backend of the case, whose job this is. */
-static double call_s(const struct speeds *t, const struct bench_case *c, const struct job *j)
+/* One call on the backend of the case. */
+static double call_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost)
 {
     const double flops = flops_of(t, c);
 
     if (c->backend != &backend_ref && flops > 0)
-        return job_flop(j) / flops;
-    return (reference_forward_s(j, &t->reference) + reference_backward_s(j, &t->reference)) *
-           t->threads / c->threads;
+        return cost->flop / flops;
+    return (cost->forward + cost->backward) * t->threads / c->threads;
 }
 
 double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
 {
-    struct bench_case ref;
-    struct options opt;
-    struct job j;
-    const double s = open_as_ref(&j, &ref, &opt, c, NULL) == OK ? call_s(speeds, c, &j) : 0;
+    const struct cost cost = cost_of(c, &speeds->reference);
 
-    job_close(&j);
-    return s;
+    return call_s(speeds, c, &cost);
 }
 
 /* Start, placing, the checked call, warm-up, and blocks with a pause before each. */
-static double run_s(const struct bench_case *c, const struct job *j, double call)
+static double run_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
+                    double call)
 {
     enum { LEAST_CALLS = 3 };
     const struct options *o = c->opt;
-    const double start_s = 0.1, fill_floats_per_s = 5e7, pause_ms = 2;
-    const double fill = (double)j->arena.part[PART_WEIGHTS] / sizeof(float) / fill_floats_per_s;
+    const double pause_ms = 2, flop_of_weight = 250; /* a random number on one thread */
+    const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
     const double timed = fmax(o->max_time_s, LEAST_CALLS * call);
 
-    return start_s + fill + call + fmax(o->warmup_ms * 1e-3, call) +
+    return t->start_s + fill + call + fmax(o->warmup_ms * 1e-3, call) +
            timed * (1 + pause_ms / fmax(o->block_ms, call * 1e3));
 }
 
@@ -86,38 +99,40 @@ static double run_s(const struct bench_case *c, const struct job *j, double call
 static bool pays_reference(const struct plan *p, int i)
 {
     const struct bench_case *c = &p->cases[i];
+    int first = i;
 
     if (!c->opt->check)
         return false;
-    for (int k = 0; k < p->n; k++) {
+    while (first > 0 && p->cases[first - 1].group == c->group)
+        first--;
+    for (int k = first; k < p->n && p->cases[k].group == c->group; k++) {
         const struct bench_case *other = &p->cases[k];
-        if (other->group == c->group && case_same_problem(other, c) &&
-            (k < i || other->backend == &backend_ref))
+        if ((k < i || other->backend == &backend_ref) && case_same_problem(other, c))
             return false;
     }
     return true;
 }
 
-/* Zeros if the case is too large to be mapped or not possible at all: it will say so itself. */
-static void estimate_case(struct case_estimate *out, const struct plan *p, int i,
-                          const struct speeds *t)
+/* Does it cost as much as the case before it? Backends are neighbours. */
+static bool same_cost(const struct plan *p, int i)
+{
+    const struct bench_case *a = &p->cases[i], *b = a - 1;
+
+    return i > 0 && a->group == b->group && a->mem_kind == b->mem_kind && case_same_problem(a, b);
+}
+
+static struct case_estimate estimate_case(const struct plan *p, int i, const struct speeds *t,
+                                          const struct cost *cost)
 {
     const struct bench_case *c = &p->cases[i];
-    struct bench_case ref;
-    struct options opt;
-    struct job j;
+    struct case_estimate one = {.call = call_s(t, c, cost)};
 
-    if (open_as_ref(&j, &ref, &opt, c, NULL) == OK) {
-        out->call = call_s(t, c, &j);
-        out->run = run_s(c, &j, out->call);
-        if (pays_reference(p, i)) {
-            reference_rows(&j, &t->reference, check_limit_s(c->opt), &out->reference);
-            out->reference += reference_backward_s(&j, &t->reference);
-        }
-        if (c->opt->check && c->backend != &backend_ref)
-            out->gradients = reference_backward_s(&j, &t->reference) * t->threads / c->threads;
-    }
-    job_close(&j);
+    one.run = run_s(t, c, cost, one.call);
+    if (pays_reference(p, i))
+        one.reference = cost->check + cost->backward;
+    if (c->opt->check && c->backend != &backend_ref)
+        one.gradients = cost->backward * t->threads / c->threads;
+    return one;
 }
 
 enum status estimate_plan(struct estimate *out, const struct plan *plan,
@@ -129,10 +144,13 @@ enum status estimate_plan(struct estimate *out, const struct plan *plan,
                              .of = calloc((size_t)max_int(1, plan->n), sizeof(*out->of))};
     if (!out->of)
         return fail(e, E_NOMEM, "no memory for %d estimates", plan->n);
+    struct cost cost = {0};
     for (int i = 0; i < plan->n; i++) {
+        if (!same_cost(plan, i))
+            cost = cost_of(&plan->cases[i], &speeds->reference);
         if (done(arg, &plan->cases[i]))
             continue;
-        estimate_case(&out->of[i], plan, i, speeds);
+        out->of[i] = estimate_case(plan, i, speeds, &cost);
         out->total += case_estimate_s(&out->of[i]);
         out->checks += out->of[i].reference + out->of[i].gradients;
     }

@@ -15,6 +15,7 @@
 struct speeds {
     struct reference_rates reference;
     int threads;               /* of `reference` */
+    double start_s;            /* that a child takes to start */
     const struct peaks *peaks; /* [n_peaks] by number of threads; without one, other backends count
                                 * as the reference */
     int n_peaks;

@@ -11,7 +11,8 @@
 #define FIELDS(X)                                                                                  \
     X(products)                                                                                    \
     X(attention)                                                                                   \
-    X(backward)
+    X(backward)                                                                                    \
+    X(spent_s)
 
 static enum status obey(struct server *s, const char *words, struct err *e)
 {

@@ -9,6 +9,7 @@
 /* FLOP per second of the ref backend with so many threads. */
 struct reference_rates {
     double products, attention, backward;
+    double spent_s; /* by measuring them */
 };
 
 /* Measure them in this process, in about a tenth of a second. */
