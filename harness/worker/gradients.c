@@ -47,7 +47,8 @@ void job_copy_rows(const struct job *j, const struct checked_rows *r, float *to)
 
     for (int b = 0; b < r->B; b++)
         for (int k = 0; k < r->each; k++, to += width)
-            memcpy(to, j->out + job_elements(b, r->L, 1) * width + (size_t)checked_row(r, b, k) * width,
+            memcpy(to,
+                   j->out + job_elements(b, r->L, 1) * width + (size_t)checked_row(r, b, k) * width,
                    width * sizeof(*to));
 }
 

@@ -81,7 +81,8 @@ REQUEST(open);
 REQUEST(place);
 REQUEST(reference);
 REQUEST(block);
-const struct request *const measuring_requests[] = {&request_open, &request_place, &request_reference, &request_block, NULL};
+const struct request *const measuring_requests[] = {&request_open, &request_place,
+                                                    &request_reference, &request_block, NULL};
 
 /* ---- every child --------------------------------------------------------------------------- */
 

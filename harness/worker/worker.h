@@ -22,7 +22,7 @@ struct worker {
     struct team team;
     struct job job;
     enum role role;
-    int reference; /* file descriptor */
+    int reference;            /* file descriptor */
     double check_s;           /* what a reference may take, 0 = no limit */
     struct checked_rows rows; /* that it has */
     struct report report;

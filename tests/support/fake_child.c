@@ -97,7 +97,7 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         return report_send(&opened, &f->t, e);
     }
     return strcmp(line, "place") == 0 || strncmp(line, "reference ", 10) == 0 ? place(f, e)
-           : strncmp(line, "block ", 6) == 0 ? block(f, e)
+           : strncmp(line, "block ", 6) == 0                                  ? block(f, e)
                                              : report_send(&r, &f->t, e);
 }
 

@@ -316,7 +316,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 const struct ffn ffn_moe = {
     .name = "moe",
     .own = &moe_own,
-    .mixes = true, /* by the capacity of the experts */
+    .mixes = true,   /* by the capacity of the experts */
     .act = ACT_RELU, /* backward needs only its output */
     .params = moe_params,
     .flop = moe_flop,

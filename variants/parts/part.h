@@ -116,7 +116,7 @@ struct dropout;
 struct ffn {
     const char *name;
     const struct own *own;
-    bool mixes; /* a row's output may depend on the other rows */
+    bool mixes;        /* a row's output may depend on the other rows */
     enum act_kind act; /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
