@@ -174,7 +174,7 @@ const struct option_spec option_specs[] = {
     {"check-time", 0, "S", NULL, "--max-time", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE,
      AT(check_time_s), 0, 86400, .only = SWEEPS | FOR(RERUN),
      .doc = "seconds for a reference output. One that takes longer is computed for a sample of rows "
-            "(16 or more of each sequence, ends included) where rows can be computed singly: forward "
+            "(64 or more of each sequence, ends included) where rows can be computed singly: forward "
             "of attn, and of layers whose rows meet in one attention only. All others, whole models "
             "and gradients among them, are computed in full, however long that takes"},
     {"isolate", 0, "HOW", "exec", MEASURE, WORD, .flags = IN_RUN, AT(isolate),

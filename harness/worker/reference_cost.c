@@ -128,7 +128,7 @@ double reference_backward_s(const struct job *j, const struct reference_rates *r
 int reference_rows(const struct job *j, const struct reference_rates *r, double limit_s,
                    double *cost_s)
 {
-    enum { LEAST = 16 };
+    enum { LEAST = 64 };
     const int L = j->out_shape[1];
     const double whole_s = reference_forward_s(j, r);
 

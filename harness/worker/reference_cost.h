@@ -20,7 +20,7 @@ double reference_forward_s(const struct job *j, const struct reference_rates *r)
 double reference_backward_s(const struct job *j, const struct reference_rates *r);
 
 /* Rows of each sequence that a reference output may have within `limit_s`, 0 = no limit: all that
- * fit, at least 16, and all where no others can be left out. *cost_s is what it takes. */
+ * fit, at least 64, and all where no others can be left out. *cost_s is what it takes. */
 int reference_rows(const struct job *j, const struct reference_rates *r, double limit_s,
                    double *cost_s);
 

@@ -42,8 +42,8 @@ Test(reference_cost, rows_by_time)
     cr_expect_eq(some, whole);
     cr_expect_eq(rows_of(ATTN, whole / 4, &some), 512);
     cr_expect_float_eq(some, whole / 4, 1e-9 * whole);
-    cr_expect_eq(rows_of(ATTN, 1e-6, &some), 16, "the least");
-    cr_expect_float_eq(some, whole / 128, 1e-9 * whole);
+    cr_expect_eq(rows_of(ATTN, 1e-6, &some), 64, "the least");
+    cr_expect_float_eq(some, whole / 32, 1e-9 * whole);
 }
 
 /* A layer's products are needed for all rows; what is left of the time goes to attention. */
@@ -54,9 +54,9 @@ Test(reference_cost, products_come_first)
 
     cr_expect_eq(rows_of(line, 0, &whole), 1024);
     const int rows = rows_of(line, 0.9 * whole, &some);
-    cr_expect(rows > 16 && rows < 0.9 * 1024, "%d rows", rows);
+    cr_expect(rows > 64 && rows < 0.9 * 1024, "%d rows", rows);
     cr_expect_float_eq(some, 0.9 * whole, 0.001 * whole);
-    cr_expect_eq(rows_of(line, whole / 1000, &some), 16);
+    cr_expect_eq(rows_of(line, whole / 1000, &some), 64);
     cr_expect_gt(some, whole / 1000);
 }
 
