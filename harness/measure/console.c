@@ -123,7 +123,7 @@ static const struct terminal_column {
     [MEM] = {"mem", 1, 6, 5, true},
     [VARIANT] = {"variant", 2, 14, 9, false},
     [BACKEND] = {"backend", 1, 9, 8, false},
-    [MEDIAN] = {"median  ", 1, 11, 10, true},
+    [MEDIAN] = {"median", 1, 10, 8, true},
     [INTERVAL] = {"95 % interval", 2, 19, 0, false},
     {"tok/s", 1, 9, 0, true},
     {"GFLOP/s", 1, 8, 0, true},
@@ -245,13 +245,14 @@ static void print_heading(struct console *s, const struct bench_case *c)
     s->started = true;
 }
 
-/* The median and a mark: "~" noisy, "!" not compared with the reference. */
+/* A mark and the median: "~" noisy, "!" not compared with the reference. */
 static void median_text(const struct result *r, char *buf, size_t size)
 {
-    snprintf(buf, size, "%s %s", units_ns(r->sum.median).s,
+    snprintf(buf, size, "%s%s",
              r->remarks & REMARK_UNCHECKED ? "!"
              : result_is_noisy(r)          ? "~"
-                                           : " ");
+                                           : "",
+             units_ns(r->sum.median).s);
 }
 
 /* "ok 64 rows": not all of them. */

@@ -239,8 +239,8 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
     for (int i = 0; i < live; i++) {
         struct member *m = &g->m[member[i]];
         m->result->outcome = out[i];
-        if (out[i].stop == STOP_FAILED)
-            drop(g, m, out[i].status, out[i].err.msg);
+        if (out[i].stop == STOP_FAILED) /* want of memory skips only what was not begun */
+            drop(g, m, out[i].status == E_NOMEM ? E_CHILD : out[i].status, out[i].err.msg);
         else if (out[i].stop == STOP_INTERRUPTED)
             set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
     }

@@ -300,7 +300,7 @@ Test(options, file_errors_name_file_and_line)
         {"@self.args", E_USAGE, "self.args line 1: @self.args: files nest deeper than 8"},
         {"@lost.args", E_IO, "lost.args line 1: cannot read @gone.args: No such file"},
         {"@gone.args", E_IO, "cannot read @gone.args: No such file"},
-        {"@/tmp", E_IO, "cannot read @/tmp: Is a directory"},
+        {"@/tmp", E_IO, "cannot read @/tmp: not a regular file"},
         {"@", E_USAGE, "@ without a file"},
     };
     char folder[32];

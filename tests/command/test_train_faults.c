@@ -241,7 +241,7 @@ Test(train_faults, the_second_training_is_refused)
 {
     pid_t child;
     char holder[32];
-    struct program p = start_long("--eval-every 2", "step 4 ", &child);
+    struct program p = start_long("--eval-every 2", "step 4/", &child);
     struct ran r = run_bench(folder, LINE "--resume");
 
     expect_exit(&r, 6);
@@ -285,7 +285,7 @@ Test(train_faults, resume_is_recommended_where_it_works)
     cr_expect_not(told_to_resume(&p, child), "nothing was saved");
     cr_expect_not(exists(IN "/m"));
 
-    p = start_long("--eval-every 2", "step 4 ", &child);
+    p = start_long("--eval-every 2", "step 4/", &child);
     cr_expect(told_to_resume(&p, child));
     struct ran r = run_bench(folder, LINE "--resume --stop-at 1");
     expect_exit(&r, 0);
