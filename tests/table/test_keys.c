@@ -35,7 +35,7 @@ static struct latency_row other_row(int i)
     return row;
 }
 
-Test(keys, every_column_of_a_case_counts)
+Test(row_keys, every_column_of_a_case_counts)
 {
     static const char *const of_the_record[] = {
         "run_id",    "host_id",   "case_id",  "started_at_utc", "status", "status_detail", "impl",
@@ -52,7 +52,7 @@ Test(keys, every_column_of_a_case_counts)
 }
 
 /* Times are no keys. */
-Test(keys, numbers_measured_do_not_count)
+Test(row_keys, numbers_measured_do_not_count)
 {
     struct latency_row a = full_row(), b = full_row();
 
@@ -71,7 +71,7 @@ static struct keys keys_of(struct latency_row *row, int n)
     return k;
 }
 
-Test(keys, match_by_id_then_by_a_key_that_is_alone)
+Test(row_keys, match_by_id_then_by_a_key_that_is_alone)
 {
     struct latency_row before[3] = {full_row(), full_row(), full_row()}, after[3];
 
