@@ -38,8 +38,8 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
     const struct {
         const char *key;
         int *to;
-    } sizes[] = {{"n_head", &r->H},         {"state_heads", &r->Hs},   {"q_heads", &f->q_heads},
-                 {"k_heads", &f->k_heads},  {"d_head", &r->dk},        {"d_value", &r->dv}};
+    } sizes[] = {{"n_head", &r->H},        {"state_heads", &r->Hs}, {"q_heads", &f->q_heads},
+                 {"k_heads", &f->k_heads}, {"d_head", &r->dk},      {"d_value", &r->dv}};
     enum status st = golden_extent(run, e);
     double scale = 1, eps = 0;
 
@@ -59,8 +59,9 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
     r->g_width = says(run, "decay", "none") ? 0 : says(run, "decay", "channel") ? r->dk : 1;
     if (r->B < 1 || r->L < 1 || r->H % r->Hs != 0 || r->H % f->q_heads != 0 ||
         r->Hs % f->k_heads != 0)
-        return fail(e, E_IO, "%s: sizes that do not divide  -> n_head by state_heads and q_heads, "
-                             "state_heads by k_heads",
+        return fail(e, E_IO,
+                    "%s: sizes that do not divide  -> n_head by state_heads and q_heads, "
+                    "state_heads by k_heads",
                     run->s->path);
     return OK;
 }
@@ -105,8 +106,8 @@ static enum status read_operands(struct run *run, struct recur_file *f, struct e
     if (st == OK && safetensors_find(run->s, "in.state_m"))
         f->m0 = golden_need(run, "in.state_m", DTYPE_F32, states, &st, e)->data;
     if (st == OK && run->grad)
-        f->d.d_o = golden_need(run, "in.do", DTYPE_F32, BL * (size_t)r->H * (size_t)r->dv, &st, e)
-                       ->data;
+        f->d.d_o =
+            golden_need(run, "in.do", DTYPE_F32, BL * (size_t)r->H * (size_t)r->dv, &st, e)->data;
     if (st == OK && run->grad && safetensors_find(run->s, "in.dstate_s"))
         f->d.d_s1 = golden_need(run, "in.dstate_s", DTYPE_F32, n[S], &st, e)->data;
     return st;
@@ -116,9 +117,9 @@ static enum status check_operands(const struct run *run, const struct recur_file
 {
     const struct recur *r = &f->r;
     const bool erases = r->beta.at || r->a.at;
-    static const char *const known[] = {"in.q", "in.k", "in.v", "in.g", "in.beta", "in.a", "in.b",
-                                        "in.u", "in.i", "in.state_s", "in.state_z", "in.state_m",
-                                        "in.do", "in.dstate_s", NULL};
+    static const char *const known[] = {
+        "in.q", "in.k",       "in.v",       "in.g",       "in.beta", "in.a",        "in.b", "in.u",
+        "in.i", "in.state_s", "in.state_z", "in.state_m", "in.do",   "in.dstate_s", NULL};
 
     if (((!r->q.at || !r->k.at) && r->dk != 1) || !r->a.at != !r->b.at || (r->beta.at && r->a.at) ||
         (r->i.at && r->g_width > 1) || (r->norm && (erases || r->u)))
@@ -189,15 +190,15 @@ static enum status forward(struct run *run, struct err *e)
 
     (void)e;
     impl->forward(run->g, r, f->scratch);
-    golden_compare(run, "out.o", r->o,
-                   (size_t)r->B * (size_t)r->L * (size_t)r->H * (size_t)r->dv);
+    golden_compare(run, "out.o", r->o, (size_t)r->B * (size_t)r->L * (size_t)r->H * (size_t)r->dv);
     golden_compare(run, "out.state_s", r->s1, states * (size_t)r->dk * (size_t)r->dv);
     golden_compare(run, "out.state_z", r->z1, states * (size_t)r->dk);
     golden_compare(run, "out.state_m", r->m1, states);
     if (!run->grad)
         return OK;
-    float **const d[OPERANDS] = {&f->d.d_q, &f->d.d_k, &f->d.d_v, &f->d.d_g,  &f->d.d_beta, &f->d.d_a,
-                                 &f->d.d_b, &f->d.d_u, &f->d.d_i, &f->d.d_s0, &f->d.d_z0};
+    float **const d[OPERANDS] = {&f->d.d_q,    &f->d.d_k,  &f->d.d_v, &f->d.d_g,
+                                 &f->d.d_beta, &f->d.d_a,  &f->d.d_b, &f->d.d_u,
+                                 &f->d.d_i,    &f->d.d_s0, &f->d.d_z0};
     for (int i = 0; i < OPERANDS; i++)
         *d[i] = f->grad[i];
     if (f->grad[U])

@@ -6,17 +6,17 @@
  *
  * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
  *
- *   S'  = w_t (.) S_{t-1}                                   w_t: none, a number, or one per row of S
- *   S_t = S' + k_t v_t^T                                    no erase
- *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T                erase by the own key
- *   S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T            free rank one: reads before the decay
- *   o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n k_n) v_t
- *   z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t           where outputs are normalised:
+ *   S'  = w_t (.) S_{t-1}                                   w_t: none, a number, or one per row of
+ * S S_t = S' + k_t v_t^T                                    no erase S_t = S' + beta_t k_t (v_t -
+ * S'^T k_t)^T                erase by the own key S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T free
+ * rank one: reads before the decay o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n
+ * k_n) v_t z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t           where outputs are normalised:
  *   o_t / (n_t + eps), or o_t / max(|n_t|, 1)
  *
- * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z are
- * then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any gate;
- * the bound 1 becomes exp(-m_t). Outputs do not depend on m, which is a constant in backward. */
+ * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
+ * are then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any
+ * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, which is a constant in backward.
+ */
 #ifndef RECUR_H
 #define RECUR_H
 
@@ -33,15 +33,15 @@ struct recur_rows {
 enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM };
 
 struct recur {
-    int B, L, M;         /* sequences, queries, keys before them; K = M+L */
-    int H, Hs;           /* heads of q and o; state heads, which divide H: head h uses h*Hs/H */
-    int dk, dv;          /* widths of a head of keys and of values */
-    float scale;         /* of q */
-    struct recur_rows q; /* [B,L,H,dk]; at NULL (dk = 1): ones */
-    struct recur_rows k; /* [B,K,Hs,dk]; likewise */
-    struct recur_rows v; /* [B,K,Hs,dv] */
-    struct recur_rows g; /* [B,K,Hs,g_width] log decay, <= 0 */
-    int g_width;         /* 0 no decay, 1 per head, dk per key channel */
+    int B, L, M;            /* sequences, queries, keys before them; K = M+L */
+    int H, Hs;              /* heads of q and o; state heads, which divide H: head h uses h*Hs/H */
+    int dk, dv;             /* widths of a head of keys and of values */
+    float scale;            /* of q */
+    struct recur_rows q;    /* [B,L,H,dk]; at NULL (dk = 1): ones */
+    struct recur_rows k;    /* [B,K,Hs,dk]; likewise */
+    struct recur_rows v;    /* [B,K,Hs,dv] */
+    struct recur_rows g;    /* [B,K,Hs,g_width] log decay, <= 0 */
+    int g_width;            /* 0 no decay, 1 per head, dk per key channel */
     struct recur_rows beta; /* [B,K,Hs] erase by the own key; at NULL = none; excludes a and b */
     struct recur_rows a, b; /* [B,K,Hs,dk] free rank one; at NULL = none */
     const float *u;         /* [H,dk] bonus, or NULL */
@@ -54,9 +54,10 @@ struct recur {
     float *den;                /* [B,L,H] the divisors, for backward; or NULL */
 };
 
-/* Gradients of one call from d_o [B,L,H,dv] and d_s1 [B,Hs,dk,dv] (NULL = 0); o and den are those of
- * forward. All are overwritten, have the shapes and strides of their operands, and sum over heads
- * and rows that share one. NULL = not wanted; d_s0 and d_z0 [as s0, z0]. d_u is accumulated. */
+/* Gradients of one call from d_o [B,L,H,dv] and d_s1 [B,Hs,dk,dv] (NULL = 0); o and den are those
+ * of forward. All are overwritten, have the shapes and strides of their operands, and sum over
+ * heads and rows that share one. NULL = not wanted; d_s0 and d_z0 [as s0, z0]. d_u is accumulated.
+ */
 struct recur_grad {
     const float *d_o, *d_s1;
     float *d_q, *d_k, *d_v, *d_g, *d_beta, *d_a, *d_b, *d_u, *d_i, *d_s0, *d_z0;
@@ -84,7 +85,7 @@ struct recur_impl {
     void (*backward)(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                      void *scratch);
 };
-extern const struct recur_impl recur_ref;
+extern const struct recur_impl recur_ref, recur_chunked;
 
 /* The first implementation of the backend that accepts the call. */
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);

@@ -141,10 +141,13 @@ static double dot_z(const struct recur *r, int b, int i, int h, const struct sta
     return n;
 }
 
+/* The least divisor of the mLSTM, 1 in units of the state. */
+static double least(const struct recur *r, double m) { return r->i.at ? exp(-m) : 1; }
+
 static double divisor(const struct recur *r, double n, double m)
 {
     return r->norm == RECUR_SUM     ? n + (double)r->eps
-           : r->norm == RECUR_MLSTM ? fmax(fabs(n), exp(-m))
+           : r->norm == RECUR_MLSTM ? fmax(fabs(n), least(r, m))
                                     : 1;
 }
 
@@ -270,7 +273,7 @@ static void output_grad(struct reverse *v, int i, int h, const struct state *aft
             v->dv[c] += now * (double)d_o[c];
     }
     if (r->norm == RECUR_MLSTM)
-        d_n = fabs(n) > exp(-s->m) ? copysign(d_n, d_n * n) : 0;
+        d_n = fabs(n) > least(r, s->m) ? copysign(d_n, d_n * n) : 0;
     for (int x = 0; x < r->dk; x++) {
         const double q = query(r, v->b, i, h, x), kx = key(r, v->b, r->M + i, v->hs, x);
         double *const to = (r->u ? v->before : v->dS) + (ptrdiff_t)x * r->dv;
@@ -306,8 +309,8 @@ static void erase_grad(struct reverse *v, int t, const struct state *prior)
     for (int c = 0; c < r->dv; c++) {
         double sum = 0;
         for (int x = 0; x < r->dk; x++)
-            sum += v->dS[x * r->dv + c] *
-                   (r->a.at ? (double)recur_at(&r->b, v->b, t, v->hs)[x] : key(r, v->b, t, v->hs, x));
+            sum += v->dS[x * r->dv + c] * (r->a.at ? (double)recur_at(&r->b, v->b, t, v->hs)[x]
+                                                   : key(r, v->b, t, v->hs, x));
         v->row[c] = sum; /* dS^T k, or dx = dS^T b */
     }
     if (r->beta.at) {
