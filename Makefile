@@ -4,13 +4,16 @@
 #
 # Settings, on the command line or in config.mk: CC (gcc, clang), MODE (release, sanitize, fuzz),
 # SLOW=PCT (build/slow/bench, whose timed region takes PCT % longer: the gate's own test),
-# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB.
+# CFLAGS, LDFLAGS, WERROR=1, V=1 (show commands), INCDIRS, OPENBLAS_INC, OPENBLAS_LIB, PREFIX, DESTDIR,
+# HARDEN (empty: without hardening).
 -include config.mk
 
 ifeq ($(origin CC),default)
 CC := gcc
 endif
 MODE ?= release
+comma := ,
+PREFIX ?= /usr/local
 COMPILER := $(if $(findstring clang,$(notdir $(CC))),-clang)
 BUILD := build/$(if $(SLOW),slow,$(MODE)$(COMPILER))
 MULTIARCH := $(shell $(CC) -print-multiarch)
@@ -23,6 +26,9 @@ CFLAGS_release := -O2 -g
 CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
 CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
+# The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
+# them.
+KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link
 ifeq ($(CFLAGS_$(MODE)),)
 $(error MODE is $(MODE)  -> release, sanitize or fuzz)
 endif
@@ -66,9 +72,16 @@ LIBS += -lm
 # on cache lines: otherwise a change in one file shifts the loops of all others, which changes their
 # speed (scalar loops by up to 16 %).
 CFLAGS ?= $(CFLAGS_$(MODE))
+# Against what a hostile file might do; HARDEN= builds without. Fortified functions need optimisation;
+# the sanitizers check more than they do.
+FORTIFY := $(if $(filter release,$(MODE)),$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection -fPIE $(FORTIFY)
+HARDEN_LD := $(if $(HARDEN),-pie -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+# The same bytes in any folder.
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE -I. $(CFLAGS) -ffp-contract=off -fno-math-errno \
-    -falign-functions=64 -fopenmp $(WARN) \
+    -falign-functions=64 -fopenmp $(HARDEN) $(WARN) \
     $(if $(WERROR),-Werror) -DHAVE_OPENBLAS=$(HAVE_OPENBLAS) -DHAVE_ONEDNN=$(HAVE_ONEDNN) \
     -DHAVE_ZSTD=$(HAVE_ZSTD)
 SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
@@ -76,8 +89,9 @@ SLOWED := $(if $(SLOW),-DSLOW_PCT=$(SLOW))
 sources = $(sort $(filter-out %.inc.c,$(shell find $1 -name '*.c')))
 SRC := $(filter-out $(SKIP),$(call sources,variants harness))
 OBJ := $(SRC:%.c=$(BUILD)/%.o)
-FUZZ := $(patsubst tests/fuzz/%.c,%,$(call sources,tests/fuzz))
-TEST_SRC := $(filter-out tests/fuzz/%,$(call sources,tests))
+PRELOAD := $(patsubst tests/preload/%.c,$(BUILD)/%.so,$(call sources,tests/preload))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+TEST_SRC := $(filter-out tests/fuzz/% tests/preload/%,$(call sources,tests))
 TEST_OBJ := $(TEST_SRC:%.c=$(BUILD)/%.o) $(filter-out %/main.o,$(OBJ))
 
 all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (default)
@@ -86,19 +100,24 @@ all: $(BUILD)/bench ## build $(BUILD)/bench and leave ./bench at the top (defaul
 
 show = $(if $(V),,@echo '  $1';)
 
-tests: $(BUILD)/bench $(BUILD)/run_tests
+tests: $(BUILD)/bench $(BUILD)/run_tests $(PRELOAD)
 
 $(BUILD)/bench: $(OBJ)
-	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call show,ld $@)$(CC) $(FLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/run_tests: $(TEST_OBJ)
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcriterion
 
-$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(filter-out %/main.o,$(OBJ))
+# Libraries that tests load before the program's own; fortified headers would define what they replace.
+$(BUILD)/%.so: tests/preload/%.c Makefile
+	@mkdir -p $(@D)
+	$(call show,ld $@)$(CC) -std=c11 -D_GNU_SOURCE -U_FORTIFY_SOURCE -O1 -g $(WARN) -fPIC -shared -o $@ $< -ldl
+
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/structure.o $(filter-out %/main.o,$(OBJ))
 	$(call show,ld $@)$(CC) $(FLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma
-$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma
+$(BUILD)/%_avx2.o $(BUILD)/%_avx2.tidy: private ISA := -mavx2 -mfma $(KERNEL_$(MODE))
+$(BUILD)/%_avx512.o $(BUILD)/%_avx512.tidy: private ISA := -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma $(KERNEL_$(MODE))
 $(BUILD)/harness/cli/build.o $(BUILD)/harness/cli/build.tidy: private INCLUDE := -I$(BUILD)
 $(BUILD)/harness/cli/build.o: $(BUILD)/build_info.h
 $(BUILD)/harness/worker/worker.o: private ISA := $(SLOWED)
@@ -106,7 +125,7 @@ $(BUILD)/tests/%.o: private ISA := -Wno-pedantic -Wno-missing-prototypes # Crite
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | $(if $(MISSING),missing)
 	@mkdir -p $(@D)
-	$(call show,cc $<)$(CC) $(FLAGS) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
+	$(call show,cc $<)$(CC) $(FLAGS) $(ANYWHERE) $(ISA) $(INCLUDE) -MMD -MP -c -o $@ $<
 
 # The object stands for the headers: tidy runs again whenever the object was rebuilt.
 $(BUILD)/%.tidy: %.c $(BUILD)/%.o .clang-tidy
@@ -146,14 +165,28 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+soak: tests ## trainings killed at random moments and resumed (KILLS=100 SEED=1), each call failing once: an hour
+	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+	@FAULTS_ALL=1 scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
+repro: ## two builds in different folders are the same bytes; minutes
+	@scripts/reproducible.sh '$(CC)'
+man: all ## the manual page: man -l $(BUILD)/bench.1
+	$(BUILD)/bench help man >$(BUILD)/bench.1
+install: all ## program, manual page, completion and data to DESTDIR/PREFIX (/usr/local)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh install $(BUILD)/bench
+uninstall: ## remove what install wrote
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' scripts/install.sh uninstall
+deb: all ## a Debian package in $(BUILD), by Debian's own tools
+	@scripts/deb.sh $(BUILD)/bench $(BUILD)
 compare: all ## two runs: make compare A=results/run1 B=results/run2
 	./bench compare $(A) $(B)
-fuzz: ## each parser, FUZZ_S seconds (60), with clang's libFuzzer
+fuzz: ## hostile input, TIME seconds (60) in all, with clang's libFuzzer; a find is kept in build/
 	@scripts/deps.sh clang
-	@$(MAKE) CC=clang MODE=fuzz $(FUZZ:%=fuzz-%)
-fuzz-%: $(BUILD)/%
-	@mkdir -p $(BUILD)/corpus/$*
-	$< -max_total_time=$(or $(FUZZ_S),60) -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$* $(wildcard tests/golden)
+	@$(MAKE) CC=clang MODE=fuzz fuzz-all
+fuzz-all: $(FUZZ:%=$(BUILD)/fuzz_%) $(BUILD)/bench
+	@tests/fuzz/run.sh $(BUILD) $(or $(TIME),60) $(FUZZ)
+mutate: tests ## plant mistakes in a copy, one at a time; which does no test catch (an hour)? ONLY='NAME...'
+	@CC='$(CC)' nice -n 19 scripts/mutate.py $(ONLY:%=--only %)
 models: all ## train the shipped models again (results/models); minutes a variant
 	@scripts/models.sh
 study: all ## the reference study (scripts/study.sh; hours): PART='books eval' or all
@@ -188,6 +221,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz golden check qemu lint tidy format clean help FORCE
+.PHONY: man install uninstall deb soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads the command line and hands over to the command. */
+#include "harness/cli/command_table.h"
 #include "harness/cli/version.h"
 #include "harness/command/commands.h"
+#include "harness/command/help.h"
 #include "harness/plan/plan.h"
 #include "harness/util/fileio.h"
 #include "harness/util/suggest.h"
 
-#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,98 +16,76 @@
 
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
-static const struct command {
-    const char *name;
-    int (*run)(struct options *opt);
-    const char *words; /* the words it takes, NULL = none */
-    int n_words;       /* at most */
-    const char *doc;   /* NULL: hidden */
-} commands[] = {
-    {"sweep", cmd_sweep, NULL, 0, "run the matrix, write the tables (the default)"},
-    {"list", cmd_list, "WHAT", 1,
-     "variants, backends, cases (the planned matrix), columns, baselines"},
-    {"check", cmd_check, NULL, 0, "correctness only, against the reference or golden files"},
-    {"eval", cmd_eval, NULL, 0, "perplexity of a checkpoint on a text"},
-    {"train", cmd_train, NULL, 0, "train a model of a variant on a text, write a checkpoint"},
-    {"rerun", cmd_rerun, "CASE_ID", 1, "run one row again from its repro line"},
-    {"topo", cmd_topo, NULL, 0, "the machine, the pin plan; --roofline measures its peaks"},
-    {"doctor", cmd_doctor, NULL, 0, "is this machine fit to measure on? what to repair"},
-    {"compare", cmd_compare, "RUN RUN", 2,
-     "two runs, one --axis of a run, or two programs (--exec)"},
-    {"gate", cmd_gate, NULL, 0, "two programs in turns; exit code 3 if the new one is slower"},
-    {"baseline", cmd_baseline, "WHAT", 3, "save, list, show or rm a run kept for this machine"},
-    {"merge", cmd_merge, "DIR...", INT_MAX, "join the shards of a sweep"},
-    {"plot", cmd_plot, "RUN...", INT_MAX,
-     "figures of runs (gnuplot); --term draws in the terminal"},
-    {"report", cmd_report, "RUN...", INT_MAX, "runs as one page of HTML: -o FILE"},
-    {"cell", cmd_worker, "WORD", INT_MAX, NULL},
+static int (*const run[COMMAND_COUNT])(struct options *opt) = {
+    [CMD_SWEEP] = cmd_sweep,
+    [CMD_LIST] = cmd_list,
+    [CMD_CHECK] = cmd_check,
+    [CMD_EVAL] = cmd_eval,
+    [CMD_TRAIN] = cmd_train,
+    [CMD_RERUN] = cmd_rerun,
+    [CMD_TOPO] = cmd_topo,
+    [CMD_DOCTOR] = cmd_doctor,
+    [CMD_COMPARE] = cmd_compare,
+    [CMD_GATE] = cmd_gate,
+    [CMD_BASELINE] = cmd_baseline,
+    [CMD_MERGE] = cmd_merge,
+    [CMD_EXPORT] = cmd_export,
+    [CMD_PLOT] = cmd_plot,
+    [CMD_REPORT] = cmd_report,
+    [CMD_HELP] = cmd_help,
+    [CMD_COMPLETION] = cmd_completion,
+    [CMD_CELL] = cmd_worker,
 };
 
-static const struct command *find_command(const char *name, struct err *e)
+/* The command of that name, -1 with an error if there is none. */
+static int find_command(const char *name, struct err *e)
 {
-    const char *names[ARRAY_LEN(commands) + 1] = {0};
+    const char *names[COMMAND_COUNT + 1] = {0};
+    const int found = command_find(name);
     int n = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-        if (commands[i].doc)
-            names[n++] = commands[i].name;
-    }
-    unknown_word(e, "command", name, names, "bench --help");
-    return NULL;
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (command_specs[i].doc)
+            names[n++] = command_specs[i].name;
+    if (found < 0)
+        unknown_word(e, "command", name, names, "bench help");
+    return found;
 }
 
 /* Pictures are a form of plot's files only. */
-static enum status check_format(const struct command *c, const struct options *o, struct err *e)
+static enum status check_format(int command, const struct options *o, struct err *e)
 {
-    if (o->format < FORMAT_SVG || c->run == cmd_plot)
+    if (o->format < FORMAT_SVG || command == CMD_PLOT)
         return OK;
-    return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s or %s", c->name,
-                format_name[o->format], format_name[FORMAT_TABLE], format_name[FORMAT_CSV],
-                format_name[FORMAT_JSONL], format_name[FORMAT_MD]);
+    return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s, %s or %s",
+                command_specs[command].name, format_name[o->format], format_name[FORMAT_TABLE],
+                format_name[FORMAT_CSV], format_name[FORMAT_JSONL], format_name[FORMAT_JSON],
+                format_name[FORMAT_MD]);
 }
 
-static enum status check_words(const struct command *c, const struct options *o, struct err *e)
+static enum status check_words(int command, const struct options *o, struct err *e)
 {
-    if (o->words.n <= c->n_words)
+    const int most = command_specs[command].n_words;
+
+    if (o->words.n <= most)
         return OK;
-    const char *const extra = o->words.v[c->n_words];
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (commands[i].doc && strcmp(commands[i].name, extra) == 0)
-            return fail(e, E_USAGE, "command %s after options  -> write it first: bench %s ...",
-                        extra, extra);
+    const char *const extra = o->words.v[most];
+    const int misplaced = command_find(extra);
+    if (misplaced >= 0 && command_specs[misplaced].doc)
+        return fail(e, E_USAGE, "command %s after options  -> write it first: bench %s ...", extra,
+                    extra);
     return fail(e, E_USAGE,
                 "unexpected word \"%.64s\"  -> options start with --, lists are a,b "
                 "without blanks",
                 extra);
 }
 
-/* A command without a dry run must refuse --dry-run, not run. */
-static enum status check_dry_run(const struct command *c, const struct options *o, struct err *e)
+static void print_help(const struct options *o, int command)
 {
-    if (!o->dry_run || c->run == cmd_sweep || c->run == cmd_list)
-        return OK;
-    return fail(e, E_USAGE,
-                "--dry-run does not apply to %s  -> bench list cases prints what a sweep would run",
-                c->name);
-}
-
-static void print_help(const struct options *o)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
-
-    CHECK(f != NULL);
-    fputs("Commands:\n", f);
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (commands[i].doc)
-            fprintf(f, "  %-9s%-8s %s\n", commands[i].name,
-                    commands[i].words ? commands[i].words : "", commands[i].doc);
-    CHECK(fclose(f) == 0);
-    options_help(stdout, o->usage, text);
-    free(text);
+    if (o->command_given || o->usage)
+        help_command(stdout, command, o->usage);
+    else
+        help_general(stdout);
 }
 
 static int dispatch(struct options *o)
@@ -117,22 +96,20 @@ static int dispatch(struct options *o)
         version_print(stdout);
         return EXIT_FINE;
     }
+    const int command = find_command(o->command, &e);
+    if (command < 0)
+        return report_error(E_USAGE, &e);
     if (o->help || o->usage) {
-        print_help(o);
+        print_help(o, command);
         return EXIT_FINE;
     }
-    const struct command *const c = find_command(o->command, &e);
-    if (!c)
-        return report_error(E_USAGE, &e);
-    enum status st = check_words(c, o, &e);
+    enum status st = check_words(command, o, &e);
     if (st == OK)
-        st = check_format(c, o, &e);
-    if (st == OK)
-        st = check_dry_run(c, o, &e);
+        st = check_format(command, o, &e);
     cpu_limit((enum isa)o->max_isa);
     if (st == OK)
         st = lookup_impl(o, &e);
-    return st == OK ? c->run(o) : report_error(st, &e);
+    return st == OK ? run[command](o) : report_error(st, &e);
 }
 
 int main(int argc, char **argv)
@@ -150,7 +127,9 @@ int main(int argc, char **argv)
     st = options_parse(&o, argc, argv, &e);
     code = st == OK ? dispatch(&o) : report_error(st, &e);
     st = file_flush(stdout, "standard output", &e);
-    if (st != OK) { /* only an interrupt takes precedence */
+    if (st != OK && file_reader_gone(STDOUT_FILENO)) { /* as if SIGPIPE had ended the program */
+        code = code == EXIT_FINE ? EXIT_SIGPIPE : code;
+    } else if (st != OK) { /* only an interrupt takes precedence */
         const int flushed = report_error(st, &e);
         code = code == EXIT_SIGINT || code == EXIT_SIGTERM ? code : flushed;
     }

@@ -5,31 +5,39 @@ if (!exists("here")) here = "plots/"
 if (!exists("title")) title = "Backends, time relative to the base"
 load here."style.gp"
 stats data using "x" name "group" nooutput
-label_longest = 0
 n_groups = int(group_max) + 1
 x_title = ""
 y_title = "time / time of the base"
 log_y = 1
 legend_kind = "box"
+key_form = "bar"; key_name = "95 % interval"; eval add_key
 set logscale y
 wide = 0.84 / n_series
 centre(x, s) = x + (s - 0.5 * (n_series - 1)) * wide
 set xrange [-0.5:n_groups - 0.5]
 set grid noxtics
 unset xtics
-is_base(unused) = column("row") == r && column("column") == c && strstrt(strcol("series"), " (base)") > 0
+# One label for each group of a panel: that of its first bar.
+seen = ""
+is_first(x) = strstrt(seen, sprintf(" %d ", x)) ? 0 : (seen = seen.sprintf(" %d ", x), 1)
+names = ', data using (column("row") == r && column("column") == c && is_first(column("x")) ? column("x") : NaN):(y_from):(strcol("label")) with labels offset 0, '.(dumb ? "-1" : "-0.8")
+prepare = 'seen = ""; set style line 1 lc rgb 0x444444 lw 1'
 is(s) = column("row") == r && column("column") == c && column("index") == s
 draw = 'plot for [s = 0:n_series - 1] data using (is(s) ? centre(column("x"), s) : NaN):"y"' \
     .':(centre(column("x"), s) - wide / 2):(centre(column("x"), s) + wide / 2):(1):"y"' \
-    .' with boxxyerror fc rgb colour(style[s + 1]) fs solid 1.0 border rgb 0x444444 lw 0.5' \
+    .' with boxxyerror fc rgb colour(s + 1) fs solid 1.0 border rgb 0x444444 lw 0.5' \
+    .', for [s = 0:n_series - 1] data using (is(s) && column("y") == 1 ? centre(column("x"), s) - wide / 2 : NaN):(1):(wide):(0)' \
+    .' with vectors nohead lc rgb colour(s + 1) lw 4' \
     .', for [s = 0:n_series - 1] data using (is(s) ? centre(column("x"), s) : NaN):"low":(0)' \
     .':(column("high") - column("low"))' \
-    .' with vectors nohead lc rgb 0x000000 lw 1.2, 1 lc rgb 0x444444 lw 1' \
-    .', data using (is_base(0) ? column("x") : NaN):(y_from):(strcol("label"))' \
-    .' with labels offset 0, -0.8'
-if (dumb) { draw = 'plot for [s = 0:n_series - 1] data using (is(s) ? centre(column("x"), s) : NaN):"y":(sprintf("%d", s + 1)) with labels, 1, data using (is_base(0) ? column("x") : NaN):(y_from):(strcol("label")) with labels offset 0, -1' }
-ticks = 'set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 50, ' \
-    .'100, 200)'
+    .' with vectors nohead lc rgb 0x000000 lw 1.2, 1 ls 1'.names
+# In a terminal a bar is a column of its number, from 1 to its end.
+row_y(k) = y_from * (y_to / y_from)**(k / 15.0)
+covers(y, k) = (log(row_y(k)) - log(y)) * log(row_y(k)) <= 0 || abs(log(row_y(k) / y)) < log(y_to / y_from) / 30
+if (dumb) {
+    draw = 'plot for [s = 0:n_series - 1] for [k = 0:15] data using (is(s) && covers(column("y"), k) ? centre(column("x"), s) : NaN):(row_y(k)):(sprintf("%d", s + 1)) with labels'.names
+}
+label_longest = 0
 stats data using (label_longest = strlen(strcol("label")) > label_longest ? strlen(strcol("label")) : label_longest, 0) nooutput
 group_w = n_series * 10 + 18 > label_longest * cw + 8 ? n_series * 10 + 18 : label_longest * cw + 8
 panel_w = n_groups * group_w + 10 * cw > 330 ? n_groups * group_w + 10 * cw : 330

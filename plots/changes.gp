@@ -13,15 +13,14 @@ stats data using "high" name "most" nooutput
 stats data using "z" name "same" nooutput
 n_lines = int(line_max) + 1
 left = (label_longest + 2) * cw
+legend_kind = "points"
+key_form = "band"; key_name = "counts as the same"; eval add_key
 page_w = dumb ? term_width : left + 560
-@legend_prepare
-page_h = int(legend_h + (n_lines + 4.4) * ch)
-@open_page
-set multiplot
-@legend_draw
+page_height(head) = head + (n_lines + 4.4) * ch
+load here."page.gp"
 set lmargin at screen left / page_w
 set rmargin at screen 1 - 2.0 * cw / page_w
-set tmargin at screen 1 - legend_h / page_h
+set tmargin at screen 1 - head_h / page_h
 set bmargin at screen 3.4 * ch / page_h
 times(pct) = 1 + pct / 100.0
 limit = exists("same_max") ? same_max : 0
@@ -43,7 +42,7 @@ band = 'data using (1):"y":(1 / times(column("z"))):(times(column("z"))):(column
 points = 'for [s = 0:n_series - 1] data' \
     .' using (column("index") == s ? times(column("x")) : NaN):"y"' \
     .':(times(column("low"))):(times(column("high")))' \
-    .' with xerrorbars lc rgb colour(style[s + 1]) pt marker(style[s + 1]) ps 0.8 lw 1.5, '
+    .' with xerrorbars lc rgb colour(s + 1) pt marker(s + 1) ps 0.8 lw 1.5, '
 set arrow 900 from 1, graph 0 to 1, graph 1 nohead lc rgb 0x444444 lw 1
 names = 'data using (low):"y":(strcol("label")." ") with labels right offset -0.5, 0 font small'
 eval "plot ".(dumb ? "" : band).points.names

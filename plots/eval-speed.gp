@@ -12,14 +12,13 @@ log_y = 1
 set logscale y
 y_scale = 1e3
 load here."lines.gp"
-own_kinds = 1
+if (has_kind(2)) { key_form = "thin"; key_name = "slowdown in arithmetic alone"; eval add_key }
 lower = ', for [s = 0:n_series - 1] data using (xs(s, 1)):"y"' \
-    .' with linespoints lc rgb colour(style[s + 1])' \
-    .' dt dashes(style[s + 1], dash[s + 1]) lw 1.6 pt marker(style[s + 1]) ps 0.8' \
+    .' with linespoints lc rgb colour(s + 1) dt dashes(s + 1) lw 1.6 pt marker(s + 1) ps 0.8' \
     .', for [s = 0:n_series - 1] data using (xs(s, 2)):"y"' \
-    .' with lines lc rgb colour(style[s + 1]) dt 1 lw 0.6' \
+    .' with lines lc rgb colour(s + 1) dt 1 lw 0.6' \
     .', for [s = 0:n_series - 1] data using (xs(s, 3)):"y"' \
-    .' with points pt 3 ps 1.2 lw 1.5 lc rgb 0x000000'
+    .' with linespoints pt marker(s + 1) ps 1.2 lw 1.2 dt dashes(s + 1) lc rgb colour(s + 1)'
 draw = draw.lower
-if (!dumb) { panel_w = n_columns > 1 ? 420 : 640; panel_h = 330 }
+if (!dumb) { panel_w = n_columns > 1 ? 420 : 700; panel_h = 330 }
 load here."panels.gp"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Latency against memory length. x tokens, y ns with its interval low..high. One panel a backend,
-# one line a variant. How to run it by hand: style.gp.
+# Latency against memory length. x tokens, y ns with its interval low..high.
+# How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
 if (!exists("title")) title = "Latency against memory length"
 load here."style.gp"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Latency against sequence length. x tokens, y ns with its interval low..high, z exponent of the
-# sequence length. One panel a backend, one line a variant. How to run it by hand: style.gp.
+# sequence length. How to run it by hand: style.gp.
 if (!exists("here")) here = "plots/"
 if (!exists("title")) title = "Latency against sequence length"
 load here."style.gp"

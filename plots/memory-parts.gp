@@ -17,18 +17,16 @@ do for [i = 1:n_rows] { first[i] = lines_above + 1; lines_above = lines_above + 
 unit = all_max >= 2**30 ? 2**30 : all_max >= 2**20 ? 2**20 : 2**10
 unit_name = unit == 2**30 ? "GiB" : unit == 2**20 ? "MiB" : "KiB"
 left = (label_longest + 2) * cw
-page_w = dumb ? term_width : left + 640
-@legend_prepare
 legend_kind = "box"
-page_h = int(legend_h + (lines_above + 3.4) * ch)
-@open_page
-set multiplot
-@legend_draw
+page_w = dumb ? term_width : left + 640
+page_height(head) = head + (lines_above + 3.4) * ch
+load here."page.gp"
 set lmargin at screen left / page_w
 set rmargin at screen 1 - 2.0 * cw / page_w
-set tmargin at screen 1 - legend_h / page_h
+set tmargin at screen 1 - head_h / page_h
 set bmargin at screen 3.4 * ch / page_h
-set xrange [0:all_max / unit * 1.02]
+bar_max = all_max / unit * 1.02
+set xrange [0:bar_max]
 set yrange [lines_above:0] # downwards
 unset ytics
 set grid noytics
@@ -42,13 +40,17 @@ do for [i = 1:n_rows] {
 draw = 'plot for [s = 0:n_series - 1] data' \
     .' using (column("index") == s ? column("low") / unit : NaN):' \
     .at_line.':(column("low") / unit):(column("high") / unit):('.at_line.' - 0.36):(' \
-    .at_line.' + 0.36) with boxxyerror fc rgb colour(style[s + 1])' \
+    .at_line.' + 0.36) with boxxyerror fc rgb colour(s + 1)' \
     .' fs solid 1.0 border rgb 0x444444 lw 0.5'
-digit = 'plot for [s = 0:n_series - 1] data' \
-    .' using (column("index") == s ? (column("low") + column("high")) / 2 / unit : NaN):'.at_line \
-    .':(column("high") - column("low") > all_max * 0.03 ? sprintf("%d", s + 1) : "") with labels'
+# In a terminal a part is its number, as often as it is wide.
+columns = page_w - left - 3
+cell(bytes) = int(bytes / unit / bar_max * columns + 0.5)
+again(text, n) = n < 1 ? "" : n == 1 ? text : again(text, n / 2).again(text, n - n / 2)
+digits = 'plot for [s = 0:n_series - 1] data' \
+    .' using (column("index") == s ? column("low") / unit : NaN):'.at_line \
+    .':(again(sprintf("%d", (s + 1) % 10), cell(column("high")) - cell(column("low")))) with labels left'
 names = ', data using (column("low") == 0 ? 0 : NaN):'.at_line.':(strcol("label")." ")' \
     .' with labels right offset -0.5, 0 font small'
-eval (dumb ? digit : draw).names
+eval (dumb ? digits : draw).names
 unset multiplot
 unset output

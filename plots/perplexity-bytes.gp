@@ -6,13 +6,8 @@ if (!exists("title")) title = "Perplexity against memory"
 load here."style.gp"
 x_title = "arena (MiB)"
 y_title = "perplexity"
-log_y = 0
-y_scale = 1
-load here."lines.gp"
-xs(s, k) = here_is(s, k) ? column("x") / 2.0**20 : NaN
-draw = "plot ".lines \
-    .', for [s = 0:n_series - 1] data using (xs(s, 1)):"y"' \
-    .' with points pt 6 ps 2 lw 1.2 lc rgb 0x444444' \
-    .', for [s = 0:n_series - 1] data using (xs(s, 0)):"y":(strcol("label"))' \
-    .' with labels offset 0, 0.9 tc rgb 0x333333'
+log_y = 1
+set logscale y
+x_of(x) = x / 2.0**20
+load here."labels.gp"
 load here."panels.gp"

@@ -8,8 +8,9 @@ x_title = "memory length (tokens)"
 y_title = "perplexity"
 log_y = 1
 set logscale y
-y_scale = 1
 load here."lines.gp"
+stats data using "z" name "floor" nooutput
+if (exists("floor_records")) { key_form = "dotted"; key_name = "the true source"; eval add_key }
 draw = draw \
     .', for [s = 0:n_series - 1] data using (xs(s, 0)):(column("z"))' \
     .' with lines lc rgb 0x444444 dt 3 lw 1.2'

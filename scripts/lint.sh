@@ -33,7 +33,7 @@ level() {
     harness/machine/*) echo 9 ;;
     harness/worker/*) echo 10 ;;
     harness/measure/*) echo 11 ;;
-    harness/learn/* | harness/compare/* | harness/figure/* | harness/check/*) echo 12 ;;
+    harness/learn/* | harness/compare/* | harness/figure/* | harness/check/* | harness/export/*) echo 12 ;;
     harness/command/*) echo 13 ;;
     harness/*) echo 14 ;;
     *) echo 15 ;;

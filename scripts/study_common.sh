@@ -157,7 +157,8 @@ train() { # TASK MODEL SEED [FROM]: a new training continues the checkpoint FROM
         resume=(--resume)
     fi
     echo "bench ${words[*]}" >"$f.cmd"
-    if [ ! -f "$f" ] || [ "$(meta "$f" step)" -lt "$steps" ]; then
+    # An F.opt.new is from a last save that was cut short.
+    if [ ! -f "$f" ] || [ "$(meta "$f" step)" -lt "$steps" ] || [ -f "$f.opt.new" ]; then
         rm -f "$f.run.csv"
         logged "$f.log" /dev/null "${words[@]}" "${resume[@]}" ||
             { left_out "$f" "$f.log" && return 0; }

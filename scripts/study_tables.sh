@@ -5,7 +5,8 @@
 # a figure of each task's curves and README.md into TABLES. The text of that README below "What
 # follows from it" is written by hand and kept.
 set -eu
-. "$(dirname "$0")/study_common.sh"
+top=$(cd "$(dirname "$0")/.." && pwd)
+. "$top/scripts/study_common.sh"
 bench=$1
 tables=$(realpath -m "$3")
 cd "$2"
@@ -81,7 +82,7 @@ scored() { # FILE TASK: bytes or symbols scored, the maximum of its rows
 # Curves of trainings: the rows with a validation.
 join_curves() {
     local files=(*/*.safetensors.train.csv)
-    awk -F, 'BEGIN { print "checkpoint,step,tokens,train_nats,valid_nats" }
+    awk -F, 'BEGIN { print "checkpoint,step,tokens,train_nats,valid_nats,valid_floor_nats" }
         FNR == 1 {
             for (i = 1; i <= NF; i++) at[$i] = i
             checkpoint = FILENAME
@@ -89,21 +90,9 @@ join_curves() {
             next
         }
         $at["valid_nats"] != "" {
-            print checkpoint "," $at["step"] "," $at["tokens"] "," $at["loss_nats"] "," $at["valid_nats"]
+            print checkpoint "," $at["step"] "," $at["tokens"] "," $at["loss_nats"] "," $at["valid_nats"] "," \
+                $at["valid_floor_nats"]
         }' "${files[@]}"
-}
-
-draw_curves() {
-    local task
-    if ! command -v gnuplot >/dev/null; then
-        echo "left out: curves as figures: no gnuplot" >&2
-        return
-    fi
-    while read -r task; do
-        "$bench" plot "$task" --figure training </dev/null >/dev/null
-        mv "$task/plots/training.svg" "$tables/$task.svg"
-        rmdir "$task/plots"
-    done < <(tail -n +2 runs.csv | cut -d, -f1 | sort -u | grep -vx long) # it is in that of `longer`
 }
 
 curve_figure() { # TASK
@@ -259,7 +248,7 @@ awk -F, 'NR == 1 || $1 == "gates"' new.csv >"$tables/gates.csv"
 awk -F, 'NR == 1 || $1 ~ /^copy/' new.csv >"$tables/copy.csv"
 rm new.csv
 join_curves >"$tables/curves.csv"
-draw_curves
+"$top/scripts/study_figures.sh" "$bench" "$tables"
 readme >new.md
 mv new.md "$tables/README.md"
 echo "wrote $tables/{books,gates,copy,curves}.csv, figures and README.md"

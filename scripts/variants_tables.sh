@@ -3,7 +3,7 @@
 # variants_tables.sh WORK TABLES: the last part of variants.sh. From the tables of the folder WORK it
 # writes models.csv, books.csv, copy.csv, speed.csv, machine.csv and figures into TABLES/variants, and
 # TABLES/variants.md from these. The text of that page below "What follows from it" is
-# written by hand and kept. FIGURE names the variants of the figure of decoding.
+# written by hand and kept.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/scripts/study_common.sh"
@@ -11,7 +11,6 @@ page=$(realpath -m "$2/variants.md")
 tables=$(realpath -m "$2/variants")
 cd "$1"
 shopt -s nullglob
-decoded=${FIGURE:-vanilla xl rope gqa mqa window strided compressive talking linear aan}
 
 # ---- tables ----------------------------------------------------------------------------------
 
@@ -119,75 +118,6 @@ machine_csv() {
         }
         print names "\n" values
     }' env.csv
-}
-
-# ---- figures ---------------------------------------------------------------------------------
-
-# Tables of plots/style.gp. `bench plot` puts models of other widths into panels of their own; here
-# equal parameters make models comparable, so that they share one. A second panel enlarges its
-# crowded corner.
-cost_points() {
-    awk "$csv_awk"'
-    FNR == 1 { split("", at); header($0, at); next }
-    { fields($0, f); v = f[at["variant"]] }
-    FILENAME ~ /models.csv$/ { style[v] = places++; next }
-    FILENAME ~ /speed.csv$/ {
-        if (f[at["workload"]] == "segment" && f[at["mem_tokens"]] == 128)
-            x[v] = f[at["ns_per_token"]] / 1000
-        next
-    }
-    f[at["mem_tokens"]] == 128 {
-        if (!scored[v]++) order[++n] = v
-        log_y[v] += log(f[at["ppl"]])
-    }
-    END {
-        print "row,column,panel,index,series,style,dash,kind,x,y,low,high,z,label"
-        for (i = 1; i <= n; i++) y[order[i]] = exp(log_y[order[i]] / scored[order[i]])
-        for (i = 1; i <= n; i++) {
-            v = order[i]
-            if (!(v in x)) continue
-            best = 1
-            for (j = 1; j <= n; j++) {
-                w = order[j]
-                if (w in x && x[w] <= x[v] && y[w] <= y[v] && (x[w] < x[v] || y[w] < y[v])) best = 0
-            }
-            crowded = x[v] <= 8 && y[v] <= 6.8
-            for (kind = 0; kind <= best; kind++)
-                for (row = 0; row <= crowded; row++)
-                    printf "%d,0,%s,%d,%s,%d,0,%d,%.6g,%.6g,,,,%s\n", row,
-                        row ? "its corner below left" : "books; segments of 128 after 128 tokens",
-                        m, v, style[v], kind, x[v], y[v], crowded && !row ? "\302\240" : v # an empty label would read the next line
-            m++
-        }
-    }' "$tables/models.csv" "$tables/speed.csv" "$tables/books.csv"
-}
-
-decode_points() {
-    awk -v wanted=" $decoded " "$csv_awk"'
-    BEGIN { print "row,column,panel,index,series,style,dash,kind,x,y,low,high,z,label" }
-    FNR == 1 { split("", at); header($0, at); next }
-    { fields($0, f); v = f[at["variant"]] }
-    FILENAME ~ /models.csv$/ { style[v] = places++; next }
-    f[at["workload"]] == "decode" && index(wanted, " " v " ") {
-        if (!(v in series)) series[v] = n++
-        printf "0,0,one token at a time,%d,%s,%d,0,0,%s,%s,%s,%s,,\n", series[v], v, style[v],
-            f[at["mem_tokens"]], f[at["ns_per_token"]], f[at["ns_per_token"]],
-            f[at["slowest_ns_per_token"]]
-    }' "$tables/models.csv" "$tables/speed.csv"
-}
-
-figure() { # NAME SCRIPT TITLE WIDTH HEIGHT [SETTING], the points on standard input
-    cat >points.csv
-    rm -f "$tables/$1.svg"
-    if [ "$(wc -l <points.csv)" -gt 1 ] && command -v gnuplot >/dev/null; then
-        gnuplot -d -e "data='points.csv'; out='$tables/$1.svg'; here='$top/plots/'; title='$3';
-            panel_w=$4; panel_h=$5; ${6:-}" "$top/plots/$2.gp" 2>gnuplot.said ||
-            die 1 "$1.svg: $(tail -n 1 gnuplot.said)"
-        rm -f gnuplot.said # gnuplot warns if there are no intervals to draw
-    else
-        echo "left out: $1.svg: no points, or no gnuplot" >&2
-    fi
-    rm points.csv
 }
 
 # ---- the page --------------------------------------------------------------------------------
@@ -373,8 +303,7 @@ done
 rm new.csv
 speed_csv >"$tables/speed.csv"
 machine_csv >"$tables/machine.csv"
-cost_points | figure cost perplexity-time "Perplexity per byte against time per token" 900 400 named=1
-decode_points | figure decode latency-mem "Time of one more token" 620 400
+"$top/scripts/variants_figures.sh" "$tables"
 cd "$tables"
 write_page >new.md
 mv new.md "$page"

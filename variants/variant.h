@@ -178,8 +178,6 @@ static inline const void *config_own(const struct config *c, enum part_slot slot
 }
 /* Give all parts their usual numbers: after a part, mem_len or a size has been replaced. */
 void config_own_reset(struct config *c);
-/* E_USAGE where those of a part make no sense; part of config_check. */
-enum status config_own_check(const struct config *c, struct err *e);
 
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
  * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */
@@ -199,7 +197,8 @@ void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
  */
 int config_memory(const struct config *c);
 
-/* OK, or E_USAGE saying which choice makes no sense ("--clip 0..": ..., odd D with sinusoids). */
+/* OK, or E_USAGE saying which number is outside its bounds, or which choice makes no sense (odd D
+ * with sinusoids). */
 enum status config_check(const struct config *c, struct err *e);
 
 #endif

@@ -24,14 +24,33 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
     const struct tensor *t = safetensors_find(r->s, name);
 
     if (*st == OK && (!t || t->dtype != dtype || t->n != n))
-        *st = fail(e, E_IO, "%s: tensor \"%s\" is missing or does not fit its metadata", r->s->path,
-                   name);
+        *st = safetensors_fail(r->s, e, "tensor \"%s\" is missing or does not fit its metadata",
+                               name);
     return t;
 }
 
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e)
 {
-    return safetensors_int(r->s, key, 0, 0, 1 << 16, out, e);
+    return safetensors_int(r->s, key, 0, 0, GOLDEN_WIDE, out, e);
+}
+
+enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e)
+{
+    if (!safetensors_meta(r->s, key))
+        return safetensors_fail(r->s, e, "metadata %s is missing  -> a whole number in 1..%d", key,
+                                most);
+    return safetensors_int(r->s, key, 0, 1, most, out, e);
+}
+
+enum status golden_variant(const struct run *r, const struct variant **out, struct err *e)
+{
+    const char *const name = safetensors_meta(r->s, "variant");
+
+    *out = name ? variant_find(name) : NULL;
+    return *out
+               ? OK
+               : safetensors_fail(r->s, e, "unknown variant \"%.64s\"  -> see: bench list variants",
+                                  name ? name : "");
 }
 
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e)
@@ -44,8 +63,8 @@ enum status golden_known_inputs(const struct run *r, const char *const *known, s
         while (*k && strcmp(name, *k) != 0)
             k++;
         if (!*k)
-            return fail(e, E_IO, "%s: input \"%s\" is not built in  -> is it for a newer program?",
-                        r->s->path, name);
+            return safetensors_fail(
+                r->s, e, "input \"%s\" is not built in  -> is it for a newer program?", name);
     }
     return OK;
 }
@@ -54,8 +73,8 @@ enum status golden_extent(struct run *r, struct err *e)
 {
     enum status st;
 
-    if ((st = golden_whole(r, "batch", &r->max.B, e)) != OK ||
-        (st = golden_whole(r, "seq", &r->max.L, e)) != OK)
+    if ((st = golden_size(r, "batch", GOLDEN_WIDE, &r->max.B, e)) != OK ||
+        (st = golden_size(r, "seq", GOLDEN_WIDE, &r->max.L, e)) != OK)
         return st;
     return golden_whole(r, "mem", &r->max.M, e);
 }
@@ -77,39 +96,26 @@ enum status golden_inputs(struct run *r, int width, struct err *e)
 
 /* ---- one file ----------------------------------------------------------------------------- */
 
-/* A parameter of the file that the model lacks would not be tested. */
-static enum status no_strangers(const struct run *r, const struct params *p, struct err *e)
-{
-    static const char prefix[] = "param.";
-
-    for (int i = 0; i < r->s->n_tensors; i++) {
-        const char *name = r->s->tensors[i].name;
-        const bool ours =
-            strncmp(name, prefix, strlen(prefix)) != 0 || params_find(p, name + strlen(prefix));
-        if (!ours)
-            return fail(e, E_IO,
-                        "%s: parameter \"%s\" is not built in  -> is it for a newer program?",
-                        r->s->path, name);
-    }
-    return OK;
-}
-
-/* Bind over a counting and a placed arena, and load all weights from the file. */
+/* Bind over a counting and a placed arena, and load all weights from the file, which has to fit
+ * before room for them is taken. */
 static enum status place(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     enum status st = kind->bind(r, e);
 
+    if (st == OK)
+        st = checkpoint_fits(r->s, "param.", r->weights, e);
     if (st == OK)
         st = arena_place(&r->arena, HUGE_NEVER, NULL, NULL, e);
     if (st == OK)
         st = kind->bind(r, e);
     if (st == OK)
         st = checkpoint_load(r->s, "param.", r->weights, e);
-    return st == OK ? no_strangers(r, r->weights, e) : st;
+    return st;
 }
 
 static enum status run_kind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
+    const int before = r->tally->tensors;
     enum status st;
 
     if ((st = kind->read(r, e)) != OK || (st = place(r, kind, e)) != OK ||
@@ -128,8 +134,11 @@ static enum status run_kind(struct run *r, const struct golden_kind *kind, struc
     if (kind->finish)
         kind->finish(r);
     if (r->n_grad != golden_count_grad(r))
-        return fail(e, E_IO, "%s: has %d gradients, %d of them of something the model has",
-                    r->s->path, golden_count_grad(r), r->n_grad);
+        return safetensors_fail(r->s, e, "has %d gradients, %d of them of something the model has",
+                                golden_count_grad(r), r->n_grad);
+    if (r->tally->tensors == before)
+        return safetensors_fail(r->s, e,
+                                "no out.* tensor that the model has  -> nothing was compared");
     r->tally->files++;
     return OK;
 }
@@ -148,8 +157,8 @@ static enum status find_kind(const struct run *r, const struct golden_kind **out
         if (!kinds[i]->claims)
             snprintf(known + at, sizeof(known) - at, "%s%s", at ? ", " : "", kinds[i]->name);
     }
-    return fail(e, E_IO, "%s: kind \"%s\" is none of %s  -> is it a golden file?", r->s->path,
-                name ? name : "", known);
+    return safetensors_fail(r->s, e, "kind \"%.64s\" is none of %s  -> is it a golden file?",
+                            name ? name : "", known);
 }
 
 static enum status read_tolerances(struct run *r, struct err *e)
@@ -176,22 +185,27 @@ enum status golden_run(const struct engine *g, const char *path, struct tally *t
     struct safetensors s;
     struct run r = {.g = g, .s = &s, .tally = t, .report = report, .arg = arg};
     const struct golden_kind *kind = NULL;
+    struct err why;
     enum status st = safetensors_open(&s, path, e);
 
     if (st != OK)
         return st;
     if ((st = read_tolerances(&r, e)) == OK && (st = find_kind(&r, &kind, e)) == OK) {
         r.own = calloc(1, kind->size + 1);
-        CHECK(r.own);
+        NEED(r.own);
         r.weights = &r.params;
         r.grad = golden_count_grad(&r) > 0;
-        st = run_kind(&r, kind, e);
+        st = run_kind(&r, kind, &why);
         if (kind->release)
             kind->release(&r);
         sublayers_free(&r.sublayers);
         params_free(&r.params);
         arena_release(&r.arena);
         free(r.own);
+        if (st == E_IO)
+            fail(e, st, "%s", why.msg);
+        else if (st != OK) /* of what runs it, which does not know of files */
+            st = safetensors_fail(&s, e, "%s", why.msg);
     }
     safetensors_close(&s);
     return st;

@@ -54,7 +54,7 @@ void golden_compare_first(struct run *r, const char *tensor, const float *got, s
         return;
     }
     float *const want = malloc((parts * n + 1) * sizeof(*want));
-    CHECK(want);
+    NEED(want);
     for (size_t i = 0; i < parts; i++)
         memcpy(want + i * n, (const float *)t->data + i * each, n * sizeof(*want));
     const struct bound bound = {.rel = tolerance, .nmse = INFINITY, .abs = tolerance_abs};

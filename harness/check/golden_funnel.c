@@ -110,44 +110,38 @@ static enum status read_order(struct run *r, int after, struct err *e)
         }
         at = end + 1;
     }
-    return fail(e, E_IO,
-                "%s: blocks \"%s\" and %d layers after them  -> numbers of layers such as 1,2,1, "
-                "at most %d in all",
-                r->s->path, text ? text : "", after, (int)MAX_SUBLAYERS / 2);
+    return safetensors_fail(r->s, e,
+                            "blocks \"%.64s\" and %d layers after them  -> numbers of layers such "
+                            "as 1,2,1, at most %d in all",
+                            text ? text : "", after, (int)MAX_SUBLAYERS / 2);
 }
 
 static enum status read_config(struct run *r, struct err *e)
 {
-    const char *const variant = safetensors_meta(r->s, "variant");
-    const struct variant *const v = variant ? variant_find(variant) : NULL;
+    const struct variant *v = NULL;
     int D = 0, H = 0, dh = 0, F = 0, after = 0, causal = 0;
     double scale = 0;
     enum status st;
 
-    if (!v)
-        return fail(e, E_IO, "%s: unknown variant \"%s\"  -> see: bench list variants", r->s->path,
-                    variant ? variant : "");
-    if ((st = golden_extent(r, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &D, e)) != OK ||
-        (st = safetensors_int(r->s, "n_head", 0, 1, GOLDEN_WIDE, &H, e)) != OK ||
-        (st = safetensors_int(r->s, "d_head", 0, 1, GOLDEN_WIDE, &dh, e)) != OK ||
-        (st = safetensors_int(r->s, "d_inner", 0, 1, GOLDEN_WIDE, &F, e)) != OK ||
+    if ((st = golden_variant(r, &v, e)) != OK || (st = golden_extent(r, e)) != OK ||
+        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
+        (st = golden_size(r, "n_head", GOLDEN_WIDE, &H, e)) != OK ||
+        (st = golden_size(r, "d_head", GOLDEN_WIDE, &dh, e)) != OK ||
+        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK ||
         (st = safetensors_int(r->s, "dec_layers", 0, 0, MAX_SUBLAYERS, &after, e)) != OK ||
         (st = safetensors_int(r->s, "causal", 0, 0, 1, &causal, e)) != OK ||
         (st = safetensors_real(r->s, "scale", 1, &scale, e)) != OK)
         return st;
-    if (r->max.B < 1 || r->max.L < 1)
-        return fail(e, E_IO, "%s: batch %d, seq %d  -> both must be 1 or more", r->s->path,
-                    r->max.B, r->max.L);
     r->max.M = 0;
     r->c = config_default(v, D, H, dh, F, 1, 1);
     r->c.uv_per_layer = true;
+    r->c.max_seq = r->max.L;
     r->c.causal = causal;
     r->c.scale = (float)scale;
     if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
         (st = read_order(r, after, e)) != OK)
         return st;
-    return config_check(&r->c, e);
+    return checkpoint_check(r->s, &r->c, e);
 }
 
 static enum status read(struct run *r, struct err *e)
@@ -172,7 +166,8 @@ static enum status forward(struct run *r, struct err *e)
     const int B = r->max.B, L = r->max.L, last = o->joins - 1;
 
     zero_others(r, o);
-    r->c.pos->pos_encoding(&r->c, L, s->pos_encoding);
+    if (r->c.pos->pos_encoding)
+        r->c.pos->pos_encoding(&r->c, L, s->pos_encoding);
     sublayers_build_tables(s, r->g);
     float *in = sublayers_part_input(s, 0, o->joins, r->y);
     memcpy(in, r->x->data, r->x->n * sizeof(float));

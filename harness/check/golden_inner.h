@@ -61,7 +61,10 @@ enum { GOLDEN_WIDE = 1 << 16 }; /* more than any size in a file */
 /* The file's tensor, or E_IO in *st if it is missing, of another type or of another size. */
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e);
+/* A number from 0, which it is without the key; one from 1 to `most`, which the file must have. */
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e);
+enum status golden_size(const struct run *r, const char *key, int most, int *out, struct err *e);
+enum status golden_variant(const struct run *r, const struct variant **out, struct err *e);
 /* batch, seq and mem, which is 0 if the file has none. */
 enum status golden_extent(struct run *r, struct err *e);
 /* in.x [B,L,D], in.mem [B,M,D], and in.dy [B,L,width] if the file has gradients. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_ROWS = 1 << 20 }; /* of all sequences, with what they remember */
+
 struct lm_run {
     struct lm m;
     enum mem_kind kind;
@@ -41,7 +43,7 @@ static void compare_rows(struct run *r, const struct sublayer *sublayer, const c
     float *const flat = calloc((size_t)c->B * n + 1, sizeof(*flat));
     char name[64];
 
-    CHECK(flat);
+    NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
     snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sublayer->nth);
@@ -111,13 +113,13 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
     if (st != OK)
         return st;
     if (L < 1 || L > m->max.L)
-        return fail(e, E_IO, "%s: segment %d has %d tokens, its metadata says at most %d",
-                    r->s->path, segment, L, m->max.L);
+        return safetensors_fail(r->s, e, "segment %d has %d tokens, its metadata says at most %d",
+                                segment, L, m->max.L);
     const int32_t *token = tokens->data, *target = targets->data;
     for (int t = 0; t < B * L; t++)
         if (token[t] < 0 || token[t] >= m->c.V || target[t] < 0 || target[t] >= m->c.V)
-            return fail(e, E_IO, "%s: segment %d has a token outside the vocabulary of %d",
-                        r->s->path, segment, m->c.V);
+            return safetensors_fail(r->s, e, "segment %d has a token outside the vocabulary of %d",
+                                    segment, m->c.V);
 
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     snprintf(name, sizeof(name), "out.logits.%d", segment);
@@ -155,18 +157,24 @@ static enum status read(struct run *r, struct err *e)
     enum status st;
 
     if ((st = checkpoint_config(r->s, "param.", c, e)) != OK ||
-        (st = golden_whole(r, "batch", &max->B, e)) != OK ||
+        (st = golden_size(r, "batch", GOLDEN_WIDE, &max->B, e)) != OK ||
         (st = golden_whole(r, "n_seg", &o->segments, e)) != OK ||
         (st = safetensors_int(r->s, "grad_segment", -1, -1, GOLDEN_WIDE, &o->grad_segment, e)) !=
             OK)
         return st;
-    if (c->V < 1 || max->B < 1)
-        return fail(e, E_IO, "%s: vocab %d, batch %d  -> both must be 1 or more", r->s->path, c->V,
-                    max->B);
+    if (c->V < 1)
+        return safetensors_fail(r->s, e, "metadata vocab is missing  -> a language model has it");
     if (c->same_length)
         c->window = c->mem_len;
     max->L = c->max_seq;
     max->M = config_memory(c);
+    if (max->L > GOLDEN_WIDE || max->M > GOLDEN_WIDE ||
+        (int64_t)max->B * (max->L + max->M) > MOST_ROWS)
+        return safetensors_fail(r->s, e, "batch %d, seq %d, mem %d  -> at most %d tokens in all",
+                                max->B, max->L, max->M, (int)MOST_ROWS);
+    if (max->M && !mem_can(c->variant->mem, MEM_HIDDEN))
+        return safetensors_fail(r->s, e, "mem %d with variant %s, which has no memory  -> 0",
+                                max->M, c->variant->name);
     if ((st = lm_init(&o->m, c, e)) != OK)
         return st;
     r->weights = &o->m.params;

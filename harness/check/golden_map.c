@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { DEEP = 30 };
-
 struct map_run {
     int rows;
     float *x, *d_y, *more;
@@ -37,24 +35,33 @@ static enum status read(struct run *r, struct err *e)
     struct map_run *o = r->own;
     struct config *c = &r->c;
     double eps = 0, width = 0;
-    int depth = 0;
+    int D = 0, dh = 0, depth = 0;
     enum status st;
 
-    *c = (struct config){.N = 1, .H = 1};
     if ((st = golden_extent(r, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &c->D, e)) != OK ||
-        (st = safetensors_int(r->s, "d_out", 0, 1, GOLDEN_WIDE, &c->dh, e)) != OK ||
-        (st = safetensors_int(r->s, "depth", 0, 1, DEEP, &depth, e)) != OK ||
+        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
+        (st = golden_size(r, "d_out", GOLDEN_WIDE, &dh, e)) != OK ||
+        (st = golden_size(r, "depth", MAX_DEXTRA_DEPTH, &depth, e)) != OK ||
         (st = safetensors_real(r->s, "width_mult", 1, &width, e)) != OK ||
-        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
-        (st = checkpoint_map(r->s, c, e)) != OK)
+        (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK)
         return st;
-    if (!c->qkv_map || !(width > 0 && width < GOLDEN_WIDE))
-        return fail(e, E_IO, "%s: describes no map before q, k and v", r->s->path);
+    *c = config_default(variants[0], D, 1, dh, 1, 1, 0);
+    c->pos = pos_find("none");
     c->ln_eps = (float)eps;
+    if ((st = checkpoint_map(r->s, c, e)) != OK)
+        return st;
+    if (!c->qkv_map || !(width >= 1 && width <= MAX_DEXTRA_WIDTH))
+        return safetensors_fail(r->s, e,
+                                "dextra \"%.64s\" of width_mult %g is no map before q, k and v  -> "
+                                "paper or code, from 1 to %d",
+                                safetensors_meta(r->s, "dextra") ? safetensors_meta(r->s, "dextra")
+                                                                 : "",
+                                width, (int)MAX_DEXTRA_WIDTH);
     struct dextra *const own = (void *)c->own[SLOT_QKV_MAP].bytes;
     own->depth[0] = own->depth[1] = depth;
     own->width[0] = own->width[1] = (float)width;
+    if ((st = checkpoint_check(r->s, c, e)) != OK)
+        return st;
     o->rows = r->max.B * r->max.L;
     c->qkv_map->params(c, 0, "", &r->params);
     return golden_inputs(r, c->qkv_map->width(c), e);

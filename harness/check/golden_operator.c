@@ -82,7 +82,7 @@ static enum status draw(struct run *r, int base, struct err *e)
             continue;
         if (t->dtype != DTYPE_I32 || t->rank != 2 || t->shape[1] != m->n_random ||
             t->shape[0] * (int64_t)m->block < needs)
-            return fail(e, E_IO, "%s: in.mask_random does not fit masks and lengths", r->s->path);
+            return safetensors_fail(r->s, e, "in.mask_random does not fit masks and lengths");
         m->random = t->data;
         m->random_blocks = t->shape[0];
     }

@@ -24,14 +24,14 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
     struct part_run *o = r->own;
     struct config *c = &r->c;
     int D = 0;
-    struct err why;
     double eps;
     enum status st;
 
     if ((st = golden_extent(r, e)) != OK ||
-        (st = safetensors_int(r->s, "d_model", 0, 1, GOLDEN_WIDE, &D, e)) != OK)
+        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK)
         return st;
     *c = config_default(variants[0], D, 1, D, 1, 1, 0);
+    c->pos = pos_find("none");
     c->ffn = NULL; /* the file's */
     if ((st = safetensors_int(r->s, "d_inner", 1, 1, GOLDEN_WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
@@ -39,9 +39,9 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
         return st;
     c->ln_eps = (float)eps;
     if (!safetensors_meta(r->s, key))
-        return fail(e, E_IO, "%s: no %s  -> is it a golden file?", r->s->path, key);
-    if (config_own_check(c, &why) != OK)
-        return fail(e, E_IO, "%s: %s", r->s->path, why.msg);
+        return safetensors_fail(r->s, e, "no %s  -> is it a golden file?", key);
+    if ((st = checkpoint_check(r->s, c, e)) != OK)
+        return st;
     o->rows = r->max.B * r->max.L;
     return golden_inputs(r, c->D, e);
 }
@@ -63,7 +63,7 @@ static enum status read_ffn(struct run *r, struct err *e)
     if (st != OK)
         return st;
     if (!c->ffn)
-        return fail(e, E_IO, "%s: no ffn  -> is it a golden file?", r->s->path);
+        return safetensors_fail(r->s, e, "no ffn  -> is it a golden file?");
     c->ffn->params(c, "ff.", &r->params);
     return OK;
 }

@@ -6,26 +6,24 @@
 
 #include "variants/model/checkpoint.h"
 
-enum { WIDE = 1 << 12 };
+enum { MOST = 1 << 12 };
 
 static enum status read_config(struct run *r, struct err *e)
 {
-    const char *variant = safetensors_meta(r->s, "variant");
-    const struct variant *v = variant ? variant_find(variant) : NULL;
+    const struct variant *v = NULL;
     int D = 0;
     enum status st;
 
-    if (!v)
-        return fail(e, E_IO, "%s: unknown variant \"%s\"  -> see: bench list variants", r->s->path,
-                    variant ? variant : "");
-    if ((st = safetensors_int(r->s, "d_model", 0, 1, WIDE, &D, e)) != OK)
+    if ((st = golden_variant(r, &v, e)) != OK ||
+        (st = golden_size(r, "d_model", MOST, &D, e)) != OK)
         return st;
     r->c = config_default(v, D, 1, D, D, 1, 0);
-    if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK || (st = golden_extent(r, e)) != OK)
+    if ((st = checkpoint_parts(r->s, "param.", &r->c, e)) != OK ||
+        (st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_extent(r, e)) != OK)
         return st;
-    if (r->max.B < 1 || r->max.L < 1 || r->c.rnn_window < 1 || r->c.rnn_window > WIDE)
-        return fail(e, E_IO, "%s: batch %d, seq %d, rnn_window %d  -> all from 1 to %d", r->s->path,
-                    r->max.B, r->max.L, r->c.rnn_window, (int)WIDE);
+    if (r->c.rnn_window > MOST)
+        return safetensors_fail(r->s, e, "rnn_window %d  -> from 1 to %d", r->c.rnn_window,
+                                (int)MOST);
     return OK;
 }
 

@@ -83,7 +83,7 @@ void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, vo
     float *const sink_v = v + (a.M + a.L) * HD, *const slice = v + columns * HD;
     float *const probs = slice + rows * HD;
 
-    CHECK(v);
+    NEED(v);
     a.rel_v = NULL;
     a.lse = NULL;
     a.o = slice;

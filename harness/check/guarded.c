@@ -10,7 +10,7 @@ float *guarded(size_t n)
 {
     float *p = malloc((n + 2 * GUARD) * sizeof(*p));
 
-    CHECK(p);
+    NEED(p);
     for (size_t i = 0; i < n + 2 * GUARD; i++)
         p[i] = GUARD_VALUE;
     return p + GUARD;
@@ -45,7 +45,7 @@ static const float *first_normals(size_t n, const char *name)
         const size_t more = n + n / 2 + 16;
         free(kept[i].z);
         kept[i].z = malloc(more * sizeof(float));
-        CHECK(kept[i].z);
+        NEED(kept[i].z);
         kept[i].n = more;
         kept[i].stream = stream;
         rng_normal(kept[i].z, more, SEED, stream, 0, 1);

@@ -79,7 +79,7 @@ struct output *output(struct trial *t, const char *name, size_t n, const float *
                          .one = guarded(n),
                          .got = guarded(n),
                          .bound = calloc(n + 1, sizeof(double))};
-    CHECK(o->bound);
+    NEED(o->bound);
     return o;
 }
 
@@ -123,7 +123,7 @@ void *workspace(struct trial *t, size_t bytes)
     if (!t->work || t->work_bytes != bytes) {
         free(t->work);
         t->work = aligned_alloc(64, size);
-        CHECK(t->work);
+        NEED(t->work);
         t->work_bytes = bytes;
         memset(t->work, 0xff, size);
     } else if (!t->timed)
@@ -137,7 +137,7 @@ static struct trial *trial_new(const struct op_row *row, int at)
 {
     struct trial *t = calloc(1, sizeof(*t));
 
-    CHECK(t);
+    NEED(t);
     row->make(t, at);
     return t;
 }

@@ -5,6 +5,22 @@
 
 #include <stdio.h>
 
+const struct exit_meaning exit_meanings[] = {
+    {EXIT_FINE, "fine"},
+    {EXIT_SOME_FAILED, "a case failed, or there was no memory; the other rows are written"},
+    {EXIT_BAD_USAGE, "the command line is wrong"},
+    {EXIT_REGRESSION, "gate: slower, or different in bytes, instructions or perplexity"},
+    {EXIT_NOT_TRUSTWORTHY, "the numbers cannot be trusted: --strict, or another machine's"},
+    {EXIT_WRONG_NUMBERS, "results differ from the reference"},
+    {EXIT_UNAVAILABLE, "this CPU or build cannot do it"},
+    {EXIT_BAD_FILE, "a file cannot be read or written"},
+    {EXIT_NOTHING_TO_DO, "there was nothing to do"},
+    {EXIT_SIGINT, "interrupted; what was measured is written"},
+    {EXIT_SIGPIPE, "the reader of standard output closed it, as head does"},
+    {EXIT_SIGTERM, "terminated; what was measured is written"},
+    {0, NULL},
+};
+
 int exit_of(enum status st)
 {
     switch (st) {

@@ -17,8 +17,16 @@ enum exit_code {
     EXIT_BAD_FILE = 7,
     EXIT_NOTHING_TO_DO = 77,
     EXIT_SIGINT = 130,
+    EXIT_SIGPIPE = 141,
     EXIT_SIGTERM = 143,
 };
+
+/* What each means, for the manual page; ends with a NULL. */
+struct exit_meaning {
+    int code;
+    const char *meaning;
+};
+extern const struct exit_meaning exit_meanings[];
 
 /* The exit code for a status that reached main. */
 int exit_of(enum status st);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options as text: one option's value, the canonical form that --resume compares, the options that
- * belong to every repro line, and help. */
+ * Options as text: one option's value, the canonical form that --resume compares, and the options
+ * that belong to every repro line. */
+#include "harness/util/fileio.h"
+#include "harness/util/text.h"
 #include "option_table.h"
-#include "variants/model/settings.h"
+#include "option_words.h"
 
-#include <argp.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,69 +72,58 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
 
 char *option_value(const struct options *o, const struct option_spec *s)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     if (s->at == offsetof(struct options, threads) && o->threads.n == 0)
         fprintf(f, "%d", o->default_threads);
     else
         print_value(f, o, s);
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
-/* A word as words_split() reads it: in quotes where it needs them. */
-static void print_word(FILE *f, const char *word)
+char *options_command_line(const struct options *o)
 {
-    if (*word && *word != '#' && !strpbrk(word, " \t\r\n\"'")) {
-        fputs(word, f);
-        return;
-    }
-    fputc('"', f);
-    for (const char *c = word; *c; c++)
-        if (*c == '"')
-            fputs("\"'\"'\"", f); /* a double quote, in single quotes */
-        else
-            fputc(*c, f);
-    fputc('"', f);
-}
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-enum status options_command_line(char **line, const struct options *o, struct err *e)
-{
-    size_t size;
-    FILE *const f = open_memstream(line, &size);
-
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < o->argc; i++) {
         if (i > 0)
             fputc(' ', f);
-        print_word(f, o->argv[i]);
+        word_print(f, o->argv[i], '\0');
     }
-    CHECK(fclose(f) == 0);
-    return strchr(*line, '\n')
-               ? fail(e, E_USAGE, "a line break in the command line  -> rename that file")
-               : OK;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
+}
+
+/* An option's value on a line of its own, malloc'ed. */
+static char *value_line(const struct options *o, const struct option_spec *s)
+{
+    char *const value = option_value(o, s), *const line = text_exact(value);
+
+    free(value);
+    return line;
 }
 
 char *options_canonical(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & (IN_CASE | IN_RUN)))
             continue;
-        char *const value = option_value(o, s);
+        char *const value = value_line(o, s);
         fprintf(f, "%s=%s\n", s->name, value);
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* The value of `name` in a canonical text and its length; "" if absent. */
@@ -164,7 +154,7 @@ enum status options_resumable(const struct options *o, const char *stored, const
             continue;
         int len;
         const char *const then = stored_value(stored, s->name, &len);
-        char *const now = option_value(o, s);
+        char *const now = value_line(o, s);
         if (strlen(now) != (size_t)len || memcmp(then, now, (size_t)len) != 0)
             st = fail(e, E_USAGE, "cannot resume %.200s: made with --%s %.*s, now %.120s", dir,
                       s->name, len ? min_int(len, 120) : 4, len ? then : "none",
@@ -176,91 +166,21 @@ enum status options_resumable(const struct options *o, const char *stored, const
 
 char *options_repro(const struct options *o)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    CHECK(f != NULL);
+    NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
         if (!(s->flags & IN_CASE))
             continue;
         char *const value = option_value(o, s);
-        if (strcmp(value, s->preset ? s->preset : "") != 0)
-            fprintf(f, " --%s %s", s->name, value);
+        if (strcmp(value, s->preset ? s->preset : "") != 0) {
+            fputc(' ', f);
+            word_print_option(f, s->name, value, '\0');
+        }
         free(value);
     }
-    CHECK(fclose(f) == 0);
-    return text;
-}
-
-/* ---- help --------------------------------------------------------------------------------- */
-
-static const char *const group_title[GROUP_COUNT] = {
-    [GROUP_AXES] = "What runs (lists a,b; ranges lo..hi, lo..hi*k, lo..hi+k; k, Ki, M, Mi):",
-    [GROUP_MEASURE] = "Measuring:",
-    [GROUP_PLACE] = "Placement:",
-    [GROUP_OUTPUT] = "Output:",
-    [GROUP_OTHER] = "Other commands:",
-};
-
-/* Purpose, permitted words or range, and default. */
-static char *help_text(const struct option_spec *s)
-{
-    const char *const preset = s->shown ? s->shown : s->preset, *word;
-    const struct choice *row;
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
-
-    CHECK(f != NULL);
-    fputs(s->doc, f);
-    for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
-        fprintf(f, "%s%s", i ? ", " : ": ", word);
-    if (s->at == offsetof(struct options, settings))
-        for (int i = 0; (row = setting_at(i)); i++)
-            fprintf(f, "%s%s", i ? ", " : ": ", row->name);
-    if (preset)
-        fprintf(f, " [%s]", preset);
-    CHECK(fclose(f) == 0);
-    return text;
-}
-
-void options_help(FILE *f, bool usage_only, const char *commands)
-{
-    struct argp_option table[OPTION_MAX + GROUP_COUNT + 1] = {0};
-    char *owned[OPTION_MAX] = {0};
-    char *doc = NULL;
-    int n = 0;
-
-    for (int g = 0; g < GROUP_COUNT; g++) {
-        table[n++] = (struct argp_option){.doc = group_title[g], .group = g + 1};
-        for (int i = 0; i < option_count; i++) {
-            const struct option_spec *const s = &option_specs[i];
-            if ((int)s->group != g)
-                continue;
-            owned[i] = help_text(s);
-            table[n++] = (struct argp_option){
-                .name = s->name,
-                .key = s->key ? s->key : 256 + i,
-                .arg = s->metavar,
-                .flags = s->kind == KIND_RESUME ? OPTION_ARG_OPTIONAL : 0,
-                .doc = owned[i],
-                .group = g + 1,
-            };
-        }
-    }
-    CHECK(asprintf(&doc,
-                   "Compare attention variants on this CPU: check, time, and write tables.\v%s\n"
-                   "@FILE reads options from a file (# comments; files may name files). Every "
-                   "option is also read from the environment: BENCH_MAX_TIME for --max-time.",
-                   commands) >= 0);
-    const struct argp argp = {.options = table, .args_doc = "[COMMAND] [WORD...]", .doc = doc};
-    char name[] = "bench";
-    argp_help(&argp, f,
-              usage_only ? ARGP_HELP_USAGE : ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_SHORT_USAGE,
-              name);
-    for (int i = 0; i < option_count; i++)
-        free(owned[i]);
-    free(doc);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }

@@ -226,7 +226,21 @@ static enum status set_resume(const struct assignment *s, struct err *e)
     return OK;
 }
 
-static enum status set_quick(const struct assignment *s, enum option_source from, struct err *e)
+/* Does a value from here take effect? *replace: a list starts anew. */
+static bool claim(struct options *o, int index, enum option_source from, int depth, bool *replace)
+{
+    const bool user = from == FROM_USER && o->given[index] == FROM_USER;
+
+    if (user && depth > o->depth[index])
+        return false;
+    *replace = o->given[index] < from || (user && depth < o->depth[index]);
+    o->given[index] = (unsigned char)from;
+    o->depth[index] = (unsigned char)depth;
+    return true;
+}
+
+static enum status set_quick(const struct assignment *s, enum option_source from, int depth,
+                             struct err *e)
 {
     static const char *const stands_for[][2] = {
         {"max-time", "0.3"}, {"min-samples", "5"}, {"warmup-ms", "50"}};
@@ -236,16 +250,18 @@ static enum status set_quick(const struct assignment *s, enum option_source from
     for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && on; i++) {
         const int index = option_find(stands_for[i][0]);
         struct assignment one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
+        if (!claim(s->o, index, from, depth, &one.replace))
+            continue;
         st = one.spec->kind == KIND_INT
                  ? number_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi, e)
                  : decimal_parse(field(&one), one.label, one.value, one.spec->lo, one.spec->hi,
                                  false, e);
-        s->o->given[index] = (unsigned char)from;
     }
     return st;
 }
 
-static enum status set_kind(const struct assignment *s, enum option_source from, struct err *e)
+static enum status set_kind(const struct assignment *s, enum option_source from, int depth,
+                            struct err *e)
 {
     const struct option_spec *const spec = s->spec;
 
@@ -282,18 +298,19 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_RESUME:
         return set_resume(s, e);
     case KIND_QUICK:
-        return set_quick(s, from, e);
+        return set_quick(s, from, depth, e);
     }
     return OK;
 }
 
 enum status option_set(struct options *o, int index, const char *value, enum option_source from,
-                       struct err *e)
+                       int depth, struct err *e)
 {
     const struct option_spec *const spec = &option_specs[index];
-    struct assignment s = {o, spec, value, "", o->given[index] < from};
+    struct assignment s = {o, spec, value, "", false};
 
+    if (!claim(o, index, from, depth, &s.replace))
+        return OK;
     snprintf(s.label, sizeof(s.label), "--%s", spec->name);
-    o->given[index] = (unsigned char)from;
-    return set_kind(&s, from, e);
+    return set_kind(&s, from, depth, e);
 }

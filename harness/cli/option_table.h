@@ -5,6 +5,7 @@
 #ifndef OPTION_TABLE_H
 #define OPTION_TABLE_H
 
+#include "command_table.h"
 #include "options.h"
 
 /* The form of a value and the type of the field that it fills. */
@@ -57,7 +58,7 @@ struct option_spec {
     size_t at; /* offset in struct options */
     int lo, hi;
     const char *const *words; /* NULL-terminated */
-    const char *only;         /* the commands that take it, with blanks around each; NULL = all */
+    unsigned only;            /* the commands that take it: bits 1 << enum command_id */
     const struct choice *row; /* KIND_CHOICE */
 };
 
@@ -69,6 +70,11 @@ char *options_keep(struct options *o, const char *text, size_t len);
 
 /* Index of an option in the table, -1 if absent. */
 int option_find(const char *name);
+
+static inline bool option_is_for(const struct option_spec *s, int command)
+{
+    return command >= 0 && s->only & 1u << command;
+}
 
 static inline const void *option_field(const struct options *o, const struct option_spec *s)
 {

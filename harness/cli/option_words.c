@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Splitting text into words, reading @files. */
+ * Words to a line and back, reading @files. */
 #include "option_words.h"
+#include "harness/util/fileio.h"
 #include "harness/util/grow.h"
+#include "harness/util/text.h"
 #include "option_table.h" /* options_keep */
+#include "variants/base/printable.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -38,48 +42,106 @@ enum status words_add(struct words *w, struct options *o, const char *text, stru
     return insert(w, w->n, &new, e);
 }
 
-/* Length of the word at `text` including quotes. *quote is the quote that is still open. */
-static size_t word_length(const char *text, char *quote)
+/* ---- a word on a line ---------------------------------------------------------------------- */
+
+static int hex_digit(char c)
 {
-    size_t n = 0;
+    static const char digits[] = "0123456789abcdef";
+    const char *const at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
+
+    return at ? (int)(at - digits) : -1;
+}
+
+/* The escape at `text`, after its backslash, as one byte; returns its length, 0 if it is none. */
+static size_t read_escape(const char *text, char *byte)
+{
+    static const char letters[] = "abefnrtv\\'\"", bytes[] = "\a\b\033\f\n\r\t\v\\'\"";
+    const char *const at = *text ? strchr(letters, *text) : NULL;
+    int value = 0;
+    size_t n = 1;
+
+    if (at) {
+        *byte = bytes[at - letters];
+        return 1;
+    }
+    for (; *text == 'x' && n < 3 && hex_digit(text[n]) >= 0; n++)
+        value = 16 * value + hex_digit(text[n]);
+    *byte = (char)value;
+    return value ? n : 0;
+}
+
+/* Read the word at `text` into `word`, which has room for all of `text`; returns its length on the
+ * line. *quote is the quote that is still open. */
+static size_t read_word(const char *text, char *word, char *quote)
+{
+    bool escapes = false;
+    size_t n = 0, at = 0;
 
     *quote = '\0';
-    for (; text[n]; n++) {
-        if (*quote) {
-            if (text[n] == '\n')
-                break;
-            if (text[n] == *quote)
-                *quote = '\0';
-        } else if (text[n] == '"' || text[n] == '\'') {
-            *quote = text[n];
-        } else if (strchr(" \t\r\n", text[n])) {
-            break;
+    for (; text[at] && text[at] != '\n' && (*quote || !strchr(" \t\r", text[at])); at++) {
+        if (*quote && text[at] == *quote) {
+            *quote = '\0';
+        } else if (*quote && escapes && text[at] == '\\') {
+            const size_t length = read_escape(text + at + 1, &word[n]);
+            if (length == 0)
+                word[n] = '\\';
+            at += length;
+            n++;
+        } else if (*quote) {
+            word[n++] = text[at];
+        } else if (text[at] == '"' || text[at] == '\'') {
+            *quote = text[at];
+            escapes = false;
+        } else if (text[at] == '$' && text[at + 1] == '\'') {
+            *quote = text[++at];
+            escapes = true;
+        } else {
+            word[n++] = text[at];
         }
     }
-    return n;
-}
-
-/* A kept copy of text[0..len) without its quotes. */
-static char *unquoted(struct options *o, const char *text, size_t len)
-{
-    char *const word = options_keep(o, text, len);
-    size_t n = 0;
-    char quote = '\0';
-
-    if (!word)
-        return NULL;
-    for (size_t i = 0; i < len; i++) {
-        if (quote ? text[i] == quote : text[i] == '"' || text[i] == '\'')
-            quote = quote ? '\0' : text[i];
-        else
-            word[n++] = text[i];
-    }
     word[n] = '\0';
-    return word;
+    return at;
 }
 
-static enum status split_at(struct words *w, int at, struct options *o, const char *text,
-                            const char *file, int depth, struct err *e)
+/* Is every character one that `set` does not have, and printable? */
+static bool free_of(const char *word, const char *set)
+{
+    while (*word) {
+        const size_t n = printable_length(word);
+        if (n == 0 || (n == 1 && strchr(set, *word)))
+            return false;
+        word += n;
+    }
+    return true;
+}
+
+void word_print(FILE *f, const char *word, char quote)
+{
+    static const char special[] = " \"'#$`\\!~*?[]{}()<>|&;";
+    const bool in_double = free_of(word, "\"$`\\!"), in_single = free_of(word, "'");
+
+    if (!quote && *word && free_of(word, special))
+        fputs(word, f);
+    else if (in_double && (quote != '\'' || !in_single))
+        fprintf(f, "\"%s\"", word);
+    else if (in_single)
+        fprintf(f, "'%s'", word);
+    else
+        text_print_quoted(f, word);
+}
+
+void word_print_option(FILE *f, const char *name, const char *value, char quote)
+{
+    /* A word that begins with @ would be read as a file of options. */
+    fprintf(f, "--%s%c", name, *value == '@' ? '=' : ' ');
+    word_print(f, value, quote);
+}
+
+/* ---- a line of words ----------------------------------------------------------------------- */
+
+/* `room` holds the longest word of `text`. */
+static enum status split_into(struct words *w, int at, struct options *o, const char *text,
+                              char *room, const char *file, int depth, struct err *e)
 {
     int line = 1;
 
@@ -94,8 +156,8 @@ static enum status split_at(struct words *w, int at, struct options *o, const ch
             return OK;
 
         char quote;
-        const size_t len = word_length(text, &quote);
-        const struct word new = {unquoted(o, text, len), file, line, depth};
+        text += read_word(text, room, &quote);
+        const struct word new = {options_keep(o, room, strlen(room)), file, line, depth};
         if (!new.text)
             return fail(e, E_NOMEM, "no memory for options");
         if (quote) {
@@ -106,8 +168,18 @@ static enum status split_at(struct words *w, int at, struct options *o, const ch
         const enum status st = insert(w, at++, &new, e);
         if (st != OK)
             return st;
-        text += len;
     }
+}
+
+static enum status split_at(struct words *w, int at, struct options *o, const char *text,
+                            const char *file, int depth, struct err *e)
+{
+    char *const room = malloc(strlen(text) + 1);
+    const enum status st = room ? split_into(w, at, o, text, room, file, depth, e)
+                                : fail(e, E_NOMEM, "no memory for options");
+
+    free(room);
+    return st;
 }
 
 enum status words_split(struct words *w, struct options *o, const char *text, const char *file,
@@ -118,6 +190,7 @@ enum status words_split(struct words *w, struct options *o, const char *text, co
 
 bool options_locate_own(char *out, size_t size, const char *path)
 {
+    static const char *const below[] = {"", "share/bench/"}; /* the repository, an installation */
     char exe[PATH_MAX];
 
     if (realpath("/proc/self/exe", exe))
@@ -126,8 +199,10 @@ bool options_locate_own(char *out, size_t size, const char *path)
             if (!slash)
                 break;
             *slash = '\0';
-            if ((size_t)snprintf(out, size, "%s/%s", exe, path) < size && access(out, F_OK) == 0)
-                return true;
+            for (size_t i = 0; i < ARRAY_LEN(below); i++)
+                if ((size_t)snprintf(out, size, "%s/%s%s", exe, below[i], path) < size &&
+                    access(out, F_OK) == 0)
+                    return true;
         }
     snprintf(out, size, "%s", path);
     return false;
@@ -142,16 +217,19 @@ bool options_locate(char *out, size_t size, const char *path)
 /* The whole file, NUL-terminated, to be freed. */
 static enum status read_text(char **text, const char *path, struct err *e)
 {
-    FILE *const f = fopen(path, "rb");
+    const char *why;
+    const int fd = file_open_regular(path, &why);
+    FILE *const f = fd < 0 ? NULL : fdopen(fd, "rb");
     char *buf = NULL;
     size_t n = 0;
     enum status st = E_IO;
 
     *text = NULL;
-    if (!f)
+    if (fd < 0)
         return fail(e, E_IO,
                     "cannot read @%s: %s  -> paths start at the current folder or the repository",
-                    path, strerror(errno));
+                    path, why);
+    NEED(f);
     buf = malloc(FILE_BYTES_MAX + 2);
     if (!buf) {
         st = fail(e, E_NOMEM, "no memory to read @%s", path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The words of a command line, with @files replaced by the words in them. */
+ * The words of a command line: printed on one line, read from one, and with @files replaced by the
+ * words in them. Every line of words that the program writes and may read again is made here. */
 #ifndef OPTION_WORDS_H
 #define OPTION_WORDS_H
 
@@ -16,8 +17,17 @@ struct words {
     int n;
 };
 
-/* Append the words of `text`: separated by blanks, "..." or '...' around blanks, a comment from #
- * to the end of the line. E_USAGE for an open quote. */
+/* Print a word so that words_split() and bash read it back, whatever its bytes: as it is, in "...",
+ * '...' or $'...'. `quote`: the quotes that it gets even if it needs none; 0: only where it does.
+ */
+void word_print(FILE *f, const char *word, char quote);
+
+/* Print an option and its value: "--corpus FILE". */
+void word_print_option(FILE *f, const char *name, const char *value, char quote);
+
+/* Append the words of `text`: separated by blanks, "..." or '...' around blanks, $'...' with
+ * escapes such as \n and \x1b, a comment from # to the end of the line. E_USAGE for an open quote.
+ */
 enum status words_split(struct words *w, struct options *o, const char *text, const char *file,
                         int depth, struct err *e);
 

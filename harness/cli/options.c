@@ -27,7 +27,7 @@ static enum status set_presets(struct options *o, struct err *e)
     };
     for (int i = 0; i < option_count && st == OK; i++)
         if (option_specs[i].preset)
-            st = option_set(o, i, option_specs[i].preset, FROM_PRESET, e);
+            st = option_set(o, i, option_specs[i].preset, FROM_PRESET, 0, e);
     return st;
 }
 
@@ -44,7 +44,7 @@ static enum status read_environment(struct options *o, struct err *e)
         const char *const value = getenv(name);
         if (!value || !*value || s->flags & NO_ENV)
             continue;
-        const enum status st = option_set(o, i, value, FROM_ENVIRONMENT, e);
+        const enum status st = option_set(o, i, value, FROM_ENVIRONMENT, 0, e);
         if (st != OK) {
             const struct err inner = *e;
             return fail(e, st, "%s: %.560s", name, inner.msg);
@@ -123,9 +123,9 @@ static enum status unknown_option(const char *word, struct err *e)
         return fail(e, E_USAGE, "option --%s is ambiguous  -> one of %s", name, list);
     const char *const guess = nearest(name, names);
     if (guess)
-        return fail(e, E_USAGE, "unknown option --%s  -> did you mean --%s?  (see: bench --help)",
+        return fail(e, E_USAGE, "unknown option --%s  -> did you mean --%s?  (see: bench help)",
                     name, guess);
-    return fail(e, E_USAGE, "unknown option --%s  -> see: bench --help", name);
+    return fail(e, E_USAGE, "unknown option --%s  -> see: bench help", name);
 }
 
 /* The error for what getopt refuses: `got` is its return value, `opt` its optopt, `word` the word
@@ -135,7 +135,7 @@ static enum status refuse(int got, int opt, const char *word, struct err *e)
     const int index = index_of_key(opt);
 
     if (opt && index < 0)
-        return fail(e, E_USAGE, "unknown option -%c  -> see: bench --help", opt);
+        return fail(e, E_USAGE, "unknown option -%c  -> see: bench help", opt);
     if (!opt)
         return unknown_option(word, e);
     const struct option_spec *const s = &option_specs[index];
@@ -149,6 +149,7 @@ static enum status add_word(struct options *o, const char *word, bool first, str
 {
     if (first) {
         o->command = word;
+        o->command_given = true;
         return OK;
     }
     if (GROW(o->words.v, o->words.n, e) != OK)
@@ -177,7 +178,7 @@ static enum status walk(struct options *o, const struct words *w, char **argv, s
         else if (got == '?' || got == ':')
             st = refuse(got, optopt, argv[at], e);
         else
-            st = option_set(o, index_of_key(got), optarg, FROM_USER, e);
+            st = option_set(o, index_of_key(got), optarg, FROM_USER, w->v[at - 1].depth, e);
         if (st != OK)
             words_locate(&w->v[at - 1], e);
     }
@@ -224,31 +225,48 @@ static enum status check_heads(const struct options *o, struct err *e)
                 below, above);
 }
 
-/* plot and report read tables: options that choose cases do not apply, except --filter of plot. */
-static bool is_idle(const struct option_spec *s, const char *command)
+/* "sweep, list and gate" */
+static void owners(const struct option_spec *s, char *text, size_t size)
 {
-    const bool plot = strcmp(command, "plot") == 0;
+    size_t n = 0;
 
-    return s->group == GROUP_AXES && (plot || strcmp(command, "report") == 0) &&
-           !(plot && s->kind == KIND_FILTER);
+    *text = '\0';
+    for (int i = 0; i < COMMAND_COUNT && n < size; i++)
+        if (option_is_for(s, i) && command_specs[i].doc)
+            n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", command_specs[i].name);
 }
 
-/* Checks that involve several options. */
-static enum status check_together(const struct options *o, struct err *e)
+/* The command must take every option of the command line and its @files. One that the environment
+ * sets is for the commands that take it. */
+static enum status check_owners(const struct options *o, struct err *e)
+{
+    const int command = command_find(o->command);
+    char text[160];
+
+    for (int i = 0; i < option_count && command >= 0; i++) {
+        if (o->given[i] != FROM_USER || option_is_for(&option_specs[i], command))
+            continue;
+        owners(&option_specs[i], text, sizeof(text));
+        if (command == CMD_PLOT && option_specs[i].group == GROUP_AXES)
+            return fail(e, E_USAGE,
+                        "--%s does not apply to plot  -> plot --filter KEY:VALUE chooses rows",
+                        option_specs[i].name);
+        return fail(e, E_USAGE, "--%s does not apply to %s  -> it belongs to %s",
+                    option_specs[i].name, o->command, text);
+    }
+    return OK;
+}
+
+enum status options_refuse(const struct options *o, const char *what, const char *const *taken,
+                           struct err *e)
 {
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
-        char command[32];
-        snprintf(command, sizeof(command), " %.28s ", o->command);
-        if (s->only && o->given[i] == FROM_USER && !strstr(s->only, command))
-            return fail(e, E_USAGE, "--%s does not apply to %s  -> it belongs to%.*s", s->name,
-                        o->command, (int)strlen(s->only) - 1, s->only);
-        if (o->given[i] == FROM_USER && is_idle(s, o->command))
-            return fail(e, E_USAGE,
-                        "--%s does not apply to %s  -> plot --filter KEY:VALUE chooses rows",
-                        s->name, o->command);
+        const bool of_cases = s->group <= GROUP_PLACE || s->flags & (IN_CASE | IN_RUN);
+        if (of_cases && o->given[i] == FROM_USER && word_index(s->name, taken) < 0)
+            return fail(e, E_USAGE, "--%s does not apply to %s  -> leave it out", s->name, what);
     }
-    return check_heads(o, e);
+    return OK;
 }
 
 static enum status copy_arguments(struct options *o, int argc, char **argv, struct err *e)
@@ -278,8 +296,15 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
         st = words_add(&w, o, argv[i], e);
     if (st == OK)
         st = read_words(o, &w, e);
-    if (st == OK && !(o->help || o->usage || o->version))
-        st = check_together(o, e);
+    for (int i = 0, c = command_find(o->command); i < option_count && st == OK; i++)
+        if (command_preset(c, option_specs[i].name))
+            st = options_default(o, option_specs[i].name, command_preset(c, option_specs[i].name),
+                                 e);
+    const bool runs = !(o->help || o->usage || o->version);
+    if (st == OK && runs)
+        st = check_owners(o, e);
+    if (st == OK && runs)
+        st = check_heads(o, e);
     if (st == OK)
         respect_conventions(o);
     /* "none" is for sweep only: it stops the scoring of the shipped checkpoints. */
@@ -299,7 +324,7 @@ enum status options_parse_line(struct options *o, const char *line, struct err *
     if (st == OK)
         st = read_words(o, &w, e);
     if (st == OK)
-        st = check_together(o, e);
+        st = check_heads(o, e);
     words_free(&w);
     return st;
 }
@@ -336,7 +361,7 @@ enum status options_default(struct options *o, const char *name, const char *val
         ((struct ints *)at)->n = 0;
     if (option_specs[index].kind == KIND_NAMES || option_specs[index].kind == KIND_CHOICE)
         ((struct names *)at)->n = 0;
-    return option_set(o, index, value, FROM_PRESET, e);
+    return option_set(o, index, value, FROM_PRESET, 0, e);
 }
 
 bool options_given(const struct options *o, const char *name)

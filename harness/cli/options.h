@@ -23,6 +23,15 @@ enum cache_mode { CACHE_HOT, CACHE_COLD };
 enum isolate { ISOLATE_EXEC, ISOLATE_FORK, ISOLATE_NONE };
 enum raw { RAW_NONE, RAW_CSV, RAW_ZST };
 enum lr_schedule { LR_COSINE, LR_CONSTANT };
+enum export_to {
+    EXPORT_JSON,
+    EXPORT_ACTION,
+    EXPORT_BENCHER,
+    EXPORT_OPENMETRICS,
+    EXPORT_JUNIT,
+    EXPORT_FOM,
+    EXPORT_COUNT
+};
 extern const char *const order_name[], *const cache_name[], *const isolate_name[]; /* NULL-ended */
 extern const char *const huge_pages_name[], *const format_name[];
 
@@ -30,7 +39,8 @@ enum { OPTION_MAX = 128 }; /* room for the rows of the table */
 
 struct options {
     const char *command; /* "sweep" if none was written */
-    struct names words;  /* the other words without a dash: a case id, a list's subject */
+    bool command_given;
+    struct names words; /* the other words without a dash: a case id, a list's subject */
 
     /* axes */
     struct names variants; /* or "all" */
@@ -63,6 +73,7 @@ struct options {
     double max_time_s, target_ci_pct, block_ms, warmup_ms;
     int order, isolate; /* enum order, enum isolate */
     bool check;
+    double check_time_s; /* 0 = max_time_s */
 
     /* output */
     const char *out;
@@ -101,7 +112,12 @@ struct options {
 
     /* plot, report */
     struct names figures; /* n == 0: all */
+    const char *size;     /* "WxH"; NULL = as the figure needs */
+    int dpi;
     bool term;
+
+    /* export */
+    int to; /* enum export_to */
 
     bool help, usage, version;
 
@@ -110,18 +126,19 @@ struct options {
 
     /* private */
     unsigned char given[OPTION_MAX]; /* where each option's value comes from: enum option_source */
+    unsigned char depth[OPTION_MAX]; /* of the @file that set it; 0: the command line */
     char **owned;
     int n_owned;
 };
 
 /* Read defaults, the environment (except for the hidden command `cell`, which obeys its parent
- * only), and the command line with its @files; the later source wins. Lists that are repeated grow.
+ * only), @files, and the command line; the later source wins. Lists that one source repeats grow.
  * E_USAGE or E_IO (an @file), each with a remedy. Free `o` in any case. */
 enum status options_parse(struct options *o, int argc, char **argv, struct err *e);
 
 /* A malloc'ed line of the words that `o` was read from; options_parse_again reads it in a
- * child as options_parse did. E_USAGE if they do not fit on a line. */
-enum status options_command_line(char **line, const struct options *o, struct err *e);
+ * child as options_parse did. */
+char *options_command_line(const struct options *o);
 enum status options_parse_again(struct options *o, const char *line, struct err *e);
 
 /* Parse one line of options, such as a repro column. Defaults apply, the environment does not. */
@@ -132,10 +149,16 @@ void options_free(struct options *o);
 /* A default of one command: set the option unless the user did. */
 enum status options_default(struct options *o, const char *name, const char *value, struct err *e);
 
+/* E_USAGE if @file or command line choose or measure cases with an option that is not among these
+ * names (NULL-terminated): `what` does neither. */
+enum status options_refuse(const struct options *o, const char *what, const char *const *taken,
+                           struct err *e);
+
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
 
-/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. */
+/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. A value
+ * that cannot stand on a line is $'...'. */
 char *options_canonical(const struct options *o);
 
 /* Compare a stored canonical text with these options. E_USAGE: "cannot resume DIR: made with
@@ -147,11 +170,9 @@ enum status options_resumable(const struct options *o, const char *stored, const
  * their defaults. */
 char *options_repro(const struct options *o);
 
-/* Print help, or the usage line alone. `commands` lists the commands. */
-void options_help(FILE *f, bool usage_only, const char *commands);
-
 /* Resolve a path of the repository: as written if that exists, else from the folder of the
- * executable and up to three folders above it. False if there is none; `out` is then `path`. */
+ * executable and up to three folders above it, or from share/bench of one of them, where `make
+ * install` puts it. False if there is none; `out` is then `path`. */
 bool options_locate(char *out, size_t size, const char *path);
 
 /* The same for files that belong to the program, such as scripts to execute: never from the current

@@ -4,6 +4,7 @@
 #include "harness/compare/baseline_store.h"
 
 #include "commands.h"
+#include "harness/cli/command_table.h"
 #include "harness/table/record.h"
 #include "harness/table/remarks.h"
 #include "harness/table/run.h"
@@ -23,6 +24,8 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
     enum status st = run_table(&rows, run, TABLE_LATENCY, &e);
     int code = EXIT_FINE;
 
+    if (st == OK)
+        run_note_doubled(run, rows.doubled);
     if (st == OK && rows.n == 0)
         st = fail(&e, E_IO, "%s has no rows  -> nothing to keep", run);
     const struct latency_row *row = rows.row;
@@ -30,10 +33,9 @@ static int examine(const char *run, char host_id[TEXT_SIZE])
         if (strcmp(row[i].host_id, row[0].host_id) != 0)
             st = fail(&e, E_IO, "%s was measured on several machines  -> save their shards", run);
         else if (remarks_of_row(row[i].status, row[i].status_detail) & REMARK_UNCHECKED) {
-            fprintf(stderr,
-                    "bench: %s has unchecked rows  -> not kept; run again without "
-                    "--no-check\n",
-                    run);
+            text_line(stderr,
+                      "bench: %s has unchecked rows  -> not kept; run again without --no-check",
+                      run);
             code = EXIT_NOT_TRUSTWORTHY;
         }
     }
@@ -57,7 +59,7 @@ static int save(const struct options *o, const char *name, const char *run)
     if (st != OK)
         return report_error(st, &e);
     if (!o->quiet)
-        fprintf(stderr, "kept as baseline \"%s\" of machine %s\n", name, host_id);
+        text_line(stderr, "kept as baseline \"%s\" of machine %s", name, host_id);
     return EXIT_FINE;
 }
 
@@ -140,15 +142,21 @@ static bool list_one(void *arg, const char *host_id, const char *name, const cha
 int baseline_list(const struct options *o)
 {
     static const struct text_table_column columns[] = {
-        {.name = "baseline"},  {.name = "here"},   {.name = "host_id"},
-        {.name = "cpu_model"}, {.name = "run_id"}, {.name = "rows", .number = true},
-        {.name = "path"},
+        {.name = "baseline"},
+        {.name = "here"},
+        {.name = "host_id", .spare = true},
+        {.name = "cpu_model", .least = 16},
+        {.name = "run_id"},
+        {.name = "rows", .number = true},
+        {.name = "path", .spare = true},
     };
     char host_id[17];
     struct listing l = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)},
                         .host_id = host_id};
 
-    l.st = baseline_host(host_id, &l.e);
+    l.st = options_refuse(o, "baselines", (const char *const[]){NULL}, &l.e);
+    if (l.st == OK)
+        l.st = baseline_host(host_id, &l.e);
     if (l.st == OK)
         baseline_each(o, NULL, list_one, &l);
     if (l.st == OK)
@@ -196,7 +204,6 @@ static int show(const struct options *o, const char *path)
 
 int cmd_baseline(struct options *opt)
 {
-    static const char *const verbs[] = {"save", "list", "show", "rm", NULL};
     const char *verb = opt->words.n > 0 ? opt->words.v[0] : "", *name;
     char path[FILE_PATH], host_id[17];
     struct err e;
@@ -208,8 +215,8 @@ int cmd_baseline(struct options *opt)
                                  "baseline what?  -> save NAME [RUN], "
                                  "list, show NAME or rm NAME"),
                             &e);
-    if (word_index(verb, verbs) < 0)
-        return report_error(unknown_word(&e, "baseline", verb, verbs, NULL), &e);
+    if (word_index(verb, baseline_words) < 0)
+        return report_error(unknown_word(&e, "baseline", verb, baseline_words, NULL), &e);
     if (opt->words.n < 2)
         return report_error(
             fail(&e, E_USAGE, "baseline %s needs a name  -> bench baseline %s NAME", verb, verb),
@@ -225,6 +232,8 @@ int cmd_baseline(struct options *opt)
     if (st != OK)
         return report_error(st, &e);
     if (!baseline_find(path, opt, name, host_id, &e)) {
+        fail(&e, E_USAGE, "this machine has no baseline \"%s\" in %.200s  -> bench baseline list",
+             name, opt->out);
         report_error(E_USAGE, &e);
         return EXIT_NOT_TRUSTWORTHY;
     }

@@ -6,15 +6,20 @@
  * process). */
 #include "child_requests.h"
 #include "commands.h"
+#include "finding.h"
 #include "harness/check/golden.h"
 #include "harness/check/op_cases.h"
 #include "harness/measure/result.h"
+#include "harness/util/progress.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/child.h"
 #include "harness/worker/reference.h"
+#include "variants/base/printable.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +30,8 @@ struct check {
     struct tally tally;
     int bad_files;
     char now[256];             /* what is being checked */
+    struct progress_line show; /* of one backend, in the process that checks it */
+    int begun, total;          /* checks of it */
     struct protocol *protocol; /* of a child, to its parent; NULL = this process is the parent */
     char **files;              /* golden files; NULL = the awkward shapes */
     int n_files;
@@ -32,9 +39,11 @@ struct check {
 
 /* Report the next check first, so that a crash can be attributed; a lost parent is noticed
  * elsewhere. */
-static void say_now(struct check *c, const char *what)
+static void say_now(struct check *c, const char *backend, const char *what)
 {
-    snprintf(c->now, sizeof(c->now), "%s", what);
+    printable_copy(c->now, sizeof(c->now), what); /* one line, whatever the name of a file */
+    progress_at(&c->show, (double)c->begun++ / max_int(1, c->total), "checking %s: %s", backend,
+                c->now);
     if (c->protocol)
         protocol_write(c->protocol, &(struct err){""}, "now %s", c->now);
 }
@@ -50,29 +59,51 @@ static void say_tally(const struct check *c)
                        t->passed, t->failed, t->skipped, c->bad_files);
 }
 
+/* Before a result is printed. */
+static void clear_line(struct check *c) { terminal_line_clear(&c->show.line); }
+
 /* ---- golden files ------------------------------------------------------------------------- */
+
+static void say_finding(struct check *c, const struct finding *f)
+{
+    clear_line(c);
+    finding_print(c->opt, f);
+}
 
 static void print_verdict(void *arg, const struct verdict *v)
 {
-    const struct check *c = arg;
-    const bool failed = !v->skipped && !(v->error <= v->limit);
+    struct check *c = arg;
+    char what[FILE_PATH + 128];
 
-    if (!failed && c->opt->verbose == 0)
-        return;
-    if (v->skipped)
-        printf("skipped  %-9s %s %s: %s\n", v->backend, v->file, v->tensor, v->skipped);
-    else
-        printf("%-8s %-9s %s %s: error %.3g, limit %.3g\n", failed ? "FAILED" : "passed",
-               v->backend, v->file, v->tensor, v->error, v->limit);
+    snprintf(what, sizeof(what), "%s %s", v->file, v->tensor);
+    say_finding(c, &(struct finding){
+                       .result = v->skipped             ? FINDING_SKIPPED
+                                 : v->error <= v->limit ? FINDING_PASSED
+                                                        : FINDING_FAILED,
+                       .backend = v->backend,
+                       .kind = "golden",
+                       .what = what,
+                       .error = v->skipped ? NAN : v->error,
+                       .limit = v->skipped ? NAN : v->limit,
+                       .detail = v->skipped ? v->skipped : "",
+                   });
+}
+
+/* What could not be compared at all. */
+static void print_failure(struct check *c, const char *backend, const char *kind, const char *what,
+                          const char *why)
+{
+    say_finding(c, &(struct finding){FINDING_FAILED, backend, kind, what, NULL, NAN, NAN, why});
 }
 
 static void check_golden(struct check *c, const struct engine *g)
 {
+    c->total = c->n_files;
     for (int i = 0; i < c->n_files; i++) {
         struct err e;
-        say_now(c, c->files[i]);
+        say_now(c, g->backend->name, c->files[i]);
         if (golden_run(g, c->files[i], &c->tally, print_verdict, c, &e) != OK) {
-            printf("FAILED   %-9s %s\n", g->backend->name, e.msg);
+            print_failure(c, g->backend->name, "golden", c->files[i], e.msg);
             c->bad_files++;
         }
         say_tally(c);
@@ -119,10 +150,10 @@ static enum status run_job(struct job *j, const struct bench_case *c, float **gr
     return st;
 }
 
-/* The output against the reference's, and the gradients, if any, against those expected. `text` is
- * the size of the errors. */
+/* The output against the reference's, and the gradients, if any, against those expected: the error,
+ * and the rest of it in `text`. */
 static bool agrees(const struct job *got, const struct job *want, const float *gradients,
-                   char *text, size_t size)
+                   struct finding *f, char *text, size_t size)
 {
     struct agreement out, grad = {.within = true};
 
@@ -130,9 +161,15 @@ static bool agrees(const struct job *got, const struct job *want, const float *g
         snprintf(text, size, "%zu numbers, the reference has %zu", got->n_out, want->n_out);
         return false;
     }
-    job_check_output(got, want->out, &out);
-    const int n = snprintf(text, size, "max_rel_err %.2e, limit %.0e, nmse %.1e", out.max_rel,
-                           job_bound(got->bcase).rel, out.nmse);
+    const struct checked_rows all = job_rows(got, got->out_shape[1]);
+    struct err e;
+    if (job_check_output(got, &all, want->out, &out, &e) != OK) {
+        snprintf(text, size, "%.300s", e.msg);
+        return false;
+    }
+    const int n = snprintf(text, size, "nmse %.1e", out.nmse);
+    f->error = out.max_rel;
+    f->limit = job_bound(got->bcase).rel;
     if (!gradients)
         return out.within;
     job_check_gradients(got, gradients, &grad);
@@ -146,25 +183,33 @@ static void check_case(struct check *c, const struct bench_case *bcase)
     struct bench_case ref = {0};
     struct options opt;
     struct job got = {0}, want = {0};
-    char label[160], text[320];
+    char label[192], text[320];
     float *gradients = NULL;
     struct err e;
     struct tally *t = &c->tally;
 
     case_label(bcase, label, sizeof(label));
-    say_now(c, label);
-    enum status st = case_as_ref(&ref, &opt, bcase, &e);
+    const size_t n = strlen(label);
+    snprintf(label + n, sizeof(label) - n, " batch=%d", bcase->batch);
+    say_now(c, bcase->backend->name, label);
+    enum status st = case_as_ref(&ref, &opt, bcase, 0, &e);
     if (st == OK)
         st = run_job(&want, &ref, NULL, &e);
     if (st == OK)
         st = run_job(&got, bcase, &gradients, &e);
-    const bool good = st == OK && agrees(&got, &want, gradients, text, sizeof(text));
+    struct finding f = {.backend = bcase->backend->name,
+                        .kind = "case",
+                        .what = label,
+                        .case_id = bcase->case_id,
+                        .error = NAN,
+                        .limit = NAN};
+    const bool good = st == OK && agrees(&got, &want, gradients, &f, text, sizeof(text));
     t->tensors++;
     t->passed += good;
     t->failed += !good;
-    if (!good || c->opt->verbose > 0)
-        printf("%-8s %s batch=%d: %s\n", good ? "passed" : "FAILED", label, bcase->batch,
-               st == OK ? text : e.msg);
+    f.result = good ? FINDING_PASSED : FINDING_FAILED;
+    f.detail = st == OK ? text : e.msg;
+    say_finding(c, &f);
     free(gradients);
     job_close(&got);
     job_close(&want);
@@ -183,7 +228,7 @@ static void check_operations(struct check *c, const struct engine *g)
     for (int op = 0; op_case_name(op); op++) {
         char what[64];
         snprintf(what, sizeof(what), "operation %s", op_case_name(op));
-        say_now(c, what);
+        say_now(c, g->backend->name, what);
         struct op_result r;
         op_check(g, 1, op, 1 + op_case_count(op) / CASES, &r);
         const bool failed = r.failed > 0, skipped = !failed && r.refused[0];
@@ -191,47 +236,90 @@ static void check_operations(struct check *c, const struct engine *g)
         t->failed += failed;
         t->skipped += skipped;
         t->passed += !failed && !skipped;
+        char text[sizeof(r.first) + 64];
         if (failed)
-            printf("FAILED   %-9s %s: %d of %d cases, %s\n", g->backend->name, op_case_name(op),
-                   r.failed, r.cases, r.first);
-        else if (skipped)
-            printf("skipped  %-9s %s: %s\n", g->backend->name, op_case_name(op), r.refused);
-        else if (c->opt->verbose > 0)
-            printf("passed   %-9s %s: %d cases\n", g->backend->name, op_case_name(op), r.cases);
+            snprintf(text, sizeof(text), "%d of %d cases, %s", r.failed, r.cases, r.first);
+        else
+            snprintf(text, sizeof(text), "%d case%s", r.cases, plural(r.cases));
+        say_finding(c, &(struct finding){
+                           .result = failed    ? FINDING_FAILED
+                                     : skipped ? FINDING_SKIPPED
+                                               : FINDING_PASSED,
+                           .backend = g->backend->name,
+                           .kind = "operation",
+                           .what = op_case_name(op),
+                           .error = NAN,
+                           .limit = NAN,
+                           .detail = skipped ? r.refused : text,
+                       });
         say_tally(c);
     }
 }
 
 /* ---- awkward shapes of models ------------------------------------------------------------- */
 
-/* Shape `line` with the chosen variants. */
-static void check_shape(struct check *c, const struct backend *b, int threads, const char *line)
-{
-    struct options o = {0};
-    struct plan plan = {0};
-    struct err e;
-    enum status st = options_parse_line(&o, line, &e);
-    const struct names own_variants = o.variants, own_backends = o.backends;
+/* The cases of one shape with the chosen variants. */
+struct shape {
+    const char *line;
+    struct options o;
+    struct plan plan;
+    enum status st;
+    struct err why;
+};
 
-    if (st == OK) {
-        o.variants = c->opt->variants;
-        o.backends = (struct names){(const char *[]){b->name}, 1};
-        o.default_threads = threads;
-        o.seed = c->opt->seed;
-        o.impl = c->opt->impl;
-        st = plan_make(&plan, &o, &e);
+static void shape_open(struct shape *s, const struct check *c, const struct backend *b, int threads,
+                       const char *line)
+{
+    *s = (struct shape){.line = line};
+    s->st = options_parse_line(&s->o, line, &s->why);
+    const struct names own_variants = s->o.variants, own_backends = s->o.backends;
+    if (s->st == OK) {
+        s->o.variants = c->opt->variants;
+        s->o.backends = (struct names){(const char *[]){b->name}, 1};
+        s->o.default_threads = threads;
+        s->o.seed = c->opt->seed;
+        s->o.impl = c->opt->impl;
+        s->st = plan_make(&s->plan, &s->o, &s->why);
     }
-    if (st != E_UNSUPPORTED) { /* else these variants do not support the shape */
-        if (st != OK)
-            printf("FAILED   %s: %s\n", b->name, e.msg);
-        c->tally.failed += st != OK;
-        for (int k = 0; k < plan.n; k++)
-            check_case(c, &plan.cases[k]);
+    s->o.variants = own_variants; /* the lists that o owns */
+    s->o.backends = own_backends;
+}
+
+static void shape_close(struct shape *s)
+{
+    plan_free(&s->plan);
+    options_free(&s->o);
+}
+
+static void check_shape(struct check *c, const struct backend *b, const struct shape *s)
+{
+    if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
+        return;
+    if (s->st != OK)
+        print_failure(c, b->name, "case", s->line, s->why.msg);
+    c->tally.failed += s->st != OK;
+    for (int k = 0; k < s->plan.n; k++)
+        check_case(c, &s->plan.cases[k]);
+}
+
+/* Operations, then shapes. All shapes are planned first, to know how many checks there are. */
+static void check_all_of(struct check *c, const struct engine *g)
+{
+    struct shape *const all = calloc(ARRAY_LEN(shapes), sizeof(*all));
+
+    CHECK(all);
+    for (int op = 0; op_case_name(op); op++)
+        c->total++;
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        shape_open(&all[i], c, g->backend, g->threads, shapes[i]);
+        c->total += all[i].plan.n;
     }
-    plan_free(&plan);
-    o.variants = own_variants; /* restore the list that o owns */
-    o.backends = own_backends;
-    options_free(&o);
+    check_operations(c, g);
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        check_shape(c, g->backend, &all[i]);
+        shape_close(&all[i]);
+    }
+    free(all);
 }
 
 /* ---- one backend -------------------------------------------------------------------------- */
@@ -242,16 +330,18 @@ static void check_backend(struct check *c, const struct backend *b)
     struct engine g;
     struct err e;
 
+    c->begun = c->total = 0;
+    c->show.how = terminal_progress((enum progress)c->opt->progress, c->opt->quiet);
+    progress_begin(&c->show, 0, "checking %s", b->name);
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
-        printf("FAILED   %s: %s\n", b->name, e.msg);
+        print_failure(c, b->name, "backend", "open", e.msg);
         c->tally.failed++;
     } else if (c->files) {
         check_golden(c, &g);
     } else {
-        check_operations(c, &g);
-        for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-            check_shape(c, b, THREADS, shapes[i]);
+        check_all_of(c, &g);
     }
+    progress_end(&c->show);
     /* As in checkasm: nothing is timed after a failure. */
     if (c->opt->bench && c->tally.failed == 0)
         op_bench(b);
@@ -275,9 +365,9 @@ static enum status list_files(struct check *c, struct err *e)
         return fail(e, E_IO, "cannot read %s: %s  -> a golden file or a folder of them", path,
                     strerror(errno));
     c->files = calloc(4096, sizeof(*c->files));
-    CHECK(c->files);
+    NEED(c->files);
     if (!S_ISDIR(s.st_mode)) {
-        c->files[c->n_files++] = strdup(path);
+        NEED(c->files[c->n_files++] = strdup(path));
         return OK;
     }
     DIR *dir = opendir(path);
@@ -286,7 +376,7 @@ static enum status list_files(struct check *c, struct err *e)
     for (const struct dirent *d; (d = readdir(dir)) && c->n_files < 4096;) {
         const size_t n = strlen(d->d_name);
         if (n > strlen(ending) && strcmp(d->d_name + n - strlen(ending), ending) == 0)
-            CHECK(asprintf(&c->files[c->n_files++], "%s/%s", path, d->d_name) > 0);
+            NEED(asprintf(&c->files[c->n_files++], "%s/%s", path, d->d_name) > 0);
     }
     closedir(dir);
     qsort(c->files, (size_t)c->n_files, sizeof(*c->files), by_name);
@@ -349,7 +439,7 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     char *words;
 
     fflush(stdout);
-    CHECK(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
+    NEED(asprintf(&words, "%s %d %s", b->name, c->tally.failed == 0, line) > 0);
     enum status st = child_begin(&child, setup, &request_check, words, e);
     if (st == OK)
         st = child_answer(&child, hear, &of_child, e);
@@ -362,7 +452,9 @@ static enum status check_in_child(struct check *c, const struct backend *b,
     c->bad_files += of_child.bad_files;
     if (st == OK || st == E_INTERRUPTED)
         return st;
-    printf("FAILED   %-9s %s: %s\n", b->name, of_child.now, e->msg);
+    terminal_line_clear(&(struct terminal_line){
+        terminal_progress((enum progress)c->opt->progress, c->opt->quiet) == PROGRESS_BAR});
+    print_failure(c, b->name, "backend", of_child.now, e->msg);
     c->tally.failed++;
     return OK;
 }
@@ -372,18 +464,24 @@ static enum status check_in_child(struct check *c, const struct backend *b,
 static enum status check_all(struct check *c, struct err *e)
 {
     const struct backend *chosen[MAX_LOOKUP];
+    const struct variant *known[MAX_LOOKUP];
     struct child_setup setup = {0};
-    char *line = NULL;
+    char *const line = options_command_line(c->opt);
     int n = 0;
-    enum status st = lookup_backends(chosen, &n, c->opt, e);
+    enum status st = findings_check(c->opt, e);
+
+    if (st == OK)
+        st = lookup_variants(known, &n, c->opt, e);
+    if (st == OK)
+        st = lookup_backends(chosen, &n, c->opt, e);
 
     if (st == OK && c->opt->golden)
         st = list_files(c, e);
     if (st == OK)
-        st = options_command_line(&line, c->opt, e);
-    if (st == OK)
         st = child_setup_open(&setup, c->opt, e);
     setup.patience_s = 0; /* a large file or shape may take long */
+    if (st == OK)
+        findings_begin(c->opt);
     for (int i = 0; st == OK && i < n; i++) {
         if (c->opt->isolate == ISOLATE_NONE)
             check_backend(c, chosen[i]);
@@ -399,8 +497,13 @@ static int summary(const struct check *c)
 {
     const struct tally *t = &c->tally;
 
-    printf("check: %d files, %d tensors, %d passed, %d failed, %d skipped\n", c->n_files,
-           t->tensors, t->passed, t->failed, t->skipped);
+    const bool rows = findings_are_rows(c->opt);
+
+    if (!rows || !c->opt->quiet)
+        fprintf(rows ? stderr : stdout,
+                "check: %d file%s, %d tensor%s, %d passed, %d failed, %d skipped\n", c->n_files,
+                plural(c->n_files), t->tensors, plural(t->tensors), t->passed,
+                t->failed + c->bad_files, t->skipped);
     return t->failed > 0 ? EXIT_WRONG_NUMBERS : c->bad_files > 0 ? EXIT_BAD_FILE : EXIT_FINE;
 }
 

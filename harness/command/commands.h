@@ -23,6 +23,9 @@ int cmd_baseline(struct options *opt);
 int cmd_merge(struct options *opt);
 int cmd_plot(struct options *opt);
 int cmd_report(struct options *opt);
+int cmd_export(struct options *opt);
+int cmd_help(struct options *opt);
+int cmd_completion(struct options *opt);
 int cmd_worker(struct options *opt); /* hidden: a child */
 
 /* bench compare OLD NEW of two runs' folders, printed on `f`. Returns the exit code. */

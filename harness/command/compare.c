@@ -5,6 +5,7 @@
 #include "harness/compare/ab_run.h"
 #include "harness/compare/baseline.h"
 #include "harness/compare/compare_print.h"
+#include "harness/util/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,15 +17,31 @@ static double threshold_of(const struct options *o)
     return o->threshold_pct > 0 ? o->threshold_pct / 100 : COMPARE_THRESHOLD;
 }
 
+static void note_doubled(const struct run *r)
+{
+    run_note_doubled(r->dir, r->latency.doubled + r->perplexity.doubled);
+}
+
 /* Rows never compared with the reference are not compared with each other either. */
 static bool refuse_unchecked(const struct run *r)
 {
     if (r->unchecked > 0)
-        fprintf(stderr,
-                "bench: %s has %d unchecked rows  -> nothing compared; run again without "
-                "--no-check\n",
-                r->dir, r->unchecked);
+        text_line(stderr,
+                  "bench: %s has %d unchecked row%s  -> nothing compared; run again without "
+                  "--no-check",
+                  r->dir, r->unchecked, plural(r->unchecked));
     return r->unchecked > 0;
+}
+
+/* Reading, `compare` chooses rows by --filter; a sweep with a baseline has filtered its cases. */
+static enum status filter_runs(const struct options *o, struct run *old, struct run *new,
+                               struct err *e)
+{
+    enum status st = run_filter(old, &o->filters, e);
+
+    if (st == OK && new)
+        st = run_filter(new, &o->filters, e);
+    return st;
 }
 
 static void note_builds(const struct run *run[SIDES])
@@ -35,12 +52,12 @@ static void note_builds(const struct run *run[SIDES])
         if (run[s]->env.n == 0)
             return;
     if (strcmp(env[BEFORE]->git_commit, env[AFTER]->git_commit) != 0)
-        fprintf(stderr, "note: old is commit %s%s, new is commit %s%s\n", env[BEFORE]->git_commit,
-                env[BEFORE]->git_dirty > 0 ? " (modified)" : "", env[AFTER]->git_commit,
-                env[AFTER]->git_dirty > 0 ? " (modified)" : "");
+        text_line(stderr, "note: old is commit %s%s, new is commit %s%s", env[BEFORE]->git_commit,
+                  env[BEFORE]->git_dirty > 0 ? " (modified)" : "", env[AFTER]->git_commit,
+                  env[AFTER]->git_dirty > 0 ? " (modified)" : "");
     if (strcmp(env[BEFORE]->compiler, env[AFTER]->compiler) != 0)
-        fprintf(stderr, "note: old was built by %s, new by %s\n", env[BEFORE]->compiler,
-                env[AFTER]->compiler);
+        text_line(stderr, "note: old was built by %s, new by %s", env[BEFORE]->compiler,
+                  env[AFTER]->compiler);
 }
 
 static const char *machine_of(const struct run *r)
@@ -53,10 +70,11 @@ static int conclude(const struct comparisons *c, const struct options *o)
 {
     int unclear = comparisons_count(c, VERDICT_UNCLEAR);
 
-    if (c->unmatched[BEFORE] + c->unmatched[AFTER] > 0 && !o->quiet)
-        fprintf(stderr, "note: %d rows without a partner (%d old, %d new)\n",
-                c->unmatched[BEFORE] + c->unmatched[AFTER], c->unmatched[BEFORE],
-                c->unmatched[AFTER]);
+    const int alone = c->unmatched[BEFORE] + c->unmatched[AFTER];
+
+    if (alone > 0 && !o->quiet)
+        fprintf(stderr, "note: %d row%s without a partner (%d old, %d new)\n", alone, plural(alone),
+                c->unmatched[BEFORE], c->unmatched[AFTER]);
     if (c->n == 0) {
         fprintf(stderr, "bench: no case in common, nothing compared  -> compare runs of the same "
                         "options\n");
@@ -65,7 +83,8 @@ static int conclude(const struct comparisons *c, const struct options *o)
     if (c->other_machine > 0)
         return EXIT_NOT_TRUSTWORTHY;
     for (int i = 0; i < c->n; i++) /* a side that failed */
-        unclear += !c->v[i].exact && c->v[i].change.n == 0;
+        unclear += c->v[i].exact ? comparison_exact_verdict(&c->v[i]) == VERDICT_UNCLEAR
+                                 : c->v[i].change.n == 0;
     return o->strict && unclear > 0 ? EXIT_NOT_TRUSTWORTHY : EXIT_FINE;
 }
 
@@ -76,8 +95,9 @@ static enum status print(FILE *f, const struct comparisons *c, const struct opti
     const enum status st =
         c->n > 0 ? comparisons_print(f, c, format, f == stdout ? &o->columns : &all, e) : OK;
 
-    if (st == OK && !o->quiet)
-        comparisons_print_means(stderr, c);
+    if (st == OK &&
+        !o->quiet) /* the conclusion stands below the table; other formats hold rows only */
+        comparisons_print_means(format_is_table(format, f) ? f : stderr, c);
     return st;
 }
 
@@ -92,16 +112,20 @@ int compare_two(const struct options *o, const char *before, const char *after, 
 
     if (st == OK)
         st = run_read(&new, after, &e);
+    if (st == OK)
+        st = filter_runs(o, &old, &new, &e);
     if (st == OK && (refuse_unchecked(&old) || refuse_unchecked(&new)))
         goto out;
     if (st == OK)
         st = compare_runs(&c, &old, &new, threshold_of(o), o->seed, &e);
     if (st == OK && c.other_machine > 0)
-        fprintf(stderr,
-                "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
-                "both here\n",
-                before, machine_of(&old), after, machine_of(&new));
+        text_line(stderr,
+                  "bench: %s is from another machine (%s, %s: %s)  -> times not compared; measure "
+                  "both here",
+                  before, machine_of(&old), after, machine_of(&new));
     if (st == OK && !o->quiet) {
+        note_doubled(&old);
+        note_doubled(&new);
         note_builds((const struct run *[]){&old, &new});
         fprintf(stderr, "note: two moments, unpaired: what else changed on the machine in between "
                         "is part of every difference  (--exec measures two programs in turns)\n");
@@ -124,8 +148,12 @@ static int compare_inside(const struct options *o, const char *dir)
     int code = EXIT_NOT_TRUSTWORTHY;
     enum status st = run_read(&run, dir, &e);
 
+    if (st == OK)
+        st = filter_runs(o, &run, NULL, &e);
     if (st == OK && refuse_unchecked(&run))
         goto out;
+    if (st == OK && !o->quiet)
+        note_doubled(&run);
     if (st == OK)
         st = compare_axis(&c, &run, o->axis, o->base, threshold_of(o), o->seed, &e);
     if (st == OK)
@@ -163,6 +191,7 @@ static int compare_programs(struct options *o)
 
 int cmd_compare(struct options *opt)
 {
+    static const char *const taken[] = {"filter", "seed", NULL};
     char dir[2][FILE_PATH];
     struct err e;
 
@@ -175,6 +204,8 @@ int cmd_compare(struct options *opt)
         return report_error(fail(&e, E_USAGE, "--base without an axis  -> add --axis backend"), &e);
     if (opt->exec.n > 0)
         return compare_programs(opt);
+    if (options_refuse(opt, "runs, which are read: --exec measures", taken, &e) != OK)
+        return report_error(E_USAGE, &e);
     if (opt->words.n != (opt->axis ? 1 : 2))
         return report_error(
             fail(&e, E_USAGE, "compare needs %s  -> bench compare %s",

@@ -40,7 +40,7 @@ static void say(struct doctor *d, enum severity severity, const char *what, cons
     vsnprintf(reason, sizeof(reason), fmt, ap);
     va_end(ap);
     const char *const row[] = {severity_name[severity], what, reason, repair};
-    CHECK(text_table_add(&d->text_table, row, &e) == OK);
+    NEED(text_table_add(&d->text_table, row, &e) == OK);
     d->worst = max_int(d->worst, severity);
 }
 
@@ -180,7 +180,7 @@ static struct interval paired(const struct result *a, const struct result *b, in
 {
     const int n = min_int(a->n, b->n);
     double *room = calloc((size_t)max_int(1, n) * 4, sizeof(*room));
-    CHECK(room);
+    NEED(room);
     double *x = room, *y = room + n, *work = room + 2 * (ptrdiff_t)n;
 
     for (int i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ static struct interval paired(const struct result *a, const struct result *b, in
 
 static enum status run_twins(struct doctor *d, struct result twins[2], struct err *e)
 {
-    const struct group_hooks hooks = {nothing, no_warning, d};
+    const struct group_hooks hooks = {.sample = nothing, .warn = no_warning, .arg = d};
     struct options o = {0};
     struct plan plan = {0};
     char line[256];
@@ -248,7 +248,11 @@ static void look_at_noise(struct doctor *d)
 int cmd_doctor(struct options *opt)
 {
     static const struct text_table_column columns[] = {
-        {.name = "severity"}, {.name = "what"}, {.name = "finding"}, {.name = "repair"}};
+        {.name = "severity"},
+        {.name = "what", .least = 14},
+        {.name = "finding", .least = 28},
+        {.name = "fix", .least = 18},
+    };
     struct doctor d = {.text_table = {.column = columns, .columns = ARRAY_LEN(columns)}};
     struct err e;
     enum status st = session_open(&d.s, opt, &e);

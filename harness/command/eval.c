@@ -2,7 +2,20 @@
  *
  * bench eval: perplexity of one checkpoint on one text. */
 #include "commands.h"
+#include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
+
+/* Scores have columns of their own: --columns chooses them in other formats. */
+static enum status print_document(const struct session *s, struct err *e)
+{
+    struct run run;
+    enum status st = run_read(&run, s->dir.path, e);
+
+    if (st == OK)
+        st = export_json(stdout, &run, &(struct names){0}, e);
+    run_free(&run);
+    return st;
+}
 
 int cmd_eval(struct options *opt)
 {
@@ -10,8 +23,12 @@ int cmd_eval(struct options *opt)
     struct err e;
     enum status st = session_open(&s, opt, &e);
 
+    if (st == OK && opt->format == FORMAT_JSON && opt->columns.n > 0)
+        st = fail(&e, E_USAGE, "--columns does not choose columns of --format json  -> jsonl");
     if (st == OK)
         st = perplexity_eval(&s, &e);
+    if (st == OK && opt->format == FORMAT_JSON)
+        st = print_document(&s, &e);
     if (st != OK && st != E_INTERRUPTED)
         report_error(st, &e);
     const int code = s.started ? session_exit_code(&s, st) : exit_of(st);

@@ -6,11 +6,13 @@
 #include "harness/compare/gate.h"
 
 #include "commands.h"
+#include "harness/cli/option_words.h"
 #include "harness/compare/callgrind.h"
 #include "harness/compare/compare_print.h"
 #include "harness/learn/score_child.h"
 #include "harness/util/grow.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 #include <errno.h>
@@ -35,7 +37,7 @@ static enum status measure_pair(struct trial *g, const struct gate_case *k, stru
 
     if (st == OK && d->status == ROW_OK) {
         double *work = calloc((size_t)d->n * PAIRS_WORK + 1, sizeof(*work));
-        CHECK(work);
+        NEED(work);
         *out = change_of_pairs(d->pair, d->n, k->bcase->threads, k->threshold,
                                g->ab_run.session.opt->seed, work);
         free(work);
@@ -65,7 +67,7 @@ static enum status open_reference(const struct trial *g, const struct gate_case 
 {
     struct err why;
 
-    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, &why) == OK)
+    if (reference_make(reference, k->bcase, &g->ab_run.session.setup, 0, &why) == OK)
         return OK;
     if (*g->ab_run.session.setup.stop)
         return fail(e, E_INTERRUPTED, "interrupted");
@@ -157,11 +159,26 @@ static struct comparison *add_case(struct trial *g, const struct bench_case *bca
     struct comparison *c = bcase ? ab_run_comparison(&g->ab_run, &g->all, bcase, g->threshold)
                                  : comparisons_add(&g->all, NULL);
 
-    CHECK(c);
-    const enum status st = GROW(g->cases, g->all.n - 1, NULL);
-    CHECK(st == OK);
+    NEED(c);
+    NEED(GROW(g->cases, g->all.n - 1, NULL) == OK);
     g->cases[g->all.n - 1] = (struct gate_case){.bcase = bcase};
     return c;
+}
+
+/* The child's request. */
+static char *scoring(const struct options *o, int seq, int mem, const char *backend)
+{
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
+
+    NEED(f);
+    word_print_option(f, "ckpt", o->ckpt, '"');
+    fputc(' ', f);
+    word_print_option(f, "corpus", o->corpus, '"');
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --threads %d", o->bytes, backend, seq,
+            mem, o->threads.n ? o->threads.v[0] : o->default_threads);
+    NEED(bytes_close(f, &line, NULL) == OK);
+    return line.data;
 }
 
 /* One text under one checkpoint by both programs. */
@@ -169,33 +186,32 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
 {
     const struct options *o = g->ab_run.session.opt;
     struct comparison *c = add_case(g, NULL);
-    char line[PROTOCOL_LINE / 2];
+    char *const line = scoring(o, seq, mem, backend);
+    enum status st = OK;
 
     c->exact = true;
     snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%d %s", seq, mem, backend);
-    snprintf(line, sizeof(line),
-             "--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d --threads %d",
-             o->ckpt, o->corpus, o->bytes, backend, seq, mem,
-             o->threads.n ? o->threads.v[0] : o->default_threads);
-    for (int s = 0; s < SIDES; s++) {
+    for (int s = 0; s < SIDES && st == OK; s++) {
         const char *const words[] = {g->ab_run.program[s].path, NULL};
         struct child_setup setup = g->ab_run.session.setup;
         struct report report;
         struct err why;
         text_put(c->name[s], TEXT_SIZE, g->ab_run.program[s].name);
         setup.launch = words;
-        const enum status st = score_in_child(&report, line, &setup, &why);
+        st = score_in_child(&report, line, &setup, NULL, &why);
         c->nll[s] = st == OK ? report.nll : NAN;
-        if (*setup.stop)
-            return fail(e, E_INTERRUPTED, "interrupted");
-        if (st == OK)
+        if (st == OK || *setup.stop)
             continue;
-        g->ab_run.failed++;
+        g->ab_run.wrong += st == E_WRONG;
+        g->ab_run.failed += st != E_WRONG;
         snprintf(c->note, sizeof(c->note), "%s %.900s", g->ab_run.program[s].name, why.msg);
         session_warn(&g->ab_run.session, c->note);
-        return OK;
     }
-    comparison_exact(c);
+    free(line);
+    if (*g->ab_run.session.setup.stop)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    if (st == OK)
+        comparison_exact(c);
     return OK;
 }
 
@@ -237,6 +253,7 @@ static enum status confirm(struct trial *g, struct err *e)
         char why[160];
         if (!k->bcase || c->change.n == 0)
             continue;
+        ab_run_at(&g->ab_run, i, n, k->bcase);
         if (gate_flagged(k))
             st = second_round(g, k, e);
         if (st != OK)
@@ -257,6 +274,7 @@ static enum status run(struct trial *g, struct err *e)
     for (int i = 0; i < n && st == OK; i++) {
         const struct bench_case *bcase = &g->ab_run.plan.cases[i];
         struct comparison *c = add_case(g, bcase);
+        ab_run_at(&g->ab_run, i, n, bcase);
         st = *g->ab_run.session.setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
                                            : first_round(g, &g->cases[i], c, e);
         if (st == OK && g->ab_run.session.opt->instructions && c->change.n > 0)
@@ -270,6 +288,7 @@ static enum status run(struct trial *g, struct err *e)
     }
     if (st == OK)
         st = confirm(g, e);
+    progress_end(&g->ab_run.session.console.wait);
     return st == OK ? score_all(g, e) : st;
 }
 
@@ -324,15 +343,16 @@ static void say(const struct trial *g)
 {
     const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
 
-    fprintf(stderr, "gate: %d cases, %d slower, %d faster, %d same, %d unclear, %d without times\n",
-            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+    fprintf(stderr,
+            "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times\n",
+            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             unclear, without_times(g));
     if (unclear > 0)
         fprintf(stderr,
-                "warning: %d cases are unclear  -> a quieter machine, or more "
+                "warning: %d case%s unclear  -> a quieter machine, or more "
                 "--min-samples; --strict makes this exit code 4\n",
-                unclear);
+                unclear, unclear == 1 ? " is" : "s are");
 }
 
 static enum status check(const struct options *o, struct err *e)
@@ -364,12 +384,13 @@ int cmd_gate(struct options *opt)
         report_error(st, &e);
     int code = exit_code(&g, st);
     enum status written = OK;
+    const bool table = format_is_table((enum format)opt->format, stdout);
     if (g.all.n > 0) {
         written = comparisons_print(stdout, &g.all, (enum format)opt->format, &opt->columns, &io);
         if (written == OK)
             written = write_summary(&g, code, &io);
         if (!opt->quiet)
-            comparisons_print_means(stderr, &g.all);
+            comparisons_print_means(table ? stdout : stderr, &g.all);
         say(&g);
     } else if (st == OK) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");

@@ -2,6 +2,7 @@
  *
  * bench list: what is built in, and what of it is usable here. */
 #include "commands.h"
+#include "harness/cli/command_table.h"
 #include "harness/compare/baseline.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
@@ -12,11 +13,14 @@
 
 #include <string.h>
 
+static const char *const NO_OPTION[] = {NULL};
+
 /* Print and free. */
 static int finish(struct text_table *s, const struct options *o, enum status st, struct err *e)
 {
     if (st == OK)
         st = text_table_select(s, &o->columns, e);
+    s->quiet = o->quiet;
     if (st == OK)
         text_table_print(stdout, s, (enum format)o->format);
     text_table_free(s);
@@ -62,17 +66,30 @@ static void print_axes(char *list, size_t size, const struct variant *v)
 
 static int list_variants(const struct options *o)
 {
+    static const char *const taken[] = {"variant", NULL};
+    const struct variant *chosen[MAX_LOOKUP];
     static const struct text_table_column columns[] = {
-        {.name = "variant"}, {.name = "alias"},    {.name = "memory"},
-        {.name = "norm"},    {.name = "gate"},     {.name = "axes"},
-        {.name = "about"},   {.name = "composed"}, {.name = "paper"},
+        {.name = "variant"},
+        {.name = "alias", .spare = true},
+        {.name = "memory"},
+        {.name = "norm", .spare = true},
+        {.name = "gate", .spare = true},
+        {.name = "axes", .least = 16},
+        {.name = "about", .least = 28},
+        {.name = "composed", .least = 20, .spare = true},
+        {.name = "paper", .least = 20, .spare = true},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
-    enum status st = OK;
+    int n = 0;
+    enum status st = options_refuse(o, "list variants", taken, &e);
 
-    for (int i = 0; variants[i] && st == OK; i++) {
-        const struct variant *const v = variants[i];
+    if (st == OK && options_given(o, "variant"))
+        st = lookup_variants(chosen, &n, o, &e);
+    for (; st == OK && !options_given(o, "variant") && variants[n]; n++)
+        chosen[n] = variants[n];
+    for (int i = 0; i < n && st == OK; i++) {
+        const struct variant *const v = chosen[i];
         char list[160];
         print_axes(list, sizeof(list), v);
         const char *const text[] = {
@@ -99,12 +116,12 @@ static int list_backends(const struct options *o)
         {.name = "backend"},
         {.name = "usable"},
         {.name = "needs"},
-        {.name = "about"},
+        {.name = "about", .least = 30},
     };
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     const char *name, *repair;
     struct err e;
-    enum status st = OK;
+    enum status st = options_refuse(o, "list backends", NO_OPTION, &e);
 
     for (int i = 0; backends[i] && st == OK; i++) {
         const struct backend *const b = backends[i];
@@ -128,16 +145,19 @@ static int list_backends(const struct options *o)
 static int list_columns(const struct options *o)
 {
     static const struct text_table_column columns[] = {
-        {.name = "table"}, {.name = "column"},  {.name = "type"},
-        {.name = "unit"},  {.name = "meaning"},
+        {.name = "table"},
+        {.name = "column"},
+        {.name = "type"},
+        {.name = "unit"},
+        {.name = "meaning", .least = 20},
     };
     static const char *const type[] = {
         [COLUMN_TEXT] = "text", [COLUMN_I64] = "integer", [COLUMN_REAL] = "real"};
     struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
     struct err e;
-    enum status st = OK;
+    enum status st = options_refuse(o, "list columns", NO_OPTION, &e);
 
-    if (o->format == FORMAT_MD) { /* the whole of results/README.md */
+    if (st == OK && o->format == FORMAT_MD) { /* the whole of results/README.md */
         columns_markdown(stdout);
         return EXIT_FINE;
     }
@@ -154,8 +174,6 @@ static int list_columns(const struct options *o)
 
 int cmd_list(struct options *opt)
 {
-    static const char *const lists[] = {"variants", "backends",  "cases",
-                                        "columns",  "baselines", NULL};
     const char *const what = opt->words.n ? opt->words.v[0] : "";
     struct err e;
 
@@ -172,6 +190,6 @@ int cmd_list(struct options *opt)
     if (!*what)
         fail(&e, E_USAGE, "list what?  -> variants, backends, cases, columns or baselines");
     else
-        unknown_word(&e, "list", what, lists, NULL);
+        unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);
 }

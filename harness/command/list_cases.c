@@ -6,8 +6,17 @@
 #include "harness/machine/topo.h"
 #include "harness/plan/plan.h"
 #include "harness/util/text_table.h"
+#include "harness/util/units.h"
 
-enum { INDEX, GROUP, CASE_ID, FIRST_CHOICE, REPRO = FIRST_CHOICE + CHOICE_COLUMNS, COLUMN_COUNT };
+enum {
+    INDEX,
+    GROUP,
+    CASE_ID,
+    FIRST_CHOICE,
+    NOTE = FIRST_CHOICE + CHOICE_COLUMNS,
+    REPRO,
+    COLUMN_COUNT
+};
 
 /* Is the choice left out of the table for people? */
 static bool is_wide(int i)
@@ -18,21 +27,26 @@ static bool is_wide(int i)
 /* Named as in the tables; an empty field does not apply to the case. */
 static void name_columns(struct text_table_column columns[COLUMN_COUNT])
 {
-    columns[INDEX] = (struct text_table_column){"index", true, false};
-    columns[GROUP] = (struct text_table_column){"group", true, false};
-    columns[CASE_ID] = (struct text_table_column){"case_id", false, false};
-    columns[REPRO] = (struct text_table_column){"repro", false, true};
+    columns[INDEX] = (struct text_table_column){.name = "index", .number = true};
+    columns[GROUP] = (struct text_table_column){.name = "group", .number = true, .spare = true};
+    columns[CASE_ID] = (struct text_table_column){.name = "case_id", .spare = true};
+    columns[NOTE] = (struct text_table_column){.name = "note", .least = 12, .spare = true};
+    columns[REPRO] = (struct text_table_column){.name = "repro", .wide = true};
     for (int i = 0; i < CHOICE_COLUMNS; i++) {
         const struct chosen c = chosen_at(i);
-        columns[FIRST_CHOICE + i] = (struct text_table_column){c.name, c.number, is_wide(i)};
+        columns[FIRST_CHOICE + i] = (struct text_table_column){
+            c.name, .number = c.number, .wide = is_wide(i), .spare = i > CASE_mem_tokens};
     }
 }
 
 static enum status add_case(struct text_table *s, const struct bench_case *c, struct err *e)
 {
     char index[16], group[16], value[CHOICE_COLUMNS][CHOICE_TEXT];
-    const char *text[COLUMN_COUNT] = {
-        [INDEX] = index, [GROUP] = group, [CASE_ID] = c->case_id, [REPRO] = c->repro};
+    const char *text[COLUMN_COUNT] = {[INDEX] = index,
+                                      [GROUP] = group,
+                                      [CASE_ID] = c->case_id,
+                                      [REPRO] = c->repro,
+                                      [NOTE] = c->unsupported};
 
     snprintf(index, sizeof(index), "%d", c->index);
     snprintf(group, sizeof(group), "%d", c->group);
@@ -72,10 +86,12 @@ int list_cases(struct options *opt)
         st = plan_make(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)
         st = add_case(&s, &p.cases[i], &e);
+    s.quiet = opt->quiet;
     if (st == OK) {
         text_table_print(stdout, &s, (enum format)opt->format);
         if (!opt->quiet)
-            fprintf(stderr, "%d cases in %d groups\n", p.n, p.groups);
+            fprintf(stderr, "%d case%s in %d group%s\n", p.n, plural(p.n), p.groups,
+                    plural(p.groups));
     }
     const int code = st != OK ? report_error(st, &e) : p.n ? EXIT_FINE : EXIT_NOTHING_TO_DO;
     plan_free(&p);

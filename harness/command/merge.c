@@ -54,11 +54,16 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
     char started[TEXT_SIZE], dir[FILE_PATH];
     enum status st = rundir_find(dir, ".", word, e);
 
-    if (st == OK)
-        st = runjson_read(dir, &s->options, started, e);
+    if (st != OK)
+        return fail(e, st, "no run in %.400s  -> bench merge takes the folders of shards", word);
+    st = runjson_read(dir, &s->options, started, e);
     if (st == OK && !take_shard(s))
         st = fail(e, E_USAGE, "%s is no shard  -> runs made with --shard I/N can be merged", dir);
-    return st == OK ? run_read(&s->run, dir, e) : st;
+    if (st == OK)
+        st = run_read(&s->run, dir, e);
+    if (st == OK)
+        run_note_doubled(dir, s->run.latency.doubled + s->run.perplexity.doubled);
+    return st;
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -253,20 +258,17 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
     enum status st = raw_choose(&raw, &note, raw, options_given(o, "raw"), e);
 
     utc_text(started, now);
-    if (st == OK)
-        st = rundir_create(&m->out, o->out, build_commit, now, raw, e);
-    if (st != OK)
-        return st;
     const struct env_row *env = m->shard[0].run.env.row;
-    const struct runjson json = {.run_id = m->out.run_id,
-                                 .host_id = m->shard[0].run.env.n ? env->host_id : "",
+    const struct runjson json = {.host_id = m->shard[0].run.env.n ? env->host_id : "",
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
                                  .options = m->shard[0].options};
-    st = runjson_create(m->out.path, &json, e);
     if (st == OK)
-        st = write_groups(m, e);
+        st = rundir_create(&m->out, o->out, build_commit, now, raw, &json, e);
+    if (st != OK)
+        return st;
+    st = write_groups(m, e);
     if (st == OK)
         st = write_rest(m, e);
     if (st == OK)
@@ -288,7 +290,7 @@ int cmd_merge(struct options *opt)
         return report_error(
             fail(&e, E_USAGE, "merge needs the shards' folders  -> bench merge DIR..."), &e);
     m.shard = calloc((size_t)m.n, sizeof(*m.shard));
-    CHECK(m.shard);
+    NEED(m.shard);
     for (int i = 0; i < m.n && st == OK; i++)
         st = read_shard(&m.shard[i], opt->words.v[i], &e);
     if (st == OK)
@@ -305,6 +307,6 @@ int cmd_merge(struct options *opt)
     }
     free(m.shard);
     if (st == OK && !opt->quiet)
-        fprintf(stderr, "wrote %s\n", m.out.path);
+        text_line(stderr, "wrote %s", m.out.path);
     return st == OK ? EXIT_FINE : report_error(st, &e);
 }

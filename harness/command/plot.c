@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "harness/cli/option_set.h"
 #include "harness/figure/figure.h"
+#include "harness/table/run.h"
 #include "harness/util/signals.h"
 
 #include <errno.h>
@@ -15,17 +16,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum what { AS_SVG, AS_PNG, AS_CSV, ON_TERMINAL };
-static const char *const ending[] = {"svg", "png", "csv"};
+enum what { AS_SVG, AS_PNG, AS_PDF, AS_CSV, ON_TERMINAL };
+static const char *const ending[] = {"svg", "png", "pdf", "csv"};
+static const enum plot_form form_of[] = {
+    [AS_SVG] = PLOT_SVG, [AS_PNG] = PLOT_PNG, [AS_PDF] = PLOT_PDF, [ON_TERMINAL] = PLOT_TERMINAL};
+
+enum { SIDE_MIN = 200, SIDE_MAX = 8000 };
+/* In place of the first run: all others in one figure. */
+static const char HISTORY[] = "history";
 
 struct drawing {
     const struct options *opt;
     enum what what;
+    struct plot_page page;
     int width;                /* of the terminal */
     bool ours;                /* the folder is the run's own plots/: files there are replaced */
     const volatile int *stop; /* raised by Ctrl-C: the next figure is not begun */
     int drawn;
-    struct err e;
+    struct err e, misfit; /* misfit: the last figure that is larger than --size */
 };
 
 static int drawing_width(void)
@@ -59,12 +67,12 @@ static enum status keep(struct drawing *g, const char *dir, const char *name,
 
 static enum status as_csv(struct bytes *out, const struct plot *p, struct err *e)
 {
-    FILE *const f = open_memstream(&out->data, &out->n);
+    FILE *const f = bytes_open(out, e);
 
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a table  -> free some");
+        return E_NOMEM;
     plot_print_csv(f, p);
-    return fclose(f) == 0 ? OK : fail(e, E_NOMEM, "no memory for a table  -> free some");
+    return bytes_close(f, out, e);
 }
 
 static enum status draw_figure(struct drawing *g, const struct plot_data *d, const char *dir,
@@ -77,15 +85,18 @@ static enum status draw_figure(struct drawing *g, const struct plot_data *d, con
     if (st != OK)
         return st;
     if (p.why[0] && (!g->opt->quiet || p.n == 0))
-        fprintf(stderr, "%s %s: %s\n", p.n == 0 ? "left out" : "note:", f->name, p.why);
+        text_line(stderr, "%s %s: %s", p.n == 0 ? "left out" : "note:", f->name, p.why);
     if (p.n == 0)
         goto out;
+    p.page = g->page;
     st = g->what == AS_CSV ? as_csv(&bytes, &p, &g->e)
-                           : plot_draw(&bytes, &p,
-                                       g->what == ON_TERMINAL ? PLOT_TERMINAL
-                                       : g->what == AS_PNG    ? PLOT_PNG
-                                                              : PLOT_SVG,
-                                       g->width, &g->e);
+                           : plot_draw(&bytes, &p, form_of[g->what], g->width, &g->e);
+    if (st == E_USAGE) { /* the others may fit */
+        g->misfit = g->e;
+        fprintf(stderr, "left out %s: %s\n", f->name, g->e.msg);
+        st = OK;
+        goto out;
+    }
     if (st == OK && g->what == ON_TERMINAL)
         fputs(bytes.data + strspn(bytes.data, "\f"), stdout); /* without a form feed */
     else if (st == OK)
@@ -132,6 +143,8 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
 
     if (st != OK)
         return st;
+    if (!g->opt->quiet)
+        run_note_doubled(run, d.table[TABLE_LATENCY].doubled + d.table[TABLE_PERPLEXITY].doubled);
     st = plot_filter(&d, &g->opt->filters, &g->e);
     if (st == OK)
         st = plot_set_base(&d, g->opt->base, &g->e);
@@ -147,6 +160,38 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
     return st;
 }
 
+/* All runs in one figure, in the last one's folder. */
+static enum status draw_history(struct drawing *g, const char *const *run, int n)
+{
+    struct plot_data *const runs = calloc((size_t)n + 1, sizeof(*runs));
+    struct plot_data d = {.runs = runs, .n_runs = n};
+    char dir[FILE_PATH];
+    enum status st = runs ? OK : fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
+
+    if (st == OK && n < 2)
+        st = fail(&g->e, E_USAGE, "a history needs two runs  -> bench plot history RUN RUN");
+    for (int i = 0; i < n && st == OK; i++) {
+        st = plot_read(&runs[i], run[i], &g->e);
+        if (st == OK)
+            st = plot_filter(&runs[i], &g->opt->filters, &g->e);
+        if (st == OK)
+            st = plot_set_base(&runs[i], g->opt->base, &g->e);
+    }
+    if (st == OK)
+        st = folder_of(dir, g, run[n - 1], 1);
+    if (st == OK)
+        st = draw_figure(g, &d, dir, plot_figure(HISTORY));
+    for (int i = 0; runs && i < n; i++)
+        plot_data_free(&runs[i]);
+    free(runs);
+    return st;
+}
+
+static bool is_history(const struct options *o)
+{
+    return o->words.n > 0 && strcmp(o->words.v[0], HISTORY) == 0;
+}
+
 /* With several runs, -o DIR has a folder for each, named by the last part of its path: equal names
  * would overwrite each other, or stop half way. */
 static enum status check_folders(struct drawing *g)
@@ -158,7 +203,8 @@ static enum status check_folders(struct drawing *g)
 
     if (!real)
         return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
-    for (int i = 0; i < runs->n && given && g->what != ON_TERMINAL && st == OK; i++) {
+    for (int i = 0;
+         i < runs->n && given && g->what != ON_TERMINAL && !is_history(g->opt) && st == OK; i++) {
         real[i] = realpath(runs->v[i], NULL);
         if (!real[i])
             st = file_fail(&g->e, "read", runs->v[i], errno);
@@ -176,6 +222,32 @@ static enum status check_folders(struct drawing *g)
     return st;
 }
 
+/* --size and --dpi, where what is drawn has them. */
+static enum status choose_page(struct drawing *g)
+{
+    const struct options *const o = g->opt;
+    const bool dpi = o->given[option_find("dpi")] == FROM_USER;
+    int used = 0;
+
+    if (dpi && g->what != AS_PNG)
+        return fail(&g->e, E_USAGE, "--dpi is of a png  -> --format png");
+    g->page.dpi = o->dpi;
+    if (!o->size)
+        return OK;
+    if (g->what == ON_TERMINAL || g->what == AS_CSV)
+        return fail(&g->e, E_USAGE, "--size is of a picture  -> --format svg, png or pdf");
+    if (sscanf(o->size, "%5dx%5d%n", &g->page.width, &g->page.height, &used) != 2 ||
+        o->size[used] || g->page.width < SIDE_MIN || g->page.width > SIDE_MAX ||
+        g->page.height < SIDE_MIN || g->page.height > SIDE_MAX)
+        return fail(&g->e, E_USAGE, "--size %.40s: no size  -> WxH, each %d to %d, as in 700x400",
+                    o->size, SIDE_MIN, SIDE_MAX);
+    if (max_int(g->page.width, g->page.height) * o->dpi > SIDE_MAX * 4 * 96)
+        return fail(&g->e, E_USAGE,
+                    "--size %s with --dpi %d is over %d pixels wide  -> less of one", o->size,
+                    o->dpi, SIDE_MAX * 4);
+    return OK;
+}
+
 static enum status choose_what(struct drawing *g)
 {
     const struct options *const o = g->opt;
@@ -184,13 +256,16 @@ static enum status choose_what(struct drawing *g)
               : o->format == FORMAT_AUTO ? AS_SVG
               : o->format == FORMAT_SVG  ? AS_SVG
               : o->format == FORMAT_PNG  ? AS_PNG
+              : o->format == FORMAT_PDF  ? AS_PDF
                                          : AS_CSV;
     if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
-        return fail(&g->e, E_USAGE, "bench plot has no --format %s  -> svg, png or csv",
+        return fail(&g->e, E_USAGE, "bench plot has no --format %s  -> svg, png, pdf or csv",
                     format_name[o->format]);
     if (o->term && o->format != FORMAT_AUTO)
         return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");
-    return OK;
+    if (is_history(o) && o->figures.n > 0)
+        return fail(&g->e, E_USAGE, "a history is one figure  -> leave out --figure");
+    return choose_page(g);
 }
 
 int cmd_plot(struct options *opt)
@@ -211,11 +286,15 @@ int cmd_plot(struct options *opt)
         if (st == OK)
             st = draw_run(&g, latest, 1);
     }
-    for (int i = 0; i < opt->words.n && st == OK; i++)
+    if (is_history(opt) && st == OK)
+        st = draw_history(&g, opt->words.v + 1, opt->words.n - 1);
+    for (int i = 0; i < opt->words.n && !is_history(opt) && st == OK; i++)
         st = draw_run(&g, opt->words.v[i], opt->words.n);
     if (st == E_INTERRUPTED)
         return signals_exit_code();
     if (st != OK)
         return report_error(st, &g.e);
+    if (g.drawn == 0 && g.misfit.msg[0])
+        return report_error(E_USAGE, &g.misfit);
     return g.drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
 }

@@ -4,6 +4,7 @@
 #include "harness/figure/report.h"
 #include "commands.h"
 #include "harness/cli/option_set.h"
+#include "harness/table/run.h"
 #include "harness/util/signals.h"
 #include "harness/util/suggest.h"
 
@@ -12,15 +13,15 @@
 
 static enum status write_page(struct report *r, const char *path, struct err *e)
 {
-    struct bytes page = {0};
-    FILE *const f = open_memstream(&page.data, &page.n);
+    struct bytes page;
+    FILE *const f = bytes_open(&page, e);
 
     if (!f)
-        return fail(e, E_NOMEM, "no memory for a page  -> free some");
+        return E_NOMEM;
     enum status st = report_write(f, r, e);
-    const bool whole = fclose(f) == 0;
-    if (st == OK && !whole)
-        st = fail(e, E_NOMEM, "no memory for a page  -> free some");
+    const enum status closed = bytes_close(f, &page, st == OK ? e : NULL);
+    if (st == OK)
+        st = closed;
     if (st == OK)
         st = file_replace(path, page.data, page.n, e);
     free(page.data);
@@ -37,8 +38,6 @@ static enum status check(const struct options *o, struct err *e)
     if (!given)
         return fail(e, E_USAGE, "report needs a file  -> bench report %s -o report.html",
                     o->words.v[0]);
-    if (o->format != FORMAT_AUTO)
-        return fail(e, E_USAGE, "a report is HTML  -> leave out --format");
     if (access(o->out, F_OK) == 0 && !o->force)
         return fail(e, E_IO, "%s exists  -> --force overwrites it", o->out);
     return plot_check_names(&o->figures, e);
@@ -59,6 +58,9 @@ int cmd_report(struct options *opt)
         st = plot_read(&runs[i], opt->words.v[i], &e);
         if (st == OK) {
             r.runs++;
+            if (!opt->quiet)
+                run_note_doubled(runs[i].dir, runs[i].table[TABLE_LATENCY].doubled +
+                                                  runs[i].table[TABLE_PERPLEXITY].doubled);
             st = plot_set_base(&runs[i], opt->base, &e);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench rerun CASE_ID: one row again, from its repro line in the latest run that has it
- * (or --resume=DIR's). */
+ * bench rerun CASE_ID: one row again, a time or a perplexity, from its repro line in the latest run
+ * that has it (or --resume=DIR's). */
 #include "commands.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
@@ -12,27 +12,45 @@
 
 struct search {
     const char *id; /* or its first digits */
-    struct latency_row row;
-    int found;
+    char found_id[TEXT_SIZE], repro[LINE_SIZE];
+    int found;      /* cases */
+    size_t doubled; /* rows of the run, see struct rows */
 };
+
+static enum status look_in(const char *dir, enum table_id table, struct search *s, struct err *e)
+{
+    const struct table *const t = &tables[table];
+    struct rows rows;
+    const enum status st = run_table(&rows, dir, table, e);
+
+    for (size_t i = 0; st == OK && i < rows.n; i++) {
+        const char *const row = (const char *)rows.row + i * t->row_size;
+        const char *const id = row_text(t, row, "case_id");
+        if (strncmp(id, s->id, strlen(s->id)) != 0)
+            continue;
+        s->found += s->found == 0 || strcmp(s->found_id, id) != 0;
+        snprintf(s->found_id, sizeof(s->found_id), "%s", id);
+        snprintf(s->repro, sizeof(s->repro), "%s", row_text(t, row, "repro"));
+    }
+    s->doubled += rows.doubled;
+    rows_free(&rows);
+    return st;
+}
 
 static enum status look(const char *dir, struct search *s, struct err *e)
 {
-    struct rows rows;
-    enum status st = run_table(&rows, dir, TABLE_LATENCY, e);
-
     s->found = 0;
-    for (size_t i = 0; st == OK && i < rows.n; i++) {
-        const struct latency_row *row = (const struct latency_row *)rows.row + i;
-        if (strncmp(row->case_id, s->id, strlen(s->id)) != 0)
-            continue;
-        s->found += s->found == 0 || strcmp(s->row.case_id, row->case_id) != 0;
-        s->row = *row;
-    }
-    rows_free(&rows);
+    s->doubled = 0;
+    enum status st = look_in(dir, TABLE_LATENCY, s, e);
+    if (st == OK)
+        st = look_in(dir, TABLE_PERPLEXITY, s, e);
     if (st == OK && s->found != 1)
-        st = fail(e, E_USAGE, "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv",
+        st = fail(e, E_USAGE,
+                  "%s case \"%.32s\" in %s  -> the column case_id of its latency.csv or "
+                  "perplexity.csv",
                   s->found ? "more than one" : "no", s->id, dir);
+    if (st == OK)
+        run_note_doubled(dir, s->doubled);
     return st;
 }
 
@@ -77,11 +95,12 @@ int cmd_rerun(struct options *opt)
     struct search s = {.id = opt->words.v[0]};
     enum status st = find_case(&s, opt, &e);
     if (st == OK)
-        st = options_parse_line(&again, s.row.repro, &e);
+        st = options_parse_line(&again, s.repro, &e);
     if (st != OK) {
         options_free(&again);
         return report_error(st, &e);
     }
+    const bool scored = strcmp(again.command, "eval") == 0;
     /* Measuring and output options are those of this command line. */
     again.command = opt->command;
     again.argc = opt->argc;
@@ -92,8 +111,10 @@ int cmd_rerun(struct options *opt)
     again.block_ms = opt->block_ms;
     again.warmup_ms = opt->warmup_ms;
     again.isolate = opt->isolate;
-    again.ckpt = "none"; /* one row, without the scores of its variant */
+    if (!scored)
+        again.ckpt = "none"; /* one row, without the scores of its variant */
     again.check = opt->check;
+    again.check_time_s = opt->check_time_s;
     again.out = opt->out;
     again.format = opt->format;
     again.raw = opt->raw;
@@ -103,7 +124,7 @@ int cmd_rerun(struct options *opt)
     again.verbose = opt->verbose;
     again.strict = opt->strict;
     cpu_limit((enum isa)again.max_isa);
-    const int code = cmd_sweep(&again);
+    const int code = scored ? cmd_eval(&again) : cmd_sweep(&again);
     again.columns = (struct names){0}; /* these two still belong to opt */
     again.argv = NULL;
     options_free(&again);

@@ -4,11 +4,15 @@
  * no OpenMP region, no BLAS, and computes nothing that is measured. */
 #include "commands.h"
 #include "harness/compare/baseline.h"
+#include "harness/export/export.h"
 #include "harness/learn/perplexity.h"
+#include "harness/machine/clock.h"
+#include "harness/measure/estimate.h"
 #include "harness/measure/ranking.h"
 #include "harness/measure/session.h"
 #include "harness/util/units.h"
 #include "harness/worker/peak_child.h"
+#include "harness/worker/rates_child.h"
 #include "list_cases.h"
 
 #include <math.h>
@@ -22,6 +26,7 @@ struct sweep {
     struct plan plan;
     struct peaks *peaks; /* one per distinct number of threads */
     int n_peaks;
+    struct estimate estimate;
     int noisy; /* rows */
     double noisiest_pct;
     int samples, preempted;
@@ -38,7 +43,8 @@ static enum status check_places(struct sweep *w, struct err *e)
     for (int i = 0; i < w->plan.n; i++) {
         const int n = w->plan.cases[i].threads;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        CHECK(cpus);
+        if (!cpus)
+            return fail(e, E_NOMEM, "no memory for the threads' places");
         enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, e);
         if (st == OK) /* binds nothing: does the node exist? */
             st = topo_membind(w->s.topo, w->s.opt->membind, cpus[0], NULL, 0, e);
@@ -66,8 +72,8 @@ static void measure_peaks(struct sweep *w)
         if (peaks_for(w, n))
             continue;
         int *cpus = calloc((size_t)n, sizeof(*cpus));
-        CHECK(cpus);
-        enum status st = topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why);
+        enum status st = cpus ? topo_plan(w->s.topo, w->s.opt->pin, n, cpus, &why)
+                              : fail(&why, E_NOMEM, "no memory to measure peaks");
         if (st == OK)
             st = peaks_measure(&w->s.setup, n, cpus, cpu_isa(), &w->peaks[w->n_peaks], &why);
         free(cpus);
@@ -76,6 +82,57 @@ static void measure_peaks(struct sweep *w)
         else
             session_warn(&w->s, why.msg);
     }
+}
+
+/* ---- how long it will take ----------------------------------------------------------------- */
+
+static bool is_done(void *arg, const struct bench_case *c)
+{
+    const struct sweep *w = arg;
+
+    return rundir_done(&w->s.dir, TABLE_LATENCY, c->case_id);
+}
+
+/* Perplexities belong to no group: the first shard has them. */
+static bool scores_models(const struct sweep *w)
+{
+    const char *shard = w->s.opt->shard;
+
+    return !shard || strncmp(shard, "1/", 2) == 0;
+}
+
+static void tell_plan(struct sweep *w)
+{
+    const struct estimate *t = &w->estimate;
+
+    if (w->s.opt->quiet)
+        return;
+    const struct duration_text all = duration_text(w->s.console.expected_s),
+                               checks = duration_text(t->checks);
+    console_note(&w->s.console, "%d case%s in %d group%s, about %s%s%s%s", w->plan.n,
+                 w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s", all.s,
+                 t->checks >= 1 ? ", of it " : "", t->checks >= 1 ? checks.s : "",
+                 t->checks >= 1 ? " checks" : "");
+}
+
+static enum status estimate(struct sweep *w, struct err *e)
+{
+    struct speeds speeds = {.threads = max_int(1, w->s.setup.reference_threads),
+                            .peaks = w->peaks,
+                            .n_peaks = w->n_peaks};
+    const int64_t start = clock_wall_ns();
+    enum status st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
+
+    speeds.start_s = (double)(clock_wall_ns() - start) * 1e-9 - speeds.reference.spent_s;
+    if (st == OK)
+        st = estimate_plan(&w->estimate, &w->plan, &speeds, is_done, w, e);
+    if (st != OK)
+        return st;
+    w->s.console.expected_s = w->estimate.total;
+    if (scores_models(w))
+        w->s.console.expected_s += sweep_perplexity_s(&w->s, &w->plan, &speeds);
+    tell_plan(w);
+    return OK;
 }
 
 /* ---- hooks of a group --------------------------------------------------------------------- */
@@ -97,6 +154,29 @@ static enum status on_sample(void *arg, const struct result *res, const struct s
     row.disturbed = s->disturbed;
     console_progress(&w->s.console, res);
     return samples_write(&w->s.dir.samples, &row, e);
+}
+
+static double on_wait(void *arg, const struct bench_case *c, enum group_wait what)
+{
+    struct sweep *w = arg;
+    struct progress_line *const show = &w->s.console.wait;
+    const struct case_estimate *t = estimate_of(&w->estimate, c);
+    const double place = t->gradients + t->call;
+    char label[160];
+
+    case_label(c, label, sizeof(label));
+    switch (what) {
+    case WAIT_REFERENCE:
+        progress_begin(show, t->reference, "checking %.*s against the reference",
+                       (int)(strlen(label) - strlen(c->backend->name) - 1), label);
+        return t->reference;
+    case WAIT_PLACE:
+        progress_begin(show, place, "checking %s", label);
+        return place;
+    case WAIT_MEASURE:
+        progress_end(show);
+    }
+    return 0;
 }
 
 static void on_warning(void *arg, const char *text)
@@ -141,6 +221,20 @@ static void complain_if_wrong(struct sweep *w, const struct result *res)
         label, res->detail, res->bcase->case_id);
 }
 
+/* -v: what the screen's columns leave out. */
+static void tell_row(struct sweep *w, const struct result *res, const struct latency_row *row)
+{
+    console_note(&w->s.console, "  case %s: %s", row->case_id, row->repro);
+    if (res->status == ROW_OK)
+        console_note(&w->s.console,
+                     "    %s, products of %s, rows of %s, CPUs %s; %d samples of %lld call%s, %d "
+                     "preempted, ended by %s; %s",
+                     row->impl, row->gemm_from, row->rows_from, row->cpus, res->sum.samples,
+                     (long long)row->inner_calls, plural((long)row->inner_calls),
+                     res->sum.disturbed, row->stop_reason,
+                     isnan(row->max_rel_err) ? "not checked" : "checked");
+}
+
 static enum status write_rows(struct sweep *w, const struct result *res, double ref_ns,
                               struct err *e)
 {
@@ -158,6 +252,9 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
     if (st != OK)
         return st;
     console_row(&w->s.console, res, &latency);
+    console_spent(&w->s.console, case_estimate_s(estimate_of(&w->estimate, res->bcase)));
+    if (w->s.opt->verbose > 0)
+        tell_row(w, res, &latency);
     complain_if_wrong(w, res);
     count_noise(w, res);
     w->s.rows[res->status]++;
@@ -170,11 +267,12 @@ static enum status write_rows(struct sweep *w, const struct result *res, double 
 static enum status run_group(struct sweep *w, const struct bench_case *const *cases, int n,
                              struct err *e)
 {
-    const struct group_hooks hooks = {on_sample, on_warning, w};
+    const struct group_hooks hooks = {on_sample, on_warning, on_wait, w};
     struct result *results = calloc((size_t)n, sizeof(*results));
     struct err why;
 
-    CHECK(results);
+    if (!results)
+        return fail(e, E_NOMEM, "no memory for the results of a group");
     env_gather(w->s.topo, &w->s.facts);
     w->s.setup.memory_bytes = MEMORY_SHARE * (double)w->s.facts.memory_free_bytes;
     enum status st = group_measure(cases, n, &w->s.setup, &hooks, results, e);
@@ -201,7 +299,8 @@ static enum status run_all(struct sweep *w, struct err *e)
     const struct bench_case **cases = calloc((size_t)w->plan.n, sizeof(const struct bench_case *));
     enum status st = OK;
 
-    CHECK(cases);
+    if (!cases)
+        return fail(e, E_NOMEM, "no memory for the plan");
     for (int i = 0; i < w->plan.n && st == OK;) {
         const int group = w->plan.cases[i].group;
         int n = 0;
@@ -241,15 +340,24 @@ static void tell_noise(struct sweep *w)
                      units_pct(w->noisiest_pct).s, units_pct(w->s.opt->target_ci_pct).s);
 }
 
-/* The rankings of all rows that the run has by now, also of those before --resume. */
-static void tell_rankings(struct sweep *w)
+/* All rows that the run has by now, also of those before --resume: their rankings, or as one
+ * document. */
+static void tell_run(struct sweep *w)
 {
     struct run run = {0};
     struct err e;
+    const enum format format = w->s.console.format;
 
-    if (w->s.console.format != FORMAT_TABLE || run_read(&run, w->s.dir.path, &e) != OK)
+    if ((format != FORMAT_TABLE && format != FORMAT_JSON) ||
+        run_read(&run, w->s.dir.path, &e) != OK)
         return;
     console_flush(&w->s.console);
+    if (format == FORMAT_JSON) {
+        if (export_json(stdout, &run, &w->s.opt->columns, &e) != OK)
+            console_note(&w->s.console, "bench: %s", e.msg);
+        run_free(&run);
+        return;
+    }
     const int width = terminal_width(STDOUT_FILENO);
     for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
         struct rankings r;
@@ -268,7 +376,7 @@ static void say_goodbye(struct sweep *w, int code)
 {
     if (!w->s.opt->quiet)
         tell_noise(w);
-    tell_rankings(w);
+    tell_run(w);
     if (code >= EXIT_SIGINT) {
         session_say_how_to_resume(&w->s);
     } else if (!w->s.opt->quiet) {
@@ -289,16 +397,12 @@ static enum status prepare(struct sweep *w, struct err *e)
     if (st == OK)
         st = console_open(&w->s.console, o, &tables[TABLE_LATENCY], w->plan.n, e);
     w->peaks = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->peaks));
-    CHECK(w->peaks);
-    return st;
+    return st != OK || w->peaks ? st : fail(e, E_NOMEM, "no memory for the plan");
 }
 
-/* Perplexities belong to no group: the first shard has them. */
 static enum status score_models(struct sweep *w, struct err *e)
 {
-    const char *shard = w->s.opt->shard;
-
-    return !shard || strncmp(shard, "1/", 2) == 0 ? sweep_perplexity(&w->s, &w->plan, e) : OK;
+    return scores_models(w) ? sweep_perplexity(&w->s, &w->plan, e) : OK;
 }
 
 static enum status measure_all(struct sweep *w, struct err *e)
@@ -307,14 +411,12 @@ static enum status measure_all(struct sweep *w, struct err *e)
 
     if (st != OK)
         return st;
-    if (!w->s.opt->quiet)
-        console_note(&w->s.console, "%d case%s in %d group%s, at most %.3g s each", w->plan.n,
-                     w->plan.n == 1 ? "" : "s", w->plan.groups, w->plan.groups == 1 ? "" : "s",
-                     w->s.opt->max_time_s);
     measure_peaks(w);
     if (w->n_peaks > 0)
         env_row_peaks(&w->s.env, &w->peaks[w->n_peaks - 1]);
     st = rundir_env(&w->s.dir, &w->s.env, e);
+    if (st == OK)
+        st = estimate(w, e);
     if (st == OK)
         st = run_all(w, e);
     if (st == OK)
@@ -359,5 +461,6 @@ int cmd_sweep(struct options *opt)
     plan_free(&w.plan);
     session_close(&w.s);
     free(w.peaks);
+    free(w.estimate.of);
     return code;
 }

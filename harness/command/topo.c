@@ -87,18 +87,16 @@ static enum status measure_teams(struct machine *r, struct err *e)
 /* "0,2,4": thread i runs on the i-th; "any" if threads are not pinned. */
 static char *cpus_text(const struct pin_plan *m)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *const f = open_memstream(&text, &size);
+    struct bytes text;
+    FILE *const f = bytes_open(&text, NULL);
 
-    if (!f)
-        return NULL;
+    NEED(f);
     for (int i = 0; i < m->threads && m->cpus[0] >= 0; i++)
         fprintf(f, "%s%d", i ? "," : "", m->cpus[i]);
     if (m->cpus[0] < 0)
         fputs("any", f);
-    fclose(f);
-    return text;
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -112,7 +110,7 @@ __attribute__((format(printf, 3, 4))) static void row(const char *key, const cha
     va_start(ap, fmt);
     const int n = vasprintf(&value, fmt, ap);
     va_end(ap);
-    CHECK(n >= 0);
+    NEED(n >= 0);
     printf("%s,", key);
     if (strpbrk(value, ",\"\r\n"))
         csv_fwrite(stdout, value, (size_t)n);
@@ -137,7 +135,7 @@ static void print_team_rows(const struct machine *r, const struct pin_plan *m)
 {
     char key[64], *const cpus = cpus_text(m);
 
-    CHECK(cpus != NULL);
+    NEED(cpus != NULL);
     snprintf(key, sizeof(key), "plan.%d", m->threads);
     row(key, "", "%s", cpus);
     free(cpus);
@@ -244,7 +242,7 @@ static void print_table(const struct machine *r)
     printf("\n%7s  CPUs (--pin %s)\n", "threads", r->opt->pin);
     for (int i = 0; i < r->n_teams; i++) {
         char *const cpus = cpus_text(&r->teams[i]);
-        CHECK(cpus != NULL);
+        NEED(cpus != NULL);
         printf("%7d  %s\n", r->teams[i].threads, cpus);
         free(cpus);
     }
@@ -314,7 +312,7 @@ static enum status run(struct machine *r, struct err *e)
         print_table(r);
     if (format == FORMAT_TABLE && r->opt->roofline)
         st = draw_roofline(r, e);
-    return st != OK ? st : file_flush(stdout, "the standard output", e);
+    return st;
 }
 
 int cmd_topo(struct options *opt)

@@ -8,8 +8,9 @@
 #include "harness/machine/clock.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
+#include "harness/util/lock.h"
+#include "harness/util/progress.h"
 #include "harness/util/signals.h"
-#include "harness/util/terminal.h"
 #include "harness/util/units.h"
 #include "harness/worker/child.h"
 
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = 4200, REPORT_EVERY = 50 /* steps */ };
@@ -26,34 +28,22 @@ struct session_of_training {
     struct trainer t;
     struct table_file table;
     const volatile int *stop;
-    char best[PATH];
+    int begun_at; /* step */
     int64_t start_ns, report_ns;
     int report_step;
     double loss, norm; /* sums since the last report */
-    struct terminal_line line;
+    struct progress_line show;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-/* Defaults of training: a small model that learns the default source. */
+/* Defaults that depend on the machine and the sources; those of sizes stand in the table of
+ * commands. */
 static enum status training_defaults(struct options *o, int threads, struct err *e)
 {
-    const struct {
-        const char *name, *value;
-    } defaults[] = {
-        {"seq", "128"},
-        {"mem", "256"},
-        {"batch", "16"},
-        {"layers", "2"},
-        {"d-model", "64"},
-        {"heads", "4"},
-        {"corpus", SOURCE_DEFAULT},
-    };
     char number[16];
-    enum status st = OK;
+    enum status st = options_default(o, "corpus", SOURCE_DEFAULT, e);
 
-    for (size_t i = 0; st == OK && i < ARRAY_LEN(defaults); i++)
-        st = options_default(o, defaults[i].name, defaults[i].value, e);
     snprintf(number, sizeof(number), "%d", threads);
     if (st == OK)
         st = options_default(o, "threads", number, e);
@@ -125,6 +115,27 @@ static enum status check_files(const struct options *o, struct err *e)
 
 /* ---- the table and the screen ------------------------------------------------------------- */
 
+/* Rows of steps after the checkpoint's come again: cut them off. */
+static enum status reopen_table(struct session_of_training *s, const char *path, struct err *e)
+{
+    const struct table *t = &tables[TABLE_TRAIN];
+    struct rows had = {0};
+    enum status st = table_resume(&s->table, t, path, &had, e);
+
+    const struct train_row *row = had.row;
+    size_t n = had.n;
+    while (n > 0 && row[n - 1].step > s->t.adam.step)
+        n--;
+    if (st == OK && n < had.n) {
+        table_close(&s->table, &(struct err){""}); /* nothing was written */
+        st = table_replace(t, path, row, n, e);
+        if (st == OK)
+            st = table_resume(&s->table, t, path, NULL, e);
+    }
+    rows_free(&had);
+    return st;
+}
+
 static enum status open_table(struct session_of_training *s, struct err *e)
 {
     const struct table *t = &tables[TABLE_TRAIN];
@@ -134,7 +145,7 @@ static enum status open_table(struct session_of_training *s, struct err *e)
     snprintf(path, sizeof(path), "%s.%s", s->opt->ckpt, t->file);
     if (!s->opt->resume || access(path, F_OK) != 0)
         st = table_replace(t, path, NULL, 0, e);
-    return st == OK ? table_resume(&s->table, t, path, NULL, e) : st;
+    return st == OK ? reopen_table(s, path, e) : st;
 }
 
 static double seconds_since(int64_t ns) { return (double)(clock_wall_ns() - ns) * 1e-9; }
@@ -153,29 +164,48 @@ static double progress_of(const struct session_of_training *s)
                           : (double)s->t.adam.step / (double)o->steps;
 }
 
-/* A validation stays on the screen; the steps between two of them share a line. */
-static void print_progress(struct session_of_training *s, const struct train_row *row)
+/* "step 250/1500", or without the total if the clock decides. */
+static void step_text(const struct session_of_training *s, char *buf, size_t size)
 {
-    const double done = fmax(1e-9, progress_of(s)), left = trained_s(s) * (1 - done) / done;
-    const enum progress how = terminal_progress((enum progress)s->opt->progress, s->opt->quiet);
-    char valid[64] = "", line[256];
+    if (s->opt->minutes > 0)
+        snprintf(buf, size, "step %d", s->t.adam.step);
+    else
+        snprintf(buf, size, "step %d/%d", s->t.adam.step, s->opt->steps);
+}
 
-    if (how == PROGRESS_NONE)
+/* A line that stays on the screen: for validations, and on paper for every report. */
+static void print_report(struct session_of_training *s, const struct train_row *row)
+{
+    const enum progress how = s->show.how;
+    char valid[64] = "", step[48], line[256];
+
+    if (how == PROGRESS_NONE || (how == PROGRESS_BAR && isnan(row->valid_nats)))
         return;
     if (!isnan(row->valid_nats))
         snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
+    step_text(s, step, sizeof(step));
+    const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
     snprintf(line, sizeof(line),
-             "step %lld  loss %.4f  norm %.2f  lr %.2e  %s tokens/s%s  %d:%02d left",
-             (long long)row->step, row->loss_nats, row->grad_norm, row->lr,
-             units_rate(row->tokens_per_s).s, valid, (int)left / 60, (int)left % 60);
-    if (how == PROGRESS_BAR && !*valid) {
-        terminal_line_put(&s->line, line);
-        return;
-    }
-    terminal_line_clear(&s->line);
+             "%s  loss %.4f%s nats/%s  norm %.2f  lr %.2e  %s tokens/s  %s left", step,
+             row->loss_nats, valid, s->t.corpus.unit, row->grad_norm, row->lr,
+             units_rate(row->tokens_per_s).s, duration_text(fmax(0, left)).s);
+    terminal_line_clear(&s->show.line);
     if (how == PROGRESS_BAR)
         terminal_cut(line, terminal_width(STDERR_FILENO));
     fprintf(stderr, "%s\n", line);
+}
+
+/* Between reports, on a terminal. */
+static void show_step(struct session_of_training *s)
+{
+    const int steps = s->t.adam.step - s->report_step;
+    char step[48];
+
+    if (s->show.how != PROGRESS_BAR || steps == 0)
+        return;
+    step_text(s, step, sizeof(step));
+    progress_at(&s->show, progress_of(s), "%s  loss %.4f nats/%s", step, s->loss / steps,
+                s->t.corpus.unit);
 }
 
 static enum status report(struct session_of_training *s, const struct step_report *last,
@@ -197,7 +227,7 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.tokens_per_s = (double)steps * t->B * t->L / seconds_since(s->report_ns);
     row.valid_nats = valid;
     row.valid_floor_nats = floor;
-    print_progress(s, &row);
+    print_report(s, &row);
     s->loss = s->norm = 0;
     s->report_step = t->adam.step;
     return table_write(&s->table, &row, e);
@@ -223,7 +253,7 @@ static enum status validate(struct session_of_training *s, const struct step_rep
 
     if (st == OK && valid < s->t.best_valid) {
         s->t.best_valid = valid;
-        st = trainer_save_weights(&s->t, s->best, e);
+        st = trainer_save_best(&s->t, s->opt->ckpt, e);
     }
     if (st == OK)
         st = trainer_save(&s->t, s->opt->ckpt, trained_s(s), e);
@@ -241,11 +271,12 @@ static enum status loop(struct session_of_training *s, struct err *e)
         const struct step_report last = trainer_step(&s->t, progress_of(s));
         s->loss += last.loss;
         s->norm += last.grad_norm;
-        if (!isfinite(last.loss))
-            return fail(e, E_WRONG,
-                        "loss is %g at step %d  -> lower --lr; %s has the weights of the last "
-                        "validation",
-                        last.loss, s->t.adam.step, s->opt->ckpt);
+        show_step(s);
+        if (!isfinite(last.loss)) {
+            const bool saved = access(s->opt->ckpt, F_OK) == 0; /* a new training has removed it */
+            return fail(e, E_WRONG, "loss is %g at step %d  -> lower --lr%s%s", last.loss,
+                        s->t.adam.step, saved ? "; last saved: " : "", saved ? s->opt->ckpt : "");
+        }
         end = finished(s);
         if (end || s->t.adam.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
@@ -262,6 +293,8 @@ static enum status train(struct session_of_training *s, struct err *e)
     const struct options *o = s->opt;
     enum status st = trainer_open(&s->t, o, e);
 
+    if (st == OK)
+        st = trainer_clear(o->ckpt, o->resume, e);
     if (st == OK && o->resume)
         st = trainer_load(&s->t, o->ckpt, e);
     if (st == OK)
@@ -274,26 +307,44 @@ static enum status train(struct session_of_training *s, struct err *e)
                 units_count((double)s->t.arena.part[PART_WEIGHTS] / sizeof(float)).s, s->t.B,
                 s->t.L, s->t.engine.backend->name, s->t.engine.threads);
     s->start_ns = s->report_ns = clock_wall_ns();
-    s->report_step = s->t.adam.step;
+    s->begun_at = s->report_step = s->t.adam.step;
+    s->show.how = terminal_progress((enum progress)o->progress, o->quiet);
+    progress_begin(&s->show, 0, "training");
+    s->show.before = progress_of(s);
     st = loop(s, e);
-    terminal_line_clear(&s->line);
+    progress_end(&s->show);
     const enum status closed = table_close(&s->table, st == OK ? e : &(struct err){""});
     return st == OK ? closed : st;
+}
+
+/* Whoever writes the files holds the lock: the child, which may outlive a killed parent. */
+static enum status lock_files(struct lock *l, const struct options *o, struct err *e)
+{
+    char path[PATH], what[PATH];
+
+    snprintf(path, sizeof(path), "%s.lock", o->ckpt);
+    snprintf(what, sizeof(what), "checkpoint %s", o->ckpt);
+    return lock_take(l, path, what, e);
 }
 
 static enum status train_here(const struct options *o, struct err *e)
 {
     struct session_of_training s = {.opt = o, .stop = signals_watch()};
+    struct lock lock;
+    enum status st = lock_files(&lock, o, e);
 
-    snprintf(s.best, sizeof(s.best), "%s.best", o->ckpt);
-    enum status st = train(&s, e);
+    if (st == OK)
+        st = check_files(o, e);
+    if (st == OK)
+        st = train(&s, e);
     const int step = s.t.adam.step;
     trainer_close(&s.t);
+    lock_release(&lock);
     if (st != OK)
         return st;
-    if (!o->quiet)
-        fprintf(stderr, "wrote %s (step %d), %s (best), %s.opt, %s.train.csv\n", o->ckpt, step,
-                s.best, o->ckpt, o->ckpt);
+    if (!o->quiet && step > s.begun_at)
+        fprintf(stderr, "wrote %s (step %d), %s.best (best), %s.opt, %s.train.csv\n", o->ckpt, step,
+                o->ckpt, o->ckpt, o->ckpt);
     return *s.stop ? fail(e, E_INTERRUPTED, "interrupted") : OK;
 }
 
@@ -336,23 +387,35 @@ static void no_fields(void *arg, const char *name, const char *value)
     (void)arg, (void)name, (void)value;
 }
 
+/* Is there a checkpoint to go on from? Not the one that --force is about to remove. */
+static bool can_resume(const struct options *o, const struct stat *before)
+{
+    struct stat now;
+
+    return stat(o->ckpt, &now) == 0 && (o->resume || now.st_ino != before->st_ino ||
+                                        now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+                                        now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
+}
+
 static enum status train_in_child(const struct options *o, struct err *e)
 {
     struct child_setup setup = {0};
     struct child child = {.protocol = {.fd = -1}};
-    char *line = NULL;
-    enum status st = options_command_line(&line, o, e);
+    struct stat before = {0};
+    char *const line = options_command_line(o);
+    enum status st = child_setup_open(&setup, o, e);
 
-    if (st == OK)
-        st = child_setup_open(&setup, o, e);
-    setup.patience_s = 0; /* silent while it trains */
+    (void)stat(o->ckpt, &before); /* all zero: there is none */
+    setup.patience_s = 0;         /* silent while it trains */
     if (st == OK)
         st = child_begin(&child, &setup, &request_train, line, e);
     if (st == OK)
         st = child_answer_to_the_end(&child, no_fields, NULL, e);
     if (st == E_CHILD) {
         const struct err why = *e;
-        fail(e, st, "training was %.500s  -> go on with --resume", why.msg);
+        fail(e, st, "training was %.500s  -> %s", why.msg,
+             can_resume(o, &before) ? "go on with --resume"
+                                    : "nothing was saved yet: start it again");
     }
     child_close(&child);
     child_setup_close(&setup);
@@ -365,8 +428,6 @@ int cmd_train(struct options *opt)
     struct err e;
     enum status st = settle(opt, &e);
 
-    if (st == OK)
-        st = check_files(opt, &e);
     if (st == OK)
         st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &e);
     if (st == E_INTERRUPTED)

@@ -13,7 +13,7 @@ enum { LAUNCHES = 2 /* processes per side */, GAP_MS = 2 };
 
 struct ab_rotation {
     struct child child[SIDES][LAUNCHES];
-    const struct ab_run *ab_run;
+    struct ab_run *ab_run;
     const struct bench_case *bcase;
     struct ab_pairs *ab_pairs;
 };
@@ -83,7 +83,8 @@ static enum status launch_all(struct ab_rotation *r, const struct ab_side *const
 static enum status keep(void *arg, int side, const struct sample *s, const struct outcome *o,
                         struct err *e)
 {
-    struct ab_pairs *const d = arg;
+    struct ab_rotation *const r = arg;
+    struct ab_pairs *const d = r->ab_pairs;
     (void)o, (void)e;
 
     if (!s)
@@ -93,6 +94,7 @@ static enum status keep(void *arg, int side, const struct sample *s, const struc
     p->cpu[side] = s->cpu_ns / s->calls;
     p->disturbed = p->disturbed || s->disturbed;
     d->n = (int)s->round + 1;
+    progress_tick(&r->ab_run->session.console.wait);
     return OK;
 }
 
@@ -118,7 +120,7 @@ static enum status measure_pairs(struct ab_rotation *r, const struct ab_side *co
         for (int k = 0; k < LAUNCHES; k++)
             side[i].launch[k] = &r->child[i][k];
     }
-    const enum status st = measure(side, SIDES, &s, keep, r->ab_pairs, out, &why);
+    const enum status st = measure(side, SIDES, &s, keep, r, out, &why);
     if (st != OK)
         return give_up(r, program[BEFORE], st, &why, e);
     for (int i = 0; i < SIDES; i++)
@@ -127,7 +129,7 @@ static enum status measure_pairs(struct ab_rotation *r, const struct ab_side *co
     return OK;
 }
 
-enum status ab_pairs_run(struct ab_pairs *d, const struct ab_run *l, const struct bench_case *c,
+enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct bench_case *c,
                          const struct ab_side *before, const struct ab_side *after, int reference,
                          int pairs, uint64_t salt, struct err *e)
 {

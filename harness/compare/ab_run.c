@@ -6,6 +6,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
+#include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
 #include <stdio.h>
@@ -84,6 +85,10 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
         st = plan_make(&l->plan, opt, e);
     if (st != OK)
         return st;
+    const int dropped = plan_drop_unsupported(&l->plan);
+    if (dropped > 0 && !opt->quiet)
+        console_note(&l->session.console, "note: %d case%s left out: unsupported by their variants",
+                     dropped, plural(dropped));
     l->session.setup.memory_bytes = MEMORY_SHARE * (double)l->session.facts.memory_free_bytes;
     if (!lock_machine())
         session_warn(&l->session, "another bench is measuring on this machine  -> wait for it, or "
@@ -113,7 +118,7 @@ struct comparison *ab_run_comparison(struct ab_run *l, struct comparisons *c,
 {
     struct comparison *one = comparisons_add(c, NULL);
 
-    CHECK(one);
+    NEED(one);
     case_label(bcase, one->label, sizeof(one->label));
     for (int s = 0; s < SIDES; s++) {
         text_put(one->name[s], TEXT_SIZE, l->program[s].name);
@@ -136,6 +141,18 @@ void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pair
     session_warn(&l->session, c->note);
 }
 
+void ab_run_at(struct ab_run *l, int i, int n, const struct bench_case *c)
+{
+    struct progress_line *const show = &l->session.console.wait;
+    char label[160];
+
+    case_label(c, label, sizeof(label));
+    if (i == 0)
+        progress_begin(show, 0, "[1/%d] %s", n, label);
+    else
+        progress_at(show, (double)i / n, "[%d/%d] %s", i + 1, n, label);
+}
+
 static enum status compare_case(struct ab_run *l, struct comparison *c,
                                 const struct bench_case *bcase, struct err *e)
 {
@@ -145,7 +162,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
     struct err why;
     enum status st = OK;
 
-    if (reference_make(&reference, bcase, &l->session.setup, &why) == OK)
+    if (reference_make(&reference, bcase, &l->session.setup, 0, &why) == OK)
         st = ab_pairs_run(&d, l, bcase, &l->program[BEFORE], &l->program[AFTER], reference,
                           o->min_samples, 0, e);
     else
@@ -156,7 +173,7 @@ static enum status compare_case(struct ab_run *l, struct comparison *c,
         close(reference);
     if (st == OK && d.status == ROW_OK) {
         double *work = calloc((size_t)d.n * PAIRS_WORK + 1, sizeof(*work));
-        CHECK(work);
+        NEED(work);
         c->change = change_of_pairs(d.pair, d.n, bcase->threads, c->threshold, o->seed, work);
         free(work);
     }
@@ -176,6 +193,7 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
         struct comparison *one = ab_run_comparison(l, c, bcase, threshold);
         if (*l->session.setup.stop)
             st = fail(e, E_INTERRUPTED, "interrupted");
+        ab_run_at(l, i, l->plan.n, bcase);
         if (st == OK)
             st = compare_case(l, one, bcase, e);
         if (st != OK)
@@ -184,5 +202,6 @@ enum status ab_run_compare(struct ab_run *l, struct comparisons *c, double thres
             console_note(&l->session.console, "[%d/%d] %s  %s", i + 1, l->plan.n, one->label,
                          verdict_name[one->change.verdict]);
     }
+    progress_end(&l->session.console.wait);
     return st;
 }

@@ -40,10 +40,13 @@ int ab_run_exit_code(const struct ab_run *l, enum status st);
 
 /* Measure `pairs` undisturbed pairs of the case with fresh processes. `salt` distinguishes runs of
  * the same case. Not OK only when interrupted or without memory; errors of the case are in `d`. */
-enum status ab_pairs_run(struct ab_pairs *d, const struct ab_run *l, const struct bench_case *c,
+enum status ab_pairs_run(struct ab_pairs *d, struct ab_run *l, const struct bench_case *c,
                          const struct ab_side *before, const struct ab_side *after, int reference,
                          int pairs, uint64_t salt, struct err *e);
 void ab_pairs_free(struct ab_pairs *d);
+
+/* The progress line: case i of n begins. */
+void ab_run_at(struct ab_run *l, int i, int n, const struct bench_case *c);
 
 /* Count a run that failed and put the reason into the comparison's note. */
 void ab_run_account(struct ab_run *l, struct comparison *c, const struct ab_pairs *d);

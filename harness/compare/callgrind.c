@@ -19,7 +19,7 @@ enum status count_ready(struct err *e)
     char *copy = strdup(path ? path : ""), *rest = NULL;
     bool found = false;
 
-    CHECK(copy);
+    NEED(copy);
     for (char *dir = strtok_r(copy, ":", &rest); dir && !found; dir = strtok_r(NULL, ":", &rest)) {
         char file[4096];
         const int n = snprintf(file, sizeof(file), "%s/%s", dir, VALGRIND);
@@ -66,7 +66,7 @@ static char **quiet_environment(char *const *from)
     while (from[n])
         n++;
     char **copy = calloc((size_t)n + 2, sizeof(*copy));
-    CHECK(copy);
+    NEED(copy);
     memcpy(copy, from, (size_t)n * sizeof(*copy));
     copy[n] = no_x86;
     return copy;

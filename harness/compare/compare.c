@@ -57,6 +57,11 @@ void comparison_exact(struct comparison *c)
     }
 }
 
+enum verdict comparison_exact_verdict(const struct comparison *c)
+{
+    return isfinite(c->nll[BEFORE]) && isfinite(c->nll[AFTER]) ? VERDICT_SAME : VERDICT_UNCLEAR;
+}
+
 /* ---- times -------------------------------------------------------------------------------- */
 
 static void compare_times(struct comparison *c, const struct pairing *b,
@@ -68,12 +73,21 @@ static void compare_times(struct comparison *c, const struct pairing *b,
     c->change = pairing_change(b, before, after, paired, threads, c->threshold, seed, &together);
     if (paired && !together)
         add_note(c, "not measured together");
-    if (c->change.verdict == VERDICT_UNCLEAR && c->change.disturbed > 0) {
-        char text[64];
-        snprintf(text, sizeof(text), "%.0f %% of samples preempted",
-                 100.0 * c->change.disturbed / max_int(1, c->change.n));
-        add_note(c, text);
-    }
+    if (c->change.verdict == VERDICT_UNCLEAR && c->change.noisy) /* how many: samples_disturbed */
+        add_note(c, "most samples were preempted");
+}
+
+/* Is the side's row not ok? Then the note says why. */
+static bool note_status(struct comparison *c, const char *side, const char *status,
+                        const char *detail)
+{
+    char text[LINE_SIZE];
+
+    if (strcmp(status, row_status_name[ROW_OK]) == 0)
+        return false;
+    snprintf(text, sizeof(text), "%.60s: %.60s (%.600s)", side, status, detail);
+    add_note(c, text);
+    return true;
 }
 
 /* Everything that follows from two rows alone. */
@@ -87,13 +101,8 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
         text_put(c->case_id[s], TEXT_SIZE, row[s]->case_id);
         c->arena_bytes[s] = run_arena_bytes(run[s], row[s]->case_id);
         series[s] = run_series(run[s], row[s]->case_id);
-        if (strcmp(row[s]->status, row_status_name[ROW_OK]) != 0) {
-            char text[LINE_SIZE];
-            snprintf(text, sizeof(text), "%.60s: %.60s (%.600s)", c->name[s], row[s]->status,
-                     row[s]->status_detail);
-            add_note(c, text);
+        if (note_status(c, c->name[s], row[s]->status, row[s]->status_detail))
             return;
-        }
     }
     c->before_pct =
         50 * (row[BEFORE]->ci95_high_ns - row[BEFORE]->ci95_low_ns) / row[BEFORE]->median_ns;
@@ -170,6 +179,7 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
             text_put(one->name[s], TEXT_SIZE, s == BEFORE ? "old" : "new");
             text_put(one->case_id[s], TEXT_SIZE, row[s]->case_id);
             one->nll[s] = row[s]->nll_nats_per_token;
+            note_status(one, one->name[s], row[s]->status, row[s]->status_detail);
         }
         snprintf(one->label, sizeof(one->label), "perplexity %.60s seq=%lld mem=%lld",
                  row[AFTER]->variant, (long long)row[AFTER]->seq_tokens,

@@ -40,6 +40,9 @@ void comparisons_free(struct comparisons *c);
 /* Fill `changed` and the note from arena bytes and NLL. */
 void comparison_exact(struct comparison *c);
 
+/* Of numbers that must be equal and are not `changed`: same, or unclear where a side has none. */
+enum verdict comparison_exact_verdict(const struct comparison *c);
+
 /* Cases of two runs: matched by case_id, else by their key columns. The times come from different
  * moments and are not paired. */
 enum status compare_runs(struct comparisons *c, const struct run *before, const struct run *after,

@@ -3,11 +3,11 @@
  * Comparisons as text. */
 #include "compare_print.h"
 
+#include "harness/util/terminal.h"
 #include "harness/util/units.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAMES_ABREAST = 4, TEXT = LINE_SIZE + 256 };
 
@@ -15,7 +15,7 @@ const char *comparison_word(const struct comparison *c)
 {
     if (c->changed && c->change.verdict != VERDICT_SLOWER)
         return "changed";
-    return c->exact ? verdict_name[VERDICT_SAME] : verdict_name[c->change.verdict];
+    return verdict_name[c->exact ? comparison_exact_verdict(c) : c->change.verdict];
 }
 
 int comparisons_count(const struct comparisons *c, enum verdict v)
@@ -27,6 +27,45 @@ int comparisons_count(const struct comparisons *c, enum verdict v)
     return n;
 }
 
+/* ---- reasons ------------------------------------------------------------------------------ */
+
+/* Each reason once, below the table; cells have its number. */
+struct reasons {
+    const char **text; /* [2 n of comparisons] */
+    int n;
+};
+
+static const char BY_CPU[] = "compared by CPU time: most blocks were preempted";
+
+/* The number of the reason, from 1. */
+static int reason_number(struct reasons *r, const char *text)
+{
+    for (int i = 0; i < r->n; i++)
+        if (strcmp(r->text[i], text) == 0)
+            return i + 1;
+    r->text[r->n++] = text;
+    return r->n;
+}
+
+/* " (1)", " (1, 2)" */
+static void marks_text(struct reasons *r, const struct comparison *c, char *buf, size_t size)
+{
+    const int cpu = c->change.n > 0 && c->change.basis == BASIS_CPU ? reason_number(r, BY_CPU) : 0;
+    const int note = *c->note ? reason_number(r, c->note) : 0;
+
+    *buf = '\0';
+    if (cpu && note)
+        snprintf(buf, size, " (%d, %d)", cpu, note);
+    else if (cpu || note)
+        snprintf(buf, size, " (%d)", cpu + note);
+}
+
+static void print_reasons(FILE *f, const struct reasons *r)
+{
+    for (int i = 0; i < r->n; i++)
+        fprintf(f, "(%d) %s\n", i + 1, r->text[i]);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 /* "-36.8 % [-37.4 -36.1]" */
@@ -36,16 +75,17 @@ static void change_text(const struct interval *log, char *buf, size_t size)
              change_pct(log->high));
 }
 
-static void after_text(const struct comparison *c, char *buf, size_t size)
+static void after_text(struct reasons *r, const struct comparison *c, char *buf, size_t size)
 {
-    char change[64];
+    char change[64], marks[32];
 
+    marks_text(r, c, marks, sizeof(marks));
     if (c->exact) {
-        snprintf(buf, size, "%.6f  %s", c->nll[AFTER], comparison_word(c));
+        snprintf(buf, size, "%.6f  %s%s", c->nll[AFTER], comparison_word(c), marks);
         return;
     }
     if (c->change.n == 0) {
-        snprintf(buf, size, "%s", c->note);
+        snprintf(buf, size, "-%s", marks);
         return;
     }
     change_text(&c->change.log, change, sizeof(change));
@@ -53,9 +93,8 @@ static void after_text(const struct comparison *c, char *buf, size_t size)
         snprintf(change, sizeof(change), "~ [%+.1f %+.1f]", change_pct(c->change.log.low),
                  change_pct(c->change.log.high));
     const bool word = c->change.verdict != VERDICT_SAME || c->changed;
-    snprintf(buf, size, "%s  %s%s%s%s%s%s", units_ns(c->change.median[AFTER]).s, change,
-             word ? " " : "", word ? comparison_word(c) : "",
-             c->change.basis == BASIS_CPU ? " by CPU time" : "", *c->note ? ": " : "", c->note);
+    snprintf(buf, size, "%s  %s%s%s%s", units_ns(c->change.median[AFTER]).s, change,
+             word ? " " : "", word ? comparison_word(c) : "", marks);
 }
 
 static void before_text(const struct comparison *c, char *buf, size_t size)
@@ -83,8 +122,9 @@ static int name_index(const char **names, int *n, int max, const char *name)
 }
 
 /* One line per base, the names side by side, in the order in which bases come first. */
-static enum status fill_abreast(struct text_table *s, const struct comparisons *c,
-                                const char **names, int n, struct err *e)
+static enum status fill_abreast(struct text_table *s, struct reasons *r,
+                                const struct comparisons *c, const char **names, int n,
+                                struct err *e)
 {
     char text[NAMES_ABREAST + 1][TEXT];
     bool *done = calloc((size_t)c->n + 1, sizeof(*done));
@@ -101,7 +141,7 @@ static enum status fill_abreast(struct text_table *s, const struct comparisons *
             if (c->v[j].line != c->v[i].line)
                 continue;
             const int k = name_index(names, &n, n, c->v[j].name[AFTER]);
-            after_text(&c->v[j], text[k + 1], TEXT);
+            after_text(r, &c->v[j], text[k + 1], TEXT);
             row[k + 2] = text[k + 1];
             done[j] = true;
         }
@@ -111,47 +151,94 @@ static enum status fill_abreast(struct text_table *s, const struct comparisons *
     return st;
 }
 
-static enum status fill_below(struct text_table *s, const struct comparisons *c, struct err *e)
+/* One line per comparison: what both have in common, the other's name, the base's time, the
+ * other's, the change. */
+static enum status fill_below(struct text_table *s, struct reasons *r, const struct comparisons *c,
+                              struct err *e)
 {
     char before[TEXT], after[TEXT];
     enum status st = OK;
 
     for (int i = 0; i < c->n && st == OK; i++) {
-        const char *row[] = {c->v[i].label, c->v[i].name[AFTER], before, after};
         before_text(&c->v[i], before, TEXT);
-        after_text(&c->v[i], after, TEXT);
+        after_text(r, &c->v[i], after, TEXT);
+        char *change = strstr(after, "  "); /* behind the time */
+        if (change)
+            *change++ = '\0';
+        const char *row[] = {c->v[i].label, c->v[i].name[AFTER], before, after,
+                             change ? change + 1 : ""};
         st = text_table_add(s, row, e);
     }
     return st;
 }
 
-static enum status print_table(FILE *f, const struct comparisons *c, struct err *e)
+static enum status print_abreast(FILE *f, struct reasons *r, const struct comparisons *c,
+                                 const char **names, int n, bool *fits, struct err *e)
 {
+    struct text_table_column column[NAMES_ABREAST + 2] = {
+        {.name = ""}, {.name = c->n ? c->v[0].name[BEFORE] : ""}};
+
+    for (int i = 0; i < n; i++)
+        column[i + 2].name = names[i];
+    struct text_table s = {.column = column, .columns = n + 2};
+    const enum status st = fill_abreast(&s, r, c, names, n, e);
+    *fits = st == OK && text_table_width(&s) <= terminal_width(fileno(f));
+    if (*fits)
+        text_table_print(f, &s, FORMAT_TABLE);
+    text_table_free(&s);
+    return st;
+}
+
+/* The names side by side where they fit, else below each other. */
+static enum status print_columns(FILE *f, struct reasons *r, const struct comparisons *c,
+                                 struct err *e)
+{
+    const struct text_table_column column[] = {{.name = "", .least = 16},
+                                               {.name = ""},
+                                               {.name = c->n ? c->v[0].name[BEFORE] : ""},
+                                               {.name = ""},
+                                               {.name = "", .least = 16}};
+    struct text_table s = {.column = column, .columns = ARRAY_LEN(column)};
     const char *names[NAMES_ABREAST + 1];
+    bool fits = false;
     int n = 0;
-    enum status st;
+    enum status st = OK;
 
     for (int i = 0; i < c->n; i++)
         name_index(names, &n, NAMES_ABREAST + 1, c->v[i].name[AFTER]);
-    const char *base = c->n ? c->v[0].name[BEFORE] : "";
-    if (n <= NAMES_ABREAST) {
-        struct text_table_column column[NAMES_ABREAST + 2] = {{.name = ""}, {.name = base}};
-        for (int i = 0; i < n; i++)
-            column[i + 2].name = names[i];
-        struct text_table s = {.column = column, .columns = n + 2};
-        st = fill_abreast(&s, c, names, n, e);
-        if (st == OK)
-            text_table_print(f, &s, FORMAT_TABLE);
-        text_table_free(&s);
+    if (n <= NAMES_ABREAST)
+        st = print_abreast(f, r, c, names, n, &fits, e);
+    if (st != OK || fits)
         return st;
-    }
-    const struct text_table_column column[] = {
-        {.name = ""}, {.name = ""}, {.name = base}, {.name = ""}};
-    struct text_table s = {.column = column, .columns = ARRAY_LEN(column)};
-    st = fill_below(&s, c, e);
+    r->n = 0;
+    st = fill_below(&s, r, c, e);
     if (st == OK)
         text_table_print(f, &s, FORMAT_TABLE);
     text_table_free(&s);
+    return st;
+}
+
+/* Are there changes over pairs? Their median need not be the ratio of the two medians. */
+static bool any_pairs(const struct comparisons *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->v[i].change.n > 0 && c->v[i].change.basis != BASIS_MOMENTS)
+            return true;
+    return false;
+}
+
+static enum status print_table(FILE *f, const struct comparisons *c, struct err *e)
+{
+    struct reasons r = {.text = calloc(2 * (size_t)c->n + 1, sizeof(*r.text))};
+
+    if (!r.text)
+        return fail(e, E_NOMEM, "no memory for %d rows", c->n);
+    const enum status st = print_columns(f, &r, c, e);
+    if (st == OK)
+        print_reasons(f, &r);
+    if (st == OK && any_pairs(c))
+        fputs("times: the median of each side; changes: the median over pairs of blocks\n", f);
+    free(r.text);
     return st;
 }
 
@@ -259,7 +346,7 @@ enum status comparisons_print(FILE *f, const struct comparisons *c, enum format 
                               const struct names *columns, struct err *e)
 {
     struct text_table s = {.column = columns_long, .columns = COLUMN_COUNT};
-    const bool table = format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
+    const bool table = format_is_table(format, f);
     enum status st = text_table_select(&s, columns, e);
 
     if (st == OK && table && columns->n == 0)
@@ -278,20 +365,26 @@ void comparisons_print_means(FILE *f, const struct comparisons *c)
     const char *names[NAMES_ABREAST];
     int n = 0;
 
-    CHECK(changes);
+    NEED(changes);
     for (int i = 0; i < c->n; i++)
         if (!c->v[i].exact)
             name_index(names, &n, NAMES_ABREAST, c->v[i].name[AFTER]);
     for (int k = 0; k < n; k++) {
         char text[64];
-        int m = 0;
+        int m = 0, unclear = 0;
         for (int i = 0; i < c->n; i++)
             if (strcmp(c->v[i].name[AFTER], names[k]) == 0 && isfinite(c->v[i].change.log.low))
                 changes[m++] = c->v[i].change;
         const struct interval mean = change_mean(changes, m);
         change_text(&mean, text, sizeof(text));
+        for (int i = 0; i < m; i++)
+            unclear += changes[i].verdict == VERDICT_UNCLEAR;
         if (m > 1)
-            fprintf(f, "geometric mean of %d: %s %s\n", m, names[k], text);
+            fprintf(f, "geometric mean of %d: %s %s", m, names[k], text);
+        if (m > 1 && unclear > 0)
+            fprintf(f, "  (%d unclear)", unclear);
+        if (m > 1)
+            fputc('\n', f);
     }
     free(changes);
 }

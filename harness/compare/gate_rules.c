@@ -5,6 +5,7 @@
 
 #include "compare_print.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/option_words.h"
 #include "harness/util/units.h"
 
 #include <stdio.h>
@@ -58,22 +59,6 @@ bool gate_more_instructions(double before, double after)
 
 /* ---- Markdown ----------------------------------------------------------------------------- */
 
-/* Quoted for the shell. */
-static void print_word(FILE *f, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "@%_+=:,./-";
-
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, f);
-        return;
-    }
-    fputc('\'', f);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, f);
-    fputc('\'', f);
-}
-
 static void print_case(FILE *f, const struct comparison *c)
 {
     const struct interval *d = &c->change.log;
@@ -88,6 +73,8 @@ static void print_case(FILE *f, const struct comparison *c)
                 units_ns(c->change.median[BEFORE]).s, units_ns(c->change.median[AFTER]).s,
                 change_pct(d->mid), change_pct(d->low), change_pct(d->high), 100 * c->threshold);
     fprintf(f, "%s | ", comparison_word(c));
+    if (c->change.n > 0 && c->change.basis == BASIS_CPU)
+        fprintf(f, "times and change: CPU time%s", *c->note ? "; " : "");
     for (const char *note = c->note; *note; note++)
         fputs(*note == '|' ? "\\|" : (char[]){*note, '\0'}, f);
     fputs(" |\n", f);
@@ -108,9 +95,9 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
             : code == EXIT_NOT_TRUSTWORTHY ? "not trustworthy"
                                            : "failed");
     fprintf(f,
-            "%d cases: %d slower, %d faster, %d same, %d unclear; %d changed in bytes, "
+            "%d case%s: %d slower, %d faster, %d same, %d unclear; %d changed in bytes, "
             "instructions or perplexity.\n\n",
-            g->all.n, comparisons_count(&g->all, VERDICT_SLOWER),
+            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
             comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
             comparisons_count(&g->all, VERDICT_UNCLEAR), changed);
     fprintf(f,
@@ -118,7 +105,10 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
             "the larger of %.3g %% and three times the A/A noise.\n\n",
             g->ab_run.program[BEFORE].path, g->ab_run.program[AFTER].path, machine, o->block_ms,
             100 * g->threshold);
-    fputs("| case | old | new | change [95 %] | threshold | verdict | note |\n"
+    fputs("Times are the median of each side; a change is the median over pairs of blocks that ran "
+          "next to each other, so the two need not agree to the last percent.\n\n"
+          "| case | old, median | new, median | change of pairs [95 %] | threshold | verdict | "
+          "note |\n"
           "|---|---:|---:|---:|---:|---|---|\n",
           f);
     for (int i = 0; i < g->all.n; i++)
@@ -126,7 +116,7 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     fputs("\nRepeat it:\n\n    ", f);
     for (int i = 0; i < o->argc; i++) {
         fputs(i ? " " : "", f);
-        print_word(f, o->argv[i]);
+        word_print(f, o->argv[i], '\0');
     }
     fputs("\n\n", f);
 }

@@ -26,7 +26,8 @@ static void add_lengths(char *buf, size_t size, const struct table *t, const voi
 static void remark_on_panels(struct plot *p, int panels)
 {
     if (panels > PANELS_MAX)
-        snprintf(p->why, sizeof(p->why), "%d more shapes are not drawn", panels - PANELS_MAX);
+        snprintf(p->why, sizeof(p->why), "%d more shape%s not drawn  -> --filter selects shapes",
+                 panels - PANELS_MAX, panels - PANELS_MAX == 1 ? " is" : "s are");
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -73,6 +74,7 @@ static enum status add_bar(struct plot *p, const void *m, int row, int bar, cons
     for (size_t k = 0; k < ARRAY_LEN(parts) && st == OK; k++) {
         struct plot_point point = plot_point_empty();
         point.row = row;
+        point.from = m;
         point.x = bar;
         point.y = plot_number(&tables[TABLE_MEMORY], m, parts[k].column);
         if (!(point.y > 0))
@@ -163,6 +165,10 @@ static enum status add_backend(struct plot *p, struct plot_names *groups, const 
                                struct err *e)
 {
     struct plot_point point = plot_point_empty();
+    const struct plot_point times[] = {
+        {.y = row->median_ns, .low = row->ci95_low_ns, .high = row->ci95_high_ns},
+        {.y = base->median_ns, .low = base->ci95_low_ns, .high = base->ci95_high_ns},
+    };
     char name[TEXT_SIZE + 8];
     int panel, group;
     enum status st = plot_name(&panel, &p->rows, b->panel, 0, e);
@@ -175,32 +181,14 @@ static enum status add_backend(struct plot *p, struct plot_names *groups, const 
         (st = plot_name(&point.series, &p->series, name, plot_backend_style(row->backend), e)) !=
             OK)
         return st;
-    const double up[] = {row->ci95_high_ns / row->median_ns, base->median_ns / base->ci95_low_ns};
-    const double down[] = {row->median_ns / row->ci95_low_ns, base->ci95_high_ns / base->median_ns};
     point.row = panel;
     point.x = group;
-    point.y = row->median_ns / base->median_ns;
-    if (row != base) { /* lengths of both intervals, as of independent errors */
-        point.high = point.y * exp(hypot(log(up[0]), log(up[1])));
-        point.low = point.y / exp(hypot(log(down[0]), log(down[1])));
-    }
+    point.from = row;
+    plot_ratio(&point, &times[0], &times[1]);
+    if (row == base)
+        point.low = point.high = NAN;
     text_put(point.label, PLOT_TEXT, b->group);
     return plot_add(p, &point, e);
-}
-
-/* Panels in rows of three, wide ones below each other: their names become columns, which the table
- * wraps. */
-static void wrap_panels(struct plot *p, int groups)
-{
-    const struct plot_names panels = p->rows;
-
-    p->rows = p->columns;
-    p->columns = panels;
-    for (int i = 0; i < panels.n; i++)
-        p->columns.v[i].style = i;
-    for (int i = 0; i < p->n; i++)
-        p->point[i].column = p->point[i].row, p->point[i].row = 0;
-    p->abreast = groups > GROUPS_ABREAST ? 1 : PANELS_ABREAST;
 }
 
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e)
@@ -221,8 +209,7 @@ enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *
             continue;
         for (int i = 0; i < k.n && st == OK; i++) {
             const struct latency_row *const row = k.row[i];
-            if ((i == b || !plot_is_reference(row->backend)) &&
-                strcmp(place[i].panel, place[b].panel) == 0 &&
+            if (strcmp(place[i].panel, place[b].panel) == 0 &&
                 strcmp(place[i].group, place[b].group) == 0)
                 st = add_backend(p, &groups, &place[i], row, reference, e);
         }
@@ -236,7 +223,7 @@ enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *
         remark_on_panels(p, p->rows.n);
     }
     if (st == OK)
-        wrap_panels(p, groups.n);
+        plot_wrap(p, groups.n > GROUPS_ABREAST ? 1 : PANELS_ABREAST);
     free(groups.v);
     free(place);
     free(k.row);

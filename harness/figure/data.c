@@ -101,30 +101,9 @@ enum status plot_read(struct plot_data *d, const char *dir, struct err *e)
     return st;
 }
 
-static void keep_matches(struct rows *rows, const struct table *t, const struct filter *f)
-{
-    char *const first = rows->row;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < rows->n; i++)
-        if (filter_match_row(f, t, first + i * t->row_size))
-            memmove(first + kept++ * t->row_size, first + i * t->row_size, t->row_size);
-    rows->n = kept;
-}
-
 enum status plot_filter(struct plot_data *d, const struct names *expressions, struct err *e)
 {
-    static const enum table_id with_keys[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
-
-    for (int i = 0; i < expressions->n; i++) {
-        struct filter f;
-        const enum status st = filter_parse(&f, expressions->v[i], e);
-        if (st != OK)
-            return st;
-        for (size_t t = 0; t < ARRAY_LEN(with_keys); t++)
-            keep_matches(&d->table[with_keys[t]], &tables[with_keys[t]], &f);
-    }
-    return OK;
+    return rows_filter(d->table, expressions, e);
 }
 
 enum status plot_set_base(struct plot_data *d, const char *base, struct err *e)

@@ -18,9 +18,15 @@ extern char **environ;
 
 enum { COMMAND = 3 * FILE_PATH };
 
-static const char *const file_name[] = {"table.csv", "figure.svg", "figure.png", "figure.txt",
-                                        "messages"};
-enum { F_TABLE, F_SVG, F_PNG, F_TEXT, F_MESSAGES, F_COUNT };
+static const char *const file_name[] = {"table.csv",  "figure.svg", "figure.png",
+                                        "figure.pdf", "figure.txt", "messages"};
+enum { F_TABLE, F_SVG, F_PNG, F_PDF, F_TEXT, F_MESSAGES, F_COUNT };
+static const int file_of[] = {
+    [PLOT_SVG] = F_SVG, [PLOT_PNG] = F_PNG, [PLOT_PDF] = F_PDF, [PLOT_TERMINAL] = F_TEXT};
+
+/* With what a script ends if this gnuplot cannot write the form, or if the page is too small:
+ * plots/style.gp and page.gp. */
+enum { EXIT_NO_TERMINAL = 3, EXIT_TOO_SMALL = 4 };
 
 /* A gnuplot string: in single quotes, with inner quotes doubled. */
 static size_t quote(char *buf, size_t size, const char *name, const char *value)
@@ -58,10 +64,10 @@ static enum status run(const char *command, const char *script, const char *out,
     pid_t pid;
     int status;
 
-    CHECK(posix_spawn_file_actions_init(&actions) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
-    CHECK(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
+    NEED(posix_spawn_file_actions_init(&actions) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 1, out, flags, 0600) == 0);
+    NEED(posix_spawn_file_actions_addopen(&actions, 2, messages, flags, 0600) == 0);
     const int error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error == ENOENT)
@@ -82,6 +88,14 @@ static enum status failed(const struct plot *p, int code, const char *messages, 
     struct bytes said;
     char line[300];
 
+    if (code == EXIT_NO_TERMINAL)
+        return fail(e, E_UNSUPPORTED,
+                    "this gnuplot writes no such file  -> install gnuplot-nox with cairo, or draw "
+                    "--format svg");
+    if (code == EXIT_TOO_SMALL)
+        return fail(e, E_USAGE, "no room on %dx%d pixels  -> a larger --size", p->page.width,
+                    p->page.height);
+
     if (file_read(&said, messages, NULL) != OK)
         said = (struct bytes){0};
     const char *const from =
@@ -97,7 +111,7 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
                         char path[F_COUNT][FILE_PATH], const char *script, struct err *e)
 {
     char command[COMMAND], here[FILE_PATH];
-    const int picture = form == PLOT_SVG ? F_SVG : form == PLOT_PNG ? F_PNG : F_TEXT;
+    const int picture = file_of[form];
     size_t n = quote(command, sizeof(command), "data", path[F_TABLE]);
     int code = 0;
 
@@ -105,7 +119,13 @@ static enum status draw(struct bytes *out, const struct plot *p, enum plot_form 
     n += quote(command + n, sizeof(command) - n, "here", here);
     n += quote(command + n, sizeof(command) - n, "out", form == PLOT_TERMINAL ? "" : path[picture]);
     n += quote(command + n, sizeof(command) - n, "title", p->figure->title);
-    snprintf(command + n, sizeof(command) - n, "term_width=%d", width);
+    n += quote(command + n, sizeof(command) - n, "what", p->what);
+    n += quote(command + n, sizeof(command) - n, "where", p->where);
+    if (p->page.width > 0)
+        n += (size_t)snprintf(command + n, sizeof(command) - n, "size_w=%d;size_h=%d;",
+                              p->page.width, p->page.height);
+    snprintf(command + n, sizeof(command) - n, "dpi=%d;term_width=%d",
+             p->page.dpi ? p->page.dpi : 96, width);
 
     enum status st = write_table(p, path[F_TABLE], e);
     if (st == OK)

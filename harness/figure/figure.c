@@ -27,7 +27,7 @@ const struct figure figures[] = {
      LINES,
      TIMES,
      .x = "seq_tokens",
-     .too_few = "one sequence length only",
+     .counted = "sequence lengths",
      .slopes = true},
     {.name = "latency-mem",
      .title = "Latency against memory length",
@@ -35,8 +35,25 @@ const struct figure figures[] = {
      LINES,
      TIMES,
      .x = "mem_tokens",
-     .too_few = "one memory length only"},
+     .counted = "memory lengths"},
+    {.name = "latency-threads",
+     .title = "Speed-up over threads",
+     .caption =
+         "Time with one thread over time with n, and that divided by n. The serial fraction s "
+         "of Amdahl's law, 1 / (s + (1 - s) / n), is fitted by least squares of the times.",
+     LINES,
+     TIMES,
+     .x = "threads",
+     .counted = "thread counts",
+     .more = threads_speedup},
+    {.name = "samples",
+     .title = "Samples of a case",
+     .caption = "Time of a call, in the order in which the blocks were timed, with the median and "
+                "its 95 % interval: a drift, two levels or outliers are seen here. Preempted "
+                "samples are left out of the median while enough others remain.",
+     .fill = sample_strips},
     {.name = "memory-parts",
+     .table = TABLE_MEMORY,
      .title = "Memory by part",
      .caption = "Bytes of the arena, exact, at the largest shape of each workload.",
      .fill = memory_parts},
@@ -59,7 +76,7 @@ const struct figure figures[] = {
      SCORES,
      NO_SCORE,
      .x = "mem_tokens",
-     .too_few = "one memory length only"},
+     .counted = "memory lengths"},
     {.name = "perplexity-time",
      .title = "Perplexity against time per token",
      .caption = "Lower and further left is better; the numbers are memory lengths. Ringed: no "
@@ -68,7 +85,7 @@ const struct figure figures[] = {
      SCORES,
      NO_SCORE,
      .label = "mem_tokens",
-     .too_few = "one point only",
+     .counted = "points",
      .point = perplexity_time,
      .more = perplexity_front},
     {.name = "perplexity-bytes",
@@ -80,14 +97,13 @@ const struct figure figures[] = {
      SCORES,
      .label = "mem_tokens",
      .nothing = "memory.csv has no row of a model and shape that perplexity.csv scores",
-     .too_few = "one point only",
+     .counted = "points",
      .point = perplexity_bytes,
      .more = perplexity_front},
     {.name = "backends",
      .title = "Backends, time relative to the base",
      .caption = "Below 1 is faster than the base. Whiskers join both 95 % intervals as if they "
-                "were independent; bench compare pairs the samples. The reference is left out "
-                "unless it is the base.",
+                "were independent; bench compare pairs the samples.",
      .fill = backend_bars},
     {.name = "changes",
      .title = "Changes with their 95 % intervals",
@@ -95,8 +111,10 @@ const struct figure figures[] = {
      .fill = change_intervals},
     {.name = "training",
      .title = "Training",
+     .table = TABLE_TRAIN,
      .caption = "Lines: training loss; points: validation; dotted: what the true source reaches on "
-                "the validation text, where it is generated.",
+                "the validation text, where it is generated. Losses of the first steps may lie "
+                "above the figure.",
      .fill = training_curves},
     {.name = "eval-speed",
      .title = "Time per predicted token",
@@ -112,6 +130,12 @@ const struct figure figures[] = {
      .point = speed_point,
      .series_name = speed_name,
      .more = speed_slowdown},
+    {.name = "history",
+     .title = "Times of a case over several runs",
+     .caption = "Median time of a call with its 95 % interval in each run, by date: "
+                "bench plot history RUN...",
+     .several = true,
+     .fill = case_history},
 };
 const int figure_count = (int)ARRAY_LEN(figures);
 
@@ -140,10 +164,16 @@ enum status plot_check_names(const struct names *wanted, struct err *e)
     return OK;
 }
 
+void plot_print_figures(FILE *f)
+{
+    for (int i = 0; i < figure_count; i++)
+        fprintf(f, "  %-17s %s\n", figures[i].name, figures[i].title);
+}
+
 bool plot_is_wanted(const struct figure *f, const struct names *names)
 {
     for (int i = 0; i < names->n; i++)
         if (strcmp(names->v[i], f->name) == 0)
             return true;
-    return names->n == 0;
+    return names->n == 0 && !f->several;
 }

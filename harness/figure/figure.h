@@ -44,6 +44,8 @@ struct plot_data {
     struct plot_file *file;
     int n_files;
     const char *base; /* of the comparison of backends; NULL = the first of the program's list */
+    const struct plot_data *runs; /* of a history, in any order; NULL: this is a single run */
+    int n_runs;
 };
 
 /* E_IO: a table cannot be read, or the folder has none. */
@@ -63,11 +65,14 @@ enum status plot_read_changes(struct plot_data *d, const char *path, struct err 
 
 /* ---- points ------------------------------------------------------------------------------- */
 
-/* A panel's row or column, or a series. Equal styles look the same in every figure. */
+/* A panel's row or column, or a series. `style` is what it belongs to, in the program's list of
+ * variants, backends or parts; `kind` is what else its text says. */
 struct plot_name {
-    char text[PLOT_TEXT];
-    int style, dash, order;
+    char text[PLOT_TEXT], kind[PLOT_TEXT];
+    int style, order;
+    int colour, marker, dash; /* of a series: see looks.c and plots/style.gp */
 };
+enum { STYLE_FOREIGN = 1000 }; /* from here on: no series of the program, drawn in black */
 struct plot_names {
     struct plot_name *v;
     int n;
@@ -86,6 +91,11 @@ struct plot {
     struct plot_names rows, columns, series;
     int abreast;   /* columns continue in the next row after so many; 0 = never */
     char why[256]; /* without points: the reason; else a remark on what is not shown, or "" */
+    char what[512], where[512]; /* what all points have in common; machine and program */
+    struct plot_page {
+        int width, height; /* pixels of 1/96 inch; 0: as much as the figure needs */
+        int dpi;           /* of a PNG; 0: 96 */
+    } page;
 };
 
 /* ---- figures ------------------------------------------------------------------------------ */
@@ -110,8 +120,9 @@ struct figure {
     unsigned facet, series; /* roles that tell panels apart, and series of one variant */
     int need;               /* a row of panels must have so many different x */
     const char *nothing;    /* the reason if there are no points */
-    const char *too_few;    /* the reason if a row of panels is not shown */
+    const char *counted;    /* what x counts, for the reason if a row of panels is not shown */
     bool slopes;            /* z becomes the exponent of y over x */
+    bool several;           /* of several runs: drawn only if it is asked for */
 
     /* Each may be NULL. The rest of a point; false leaves the row out. */
     bool (*point)(struct plot_point *p, const void *row, const struct plot_data *d);
@@ -129,7 +140,10 @@ const struct figure *plot_figure(const char *name); /* which must exist */
 /* E_USAGE for a name that no figure has. */
 enum status plot_check_names(const struct names *wanted, struct err *e);
 
-/* Is the figure among the names, or are there none? */
+/* Names and titles, a line each. */
+void plot_print_figures(FILE *f);
+
+/* Is the figure among the names, or are there none and it shows a single run? */
 bool plot_is_wanted(const struct figure *f, const struct names *names);
 
 /* Fill and sort the points of a figure. If there is nothing to show, p->n == 0 and p->why says why.
@@ -143,10 +157,10 @@ void plot_free(struct plot *p);
 /* The table between program and script: a header and p->n rows. */
 void plot_print_csv(FILE *f, const struct plot *p);
 
-enum plot_form { PLOT_SVG, PLOT_PNG, PLOT_TERMINAL };
+enum plot_form { PLOT_SVG, PLOT_PNG, PLOT_PDF, PLOT_TERMINAL };
 
-/* Draw with gnuplot; `width` is the terminal's width in characters. E_UNSUPPORTED without gnuplot.
- */
+/* Draw with gnuplot; `width` is the terminal's width in characters. E_UNSUPPORTED without gnuplot,
+ * or if it lacks that form; E_USAGE if the page is too small. */
 enum status plot_draw(struct bytes *out, const struct plot *p, enum plot_form form, int width,
                       struct err *e);
 
@@ -159,6 +173,16 @@ enum status plot_add(struct plot *p, const struct plot_point *point, struct err 
 enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
                       struct err *e);
 
+/* One column of panels in place of one a backend: a series is then of a variant and a backend, or
+ * of a backend alone if there is only one series. */
+enum status plot_join_backends(struct plot *p, struct err *e);
+
+/* Panels named by p->rows become columns that continue in the next row. */
+void plot_wrap(struct plot *p, int abreast);
+
+/* a's value over b's, with an interval from both as if they were independent. */
+void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct plot_point *b);
+
 /* One panel without a title, for figures with a single panel. */
 enum status plot_one_panel(struct plot *p, struct err *e);
 
@@ -169,6 +193,15 @@ int plot_backend_style(const char *name);
 /* The backend that the others are checked against: it is not optimised, and beside it the others
  * look alike. */
 bool plot_is_reference(const char *name);
+
+/* Is the reference left out? It is if a table has rows of others, unless it is the base. */
+bool plot_leaves_out_reference(const struct plot_data *d, enum table_id id);
+
+/* Choose colour, marker and dash of every series. */
+void plot_looks(struct plot_names *series);
+
+/* Fill in p->what and p->where, unless they are. */
+void plot_caption(struct plot *p, const struct plot_data *d);
 
 /* A column by its name; NULL if the table has none. Its number; NAN if empty, a text, or missing.
  */
@@ -186,7 +219,8 @@ struct picked {
     int n;
 };
 
-/* The rows with status ok for which `wanted` returns true; free row. */
+/* The rows with status ok for which `wanted` returns true, and which are not of a reference that is
+ * left out; free row. */
 typedef bool plot_wanted(const void *row, const struct plot_data *d, const void *arg);
 enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
                       plot_wanted *wanted, const void *arg, struct err *e);
@@ -196,6 +230,13 @@ enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id
  * named if rows differ in it. Columns named in `but` (NULL-terminated) are left out. */
 void plot_label(char buf[PLOT_TEXT], const struct picked *k, int i, unsigned roles,
                 const char *const *but, bool variant);
+
+/* A row of panels for row i alone, named by what distinguishes it. */
+enum status plot_case_panel(int *index, struct plot *p, const struct picked *k, int i,
+                            struct err *e);
+
+/* Two rows of a table have the same value in a column. */
+bool plot_same_value(const struct column *c, const void *a, const void *b);
 
 /* Two rows, possibly of two tables, are equal in all key columns of these roles. */
 bool plot_same(const void *a, const void *b, unsigned roles);
@@ -213,6 +254,9 @@ bool speed_point(struct plot_point *p, const void *row, const struct plot_data *
 void speed_name(char *buf, size_t size, const void *row);
 enum status speed_slowdown(struct plot *p, const struct plot_data *d, struct err *e);
 
+enum status threads_speedup(struct plot *p, const struct plot_data *d, struct err *e);
+enum status sample_strips(struct plot *p, const struct plot_data *d, struct err *e);
+enum status case_history(struct plot *p, const struct plot_data *d, struct err *e);
 enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);

@@ -50,19 +50,15 @@ bool plot_is_reference(const char *name)
 enum status plot_name(int *index, struct plot_names *names, const char *text, int style,
                       struct err *e)
 {
-    int same_style = 0;
-
-    for (int i = 0; i < names->n; i++) {
+    for (int i = 0; i < names->n; i++)
         if (strcmp(names->v[i].text, text) == 0) {
             *index = i;
             return OK;
         }
-        same_style += names->v[i].style == style;
-    }
     if (GROW(names->v, names->n, e) != OK)
         return E_NOMEM;
     struct plot_name *const name = &names->v[names->n];
-    *name = (struct plot_name){.style = style, .dash = same_style, .order = names->n};
+    *name = (struct plot_name){.style = style, .order = names->n};
     text_put(name->text, PLOT_TEXT, text);
     *index = names->n++;
     return OK;
@@ -189,24 +185,44 @@ void plot_value(char *buf, size_t size, const struct table *t, const void *row,
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
+bool plot_leaves_out_reference(const struct plot_data *d, enum table_id id)
+{
+    const struct table *const t = &tables[id];
+    bool reference = false, others = false;
+
+    if (id > TABLE_PERPLEXITY || (d->base && plot_is_reference(d->base)))
+        return false;
+    for (size_t i = 0; i < d->table[id].n; i++) {
+        const void *const row = (const char *)d->table[id].row + i * t->row_size;
+        const bool is = plot_is_reference(row_text(t, row, "backend"));
+        reference = reference || is;
+        others =
+            others || (!is && strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0);
+    }
+    return reference && others;
+}
+
 enum status plot_pick(struct picked *k, const struct plot_data *d, enum table_id id,
                       plot_wanted *wanted, const void *arg, struct err *e)
 {
     const struct table *const t = &tables[id];
     const struct rows *const all = &d->table[id];
+    const bool but_reference = plot_leaves_out_reference(d, id);
 
     *k = (struct picked){.table = t, .row = calloc(all->n + 1, sizeof(*k->row))};
     if (!k->row)
         return fail(e, E_NOMEM, "no memory for %zu rows of a figure  -> free some", all->n);
     for (size_t i = 0; i < all->n; i++) {
         const void *const row = (const char *)all->row + i * t->row_size;
-        if (strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0 && wanted(row, d, arg))
+        if (strcmp(row_text(t, row, "status"), row_status_name[ROW_OK]) == 0 &&
+            !(but_reference && plot_is_reference(row_text(t, row, "backend"))) &&
+            wanted(row, d, arg))
             k->row[k->n++] = row;
     }
     return OK;
 }
 
-static bool same_value(const struct column *c, const void *a, const void *b)
+bool plot_same_value(const struct column *c, const void *a, const void *b)
 {
     const char *const x = (const char *)a + c->offset, *const y = (const char *)b + c->offset;
 
@@ -218,7 +234,7 @@ bool plot_same(const void *a, const void *b, unsigned wanted)
     const struct table *const t = &tables[TABLE_LATENCY]; /* the key comes first in all tables */
 
     for (int i = 0; i < KEY_COUNT; i++)
-        if (!same_value(&t->columns[i], a, b) && (plot_role(t, &t->columns[i]) & wanted))
+        if (!plot_same_value(&t->columns[i], a, b) && (plot_role(t, &t->columns[i]) & wanted))
             return false;
     return true;
 }
@@ -228,9 +244,9 @@ static bool varies(const struct picked *k, int i, const struct column *c,
                    const struct column *workload, const struct column *variant)
 {
     for (int j = 0; j < k->n; j++)
-        if (!same_value(c, k->row[i], k->row[j]) &&
-            (c == workload || same_value(workload, k->row[i], k->row[j])) &&
-            (!variant || same_value(variant, k->row[i], k->row[j])))
+        if (!plot_same_value(c, k->row[i], k->row[j]) &&
+            (c == workload || plot_same_value(workload, k->row[i], k->row[j])) &&
+            (!variant || plot_same_value(variant, k->row[i], k->row[j])))
             return true;
     return false;
 }

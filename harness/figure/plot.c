@@ -32,7 +32,9 @@ void plot_free(struct plot *p)
 
 /* ---- picking ------------------------------------------------------------------------------ */
 
-enum { ROWS_MAX = 12 }; /* of panels, to keep the page readable */
+/* Of panels, to keep the page readable; and panels whose lines have two points each, which say
+ * little where there are many. */
+enum { ROWS_MAX = 12, PANELS_OF_TWO = 8 };
 
 static bool read_point(struct plot_point *out, const struct figure *f, const void *row,
                        const struct plot_data *d)
@@ -75,7 +77,19 @@ static enum status place(struct plot *p, struct plot_point *point, const struct 
         f->series_name(first, sizeof(first), k->row[i]);
     plot_label(text, k, i, f->series, axes, true);
     snprintf(name, sizeof(name), "%s%s%s", first, !*text ? "" : f->series_name ? ", " : " ", text);
-    return plot_name(&point->series, &p->series, name, plot_variant_style(variant), e);
+    st = plot_name(&point->series, &p->series, name, plot_variant_style(variant), e);
+    if (st == OK)
+        text_put(p->series.v[point->series].kind, PLOT_TEXT, name + strlen(variant));
+    return st;
+}
+
+void plot_ratio(struct plot_point *out, const struct plot_point *a, const struct plot_point *b)
+{
+    const double up[] = {a->high / a->y, b->y / b->low}, down[] = {a->y / a->low, b->high / b->y};
+
+    out->y = a->y / b->y;
+    out->high = out->y * exp(hypot(log(up[0]), log(up[1])));
+    out->low = out->y / exp(hypot(log(down[0]), log(down[1])));
 }
 
 /* Distinct x in a row of panels, counted up to `need`. */
@@ -94,16 +108,27 @@ static bool enough(const struct plot *p, int row, int need)
     return n >= need;
 }
 
+static int rows_with(const struct plot *p, int need)
+{
+    int n = 0;
+
+    for (int r = 0; r < p->rows.n; r++)
+        n += enough(p, r, need);
+    return n;
+}
+
 static enum status drop_rows(struct plot *p, struct err *e)
 {
     const struct figure *const f = p->figure;
     int *const keep = calloc((size_t)p->rows.n + 1, sizeof(*keep));
+    const bool many = rows_with(p, 2) * p->columns.n > PANELS_OF_TWO;
+    const int need = f->need == 2 && many ? 3 : f->need;
     int kept = 0, n = 0, thin = 0, beyond = 0;
 
     if (!keep)
         return fail(e, E_NOMEM, "no memory for %d rows of panels  -> free some", p->rows.n);
     for (int r = 0; r < p->rows.n; r++) {
-        const bool full = kept == ROWS_MAX, good = enough(p, r, f->need);
+        const bool full = kept == ROWS_MAX, good = enough(p, r, need);
         thin += !good;
         beyond += good && full;
         if (good && !full)
@@ -117,12 +142,16 @@ static enum status drop_rows(struct plot *p, struct err *e)
             p->point[n++].row = keep[p->point[i].row];
         }
     p->n = n;
-    if (n == 0)
-        snprintf(p->why, sizeof(p->why), "%s", f->too_few);
-    else if (beyond > 0)
-        snprintf(p->why, sizeof(p->why), "%d more shapes are not drawn", beyond);
+    if (beyond > 0)
+        snprintf(p->why, sizeof(p->why), "%d more shape%s not drawn  -> --filter selects shapes",
+                 beyond, beyond == 1 ? " is" : "s are");
     else if (thin > 0)
-        snprintf(p->why, sizeof(p->why), "%d shapes are not drawn: %s", thin, f->too_few);
+        snprintf(p->why, sizeof(p->why), "%d shape%s with fewer than %s %s%s%s", thin,
+                 thin == 1 ? "" : "s", need == 3 ? "three" : "two", f->counted,
+                 n == 0      ? ""
+                 : thin == 1 ? " is not drawn"
+                             : " are not drawn",
+                 need > f->need ? "  -> --filter selects shapes" : "");
     free(keep);
     return OK;
 }
@@ -148,6 +177,8 @@ static enum status pick(struct plot *p, const struct plot_data *d, struct err *e
             st = plot_add(p, &point, e);
     }
     free(k.row);
+    if (st == OK && p->series.n == 1 && p->columns.n > 1)
+        st = plot_join_backends(p, e);
     if (st == OK && p->n > 0)
         return drop_rows(p, e);
     snprintf(p->why, sizeof(p->why), "%s", f->nothing);
@@ -254,6 +285,9 @@ enum status plot_make(struct plot *p, const struct figure *f, const struct plot_
         st = f->more(p, d, e);
     if (st == OK)
         st = sort_points(p, e);
+    plot_looks(&p->series);
+    if (st == OK && p->n > 0)
+        plot_caption(p, d);
     if (st == OK && f->slopes)
         add_slopes(p);
     if (st != OK)
@@ -290,7 +324,7 @@ static void print_panel(FILE *f, const struct plot *p, const struct plot_point *
 
 void plot_print_csv(FILE *f, const struct plot *p)
 {
-    fputs("row,column,panel,index,series,style,dash,kind,x,y,low,high,z,label\n", f);
+    fputs("row,column,panel,index,series,colour,marker,dash,kind,x,y,low,high,z,label\n", f);
     for (int i = 0; i < p->n; i++) {
         const struct plot_point *const a = &p->point[i];
         const struct plot_name *const s = &p->series.v[a->series];
@@ -300,7 +334,7 @@ void plot_print_csv(FILE *f, const struct plot *p)
         print_panel(f, p, a);
         fprintf(f, ",%d,", a->series);
         print_text(f, s->text);
-        fprintf(f, ",%d,%d,%d", s->style, s->dash, a->kind);
+        fprintf(f, ",%d,%d,%d,%d", s->colour, s->marker, s->dash, a->kind);
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
             print_number(f, numbers[k]);
         fputc(',', f);

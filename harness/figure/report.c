@@ -6,6 +6,7 @@
 
 #include "form.h"
 #include "harness/cli/options.h"
+#include "report_csv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@ struct page {
     struct err *e;
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
-    bool command;
+    bool command, unsampled;
+    char no_samples[WHY]; /* why the run's samples could not be read, or "" */
+    struct bytes ranking; /* of the run, as CSV */
     struct plot plot;
     struct bytes svg;
     char (*why)[WHY]; /* [figure_count]: why it is not shown, or "" */
@@ -118,7 +121,17 @@ static void put_own(struct page *p, const char *name)
 }
 
 static void put_style(struct page *p) { put_own(p, "plots/report.css"); }
-static void put_script(struct page *p) { put_own(p, "plots/report.js"); }
+
+/* One script: a part may use those before it. */
+static void put_script(struct page *p)
+{
+    static const char *const scripts[] = {"plots/report-data.js",  "plots/report-answer.js",
+                                          "plots/report-chart.js", "plots/report-explore.js",
+                                          "plots/report-rows.js",  "plots/report.js"};
+
+    for (size_t i = 0; i < ARRAY_LEN(scripts) && p->st == OK; i++)
+        put_own(p, scripts[i]);
+}
 
 static const struct env_row *env_of(const struct plot_data *d)
 {
@@ -174,15 +187,15 @@ static void put_svg(struct page *p)
 /* CSV that a function prints, as an address. */
 static void put_csv(struct page *p, void (*print)(FILE *f, const struct page *p))
 {
-    struct bytes csv = {0};
-    FILE *const f = open_memstream(&csv.data, &csv.n);
+    struct bytes csv;
+    FILE *const f = bytes_open(&csv, p->e);
 
     if (f)
         print(f, p);
-    if (f && fclose(f) == 0)
+    if (f && bytes_close(f, &csv, p->e) == OK)
         print_csv_address(p->f, &csv);
     else
-        p->st = fail(p->e, E_NOMEM, "no memory for a table of the page  -> free some");
+        p->st = E_NOMEM;
     free(csv.data);
 }
 
@@ -191,19 +204,17 @@ static void put_numbers(struct page *p) { put_csv(p, points_csv); }
 
 static void columns_csv(FILE *f, const struct page *p)
 {
-    static const char *const type[] = {
-        [COLUMN_TEXT] = "text", [COLUMN_I64] = "i64", [COLUMN_REAL] = "real"};
     (void)p;
-
-    fputs("table,name,type,unit,role,meaning\n", f);
-    for (int t = 0; t < TABLE_COUNT; t++)
-        for (int i = 0; i < tables[t].n; i++) {
-            const struct column *const c = &tables[t].columns[i];
-            fprintf(f, "%s,%s,%s,%s,%s,\"%s\"\n", tables[t].name, c->name, type[c->type], c->unit,
-                    plot_role_name(plot_role(&tables[t], c)), c->meaning);
-        }
+    report_print_columns(f);
 }
 static void put_columns(struct page *p) { put_csv(p, columns_csv); }
+
+static void styles_csv(FILE *f, const struct page *p)
+{
+    (void)p;
+    report_print_styles(f);
+}
+static void put_styles(struct page *p) { put_csv(p, styles_csv); }
 
 static const struct plot_file *file_of(const struct page *p) { return &p->run->file[p->n_file]; }
 
@@ -214,20 +225,7 @@ static void put_table(struct page *p)
 
 static void put_file_name(struct page *p) { print_text(p->f, file_of(p)->name); }
 
-/* The rows that the figures were made of, so that the page is consistent. */
-static void rows_csv(FILE *f, const struct page *p)
-{
-    const struct plot_file *const file = file_of(p);
-    const struct table *const t = file->table;
-    const struct rows *const rows =
-        file->train >= 0 ? &p->run->train[file->train].rows : &p->run->table[t - tables];
-    struct selection all;
-
-    CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
-    row_print_names(f, FORMAT_CSV, t, &all);
-    for (size_t i = 0; i < rows->n; i++)
-        row_print(f, FORMAT_CSV, t, &all, (const char *)rows->row + i * t->row_size);
-}
+static void rows_csv(FILE *f, const struct page *p) { report_print_rows(f, p->run, file_of(p)); }
 
 static void put_rows(struct page *p)
 {
@@ -246,16 +244,23 @@ static void put_rows(struct page *p)
     free(file.data);
 }
 
+static void put_ranking(struct page *p) { print_csv_address(p->f, &p->ranking); }
+static void put_unsampled(struct page *p) { print_text(p->f, p->no_samples); }
+
 static const struct {
     const char *name;
     void (*put)(struct page *p);
 } values[] = {
-    {"title", put_title},     {"style", put_style},   {"script", put_script},
-    {"columns", put_columns}, {"run", put_run},       {"argv", put_argv},
-    {"number", put_number},   {"figure", put_figure}, {"heading", put_heading},
-    {"caption", put_caption}, {"note", put_note},     {"svg", put_svg},
-    {"numbers", put_numbers}, {"why", put_why},       {"table", put_table},
-    {"file", put_file_name},  {"rows", put_rows},
+    {"title", put_title},     {"style", put_style},
+    {"script", put_script},   {"columns", put_columns},
+    {"run", put_run},         {"argv", put_argv},
+    {"number", put_number},   {"figure", put_figure},
+    {"heading", put_heading}, {"caption", put_caption},
+    {"note", put_note},       {"svg", put_svg},
+    {"numbers", put_numbers}, {"why", put_why},
+    {"table", put_table},     {"file", put_file_name},
+    {"rows", put_rows},       {"styles", put_styles},
+    {"ranking", put_ranking}, {"unsampled", put_unsampled},
 };
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -265,6 +270,12 @@ static void drop_figure(struct page *p)
     free(p->svg.data);
     p->svg = (struct bytes){0};
     plot_free(&p->plot);
+}
+
+/* Points of nothing but columns: the page's script draws them from the tables, with any axes. */
+static bool is_drawn_by_the_page(const struct figure *f)
+{
+    return !f->point && !f->more && !f->fill;
 }
 
 /* Make and draw the current figure. If that fails, p->why says why. */
@@ -291,10 +302,15 @@ static void draw(struct page *p)
 static bool next_run(struct page *p)
 {
     p->n_figure = p->n_missing = p->n_file = -1;
-    p->command = false;
+    p->command = p->unsampled = false;
     memset(p->why, 0, (size_t)figure_count * sizeof(*p->why));
     p->run = &p->r->run[++p->n_run];
-    return p->n_run < p->r->runs;
+    if (p->n_run == p->r->runs)
+        return false;
+    free(p->ranking.data);
+    p->ranking = (struct bytes){0};
+    p->st = report_rank(&p->ranking, p->no_samples, sizeof(p->no_samples), p->run, p->e);
+    return true;
 }
 
 static bool next_command(struct page *p)
@@ -305,11 +321,20 @@ static bool next_command(struct page *p)
     return first && env_of(p->run) && env_of(p->run)->argv[0];
 }
 
+static bool next_unsampled(struct page *p)
+{
+    const bool first = !p->unsampled;
+
+    p->unsampled = true;
+    return first && p->no_samples[0];
+}
+
 static bool next_figure(struct page *p)
 {
     while (p->st == OK && ++p->n_figure < figure_count) {
         drop_figure(p);
-        if (!plot_is_wanted(&figures[p->n_figure], p->r->figures))
+        const struct figure *const f = &figures[p->n_figure];
+        if (is_drawn_by_the_page(f) || !plot_is_wanted(f, p->r->figures))
             continue;
         draw(p);
         if (p->st == OK && !p->why[p->n_figure][0])
@@ -333,7 +358,7 @@ static const struct {
     bool (*next)(struct page *p);
 } parts[] = {
     {"run", next_run},         {"command", next_command}, {"figure", next_figure},
-    {"missing", next_missing}, {"table", next_table},
+    {"missing", next_missing}, {"table", next_table},     {"unsampled", next_unsampled},
 };
 
 /* ---- the page ----------------------------------------------------------------------------- */
@@ -380,6 +405,7 @@ enum status report_write(FILE *f, struct report *r, struct err *e)
     if (p.st == OK)
         p.st = form_fill(&form, text.data, e);
     drop_figure(&p);
+    free(p.ranking.data);
     free(p.why);
     free(text.data);
     return p.st;

@@ -5,7 +5,7 @@
 
 #include "variants/base/cpu.h"
 
-enum { KIND_POINT, KIND_FLOPS, KIND_BANDWIDTH };
+enum { KIND_POINT, KIND_FLOPS, KIND_BANDWIDTH, SERIES_IN_ONE = 16 };
 
 static bool has_peaks(const struct plot_data *d)
 {
@@ -30,14 +30,43 @@ static enum status add_ceiling(struct plot *p, const char *name, int kind, doubl
                                struct err *e)
 {
     struct plot_point point = plot_point_empty();
+    char series[TEXT_SIZE];
 
     if (!(peak > 0))
         return OK;
+    snprintf(series, sizeof(series), "peak %s", name); /* a backend may have the same name */
     point.kind = kind;
     point.y = peak * 1e-9;
     text_put(point.label, PLOT_TEXT, name);
-    enum status st = plot_name(&point.series, &p->series, name, 1000 + order, e);
+    enum status st = plot_name(&point.series, &p->series, series, STYLE_FOREIGN + order, e);
     return st == OK ? plot_add(p, &point, e) : st;
+}
+
+/* Do many points of different backends lie on each other? */
+static bool collide(const struct plot *p)
+{
+    enum { ONE_IN = 10 };
+    double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    int hidden = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        const double at[] = {log(p->point[i].x), log(p->point[i].y)};
+        for (int k = 0; k < 2; k++) {
+            low[k] = fmin(low[k], at[k]);
+            high[k] = fmax(high[k], at[k]);
+        }
+    }
+    const double near[] = {0.012 * (high[0] - low[0]), 0.025 * (high[1] - low[1])};
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < i; k++) {
+            const struct plot_point *const a = &p->point[i], *const b = &p->point[k];
+            if (a->column == b->column || fabs(log(a->x / b->x)) > near[0] ||
+                fabs(log(a->y / b->y)) > near[1])
+                continue;
+            hidden++;
+            break;
+        }
+    return hidden * ONE_IN > p->n;
 }
 
 enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct err *e)
@@ -62,6 +91,8 @@ enum status roofline_ceilings(struct plot *p, const struct plot_data *d, struct 
     }
     if (p->n == 0)
         st = plot_one_panel(p, e);
+    else if (p->columns.n > 1 && p->series.n * p->columns.n <= SERIES_IN_ONE && !collide(p))
+        st = plot_join_backends(p, e);
     p->abreast = 2;
     for (size_t i = 0; i < ARRAY_LEN(ceilings) && st == OK; i++)
         st = add_ceiling(

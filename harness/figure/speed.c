@@ -104,7 +104,7 @@ static enum status add_published(struct plot *p, struct err *e)
     enum status st = OK;
     int series;
 
-    st = plot_name(&series, &p->series, "published, GPU", 1000, e);
+    st = plot_name(&series, &p->series, "published, one GPU", STYLE_FOREIGN, e);
     for (int c = 0; c < p->columns.n; c++)
         for (size_t i = 0; i < ARRAY_LEN(published) && st == OK; i++) {
             struct plot_point a = plot_point_empty();

@@ -17,6 +17,7 @@ static enum status add_row(struct plot *p, const struct train_row *r, int series
     for (int k = 0; k < (int)ARRAY_LEN(y) && st == OK; k++) {
         struct plot_point a = plot_point_empty();
         a.series = series;
+        a.from = r;
         a.kind = k;
         a.x = (double)r->step;
         a.y = y[k];
@@ -37,11 +38,15 @@ enum status training_curves(struct plot *p, const struct plot_data *d, struct er
         int series;
         if (t->rows.n == 0)
             continue;
-        if (strcmp(v->variant, t->name) == 0 || !*t->name)
+        if (!*t->name)
             snprintf(name, sizeof(name), "%s", v->variant);
+        else if (strncmp(v->variant, t->name, strlen(v->variant)) == 0)
+            snprintf(name, sizeof(name), "%s", t->name);
         else
             snprintf(name, sizeof(name), "%s (%s)", v->variant, t->name);
         st = plot_name(&series, &p->series, name, plot_variant_style(v->variant), e);
+        if (st == OK)
+            text_put(p->series.v[series].kind, PLOT_TEXT, name + strlen(v->variant));
         for (size_t k = 0; k < t->rows.n && st == OK; k++)
             st = add_row(p, &v[k], series, e);
     }

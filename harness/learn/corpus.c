@@ -3,8 +3,9 @@
  * Texts as mapped memory. */
 #include "corpus.h"
 
+#include "harness/util/fileio.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +21,13 @@ static enum status map_text(struct corpus *c, const char *path, size_t max_bytes
 {
     struct stat info;
     enum status st = OK;
-    /* Without O_NONBLOCK, opening a FIFO would wait for its writer. */
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const char *why;
+    const int fd = file_open_regular(path, &why);
 
-    if (fd < 0 || fstat(fd, &info) != 0) {
+    if (fd < 0)
+        return fail(e, E_IO, "text %s: cannot open: %s  -> give the path of a text", path, why);
+    if (fstat(fd, &info) != 0) {
         st = fail(e, E_IO, "text %s: cannot open: %s  -> check the path", path, strerror(errno));
-        goto out;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        st = fail(e, E_IO, "text %s: not a regular file  -> give the path of a text", path);
         goto out;
     }
     const size_t size = (size_t)info.st_size;
@@ -47,8 +46,7 @@ static enum status map_text(struct corpus *c, const char *path, size_t max_bytes
     c->bytes = map;
     c->n = n;
 out:
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return st;
 }
 

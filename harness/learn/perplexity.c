@@ -3,10 +3,13 @@
  * Perplexity rows, for bench eval and for sweeps. */
 #include "perplexity.h"
 
+#include "harness/cli/option_words.h"
+#include "harness/measure/console_rows.h"
 #include "harness/util/units.h"
 #include "score.h"
 #include "score_child.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +24,26 @@ struct subject {
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
     char made_of[256]; /* the generated source that it was trained on, or "" */
     int64_t step;      /* I64_EMPTY = unknown */
+    size_t tokens;
     const struct backend *backend;
     int threads;
 };
 
 /* ---- what is scored ----------------------------------------------------------------------- */
+
+/* One backend: the fastest of those named, or of all. */
+static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
+{
+    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
+    int n = 0;
+    const enum status st = lookup_backends(chosen, &n, o, e);
+
+    if (st != OK)
+        return st;
+    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
+    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
+    return OK;
+}
 
 static enum status examine_checkpoint(struct subject *t, struct err *e)
 {
@@ -36,7 +54,7 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
         return st;
     const char *unit = safetensors_meta(&file, "unit"), *text = safetensors_meta(&file, "corpus");
     int step = -1;
-    st = checkpoint_config(&file, "", &t->config, e);
+    st = checkpoint_lm(&file, &t->config, e);
     if (st == OK)
         st = safetensors_int(&file, "step", -1, -1, INT32_MAX, &step, e);
     t->step = step < 0 ? I64_EMPTY : step;
@@ -48,6 +66,44 @@ static enum status examine_checkpoint(struct subject *t, struct err *e)
     return st;
 }
 
+/* The line that repeats the row; after the command's name it is the child's request. */
+static const char EVAL[] = "eval ";
+
+static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
+                     enum mem_kind kind)
+{
+    char *const rest = options_repro(opt);
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
+
+    NEED(f);
+    fputs(EVAL, f);
+    word_print_option(f, "ckpt", t->ckpt, '"');
+    fputc(' ', f);
+    word_print_option(f, "corpus", t->corpus, '"');
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --mem-kind %s --threads %d%s",
+            opt->bytes, t->backend->name, seq, mem, mem_kind_name[kind], t->threads, rest);
+    NEED(bytes_close(f, &line, NULL) == OK);
+    free(rest);
+    return line.data;
+}
+
+/* A row has room for the line. */
+static enum status check_line(const struct subject *t, const struct options *opt, struct err *e)
+{
+    char *const longest = line_of(t, opt, INT_MAX, INT_MAX, MEM_RECOMPUTE);
+    const size_t n = strlen(longest);
+
+    free(longest);
+    return n < LINE_SIZE
+               ? OK
+               : fail(e, E_USAGE,
+                      "the names of checkpoint and text make a line of %zu bytes, of %d at most  "
+                      "-> give shorter paths",
+                      n, LINE_SIZE - 1);
+}
+
+/* t->backend is chosen already. */
 static enum status examine(struct subject *t, const struct options *opt, struct err *e)
 {
     struct corpus corpus;
@@ -62,30 +118,22 @@ static enum status examine(struct subject *t, const struct options *opt, struct 
     if (st != OK)
         return st;
     snprintf(t->corpus_xxh3, sizeof(t->corpus_xxh3), "%s", corpus.xxh3);
+    t->tokens = corpus.n;
     corpus_close(&corpus);
-    return OK;
-}
-
-/* The line that repeats the row; after the command's name it is the child's request. */
-static const char EVAL[] = "eval ";
-
-static char *line_of(const struct subject *t, const struct options *opt, int seq, int mem,
-                     enum mem_kind kind)
-{
-    char *rest = options_repro(opt), *line = NULL;
-
-    CHECK(asprintf(&line,
-                   "%s--ckpt \"%s\" --corpus \"%s\" --bytes %d --backend %s --seq %d --mem %d "
-                   "--mem-kind %s --threads %d%s",
-                   EVAL, t->ckpt, t->corpus, opt->bytes, t->backend->name, seq, mem,
-                   mem_kind_name[kind], t->threads, rest) > 0);
-    free(rest);
-    return line;
+    return check_line(t, opt, e);
 }
 
 /* ---- one row ------------------------------------------------------------------------------ */
 
 #define PUT(column, text) text_put(row.column, sizeof(row.column), (text))
+
+static void put_path(char column[LINE_SIZE], const char *path)
+{
+    char *const exact = text_exact(path);
+
+    text_put(column, LINE_SIZE, exact);
+    free(exact);
+}
 
 static struct perplexity_row make_row(const struct subject *t, const struct session *s,
                                       const struct result *r)
@@ -96,10 +144,10 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
 
     result_key(&key, r, s->dir.run_id, s->facts.host_id);
     row_set_key(&tables[TABLE_PERPLEXITY], &row, &key);
-    PUT(checkpoint, t->ckpt);
+    put_path(row.checkpoint, t->ckpt);
     PUT(checkpoint_xxh3, t->ckpt_xxh3);
     row.train_step = t->step;
-    PUT(corpus, t->corpus);
+    put_path(row.corpus, t->corpus);
     PUT(corpus_xxh3, t->corpus_xxh3);
     PUT(unit, t->unit);
     if (r->status != ROW_OK)
@@ -117,32 +165,80 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     return row;
 }
 
+/* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
+ * what a token is. The floor is that of the text's true source, where it is known. */
+enum { SEQ, MEM, BITS, INTERVAL, FLOOR, PPL, SCORED, SPEED, SCREEN_COLUMNS };
+
+static void print_screen(struct session *s, const struct perplexity_row *row, bool first)
+{
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 8, 8, 8};
+    const bool md = s->console.format == FORMAT_MD, ok = strcmp(row->status, "ok") == 0;
+    struct text_table_column column[SCREEN_COLUMNS];
+    char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
+    const char *name[SCREEN_COLUMNS] = {"seq",   "mem", bits,     "95 % interval",
+                                        "floor", ppl,   "scored", speed};
+    const char *cell[SCREEN_COLUMNS];
+    int width[SCREEN_COLUMNS];
+
+    snprintf(bits, sizeof(bits), "bits/%.20s", row->unit);
+    snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
+    snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
+    snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
+    snprintf(text[MEM], 64, "%d", (int)row->mem_tokens);
+    if (ok) {
+        snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
+        snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
+                 log2(row->ppl_ci95_high));
+        snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
+        snprintf(text[PPL], 64, "%.4f", row->ppl);
+        snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
+        snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
+    }
+    for (int k = 0; k < SCREEN_COLUMNS; k++) {
+        width[k] = (k > 0) + max_int(least[k], (int)strlen(name[k]));
+        column[k] = (struct text_table_column){.name = name[k], .number = true};
+        cell[k] = text[k];
+    }
+    if (!ok)
+        cell[INTERVAL] = row->status_detail;
+    if (first) {
+        printf(md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
+               row->checkpoint);
+        for (int k = 0; k < SCREEN_COLUMNS && !md; k++)
+            printf("%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        if (md)
+            text_row_print(stdout, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
+    }
+    if (md)
+        text_row_print(stdout, FORMAT_MD, column, cell, SCREEN_COLUMNS);
+    else if (!ok)
+        printf("%6s %6s  %s: %s\n", text[SEQ], text[MEM], row->status, row->status_detail);
+    else
+        for (int k = 0; k < SCREEN_COLUMNS; k++)
+            printf("%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+}
+
 static void print_row(struct session *s, const struct perplexity_row *row)
 {
-    const bool first = !s->console.started;
+    const bool first = !s->console.started, chosen = s->console.opt->columns.n > 0;
+    const enum format format = s->console.format;
     const struct table *t = &tables[TABLE_PERPLEXITY];
     const struct selection *columns = &s->console.columns;
 
-    switch (s->console.format) {
-    case FORMAT_CSV:
-    case FORMAT_JSONL:
-    case FORMAT_MD:
+    if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
+        print_screen(s, row, first);
+    } else if (format == FORMAT_TABLE) {
+        char line[LINE_SIZE];
+        if (first) {
+            chosen_line(line, t, columns, NULL);
+            puts(line);
+        }
+        chosen_line(line, t, columns, row);
+        puts(line);
+    } else if (format != FORMAT_JSON) { /* one document, at the end */
         if (first)
-            row_print_names(stdout, s->console.format, t, columns);
-        row_print(stdout, s->console.format, t, columns, row);
-        break;
-    default:
-        if (first)
-            printf("%-10s %-9s %6s %6s  %-26s %11s %14s %10s\n", "variant", "backend", "seq", "mem",
-                   "ppl/token [95 % CI]", "bits/token", "tokens scored", "tokens/s");
-        if (strcmp(row->status, row_status_name[ROW_OK]) != 0)
-            printf("%-10s %-9s %6d %6d  %s: %s\n", row->variant, row->backend, (int)row->seq_tokens,
-                   (int)row->mem_tokens, row->status, row->status_detail);
-        else
-            printf("%-10s %-9s %6d %6d  %7.4f [%.4f %.4f] %12.4f %14s %10s\n", row->variant,
-                   row->backend, (int)row->seq_tokens, (int)row->mem_tokens, row->ppl,
-                   row->ppl_ci95_low, row->ppl_ci95_high, row->bits_per_unit,
-                   units_count((double)row->tokens_scored).s, units_rate(row->tokens_per_s).s);
+            row_print_names(stdout, format, t, columns);
+        row_print(stdout, format, t, columns, row);
     }
     s->console.started = true;
     console_flush(&s->console);
@@ -187,15 +283,18 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
+    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%d", t->config.variant->name, seq,
+                   mem);
     const enum status scored =
-        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &why);
+        score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &s->console.wait, &why);
+    progress_end(&s->console.wait);
     if (scored != OK && *s->setup.stop) {
         st = fail(e, E_INTERRUPTED, "interrupted");
         goto out;
     }
     s->bad_file = s->bad_file || scored == E_IO;
     if (scored != OK) {
-        r.status = scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
+        r.status = scored == E_WRONG ? ROW_WRONG : scored == E_TIMEOUT ? ROW_TIMEOUT : ROW_FAILED;
         text_put(r.detail, sizeof(r.detail), why.msg);
     }
     const struct perplexity_row row = make_row(t, s, &r);
@@ -220,20 +319,6 @@ static enum status score_all(struct session *s, const struct subject *t, bool pr
             st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
                                 : score_one(s, t, o->seq.v[i], o->mem.v[k], print, e);
     return st;
-}
-
-/* One backend: the fastest of those named, or of all. */
-static enum status choose_one(struct subject *t, const struct options *o, struct err *e)
-{
-    const struct backend *chosen[MAX_LOOKUP + 1] = {0};
-    int n = 0;
-    const enum status st = lookup_backends(chosen, &n, o, e);
-
-    if (st != OK)
-        return st;
-    t->backend = lookup_fastest(options_given(o, "backend") ? chosen : backends);
-    t->threads = o->threads.n > 0 ? o->threads.v[0] : o->default_threads;
-    return OK;
 }
 
 /* ---- sweep -------------------------------------------------------------------------------- */
@@ -266,7 +351,9 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
-    const enum status st = examine(&t, o, e);
+    enum status st = choose_one(&t, o, e);
+    if (st == OK)
+        st = examine(&t, o, e);
     if (st != OK)
         return st;
     for (int i = 0; i < plan->n; i++)
@@ -278,7 +365,10 @@ enum status sweep_perplexity_check(const struct options *o, const struct plan *p
                 o->ckpt, t.config.variant->name, t.config.variant->name);
 }
 
-enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+/* Call `visit` for every variant of the plan that has weights and a text. */
+typedef enum status visit_fn(struct session *s, const struct subject *t, void *arg, struct err *e);
+static enum status visit_weights(struct session *s, const struct plan *plan, visit_fn *visit,
+                                 void *arg, struct err *e)
 {
     enum status st = OK;
 
@@ -294,9 +384,53 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
         if (st == OK)
             st = examine(&t, s->opt, e);
         if (st == OK)
-            st = score_all(s, &t, false, e);
+            st = visit(s, &t, arg, e);
     }
     return st;
+}
+
+static enum status score_visited(struct session *s, const struct subject *t, void *arg,
+                                 struct err *e)
+{
+    (void)arg;
+    return score_all(s, t, false, e);
+}
+
+enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e)
+{
+    return visit_weights(s, plan, score_visited, NULL, e);
+}
+
+/* ---- how long it takes -------------------------------------------------------------------- */
+
+struct sum_of_times {
+    const struct speeds *speeds;
+    double s;
+};
+
+static enum status add_time(struct session *s, const struct subject *t, void *arg, struct err *e)
+{
+    struct sum_of_times *sum = arg;
+    const struct options *o = s->opt;
+    enum mem_kind kind;
+    const enum status st = score_mem_kind(&kind, &t->config, o, e);
+
+    for (int i = 0; i < o->seq.n && st == OK; i++)
+        for (int k = 0; k < o->mem.n; k++) {
+            struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
+            if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
+                sum->s += sum->speeds->start_s +
+                          (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
+            free(c.repro);
+        }
+    return st;
+}
+
+double sweep_perplexity_s(struct session *s, const struct plan *plan, const struct speeds *speeds)
+{
+    struct sum_of_times sum = {.speeds = speeds};
+
+    return visit_weights(s, plan, add_time, &sum, &(struct err){""}) == OK ? sum.s : 0;
 }
 
 /* ---- eval --------------------------------------------------------------------------------- */

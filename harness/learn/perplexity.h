@@ -5,11 +5,15 @@
 #ifndef PERPLEXITY_H
 #define PERPLEXITY_H
 
+#include "harness/measure/estimate.h"
 #include "harness/measure/session.h"
 #include "harness/plan/plan.h"
 
 /* Before anything is measured: can the given checkpoint be used for this plan? */
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e);
+
+/* Seconds that these rows will take; 0 = unknown. */
+double sweep_perplexity_s(struct session *s, const struct plan *plan, const struct speeds *speeds);
 
 /* Rows for every variant of the plan that has weights: --ckpt, or
  * results/models/VARIANT.safetensors; none without weights. */

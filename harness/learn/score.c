@@ -48,7 +48,7 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                              struct err *e)
 {
     const struct corpus *text = &t->corpus;
-    enum status st = checkpoint_config(file, "", c, e);
+    enum status st = checkpoint_lm(file, c, e);
 
     if (st == OK)
         st = score_mem_kind(&t->kind, c, t->s->opt, e);
@@ -64,7 +64,8 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
                     file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
-    c->mem_len = t->M;
+    if (t->kind != MEM_RECOMPUTE) /* else the past is part of the window, as it was in training */
+        c->mem_len = t->M;
     if (c->same_length && t->M > 0)
         c->window = t->M;
     return OK;
@@ -135,10 +136,7 @@ static double segment(struct stream *t, size_t at, int n)
     return sum;
 }
 
-/* 95 % interval of the mean from the spread of the segments' means, weighted by their tokens; the
- * normal approximation of many segments. Neighbouring segments are correlated, so the true interval
- * is a little wider. */
-static void interval(struct score *r, const double *sum, const int *n, size_t segments)
+void score_interval(struct score *r, const double *sum, const int *n, size_t segments)
 {
     double square = 0;
 
@@ -170,10 +168,22 @@ static double synthetic_segment(const struct stream *t, size_t at, int n)
     return sum;
 }
 
+/* Tell the share that is done, but not so often that it takes time. */
+static void tell(const struct scorer *s, double share, int64_t *told_ns)
+{
+    const int64_t now = clock_wall_ns(), again_ns = 250000000;
+
+    if (!s->at || now - *told_ns < again_ns)
+        return;
+    s->at(s->arg, share);
+    *told_ns = now;
+}
+
 static void score_all(struct stream *t, struct score *r, double *sum, int *n)
 {
     const size_t tokens = t->corpus.n - 1;
     const int64_t start = clock_wall_ns();
+    int64_t told_ns = start;
     size_t segments = 0;
     double total = 0, floor = 0;
 
@@ -181,6 +191,7 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
         n[segments] = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
         sum[segments] = segment(t, at, n[segments]);
         total += sum[segments];
+        tell(t->s, (double)at / (double)tokens, &told_ns);
         if (t->corpus.generated)
             floor += synthetic_segment(t, at, n[segments]);
     }
@@ -189,7 +200,7 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};
-    interval(r, sum, n, segments);
+    score_interval(r, sum, n, segments);
 }
 
 enum status score_run(struct scorer *s, enum split split, struct err *e)
@@ -217,7 +228,10 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         const size_t most = t.corpus.n / (size_t)t.L + 1;
         sum = calloc(most, sizeof(*sum));
         n = calloc(most, sizeof(*n));
-        CHECK(sum && n);
+        if (!sum || !n)
+            st = fail(e, E_NOMEM, "no memory for the losses of %zu segments", most);
+    }
+    if (st == OK) {
         score_all(&t, &s->score, sum, n);
         const char *backward;
         sublayers_impl(&t.lm.sublayers, &s->impl, &backward);

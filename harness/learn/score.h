@@ -20,6 +20,11 @@ struct score {
     double eval_ns;
 };
 
+/* The 95 % interval of r->nll, the mean over r->tokens, from the spread of the segments' means:
+ * sum[i] nats over n[i] tokens. The normal approximation of many segments; neighbouring segments
+ * are correlated, so the true interval is a little wider. NAN below two segments. */
+void score_interval(struct score *r, const double *sum, const int *n, size_t segments);
+
 /* What to score: `opt` has one value of seq and mem, one backend, one number of threads, and
  * --ckpt, --corpus, --bytes. */
 struct scorer {
@@ -27,7 +32,9 @@ struct scorer {
     const struct topo *topo;
     struct team team;
     struct engine engine;
-    const char *impl; /* the attention implementation that ran */
+    const char *impl;                    /* the attention implementation that ran */
+    void (*at)(void *arg, double share); /* called as it goes on, with what is done; may be NULL */
+    void *arg;
     struct score score;
 };
 enum status score_run(struct scorer *s, enum split split, struct err *e);

@@ -5,13 +5,24 @@
 
 #include "score.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static enum status score(struct report *r, const struct options *opt, struct err *e)
+/* To the parent; a lost one is noticed elsewhere. */
+static void send_share(void *arg, double share)
+{
+    protocol_write(arg, &(struct err){""}, "share %.4f", share);
+}
+
+/* `to` is the parent; NULL = this process. */
+static enum status score(struct report *r, const struct options *opt, struct protocol *to,
+                         struct err *e)
 {
     struct topo *topo = NULL;
     enum status st = topo_open(&topo, NULL, e);
-    struct scorer s = {.opt = opt, .topo = topo};
+    struct scorer s = {.opt = opt, .topo = topo, .at = to ? send_share : NULL, .arg = to};
 
     *r = (struct report){.rss_before_bytes = vm_hwm_bytes()};
     if (st == OK)
@@ -31,14 +42,15 @@ static enum status score(struct report *r, const struct options *opt, struct err
     return st;
 }
 
-static enum status score_line(struct report *r, const char *line, struct err *e)
+static enum status score_line(struct report *r, const char *line, struct protocol *to,
+                              struct err *e)
 {
     struct options opt = {0};
     enum status st = options_parse_line(&opt, line, e);
 
     if (st == OK) {
         cpu_limit((enum isa)opt.max_isa);
-        st = score(r, &opt, e);
+        st = score(r, &opt, to, e);
     }
     options_free(&opt);
     return st;
@@ -47,24 +59,55 @@ static enum status score_line(struct report *r, const char *line, struct err *e)
 static enum status obey(struct server *s, const char *words, struct err *e)
 {
     struct report r;
-    const enum status st = score_line(&r, words, e);
+    const enum status st = score_line(&r, words, &s->protocol, e);
 
     return st == OK ? report_send(&r, &s->protocol, e) : st;
 }
 
 const struct request request_score = {"score", obey};
 
-enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
-                           struct err *e)
+struct listener {
+    struct report *report;
+    struct progress_line *show;
+};
+
+static void hear(void *arg, const char *name, const char *value)
 {
+    const struct listener *l = arg;
+
+    if (strcmp(name, "share") != 0)
+        report_field(l->report, name, value);
+    else if (l->show)
+        progress_at(l->show, strtod(value, NULL), NULL);
+}
+
+static enum status score_apart(struct report *r, const char *line, const struct child_setup *setup,
+                               struct progress_line *show, struct err *e)
+{
+    struct listener l = {r, show};
     struct child child;
+    enum status st = child_begin(&child, setup, &request_score, line, e);
+
+    if (st == OK)
+        st = child_answer(&child, hear, &l, e);
+    child_close(&child);
+    return st;
+}
+
+enum status score_in_child(struct report *r, const char *line, const struct child_setup *setup,
+                           struct progress_line *show, struct err *e)
+{
+    const bool apart = setup->isolate != ISOLATE_NONE;
 
     *r = (struct report){0};
-    if (setup->isolate == ISOLATE_NONE)
-        return score_line(r, line, e);
-    enum status st = child_begin(&child, setup, &request_score, line, e);
-    if (st == OK)
-        st = child_answer(&child, report_field, r, e);
-    child_close(&child);
+    const enum status st =
+        apart ? score_apart(r, line, setup, show, e) : score_line(r, line, NULL, e);
+    if (!apart)
+        child_unpin(setup);
+    if (st == OK && !isfinite(exp(r->nll)))
+        return fail(e, E_WRONG,
+                    "a score of %g nats per token is no perplexity  -> weights or scales of the "
+                    "checkpoint are not those of a trained model",
+                    r->nll);
     return st;
 }

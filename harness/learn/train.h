@@ -61,13 +61,18 @@ double train_lr(const struct options *opt, int step, double progress);
  * on the same tokens (NAN for a file), NULL if not wanted. */
 double trainer_validate(struct trainer *t, double *floor);
 
-/* `path` gets the weights (checkpoint_save); path.opt, written first, the optimiser, the memory and
- * the position in the text. */
+/* Save weights to `path` (checkpoint_save), optimiser and memory to path.opt. Whatever interrupts
+ * it, trainer_load finds the new pair or the one before. */
 enum status trainer_save(struct trainer *t, const char *path, double trained_s, struct err *e);
 enum status trainer_save_weights(struct trainer *t, const char *path, struct err *e);
+enum status trainer_save_best(struct trainer *t, const char *path, struct err *e); /* path.best */
 
-/* Continue from both files. E_IO if they do not belong together, naming both; E_USAGE if the model
- * is not the one that `opt` describes. */
+/* Continue from both files. E_IO if they are damaged or do not belong together; E_USAGE if the
+ * model is not the one that `opt` describes. */
 enum status trainer_load(struct trainer *t, const char *path, struct err *e);
+
+/* Remove what killed trainings left half written; unless one is resumed, also its files. Nobody
+ * else may be training `path`. */
+enum status trainer_clear(const char *path, bool resume, struct err *e);
 
 #endif

@@ -59,10 +59,7 @@ void env_row_begin(struct env_row *row, const struct env_facts *f, const struct 
     PUT(env_overrides, f->overrides);
     row->git_dirty = build_dirty;
     put_machine(row, f);
-    char *line = NULL;
-    struct err ignored;
-    /* A line break in a word is written as a blank: rows are lines. */
-    (void)options_command_line(&line, opt, &ignored);
+    char *const line = options_command_line(opt);
     PUT(argv, line);
     free(line);
 }

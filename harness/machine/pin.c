@@ -17,7 +17,8 @@ struct place {
     struct err err;
 };
 
-static void take_places(const struct topo *topo, struct place *p, int n)
+static void take_places(const struct topo *topo, struct place *p, int n,
+                        int (*where)(const struct topo *))
 {
     omp_set_dynamic(0);
 #pragma omp parallel num_threads(n)
@@ -26,7 +27,7 @@ static void take_places(const struct topo *topo, struct place *p, int n)
         cpu_flush_denormals();
         mine->st = topo_pin(topo, mine->want, &mine->err);
 #pragma omp barrier
-        mine->is = topo_where(topo);
+        mine->is = where(topo);
     }
 }
 
@@ -50,16 +51,26 @@ static enum status check(const struct place *p, int n, struct err *e)
 enum status pin_team(struct team *t, const struct topo *topo, const char *policy, int threads,
                      struct err *e)
 {
+    return pin_team_seen(t, topo, policy, threads, topo_where, e);
+}
+
+enum status pin_team_seen(struct team *t, const struct topo *topo, const char *policy, int threads,
+                          int (*where)(const struct topo *), struct err *e)
+{
     struct place *p = calloc((size_t)threads, sizeof(*p));
     int *cpus = calloc((size_t)threads, sizeof(*cpus));
     enum status st;
 
-    CHECK(p && cpus);
+    if (!p || !cpus) {
+        free(p);
+        free(cpus);
+        return fail(e, E_NOMEM, "no memory for the threads' places");
+    }
     st = topo_plan(topo, policy, threads, cpus, e);
     for (int i = 0; i < threads; i++)
         p[i] = (struct place){.want = cpus[i], .is = -2};
     if (st == OK) {
-        take_places(topo, p, threads);
+        take_places(topo, p, threads, where);
         st = check(p, threads, e);
     }
     *t = (struct team){.first_cpu = cpus[0]};

@@ -18,6 +18,10 @@ struct team {
 enum status pin_team(struct team *t, const struct topo *topo, const char *policy, int threads,
                      struct err *e);
 
+/* The same, where `where` tells the CPU of the calling thread: topo_where, or another view. */
+enum status pin_team_seen(struct team *t, const struct topo *topo, const char *policy, int threads,
+                          int (*where)(const struct topo *), struct err *e);
+
 /* This process's high-water mark of resident memory since exec. NAN if the kernel does not tell.
  * Not ru_maxrss, which inherits the parent's. */
 double vm_hwm_bytes(void);

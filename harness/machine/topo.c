@@ -275,6 +275,12 @@ enum status topo_pin(const struct topo *t, int cpu, struct err *e)
     return OK;
 }
 
+void topo_unpin(const struct topo *t)
+{
+    if (t->native)
+        hwloc_set_cpubind(t->hw, t->allowed, HWLOC_CPUBIND_THREAD);
+}
+
 /* The nodes of a policy. */
 static enum status node_set(const struct topo *t, const char *policy, int cpu, hwloc_bitmap_t nodes,
                             struct err *e)

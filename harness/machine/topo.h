@@ -53,6 +53,9 @@ enum status topo_plan(const struct topo *t, const char *policy, int threads, int
 /* Pin the calling thread to one CPU and check that it runs there; nothing to do for -1. */
 enum status topo_pin(const struct topo *t, int cpu, struct err *e);
 
+/* Let the calling thread run on all allowed CPUs again. */
+void topo_unpin(const struct topo *t);
+
 /* The CPU that the calling thread runs on now, -1 = unknown. */
 int topo_where(const struct topo *t);
 

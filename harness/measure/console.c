@@ -3,6 +3,7 @@
  * The screen while a sweep runs. */
 #include "console.h"
 
+#include "console_rows.h"
 #include "harness/machine/clock.h"
 #include "harness/util/units.h"
 
@@ -17,7 +18,7 @@ static double now_s(void) { return (double)clock_wall_ns() * 1e-9; }
 
 void console_flush(struct console *s)
 {
-    terminal_line_clear(&s->line);
+    progress_end(&s->wait);
     if (fflush(stdout) != 0 && !s->out_error)
         s->out_error = errno;
 }
@@ -29,9 +30,9 @@ enum status console_open(struct console *s, const struct options *opt, const str
     s->format = opt->format != FORMAT_AUTO ? (enum format)opt->format
                 : isatty(STDOUT_FILENO)    ? FORMAT_TABLE
                                            : FORMAT_CSV;
-    s->progress = terminal_progress((enum progress)opt->progress, opt->quiet);
+    s->wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
     s->color = terminal_color((enum color)opt->color, STDOUT_FILENO);
-    s->last_told_s = s->start_s;
+    s->last_told_s = s->row_s = s->start_s;
     return columns_select(&s->columns, t, opt->columns.v, opt->columns.n, e);
 }
 
@@ -41,21 +42,28 @@ void console_note(struct console *s, const char *fmt, ...)
 {
     va_list ap;
 
-    terminal_line_clear(&s->line);
+    terminal_line_clear(&s->wait.line);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    text_vline(stderr, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
 }
 
-/* "  2:10 left", extrapolated from the finished cases; "" before the first. */
+void console_spent(struct console *s, double expected_s)
+{
+    s->expected_done_s += expected_s;
+    s->row_s = now_s();
+}
+
+/* "  2 min 10 s left", by the estimate, corrected by what the finished cases took. */
 static void time_left(const struct console *s, char *buf, size_t size)
 {
+    const double spent = s->row_s - s->start_s, done = s->expected_done_s;
+    const double pace = done > 0 ? spent / done : 1;
+    const double left = (s->expected_s - done) * pace - (now_s() - s->row_s);
+
     buf[0] = '\0';
-    if (s->done == 0)
-        return;
-    const double left = (now_s() - s->start_s) / s->done * (s->cases - s->done);
-    snprintf(buf, size, "  %d:%02d left", (int)left / 60, (int)left % 60);
+    if (s->expected_s > 0)
+        snprintf(buf, size, "  %s left", duration_text(fmax(0, left)).s);
 }
 
 /* "  noise 0.8 %": half of the median's 95 % interval by its order statistics, over the newest
@@ -83,10 +91,10 @@ static void noise_so_far(const struct result *r, char *buf, size_t size)
 void console_progress(struct console *s, const struct result *r)
 {
     enum { PLAIN_S = 30 };
-    const bool ab_run = s->progress == PROGRESS_BAR;
-    char label[160], noise[48], left[32], line[320];
+    const bool bar = s->wait.how == PROGRESS_BAR;
+    char label[160], noise[48], left[48], line[320];
 
-    if (s->progress == PROGRESS_NONE || now_s() - s->last_told_s < (ab_run ? 0.1 : PLAIN_S))
+    if (s->wait.how == PROGRESS_NONE || now_s() - s->last_told_s < (bar ? 0.1 : PLAIN_S))
         return;
     s->last_told_s = now_s();
     case_label(r->bcase, label, sizeof(label));
@@ -94,8 +102,8 @@ void console_progress(struct console *s, const struct result *r)
     time_left(s, left, sizeof(left));
     snprintf(line, sizeof(line), "[%3d/%d] %s  %d/%d+ samples%s%s", s->done + 1, s->cases, label,
              r->n, s->opt->min_samples, noise, left);
-    if (ab_run)
-        terminal_line_put(&s->line, line);
+    if (bar)
+        terminal_line_put(&s->wait.line, line);
     else
         fprintf(stderr, "%s\n", line);
 }
@@ -115,7 +123,7 @@ static const struct terminal_column {
     [MEM] = {"mem", 1, 6, 5, true},
     [VARIANT] = {"variant", 2, 14, 9, false},
     [BACKEND] = {"backend", 1, 9, 8, false},
-    [MEDIAN] = {"median  ", 1, 11, 10, true},
+    [MEDIAN] = {"median", 1, 10, 8, true},
     [INTERVAL] = {"95 % interval", 2, 19, 0, false},
     {"tok/s", 1, 9, 0, true},
     {"GFLOP/s", 1, 8, 0, true},
@@ -203,6 +211,15 @@ static bool same_heading(const struct bench_case *a, const struct bench_case *b)
            a->config.dh == b->config.dh && a->config.F == b->config.F && a->threads == b->threads;
 }
 
+static void heading_text(const struct bench_case *c, char line[TABLE_LINE])
+{
+    snprintf(line, TABLE_LINE,
+             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
+             workload_name[c->workload], case_names_phase(c) ? "  " : "",
+             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
+             c->config.H, c->config.dh, c->threads);
+}
+
 /* The terminal may have changed its size since the last heading. */
 static void print_heading(struct console *s, const struct bench_case *c)
 {
@@ -218,11 +235,7 @@ static void print_heading(struct console *s, const struct bench_case *c)
     tell_hidden(s);
     if (s->started)
         putchar('\n');
-    snprintf(line, sizeof(line),
-             "%s%s%s  batch=%d  layers=%d  d=%d  h=%d  d_head=%d  f32  threads=%d",
-             workload_name[c->workload], case_names_phase(c) ? "  " : "",
-             case_names_phase(c) ? phase_name[c->phase] : "", c->batch, c->layers, c->config.D,
-             c->config.H, c->config.dh, c->threads);
+    heading_text(c, line);
     print_line(s, "\033[1m", line);
     for (int k = 0; k < COLUMN_COUNT; k++)
         names[k] = columns[k].name;
@@ -232,13 +245,23 @@ static void print_heading(struct console *s, const struct bench_case *c)
     s->started = true;
 }
 
-/* The median and a mark: "~" noisy, "!" not compared with the reference. */
+/* A mark and the median: "~" noisy, "!" not compared with the reference. */
 static void median_text(const struct result *r, char *buf, size_t size)
 {
-    snprintf(buf, size, "%s %s", units_ns(r->sum.median).s,
+    snprintf(buf, size, "%s%s",
              r->remarks & REMARK_UNCHECKED ? "!"
              : result_is_noisy(r)          ? "~"
-                                           : " ");
+                                           : "",
+             units_ns(r->sum.median).s);
+}
+
+/* "ok 64 rows": not all of them. */
+static void check_text(const struct result *r, char *buf, size_t size)
+{
+    if (r->remarks & REMARK_SAMPLED)
+        snprintf(buf, size, "ok %.0f rows", r->report.checked_rows);
+    else
+        snprintf(buf, size, "%s", r->bcase->opt->check ? "ok" : "none");
 }
 
 /* "few": fewer than 15 samples. */
@@ -279,7 +302,8 @@ static void print_reason(const struct console *s, const struct result *r, const 
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct bench_case *c = r->bcase;
-    char seq[16], mem[16], variant[64], median[48], noise[64], ci[80], line[TABLE_LINE];
+    char seq[16], mem[16], variant[64], median[48], check[32], noise[64], ci[80];
+    char line[TABLE_LINE];
 
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
@@ -291,18 +315,46 @@ static void print_case(struct console *s, const struct result *r, const struct l
                            peak = units_rate(row->peak_flops_pct),
                            arena = units_bytes(r->report.arena_bytes),
                            rss = units_bytes(r->report.rss_peak_bytes);
-    const char *const text[COLUMN_COUNT] = {
-        seq,      mem,     variant, c->backend->name, median, ci,
-        tokens.s, gflop.s, peak.s,  arena.s,          rss.s,  c->opt->check ? "ok" : "none",
-        noise};
+    const char *const text[COLUMN_COUNT] = {seq,   mem,      variant, c->backend->name, median,
+                                            ci,    tokens.s, gflop.s, peak.s,           arena.s,
+                                            rss.s, check,    noise};
     if (r->status != ROW_OK) {
         print_reason(s, r, text, variant);
         return;
     }
     median_text(r, median, sizeof(median));
+    check_text(r, check, sizeof(check));
     noise_text(r, noise, sizeof(noise));
     lay_out_within(s, s->width, text, s->fitting, variant, line);
     print_line(s, "", line);
+}
+
+static void print_chosen(struct console *s, const struct table *t, const struct latency_row *row)
+{
+    char line[LINE_SIZE];
+
+    s->width = terminal_width(STDOUT_FILENO);
+    if (!s->started) {
+        chosen_line(line, t, &s->columns, NULL);
+        print_line(s, "\033[1m", line);
+    }
+    chosen_line(line, t, &s->columns, row);
+    print_line(s, "", line);
+}
+
+static void print_markdown(struct console *s, const struct result *r, const struct latency_row *row)
+{
+    char heading[TABLE_LINE], variant[64];
+
+    if (!s->started || !same_heading(&s->heading, r->bcase)) {
+        heading_text(r->bcase, heading);
+        if (s->started)
+            putchar('\n');
+        markdown_heading(stdout, heading);
+        s->heading = *r->bcase;
+    }
+    variant_text(r->bcase, variant, sizeof(variant));
+    markdown_row(stdout, r, row, variant);
 }
 
 void console_row(struct console *s, const struct result *r, const struct latency_row *row)
@@ -312,23 +364,23 @@ void console_row(struct console *s, const struct result *r, const struct latency
 
     s->done++;
     s->last_told_s = now_s();
-    terminal_line_clear(&s->line);
-    if (s->progress == PROGRESS_PLAIN) {
+    progress_end(&s->wait);
+    if (s->wait.how == PROGRESS_PLAIN) {
         case_label(r->bcase, label, sizeof(label));
         fprintf(stderr, "[%d/%d] %s  %s  %s\n", s->done, s->cases, label,
                 row_status_name[r->status],
                 r->status == ROW_OK ? units_ns(r->sum.median).s : r->detail);
     }
-    switch (s->format) {
-    case FORMAT_CSV:
-    case FORMAT_JSONL:
-    case FORMAT_MD:
+    if (s->format == FORMAT_TABLE && s->opt->columns.n > 0)
+        print_chosen(s, t, row);
+    else if (s->format == FORMAT_TABLE)
+        print_case(s, r, row);
+    else if (s->format == FORMAT_MD && s->opt->columns.n == 0)
+        print_markdown(s, r, row);
+    else if (s->format != FORMAT_JSON) { /* one document, at the end of the run */
         if (!s->started)
             row_print_names(stdout, s->format, t, &s->columns);
         row_print(stdout, s->format, t, &s->columns, row);
-        break;
-    default:
-        print_case(s, r, row);
     }
     s->started = true;
     console_flush(s);

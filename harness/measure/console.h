@@ -6,13 +6,12 @@
 #ifndef CONSOLE_H
 #define CONSOLE_H
 
-#include "harness/util/terminal.h"
+#include "harness/util/progress.h"
 #include "result.h"
 
 struct console {
     const struct options *opt;
     enum format format; /* never AUTO */
-    enum progress progress;
     struct selection columns;
     struct bench_case heading; /* the case that the last heading was for */
     int width;                 /* of standard output when it was printed, INT_MAX = no terminal */
@@ -21,9 +20,11 @@ struct console {
     bool color;                /* standard output may have colours */
     bool started;
     int cases, done;           /* planned, finished */
-    double start_s;            /* when the first case began */
+    double expected_s;         /* of the whole run; 0 = unknown */
+    double expected_done_s;    /* of its finished cases */
+    double start_s, row_s;     /* when the run began, when its last case ended */
     double last_told_s;        /* when the progress line was last written */
-    struct terminal_line line; /* on standard error */
+    struct progress_line wait; /* what the run waits for, and the line on standard error */
     int out_error;             /* errno of the first write to standard output that failed */
 };
 
@@ -36,6 +37,9 @@ void console_row(struct console *s, const struct result *r, const struct latency
 
 /* Between rows: the progress of the case. */
 void console_progress(struct console *s, const struct result *r);
+
+/* A case that was expected to take so long has ended. */
+void console_spent(struct console *s, double expected_s);
 
 /* Clear the progress line, flush standard output, and note any error. */
 void console_flush(struct console *s);

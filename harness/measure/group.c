@@ -8,11 +8,13 @@
  * the group, or else by a ref child that is not measured. */
 #include "group.h"
 
+#include "estimate.h"
 #include "harness/table/rundir.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
 #include "harness/worker/reference.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,15 +99,36 @@ static void check(struct member *m)
     m->alive = false;
 }
 
+/* Tell that the case begins something; a child may be silent for longer if it is expected to. */
+static double patience_for(const struct group *g, const struct bench_case *c, enum group_wait what)
+{
+    enum { TIMES = 10 };
+    const double expected_s = g->hooks->waits ? g->hooks->waits(g->hooks->arg, c, what) : 0;
+
+    return g->setup->patience_s > 0 ? fmax(g->setup->patience_s, TIMES * expected_s) : 0;
+}
+
 static void place(struct group *g, struct member *m)
 {
     struct err why;
+
+    m->child.protocol.patience_s = patience_for(g, m->result->bcase, WAIT_PLACE);
     const enum status st = child_place(&m->child, &why);
+    m->child.protocol.patience_s = g->setup->patience_s;
 
     if (st != OK)
         drop(g, m, st, why.msg);
-    else if (role_of(g, m) == ROLE_COMPARE)
+    else if (role_of(g, m) != ROLE_NONE)
         check(m);
+}
+
+static enum status make_reference(struct group *g, struct member *m, struct err *e)
+{
+    const struct bench_case *c = m->result->bcase;
+    struct child_setup setup = *g->setup;
+
+    setup.patience_s = patience_for(g, c, WAIT_REFERENCE);
+    return reference_make(&g->reference[m->problem], c, &setup, check_limit_s(c->opt), e);
 }
 
 /* Make the reference of a problem unless it exists. */
@@ -121,8 +144,7 @@ static void ensure_reference(struct group *g, struct member *m)
         place(g, maker);
     if (maker && maker->alive && maker->in_part)
         g->made[m->problem] = true;
-    else if ((st = reference_make(&g->reference[m->problem], m->result->bcase, g->setup, &why)) ==
-             OK)
+    else if ((st = make_reference(g, m, &why)) == OK)
         g->made[m->problem] = true;
     else
         drop(g, m, st, why.msg);
@@ -133,12 +155,12 @@ static void place_part(struct group *g, const int *part, int n)
 {
     for (int i = 0; i < n; i++)
         g->m[part[i]].in_part = true;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !*g->setup->stop; i++) {
         struct member *m = &g->m[part[i]];
         if (maker_of(g, m->problem) != m || role_of(g, m) == ROLE_NONE)
             ensure_reference(g, m);
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !*g->setup->stop; i++) {
         struct member *m = &g->m[part[i]];
         const bool placed = role_of(g, m) == ROLE_MAKE && g->made[m->problem];
         if (m->alive && !placed && !m->placed)
@@ -203,20 +225,22 @@ static enum status measure_part(struct group *g, const int *part, int n, int num
     const struct schedule s = schedule_of(g);
     enum status st = OK;
 
-    CHECK(side && out && member);
+    NEED(side && out && member);
     for (int i = 0; i < n; i++)
         if (g->m[part[i]].alive) {
             member[live] = part[i];
             side[live++] = (struct side){child_block, {&g->m[part[i]].child}, 1};
         }
     struct part_run p = {g, member, (uint32_t)(number * ROUNDS_APART)};
+    if (g->hooks->waits)
+        g->hooks->waits(g->hooks->arg, g->m[part[0]].result->bcase, WAIT_MEASURE);
     if (live > 0)
         st = measure(side, live, &s, keep_sample, &p, out, e);
     for (int i = 0; i < live; i++) {
         struct member *m = &g->m[member[i]];
         m->result->outcome = out[i];
-        if (out[i].stop == STOP_FAILED)
-            drop(g, m, out[i].status, out[i].err.msg);
+        if (out[i].stop == STOP_FAILED) /* want of memory skips only what was not begun */
+            drop(g, m, out[i].status == E_NOMEM ? E_CHILD : out[i].status, out[i].err.msg);
         else if (out[i].stop == STOP_INTERRUPTED)
             set_status(m, ROW_INTERRUPTED, "interrupted while it was measured");
     }
@@ -299,6 +323,10 @@ static void start_one(struct group *g, struct member *m)
     struct err why;
 
     utc_text(m->result->started_at_utc, time(NULL));
+    if (m->result->bcase->unsupported) {
+        drop(g, m, E_UNSUPPORTED, m->result->bcase->unsupported);
+        return;
+    }
     st = reference_open(reference, &why);
     if (st == OK)
         st = child_open(&m->child, m->result->bcase, g->setup, role_of(g, m), *reference, &why);
@@ -326,7 +354,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
     g.reference = calloc((size_t)n, sizeof(*g.reference));
     g.part = calloc((size_t)n, sizeof(*g.part));
     g.made = calloc((size_t)n, sizeof(*g.made));
-    CHECK(g.m && g.reference && g.part && g.made);
+    NEED(g.m && g.reference && g.part && g.made);
     for (int i = 0; i < n; i++) {
         results[i] = (struct result){.bcase = cases[i]};
         g.m[i].result = &results[i];
@@ -340,7 +368,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         st = run_parts(&g, e);
     }
     for (int i = 0; i < n; i++) {
-        if (st == E_INTERRUPTED && g.m[i].result->status == ROW_OK && results[i].n == 0)
+        if (st != OK && g.m[i].result->status == ROW_OK && results[i].n == 0)
             set_status(&g.m[i], ROW_INTERRUPTED, "interrupted before it was measured");
         child_close(&g.m[i].child);
         if (g.reference[i] >= 0)
@@ -348,6 +376,7 @@ enum status group_measure(const struct bench_case *const *cases, int n,
         results[i].report = g.m[i].child.report;
         result_finish(&results[i]);
     }
+    child_unpin(setup);
     free(g.m);
     free(g.reference);
     free(g.part);

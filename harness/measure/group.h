@@ -7,10 +7,19 @@
 
 #include "result.h"
 
+enum group_wait {
+    WAIT_REFERENCE, /* for its reference output */
+    WAIT_PLACE,     /* until it is placed and compared */
+    WAIT_MEASURE,   /* samples follow */
+};
+
 struct group_hooks {
     /* A timed block ended; `s` is the newest of r->samples. */
     enum status (*sample)(void *arg, const struct result *r, const struct sample *s, struct err *e);
     void (*warn)(void *arg, const char *text);
+    /* Something long begins: `what` is done for the case. Returns the seconds that it is expected
+     * to take, 0 = unknown. May be NULL. */
+    double (*waits)(void *arg, const struct bench_case *c, enum group_wait what);
     void *arg;
 };
 

@@ -133,6 +133,11 @@ static enum status list(const struct maker *m, const struct latency_row *const *
     return st;
 }
 
+static struct interval interval_of(const struct latency_row *r)
+{
+    return (struct interval){r->ci95_low_ns, r->median_ns, r->ci95_high_ns};
+}
+
 static struct change change_between(const struct maker *m, const struct latency_row *before,
                                     const struct latency_row *after)
 {
@@ -141,6 +146,8 @@ static struct change change_between(const struct maker *m, const struct latency_
                                          run_series(m->run, after->case_id)};
     bool together;
 
+    if (series[BEFORE].n == 0 || series[AFTER].n == 0)
+        return change_of_intervals(interval_of(before), interval_of(after), 0);
     return pairing_change(&m->pairing, &series[BEFORE], &series[AFTER], true, (int)after->threads,
                           0, SEED, &together);
 }

@@ -2,8 +2,8 @@
  *
  * Which variant, and which backend: the rows of a run in order of time, with what is known of the
  * differences. A difference is a ratio to the leader with its 95 % interval; it is shown if the
- * interval lies above 1. Rows that are not ok take no part. No variant stands on ref where another
- * backend ran the same case. */
+ * interval lies above 1; rows whose samples were not kept have only their own intervals. Rows that
+ * are not ok take no part. No variant stands on ref where another backend ran the same case. */
 #ifndef RANKING_H
 #define RANKING_H
 
@@ -53,5 +53,10 @@ void rankings_free(struct rankings *r);
 
 /* For people, `width` columns wide. */
 void rankings_print(FILE *f, const struct rankings *r, enum ranked what, int width, bool color);
+
+/* For programs: of each contestant a line over all shapes, then one without `mean` for each case
+ * that it ran. `verdict` is of the same words as for people. */
+void rankings_print_csv_header(FILE *f);
+void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rankings as text: contestants over all shapes, then a line for each shape. */
+ * Rankings as text: contestants over all shapes, then a line for each shape; and as CSV. */
 #include "harness/plan/case.h"
 #include "harness/table/keys.h"
 #include "harness/util/suggest.h"
@@ -12,6 +12,8 @@
 #include <string.h>
 
 static const char NO_DIFFERENCE[] = "no difference shown";
+static const char *const subject[] = {
+    [RANKED_VARIANTS] = "variants", [RANKED_BACKENDS] = "backends"};
 
 /* Does the column have one value in the first shapes of all rankings? */
 static bool all_agree(const struct rankings *all, int column)
@@ -46,6 +48,20 @@ static void setting_text(const struct rankings *all, const struct ranking *r, ch
             continue;
         n += (size_t)snprintf(buf + n, size - n, " %s=%s", name, row_field(t, i, row, num));
     }
+}
+
+/* "seq 128 mem 512", "geometric mean of 4 shapes" */
+static void shapes_text(const struct ranking *r, enum ranked what, char *buf, size_t size)
+{
+    const char *const one = what == RANKED_BACKENDS ? "case" : "shape";
+
+    if (r->shapes == 1)
+        snprintf(buf, size, "seq %lld mem %lld", (long long)r->shape[0]->seq_tokens,
+                 (long long)r->shape[0]->mem_tokens);
+    else if (r->common == 0)
+        snprintf(buf, size, "no %s that all ran", one);
+    else
+        snprintf(buf, size, "geometric mean of %d %s%s", r->common, one, r->common == 1 ? "" : "s");
 }
 
 /* "1.24x [1.20 1.28]" */
@@ -176,17 +192,92 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
     for (int k = 0; k < all->n; k++) {
         const struct ranking *r = &all->v[k];
         setting_text(all, r, setting, sizeof(setting));
-        if (r->shapes == 1)
-            snprintf(shapes, sizeof(shapes), "seq %lld mem %lld",
-                     (long long)r->shape[0]->seq_tokens, (long long)r->shape[0]->mem_tokens);
-        else
-            snprintf(shapes, sizeof(shapes), "geometric mean of %d %s", r->common,
-                     what == RANKED_BACKENDS ? "cases" : "shapes");
-        fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "",
-                what == RANKED_BACKENDS ? "backends" : "variants", setting, shapes,
-                color ? "\033[0m" : "");
+        shapes_text(r, what, shapes, sizeof(shapes));
+        fprintf(f, "%s%s by time: %s, %s%s\n", color ? "\033[1m" : "", subject[what], setting,
+                shapes, color ? "\033[0m" : "");
         print_contestants(f, r, what);
         for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
             print_shape(f, r, s, what, width);
+    }
+}
+
+/* ---- CSV ---------------------------------------------------------------------------------- */
+
+static const char CSV_HEADER[] =
+    "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit\n";
+
+static void csv_text(FILE *f, const char *text)
+{
+    putc('"', f);
+    for (; *text; text++)
+        fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
+    putc('"', f);
+}
+
+static void csv_number(FILE *f, double x)
+{
+    if (isfinite(x))
+        fprintf(f, ",%.9g", x);
+    else
+        putc(',', f);
+}
+
+static void csv_change(FILE *f, const struct interval *log, bool leads, bool slower)
+{
+    csv_number(f, exp(log->mid));
+    csv_number(f, exp(log->low));
+    csv_number(f, exp(log->high));
+    fprintf(f, ",%s",
+            leads                 ? "fastest"
+            : !isfinite(log->mid) ? ""
+            : slower              ? "slower"
+                                  : NO_DIFFERENCE);
+}
+
+/* The fields up to the changes; `row` is NULL over all shapes. */
+static void csv_names(FILE *f, enum ranked what, const char *setting, const char *mean,
+                      const struct contestant *v, const struct latency_row *row)
+{
+    const char *const texts[] = {setting,
+                                 mean,
+                                 v->name,
+                                 row ? row->variant : "",
+                                 row ? row->backend : "",
+                                 row ? row->case_id : ""};
+
+    fputs(subject[what], f);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        putc(',', f);
+        csv_text(f, texts[i]);
+    }
+}
+
+void rankings_print_csv_header(FILE *f) { fputs(CSV_HEADER, f); }
+
+void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
+{
+    static const struct interval one = {0, 0, 0}, none = {NAN, NAN, NAN};
+    char setting[256], shapes[64];
+
+    for (int k = 0; k < all->n; k++) {
+        const struct ranking *r = &all->v[k];
+        setting_text(all, r, setting, sizeof(setting));
+        shapes_text(r, what, shapes, sizeof(shapes));
+        for (int i = 0; i < r->n; i++) {
+            const struct contestant *v = &r->v[i];
+            csv_names(f, what, setting, shapes, v, NULL);
+            csv_change(f, r->common > 0 ? &v->log : &none, i == 0 && r->common > 0, v->slower);
+            csv_number(f, v->bits);
+            fprintf(f, ",%s\n", isfinite(v->bits) ? all->unit : "");
+            for (int s = 0; s < r->shapes; s++) {
+                const struct place *p = &v->place[s];
+                const bool leads = i == r->leader[s];
+                if (!p->row)
+                    continue;
+                csv_names(f, what, setting, "", v, p->row);
+                csv_change(f, leads ? &one : &p->change.log, leads, p->slower);
+                fputs(",,\n", f);
+            }
+        }
     }
 }

@@ -37,13 +37,14 @@ void result_finish(struct result *r)
     enum { FEW = 15 };
     double *work = malloc((size_t)max_int(1, r->n) * SUMMARY_WORK * sizeof(double));
 
-    CHECK(work);
+    NEED(work);
     r->sum = summarize(r->samples, r->n, r->bcase->opt->seed, work);
     free(work);
     if (r->status != ROW_OK)
         return;
     r->remarks = (r->bcase->opt->check ? 0 : REMARK_UNCHECKED) | (r->sum.noisy ? REMARK_NOISY : 0) |
-                 (r->sum.samples < FEW ? REMARK_FEW : 0);
+                 (r->sum.samples < FEW ? REMARK_FEW : 0) |
+                 (r->report.checked_rows < r->report.output_rows ? REMARK_SAMPLED : 0);
     remarks_print(r->detail, sizeof(r->detail), r->remarks);
 }
 
@@ -167,8 +168,10 @@ void result_latency(struct latency_row *row, const struct result *r, const struc
         row->bytes_moved_min = p->bytes;
         row->max_abs_err = p->max_abs_err;
         row->max_rel_err = p->max_rel_err;
-        if (r->bcase->opt->check)
+        if (r->bcase->opt->check) {
             row->err_limit = job_bound(r->bcase).rel;
+            row->check_rows = (int64_t)p->checked_rows;
+        }
     }
     if (r->n == 0)
         return;

@@ -5,10 +5,13 @@
 
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/option_words.h"
+#include "harness/table/run.h"
 #include "harness/table/runjson.h"
 #include "harness/util/lock.h"
 #include "harness/util/signals.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,41 +25,22 @@ void session_warn(struct session *s, const char *text)
         console_note(&s->console, "warning: %s", text);
 }
 
-/* A word as the shell reads it. */
-static void say_word(const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_=+,.:/@%";
-
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, stderr);
-        return;
-    }
-    fputc('\'', stderr);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", stderr);
-        else
-            fputc(*word, stderr);
-    fputc('\'', stderr);
-}
-
 void session_say_how_to_resume(const struct session *s)
 {
     const struct options *o = s->opt;
     const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to continue */
 
-    fprintf(stderr, "interrupted; what was measured is in %s\n%s with:", s->dir.path,
-            repeats ? "repeat" : "resume");
+    text_line(stderr, "interrupted; what was measured is in %s", s->dir.path);
+    fprintf(stderr, "%s with:", repeats ? "repeat" : "resume");
     for (int i = 0; i < o->argc; i++) {
         if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
             continue;
         fputc(' ', stderr);
-        say_word(o->argv[i]);
+        word_print(stderr, o->argv[i], '\0');
     }
     if (!repeats) {
         fputs(" --resume=", stderr);
-        say_word(s->dir.path);
+        word_print(stderr, s->dir.path, '\0');
     }
     fputc('\n', stderr);
 }
@@ -78,6 +62,8 @@ static enum status resume_dir(struct session *s, char started[TEXT_SIZE], struct
         st = rundir_resume(&s->dir, o->out, o->resume_dir, e);
     if (st == OK) /* the exit code of a resumed run covers all its rows, not only the new ones */
         memcpy(s->rows, s->dir.had, sizeof(s->rows));
+    if (st == OK && !o->quiet)
+        run_note_doubled(s->dir.path, s->dir.doubled);
     free(stored);
     return st;
 }
@@ -93,17 +79,13 @@ static enum status create_dir(struct session *s, const char *started, time_t now
         return st;
     if (note && !o->quiet)
         console_note(&s->console, "note: %s", note);
-    st = rundir_create(&s->dir, o->out, build_commit, now, raw, e);
-    if (st != OK)
-        return st;
     char *canonical = options_canonical(o);
-    const struct runjson json = {.run_id = s->dir.run_id,
-                                 .host_id = s->facts.host_id,
+    const struct runjson json = {.host_id = s->facts.host_id,
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,
                                  .options = canonical};
-    st = runjson_create(s->dir.path, &json, e);
+    st = rundir_create(&s->dir, o->out, build_commit, now, raw, &json, e);
     free(canonical);
     return st;
 }
@@ -133,6 +115,13 @@ static void greet(struct session *s)
                  build_dirty ? ", modified" : "", machine);
 }
 
+static void tick(void *arg)
+{
+    struct session *const s = arg;
+
+    progress_tick(&s->console.wait);
+}
+
 /* ---- the session -------------------------------------------------------------------------- */
 
 enum status session_open(struct session *s, struct options *opt, struct err *e)
@@ -147,6 +136,10 @@ enum status session_open(struct session *s, struct options *opt, struct err *e)
         return st;
     topo_facts(s->topo, &f);
     opt->default_threads = max_int(1, f.allowed_cores);
+    s->setup.reference_threads = opt->default_threads;
+    s->setup.tick = tick;
+    s->setup.tick_arg = s;
+    s->console.wait.how = terminal_progress((enum progress)opt->progress, opt->quiet);
     env_gather(s->topo, &s->facts);
     s->ticks = env_ticks();
     return OK;
@@ -211,7 +204,7 @@ enum status session_end(struct session *s, enum status st, struct err *e)
     else
         rundir_close(&s->dir, &(struct err){""});
     console_flush(&s->console);
-    if (io == OK && s->console.out_error)
+    if (io == OK && s->console.out_error && s->console.out_error != EPIPE)
         io = file_fail(&why, "write to", "standard output", s->console.out_error);
     clearerr(stdout); /* report it only once */
     if (io != OK && st != E_INTERRUPTED && st != E_IO) {

@@ -127,6 +127,22 @@ struct change change_of_samples(const struct sample *before, int n_before,
     return c;
 }
 
+/* ---- without samples ---------------------------------------------------------------------- */
+
+struct change change_of_intervals(struct interval before, struct interval after, double threshold)
+{
+    const double d = log(after.mid / before.mid), a = log(before.high / before.low) / 2,
+                 b = log(after.high / after.low) / 2, half = sqrt(a * a + b * b);
+
+    struct change c = {
+        .log = {d - half, d, d + half},
+        .median = {before.mid, after.mid},
+        .basis = BASIS_MOMENTS,
+    };
+    c.verdict = verdict_of(c.log, threshold);
+    return c;
+}
+
 /* ---- over changes ------------------------------------------------------------------------- */
 
 struct interval change_mean(const struct change *c, int n)

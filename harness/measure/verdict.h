@@ -57,6 +57,10 @@ struct change change_of_samples(const struct sample *before, int n_before,
                                 const struct sample *after, int n_after, double threshold,
                                 uint64_t seed, double *work); /* work [3 (n_before + n_after)] */
 
+/* From two medians with their 95 % intervals, where no samples were kept: the errors count as
+ * independent. */
+struct change change_of_intervals(struct interval before, struct interval after, double threshold);
+
 /* The geometric mean of n changes with its interval, as a log; the errors count as independent.
  * Changes that are not numbers are left out. */
 struct interval change_mean(const struct change *c, int n);

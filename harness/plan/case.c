@@ -66,6 +66,13 @@ struct chosen chosen_at(int i)
                            row->codec == CODEC_INT || row->codec == CODEC_FLAG};
 }
 
+const char *chosen_word(int i, int k)
+{
+    const struct choice *const row = row_at(i);
+
+    return row ? choice_word(row, k) : NULL;
+}
+
 void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c)
 {
     const enum scope scope = workload_scope(c->workload);

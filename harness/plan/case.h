@@ -26,6 +26,8 @@ struct bench_case {
     struct config config;                 /* V = 256 for whole models, 0 otherwise */
     /* how it runs, from the options that are not axes */
     const struct options *opt;
+    const char
+        *unsupported; /* why the variant cannot run it, NULL = it can: a row without numbers */
     /* identity */
     int index, group;
     char case_id[17]; /* 16 hex digits: XXH3 of the repro line */
@@ -73,6 +75,8 @@ struct chosen {
     bool number;
 };
 struct chosen chosen_at(int i);
+/* The k-th word that the i-th choice takes; NULL after the last, and where it takes no words. */
+const char *chosen_word(int i, int k);
 /* The value of the i-th choice; "" if it does not apply. */
 void case_print(char text[CHOICE_TEXT], int i, const struct bench_case *c);
 /* The choice with that column or option name, '-' and '_' being equal; -1 if there is none. */

@@ -4,6 +4,7 @@
 #include "filter.h"
 #include "harness/util/range.h"
 #include "harness/util/suggest.h"
+#include "plan.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -56,13 +57,30 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
     if (!*value)
         return fail(e, E_USAGE, "--filter \"%.60s\": no value  -> write it after the %c", text,
                     value[-1]);
-    f->text = value;
+    const struct variant *const v = f->key == CASE_variant ? variant_find(value) : NULL;
+    f->text = v ? v->name : value; /* an alias stands for the name */
     if (chosen_at(f->key).number)
         return number_parse(&f->number, "--filter", value, 0, INT_MAX, e);
     if (f->op != FILTER_IS)
         return fail(e, E_USAGE, "--filter \"%.60s\": %s is a word  -> write %s:%.40s", text,
                     chosen_at(f->key).name, chosen_at(f->key).name, value);
     return OK;
+}
+
+enum status filter_check(const struct filter *f, struct err *e)
+{
+    const char *words[MAX_LOOKUP + 1] = {0};
+    const char *word, *repair;
+    int n = 0;
+
+    for (int i = 0; n < MAX_LOOKUP && (word = chosen_word(f->key, i)); i++)
+        words[n++] = word;
+    for (int i = 0; f->key == CASE_backend && (word = optional_backend(i, &repair)); i++)
+        if (word_index(word, words) < 0 && n < MAX_LOOKUP)
+            words[n++] = word;
+    if (n == 0 || word_index(f->text, words) >= 0)
+        return OK;
+    return unknown_word(e, chosen_at(f->key).name, f->text, words, NULL);
 }
 
 static bool compare(enum filter_op op, int a, int b)

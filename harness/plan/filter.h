@@ -20,6 +20,9 @@ struct filter {
 /* E_USAGE for a malformed expression. Keeps a pointer into `text`. */
 enum status filter_parse(struct filter *f, const char *text, struct err *e);
 
+/* E_USAGE if the value is a word that no registry knows: it would match nothing. */
+enum status filter_check(const struct filter *f, struct err *e);
+
 /* A column that does not apply to the case (clip of xl) matches nothing. */
 bool filter_match(const struct filter *f, const struct bench_case *c);
 

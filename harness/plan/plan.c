@@ -52,6 +52,27 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
     return n;
 }
 
+/* The kind that was asked for although the variant has none of them. */
+static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
+{
+    enum mem_kind k = MEM_NONE;
+
+    while (w != WORK_ATTN && k + 1 < MEM_KIND_COUNT && !asks_kind(opt, mem_kind_name[k]))
+        k++;
+    return k;
+}
+
+/* Why a variant has no kind of memory for these options: for a row, in few words. */
+static const char *why_unsupported(const struct variant *v, enum workload w)
+{
+    if (w == WORK_ATTN)
+        return "unsupported: it has no attention";
+    if (v->mem->state)
+        return "unsupported: it carries a state, not this kind of memory";
+    return v->mem->recurrent ? "unsupported: it keeps its memory, this kind recomputes it"
+                             : "unsupported: it keeps no memory, this kind caches it";
+}
+
 static bool passes(const struct maker *m, const struct bench_case *c)
 {
     for (int i = 0; i < m->opt->filters.n; i++)
@@ -64,10 +85,10 @@ static enum status push(struct maker *m, struct bench_case *c, struct err *e)
 {
     struct plan *const p = m->plan;
 
-    m->any = true;
+    m->any = m->any || !c->unsupported;
     if (!passes(m, c))
         return OK;
-    const enum status st = config_check(&c->config, e);
+    const enum status st = c->unsupported ? OK : config_check(&c->config, e);
     if (st != OK)
         return st;
     if (GROW(p->cases, p->n, e) != OK)
@@ -97,12 +118,16 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     const struct options *const opt = m->opt;
     const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
-    const int n_kinds = memory_kinds(kinds, opt, v, c.workload);
+    int n_kinds = memory_kinds(kinds, opt, v, c.workload);
     int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
-    int n = n_kinds * m->n_backends;
 
     c.variant = v;
-    for (int i = 0; i < n_kinds && c.phase != PHASE_FWD; i++)
+    if (n_kinds == 0) {
+        c.unsupported = why_unsupported(v, c.workload);
+        kinds[n_kinds++] = kind_in_vain(opt, c.workload);
+    }
+    int n = n_kinds * m->n_backends;
+    for (int i = 0; i < n_kinds && c.phase != PHASE_FWD && !c.unsupported; i++)
         if (kinds[i] == MEM_KV) /* the weights that make keys and values change */
             return fail(
                 e, E_USAGE,
@@ -203,7 +228,8 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
     return st;
 }
 
-/* The error for an empty plan although every axis has values: the cause is --mem-kind, or
+/* The error for a plan of unsupported cases only, although every axis has values: the cause is
+ * --mem-kind, or
  * --workload attn. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
@@ -238,7 +264,8 @@ static enum status make(struct maker *m, struct err *e)
     if (st == OK)
         st = lookup_backends(m->backends, &m->n_backends, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)
-        st = filter_parse(&m->filters[i], opt->filters.v[i], e);
+        if ((st = filter_parse(&m->filters[i], opt->filters.v[i], e)) == OK)
+            st = filter_check(&m->filters[i], e);
     for (int i = 0; i < opt->workloads.n && st == OK; i++)
         for (int w = 0; w < WORK_COUNT && st == OK; w++)
             if (strcmp(opt->workloads.v[i], workload_name[w]) == 0)
@@ -299,6 +326,21 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
     if (st != OK)
         plan_free(p);
     return st;
+}
+
+int plan_drop_unsupported(struct plan *p)
+{
+    int kept = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        if (p->cases[i].unsupported)
+            free(p->cases[i].repro);
+        else
+            p->cases[kept++] = p->cases[i];
+    }
+    const int dropped = p->n - kept;
+    p->n = kept;
+    return dropped;
 }
 
 void plan_free(struct plan *p)

@@ -15,10 +15,14 @@ struct plan {
 
 /* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
  * shape (workload, phase, seq, mem, batch, layers, widths, threads); inside a group variant, the
- * choices of the model, mem_kind, backend. E_USAGE or E_UNSUPPORTED with a remedy. Keeps pointers
- * into `opt`. An empty plan is not an error. */
+ * choices of the model, mem_kind, backend. What a variant cannot run is a case marked unsupported;
+ * if there are no others, the plan is an error. E_USAGE or E_UNSUPPORTED with a remedy. Keeps
+ * pointers into `opt`. An empty plan is not an error. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
+
+/* Leave out the unsupported cases; returns how many there were. */
+int plan_drop_unsupported(struct plan *p);
 
 enum { MAX_LOOKUP = 256 }; /* registries are shorter */
 

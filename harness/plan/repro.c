@@ -4,6 +4,9 @@
  * order is fixed and defaults are left out. */
 #include "case.h"
 
+#include "harness/cli/option_words.h"
+#include "harness/util/fileio.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +16,6 @@ static bool is_always_said(int i)
     return i == CASE_variant || i == CASE_backend || i == CASE_workload || i == CASE_seq_tokens ||
            i == CASE_mem_tokens || i == CASE_mem_kind || i == THREADS_CHOICE_AT;
 }
-
-/* Does a value need quotes to be one word? */
-static bool needs_quotes(const char *text) { return strpbrk(text, ";") != NULL; }
 
 static void print_choice(FILE *f, int i, const struct bench_case *c, const struct bench_case *usual)
 {
@@ -28,17 +28,18 @@ static void print_choice(FILE *f, int i, const struct bench_case *c, const struc
         return;
     if (i == CASE_BEFORE_MODEL + CHOICE_same_length) /* a flag */
         fprintf(f, " --%s", row.option);
-    else if (i == CASE_BEFORE_MODEL + CHOICE_mask || needs_quotes(text))
-        fprintf(f, " --%s '%s'", row.option, text);
-    else
-        fprintf(f, " --%s %s", row.option, text);
+    else {
+        const bool quoted = i == CASE_BEFORE_MODEL + CHOICE_mask || strchr(text, ';');
+        fputc(' ', f);
+        word_print_option(f, row.option, text, quoted ? '\'' : '\0');
+    }
 }
 
 char *case_repro(const struct bench_case *c, const struct options *preset)
 {
-    char *line = NULL, own[CHOICE_TEXT];
-    size_t size;
-    FILE *const f = open_memstream(&line, &size);
+    char own[CHOICE_TEXT];
+    struct bytes line;
+    FILE *const f = bytes_open(&line, NULL);
     char *const rest = options_repro(c->opt);
     struct bench_case usual;
 
@@ -53,15 +54,15 @@ char *case_repro(const struct bench_case *c, const struct options *preset)
             continue;
         }
         settings_print(own, &c->config, true, workload_scope(c->workload) == SCOPE_CORE);
-        if (*own)
-            fprintf(f, " --set %s", own);
+        if (*own) {
+            fputc(' ', f);
+            word_print_option(f, "set", own, '\0');
+        }
     }
     fputs(rest, f);
     free(rest);
-    if (fclose(f) != 0) {
-        free(line);
+    if (bytes_close(f, &line, NULL) != OK)
         return NULL;
-    }
-    memmove(line, line + 1, strlen(line)); /* the first blank */
-    return line;
+    memmove(line.data, line.data + 1, line.n); /* the first blank */
+    return line.data;
 }

@@ -37,3 +37,47 @@ bool filter_match_row(const struct filter *f, const struct table *t, const void 
         snprintf(text, sizeof(text), "%lld", (long long)*(const int64_t *)at);
     return filter_match_text(f, text);
 }
+
+static const enum table_id with_keys[] = {TABLE_LATENCY, TABLE_MEMORY, TABLE_PERPLEXITY};
+
+/* Does a row have the very value of the filter? Rows may come from a build that knows more. */
+static bool rows_have(const struct rows *of, const struct filter *f)
+{
+    struct filter same = *f;
+
+    same.negate = false;
+    for (size_t t = 0; t < ARRAY_LEN(with_keys); t++) {
+        const struct table *const table = &tables[with_keys[t]];
+        for (size_t i = 0; i < of[with_keys[t]].n; i++)
+            if (filter_match_row(&same, table,
+                                 (const char *)of[with_keys[t]].row + i * table->row_size))
+                return true;
+    }
+    return false;
+}
+
+static void keep_matches(struct rows *rows, const struct table *t, const struct filter *f)
+{
+    char *const first = rows->row;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < rows->n; i++)
+        if (filter_match_row(f, t, first + i * t->row_size))
+            memmove(first + kept++ * t->row_size, first + i * t->row_size, t->row_size);
+    rows->n = kept;
+}
+
+enum status rows_filter(struct rows *of, const struct names *expressions, struct err *e)
+{
+    for (int i = 0; i < expressions->n; i++) {
+        struct filter f;
+        enum status st = filter_parse(&f, expressions->v[i], e);
+        if (st == OK && !rows_have(of, &f))
+            st = filter_check(&f, e);
+        if (st != OK)
+            return st;
+        for (size_t t = 0; t < ARRAY_LEN(with_keys); t++)
+            keep_matches(&of[with_keys[t]], &tables[with_keys[t]], &f);
+    }
+    return OK;
+}

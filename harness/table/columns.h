@@ -75,7 +75,8 @@
     X(real, max_abs_err, "", "largest difference from the reference output")                       \
     X(real, max_rel_err, "", "max_abs_err / largest reference magnitude")                          \
     X(real, err_limit, "", "upper bound of max_rel_err")                                           \
-    X(real, bind_ns, "ns", "time to place weights, tables and work space")
+    X(real, bind_ns, "ns", "time to place weights, tables and work space")                         \
+    X(i64, check_rows, "", "rows of the output compared with the reference, of all sequences")
 
 #define MEMORY_COLUMNS(X)                                                                          \
     KEY_COLUMNS(X)                                                                                 \

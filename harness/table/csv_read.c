@@ -262,6 +262,7 @@ static enum status keep_last(struct rows *rows, const struct table *t, struct er
     }
     for (size_t i = 0; i < rows->n; i++) {
         char *const row = (char *)rows->row + i * t->row_size;
+        rows->doubled += gone[i] && find_column(t, "status") >= 0 && row_is_final(t, row);
         if (!gone[i] && kept++ < i)
             memcpy((char *)rows->row + (kept - 1) * t->row_size, row, t->row_size);
     }

@@ -3,6 +3,8 @@
  * Tables and rows: columns.h as data, numbers as text, and rows to disk. */
 #include "record.h"
 
+#include "harness/util/suggest.h"
+
 #include <inttypes.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -119,6 +121,13 @@ const char *row_text(const struct table *t, const void *row, const char *column)
 
     CHECK(i >= 0 && t->columns[i].type == COLUMN_TEXT);
     return (const char *)row + t->columns[i].offset;
+}
+
+bool row_is_final(const struct table *t, const void *row)
+{
+    const int status = word_index(row_text(t, row, "status"), row_status_name);
+
+    return status != ROW_INTERRUPTED && status != ROW_FAILED && status != ROW_TIMEOUT;
 }
 
 /* The shortest of 15, 16, 17 digits that reads back as x, with a decimal point in every locale. */

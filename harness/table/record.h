@@ -20,7 +20,7 @@
 enum { TEXT_SIZE = 128, LINE_SIZE = 1024, PAGE_TEXT_SIZE = 8192 };
 
 /* Of every table. */
-#define SCHEMA_VERSION "2.0"
+#define SCHEMA_VERSION "2.1"
 
 #define I64_EMPTY INT64_MIN
 #define REAL_EMPTY ((double)NAN)
@@ -94,6 +94,10 @@ enum row_status {
 };
 extern const char *const row_status_name[ROW_STATUS_COUNT + 1]; /* NULL-terminated */
 
+/* Is the row there to stay? One that was interrupted, failed or timed out is measured again by
+ * --resume: the reason may have been the moment. */
+bool row_is_final(const struct table *t, const void *row);
+
 /* ---- rows --------------------------------------------------------------------------------- */
 
 struct key_row key_row_empty(void);
@@ -144,6 +148,8 @@ void columns_markdown(FILE *f);
 struct rows {
     void *row; /* n rows of table->row_size bytes */
     size_t n;
+    size_t doubled; /* rows left out although they were final: two processes wrote, or files were
+                     * joined */
 };
 
 /* ---- writing ------------------------------------------------------------------------------ */

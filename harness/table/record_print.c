@@ -50,7 +50,7 @@ static void lay_out(struct text_table_column *column, const struct table *t,
 {
     for (int k = 0; k < s->n; k++) {
         const struct column *c = &t->columns[s->at[k]];
-        column[k] = (struct text_table_column){c->name, c->type != COLUMN_TEXT, false};
+        column[k] = (struct text_table_column){c->name, .number = c->type != COLUMN_TEXT};
     }
 }
 
@@ -110,8 +110,11 @@ void columns_markdown(FILE *f)
         "  measured or does not apply; it is never zero.\n"
         "* The first column names the table and its version. Within a major version columns are\n"
         "  only added: read them by name.\n"
-        "* Tables are only appended to. Where an interrupted run continued, a case may have\n"
-        "  several rows; the last one counts.\n";
+        "* Tables are only appended to. `--resume` measures again what was `interrupted`, "
+        "`failed`\n"
+        "  or ran into its `timeout`; rows that are `ok`, `wrong` or `skipped` stay. A case may "
+        "then\n"
+        "  have several rows; the last one counts.\n";
     fputs(intro, f);
     fputs("\n## Key columns\n\nThe first columns of `latency.csv`, `memory.csv` and "
           "`perplexity.csv`.\n\n",

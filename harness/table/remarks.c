@@ -11,7 +11,10 @@
 static const struct {
     enum remark remark;
     const char *word;
-} words[] = {{REMARK_UNCHECKED, "unchecked"}, {REMARK_NOISY, "noisy"}, {REMARK_FEW, "few"}};
+} words[] = {{REMARK_UNCHECKED, "unchecked"},
+             {REMARK_NOISY, "noisy"},
+             {REMARK_FEW, "few"},
+             {REMARK_SAMPLED, "sampled"}};
 
 void remarks_print(char *buf, size_t size, unsigned remarks)
 {

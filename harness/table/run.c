@@ -3,6 +3,7 @@
  * Reading runs, and finding rows and samples in them. */
 #include "run.h"
 
+#include "case_row.h"
 #include "remarks.h"
 
 #include <stdlib.h>
@@ -55,9 +56,24 @@ enum status run_table(struct rows *out, const char *dir, enum table_id table, st
     return st == OK ? table_read(out, &tables[table], path, e) : st;
 }
 
+void run_note_doubled(const char *dir, size_t n)
+{
+    if (n > 0)
+        text_line(stderr, "note: %s has %zu rows twice, the last of each counts", dir, n);
+}
+
 bool row_unchecked(const struct latency_row *row)
 {
     return remarks_of_row(row->status, row->status_detail) & REMARK_UNCHECKED;
+}
+
+static void count_unchecked(struct run *r)
+{
+    const struct latency_row *row = r->latency.row;
+
+    r->unchecked = 0;
+    for (size_t i = 0; i < r->latency.n; i++)
+        r->unchecked += row_unchecked(&row[i]);
 }
 
 enum status run_read(struct run *r, const char *dir, struct err *e)
@@ -75,11 +91,17 @@ enum status run_read(struct run *r, const char *dir, struct err *e)
         st = check_samples(r, e);
     if (st == OK)
         st = index_samples(r, e);
-    const struct latency_row *row = r->latency.row;
-    for (size_t i = 0; i < r->latency.n && st == OK; i++)
-        r->unchecked += row_unchecked(&row[i]);
+    count_unchecked(r);
     if (st != OK)
         run_free(r);
+    return st;
+}
+
+enum status run_filter(struct run *r, const struct names *expressions, struct err *e)
+{
+    const enum status st = rows_filter(r->table, expressions, e);
+
+    count_unchecked(r);
     return st;
 }
 

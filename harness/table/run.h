@@ -23,8 +23,14 @@ struct run {
 enum status run_read(struct run *r, const char *dir, struct err *e);
 void run_free(struct run *r);
 
+/* Keep only the rows that match every expression of --filter. E_USAGE as rows_filter. */
+enum status run_filter(struct run *r, const struct names *expressions, struct err *e);
+
 /* One of its tables, not the samples. */
 enum status run_table(struct rows *out, const char *dir, enum table_id table, struct err *e);
+
+/* A line on stderr if `n` rows of a run are doubled (struct rows). */
+void run_note_doubled(const char *dir, size_t n);
 
 /* Was this row never compared with the reference? */
 bool row_unchecked(const struct latency_row *row);

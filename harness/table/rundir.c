@@ -111,24 +111,29 @@ static void remove_folder(const struct rundir *r)
             unlink(path);
     if (file_join(path, r->path, raw_file[RAW_ZST], NULL) == OK)
         unlink(path);
+    if (file_join(path, r->path, runjson_file, NULL) == OK)
+        unlink(path);
     rmdir(r->path);
 }
 
-enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
-                          enum raw raw, struct err *e)
+static enum status take_lock(struct rundir *r, struct err *e)
 {
-    char out[FILE_PATH], path[FILE_PATH];
-    enum status st;
+    char path[FILE_PATH];
+    const enum status st = file_join(path, r->path, "run.lock", e);
 
-    rundir_init(r);
-    const int length = snprintf(out, sizeof(out), "%s", out_dir);
-    if (length < 0 || length >= FILE_PATH)
-        return file_fail(e, "create", out_dir, ENAMETOOLONG);
-    cut_slashes(out);
-    if ((st = make_dirs(out, e)) != OK)
-        return st;
-    if ((st = make_folder(r, out, commit, started, e)) != OK)
-        return st;
+    return st == OK ? lock_take(&r->lock, path, r->path, e) : st;
+}
+
+static enum status fill_folder(struct rundir *r, enum raw raw, const struct runjson *json,
+                               struct err *e)
+{
+    struct runjson named = *json;
+    char path[FILE_PATH];
+
+    named.run_id = r->run_id;
+    enum status st = take_lock(r, e);
+    if (st == OK)
+        st = runjson_create(r->path, &named, e);
     for (int i = 0; st == OK && i < TABLE_ENV; i++) {
         st = file_join(path, r->path, tables[i].file, e);
         if (st == OK)
@@ -140,8 +145,25 @@ enum status rundir_create(struct rundir *r, const char *out_dir, const char *com
         st = table_replace(&tables[TABLE_ENV], path, NULL, 0, e);
     if (st == OK)
         st = samples_create(&r->samples, r->path, raw, e);
-    if (st == OK)
-        st = file_sync_dir(r->path, e);
+    return st == OK ? file_sync_dir(r->path, e) : st;
+}
+
+enum status rundir_create(struct rundir *r, const char *out_dir, const char *commit, time_t started,
+                          enum raw raw, const struct runjson *json, struct err *e)
+{
+    char out[FILE_PATH];
+    enum status st;
+
+    rundir_init(r);
+    const int length = snprintf(out, sizeof(out), "%s", out_dir);
+    if (length < 0 || length >= FILE_PATH)
+        return file_fail(e, "create", out_dir, ENAMETOOLONG);
+    cut_slashes(out);
+    if ((st = make_dirs(out, e)) != OK)
+        return st;
+    if ((st = make_folder(r, out, commit, started, e)) != OK)
+        return st;
+    st = fill_folder(r, raw, json, e);
     if (st == OK)
         st = link_latest(out, r->run_id, e);
     if (st != OK) {
@@ -195,13 +217,14 @@ static enum status note_done(struct rundir *r, enum table_id table, const struct
     const struct table *t = &tables[table];
     struct id_set *s = &r->done[table];
 
+    r->doubled += rows->doubled;
     s->id = calloc(rows->n + 1, sizeof(*s->id));
     if (!s->id)
         return fail(e, E_NOMEM, "no memory for %zu case ids", rows->n);
     for (size_t i = 0; i < rows->n; i++) {
         const char *row = (const char *)rows->row + i * t->row_size;
         const int status = word_index(row_text(t, row, "status"), row_status_name);
-        if (status == ROW_INTERRUPTED)
+        if (!row_is_final(t, row))
             continue;
         snprintf(s->id[s->n++], TEXT_SIZE, "%s", row_text(t, row, "case_id"));
         if (status >= 0)
@@ -238,6 +261,7 @@ enum status rundir_resume(struct rundir *r, const char *out_dir, const char *dir
     if (!text_put(r->run_id, sizeof(r->run_id), slash ? slash + 1 : r->path))
         return fail(e, E_IO, "%s has a name longer than %d bytes  -> rename the folder", r->path,
                     TEXT_SIZE - 1);
+    st = take_lock(r, e);
     for (int i = 0; st == OK && i < TABLE_ENV; i++)
         st = resume_table(r, (enum table_id)i, e);
     if (st == OK)
@@ -279,5 +303,6 @@ enum status rundir_close(struct rundir *r, struct err *e)
         free(r->done[i].id);
         r->done[i] = (struct id_set){0};
     }
+    lock_release(&r->lock);
     return st;
 }

@@ -3,28 +3,17 @@
  * run.json, through jansson, always replaced as a whole. */
 #include "runjson.h"
 
+#include "variants/base/json_read.h"
+
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+const char runjson_file[] = "run.json";
 static const char schema[] = "bench-run/" SCHEMA_VERSION;
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for run.json"); }
-
-/* A string whose bytes need not be UTF-8 (words of a command line); NULL without memory. */
-static json_t *json_words(const char *s, size_t n)
-{
-    json_t *j = json_stringn(s, n);
-    char *raw = j ? NULL : strndup(s, n), *clean = j ? NULL : malloc(n + 1);
-
-    if (raw && clean) {
-        text_put(clean, n + 1, raw);
-        j = json_string(clean);
-    }
-    free(raw);
-    free(clean);
-    return j;
-}
 
 /* Lines of "name=value" as an object; NULL without memory. Names are unique. */
 static json_t *options_object(const char *lines)
@@ -36,7 +25,7 @@ static json_t *options_object(const char *lines)
         CHECK(name < length);
         char *key = strndup(line, name);
         CHECK(!key || !json_object_get(object, key));
-        json_t *value = json_words(line + name + 1, length - name - 1);
+        json_t *value = json_stringn(line + name + 1, length - name - 1);
         if (!key || json_object_set_new(object, key, value) != 0) {
             json_decref(object);
             object = NULL;
@@ -50,18 +39,21 @@ static json_t *options_object(const char *lines)
 static json_t *words_array(int argc, char **argv)
 {
     json_t *array = json_array();
-    for (int i = 0; array && i < argc; i++)
-        if (json_array_append_new(array, json_words(argv[i], strlen(argv[i]))) != 0) {
+    for (int i = 0; array && i < argc; i++) {
+        char *const word = text_exact(argv[i]);
+        if (json_array_append_new(array, json_string(word)) != 0) {
             json_decref(array);
             array = NULL;
         }
+        free(word);
+    }
     return array;
 }
 
 static enum status save(const char *dir, json_t *run, struct err *e)
 {
     char path[FILE_PATH];
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
     char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
     if (!text)
@@ -80,15 +72,18 @@ static enum status load(json_t **run, const char *dir, char path[FILE_PATH], str
 {
     struct bytes file = {0};
     json_error_t at;
-    enum status st = file_join(path, dir, "run.json", e);
+    enum status st = file_join(path, dir, runjson_file, e);
 
     *run = NULL;
     if (st == OK)
         st = file_read(&file, path, e);
     if (st != OK)
         return st;
-    *run = json_loadb(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
+    *run = json_read(file.data, file.n, JSON_REJECT_DUPLICATES, &at);
+    const int why = errno;
     free(file.data);
+    if (!*run && why == ENOMEM)
+        return no_memory(e);
     if (!*run)
         return fail(e, E_IO, "%s line %d: %s  -> start a new run", path, at.line, at.text);
     const char *found = json_string_value(json_object_get(*run, "schema"));
@@ -159,23 +154,25 @@ enum status runjson_read(const char *dir, char **options, char started_at_utc[TE
         return st;
     json_t *object = json_object_get(run, "options");
     const char *started = json_string_value(json_object_get(run, "started_at_utc"));
-    FILE *f = open_memstream(&text.data, &text.n);
+    FILE *const f = bytes_open(&text, e);
     if (!json_is_object(object) || !started)
         st = fail(e, E_IO, "%s has no options or no start  -> start a new run", path);
     else if (!f)
-        st = no_memory(e);
+        st = E_NOMEM;
     else
         text_put(started_at_utc, TEXT_SIZE, started);
     if (st == OK)
         json_object_foreach(object, name, value)
         {
-            if (!json_is_string(value))
+            const char *const word = json_string_value(value);
+            if (!word || strchr(word, '\n') || !*name || name[strcspn(name, "=\n")])
                 st = fail(e, E_IO, "%s: option %.64s is no text  -> start a new run", path, name);
             else
-                fprintf(f, "%s=%s\n", name, json_string_value(value));
+                fprintf(f, "%s=%s\n", name, word);
         }
-    if (f && fclose(f) != 0 && st == OK)
-        st = no_memory(e);
+    const enum status closed = f ? bytes_close(f, &text, st == OK ? e : NULL) : OK;
+    if (st == OK)
+        st = closed;
     if (st == OK)
         *options = text.data;
     else

@@ -6,6 +6,8 @@
 
 #include "record.h"
 
+extern const char runjson_file[];
+
 struct runjson {
     const char *run_id, *host_id, *started_at_utc;
     int argc;

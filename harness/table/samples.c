@@ -10,6 +10,7 @@
 #include <unistd.h>
 #if HAVE_ZSTD
 #include <zstd.h>
+#include <zstd_errors.h>
 #endif
 
 enum { FLUSH_ROWS = 64 };
@@ -29,6 +30,8 @@ enum { LEVEL = 3 };
 
 static enum status zst_fail(struct err *e, const char *path, size_t code)
 {
+    if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
+        return fail(e, E_NOMEM, "no memory to read or write %s", path);
     return fail(e, E_IO, "%s: zstd: %s  -> the file is damaged; restore it or use another run",
                 path, ZSTD_getErrorName(code));
 }
@@ -56,8 +59,7 @@ static enum status zst_put(struct samples *s, const char *data, size_t n, ZSTD_E
         ZSTD_outBuffer out = {s->room, s->room_bytes, 0};
         left = ZSTD_compressStream2(s->zst, &out, &in, how);
         if (ZSTD_isError(left))
-            return fail(e, E_IO, "%s: zstd: %s  -> use --raw csv", s->out.path,
-                        ZSTD_getErrorName(left));
+            return zst_fail(e, s->out.path, left);
         if (out.pos > 0)
             append_write(&s->out, s->room, out.pos);
     } while (how == ZSTD_e_continue ? in.pos < in.size : left > 0);
@@ -93,7 +95,11 @@ static enum status zst_pack(struct bytes *out, const char *data, size_t n, struc
     if (!out->data)
         return fail(e, E_NOMEM, "no memory for %zu bytes of samples", room);
     out->n = ZSTD_compress(out->data, room, data, n, LEVEL);
-    CHECK(!ZSTD_isError(out->n));
+    if (ZSTD_isError(out->n)) {
+        free(out->data);
+        *out = (struct bytes){0};
+        return fail(e, E_NOMEM, "no memory to pack %zu bytes of samples", n);
+    }
     return OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,8 +27,11 @@ static const char *advice(int error)
     case EISDIR:
     case EEXIST:
         return "check the path";
-    case EPIPE:
-        return "let its reader read to the end";
+    case EMFILE:
+    case ENFILE:
+        return "allow more open files: ulimit -n 1024";
+    case ENOMEM:
+        return "free some memory";
     default:
         return "check the disk";
     }
@@ -49,12 +53,44 @@ enum status file_join(char dst[FILE_PATH], const char *dir, const char *name, st
 
 static enum status no_memory(struct err *e) { return fail(e, E_NOMEM, "no memory for a text"); }
 
+/* Bytes to reserve for a text of n. */
+static size_t room_for(size_t n)
+{
+    size_t room = 4096;
+
+    while (room <= n)
+        room *= 2;
+    return room;
+}
+
+static ssize_t put_bytes(void *cookie, const char *data, size_t n)
+{
+    struct bytes *const b = cookie;
+    const size_t room = room_for(b->n + n);
+
+    if (room > room_for(b->n)) {
+        char *const grown = realloc(b->data, room);
+        if (!grown)
+            return 0; /* sets the stream's error flag */
+        b->data = grown;
+    }
+    memcpy(b->data + b->n, data, n);
+    b->n += n;
+    b->data[b->n] = '\0';
+    return (ssize_t)n;
+}
+
+/* Not open_memstream: that of glibc loses text without an error if it cannot grow. */
 FILE *bytes_open(struct bytes *out, struct err *e)
 {
-    *out = (struct bytes){0};
-    FILE *const f = open_memstream(&out->data, &out->n);
-    if (!f)
+    *out = (struct bytes){.data = calloc(1, room_for(0))};
+    FILE *const f =
+        out->data ? fopencookie(out, "w", (cookie_io_functions_t){.write = put_bytes}) : NULL;
+    if (!f) {
+        free(out->data);
+        out->data = NULL;
         no_memory(e);
+    }
     return f;
 }
 
@@ -69,15 +105,30 @@ enum status bytes_close(FILE *f, struct bytes *out, struct err *e)
     return no_memory(e);
 }
 
+int file_open_regular(const char *path, const char **why)
+{
+    struct stat s;
+    /* Without O_NONBLOCK, opening a pipe would wait for its writer. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode))
+        return fd;
+    *why = fd < 0 ? strerror(errno) : "not a regular file";
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 enum status file_read(struct bytes *out, const char *path, struct err *e)
 {
     char piece[1 << 16];
     ssize_t got;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    const int fd = file_open_regular(path, &why);
 
     *out = (struct bytes){0};
     if (fd < 0)
-        return file_fail(e, "read", path, errno);
+        return fail(e, E_IO, "cannot read %s: %s  -> check the path", path, why);
     FILE *const f = bytes_open(out, e);
     if (!f) {
         close(fd);
@@ -110,12 +161,17 @@ enum status file_sync_dir(const char *dir, struct err *e)
     return st;
 }
 
-static enum status sync_parent(const char *path, struct err *e)
+enum status file_sync_parent(const char *path, struct err *e)
 {
     char dir[FILE_PATH];
     const char *slash = strrchr(path, '/');
     snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     return file_sync_dir(dir[0] ? dir : "/", e);
+}
+
+enum status file_move(const char *from, const char *to, struct err *e)
+{
+    return rename(from, to) == 0 ? file_sync_parent(to, e) : file_fail(e, "replace", to, errno);
 }
 
 enum status file_replace(const char *path, const void *data, size_t n, struct err *e)
@@ -134,13 +190,11 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
     append_write(&a, data, n);
     append_sync(&a);
     st = append_close(&a, e);
-    if (st == OK && rename(tmp, path) != 0)
-        st = file_fail(e, "replace", path, errno);
-    if (st != OK) {
+    if (st == OK)
+        st = file_move(tmp, path, e);
+    if (st != OK)
         unlink(tmp);
-        return st;
-    }
-    return sync_parent(path, e);
+    return st;
 }
 
 enum status file_flush(FILE *f, const char *name, struct err *e)
@@ -149,6 +203,13 @@ enum status file_flush(FILE *f, const char *name, struct err *e)
     if (fflush(f) != 0 || ferror(f))
         return file_fail(e, "write to", name, errno ? errno : EIO);
     return OK;
+}
+
+bool file_reader_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLERR;
 }
 
 enum status append_open(struct appender *a, const char *path, bool create, struct err *e)

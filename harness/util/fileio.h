@@ -29,6 +29,10 @@ FILE *bytes_open(struct bytes *out, struct err *e);
 /* Close the stream: *out is what was written. E_NOMEM, and an empty *out, if it did not fit. */
 enum status bytes_close(FILE *f, struct bytes *out, struct err *e);
 
+/* A file to read from the start, -1 if there is none; *why says why not. Never waits: pipes,
+ * devices and folders are refused. */
+int file_open_regular(const char *path, const char **why);
+
 enum status file_read(struct bytes *out, const char *path, struct err *e);
 
 /* Write to PATH.tmp, sync, rename over PATH, sync the folder: readers see the old bytes or the new.
@@ -37,9 +41,16 @@ enum status file_replace(const char *path, const void *data, size_t n, struct er
 
 /* Make changes to the names in a folder durable. */
 enum status file_sync_dir(const char *dir, struct err *e);
+enum status file_sync_parent(const char *path, struct err *e);
+
+/* Rename over what may be there, durably. */
+enum status file_move(const char *from, const char *to, struct err *e);
 
 /* Flush a stream and report any error on it since it was opened (stdout on a full disk). */
 enum status file_flush(FILE *f, const char *name, struct err *e);
+
+/* Has the reader of this pipe closed it? `| head` does so when it has seen enough: no error. */
+bool file_reader_gone(int fd);
 
 /* Keeps its first error and does nothing afterwards, so the caller may check once, at the end. */
 struct appender {

@@ -23,9 +23,10 @@ static inline enum status grow_array(void *at, size_t n, size_t size, struct err
     if (n > 0 && (n < LEAST || (n & (n - 1)) != 0))
         return OK;
     memcpy(&old, at, sizeof(old));
-    grown = realloc(old, (n < LEAST ? LEAST : 2 * n) * size);
+    const size_t room = n < LEAST ? LEAST : 2 * n;
+    grown = realloc(old, room * size);
     if (!grown)
-        return fail(e, E_NOMEM, "no memory for %zu elements of %zu bytes", 2 * n, size);
+        return fail(e, E_NOMEM, "no memory for %zu elements of %zu bytes", room, size);
     memcpy(at, &grown, sizeof(grown));
     return OK;
 }

@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * One measuring bench per machine: an advisory lock. */
+ * One process at a time: on files that only one may write, and measuring on a machine. The kernel
+ * drops a lock when the process that holds it ends, in whatever way. */
 #ifndef LOCK_H
 #define LOCK_H
 
+#include "variants/base/base.h"
+
 #include <stdbool.h>
+
+/* Held by this process, not by its children. All zero: not held. */
+struct lock {
+    char *path; /* malloc'ed */
+    int fd;
+};
+
+/* Lock the file at `path`, made where it is missing; nothing else may open it. If another living
+ * process holds it, E_UNSUPPORTED says that `what` is in use, and by which process. One that was
+ * just killed may need a moment to be gone: it gets a second. */
+enum status lock_take(struct lock *l, const char *path, const char *what, struct err *e);
+
+/* Remove the file, and the lock with it. Does nothing if it is not held. */
+void lock_release(struct lock *l);
 
 /* Take the machine's lock until the process ends. False if another bench holds it; true if no lock
  * file can be made. */

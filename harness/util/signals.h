@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ctrl-C and SIGTERM: the first asks the run to finish its block and write what it has, the second
- * ends the program at once. */
+ * Ctrl-C and SIGTERM: the first ends every wait for a child, and the run writes what it has; the
+ * second ends the program at once. */
 #ifndef SIGNALS_H
 #define SIGNALS_H
 

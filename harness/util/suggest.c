@@ -70,9 +70,12 @@ enum status unknown_word(struct err *e, const char *what, const char *word,
     size_t used = 0;
     const char *const guess = nearest(word, words);
 
-    for (const char *const *w = words; *w && used < sizeof(list); w++)
+    const char *const *w = words;
+    for (; *w && used + strlen(*w) + sizeof(", ...") <= sizeof(list); w++)
         used +=
             (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", w == words ? "" : ", ", *w);
+    if (*w)
+        snprintf(list + used, sizeof(list) - used, ", ...");
     const char *const sep = see ? "; see: " : "";
     if (guess)
         return fail(e, E_USAGE, "unknown %s \"%.64s\"  -> did you mean %s?  (%s%s%s)", what, word,

@@ -3,6 +3,8 @@
  * The terminal. */
 #include "terminal.h"
 
+#include "variants/base/printable.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +30,16 @@ static bool begins_character(char c) { return ((unsigned char)c & 0xc0) != 0x80;
 
 int terminal_columns(const char *text)
 {
+    char escape[PRINTABLE_ESCAPE];
     int n = 0;
 
-    for (; *text; text++)
-        n += begins_character(*text);
+    while (*text) {
+        const size_t length = printable_length(text);
+        if (length == 0)
+            printable_escape(escape, *text);
+        n += length ? 1 : (int)strlen(escape);
+        text += length ? length : 1;
+    }
     return n;
 }
 

@@ -15,8 +15,8 @@ enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
  * if `fd` is no terminal: nothing wraps there. */
 int terminal_width(int fd);
 
-/* Columns that UTF-8 text takes: its number of code points. Names contain no wide or combining
- * characters. */
+/* Columns that text takes as text_print() prints it: its number of code points, and of characters
+ * of escapes. Names contain no wide or combining characters. */
 int terminal_columns(const char *text);
 
 /* Cut the text to that many columns, never inside a character; ".." stands for what is cut. */

@@ -2,47 +2,100 @@
  *
  * Bytes of unknown origin as one line of UTF-8. */
 #include "text.h"
+#include "fileio.h"
 
+#include "variants/base/base.h"
+#include "variants/base/printable.h"
+
+#include <stdlib.h>
 #include <string.h>
-
-/* Bytes of the UTF-8 character at s, 0 if invalid: no overlong forms, no surrogates. */
-static size_t utf8_length(const unsigned char *s)
-{
-    const unsigned lo[] = {0x80, 0x800, 0x10000};
-    const size_t more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : 1;
-    unsigned code = s[0] & (0x3fU >> more);
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i <= more; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    const bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < lo[more - 1] || code > 0x10ffff || surrogate ? 0 : more + 1;
-}
 
 bool text_put(char *dst, size_t size, const char *src)
 {
-    const unsigned char *s = (const unsigned char *)src;
     size_t n = 0;
 
-    while (*s) {
-        const size_t length = utf8_length(s), take = length ? length : 1;
+    while (*src) {
+        const size_t length = printable_length(src), take = length ? length : 1;
         if (n + take >= size)
             break;
         if (length == 0)
-            dst[n] = '?';
-        else if (*s < 0x20 || *s == 0x7f)
-            dst[n] = ' ';
+            dst[n] = (unsigned char)*src < 0x80 ? ' ' : '?';
         else
-            memcpy(dst + n, s, take);
+            memcpy(dst + n, src, take);
         n += take;
-        s += take;
+        src += take;
     }
     dst[n] = '\0';
-    return *s == '\0';
+    return *src == '\0';
+}
+
+void text_print_quoted(FILE *f, const char *src)
+{
+    char escape[PRINTABLE_ESCAPE];
+
+    fputs("$'", f);
+    while (*src) {
+        const size_t length = printable_length(src);
+        if (length == 0) {
+            printable_escape(escape, *src++);
+            fputs(escape, f);
+            continue;
+        }
+        if (*src == '\'' || *src == '\\')
+            fputc('\\', f);
+        fwrite(src, 1, length, f);
+        src += length;
+    }
+    fputc('\'', f);
+}
+
+char *text_exact(const char *src)
+{
+    bool plain = strncmp(src, "$'", 2) != 0;
+    struct bytes text;
+
+    for (size_t at = 0, n; plain && src[at]; at += n) {
+        n = printable_length(src + at);
+        plain = n > 0;
+    }
+    FILE *const f = bytes_open(&text, NULL);
+    NEED(f);
+    if (plain)
+        fputs(src, f);
+    else
+        text_print_quoted(f, src);
+    NEED(bytes_close(f, &text, NULL) == OK);
+    return text.data;
+}
+
+void text_print(FILE *f, const char *text)
+{
+    char escape[PRINTABLE_ESCAPE];
+
+    while (*text) {
+        const size_t length = printable_length(text);
+        if (length == 0)
+            printable_escape(escape, *text);
+        fwrite(length ? text : escape, 1, length ? length : strlen(escape), f);
+        text += length ? length : 1;
+    }
+}
+
+void text_vline(FILE *f, const char *fmt, va_list ap)
+{
+    char *text;
+
+    NEED(vasprintf(&text, fmt, ap) >= 0);
+    text_print(f, text);
+    fputc('\n', f);
+    free(text);
+}
+
+void text_line(FILE *f, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    text_vline(f, fmt, ap);
+    va_end(ap);
 }

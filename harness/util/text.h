@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cleaning of texts from outside, so that they fit into a line of a table. */
+ * Texts of unknown origin as one line: of a table, or of a terminal. */
 #ifndef TEXT_H
 #define TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Copy into dst[size]: control characters become spaces, so that the text is one line, and bytes
  * that are not UTF-8 become '?'. False if it had to be cut (never inside a character). */
 bool text_put(char *dst, size_t size, const char *src);
+
+/* A malloc'ed line of UTF-8 for each text, another one for every other text: the text itself, or
+ * $'...' as bash reads it if it has control characters or bytes that are not UTF-8. */
+char *text_exact(const char *src);
+
+/* Print $'...'. */
+void text_print_quoted(FILE *f, const char *src);
+
+/* Print one line and end it. Control characters and bytes that are not UTF-8 are printed as
+ * escapes, so that a name or a string of a file cannot take hold of the terminal. */
+void text_line(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_vline(FILE *f, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* The text itself, without the end of the line. */
+void text_print(FILE *f, const char *text);
 
 #endif

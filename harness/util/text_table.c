@@ -6,10 +6,17 @@
 #include "suggest.h"
 #include "terminal.h"
 #include "text.h"
+#include "text_layout.h"
+#include "variants/base/printable.h"
 
 #include <csv.h>
 #include <jansson.h>
 #include <unistd.h>
+
+bool format_is_table(enum format format, FILE *f)
+{
+    return format == FORMAT_TABLE || (format == FORMAT_AUTO && isatty(fileno(f)));
+}
 
 enum status text_table_add(struct text_table *s, const char *const *text, struct err *e)
 {
@@ -61,7 +68,7 @@ static void print_json(FILE *f, const char *text, bool number)
         text_put(clean, sizeof(clean), text);
         string = json_string(clean);
     }
-    CHECK(string);
+    NEED(string);
     json_dumpf(string, f, JSON_ENCODE_ANY);
     json_decref(string);
 }
@@ -77,21 +84,28 @@ static void print_csv(FILE *f, const char *text, bool alone)
 
 static void print_md(FILE *f, const char *text)
 {
-    for (; *text; text++) {
+    while (*text) {
+        const size_t n = printable_length(text);
+        char escape[PRINTABLE_ESCAPE] = " ";
+        if (n == 0 && *text != '\n' && *text != '\r')
+            printable_escape(escape, *text);
         if (*text == '|')
             fputc('\\', f);
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, f);
+        fwrite(n ? text : escape, 1, n ? n : strlen(escape), f);
+        text += n ? n : 1;
     }
 }
 
 void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
                     const char *const *text, int n)
 {
-    if (format == FORMAT_JSONL && !text)
+    const bool json = format == FORMAT_JSONL || format == FORMAT_JSON;
+
+    if (json && !text)
         return;
     for (int k = 0; k < n; k++) {
         const char *const field = text ? text[k] : column[k].name;
-        if (format == FORMAT_JSONL) {
+        if (json) {
             fprintf(f, "%s\"%s\":", k ? "," : "{", column[k].name);
             print_json(f, field, column[k].number);
         } else if (format == FORMAT_MD) {
@@ -103,7 +117,11 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
             print_csv(f, field, n == 1);
         }
     }
-    fputs(format == FORMAT_JSONL ? "}\n" : format == FORMAT_MD ? "|\n" : "\n", f);
+    fputs(format == FORMAT_JSON    ? "}"
+          : format == FORMAT_JSONL ? "}\n"
+          : format == FORMAT_MD    ? "|\n"
+                                   : "\n",
+          f);
     if (format == FORMAT_MD && !text) {
         for (int k = 0; k < n; k++)
             fputs(column[k].number ? "|---:" : "|---", f);
@@ -113,54 +131,89 @@ void text_row_print(FILE *f, enum format format, const struct text_table_column 
 
 /* ---- a whole table -------------------------------------------------------------------------- */
 
-/* Lines do not end in blanks. */
-static void print_aligned(FILE *f, const struct text_table_column *column, const char *const *text,
-                          int n, const int *width)
+static void tell_left_out(const struct text_layout *l, int width)
 {
-    int pending = 0; /* blanks to write before the next text */
+    if (!l->left_out[0])
+        return;
+    fprintf(stderr, "note: %d columns are too narrow for ", width);
+    for (int i = 0; l->left_out[i]; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "", l->left_out[i]);
+    fputs("  -> widen the terminal; --format csv has them all\n", stderr);
+}
+
+static void print_aligned(FILE *f, const struct text_table *s,
+                          const struct text_table_column *column, const int *at, int n)
+{
+    const int terminal = terminal_width(fileno(f));
+    const char *text[TEXT_TABLE_COLUMNS];
+    int natural[TEXT_TABLE_COLUMNS];
+    struct text_layout l;
 
     for (int k = 0; k < n; k++) {
-        const char *const field = text ? text[k] : column[k].name;
-        const int pad = width[k] - terminal_columns(field);
-        pending += (k ? 2 : 0) + (column[k].number ? pad : 0);
-        if (*field) {
-            fprintf(f, "%*s%s", pending, "", field);
-            pending = 0;
-        }
-        pending += column[k].number ? 0 : pad;
+        natural[k] = terminal_columns(column[k].name);
+        for (int row = 0; row < s->rows; row++)
+            natural[k] = max_int(natural[k], terminal_columns(s->text[row * s->columns + at[k]]));
     }
-    fputc('\n', f);
+    text_layout_fit(&l, column, natural, n, terminal);
+    if (!s->quiet)
+        tell_left_out(&l, terminal);
+    for (int row = -1; row < s->rows; row++) {
+        for (int k = 0; k < n; k++)
+            text[k] = row < 0 ? column[k].name : s->text[row * s->columns + at[k]];
+        text_layout_print(f, &l, column, text);
+    }
+}
+
+static void print_rows(FILE *f, const struct text_table *s, enum format format,
+                       const struct text_table_column *column, const int *at, int n)
+{
+    if (format == FORMAT_JSON)
+        fputc('[', f);
+    for (int row = -1; row < s->rows; row++) {
+        const char *text[TEXT_TABLE_COLUMNS];
+        for (int k = 0; k < n && row >= 0; k++)
+            text[k] = s->text[row * s->columns + at[k]];
+        if (format == FORMAT_JSON && row >= 0)
+            fputs(row > 0 ? ",\n" : "\n", f);
+        text_row_print(f, format, column, row < 0 ? NULL : text, n);
+    }
+    if (format == FORMAT_JSON)
+        fputs("\n]\n", f);
 }
 
 void text_table_print(FILE *f, const struct text_table *s, enum format format)
 {
     struct text_table_column column[TEXT_TABLE_COLUMNS];
-    int at[TEXT_TABLE_COLUMNS], width[TEXT_TABLE_COLUMNS], n = 0;
+    int at[TEXT_TABLE_COLUMNS], n = 0;
 
     CHECK(s->columns <= TEXT_TABLE_COLUMNS);
     if (format == FORMAT_AUTO)
-        format = isatty(fileno(f)) ? FORMAT_TABLE : FORMAT_CSV;
+        format = format_is_table(format, f) ? FORMAT_TABLE : FORMAT_CSV;
     for (int k = 0; k < (s->shown ? s->shown : s->columns); k++) {
         const int c = s->shown ? s->at[k] : k;
         if (format == FORMAT_TABLE && !s->shown && s->column[c].wide)
             continue;
         column[n] = s->column[c];
+        column[n].spare = column[n].spare && !s->shown;
         at[n++] = c;
     }
-    for (int k = 0; k < n && format == FORMAT_TABLE; k++) {
-        width[k] = terminal_columns(column[k].name);
+    if (format == FORMAT_TABLE)
+        print_aligned(f, s, column, at, n);
+    else
+        print_rows(f, s, format, column, at, n);
+}
+
+int text_table_width(const struct text_table *s)
+{
+    int width = -2;
+
+    for (int k = 0; k < s->columns; k++) {
+        int widest = terminal_columns(s->column[k].name);
         for (int row = 0; row < s->rows; row++)
-            width[k] = max_int(width[k], terminal_columns(s->text[row * s->columns + at[k]]));
+            widest = max_int(widest, terminal_columns(s->text[row * s->columns + k]));
+        width += 2 + widest;
     }
-    for (int row = -1; row < s->rows; row++) {
-        const char *text[TEXT_TABLE_COLUMNS];
-        for (int k = 0; k < n && row >= 0; k++)
-            text[k] = s->text[row * s->columns + at[k]];
-        if (format == FORMAT_TABLE)
-            print_aligned(f, column, row < 0 ? NULL : text, n, width);
-        else
-            text_row_print(f, format, column, row < 0 ? NULL : text, n);
-    }
+    return width;
 }
 
 void text_table_free(struct text_table *s)

@@ -15,15 +15,22 @@ enum format {
     FORMAT_TABLE,
     FORMAT_CSV,
     FORMAT_JSONL,
+    FORMAT_JSON,
     FORMAT_MD,
     FORMAT_SVG, /* from here on: figures only */
-    FORMAT_PNG
+    FORMAT_PNG,
+    FORMAT_PDF
 };
+
+/* Aligned columns for people? FORMAT_AUTO: if the stream is a terminal. */
+bool format_is_table(enum format format, FILE *f);
 
 struct text_table_column {
     const char *name;
     bool number; /* right-aligned; no quotes in JSON */
     bool wide;   /* left out of the aligned form */
+    bool spare;  /* left out of the aligned form on a narrow terminal: the last such column first */
+    int least;   /* there it may wrap in so many columns; 0: it never wraps */
 };
 
 enum { TEXT_TABLE_COLUMNS = 32 };
@@ -35,6 +42,7 @@ struct text_table {
     int rows;
     int at[TEXT_TABLE_COLUMNS]; /* the columns to print */
     int shown;                  /* 0: all */
+    bool quiet;                 /* do not say what a narrow terminal leaves out */
 };
 
 /* Append a row; `text` has one entry per column, NULL means empty. */
@@ -43,13 +51,16 @@ enum status text_table_add(struct text_table *s, const char *const *text, struct
 /* Print only these columns, in this order. E_USAGE for a name that the table does not have. */
 enum status text_table_select(struct text_table *s, const struct names *columns, struct err *e);
 
-/* One row of n texts, or the column names (text NULL), as CSV, JSON lines or Markdown, which need
- * no widths. JSON lines have no line of names. */
+/* One row of n texts, or the column names (text NULL), as CSV, JSON or Markdown, which need no
+ * widths. JSON has no line of names; FORMAT_JSON is a row of JSON lines without its line end. */
 void text_row_print(FILE *f, enum format format, const struct text_table_column *column,
                     const char *const *text, int n);
 
-/* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. */
+/* FORMAT_AUTO: aligned columns on a terminal, CSV elsewhere. FORMAT_JSON: an array of the rows. */
 void text_table_print(FILE *f, const struct text_table *s, enum format format);
+
+/* Columns of its aligned form, if nothing wraps. */
+int text_table_width(const struct text_table *s);
 
 void text_table_free(struct text_table *s);
 

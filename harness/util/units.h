@@ -17,4 +17,7 @@ struct unit_text units_rate(double x);      /* three digits: "42 400", "5 980", 
 struct unit_text units_pct(double pct);     /* "0.6 %", "14 %" */
 struct unit_text units_ratio(double x);     /* "1.07x", "12.0x" */
 
+/* The ending of a word that stands behind a number: "" after 1, else "s". */
+static inline const char *plural(long n) { return n == 1 ? "" : "s"; }
+
 #endif

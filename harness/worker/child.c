@@ -24,14 +24,24 @@ enum status child_setup_open(struct child_setup *s, const struct options *opt, s
     *s = (struct child_setup){.isolate = (enum isolate)opt->isolate, .patience_s = PATIENCE_S};
     s->stop = signals_watch();
     cpu_name(s->cpu, sizeof(s->cpu));
-    return env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa, &s->environment,
-                                 e);
+    const enum status st = s->isolate == ISOLATE_NONE ? topo_open(&s->topo, NULL, e) : OK;
+    return st == OK ? env_child_environment(environ, opt->openblas_core, opt->onednn_max_isa,
+                                            &s->environment, e)
+                    : st;
 }
 
 void child_setup_close(struct child_setup *s)
 {
     env_free(s->environment);
     s->environment = NULL;
+    topo_close(s->topo);
+    s->topo = NULL;
+}
+
+void child_unpin(const struct child_setup *s)
+{
+    if (s->topo)
+        topo_unpin(s->topo);
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -108,7 +118,11 @@ static enum status start_process(struct child *c, const struct child_setup *setu
         st = start_exec(c, setup, as, ends[1], e);
     }
     close(ends[1]);
-    c->protocol = (struct protocol){.fd = ends[0], .patience_s = setup->patience_s};
+    c->protocol = (struct protocol){.fd = ends[0],
+                                    .patience_s = setup->patience_s,
+                                    .stop = setup->stop,
+                                    .tick = setup->tick,
+                                    .tick_arg = setup->tick_arg};
     if (st != OK)
         c->pid = 0;
     return st;
@@ -139,10 +153,7 @@ enum status child_begin(struct child *c, const struct child_setup *setup,
     const struct server as = {.requests = requests, .role = ROLE_NONE, .reference = -1};
 
     *c = (struct child){.protocol = {.fd = -1}};
-    const enum status st = start(c, setup, &as, request->name, words, e);
-    c->protocol.stop =
-        setup->stop; /* an interruption ends this wait, unlike the wait for a block */
-    return st;
+    return start(c, setup, &as, request->name, words, e);
 }
 
 enum status child_answer(struct child *c, field_fn *field, void *arg, struct err *e)
@@ -187,7 +198,7 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
     c->worker = malloc(sizeof(*c->worker));
     if (!c->worker)
         return fail(e, E_NOMEM, "no memory for a case");
-    const enum status st = worker_open(c->worker, bcase, role, reference, e);
+    const enum status st = worker_open(c->worker, bcase, role, reference, setup->topo, e);
     c->report = c->worker->report;
     return st;
 }
@@ -203,6 +214,18 @@ enum status child_place(struct child *c, struct err *e)
     return st == OK ? read_report(c, e) : broken(c, st, e);
 }
 
+enum status child_reference(struct child *c, double limit_s, struct err *e)
+{
+    if (c->worker) {
+        const enum status st = worker_reference(c->worker, limit_s, e);
+        c->report = c->worker->report;
+        return st;
+    }
+    const enum status st =
+        protocol_write(&c->protocol, e, "%s %.17g", request_reference.name, limit_s);
+    return st == OK ? read_report(c, e) : broken(c, st, e);
+}
+
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e)
 {
     struct child *c = ctx;
@@ -211,6 +234,7 @@ enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *ou
     if (c->worker)
         return worker_block(c->worker, calls, prime, out, e);
     *out = (struct sample){.calls = calls};
+    c->protocol.tick = NULL; /* it would take time from the block */
     enum status st = protocol_write(&c->protocol, e, "%s %u %d", request_block.name, calls, prime);
     if (st == OK)
         st = protocol_read(&c->protocol, line, e);
@@ -235,6 +259,7 @@ void child_close(struct child *c)
         c->worker = NULL;
     }
     if (c->pid > 0) {
+        c->protocol.stop = NULL; /* an idle child answers at once, others are killed */
         if (!c->failed && protocol_write(&c->protocol, &ignored, "close") == OK)
             protocol_read_answer(&c->protocol, report_field, &c->report, &ignored);
         close(c->protocol.fd);

@@ -27,24 +27,32 @@ struct child_setup {
     enum isolate isolate;
     char **environment;       /* for exec */
     double patience_s;        /* longest silence before a child counts as hung; 0 = no limit */
-    const volatile int *stop; /* number of interruptions so far */
-    double memory_bytes;      /* that cases may take together */
-    char cpu[64];             /* the CPU as the parent detects it */
+    const volatile int *stop; /* number of interruptions so far; one ends every wait */
+    void (*tick)(void *arg);  /* called several times a second while waiting; may be NULL */
+    void *tick_arg;
+    double memory_bytes;   /* that cases may take together */
+    int reference_threads; /* of references that are not measured; 0 = as their case */
+    char cpu[64];          /* the CPU as the parent detects it */
     /* Words that start the program, for exec: another build, or valgrind and its options before
      * one. At most CHILD_WORDS, NULL after the last; NULL = this program. */
     const char *const *launch;
+    struct topo *topo; /* --isolate none: the machine as it was before a case pinned this process */
 };
 
 /* Fill from the options and this process; memory_bytes is left 0. Catches signals. */
 enum status child_setup_open(struct child_setup *s, const struct options *opt, struct err *e);
 void child_setup_close(struct child_setup *s);
 
+/* After the last of several cases that were open together: with --isolate none they have pinned
+ * this process. */
+void child_unpin(const struct child_setup *s);
+
 /* ---- one request ----------------------------------------------------------------------------- */
 
 /* Start a child and send it `request`. --isolate none is ignored: a child is started anyway. */
 enum status child_begin(struct child *c, const struct child_setup *setup,
                         const struct request *request, const char *words, struct err *e);
-/* Read its answer. If the child died, the error says how. An interruption ends the wait. */
+/* Read its answer. If the child died, the error says how. */
 enum status child_answer(struct child *c, field_fn *field, void *arg, struct err *e);
 /* The same for a child that ends by itself when interrupted, and is waited for: a SIGTERM of this
  * process is passed on; a Ctrl-C reaches it directly. */
@@ -58,6 +66,8 @@ enum status child_open(struct child *c, const struct bench_case *bcase,
                        const struct child_setup *setup, enum role role, int reference,
                        struct err *e);
 enum status child_place(struct child *c, struct err *e);
+/* Of a child with ROLE_MAKE, instead: see worker_reference. */
+enum status child_reference(struct child *c, double limit_s, struct err *e);
 
 /* The block function of struct side; the launch is the child. */
 enum status child_block(void *ctx, uint32_t calls, bool prime, struct sample *out, struct err *e);

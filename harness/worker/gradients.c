@@ -18,13 +18,58 @@ struct bound job_bound(const struct bench_case *c)
     return (struct bound){.rel = workload_ops(c->workload)->err_limit, .nmse = NMSE_LIMIT};
 }
 
-void job_check_output(const struct job *j, const float *want, struct agreement *a)
-{
-    const size_t width = (size_t)j->out_shape[2], rows = (size_t)j->out_shape[1];
+/* ---- output -------------------------------------------------------------------------------- */
 
-    *a = agree(j->out, want, j->n_out, job_bound(j->bcase));
-    snprintf(a->where, sizeof(a->where), "[%zu,%zu,%zu]", a->at / width / rows,
-             a->at / width % rows, a->at % width);
+struct checked_rows job_rows(const struct job *j, int each)
+{
+    return (struct checked_rows){j->out_shape[0], j->out_shape[1], each, j->bcase->opt->seed};
+}
+
+enum status job_want_rows(struct job *j, const struct checked_rows *r, struct err *e)
+{
+    CHECK(j->engine.backend == &backend_ref && !j->wanted);
+    if (checked_rows_are_all(r))
+        return OK;
+    CHECK(j->ops->flop_of_rows && j->ops->flop_of_rows(j) > 0);
+    j->wanted = calloc(job_elements(r->B, r->L, 1), sizeof(*j->wanted));
+    if (!j->wanted)
+        return fail(e, E_NOMEM, "no memory for the rows of a reference  -> --no-check");
+    for (int b = 0; b < r->B; b++)
+        for (int k = 0; k < r->each; k++)
+            j->wanted[(ptrdiff_t)b * r->L + checked_row(r, b, k)] = true;
+    j->engine.wanted = j->wanted;
+    return OK;
+}
+
+void job_copy_rows(const struct job *j, const struct checked_rows *r, float *to)
+{
+    const size_t width = (size_t)j->out_shape[2];
+
+    for (int b = 0; b < r->B; b++)
+        for (int k = 0; k < r->each; k++, to += width)
+            memcpy(to,
+                   j->out + job_elements(b, r->L, 1) * width + (size_t)checked_row(r, b, k) * width,
+                   width * sizeof(*to));
+}
+
+enum status job_check_output(const struct job *j, const struct checked_rows *r, const float *want,
+                             struct agreement *a, struct err *e)
+{
+    const size_t width = (size_t)j->out_shape[2], each = (size_t)r->each;
+    const size_t n = job_elements(r->B, r->each, j->out_shape[2]);
+    const bool all = checked_rows_are_all(r);
+    float *const some = all ? NULL : malloc(n * sizeof(*some));
+
+    if (!all && !some)
+        return fail(e, E_NOMEM, "no memory to compare %zu numbers  -> --no-check", n);
+    if (some)
+        job_copy_rows(j, r, some);
+    *a = agree(all ? j->out : some, want, n, job_bound(j->bcase));
+    free(some);
+    const int b = (int)(a->at / width / each), k = (int)(a->at / width % each);
+    snprintf(a->where, sizeof(a->where), "[%d,%d,%zu]", b, all ? k : checked_row(r, b, k),
+             a->at % width);
+    return OK;
 }
 
 /* ---- backward by the reference ------------------------------------------------------------- */

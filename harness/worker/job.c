@@ -7,6 +7,7 @@
 #include "variants/base/rng.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct workload_ops *workload_ops(enum workload w)
@@ -79,6 +80,13 @@ enum status job_place(struct job *j,
     return OK;
 }
 
+enum status job_map(struct job *j, struct err *e)
+{
+    const enum status st = arena_place(&j->arena, HUGE_NEVER, NULL, NULL, e);
+
+    return st == OK ? bind_all(j, e) : st;
+}
+
 void job_run_forward(struct job *j) { j->ops->forward(j); }
 
 void job_run(struct job *j)
@@ -95,6 +103,7 @@ void job_close(struct job *j)
 {
     if (j->ops)
         j->ops->close(j);
+    free(j->wanted);
     arena_release(&j->arena);
 }
 

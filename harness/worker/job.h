@@ -6,6 +6,7 @@
 #define JOB_H
 
 #include "agree.h"
+#include "checked_rows.h"
 #include "harness/plan/plan.h"
 #include "variants/model/adam.h"
 #include "variants/model/lm.h"
@@ -57,13 +58,15 @@ struct job {
         struct layer_job layer;
         struct lm_job lm;
     };
+    bool *wanted;     /* [B,L] rows of a reference that was asked for some only; NULL = all */
     const float *out; /* what is compared with the reference */
     size_t n_out;
     int out_shape[3]; /* sequences, positions, width */
     char impl[64];
 };
 
-/* Open the engine and count the arena: job->arena.used is what job_place will take. */
+/* Open the engine and count the arena: job->arena.used is what job_place will take. Costs are known
+ * once it is placed or mapped. */
 enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 
 /* Place the arena, fill weights, inputs and memory from the seed, build the tables. `bind` as in
@@ -71,6 +74,10 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e);
 enum status job_place(struct job *j,
                       enum status (*bind)(void *arg, void *base, size_t size, struct err *e),
                       void *arg, struct err *e);
+
+/* Place the arena without values, which takes no time and touches little memory: FLOP and bytes can
+ * then be asked for, up to what depends on weights. Such a job cannot run. */
+enum status job_map(struct job *j, struct err *e);
 
 /* One measured run. Leaves memory and weights unchanged: a training step has a learning rate of 0.
  */
@@ -80,9 +87,19 @@ void job_run_forward(struct job *j); /* its first part */
 /* The bound of the check of a case. */
 struct bound job_bound(const struct bench_case *c);
 
-/* After job_run: the output against the reference's [n_out]; `where` is its [sequence,position,
- * feature]. */
-void job_check_output(const struct job *j, const float *want, struct agreement *a);
+/* The rows of the output of which `each` of every sequence are compared. */
+struct checked_rows job_rows(const struct job *j, int each);
+
+/* Of a job on the ref backend: let its runs compute these rows; others may come out as anything. */
+enum status job_want_rows(struct job *j, const struct checked_rows *r, struct err *e);
+
+/* Copy those rows of the output [B,each,width]. */
+void job_copy_rows(const struct job *j, const struct checked_rows *r, float *to);
+
+/* After job_run: those rows of the output against the reference's [B,each,width]; `where` is the
+ * worst one's [sequence,position,feature]. E_NOMEM. */
+enum status job_check_output(const struct job *j, const struct checked_rows *r, const float *want,
+                             struct agreement *a, struct err *e);
 
 /* Expected gradients: run forward, then backward by the ref backend on the same activations that
  * forward left. (Activations computed separately would differ in the last bits; where one of them

@@ -3,30 +3,60 @@
  * Lines over a socket. */
 #include "protocol.h"
 
+#include "harness/machine/clock.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* poll for at most so long, -1 = for ever. A signal ends it, also one that arrived since *stop was
+ * last read. */
+static int poll_once(struct protocol *t, int ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    sigset_t signals, before;
+    int got = -1;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    t->interrupted = t->stop && *t->stop;
+    if (!t->interrupted)
+        got = ppoll(&p, 1, ms < 0 ? NULL : &time, &before);
+    if (got < 0 && !t->interrupted && errno != EINTR)
+        got = 1; /* read will say why */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    t->interrupted = t->stop && *t->stop;
+    return got;
+}
+
 /* Wait until there is something to read. */
 static enum status wait_for(struct protocol *t, struct err *e)
 {
-    const int ms = t->patience_s > 0 ? (int)(t->patience_s * 1000) : -1;
-    struct pollfd p = {.fd = t->fd, .events = POLLIN};
-    int got;
+    enum { TICK_MS = 100 };
+    const int64_t since = clock_wall_ns();
 
-    do
-        got = poll(&p, 1, ms);
-    while (got < 0 && errno == EINTR && !(t->stop && *t->stop));
-    t->interrupted = got < 0;
-    if (got < 0)
-        return fail(e, E_INTERRUPTED, "interrupted");
-    if (got == 0)
-        return fail(e, E_TIMEOUT, "is silent for %.0f s", t->patience_s);
-    return OK;
+    for (;;) {
+        const double left_s = t->patience_s - (double)(clock_wall_ns() - since) * 1e-9;
+        const int patience_ms = t->patience_s > 0 ? max_int(0, (int)(left_s * 1000)) : -1;
+        const bool by_tick = t->tick && (patience_ms < 0 || patience_ms > TICK_MS);
+        const int got = poll_once(t, by_tick ? TICK_MS : patience_ms);
+        if (t->interrupted)
+            return fail(e, E_INTERRUPTED, "interrupted");
+        if (got > 0)
+            return OK;
+        if (got == 0 && !by_tick)
+            return fail(e, E_TIMEOUT, "is silent for %.0f s", t->patience_s);
+        if (t->tick)
+            t->tick(t->tick_arg);
+    }
 }
 
 static enum status ended(struct protocol *t, struct err *e)

@@ -24,8 +24,10 @@ struct protocol {
     int fd;
     double patience_s;        /* longest silence of the other side; 0 = no limit */
     const volatile int *stop; /* an interruption ends a wait; NULL: it does not */
-    bool ended;               /* the other side has closed */
-    bool interrupted;         /* the last wait was ended by *stop */
+    void (*tick)(void *arg);  /* called several times a second while waiting; may be NULL */
+    void *tick_arg;
+    bool ended;       /* the other side has closed */
+    bool interrupted; /* the last wait was ended by *stop */
     char buf[PROTOCOL_LINE];
     size_t n;
 };

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 enum status case_as_ref(struct bench_case *ref, struct options *opt, const struct bench_case *c,
-                        struct err *e)
+                        int threads, struct err *e)
 {
     struct options preset = {0};
     enum status st = options_parse_line(&preset, "", e);
@@ -21,6 +21,10 @@ enum status case_as_ref(struct bench_case *ref, struct options *opt, const struc
     *ref = *c;
     ref->backend = &backend_ref;
     ref->opt = opt;
+    if (threads > 0) {
+        ref->threads = threads;
+        opt->pin = "none";
+    }
     ref->repro = st == OK ? case_repro(ref, &preset) : NULL;
     options_free(&preset);
     if (st == OK && !ref->repro)
@@ -38,7 +42,7 @@ enum status reference_open(int *file, struct err *e)
 }
 
 enum status reference_make(int *file, const struct bench_case *like,
-                           const struct child_setup *setup, struct err *e)
+                           const struct child_setup *setup, double limit_s, struct err *e)
 {
     struct bench_case ref = {0};
     struct options opt;
@@ -46,11 +50,11 @@ enum status reference_make(int *file, const struct bench_case *like,
     enum status st = reference_open(file, e);
 
     if (st == OK)
-        st = case_as_ref(&ref, &opt, like, e);
+        st = case_as_ref(&ref, &opt, like, setup->reference_threads, e);
     if (st == OK)
         st = child_open(&child, &ref, setup, ROLE_MAKE, *file, e);
     if (st == OK)
-        st = child_place(&child, e);
+        st = child_reference(&child, limit_s, e);
     child_close(&child);
     free(ref.repro);
     return st;

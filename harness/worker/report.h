@@ -35,6 +35,8 @@
     X(max_abs_err)                                                                                 \
     X(max_rel_err)                                                                                 \
     X(nmse)                                                                                        \
+    X(checked_rows)                                                                                \
+    X(output_rows)                                                                                 \
     X(nll)                                                                                         \
     X(nll_low)                                                                                     \
     X(nll_high)                                                                                    \

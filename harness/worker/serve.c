@@ -39,7 +39,8 @@ static enum status obey_open(struct server *s, const char *words, struct err *e)
     if (!s->bcase)
         st = rebuild(s, words, e);
     if (st == OK)
-        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference, e);
+        st = worker_open(&s->worker, s->bcase ? s->bcase : s->plan.cases, s->role, s->reference,
+                         NULL, e);
     s->opened = st == OK;
     return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }
@@ -49,6 +50,16 @@ static enum status obey_place(struct server *s, const char *words, struct err *e
     if (!s->opened || *words)
         return no_sense(request_place.name, words, e);
     const enum status st = worker_place(&s->worker, e);
+    return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
+}
+
+static enum status obey_reference(struct server *s, const char *words, struct err *e)
+{
+    double limit_s;
+
+    if (!s->opened || s->role != ROLE_MAKE || sscanf(words, "%lf", &limit_s) != 1)
+        return no_sense(request_reference.name, words, e);
+    const enum status st = worker_reference(&s->worker, limit_s, e);
     return st == OK ? report_send(&s->worker.report, &s->protocol, e) : st;
 }
 
@@ -69,9 +80,10 @@ static enum status obey_block(struct server *s, const char *words, struct err *e
 #define REQUEST(word) const struct request request_##word = {#word, obey_##word}
 REQUEST(open);
 REQUEST(place);
+REQUEST(reference);
 REQUEST(block);
-const struct request *const measuring_requests[] = {&request_open, &request_place, &request_block,
-                                                    NULL};
+const struct request *const measuring_requests[] = {&request_open, &request_place,
+                                                    &request_reference, &request_block, NULL};
 
 /* ---- every child --------------------------------------------------------------------------- */
 

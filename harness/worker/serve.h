@@ -34,9 +34,11 @@ struct request {
  *
  *   open REPRO            report                     pinned, engine open, arena counted
  *   place                 report                     placed, filled, checked
+ *   reference SECONDS     report                     likewise; writes rows of its output, as many
+ *                                                    as take so long (0 = all)
  *   block CALLS PRIME     sample WALL CPU SWITCHES
  */
-extern const struct request request_open, request_place, request_block;
+extern const struct request request_open, request_place, request_reference, request_block;
 extern const struct request *const measuring_requests[];
 
 /* Serve until "close", which is answered with the last report. Returns the exit code. Failures are

@@ -5,6 +5,8 @@
 #include "worker.h"
 
 #include "harness/machine/clock.h"
+#include "reference_cost.h"
+#include "workload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,18 +25,35 @@ static enum status bind_memory(void *arg, void *base, size_t size, struct err *e
 
 /* ---- the check ---------------------------------------------------------------------------- */
 
-static enum status write_reference(const struct worker *s, struct err *e)
+static size_t bytes_of_rows(const struct worker *s, int each)
 {
-    const char *from = (const char *)s->job.out;
-    const size_t size = s->job.n_out * sizeof(float);
+    return job_elements(s->job.out_shape[0], each, s->job.out_shape[2]) * sizeof(float);
+}
 
+static enum status write_all(int file, const void *data, size_t size, struct err *e)
+{
     for (size_t done = 0; done < size;) {
-        const ssize_t n = pwrite(s->reference, from + done, size - done, (off_t)done);
+        const ssize_t n = pwrite(file, (const char *)data + done, size - done, (off_t)done);
         if (n <= 0)
             return fail(e, E_NOMEM, "cannot keep %zu bytes of reference output", size);
         done += (size_t)n;
     }
     return OK;
+}
+
+static enum status write_reference(const struct worker *s, struct err *e)
+{
+    const size_t size = bytes_of_rows(s, s->rows.each);
+
+    if (checked_rows_are_all(&s->rows))
+        return write_all(s->reference, s->job.out, size, e);
+    float *const some = malloc(size);
+    if (!some)
+        return fail(e, E_NOMEM, "no %zu bytes for a reference output  -> --no-check", size);
+    job_copy_rows(&s->job, &s->rows, some);
+    const enum status st = write_all(s->reference, some, size, e);
+    free(some);
+    return st;
 }
 
 static void put_agreement(struct report *r, const struct agreement *a)
@@ -44,35 +63,67 @@ static void put_agreement(struct report *r, const struct agreement *a)
     snprintf(r->worst_at, sizeof(r->worst_at), "%s", a->where);
 }
 
-static void compare(struct worker *s, const float *want)
+static enum status compare(struct worker *s, const float *want, struct err *e)
 {
     struct agreement a;
+    const enum status st = job_check_output(&s->job, &s->rows, want, &a, e);
 
-    job_check_output(&s->job, want, &a);
+    if (st != OK)
+        return st;
     put_agreement(&s->report, &a);
     s->report.nmse = a.nmse;
+    return OK;
+}
+
+/* The size of the reference tells how many rows of each sequence it has. */
+static enum status compare_with_file(struct worker *s, struct err *e)
+{
+    const size_t row = bytes_of_rows(s, 1), all = bytes_of_rows(s, s->job.out_shape[1]);
+    struct stat have;
+
+    if (fstat(s->reference, &have) != 0 || have.st_size <= 0 || (size_t)have.st_size > all ||
+        (size_t)have.st_size % row != 0)
+        return fail(e, E_CHILD, "reference output has %lld bytes, this case %zu",
+                    (long long)have.st_size, all);
+    const size_t size = (size_t)have.st_size;
+    s->rows = job_rows(&s->job, (int)(size / row));
+    void *want = mmap(NULL, size, PROT_READ, MAP_SHARED, s->reference, 0);
+    if (want == MAP_FAILED)
+        return fail(e, E_NOMEM, "cannot map %zu bytes of reference output", size);
+    const enum status st = compare(s, want, e);
+    munmap(want, size);
+    return st;
 }
 
 static enum status check(struct worker *s, struct err *e)
 {
-    const size_t size = s->job.n_out * sizeof(float);
-    struct stat have;
+    enum status st = OK;
 
     if (s->role == ROLE_NONE)
         return OK;
-    if (s->role == ROLE_MAKE) { /* the reference has no error against itself */
-        s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = 0;
-        return write_reference(s, e);
-    }
-    if (fstat(s->reference, &have) != 0 || (size_t)have.st_size != size)
-        return fail(e, E_CHILD, "reference output has %lld bytes, this case %zu",
-                    (long long)have.st_size, size);
-    void *want = mmap(NULL, size, PROT_READ, MAP_SHARED, s->reference, 0);
-    if (want == MAP_FAILED)
-        return fail(e, E_NOMEM, "cannot map %zu bytes of reference output", size);
-    compare(s, want);
-    munmap(want, size);
-    return OK;
+    if (s->role == ROLE_MAKE)
+        st = write_reference(s, e);
+    if (st == OK) /* of the maker against itself: no error, or NaN where it is not finite */
+        st = compare_with_file(s, e);
+    s->report.checked_rows = (double)s->rows.B * s->rows.each;
+    s->report.output_rows = (double)s->rows.B * s->rows.L;
+    return st;
+}
+
+/* A reference that may take check_s only: the rows that this allows. */
+static enum status choose_rows(struct worker *s, struct err *e)
+{
+    struct reference_rates rates;
+    double cost_s;
+
+    s->rows = job_rows(&s->job, s->job.out_shape[1]);
+    if (s->check_s <= 0)
+        return OK;
+    const enum status st = reference_rates_measure(&rates, s->job.engine.threads, e);
+    if (st != OK)
+        return st;
+    s->rows = job_rows(&s->job, reference_rows(&s->job, &rates, s->check_s, &cost_s));
+    return job_want_rows(&s->job, &s->rows, e);
 }
 
 /* The gradients of the first run against the expected ones. The worse of output and gradients is
@@ -93,14 +144,15 @@ static void check_gradients(struct worker *s, const float *want)
 /* ---- life --------------------------------------------------------------------------------- */
 
 enum status worker_open(struct worker *s, const struct bench_case *c, enum role role, int reference,
-                        struct err *e)
+                        struct topo *topo, struct err *e)
 {
-    *s = (struct worker){.bcase = c, .role = role, .reference = reference};
+    *s = (struct worker){.bcase = c, .role = role, .reference = reference, .topo = topo};
+    s->own_topo = !topo;
     s->report.max_abs_err = s->report.max_rel_err = s->report.nmse = NAN;
     vm_hwm_restart(); /* exclude the peak of earlier work of this process */
     s->report.rss_before_bytes = vm_hwm_bytes();
     cpu_limit((enum isa)c->opt->max_isa);
-    enum status st = topo_open(&s->topo, NULL, e);
+    enum status st = topo ? OK : topo_open(&s->topo, NULL, e);
     if (st == OK)
         st = pin_team(&s->team, s->topo, c->opt->pin, c->threads, e);
     if (st == OK)
@@ -158,6 +210,8 @@ enum status worker_place(struct worker *s, struct err *e)
     const int64_t start = clock_wall_ns();
     enum status st = job_place(&s->job, bind_memory, s, e);
 
+    if (st == OK)
+        st = choose_rows(s, e);
     if (st != OK)
         return st;
     r->bind_ns = (double)(clock_wall_ns() - start);
@@ -179,6 +233,13 @@ enum status worker_place(struct worker *s, struct err *e)
     free(gradients);
     vm_hwm_restart(); /* the check's memory does not count for the case */
     return st == OK ? prepare_cold(s, e) : st;
+}
+
+enum status worker_reference(struct worker *s, double limit_s, struct err *e)
+{
+    CHECK(s->role == ROLE_MAKE);
+    s->check_s = limit_s;
+    return worker_place(s, e);
 }
 
 static void flush_caches(struct worker *s)
@@ -241,7 +302,8 @@ void worker_close(struct worker *s)
 {
     s->report.rss_peak_bytes = vm_hwm_bytes();
     job_close(&s->job);
-    topo_close(s->topo);
+    if (s->own_topo)
+        topo_close(s->topo);
     free(s->flush);
     s->topo = NULL;
     s->flush = NULL;

@@ -41,6 +41,9 @@ struct workload_ops {
     /* Cost of a run. The _grad functions give what a backward pass adds. */
     double (*flop)(const struct job *j);
     double (*flop_grad)(const struct job *j);
+    /* The part of `flop` that rows of attention's output take which need not be computed for the
+     * others (engine.wanted); NULL or 0 = every row of the output takes them all. */
+    double (*flop_of_rows)(const struct job *j);
     double (*bytes)(const struct job *j);
     double (*bytes_grad)(const struct job *j);
     /* Closed form: the column model_predicted_bytes. */

@@ -288,6 +288,7 @@ const struct workload_ops workload_attn = {
     .backward = backward,
     .flop = flop,
     .flop_grad = flop_grad,
+    .flop_of_rows = flop,
     .bytes = bytes,
     .bytes_grad = bytes,
     .predicted_bytes = predicted_bytes,

@@ -3,6 +3,8 @@
  * The workload layer: the sub-layers of one layer on a random stream with a random past. */
 #include "workload.h"
 
+#include "variants/model/sublayer_attention.h"
+
 #include <string.h>
 
 static enum status declare(struct job *j, struct err *e)
@@ -89,6 +91,16 @@ static double flop_grad(const struct job *j)
            job_tables_flop(j);
 }
 
+static double flop_of_rows(const struct job *j)
+{
+    const struct sublayer *s = sublayers_row_by_row(&j->layer.sublayers);
+
+    if (!s)
+        return 0;
+    const struct attn a = attention_for_flop(s, j->shape.B, j->shape.L, j->shape.M);
+    return attn_flop(&a);
+}
+
 /* Weights, tables, memory, input and output. */
 static double bytes(const struct job *j)
 {
@@ -143,6 +155,7 @@ const struct workload_ops workload_layer = {
     .backward = backward,
     .flop = flop,
     .flop_grad = flop_grad,
+    .flop_of_rows = flop_of_rows,
     .bytes = bytes,
     .bytes_grad = job_bytes_of_gradients,
     .predicted_bytes = predicted_bytes,

@@ -3,12 +3,13 @@
 """The report in a real browser: report.py BENCH FOLDER.
 
 Makes a small run with BENCH in FOLDER, writes its report, and opens it in headless Chromium from a
-file. Checks errors, requests, contents of the tables, sorting, filtering,
-copying, phones, dark mode. A second report is of runs with known rows, hostile texts and missing
-tables. The last line counts. Needs Debian's chromium, chromium-driver and python3-selenium.
+file. Checks errors, requests, the answer on top, figures that are pointed at and changed, tables that
+are sorted, filtered and saved, copying, phones, dark mode, paper. A second report is of runs with known
+rows, hostile texts, missing tables, preempted samples and wrong results. The last line counts. Needs Debian's chromium, chromium-driver and python3-selenium.
 """
 import csv
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -16,10 +17,11 @@ import sys
 import traceback
 
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 SWEEP = ("--variant base --backend auto --workload layer,decode --seq 8,16 --mem 0,16 --d-model 32 "
          "--heads 2 --layers 1 --threads 1 --max-time 0.005 --min-samples 3 --warmup-ms 0 "
@@ -69,11 +71,20 @@ def make_known(latest, known):
     for name in ("latency.csv", "env.csv"):
         shutil.copy(os.path.join(latest, name), known)
     rewrite(os.path.join(known, "latency.csv"), known_rows)
-    rewrite(os.path.join(known, "env.csv"), lambda rows: [dict(rows[0], cpu_model=HOSTILE, argv=HOSTILE)])
+    rewrite(os.path.join(known, "env.csv"), lambda rows: [dict(rows[0], run_id="known", cpu_model=HOSTILE, argv=HOSTILE)])
+
+
+def make_changed(known, folder, change):
+    """A run like the known one; change(row) of its latencies."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(known, folder)
+    rewrite(os.path.join(folder, "latency.csv"), lambda rows: [dict(r, **change(r)) for r in rows])
+    rewrite(os.path.join(folder, "env.csv"), lambda rows: [dict(rows[0], run_id=os.path.basename(folder))])
 
 
 def make_reports(bench, folder):
-    latest, known, bare = (os.path.join(folder, name) for name in ("latest", "known", "bare"))
+    latest, *made = (os.path.join(folder, name) for name in ("latest", "known", "bare", "busy", "wrong", "again"))
+    known, bare, busy, wrong, again = made
     pages = [os.path.join(folder, name) for name in ("report.html", "known.html")]
 
     def run(*words):
@@ -84,8 +95,13 @@ def make_reports(bench, folder):
     shutil.copytree(known, bare)
     os.remove(os.path.join(bare, "env.csv"))
     rewrite(os.path.join(bare, "latency.csv"), lambda rows: [])
+    make_changed(known, busy, lambda row: {"samples_disturbed": row["samples"], "status_detail": "noisy",
+                                           "median_ns": 2 * float(row["median_ns"])})
+    make_changed(known, wrong, lambda row: {"status": "wrong"} if row["case_id"] == "0000" else {})
+    shutil.rmtree(again, ignore_errors=True)
+    shutil.copytree(known, again)  # of the same name
     run("report", latest, "-o", pages[0], "--force")
-    run("report", known, bare, "-o", pages[1], "--force", "--figure", "latency-seq")
+    run("report", *made, "-o", pages[1], "--force", "--figure", "backends")
     return pages
 
 
@@ -126,15 +142,42 @@ class Page:
 
     def column(self, name):
         """Index of a column of the first table, and its button."""
-        for i, head in enumerate(self.table().find_elements(By.TAG_NAME, "th")):
-            if head.text.split()[0] == name:
-                return i, head.find_element(By.TAG_NAME, "button")
-        raise AssertionError("no column " + name)
+        names = self.run("return Array.from(document.querySelectorAll('table.rows')[0].tHead.rows[0].cells,"
+                         "c => c.dataset.column)")
+        check(name in names, "no column", name, "in", names)
+        at = names.index(name)
+        return at, self.table().find_elements(By.CSS_SELECTOR, "thead button")[at]
 
     def values(self, column):
         return self.run("return Array.from(document.querySelector('table.rows').tBodies[0].rows,"
-                        "r => r.hidden ? null : (r.cells[arguments[0]].dataset.v ??"
-                        "r.cells[arguments[0]].textContent)).filter(v => v !== null)", column)
+                        "r => r.hidden ? null : r.cells[arguments[0]].textContent).filter(v => v !== null)", column)
+
+    def show_run(self, *names):
+        """Only these, by the picker."""
+        for box in self.browser.find_elements(By.CSS_SELECTOR, ".picker input"):
+            if box.is_selected() != (box.get_attribute("name") in names):
+                box.click()
+
+    def choose(self, name, value):
+        Select(self.browser.find_element(By.CSS_SELECTOR, f"#figures select[name={name}]")).select_by_value(value)
+
+    def shown_series(self):
+        return self.run("return Array.from(document.querySelectorAll('#figures .panels')[0]"
+                        ".querySelectorAll('.series'), g => g.dataset.series)")
+
+    def point_at(self, element):
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        ActionChains(self.browser).move_to_element(element).perform()
+
+    def tip(self):
+        """What the box at the pointer says, or None."""
+        return self.run("const t = document.querySelector('.tip'); return t.hidden ? null : t.innerText")
+
+
+def ns(text):
+    """ "1.60 us" as nanoseconds."""
+    number, unit = text.split()
+    return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
 
 
 @test
@@ -157,12 +200,11 @@ def makes_no_requests(page):
 
 @test
 def shows_figures(page):
-    count, empty = page.run(
-        "const all = Array.from(document.querySelectorAll('figure svg'));"
-        "return [all.length, all.filter(s => s.getBoundingClientRect().width < 200 ||"
-        " s.querySelectorAll('path').length < 10).length]")
-    check(count >= 4, count, "figures")
+    empty = page.run("return Array.from(document.querySelectorAll('figure svg')).filter("
+                     "s => s.getBoundingClientRect().width < 200 || s.querySelectorAll('path').length < 5).length")
     check(empty == 0, empty, "empty figures")
+    check(len(page.browser.find_elements(By.CSS_SELECTOR, "#figures .panel")) >= 4, "panels")
+    check(len(page.browser.find_elements(By.CSS_SELECTOR, "section .paper svg")) >= 3, "figures of gnuplot")
     fonts = page.run("return Array.from(document.querySelectorAll('figure svg text'),"
                      "t => parseFloat(getComputedStyle(t).fontSize))")
     check(min(fonts) >= 9, "a font of", min(fonts))
@@ -179,41 +221,171 @@ def says_what_was_measured(page):
 
 
 @test
+def answers_on_the_first_screen(page):
+    for selector in (".verdict", ".ranking", ".times"):
+        box = page.browser.find_element(By.CSS_SELECTOR, selector).rect
+        check(0 < box["height"] and box["y"] < 844, selector, "begins at", box["y"])
+    check(page.run("return !document.querySelector('dl.card').closest('details').open"), "the machine is not folded")
+    lines = page.texts("table.ranking tr")
+    with open(os.path.join(os.path.dirname(page.url[7:]), "latest", "latency.csv"), encoding="utf-8") as table:
+        rows = [row for row in csv.DictReader(table) if row["status"] == "ok"]
+    for name in {row["variant"] for row in rows} | {row["backend"] for row in rows}:
+        check(any(line.startswith(name) for line in lines), name, "is not ranked in", lines)
+
+
+@test
 def shows_known_rows(page):
     page.load(url=page.known)
-    check(page.run("return document.querySelectorAll('section').length") == 2)
-    check(page.texts(".verdict")[0] == "6 of 7 rows measured, each checked against the reference before it was timed. "
-          "1 skipped. 21 of 70 samples were preempted by other processes.", page.texts(".verdict"))
-    check(page.texts(".verdict")[1] == "Fastest backend over all: one, 1.22x of the best time of each case (geometric "
-          "mean; 2 cases that all 2 backends have).", page.texts(".verdict"))
-    cells = page.texts(".matrix td")
-    check(cells == ["1.22x (2)", "1.17x (3)", "-", "1.00x (1)"], cells)
-    check(page.texts(".matrix .best") == ["1.00x (1)"], page.texts(".matrix .best"))
+    page.show_run("known")
+    check(page.texts(".verdict") == [
+        "6 of 7 rows measured, each checked against the reference before it was timed. 1 skipped. "
+        "21 of 70 samples were preempted by other processes."], page.texts(".verdict"))
+    ranked = page.texts(".ranking tr")
+    factor = f"{math.sqrt(1.6 / 1.5):.2f}"
+    check("one" in ranked and f"two{factor}x [{factor} {factor}]" in ranked, ranked)
+    check(HOSTILE + "two1.00x [1.00 1.00]no difference shown" in ranked, ranked)
+    cells = page.texts(".times td")
+    check(cells == ["1.00 us [1.00 1.00]", "1.00 us [1.00 1.00]", "1.00 us [1.00 1.00]", "-", "-",
+                    "1.00 us [1.00 1.00]"], cells)
+    check(len(page.texts(".times .best")) == 4, page.texts(".times .best"))
     column, _ = page.column("median_ns")
-    check(page.values(column) == [str(row[3]) for row in KNOWN], page.values(column))
+    times = [ns(text) for text in page.values(column)]
+    check(times == [row[3] for row in KNOWN], times)
+    check(page.values(column + 1)[1] == "[1.60 1.60]", "the interval is not beside its median")
+    order = [page.column(name)[0] for name in ("variant", "backend", "seq_tokens", "median_ns", "status")]
+    check(order == sorted(order), order)
     column, _ = page.column("case_id")
     check(page.values(column) == [f"{i:04}" for i in range(len(KNOWN))], page.values(column))
     check("dtype f32" in page.texts(".same")[0], page.texts(".same"))
-    left = page.texts(".left")[0]
-    check("figure latency-seq" not in left and f"latency: skipped, {HOSTILE} ./bench --case 5" in left, left)
+    left = page.texts("section:not([hidden]) .left")
+    check(len(left) == 1 and f"latency: skipped, {HOSTILE} ./bench --case 5" in left[0], left)
+    check("raw samples:" in left[0], left)
+
+
+@test
+def is_green_only_if_it_went_well(page):
+    moods = {}
+    page.load(url=page.known)
+    for name in ("known", "bare", "busy", "wrong"):
+        page.show_run(name)
+        check(len(page.texts(".verdict")) == 1, page.texts(".verdict"))
+        moods[name] = page.run("return document.querySelector('.verdict').classList[1]")
+    check(moods == {"known": "good", "bare": "doubtful", "busy": "doubtful", "wrong": "bad"}, moods)
+    check("1 wrong." in page.texts(".verdict strong")[0], page.texts(".verdict"))
+    check(len(page.texts("tr.bad")) == 1, page.texts("tr.bad"))
+    colours = page.run("return ['.verdict strong', 'tr.bad td', 'td'].map("
+                       "s => getComputedStyle(document.querySelector(s)).color)")
+    check(colours[0] == colours[1] != colours[2], colours)
+
+
+@test
+def lists_only_what_was_left_out(page):
+    page.load(url=page.known)
+    page.show_run("busy")  # all its rows have remarks
+    left = page.texts("section:not([hidden]) .left > li")
+    rows = [line for line in left if line.startswith("latency:")]
+    check(len(rows) == 1 and rows[0].startswith("latency: skipped"), left)
 
 
 @test
 def says_what_is_missing(page):
     page.load(url=page.known)
-    bare = page.texts("section")[1]
-    for said in ("0 of 0 rows measured.", "env.csv has no row: the machine is not known.", "latency.csv has no row.",
-                 "figure latency-seq: latency.csv has no row with a time"):
-        check(said in bare, said, "is not in", bare)
+    page.show_run("bare")
+    check(page.texts(".verdict") == ["Nothing was measured."], page.texts(".verdict"))
+    check(page.texts("#rows") == ["No table has a row."], page.texts("#rows"))
+    bare = page.texts("section:not([hidden])")
+    for said in ("env.csv has no row: the machine is not known.", "figure backends: "):
+        check(len(bare) == 1 and said in bare[0], said, "is not in", bare)
+
+
+@test
+def lays_runs_over_each_other(page):
+    page.load(url=page.known)
+    page.show_run("known", "busy")
+    check(len(page.browser.find_elements(By.CSS_SELECTOR, "section:not([hidden])")) == 2)
+    check({"first \u00b7 known", "first \u00b7 busy"} <= set(page.shown_series()), page.shown_series())
+    dashes = page.run("return Array.from(document.querySelectorAll('#figures .series'))"
+                      ".filter(g => g.dataset.series.startsWith('first'))"
+                      ".map(g => g.querySelector('.line').getAttribute('stroke-dasharray'))")
+    check(len(set(dashes)) == 2, "runs look alike:", dashes)
+    column, _ = page.column("run")
+    check(set(page.values(column)) == {"known", "busy"}, page.values(column))
+    page.show_run("known", "known (2)")
+    check({"first \u00b7 known", "first \u00b7 known (2)"} <= set(page.shown_series()), page.shown_series())
+    page.show_run("busy")
+    check("first" in page.shown_series(), page.shown_series())
+    check(all("known" not in text for text in page.texts("#answer")), page.texts("#answer"))
+
+
+@test
+def a_point_says_its_row(page):
+    mark = page.browser.find_elements(By.CSS_SELECTOR, "#figures .panel .mark")[0]
+    page.point_at(mark)
+    said = page.tip() or ""
+    series = page.run("return arguments[0].parentNode.dataset.series", mark)
+    check(series in said and " samples" in said and "./bench --variant " in said, said)
+    times = page.run("return Array.from(document.querySelectorAll('.tip div b'), b => b.textContent)")
+    column, _ = page.column("median_ns")
+    at = page.values(column).index(times[0])
+    check(page.values(column + 1)[at] in said, page.values(column + 1)[at], "is not in", said)
+    page.point_at(page.browser.find_element(By.TAG_NAME, "h1"))
+    check(page.tip() is None, page.tip())
+    page.point_at(mark)
+    ActionChains(page.browser).click().perform()
+    page.point_at(page.browser.find_element(By.TAG_NAME, "h1"))
+    check(page.tip() and page.browser.find_element(By.CSS_SELECTOR, ".tip .copy").is_displayed(), "it does not stay")
+    page.browser.find_element(By.TAG_NAME, "h1").click()
+    check(page.tip() is None, page.tip())
+
+
+@test
+def legend_hides_series(page):
+    before = set(page.shown_series())
+    button = page.browser.find_element(By.CSS_SELECTOR, "#figures .legend button")
+    name = button.text.strip()
+    check(name in before and len(before) > 1, name, "of", before)
+    button.click()
+    check(set(page.shown_series()) == before - {name}, page.shown_series())
+    check(button.get_attribute("aria-pressed") == "false", button.get_attribute("aria-pressed"))
+    button.click()
+    check(set(page.shown_series()) == before, page.shown_series())
+    ActionChains(page.browser).double_click(button).perform()
+    check(set(page.shown_series()) == {name}, page.shown_series())
+
+
+@test
+def axes_can_be_changed(page):
+    def drawn():
+        return page.run("const p = document.querySelector('#figures .panel'); return [p.textContent,"
+                        "p.querySelector('.line').getAttribute('d'), p.querySelector('svg').getAttribute('aria-label')]")
+    _, line, label = drawn()
+    check("median against seq" in label, label)
+    page.browser.find_element(By.CSS_SELECTOR, "#figures input[name='log y']").click()
+    check(drawn()[1] != line, "the line of another scale is the same")
+    page.choose("y", "tokens_per_s")
+    page.choose("x", "mem_tokens")
+    check("tokens/s against mem" in drawn()[2], drawn()[2])
+    page.choose("y", "gflop_per_s")
+    check("GFLOP/s" in drawn()[0], drawn()[0])
+    variants = set(page.shown_series())
+    page.choose("lines", "backends")
+    backends = set(page.shown_series())
+    check(len(backends) > 1 and not variants & backends, variants, backends)
+    page.choose("lines", "variants")
+    page.choose("backend", "ref")
+    page.point_at(page.browser.find_element(By.CSS_SELECTOR, "#figures .panel .mark"))
+    check("--backend ref" in (page.tip() or ""), page.tip())
 
 
 @test
 def shows_hostile_texts_as_texts(page):
     page.load(url=page.known)
-    check(page.browser.title.startswith("bench: 2"), page.browser.title)
+    check(page.browser.title == "bench: known", page.browser.title)
     check(page.run("return document.querySelectorAll('img').length") == 0, "an image of a table's text")
     check(page.run("return document.querySelectorAll('script').length") == 1, "a script of a table's text")
-    for selector in ("dd", ".command code", ".matrix th", ".rows td", ".left code"):
+    check(any(HOSTILE in text for text in page.texts(".legend button")), page.texts(".legend button"))
+    check(any(HOSTILE in text for text in page.texts(".times th")), page.texts(".times th"))
+    for selector in ("dd", ".command code", ".ranking th", ".rows td", ".left code"):
         wanted = "./bench --case 5" if selector == ".left code" else HOSTILE
         check(wanted in page.texts(selector), selector, page.texts(selector))
     copied = page.run("return document.querySelector('.command button').dataset.copy")
@@ -229,10 +401,10 @@ def shows_hostile_texts_as_texts(page):
 def sorts(page):
     column, button = page.column("median_ns")
     button.click()
-    up = [float(v) for v in page.values(column) if v]
+    up = [ns(v) for v in page.values(column) if v]
     check(len(up) > 20 and up == sorted(up), "not ascending:", up[:5])
     button.click()
-    down = [float(v) for v in page.values(column) if v]
+    down = [ns(v) for v in page.values(column) if v]
     check(down == sorted(up, reverse=True), "not descending:", down[:5])
     head = button.find_element(By.XPATH, "..")
     check(head.get_attribute("aria-sort") == "descending", head.get_attribute("aria-sort"))
@@ -247,12 +419,12 @@ def filters(page):
     column, _ = page.column("variant")
     before = page.values(column)
     wanted = before[0]
-    box = page.browser.find_element(By.CSS_SELECTOR, "input[type=search]")
+    box = page.browser.find_element(By.CSS_SELECTOR, "#rows input[type=search]")
     box.send_keys(wanted + " decode")
     shown = page.values(column)
     check(0 < len(shown) < len(before), len(shown), "of", len(before))
     check(set(shown) == {wanted}, set(shown))
-    count = page.browser.find_element(By.CSS_SELECTOR, ".count").text
+    count = page.browser.find_element(By.CSS_SELECTOR, "#rows .count").text
     check(count == f"{len(shown)} of {len(before)} rows", count)
     box.clear()
     box.send_keys("x")
@@ -277,6 +449,7 @@ def copies_a_line(page):
 
 @test
 def tables_can_be_saved(page):
+    check(page.texts("#rows details[open] a.save") == ["download CSV"], page.texts("#rows a.save"))
     for name in ("latency.csv", "memory.csv", "perplexity.csv", "env.csv"):
         text = page.run(
             "const a = Array.from(document.querySelectorAll('a.save')).find("
@@ -310,10 +483,14 @@ def contrast(page, selector):
 
 
 def readable(page):
-    for selector in ("h1", ".verdict", "dt", "dd", "td.n", "td", "thead th button", "figcaption", "summary",
-                     "a.save", "button.copy", "code", ".same", "figure svg text"):
+    for selector in ("h1", ".verdict", "dt", "dd", "td.n", "td.interval", "td", "thead th button", "figcaption",
+                     "summary", "a.save", "button.copy", "code", ".same", ".panel .tick", ".panel .label",
+                     ".legend button", ".times small"):
         value = contrast(page, selector)
         check(value >= 4.5, selector, "has contrast", round(value, 2))
+    for i in range(8):
+        page.run("document.querySelector('h1').className = 'c' + arguments[0]", i)
+        check(contrast(page, "h1") >= 2, "colour", i, "has contrast", round(contrast(page, "h1"), 2))
 
 
 @test
@@ -344,9 +521,27 @@ def phone_does_not_scroll_sideways(page):
 
 @test
 def prints_everything(page):
+    page.load(scheme="dark")
+    page.browser.find_element(By.CSS_SELECTOR, "#figures .legend button").click()
     page.run("window.dispatchEvent(new Event('beforeprint'))")
     closed = page.run("return document.querySelectorAll('details:not([open])').length")
     check(closed == 0, closed, "closed parts")
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [
+        {"name": "prefers-color-scheme", "value": "dark"}]})
+    try:
+        for selector in (".controls", ".filter", ".copy", ".tip", ".legend [aria-pressed=false]"):
+            check(not page.browser.find_element(By.CSS_SELECTOR, selector).is_displayed(), selector, "is printed")
+        for selector in (".ranking", ".times", ".panel svg", ".rows", "dl.card"):
+            check(page.browser.find_element(By.CSS_SELECTOR, selector).is_displayed(), selector, "is not printed")
+        for name, printed in (("median_ns", True), ("repro", True), ("impl", False)):
+            cell = page.browser.find_element(By.CSS_SELECTOR, f".rows th[data-column={name}]")
+            check(cell.is_displayed() == printed, name, "on paper:", not printed)
+        wide = page.run("return Array.from(document.querySelectorAll('.rows'), t => t.getBoundingClientRect().width)")
+        check(max(wide) <= 1280, "tables are", wide, "wide")
+        check(page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "dark paper")
+        check(contrast(page, ".panel .label") >= 4.5, "text is not dark")
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @test

@@ -208,8 +208,8 @@ Test(golden, missing_or_misfit_tensors, .init = folder_make, .fini = folder_remo
     expect_refused(att, (struct edit){.retype = "param.attn.k.weight"}, "\"param.attn.k.weight\"");
     expect_refused(lm, (struct edit){.drop = "in.tokens.1"}, "\"in.tokens.1\"");
     /* A tensor of the file that the model lacks would leave the file half tested. */
-    expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.attn.");
-    expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "parameter \"param.");
+    expect_refused(att, (struct edit){.key = "scheme", .value = "none"}, "\"param.attn.");
+    expect_refused(lm, (struct edit){.key = "scheme", .value = "none"}, "\"param.");
     expect_refused(att, (struct edit){.rename = "in.dy", .new_name = "in.sy"}, "\"in.sy\"");
     expect_refused(lm, (struct edit){.key = "masks", .value = "spiral=3"}, "\"spiral=3\"");
     expect_refused(lm, (struct edit){.drop = "in.targets.0"}, "\"in.targets.0\"");
@@ -231,11 +231,11 @@ Test(golden, metadata_that_does_not_fit, .init = folder_make, .fini = folder_rem
         {att, "variant", "reformer", "variant \"reformer\""},
         {att, "seq", "nine", "seq"},
         {att, "seq", "7", "in.x"},
-        {att, "seq", NULL, "in.x"},
+        {att, "seq", NULL, "seq"},
         {att, "mem", "1", "in.mem"},
         {att, "batch", "3", "in.x"},
         {att, "batch", "-1", "batch"},
-        {att, "batch", NULL, "in.x"},
+        {att, "batch", NULL, "batch"},
         {att, "d_model", "0", "d_model"},
         {att, "d_model", "10", "in.x"},
         {att, "n_head", "1", "param.attn"},

@@ -27,10 +27,16 @@ ParameterizedTestParameters(cli, mistakes)
          "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
         {"swep", 2,
          "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
+        {"check --variant nope", 2, "unknown variant \"nope\"  -> "},
+        {"check --format json", 2, "bench check has no --format json  -> jsonl"},
+        {"check --columns result", 2, "--columns chooses columns of rows  -> "},
+        {"--filter backend:avx3", 2, "unknown backend \"avx3\"  -> did you mean avx2?"},
+        {"merge /nonexistent", 7, "no run in /nonexistent  -> bench merge takes"},
+        {"baseline rm nope", 4, "this machine has no baseline \"nope\""},
         {"--vaiant xl", 2,
-         "unknown option --vaiant  -> did you mean --variant?  (see: bench --help)"},
+         "unknown option --vaiant  -> did you mean --variant?  (see: bench help)"},
         {"--m 4", 2, "option --m is ambiguous  -> one of "},
-        {"-Z", 2, "unknown option -Z  -> see: bench --help"},
+        {"-Z", 2, "unknown option -Z  -> see: bench help"},
         {"--seq", 2, "--seq needs"},
         {"--quick=3", 2, "--quick takes"},
         {"--seq 128..", 2, "--seq \"128..\""},
@@ -64,6 +70,14 @@ ParameterizedTestParameters(cli, mistakes)
          "no run to resume in nothing  -> give its folder with --resume=DIR"},
         {"check --golden nothing", 7, "cannot read nothing: No such file or directory  -> "},
         {"--filter 'seq<4' --seq 8", 77, "no cases to measure  -> see: bench list cases"},
+        {"topo --seq 4", 2, "--seq does not apply to topo  -> it belongs to sweep, "},
+        {"doctor --variant xl", 2, "--variant does not apply to doctor"},
+        {"list backends --seq 4", 2, "--seq does not apply to list backends"},
+        {"list variants --seq 4", 2, "--seq does not apply to list variants"},
+        {"compare a b --variant xl", 2, "--variant does not apply to runs"},
+        {"help nothing", 2, "unknown command \"nothing\"  -> "},
+        {"completion", 2, "completion for which shell?  -> "},
+        {"completion csh", 2, "unknown shell \"csh\"  -> "},
         {"gate --dry-run", 2, "--dry-run does not apply to gate"},
         {"compare -n a b", 2, "--dry-run does not apply to compare"},
         {"train --dry-run", 2, "--dry-run does not apply to train"},
@@ -155,7 +169,7 @@ Test(cli, environment_variables_are_options)
 
 Test(cli, help_and_version_go_to_stdout)
 {
-    const char *const words[] = {"--help", "-h", "--usage", "--version", "list --help"};
+    const char *const words[] = {"--help", "-h", "--usage", "--version", "help list"};
     const char *const say[] = {"Usage: bench", "Usage: bench", "Usage: bench", "bench ",
                                "Usage: bench"};
 
@@ -167,19 +181,6 @@ Test(cli, help_and_version_go_to_stdout)
         cr_expect_eq(r.err.n, 0, "%s: %s", words[i], r.err.data);
         ran_free(&r);
     }
-}
-
-Test(cli, help_names_every_command_and_option)
-{
-    struct ran r = run_bench(folder, "--help");
-    const char *const words[] = {"sweep", "list",      "check",     "eval",     "rerun",    "topo",
-                                 "--seq", "--mem",     "--variant", "--resume", "--filter", "--raw",
-                                 "--pin", "--isolate", "--columns", "--strict", "--golden", "-q"};
-
-    expect_exit(&r, 0);
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        cr_expect(strstr(r.out.data, words[i]), "%s", words[i]);
-    ran_free(&r);
 }
 
 #define CASES "--variant xl,shaw --backend ref --seq 8,16 --mem 0 --threads 1 -q "
@@ -231,9 +232,39 @@ Test(cli, a_closed_stdout_is_an_error)
     }
 }
 
+/* As Unix tools do: who has read enough is told nothing, whether or not SIGPIPE is ignored. */
+Test(cli, a_reader_that_has_seen_enough)
+{
+    const char *const ignoring[] = {"", "trap '' PIPE; "};
+    const char *const commands[] = {"list variants --format csv", "help man", "topo --format csv",
+                                    "list columns --format md"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ignoring); i++)
+        for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
+            char line[256];
+            snprintf(line, sizeof(line),
+                     "%s{ sleep 0.2; \"$BENCH\" %s; echo $? >code; } | true; sleep 1.5; exit $(cat "
+                     "code)",
+                     ignoring[i], commands[k]);
+            struct ran r = run_shell(folder, line);
+            expect_exit(&r, 141);
+            cr_expect_eq(r.err.n, 0, "%s: %s", commands[k], r.err.data);
+            ran_free(&r);
+        }
+}
+
 /* ---- streams of a sweep ------------------------------------------------------------------- */
 
 #define TWO_CASES "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 " TINY
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
 
 static struct rows rows_of(const struct bytes *out)
 {
@@ -312,6 +343,75 @@ Test(cli, json_lines)
     ran_free(&r);
 }
 
+/* One document at the end: the environment, and all rows or chosen columns of them. */
+Test(cli, json_is_one_document)
+{
+    struct ran r = run_bench(folder, "-q --format json " TWO_CASES);
+    json_error_t at;
+    json_t *doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
+
+    expect_exit(&r, 0);
+    cr_assert(doc, "%s: %s", at.text, r.out.data);
+    cr_expect(json_is_string(json_object_get(json_object_get(doc, "context"), "cpu_model")));
+    const json_t *rows = json_object_get(doc, "benchmarks");
+    cr_expect_eq(json_array_size(rows), 2);
+    cr_expect(json_number_value(json_object_get(json_array_get(rows, 1), "real_time")) > 0);
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 1), "seq_tokens")), 8);
+    json_decref(doc);
+    ran_free(&r);
+
+    r = run_bench(folder, "-q --format json --columns seq_tokens,status " TWO_CASES);
+    doc = json_loads(r.out.data, JSON_REJECT_DUPLICATES, &at);
+    expect_exit(&r, 0);
+    cr_assert(doc, "%s: %s", at.text, r.out.data);
+    rows = json_object_get(doc, "benchmarks");
+    cr_expect_eq(json_object_size(json_array_get(rows, 0)), 2);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+/* What stands in an issue: the screen's columns, units in the heads, a number in each cell. */
+Test(cli, markdown_to_paste)
+{
+    struct ran r =
+        run_bench(folder, "-q --format md --filter '!seq:4' --workload layer " TWO_CASES);
+    double median = 0, low = 0, high = 0;
+
+    expect_exit(&r, 0);
+    cr_expect(
+        strstr(r.out.data, "| seq | mem | variant | backend | median [ms] | 95 % interval [ms] |"),
+        "%s", r.out.data);
+    const char *const row = strstr(r.out.data, "| 8 | 0 | xl");
+    cr_assert(row, "%s", r.out.data);
+    cr_expect_eq(sscanf(strstr(row, "| ref |"), "| ref | %lf | %lf to %lf |", &median, &low, &high),
+                 3, "%s", row);
+    cr_expect(0 < low && low <= median && median <= high, "%s", row);
+    cr_expect_eq(count_of(r.out.data, "\n**"), 1, "a heading for each workload: %s", r.out.data);
+    ran_free(&r);
+}
+
+Test(cli, chosen_columns_of_the_table)
+{
+    static const char begins[] = "backend       seq_tokens   median_ns\nref                    4  ";
+    struct ran r =
+        run_bench(folder, "-q --format table --columns backend,seq_tokens,median_ns " TWO_CASES);
+
+    expect_exit(&r, 0);
+    cr_expect_eq(strncmp(r.out.data, begins, strlen(begins)), 0, "%s", r.out.data);
+    cr_expect(!strstr(r.out.data, "GFLOP/s"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(cli, verbose_says_what_ran)
+{
+    struct ran r = run_bench(folder, "-v " TWO_CASES);
+
+    expect_exit(&r, 0);
+    expect_said(&r, ": --variant xl --backend ref --workload attn --seq 8");
+    expect_said(&r, "products of ref");
+    ran_free(&r);
+}
+
 Test(cli, markdown_and_table)
 {
     struct ran r = run_bench(folder, "-q --format md --columns variant,status " TWO_CASES);
@@ -325,7 +425,7 @@ Test(cli, markdown_and_table)
         cr_skip_test("openblas is not usable here");
     expect_exit(&r, 0);
     cr_expect(
-        strstr(r.out.data, "   seq    mem  variant        backend      median    95 % interval"),
+        strstr(r.out.data, "   seq    mem  variant        backend       median  95 % interval"),
         "%s", r.out.data);
     cr_expect(strstr(r.out.data, "\nbackends by time: attn"), "%s", r.out.data);
     cr_expect(!strchr(r.out.data, '\033'), "%s", r.out.data);

@@ -92,11 +92,11 @@ Test(options, every_kind_of_value)
     struct options o;
 
     forget_settings();
-    must_parse(&o, "eval -V xl,shaw -b ref --seq=64 -m0 -N 2,3 --seed 18446744073709551615 "
+    must_parse(&o, "sweep -V xl,shaw -b ref --seq=64 -m0 -N 2,3 --seed 18446744073709551615 "
                    "--max-time 0.25 --cache cold --no-check --same-length -vvq --norm pre "
                    "--pin 0,2-3 --membind 1 --huge-pages madvise --max-isa avx2 --out /x/y "
                    "--resume=old --ckpt a.safetensors --bytes 64Ki --columns a,b -n -- -word");
-    cr_expect_str_eq(o.command, "eval");
+    cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.variants.n == 2 && strcmp(o.variants.v[1], "shaw") == 0);
     cr_expect(o.seq.n == 1 && o.seq.v[0] == 64 && o.mem.n == 1 && o.mem.v[0] == 0);
     cr_expect(o.layers.n == 2 && o.layers.v[1] == 3 && o.seed == UINT64_MAX);
@@ -236,10 +236,35 @@ Test(options, files_hold_options)
     must_parse(&o, "@outer.args --mem 4");
     cr_expect_str_eq(o.command, "sweep");
     cr_expect(o.seq.n == 2 && o.seq.v[1] == 16 && o.heads == 4 && o.d_model == 64);
-    cr_expect(o.mem.n == 2 && o.mem.v[0] == 3 && o.mem.v[1] == 4);
+    cr_expect(o.mem.n == 1 && o.mem.v[0] == 4, "the command line replaces what the file says");
     cr_expect_str_eq(o.out, "two words");
     cr_expect_str_eq(o.ckpt, "its");
     options_free(&o);
+    leave_folder(folder, files);
+}
+
+/* What stands beside an @file overrides it, wherever it stands; lists of one level grow. */
+Test(options, files_are_overridden_from_outside)
+{
+    static const char *const files[] = {"outer.args", "inner.args", NULL};
+    static const char *const lines[] = {"@outer.args --variant xl --heads 2 --max-time 7",
+                                        "--variant xl --heads 2 --max-time 7 @outer.args"};
+    char folder[32];
+    struct options o;
+
+    enter_folder(folder);
+    write_file("outer.args",
+               "--variant shaw --variant rope --seq 8 --quick\n@inner.args --seq 16\n");
+    write_file("inner.args", "--variant gtrxl --seq 32 --mem 1 --mem 2 --heads 4 --filter mem=1\n");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        must_parse(&o, lines[i]);
+        cr_expect(o.variants.n == 1 && strcmp(o.variants.v[0], "xl") == 0, "%s", lines[i]);
+        cr_expect(o.heads == 2 && o.max_time_s == 7 && o.min_samples == 5, "%s", lines[i]);
+        cr_expect(o.seq.n == 2 && o.seq.v[0] == 8 && o.seq.v[1] == 16, "%s", lines[i]);
+        cr_expect(o.mem.n == 2 && o.mem.v[0] == 1 && o.mem.v[1] == 2, "%s", lines[i]);
+        cr_expect_eq(o.filters.n, 1, "%s", lines[i]);
+        options_free(&o);
+    }
     leave_folder(folder, files);
 }
 
@@ -275,7 +300,7 @@ Test(options, file_errors_name_file_and_line)
         {"@self.args", E_USAGE, "self.args line 1: @self.args: files nest deeper than 8"},
         {"@lost.args", E_IO, "lost.args line 1: cannot read @gone.args: No such file"},
         {"@gone.args", E_IO, "cannot read @gone.args: No such file"},
-        {"@/tmp", E_IO, "cannot read @/tmp: Is a directory"},
+        {"@/tmp", E_IO, "cannot read @/tmp: not a regular file"},
         {"@", E_USAGE, "@ without a file"},
     };
     char folder[32];

@@ -45,7 +45,7 @@ Test(options, errors_say_what_to_do)
          "--heads 300 does not divide --d-model 256  -> 256, or give --d-head"},
         {"--sqe 3", E_USAGE, "unknown option --sqe  -> did you mean --seq?"},
         {"--sqe=3", E_USAGE, "unknown option --sqe  -> did you mean --seq?"},
-        {"--zzzzzz", E_USAGE, "unknown option --zzzzzz  -> see: bench --help"},
+        {"--zzzzzz", E_USAGE, "unknown option --zzzzzz  -> see: bench help"},
         {"--memx", E_USAGE, "unknown option --memx  -> did you mean --mem?"},
         {"--me 3", E_USAGE, "option --me is ambiguous  -> one of --mem, --mem-kind, --membind"},
         {"-Z", E_USAGE, "unknown option -Z"},

@@ -2,9 +2,12 @@
  *
  * Invalid files: golden files with a changed number or cut short, and checkpoints that are not
  * models. */
+#include "tests/support/edited_file.h"
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/base/safetensors.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +20,75 @@ static void write_file(const char *name, const char *data, size_t n)
 
     folder_path(path, name);
     cr_assert_eq(file_replace(path, data, n, &e), OK, "%s", e.msg);
+}
+
+/* ---- files that never end ------------------------------------------------------------------ */
+
+/* Pipes, devices and folders in place of files of options and tables are refused, never read. */
+Test(bad_files, that_are_no_files)
+{
+    static const char *const lines[] = {
+        "$BENCH @pipe",
+        "$BENCH @/dev/zero",
+        "$BENCH @.",
+        "$BENCH compare r r",
+        "$BENCH compare --axis backend r",
+        "$BENCH plot r --format csv",
+        "$BENCH report r -o page.html",
+        "$BENCH rerun 1 --resume=r",
+        "$BENCH baseline save b r --out .",
+    };
+
+    for (int device = 0; device < 2; device++) {
+        struct ran made =
+            run_shell(folder, device ? "rm r/latency.csv; ln -s /dev/zero r/latency.csv"
+                                     : "mkdir r && mkfifo pipe r/latency.csv");
+        expect_exit(&made, 0);
+        ran_free(&made);
+        for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+            struct ran r = run_shell(folder, lines[i]);
+            expect_exit(&r, 7);
+            expect_said(&r, "not a regular file");
+            ran_free(&r);
+        }
+    }
+}
+
+/* Texts from files and from the command line take no hold of the terminal. */
+Test(bad_files, control_characters)
+{
+    static const char *const lines[] = {
+        "$BENCH compare --format table r r",
+        "$BENCH compare --format md r r",
+        "$BENCH compare --format table --axis backend r",
+        "$BENCH eval --ckpt m.safetensors --corpus none",
+        "$BENCH \"$(printf 'x\\033[31m\\a')\"",
+        "$BENCH --variant \"$(printf 'x\\033[31m\\a')\"",
+        "$BENCH \"--$(printf 'x\\033[31m\\a')\"",
+        "$BENCH compare \"$(printf 'x\\033[31m\\a')\" r",
+        "$BENCH plot \"$(printf 'x\\033[31m\\a')\"",
+    };
+    struct ran made = run_shell(
+        folder, "$BENCH --variant xl --backend ref,avx2 --workload attn --seq 4 --mem 0 " TINY
+                "--ckpt none -q && mv r/2* s && rm -r r && mv s r && "
+                "sed -i \"2,\\$s/xl,/$(printf 'xl\\033[31m\\033]0;x\\a'),/\" r/latency.csv");
+    static const char *const meta[] = {"variant", "x\033[31ml"};
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, "m.safetensors");
+    cr_assert_eq(safetensors_write(path, NULL, 0, meta, 1, &e), OK, "%s", e.msg);
+    expect_exit(&made, 0);
+    ran_free(&made);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct ran r = run_shell(folder, lines[i]);
+        cr_expect(r.out.n + r.err.n > 0, "%s", lines[i]);
+        cr_expect_not(strpbrk(r.out.data, "\033\a"), "%s: %s", lines[i], r.out.data);
+        cr_expect_not(strpbrk(r.err.data, "\033\a"), "%s: %s", lines[i], r.err.data);
+        cr_expect(strstr(r.out.data, "\\x1b") || strstr(r.err.data, "\\x1b"), "%s: %s%s", lines[i],
+                  r.out.data, r.err.data);
+        ran_free(&r);
+    }
 }
 
 /* ---- wrong numbers ------------------------------------------------------------------------ */
@@ -77,7 +149,7 @@ Test(bad_files, a_golden_file_that_is_right)
     copy_golden(GOLDEN);
     struct ran r = run_bench(folder, "check --golden . --backend ref");
     expect_exit(&r, 0);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
     cr_expect(strstr(r.out.data, ", 0 failed, "), "%s", r.out.data);
     ran_free(&r);
 }
@@ -91,8 +163,32 @@ Test(bad_files, one_float_of_a_golden_file_is_wrong)
                   strstr(r.out.data, "out.y: error 0."),
               "%s", r.out.data);
     cr_expect(strstr(r.out.data, GOLDEN), "%s", r.out.data);
-    cr_expect(strstr(r.out.data, "check: 1 files, "), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "check: 1 file, "), "%s", r.out.data);
     ran_free(&r);
+}
+
+/* Every result as a row, the failed ones too; the summary is no row. */
+Test(bad_files, results_of_check_as_rows)
+{
+    static const char *const formats[] = {"csv", "jsonl", "md"};
+
+    change_golden(first_output, 0.5f);
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        int failed = 0, lines = 0;
+        struct ran r = run_bench(folder,
+                                 "check --golden %s --backend ref --format %s --columns "
+                                 "result,backend,what,error",
+                                 GOLDEN, formats[i]);
+        expect_exit(&r, 5);
+        expect_said(&r, "check: 1 file, 10 tensors, 9 passed, 1 failed");
+        for (const char *at = r.out.data; *at; at += strcspn(at, "\n") + 1, lines++)
+            failed += strstr(at, "failed") && strstr(at, "failed") < strchr(at, '\n');
+        cr_expect_eq(failed, 1, "%s", r.out.data);
+        cr_expect_eq(lines, i == 0 ? 11 : i == 1 ? 10 : 12, "%s", r.out.data);
+        cr_expect(i != 0 || strncmp(r.out.data, "result,backend,what,error\n", 26) == 0, "%s",
+                  r.out.data);
+        ran_free(&r);
+    }
 }
 
 Test(bad_files, a_float_that_is_no_number)
@@ -111,6 +207,7 @@ Test(bad_files, a_golden_file_cut_short)
     struct ran r = run_bench(folder, "check --golden . --backend ref");
     expect_exit(&r, 7);
     cr_expect(strstr(r.out.data, "bad.safetensors"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, " 1 failed, "), "%s", r.out.data);
     ran_free(&r);
     change_golden(first_output, 0.5f);
     r = run_bench(folder, "check --golden . --backend ref");
@@ -118,23 +215,80 @@ Test(bad_files, a_golden_file_cut_short)
     ran_free(&r);
 }
 
+/* A golden file that compares nothing, and files that only a newer program may understand. */
+Test(bad_files, golden_files_that_test_nothing)
+{
+    static const struct {
+        const char *file;
+        struct edit edit;
+        const char *part;
+    } cases[] = {
+        {GOLDEN, {.drop = "out.*"}, "out."},
+        {"dextra_paper.safetensors", {.key = "depth"}, "depth"},
+        {"dextra_paper.safetensors", {.key = "depth", .value = "31"}, "depth"},
+        {GOLDEN, {.key = "window", .value = "2147483647"}, "window"},
+        {"att_alibi.safetensors", {.key = "span_ramp", .value = "4"}, "span"},
+        {"talking_alibi.safetensors", {.key = "span_ramp", .value = "4"}, "span"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char from[FILE_PATH], to[FILE_PATH];
+        copy_golden(cases[i].file);
+        folder_path(from, cases[i].file);
+        folder_path(to, "x.safetensors");
+        edited_file(to, from, &cases[i].edit);
+        struct ran r = run_bench(folder, "check --golden x.safetensors --backend ref");
+        expect_exit(&r, 7);
+        cr_expect(strstr(r.out.data, "x.safetensors") && strstr(r.out.data, cases[i].part), "%s",
+                  r.out.data);
+        cr_expect(strstr(r.out.data, " 1 failed, "), "%s", r.out.data);
+        ran_free(&r);
+    }
+}
+
 /* ---- checkpoints -------------------------------------------------------------------------- */
 
-/* Detected only in the measuring child: a row with the reason, and the exit code of a bad file. */
-Test(bad_files, a_model_of_something_else_than_bytes)
+/* A model of bytes as `m.safetensors`, and the text that it has seen. */
+static void train(const char *variant)
 {
-    copy_golden("lm_xl_post.safetensors");
-    write_file("text", "abcdefghijklmnopqrstuvwxyz\n", 27);
-    struct ran r =
-        run_bench(folder, "eval --ckpt lm_xl_post.safetensors --corpus text --seq 4 --mem 0 "
-                          "--out r");
+    char line[512];
+
+    snprintf(
+        line, sizeof(line),
+        "seq 1 200 >text; exec \"$BENCH\" train --variant %s --backend ref --corpus text --ckpt "
+        "m.safetensors --force --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 --batch 1 "
+        "--steps 1 --threads 1 -q",
+        variant);
+    struct ran r = run_shell(folder, line);
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+static void edit(struct edit d)
+{
+    char from[FILE_PATH], to[FILE_PATH];
+
+    folder_path(from, "m.safetensors");
+    folder_path(to, "x.safetensors");
+    edited_file(to, from, &d);
+}
+
+#define GATE_SCORE "--corpus text --bytes 40 --seq 4 --mem 0 --backend ref --threads 1 "
+#define SCORE GATE_SCORE "--out r "
+
+/* Detected only in the measuring child: a row with the reason, and the exit code of a bad file. */
+Test(bad_files, a_model_of_another_vocabulary)
+{
+    train("xl");
+    struct ran r = run_bench(folder, "eval --ckpt m.safetensors --corpus copy:lag=3,alphabet=16 "
+                                     "--bytes 40 --seq 4 --mem 0 --out r");
     expect_exit(&r, 7);
-    expect_said(&r, "bench: checkpoint lm_xl_post.safetensors: ");
+    expect_said(&r, "bench: checkpoint m.safetensors: ");
     struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
     const struct perplexity_row *row = rows.row;
     cr_assert_eq(rows.n, 1);
     cr_expect_str_eq(row->status, "failed");
-    cr_expect(strstr(row->status_detail, "lm_xl_post.safetensors: "), "%s", row->status_detail);
+    cr_expect(strstr(row->status_detail, "m.safetensors: "), "%s", row->status_detail);
     rows_free(&rows);
     ran_free(&r);
 }
@@ -142,8 +296,7 @@ Test(bad_files, a_model_of_something_else_than_bytes)
 /* Detected before anything is measured. */
 Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
 {
-    copy_golden("lm_xl_post.safetensors");
-    write_file("text", "abcdefghijklmnopqrstuvwxyz\n", 27);
+    train("xl");
     const struct {
         const char *words;
         int code;
@@ -151,13 +304,12 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
     } sweeps[] = {
         {"--variant xl --ckpt nothing --corpus text", 7,
          "bench: checkpoint nothing: cannot open: "},
-        {"--variant xl --ckpt lm_xl_post.safetensors --corpus nothing", 7,
+        {"--variant xl --ckpt m.safetensors --corpus nothing", 7,
          "bench: text nothing: cannot open: "},
-        {"--variant xl --ckpt lm_xl_post.safetensors", 2,
-         "bench: checkpoint lm_xl_post.safetensors needs a text to score  -> add --corpus FILE"},
-        {"--variant shaw --ckpt lm_xl_post.safetensors --corpus text", 2,
-         "bench: checkpoint lm_xl_post.safetensors is of variant xl, which this sweep leaves out  "
-         "-> "
+        {"--variant xl --ckpt m.safetensors", 2,
+         "bench: checkpoint m.safetensors needs a text to score  -> add --corpus FILE"},
+        {"--variant shaw --ckpt m.safetensors --corpus text", 2,
+         "bench: checkpoint m.safetensors is of variant xl, which this sweep leaves out  -> "
          "--variant xl"},
     };
 
@@ -171,6 +323,109 @@ Test(bad_files, a_checkpoint_that_a_sweep_cannot_use)
         cr_expect_neq(access(path, F_OK), 0, "%s left a run", sweeps[i].words);
         ran_free(&r);
     }
+}
+
+/* One change each to a model that can be scored: refused by eval, gate and training alike, with the
+ * key or the tensor. */
+Test(bad_files, models_that_are_not_what_they_say)
+{
+    static const struct {
+        struct edit edit;
+        const char *part;
+    } cases[] = {
+        {{.key = "causal", .value = "0"}, "causal"},
+        {{.key = "variant", .value = "alibi"}, "scheme"},
+        {{.key = "scheme", .value = "none"}, "\"bias_u\""},
+        {{.key = "variant", .value = "x\033[31ml"}, "variant"},
+        {{.key = "window", .value = "2147483647"}, "window"},
+        {{.key = "span_ramp", .value = "64"}, "\"layers.0.attn.span\""},
+        {{.key = "scale", .value = "1e39"}, "scale"},
+        {{.key = "wheels", .value = "4"}, "wheels"},
+        {{.drop = "layers.0.ln1.bias"}, "\"layers.0.ln1.bias\""},
+        {{.rename = "layers.0.ln1.bias", .new_name = "layers.7.ln1.bias"}, "\"layers.0.ln1.bias\""},
+        {{.key = "tied", .value = "0"}, "\"out.weight\""},
+        {{.key = "out_bias", .value = "0"}, "\"out.bias\""},
+    };
+
+    train("xl");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        edit(cases[i].edit);
+        struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
+        expect_exit(&r, 7);
+        expect_said(&r, "x.safetensors");
+        expect_said(&r, cases[i].part);
+        cr_expect_null(strchr(r.err.data, '\033'));
+        ran_free(&r);
+    }
+    edit(cases[0].edit);
+    struct ran r =
+        run_shell(folder, "cp m.safetensors.opt x.safetensors.opt; exec \"$BENCH\" train "
+                          "--variant xl --backend ref --corpus text --ckpt x.safetensors "
+                          "--resume --seq 4 --mem 4 --layers 1 --d-model 16 --heads 2 "
+                          "--batch 1 --steps 2 --threads 1 -q");
+    expect_exit(&r, 7);
+    expect_said(&r, "causal");
+    ran_free(&r);
+    r = run_bench(folder,
+                  "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
+                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
+    cr_expect_neq(r.code, 0);
+    expect_said(&r, "causal");
+    ran_free(&r);
+}
+
+/* A span beside a table of biases. */
+Test(bad_files, a_model_whose_parts_do_not_compose)
+{
+    train("alibi");
+    edit((struct edit){.key = "span_ramp", .value = "64"});
+    struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
+    expect_exit(&r, 7);
+    expect_said(&r, "x.safetensors");
+    expect_said(&r, "span");
+    ran_free(&r);
+}
+
+/* A score that is not finite is a wrong number, wherever it is asked for. */
+Test(bad_files, scores_that_are_not_finite)
+{
+    static const struct edit edits[] = {
+        {.nudge = "embed.weight", .at = 16 * '1', .by = NAN},
+        {.nudge = "layers.0.attn.q.weight", .by = INFINITY},
+        {.nudge = "out.bias", .at = 7, .by = INFINITY},
+    };
+    struct rows rows;
+
+    train("xl");
+    for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
+        edit(edits[i]);
+        struct ran r = run_bench(folder, "eval --ckpt x.safetensors " SCORE);
+        expect_exit(&r, 5);
+        expect_said(&r, "score");
+        rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        const struct perplexity_row *const row = rows.row;
+        cr_assert_eq(rows.n, 1);
+        cr_expect_str_eq(row->status, "wrong");
+        cr_expect(*row->status_detail && isnan(row->ppl) && isnan(row->nll_nats_per_token));
+        rows_free(&rows);
+        ran_free(&r);
+    }
+    struct ran r =
+        run_bench(folder, TINY "--variant xl --workload attn --ckpt x.safetensors " SCORE);
+    expect_exit(&r, 5);
+    rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_assert_eq(rows.n, 1);
+    cr_expect_str_eq(((const struct perplexity_row *)rows.row)->status, "wrong");
+    rows_free(&rows);
+    ran_free(&r);
+    r = run_bench(folder,
+                  "gate --exec old=\"$BENCH\" --ckpt x.safetensors --variant xl --workload attn "
+                  "--d-model 16 --heads 2 --min-samples 3 --block-ms 0.1 " GATE_SCORE);
+    expect_exit(&r, 5);
+    ran_free(&r);
+    r = run_bench(folder, "compare r/latest r/latest");
+    cr_expect(strstr(r.out.data, "unclear"), "%s", r.out.data);
+    ran_free(&r);
 }
 
 Test(bad_files, checkpoints_that_are_no_models)

@@ -304,7 +304,7 @@ Test(faults, a_machine_in_use)
     struct program p =
         start_bench(folder, "--variant xl --backend ref --workload attn --seq 8 --mem 0 "
                             "--threads 1 --max-time 20 --target-ci 0 --out first");
-    cr_assert(wait_for_text(&p, "cases in"));
+    cr_assert(wait_for_text(&p, "1 case in"));
     struct ran r = run_bench(folder, ONE_CASE);
     expect_exit(&r, 0);
     expect_said(&r,

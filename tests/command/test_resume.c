@@ -86,24 +86,76 @@ ParameterizedTest(struct stop *s, resume, after_a_signal, .init = folder_make,
     ran_free(&again);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct stage {
+    char options[100], until[40]; /* what stderr says in it */
+    long delay_ms;                /* this much later */
+};
+
+ParameterizedTestParameters(resume, one_signal_ends_any_phase)
+{
+    static struct stage stages[] = {
+        /* the reference of a case, which takes minutes */
+        {"--backend openblas --workload segment --seq 4096 --mem 4096", "against the reference", 0},
+        /* its own first run */
+        {"--backend ref --workload segment --seq 4096 --mem 4096", "checking xl", 0},
+        /* its gradients */
+        {"--backend openblas --workload layer --phase fwd_bwd --seq 4096 --mem 0", "checking xl",
+         0},
+        /* a block of 20 s */
+        {"--backend ref --workload layer --seq 64 --mem 0 --warmup-ms 0 --block-ms 20000",
+         "case in", 1500},
+        /* before anything */
+        {"--backend ref --workload layer --seq 64 --mem 0", "bench ", 0},
+    };
+    return cr_make_param_array(struct stage, stages, ARRAY_LEN(stages));
+}
+
+/* Within a second, and two more for a busy machine to start and end processes in. */
+ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .init = folder_make,
+                  .fini = folder_remove, .timeout = 60)
+{
+    if (strstr(f->options, "openblas") && !backend_find("openblas"))
+        cr_skip_test("no openblas in this build");
+    struct program p = start_bench(folder,
+                                   "--variant xl --threads 1 --max-time 60 --target-ci 0 "
+                                   "--progress plain --out r %s",
+                                   f->options);
+    cr_assert(wait_for_text(&p, f->until), "%s", f->options);
+    sleep_ms(f->delay_ms);
+    const double start = seconds();
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    cr_expect_lt(seconds() - start, 3, "%s: %g s", f->options, seconds() - start);
+    expect_exit(&r, 130);
+    if (strcmp(f->until, "bench ") != 0)
+        expect_said(&r, "resume with: ");
+    ran_free(&r);
+}
+
+/* In one process nothing can be stopped from outside; the second signal ends it all the same. */
 Test(resume, a_second_signal_ends_at_once)
 {
     struct program p = start_bench(folder, "--variant xl --backend ref --workload layer --seq 256 "
                                            "--mem 0 --threads 1 --max-time 60 --warmup-ms 0 "
-                                           "--block-ms 20000 --target-ci 0 --out r");
-    pid_t child;
+                                           "--block-ms 20000 --target-ci 0 --isolate none --out r");
 
-    cr_assert(wait_for_text(&p, "cases in"));
-    for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
-        sleep_ms(2);
+    cr_assert(wait_for_text(&p, "1 case in"));
     sleep_ms(1500); /* into a block of 20 s */
-    const time_t start = time(NULL);
+    const double start = seconds();
     kill(p.pid, SIGINT);
     sleep_ms(50);
     kill(p.pid, SIGINT);
     struct ran r = finish_bench(&p);
     expect_exit(&r, 130);
-    cr_expect(time(NULL) - start < 10);
+    cr_expect_lt(seconds() - start, 3);
     ran_free(&r);
 }
 
@@ -144,6 +196,72 @@ Test(resume, an_evaluation)
     }
     rows_free(&rows);
     ran_free(&made);
+    ran_free(&r);
+    ran_free(&again);
+}
+
+/* ---- two at once -------------------------------------------------------------------------- */
+
+/* A run that is still written is not continued by a second process. */
+Test(resume, of_a_run_that_still_runs)
+{
+    struct program p = start_bench(folder, SLOW "--out r");
+    char pid[32];
+
+    cr_assert(wait_for_text(&p, "[2/8]"));
+    snprintf(pid, sizeof(pid), "process %d ", (int)p.pid);
+    kill(p.pid, SIGSTOP); /* it does not end while the second one tries */
+    struct ran second = run_bench(folder, SLOW "--out r --resume");
+    kill(p.pid, SIGCONT);
+    expect_exit(&second, 6);
+    expect_said(&second, pid);
+    struct ran first = finish_bench(&p);
+    expect_exit(&first, 0);
+    expect_complete("r/latest");
+    ran_free(&first);
+    ran_free(&second);
+}
+
+/* Sweeps that start at the same moment make folders of their own. */
+Test(resume, sweeps_at_the_same_moment)
+{
+    enum { AT_ONCE = 4 };
+    struct program p[AT_ONCE];
+
+    for (int i = 0; i < AT_ONCE; i++)
+        p[i] = start_bench(folder, SLOW "--out r --filter 'seq<=8' --min-samples 3 -q");
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct ran r = finish_bench(&p[i]);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    struct ran r = run_shell(folder, "set -- r/2*; test $# -eq 4 && for d; do "
+                                     "test $(tail -n +2 $d/latency.csv | wc -l) -eq 4 || exit 9; "
+                                     "test ! -e $d/run.lock || exit 8; done; test -d r/latest/");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+/* A child that was killed costs its row until the run is continued. */
+Test(resume, of_a_failed_row)
+{
+    struct program p = start_bench(folder, SLOW "--out r");
+    pid_t child;
+
+    cr_assert(wait_for_text(&p, "[2/8]"));
+    for (int i = 0; i < 2000 && children_of(p.pid, &child, 1) == 0; i++)
+        sleep_ms(1);
+    kill(child, SIGKILL);
+    struct ran r = finish_bench(&p);
+    struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+    if (count_status(&rows, "ok") == CASES)
+        cr_skip_test("the child had ended");
+    expect_exit(&r, 1);
+    rows_free(&rows);
+    struct ran again = run_bench(folder, SLOW "--out r --resume");
+    expect_exit(&again, 0);
+    expect_complete("r/latest");
+    cr_expect_not(strstr(again.err.data, "twice"), "%s", again.err.data);
     ran_free(&r);
     ran_free(&again);
 }

@@ -140,7 +140,7 @@ Test(resume_files, without_a_description_of_the_run)
     char path[FILE_PATH];
 
     run_whole();
-    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/2.0\", ", 28);
+    replace_file("r/latest/run.json", "{\"schema\": \"bench-run/" SCHEMA_VERSION "\", ", 28);
     expect_refused(7, "/run.json line 1: ");
     replace_file("r/latest/run.json", "{\"schema\": \"bench-run/3.0\"}\n", 28);
     expect_refused(7, "/run.json has schema bench-run/3.0, this program reads 2.x");
@@ -149,8 +149,9 @@ Test(resume_files, without_a_description_of_the_run)
     expect_refused(7, "/run.json: No such file or directory");
 }
 
-/* Rows that failed are kept, and still count for the exit code. */
-Test(resume_files, failed_rows_are_not_forgotten)
+/* The run, its first row with another status, and resumed: the code and the statuses that there are
+ * then. */
+static void resume_after(const char *was, int code, int ok)
 {
     run_whole();
     struct bytes b = file_of("r/latest/latency.csv");
@@ -159,15 +160,76 @@ Test(resume_files, failed_rows_are_not_forgotten)
     for (int column = 0; column < 5; column++)
         status = strchr(status + 1, ',');
     cr_assert_eq(strncmp(status, ",ok,", 4), 0, "%.100s", status);
-    cr_assert(asprintf(&changed, "%.*s,failed,%s", (int)(status - b.data), b.data, status + 4) > 0);
+    cr_assert(asprintf(&changed, "%.*s,%s,%s", (int)(status - b.data), b.data, was, status + 4) >
+              0);
     replace_file("r/latest/latency.csv", changed, strlen(changed));
     struct ran r = resume_whole();
-    expect_exit(&r, 1);
+    expect_exit(&r, code);
     struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
-    cr_expect_eq(count_status(&rows, "failed"), 1);
-    cr_expect_eq(count_status(&rows, "ok"), CASES - 1);
+    cr_expect_eq(rows.n, CASES);
+    cr_expect_eq(count_status(&rows, "ok"), ok);
+    cr_expect_eq(count_status(&rows, was), CASES - ok);
     rows_free(&rows);
     free(changed);
     free(b.data);
     ran_free(&r);
+}
+
+Test(resume_files, failed_rows_are_tried_again) { resume_after("failed", 0, CASES); }
+Test(resume_files, timeouts_are_tried_again) { resume_after("timeout", 0, CASES); }
+
+/* They count for the exit code. */
+Test(resume_files, wrong_rows_stay) { resume_after("wrong", 5, CASES - 1); }
+Test(resume_files, skipped_rows_stay) { resume_after("skipped", 0, CASES - 1); }
+
+/* Rows that two processes wrote: readers take the last and say so once. */
+Test(resume_files, with_doubled_rows)
+{
+    static const char *const readers[] = {
+        "$BENCH compare --axis variant r/latest",
+        "$BENCH plot r/latest --format csv",
+        "$BENCH report r/latest -o page.html",
+        "$BENCH baseline save b r/latest --out r",
+        "$BENCH rerun $(cut -d, -f4 r/latest/latency.csv | tail -n 1) --out r --resume=$(echo "
+        "r/2*) "
+        "--max-time 0.003 --min-samples 3",
+    };
+
+    run_whole();
+    struct ran r =
+        run_shell(folder, "cd r/latest && for t in latency memory; do "
+                          "tail -n +2 $t.csv > rows && cat rows >> $t.csv; done; rm rows");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct ran again = resume_whole();
+    expect_exit(&again, 0);
+    expect_said(&again, "8 rows twice");
+    expect_complete("r/latest");
+    ran_free(&again);
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++) {
+        struct ran read = run_shell(folder, readers[i]);
+        const char *const said = strstr(read.err.data, "8 rows twice");
+        cr_expect(said && !strstr(said + 8, "rows twice"), "%s: %s", readers[i], read.err.data);
+        expect_exit(&read, 0);
+        ran_free(&read);
+    }
+}
+
+/* A disk that is full at any moment leaves a run that can be continued, or none. */
+Test(resume_files, after_a_full_disk)
+{
+    for (int blocks = 0; blocks < 12; blocks++) {
+        char line[1000];
+        snprintf(line, sizeof(line),
+                 "rm -rf r; trap '' XFSZ; (ulimit -f %d; exec $BENCH " SLOW
+                 "--max-time 0.003 --min-samples 3 --out r -q --raw csv) > /dev/null 2>&1; "
+                 "code=$?; test $code -eq 7 || test $code -eq 0 || exit 9; "
+                 "set -- r/2*; test -e $1 || exit 0; exec $BENCH " SLOW
+                 "--max-time 0.003 --min-samples 3 --out r -q --resume=$1 --raw csv",
+                 blocks);
+        struct ran r = run_shell(folder, line);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    expect_complete("r/latest");
 }

@@ -6,12 +6,33 @@
 
 #include <criterion/parameterized.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 TestSuite(ways, .init = folder_make, .fini = folder_remove, .timeout = 120);
 
 static struct rows latency_of(const char *run) { return must_read(folder, run, TABLE_LATENCY); }
+
+/* Several cases with several threads in one process: the first does not take the CPUs of the
+ * others.
+ */
+Test(ways, many_cases_in_this_process)
+{
+    cpu_set_t cpus;
+
+    cr_assert_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+    if (CPU_COUNT(&cpus) < 2)
+        cr_skip_test("needs two CPUs");
+    struct ran r = run_bench(folder, "--variant xl --backend ref,avx2 --workload attn --seq 6,8 "
+                                     "--mem 0 --isolate none --threads 2,1 " BRIEF);
+    expect_exit(&r, 0);
+    struct rows rows = latency_of("r/latest");
+    cr_expect_eq(rows.n, 8);
+    cr_expect_eq(count_status(&rows, "ok"), 8);
+    rows_free(&rows);
+    ran_free(&r);
+}
 
 /* ---- each way to run a case --------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "harness/compare/compare.h"
 #include "harness/table/keys.h"
 #include "tests/support/program.h"
+#include "tests/support/pty.h"
 #include "tests/support/run_folder.h"
 
 #include <criterion/parameterized.h>
@@ -216,9 +217,15 @@ Test(compare, exact_rule)
 
     comparison_exact(&c);
     cr_expect(!c.changed, "unknown is not changed");
+    cr_expect_eq(comparison_exact_verdict(&c), VERDICT_UNCLEAR, "nor is it the same");
     c.nll[BEFORE] = 1;
     comparison_exact(&c);
     cr_expect(c.changed);
+    c.nll[AFTER] = 1;
+    cr_expect_eq(comparison_exact_verdict(&c), VERDICT_SAME);
+    c = (struct comparison){.nll = {INFINITY, INFINITY}};
+    comparison_exact(&c);
+    cr_expect(c.changed || comparison_exact_verdict(&c) == VERDICT_UNCLEAR);
 }
 
 Test(compare, failed_rows_have_no_times)
@@ -346,7 +353,7 @@ Test(compare, unchecked_rows_are_refused)
     made_close(&dir, "host", "CPU");
     struct ran r = run_bench(folder, "compare --axis backend %s", dir.path);
     expect_exit(&r, 4);
-    expect_said(&r, "1 unchecked rows");
+    expect_said(&r, "1 unchecked row");
     ran_free(&r);
 }
 
@@ -365,10 +372,42 @@ Test(compare, nothing_in_common)
     ran_free(&r);
 }
 
-/* A real run: one axis, in every format. */
+/* On a terminal: no line is too wide, a reason stands once, and what is said by pairs says so. */
+static void compare_backends(void *arg)
+{
+    const char *const bench = getenv("BENCH");
+
+    execl(bench, bench, "compare", "--axis", "backend", "--base", "ref", "r/latest", (char *)NULL);
+    (void)arg;
+    _exit(99);
+}
+
+Test(compare, fits_the_terminal)
+{
+    static const int widths[] = {80, 100, 200};
+    struct ran r =
+        run_bench(folder, TINY "--variant xl,shaw --backend ref,openblas,avx2 --workload "
+                               "attn,layer --seq 8,12 --mem 8");
+
+    if (r.code == 6)
+        cr_skip_test("a backend is not usable here");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
+        struct view v;
+        watch(&v, ON_STDOUT, widths[i], compare_backends, NULL);
+        cr_expect_eq(v.code, 0, "%s%s", v.screen, v.file);
+        cr_expect_leq(widest(v.screen), widths[i], "%s", v.screen);
+        cr_expect_leq(count(v.screen, "most samples were preempted"), 1, "%s", v.screen);
+        cr_expect_eq(count(v.screen, "geometric mean of 8: "), 2, "%s", v.screen);
+        cr_expect_eq(count(v.screen, "the median over pairs"), 1, "%s", v.screen);
+    }
+}
+
+/* A real run: one axis, in every format, all rows or some. */
 Test(compare, of_a_sweep)
 {
-    static const char *const formats[] = {"table", "csv", "jsonl", "md"};
+    static const char *const formats[] = {"table", "csv", "jsonl", "json", "md"};
     struct ran r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8 --mem 8");
 
     expect_exit(&r, 0);
@@ -379,4 +418,18 @@ Test(compare, of_a_sweep)
         cr_expect(strstr(r.out.data, "shaw"), "%s: %s", formats[i], r.out.data);
         ran_free(&r);
     }
+    r = run_bench(folder, TINY "--variant xl,shaw --backend ref --seq 8,12 --mem 8");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "compare --axis variant --base xl r/latest --filter 'seq>8'");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "seq=12") && !strstr(r.out.data, "seq=8"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "compare r/latest r/latest --filter backend:nope");
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "compare --axis variant --base xl r/latest --format table");
+    cr_expect(strstr(r.out.data, "geometric mean of 2: shaw") && !strstr(r.err.data, "mean"),
+              "the conclusion stands below its table: %s%s", r.out.data, r.err.data);
+    ran_free(&r);
 }

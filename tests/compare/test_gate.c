@@ -138,7 +138,7 @@ Test(gate, of_a_program_with_itself)
     struct ran r = run_bench(folder, "gate --exec old=old --exec new=old --summary s.md " ONE_CASE);
 
     expect_exit(&r, 0);
-    expect_said(&r, "gate: 1 cases, 0 slower, 0 faster, 1 same, 0 unclear");
+    expect_said(&r, "gate: 1 case, 0 slower, 0 faster, 1 same, 0 unclear");
     ran_free(&r);
     r = run_shell(folder, "cat s.md");
     cr_expect(strstr(r.out.data, "## bench gate: no regression"), "%s", r.out.data);

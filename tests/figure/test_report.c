@@ -69,7 +69,11 @@ Test(report, has_every_row_of_every_table)
     static const struct {
         const char *file;
         int lines; /* with the header */
-    } files[] = {{"latency.csv", 5}, {"memory.csv", 5}, {"perplexity.csv", 2}, {"env.csv", 2}};
+    } files[] = {{"latency.csv", 5},
+                 {"memory.csv", 5},
+                 {"perplexity.csv", 2},
+                 {"env.csv", 2},
+                 {"ranking.csv", 10}}; /* two variants, two backends, and the cases of each */
 
     make_run();
     struct ran r = run_bench(folder, "report run -o page.html --figure latency-seq");
@@ -111,6 +115,7 @@ Test(report, escapes_what_it_did_not_write)
     cr_expect_eq(count(page, "<script>"), 1, "the page's own");
     cr_expect_eq(count(page, "</script>"), 1);
     cr_expect_eq(count(page, "<b>&"), 0);
+    cr_expect(strstr(page, "data-run=\"&#60;b&#62;&#38;&#34;x\""));
     cr_expect(strstr(page, "<h2>Run &#60;b&#62;&#38;&#34;x</h2>"));
     cr_expect(strstr(page, "download=\"&#60;b&#62;&#38;&#34;x-latency.csv\""));
     free(page);
@@ -124,7 +129,7 @@ Test(report, fetches_nothing)
     ran_free(&r);
     char *const page = must_load("page.html");
     cr_expect_eq(count(page, "http"),
-                 count(page, "http-equiv") + count(page, "=\"http://www.w3.org/"),
+                 count(page, "http-equiv") + count(page, "\"http://www.w3.org/"),
                  "names of XML only");
     cr_expect_eq(count(page, " src="), 0);
     cr_expect_eq(count(page, "<link"), 0);
@@ -144,7 +149,7 @@ Test(report, ids_are_unique)
                   "grep -oE \" id=[\\\"'][^\\\"']*\" page.html | tr -d \"\\\"'\" | sort | uniq -d");
     cr_expect_eq(r.out.n, 0, "twice: %s", r.out.data);
     ran_free(&r);
-    r = run_shell(folder, "grep -c '<section>' page.html");
+    r = run_shell(folder, "grep -c '<section ' page.html");
     cr_expect_str_eq(r.out.data, "2\n");
     ran_free(&r);
 }
@@ -159,8 +164,10 @@ Test(report, says_what_is_missing)
     ran_free(&r);
     char *const page = must_load("page.html");
     cr_expect(strstr(page, "<li>figure memory-parts: memory.csv has no row with bytes</li>"));
-    cr_expect(strstr(page, "<li>figure latency-seq: gnuplot is not installed"));
+    cr_expect(strstr(page, "<li>figure backends: gnuplot is not installed"));
     cr_expect_not(strstr(page, "<svg"));
+    cr_expect_not(strstr(page, "figure latency-seq"), "the page's script draws it");
+    cr_expect(strstr(page, "<li>raw samples: "));
     cr_expect_not(strstr(page, "-memory.csv\""), "a link to a table that is not there");
     cr_expect_not(strstr(page, "class=\"command\""));
     free(page);
@@ -180,7 +187,7 @@ Test(report, refusals)
         {"report run", 2, "report needs a file  -> bench report run -o report.html"},
         {"report run -o old.html", 7, "old.html exists  -> --force overwrites it"},
         {"report run -o page.html --figure nosuch", 2, "figure"},
-        {"report run -o page.html --format csv", 2, "a report is HTML"},
+        {"report run -o page.html --format csv", 2, "--format does not apply to report"},
         {"report nowhere -o page.html", 7, "nowhere"},
         {"report run -o no/such/page.html", 7, "no/such/page.html"},
     };

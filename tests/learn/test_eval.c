@@ -52,7 +52,7 @@ static struct config small(const char *variant)
 static void save(const struct config *c)
 {
     struct model m;
-    const struct provenance from = {.unit = "byte", .seq = c->max_seq};
+    const struct provenance from = {.unit = "byte"};
     struct err e = {""};
 
     model_open(&m, c, "ref", 1, MEM_NONE, (struct extent){1, c->max_seq, 0});
@@ -165,6 +165,19 @@ Test(eval, vanilla_runs_its_window_again)
     check_windows(&c, BYTES, 0);
 }
 
+/* Its table of positions is that of training, for any past within the window. */
+Test(eval, learned_windows)
+{
+    static const char *const names[] = {"tupe", "learned"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        save(&c);
+        check_windows(&c, 7, 3);
+        check_windows(&c, 1, 9);
+    }
+}
+
 Test(eval, backends_agree)
 {
     const struct config c = small("gtrxl");
@@ -203,7 +216,7 @@ Test(eval, refuses_what_the_model_cannot)
     save(&c);
     expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
                    "--mem-kind kv is not for vanilla  -> recompute");
-    c.pos = pos_find("learned_layer");
+    c = small("learned");
     save(&c);
     expect_refused("--seq 8 --mem 3", E_USAGE, "has positions for 10 tokens, --seq 8 --mem 3");
     cr_expect_gt(must_score("--seq %d --mem %d", 8, 2).nll, 0);

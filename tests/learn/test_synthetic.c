@@ -71,6 +71,21 @@ Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_expect_float_eq(synthetic_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
 }
 
+/* A repeat is chosen with p, or drawn by luck; the symbols' probabilities add up to 1. */
+Test(synthetic, nll_by_hand)
+{
+    const struct synthetic s = {.lag = 3, .alphabet = 4, .p = 0.8};
+    uint8_t x[] = {2, 0, 1, 0};
+    double sum = 0;
+
+    for (x[3] = 0; x[3] < 4; x[3]++) {
+        const double nll = synthetic_nll(&s, x, 3, 3);
+        cr_expect_float_eq(nll, -log(x[3] == 2 ? 0.85 : 0.05), 1e-12, "symbol %d", x[3]);
+        sum += exp(-nll);
+    }
+    cr_expect_float_eq(sum, 1, 1e-12);
+}
+
 Test(synthetic, reach_is_an_upper_bound)
 {
     cr_expect_eq(synthetic_reach(true, 3, 10, 4, 2), 13, "the window alone");

@@ -29,6 +29,15 @@ Test(clock, work_takes_cpu_time)
     cr_expect_geq(span.wall_ns, 0.9 * 5e6);
 }
 
+/* Switches are counted from the start: here, from one that was a million ago. */
+Test(clock, switches_since_the_start)
+{
+    const struct clock_mark start = {.switches = clock_switches() - 1000000};
+    const struct clock_span span = clock_stop(&start);
+
+    cr_expect(span.switches >= 1000000 && span.switches < 1001000, "%u", span.switches);
+}
+
 Test(clock, gap_separates_blocks)
 {
     struct schedule s = usual_schedule;

@@ -74,7 +74,7 @@ static void on_warning(void *arg, const char *text)
 
 static enum status run_crew(struct crew *c, const char *manners)
 {
-    struct group_hooks hooks = {on_sample, on_warning, c};
+    struct group_hooks hooks = {.sample = on_sample, .warn = on_warning, .arg = c};
     const struct bench_case *cases[MAX_CASES];
     struct err e;
 
@@ -142,6 +142,7 @@ ParameterizedTestParameters(group, one_bad_child)
         {"cpu", ROW_FAILED, "the child sees another CPU than its parent  -> --isolate fork", false},
         {"garble", ROW_FAILED, "child process answered \"smaple 1\"", false},
         {"mute", ROW_TIMEOUT, "is silent for 1 s", false},
+        {"stop-block", ROW_TIMEOUT, "is silent for 1 s", false},
         {"segv-open", ROW_FAILED, "killed by SIGSEGV", false},
         {"segv-place", ROW_FAILED, "killed by SIGSEGV", false},
         {"segv-block", ROW_FAILED, "killed by SIGSEGV", false},
@@ -158,7 +159,7 @@ ParameterizedTest(struct manner *m, group, one_bad_child, .timeout = 30)
 
     gather_crew(&c, "shaw,xl", true);
     c.memory_bytes = 1e6;
-    c.patience_s = strcmp(m->word, "mute") == 0 ? 1 : 20;
+    c.patience_s = m->status == ROW_TIMEOUT ? 1 : 20;
     snprintf(plan, sizeof(plan), "xl/avx2=%s", m->word);
     cr_assert_eq(run_crew(&c, plan), OK);
     const struct result *r = result_of(&c, "xl", "avx2");
@@ -215,6 +216,21 @@ Test(group, a_wrong_case_is_found_without_a_ref_case)
     cr_expect_eq(run_crew(&c, "xl/avx2=wrong"), OK);
     cr_expect_eq(c.result[0].status, ROW_WRONG);
     cr_expect_eq(c.result[0].n, 0);
+    dismiss(&c);
+}
+
+/* The reference has no error, but it may be no number: it gets no time either. */
+Test(group, a_reference_that_is_no_number)
+{
+    struct crew c;
+
+    gather_crew(&c, "shaw,xl", true);
+    cr_expect_eq(run_crew(&c, "xl/ref=nan"), OK);
+    const struct result *r = result_of(&c, "xl", "ref");
+    cr_expect_eq(r->status, ROW_WRONG);
+    cr_expect_eq(r->n, 0);
+    expect_fine(&c, "shaw", "ref");
+    expect_fine(&c, "shaw", "avx2");
     dismiss(&c);
 }
 

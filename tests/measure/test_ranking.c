@@ -90,6 +90,69 @@ Test(ranking, variants_by_their_fastest_backends)
     run_free(&run);
 }
 
+/* made_row gives each row an interval of 1 % to either side. */
+Test(ranking, without_samples_rows_have_their_own_intervals)
+{
+    static const struct made_case v[] = {{"xl", "avx2", "1", 128, 1000},
+                                         {"rope", "avx2", "2", 128, 1500},
+                                         {"linear", "avx2", "3", 128, 1010}};
+    const double half = sqrt(2) * log(1.01 / 0.99) / 2;
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        made_row(&d, &v[i], "host", "ok", "", 100);
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    cr_assert(r.n == 1 && r.v[0].n == 3);
+    const struct contestant *const rope = &r.v[0].v[2], *const linear = &r.v[0].v[1];
+    cr_expect_float_eq(rope->log.low, log(1.5) - half, 1e-12);
+    cr_expect_float_eq(rope->log.high, log(1.5) + half, 1e-12);
+    cr_expect(rope->slower && !linear->slower);
+    rankings_free(&r);
+    run_free(&run);
+}
+
+/* A line over all shapes, then one for each case; the leader of a shape need not lead over all. */
+Test(ranking, csv_has_every_place)
+{
+    static const struct shaken v[] = {
+        {{"a\"b", "avx2", "1", 128, 1000}, 0}, {{"rope", "avx2", "2", 128, 1200}, 0},
+        {{"a\"b", "avx2", "3", 256, 4500}, 0}, {{"rope", "avx2", "4", 256, 3000}, 0},
+        {{"rope", "avx2", "5", 512, 9000}, 0},
+    };
+    static const char *const lines[] = {
+        "subject,setting,mean,name,variant,backend,case_id,ratio,low,high,verdict,bits,unit",
+        "variants,\"layer\",\"geometric mean of 2 shapes\",\"rope\",\"\",\"\",\"\",1,1,1,fastest,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,slower,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,fastest,,",
+        "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,fastest,,",
+        "variants,\"layer\",\"geometric mean of 2 shapes\",\"a\"\"b\",\"\",\"\",\"\","
+        "1.11803399,1.11803399,1.11803399,slower,,",
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,fastest,,",
+        "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,slower,,",
+    };
+    struct run run = run_of(v, ARRAY_LEN(v));
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    char *text = NULL;
+    size_t size, n = 0;
+
+    FILE *const f = open_memstream(&text, &size);
+    rankings_print_csv_header(f);
+    rankings_print_csv(f, &r, RANKED_VARIANTS);
+    fclose(f);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), n++)
+        if (n < ARRAY_LEN(lines))
+            cr_expect_str_eq(line, lines[n]);
+    cr_expect_eq(n, ARRAY_LEN(lines));
+    free(text);
+    rankings_free(&r);
+    run_free(&run);
+}
+
 Test(ranking, mean_over_shapes_that_all_ran)
 {
     static const struct shaken v[] = {

@@ -340,7 +340,7 @@ Test(delight, widths_are_its_own_unless_given)
 
 Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remove)
 {
-    const struct provenance from = {.unit = "byte", .seq = 7, .mem = 0, .seed = 3};
+    const struct provenance from = {.unit = "byte", .seed = 3};
 
     for (int form = 0; form < FORMS; form++) {
         struct config c = form_of(form, 12, 3, 4), back;
@@ -349,6 +349,7 @@ Test(delight, checkpoints_keep_the_map, .init = folder_make, .fini = folder_remo
         struct safetensors s;
         struct err e = {""};
         c.N = 3;
+        c.max_seq = 7;
         struct dextra *const own = (void *)c.own[SLOT_QKV_MAP].bytes;
         own->depth[1] += 3;
         own->width[1] += 0.7f;

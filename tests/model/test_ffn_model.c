@@ -136,7 +136,7 @@ ParameterizedTest(int *b, ffn_model, as_the_reference, .timeout = 60)
 
 Test(ffn_model, checkpoints_keep_the_choices, .init = folder_make, .fini = folder_remove)
 {
-    const struct provenance from = {.unit = "byte", .seq = L, .mem = 0, .seed = 3};
+    const struct provenance from = {.unit = "byte", .seed = 3};
     struct config c, back;
 
     for (int i = 0; model_of(&c, i); i++) {

@@ -242,7 +242,7 @@ Test(local_rnn, choices_that_make_no_sense)
     struct err e = {""};
 
     cr_expect_eq(config_check(&c, &e), E_USAGE);
-    cr_expect_not_null(strstr(e.msg, "LocalRNNs of window 0"), "%s", e.msg);
+    cr_expect_not_null(strstr(e.msg, "rnn_window"), "%s", e.msg);
     c.rnn_window = 1, c.rnn_layers = MAX_RNNS + 1;
     cr_expect_eq(config_check(&c, &e), E_USAGE);
     c.rnn_layers = MAX_RNNS;

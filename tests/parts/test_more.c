@@ -172,13 +172,37 @@ Test(span, choices_that_make_no_sense)
 {
     struct config c = of("span", 1);
 
-    set_number(&c, "span_ramp", 0);
-    cr_expect_eq(config_check(&c, NULL), E_USAGE);
-    set_number(&c, "span_ramp", 8);
+    cr_expect_eq(config_set(&c, "span_ramp", "0", NULL), E_USAGE);
     c.clamp_len = 4;
     cr_expect_eq(config_check(&c, NULL), E_USAGE);
     c.clamp_len = 0;
     cr_expect_eq(config_check(&c, NULL), OK);
+}
+
+/* Its bias has a row for each distance: positions whose tables have others are refused, and the
+ * rest can be bound and built. */
+Test(span, with_every_kind_of_positions)
+{
+    static const char *const fits[] = {"none", "sinusoid", "learned", "xl", "rope"};
+    static const char *const refused[] = {"alibi", "kerple", "t5", "shaw", "deberta", "tupe"};
+
+    for (size_t i = 0; i < ARRAY_LEN(fits); i++) {
+        struct config c = of("span", 1);
+        struct model m;
+        c.pos = pos_find(fits[i]);
+        c.max_seq = T;
+        config_own_reset(&c);
+        open(&m, &c);
+        set_span(&m, 1);
+        lm_build_tables(&m.lm, &m.g);
+        model_close(&m);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        struct config c = of("span", 1);
+        c.pos = pos_find(refused[i]);
+        config_own_reset(&c);
+        cr_expect_eq(config_check(&c, NULL), E_USAGE, "%s", refused[i]);
+    }
 }
 
 /* ---- persistent vectors -------------------------------------------------------------------- */

@@ -140,7 +140,10 @@ Test(phase, rows_rerun_and_resume, .init = folder_make, .fini = folder_remove)
     struct rows after = must_read(folder, "r/latest", TABLE_LATENCY);
     cr_expect_eq(after.n, latency.n, "cases that are there were measured again");
     rows_free(&after);
-    r = run_bench(folder, "rerun %s -q --format csv " TINY, trained);
+    r = run_bench(folder,
+                  "rerun %s -q --format csv --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+                  "--block-ms 0.5 --out r",
+                  trained);
     expect_exit(&r, 0);
     cr_expect(*trained && strstr(r.out.data, trained), "%s", r.out.data);
     ran_free(&r);

@@ -7,13 +7,14 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* The number of cases of a line. */
+/* The number of cases of a line that can run. */
 static int count(const char *line)
 {
     struct options o;
     struct plan p;
 
     must_plan(&p, &o, line);
+    plan_drop_unsupported(&p);
     const int n = p.n;
     drop_plan(&p, &o);
     return n;
@@ -182,7 +183,7 @@ Test(plan, filters)
         {"--filter variant:shaw", 8},
         {"--filter !variant:shaw", 16},
         {"--filter variant=shaw", 8},
-        {"--filter variant:sha", 0},
+        {"--filter variant:rpr", 8}, /* an alias */
         {"--filter seq:51", 12},
         {"--filter seq=51", 12},
         {"--filter seq<512", 12},
@@ -205,6 +206,50 @@ Test(plan, filters)
         char line[256];
         snprintf(line, sizeof(line), "%s%s", base, cases[i].line);
         cr_expect_eq(count(line), cases[i].n, "%s leaves %d", cases[i].line, count(line));
+    }
+}
+
+/* A value that no registry knows would match nothing. */
+Test(plan, filters_with_unknown_values)
+{
+    static const char *const lines[] = {"--filter variant:sha", "--filter !backend:avx3",
+                                        "--filter workload:lyer", "--filter gate=gur"};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct plan p;
+        struct err e;
+        cr_assert_eq(parse_words(&o, lines[i], &e), OK, "%s", e.msg);
+        cr_expect_eq(plan_make(&p, &o, &e), E_USAGE, "%s", lines[i]);
+        cr_expect(strstr(e.msg, "unknown ") && strstr(e.msg, "  -> "), "%s", e.msg);
+        options_free(&o);
+    }
+}
+
+/* What a variant cannot run is in the plan, with the reason; alone it is an error. */
+Test(plan, unsupported_cases_say_why)
+{
+    static const char *const lines[] = {
+        "-V linear,xl --workload attn", "-V vanilla,xl --mem-kind kv",
+        "-V xl,vanilla --mem-kind recompute", "-V linear,xl --mem-kind hidden"};
+    static const char *const first[] = {"linear", "vanilla", "xl", "linear"};
+    static const enum mem_kind kind[] = {MEM_NONE, MEM_KV, MEM_RECOMPUTE, MEM_HIDDEN};
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct plan p;
+        char line[160];
+        snprintf(line, sizeof(line), "-b ref --seq 8 --mem 4 %s", lines[i]);
+        must_plan(&p, &o, line);
+        cr_assert_eq(p.n, 2, "%s", line);
+        cr_expect_str_eq(p.cases[0].variant->name, first[i]);
+        cr_expect_not_null(p.cases[0].unsupported, "%s", line);
+        cr_expect_eq(p.cases[0].mem_kind, kind[i], "%s", line);
+        cr_expect_null(p.cases[1].unsupported);
+        cr_expect_str_neq(p.cases[0].case_id, p.cases[1].case_id);
+        cr_expect_eq(plan_drop_unsupported(&p), 1);
+        cr_expect_eq(p.n, 1);
+        drop_plan(&p, &o);
     }
 }
 

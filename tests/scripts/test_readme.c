@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The README is complete: its tables name every variant and setting and no others, and it uses no
- * option that the program does not take. */
+ * The README is complete: its tables name every command, variant and setting and no others, and it
+ * uses no option that the program does not take. */
 #include "harness/cli/option_table.h"
 #include "harness/table/record.h"
 #include "variants/model/settings.h"
@@ -67,6 +67,23 @@ Test(readme, table_of_settings)
 
     for (int i = 0; (s = setting_at(i)); i++)
         cr_expect(in_code(table, s->name), "no row for %s", s->name);
+    free(text.data);
+}
+
+/* As "bench NAME", or alone in code among others. */
+Test(readme, commands)
+{
+    struct bytes text = readme();
+    char *const table = table_of(text.data, "| command | does |");
+
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        char called[48];
+        snprintf(called, sizeof(called), "bench %s", command_specs[c].name);
+        const bool sweep = c == CMD_SWEEP && strstr(table, "`bench [sweep]`");
+        if (command_specs[c].doc)
+            cr_expect(sweep || strstr(table, called) || in_code(table, command_specs[c].name),
+                      "no row for %s", command_specs[c].name);
+    }
     free(text.data);
 }
 

@@ -7,13 +7,14 @@
 #include "variants/base/safetensors.h"
 
 #include <criterion/criterion.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Members that are NULL change nothing. */
 struct edit {
     const char *key, *value;       /* metadata; value NULL removes the key */
-    const char *drop;              /* this tensor is left out */
+    const char *drop;              /* this tensor is left out; "out.*": all that begin with out. */
     const char *nudge;             /* this tensor's element `at` is moved by `by` */
     const char *reshape;           /* this tensor reads [n] */
     const char *retype;            /* this F32 tensor reads I32 */
@@ -54,7 +55,8 @@ static inline void edited_file(const char *to, const char *from, const struct ed
 {
     struct safetensors s;
     struct err e;
-    int n = 0, n_meta, touched = 0;
+    int n = 0, n_meta;
+    bool touched = false;
 
     cr_assert_eq(safetensors_open(&s, from, &e), OK, "%s", e.msg);
     struct tensor *list = calloc((size_t)s.n_tensors, sizeof(*list));
@@ -73,12 +75,12 @@ static inline void edited_file(const char *to, const char *from, const struct ed
         }
         if (is_named(t.name, d->retype))
             t.dtype = DTYPE_I32;
-        touched += is_named(t.name, d->nudge) || is_named(t.name, d->reshape) ||
-                   is_named(t.name, d->retype) || is_named(t.name, d->drop) ||
-                   is_named(t.name, d->rename);
+        const bool dropped = d->drop && fnmatch(d->drop, t.name, 0) == 0;
+        touched |= is_named(t.name, d->nudge) || is_named(t.name, d->reshape) ||
+                   is_named(t.name, d->retype) || dropped || is_named(t.name, d->rename);
         if (is_named(t.name, d->rename))
             strcpy(t.name, d->new_name);
-        if (!is_named(t.name, d->drop))
+        if (!dropped)
             list[n++] = t;
     }
     cr_assert_eq(touched, d->nudge || d->reshape || d->retype || d->drop || d->rename,

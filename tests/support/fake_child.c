@@ -80,6 +80,8 @@ static enum status block(struct fake *f, struct err *e)
         die(SIGSEGV);
     if (f->blocks > 1 && is(f, "kill-block"))
         die(SIGKILL);
+    if (f->blocks > 1 && is(f, "stop-block"))
+        raise(SIGSTOP);
     return protocol_write(&f->t, e, is(f, "garble") ? "smaple 1" : "sample 1e6 1e6 0");
 }
 
@@ -96,8 +98,8 @@ static enum status obey(struct fake *f, const char *line, struct err *e)
         const struct report opened = report_of(f);
         return report_send(&opened, &f->t, e);
     }
-    return strcmp(line, "place") == 0        ? place(f, e)
-           : strncmp(line, "block ", 6) == 0 ? block(f, e)
+    return strcmp(line, "place") == 0 || strncmp(line, "reference ", 10) == 0 ? place(f, e)
+           : strncmp(line, "block ", 6) == 0                                  ? block(f, e)
                                              : report_send(&r, &f->t, e);
 }
 

@@ -22,6 +22,7 @@
  *   garble       answers blocks with nonsense
  *   mute         never answers the request "place"
  *   exit-block   ends with exit code 3 at its second block
+ *   stop-block   is stopped, as by SIGSTOP, at its second block
  *   segv-open segv-place segv-block kill-block   dies of a signal there */
 #define FAKE_CPU "fake cpu"
 

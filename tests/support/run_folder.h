@@ -85,14 +85,19 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
     text_put(row.corpus_xxh3, TEXT_SIZE, "text");
     row.tokens_scored = 1000;
     row.nll_nats_per_token = nll;
+    row.ppl = exp(nll);
     cr_assert_eq(rundir_write(r, TABLE_PERPLEXITY, &row, &e), OK, "%s", e.msg);
 }
+
+static const struct runjson made_json = {
+    .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = ""};
 
 static inline void made_open(struct rundir *r, const char *commit)
 {
     struct err e;
 
-    cr_assert_eq(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_create(r, folder, commit, 1795240862, RAW_CSV, &made_json, &e), OK, "%s",
+                 e.msg);
 }
 
 static inline void made_close(struct rundir *r, const char *host, const char *cpu)

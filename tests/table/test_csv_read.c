@@ -78,29 +78,43 @@ static void expect_bad_edit(const char *from, const char *to, const char *wanted
     free(good.data);
 }
 
-#define ROW2 "\nbench-latency/2.0,,,0,"
+#define ROW2 "\nbench-latency/" SCHEMA_VERSION ",,,0,"
 Test(csv_read, faults_are_named_with_file_and_line)
 {
     expect_bad("", 0, " is empty");
     expect_bad("schema\0\n", 8, " line 1: a NUL byte");
     expect_bad("\n", 1, " line 1: blank");
     expect_bad("a,b\n1,2\n", 8, " line 1: no column schema");
-    expect_bad("schema,a\n", 9, " line 1: no column run_id");
+    static const char lacking[] = "schema,a\nbench-latency/" SCHEMA_VERSION ",x\n";
+    expect_bad(lacking, strlen(lacking), " line 1: no column run_id");
     expect_bad("schema,schema\n", 14, " line 1: column schema twice");
-    expect_bad_edit("bench-latency/2.0", "bench-latency/3.0",
+    expect_bad_edit("bench-latency/" SCHEMA_VERSION, "bench-latency/3.0",
                     " has schema bench-latency/3.0, this program reads 2.x");
-    expect_bad_edit("bench-latency/2.0", "bench-memory/2.0",
-                    " has schema \"bench-memory/2.0\", not bench-latency/2.0");
-    expect_bad_edit("bench-latency/2.0", "bench-latency/2", " has schema \"bench-latency/2\"");
-    expect_bad_edit("bench-latency/2.0", "", " has schema \"\", not bench-latency/2.0");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,,0,", " line 2: 76 fields, header has 77");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,,,,0,", " line 2: 78 fields, header has 77");
+    expect_bad_edit("bench-latency/" SCHEMA_VERSION, "bench-memory/" SCHEMA_VERSION,
+                    " has schema \"bench-memory/" SCHEMA_VERSION
+                    "\", not bench-latency/" SCHEMA_VERSION);
+    expect_bad_edit("bench-latency/" SCHEMA_VERSION, "bench-latency/2",
+                    " has schema \"bench-latency/2\"");
+    expect_bad_edit("bench-latency/" SCHEMA_VERSION, "",
+                    " has schema \"\", not bench-latency/" SCHEMA_VERSION);
+    for (int more = -1; more <= 1; more += 2) {
+        char wanted[64];
+        snprintf(wanted, sizeof(wanted), " line 2: %d fields, header has %d", latency->n + more,
+                 latency->n);
+        expect_bad_edit(ROW2,
+                        more < 0 ? "\nbench-latency/" SCHEMA_VERSION ",,0,"
+                                 : "\nbench-latency/" SCHEMA_VERSION ",,,,0,",
+                        wanted);
+    }
     expect_bad_edit("\nbench", "\n\nbench", " line 2: blank");
     expect_bad_edit("\nbench", "\n\r\nbench", " line 2: blank");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,\r,,0,", " line 2: a bare carriage return");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,a\"b,,0,", " line 2: a quote");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,\"a\"b,,0,", " line 2: a quote in the wrong place");
-    expect_bad_edit(ROW2, "\nbench-latency/2.0,\"a,,0,", " line 2: a quote is not closed");
+    expect_bad_edit(ROW2, "\nbench-latency/" SCHEMA_VERSION ",\r,,0,",
+                    " line 2: a bare carriage return");
+    expect_bad_edit(ROW2, "\nbench-latency/" SCHEMA_VERSION ",a\"b,,0,", " line 2: a quote");
+    expect_bad_edit(ROW2, "\nbench-latency/" SCHEMA_VERSION ",\"a\"b,,0,",
+                    " line 2: a quote in the wrong place");
+    expect_bad_edit(ROW2, "\nbench-latency/" SCHEMA_VERSION ",\"a,,0,",
+                    " line 2: a quote is not closed");
     expect_bad_edit(",1.5,", ",nan,", " line 3, column median_ns: \"nan\" is not a number");
     expect_bad_edit(",1.5,", ",inf,", " line 3, column median_ns: \"inf\" is not a number");
     expect_bad_edit(",1.5,", ",1e999,", " line 3, column median_ns: \"1e999\" is not a number");
@@ -132,7 +146,8 @@ Test(csv_read, whole_numbers_are_whole)
         struct column two[2] = {latency->columns[0], *column_named(names[1])};
         const struct table t = {
             "latency", "latency.csv", latency->schema, two, 2, sizeof(struct latency_row), NULL};
-        const int n = snprintf(text, sizeof(text), "schema,seed\nbench-latency/2.0,%s\n", bad[i]);
+        const int n = snprintf(text, sizeof(text),
+                               "schema,seed\nbench-latency/" SCHEMA_VERSION ",%s\n", bad[i]);
         cr_assert_eq(csv_rows(&rows, &t, "f", text, (size_t)n, &e), E_IO, "%s", bad[i]);
         snprintf(wanted, sizeof(wanted), "f line 2, column seed: \"%s\" is not a whole", bad[i]);
         cr_expect_eq(strncmp(e.msg, wanted, strlen(wanted)), 0, "%s", e.msg);
@@ -146,7 +161,7 @@ Test(csv_read, a_text_that_does_not_fit_is_an_error)
 
     memset(text, 'x', TEXT_SIZE);
     text[TEXT_SIZE] = '\0';
-    snprintf(edit, sizeof(edit), "\nbench-latency/2.0,%s,,0,", text);
+    snprintf(edit, sizeof(edit), "\nbench-latency/" SCHEMA_VERSION ",%s,,0,", text);
     snprintf(what, sizeof(what), " line 2, column run_id: %d bytes, at most %d", TEXT_SIZE,
              TEXT_SIZE - 1);
     expect_bad_edit(ROW2, edit, what);
@@ -226,7 +241,7 @@ Test(csv_read, resume_refuses_what_is_not_just_torn)
 
     /* An open quote extends over everything that follows: it is never cut away like a torn line. */
     good = sample_file(2);
-    at = strstr(good.data, ROW2) + strlen("\nbench-latency/2.0,");
+    at = strstr(good.data, ROW2) + strlen("\nbench-latency/" SCHEMA_VERSION ",");
     *at = '"';
     put_file(good.data, good.n);
     cr_assert_eq(table_resume(&f, latency, path, NULL, &e), E_IO);

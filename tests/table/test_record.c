@@ -26,7 +26,8 @@ static const char *const own_header[] = {
     "samples,samples_disturbed,inner_calls,min_ns,median_ns,p90_ns,p99_ns,max_ns,mean_ns,stddev_ns,"
     "mad_ns,ci95_low_ns,ci95_high_ns,cpu_time_median_ns,involuntary_switches,stop_reason,drift_pct,"
     "tokens_per_s,flop_count,gflop_per_s,bytes_moved_min,gbyte_per_s,peak_flops_pct,peak_bw_pct,"
-    "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns",
+    "bound,ref_median_ns,ratio_to_ref,max_abs_err,max_rel_err,err_limit,bind_ns,"
+    "check_rows",
     "arena_peak_bytes,weights_bytes,activations_bytes,memory_state_bytes,scores_bytes,"
     "rel_pos_bytes,gradients_bytes,optimizer_bytes,backend_scratch_bytes,model_predicted_bytes,"
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
@@ -171,7 +172,7 @@ Test(record, empty_rows_stay_empty)
     back = rows.row;
     cr_expect(isnan(back->median_ns) && isnan(back->mean_ns));
     cr_expect_eq(back->samples, I64_EMPTY);
-    cr_expect_str_eq(back->schema, "bench-latency/2.0");
+    cr_expect_str_eq(back->schema, "bench-latency/" SCHEMA_VERSION);
     rows_free(&rows);
     free(text.data);
 }

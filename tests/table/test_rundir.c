@@ -15,12 +15,15 @@
 
 static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */
 
+static const struct runjson json = {
+    .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = "seq=4\n"};
+
 TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
 static void create(struct rundir *r, enum raw raw)
 {
     struct err e;
-    cr_assert_eq(rundir_create(r, folder, "4f2c1ab", started, raw, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_create(r, folder, "4f2c1ab", started, raw, &json, &e), OK, "%s", e.msg);
 }
 
 static void close_run(struct rundir *r)
@@ -70,7 +73,7 @@ Test(rundir, makes_the_parents_it_needs)
     struct err e;
 
     folder_path(deep, "a/b//c/");
-    cr_assert_eq(rundir_create(&r, deep, "nogit", started, RAW_NONE, &e), OK, "%s", e.msg);
+    cr_assert_eq(rundir_create(&r, deep, "nogit", started, RAW_NONE, &json, &e), OK, "%s", e.msg);
     folder_path(deep, "a/b//c/20261121T060102Z-nogit");
     cr_expect_str_eq(r.path, deep);
     close_run(&r);
@@ -88,15 +91,15 @@ Test(rundir, says_why_it_cannot_be_made)
     folder_path(path, "file");
     cr_assert((f = fopen(path, "w")));
     fclose(f);
-    cr_assert_eq(rundir_create(&r, path, "nogit", started, RAW_NONE, &e), E_IO);
+    cr_assert_eq(rundir_create(&r, path, "nogit", started, RAW_NONE, &json, &e), E_IO);
     cr_expect(strstr(e.msg, path) && strstr(e.msg, "Not a directory  -> "), "%s", e.msg);
 
-    cr_assert_eq(rundir_create(&r, "/proc/bench", "nogit", started, RAW_NONE, &e), E_IO);
+    cr_assert_eq(rundir_create(&r, "/proc/bench", "nogit", started, RAW_NONE, &json, &e), E_IO);
     cr_expect(strstr(e.msg, "cannot create /proc/bench: ") && strstr(e.msg, "  -> "), "%s", e.msg);
 
     folder_path(path, "latest");
     cr_assert_eq(mkdir(path, 0777), 0); /* a file that is not a link is not replaced */
-    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
     cr_expect(strstr(e.msg, "cannot replace the link ") && strstr(e.msg, path), "%s", e.msg);
     folder_path(path, "20261121T060102Z-nogit");
     cr_expect_neq(rmdir(path), 0, "a folder that could not be filled is left");
@@ -113,27 +116,83 @@ Test(rundir, read_only_folder)
     cr_assert_eq(chmod(folder, 0555), 0);
     if (user == 0) /* root may write everywhere */
         cr_assert_eq(seteuid(NOBODY), 0);
-    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
+    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
     cr_assert_eq(seteuid(user), 0);
     cr_assert_eq(chmod(folder, 0755), 0);
     cr_expect(strstr(e.msg, "Permission denied  -> give a folder that you may write with --out"),
               "%s", e.msg);
 }
 
+/* At any file of it. */
 Test(rundir, full_disk_while_it_is_made)
 {
-    char path[FILE_PATH];
-    struct rundir r;
-    struct err e;
+    static const struct {
+        rlim_t bytes;
+        const char *file;
+    } disks[] = {{100, "run.json"}, {600, "latency.csv"}};
 
     signal(SIGXFSZ, SIG_IGN);
-    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100, RLIM_INFINITY}), 0);
-    cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &e), E_IO);
-    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
-    cr_expect(strstr(e.msg, "latency.csv: No space left on device  -> "), "%s", e.msg);
-    folder_path(path, "20261121T060102Z-nogit");
-    cr_expect_neq(rmdir(path), 0);
-    cr_expect_eq(errno, ENOENT);
+    for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
+        char path[FILE_PATH];
+        struct rundir r;
+        struct err e;
+        cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){disks[i].bytes, RLIM_INFINITY}), 0);
+        cr_assert_eq(rundir_create(&r, folder, "nogit", started, RAW_CSV, &json, &e), E_IO);
+        cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
+        cr_expect(strstr(e.msg, disks[i].file) && strstr(e.msg, "No space left on device  -> "),
+                  "%s", e.msg);
+        folder_path(path, "20261121T060102Z-nogit");
+        cr_expect_neq(rmdir(path), 0);
+        cr_expect_eq(errno, ENOENT);
+    }
+}
+
+/* ---- one writer --------------------------------------------------------------------------- */
+
+/* Another process makes the run, and ends without closing it when *hold is closed. */
+static pid_t another_writer(int *hold)
+{
+    int ready[2], end[2];
+    char made = 0;
+
+    cr_assert(pipe(ready) == 0 && pipe(end) == 0);
+    const pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) {
+        struct rundir r;
+        struct err e;
+        close(end[1]);
+        made = rundir_create(&r, folder, "4f2c1ab", started, RAW_CSV, &json, &e) == OK;
+        if (write(ready[1], &made, 1) == 1 && read(end[0], &made, 1) == 0)
+            _exit(0);
+        _exit(1);
+    }
+    close(end[0]);
+    cr_assert(read(ready[0], &made, 1) == 1 && made);
+    close(ready[0]);
+    close(ready[1]);
+    *hold = end[1];
+    return pid;
+}
+
+Test(rundir, has_one_writer)
+{
+    struct rundir r;
+    struct err e;
+    char pid[24];
+    int hold, how = -1;
+    const pid_t writer = another_writer(&hold);
+
+    snprintf(pid, sizeof(pid), "process %d ", (int)writer);
+    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_UNSUPPORTED);
+    cr_expect(strstr(e.msg, pid) && strstr(e.msg, "20261121T060102Z-4f2c1ab"), "%s", e.msg);
+    close(hold);
+    cr_assert_eq(waitpid(writer, &how, 0), writer);
+    cr_assert_eq(how, 0);
+    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    close_run(&r);
+    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg); /* closing lets go */
+    close_run(&r);
 }
 
 /* ---- resume ------------------------------------------------------------------------------- */
@@ -189,7 +248,7 @@ static void interrupted_run(struct rundir *r, enum raw raw)
     put_row(r, TABLE_MEMORY, "c", ROW_OK);
     put_samples(&r->samples, "c", 70);
     cr_assert_eq(samples_flush(&r->samples, &e), OK, "%s", e.msg);
-    append_bytes(r, "latency.csv", "bench-latency/2.0,20261121T0");
+    append_bytes(r, "latency.csv", "bench-latency/" SCHEMA_VERSION ",20261121T0");
 }
 
 static void resume_and_finish(enum raw raw, bool killed)
@@ -238,6 +297,30 @@ Test(rundir, resumes_after_an_end) { resume_and_finish(best_raw(), false); }
 Test(rundir, resumes_after_a_kill) { resume_and_finish(best_raw(), true); }
 Test(rundir, resumes_plain_samples) { resume_and_finish(RAW_CSV, true); }
 
+/* Rows of this program under a header whose columns stand elsewhere would be read as others. */
+Test(rundir, a_table_with_columns_elsewhere_is_not_continued)
+{
+    const struct table *const t = &tables[TABLE_LATENCY];
+    struct rundir r;
+    struct err e;
+    char path[FILE_PATH];
+    struct bytes header;
+
+    create(&r, RAW_NONE);
+    close_run(&r);
+    cr_assert_eq(table_bytes(&header, t, NULL, &e), OK);
+    char *const comma = strstr(header.data, ",median_ns,min_ns,");
+    char *const other = strstr(header.data, ",min_ns,median_ns,");
+    cr_assert(comma || other, "%s", header.data);
+    memcpy(comma ? comma : other, comma ? ",min_ns,median_ns," : ",median_ns,min_ns,", 18);
+    cr_assert_eq(file_join(path, r.path, t->file, NULL), OK);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fwrite(header.data, 1, header.n, f) == header.n && fclose(f) == 0);
+    cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_IO);
+    cr_expect(strstr(e.msg, path) && strstr(e.msg, "  -> "), "%s", e.msg);
+    free(header.data);
+}
+
 Test(rundir, resumes_without_samples)
 {
     struct rundir r;
@@ -251,6 +334,34 @@ Test(rundir, resumes_without_samples)
     cr_expect_eq(r.samples.raw, RAW_NONE);
     cr_expect_eq(samples_read(&rows, r.path, &e), E_IO);
     cr_expect(strstr(e.msg, "has no raw samples  -> "), "%s", e.msg);
+    close_run(&r);
+}
+
+/* What may have been a matter of the moment is tried again, nothing else. */
+Test(rundir, resume_tries_again)
+{
+    static const bool again[ROW_STATUS_COUNT] = {
+        [ROW_FAILED] = true, [ROW_TIMEOUT] = true, [ROW_INTERRUPTED] = true};
+    struct rundir r;
+    struct err e;
+
+    create(&r, RAW_NONE);
+    for (int i = 0; i < ROW_STATUS_COUNT; i++)
+        put_row(&r, TABLE_LATENCY, row_status_name[i], (enum row_status)i);
+    close_run(&r);
+    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    for (int i = 0; i < ROW_STATUS_COUNT; i++) {
+        cr_expect_eq(rundir_done(&r, TABLE_LATENCY, row_status_name[i]), !again[i], "%s",
+                     row_status_name[i]);
+        cr_expect_eq(r.had[i], !again[i]);
+    }
+    cr_expect_eq(r.doubled, 0);
+    for (int i = 0; i < ROW_STATUS_COUNT; i++)
+        put_row(&r, TABLE_LATENCY, row_status_name[i], ROW_OK);
+    close_run(&r);
+    cr_assert_eq(rundir_resume(&r, folder, NULL, &e), OK, "%s", e.msg);
+    cr_expect_eq(r.had[ROW_OK], ROW_STATUS_COUNT);
+    cr_expect_eq(r.doubled, 3); /* ok, skipped and wrong had no reason to come again */
     close_run(&r);
 }
 

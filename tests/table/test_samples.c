@@ -190,24 +190,24 @@ Test(runjson, tells_the_end)
                              "finished_at_utc", &end, "exit_code", &code, "rows", "ok", &ok,
                              "skipped", &skipped, "options", "d-model", &d_model),
                  0);
-    cr_expect_str_eq(schema, "bench-run/2.0");
+    cr_expect_str_eq(schema, "bench-run/" SCHEMA_VERSION);
     cr_expect_str_eq(end, "2026-11-21T06:02:00Z");
     cr_expect_str_eq(d_model, "512");
     cr_expect(code == 130 && ok == 7 && skipped == 2);
-    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "x?");
+    cr_expect_str_eq(json_string_value(json_array_get(json_object_get(j, "argv"), 2)), "$'x\\xff'");
     json_decref(j);
 }
 
 Test(runjson, that_is_none)
 {
-    static const char *const bad[] = {
-        "",
-        "{",
-        "[]",
-        "{\"schema\":1}",
-        "{\"schema\":\"bench-run/3.0\"}",
-        "{\"schema\":\"bench-run/2.0\"}",
-        "{\"schema\":\"bench-run/2.0\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
+    static const char *const bad[] = {"",
+                                      "{",
+                                      "[]",
+                                      "{\"schema\":1}",
+                                      "{\"schema\":\"bench-run/3.0\"}",
+                                      "{\"schema\":\"bench-run/" SCHEMA_VERSION "\"}",
+                                      "{\"schema\":\"bench-run/" SCHEMA_VERSION
+                                      "\",\"started_at_utc\":\"\",\"options\":{\"a\":1}}"};
     static const char *const wanted[] = {"line",
                                          "line",
                                          "has no schema",

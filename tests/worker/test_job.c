@@ -180,6 +180,70 @@ Test(job, weights_by_their_shapes)
     }
 }
 
+/* Compulsory bytes of a run, each operand once. The model is that of the weights above with N 2, B
+ * 2, L 5, M 20: W weights, hidden memory 4 N B M D, rho 4 N K H d, and what the run writes. */
+Test(job, bytes_by_their_operands)
+{
+#define SHAPE "-b ref --seq 5 --mem 20 --batch 2 --d-model 24 --heads 3 --d-head 10 --d-inner 40 "
+    const size_t layer = 4 * (4 * 24 * 30 + 2 * 24 * 40 + 40 + 24 + 4 * 24 + 24 * 30);
+    const size_t memory = 4 * 2 * 20 * 24, rho = 4 * 25 * 30, uv = 4 * 60;
+    const size_t embedding = 4 * 256 * 24, bias = 4 * 256,
+                 weights = embedding + bias + uv + 2 * layer;
+    const size_t model = weights + 2 * memory + 2 * rho;
+    const struct {
+        const char *line;
+        size_t bytes;
+    } cases[] = {
+        /* q and o, k and v, a table of K rows, u and w */
+        {"-w attn -V xl", 4 * (2 * 2 * 5 * 30 + 2 * 2 * 25 * 30) + rho},
+        /* the stream, in and out */
+        {"-w layer -V xl --mem-kind hidden", layer + uv + memory + rho + 4 * 2 * 2 * 5 * 24},
+        /* the logits; all rows of an embedding that is the output, too */
+        {"-w segment -V xl --layers 2 --mem-kind hidden", model + 4 * 2 * 5 * 256},
+        {"-w decode -V xl --layers 2 --mem-kind hidden",
+         weights + 2 * memory + 2 * 4 * 21 * 30 + 4 * 2 * 256},
+        /* the losses; one rho for the gradients of both layers' tables */
+        {"-w train -V xl --layers 2 --mem-kind hidden", model + rho + 4 * 2 * 5},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct options o;
+        struct plan p;
+        struct job j;
+        snprintf(line, sizeof(line), SHAPE "%s", cases[i].line);
+        count(&j, &p, &o, line);
+        size_t want = cases[i].bytes;
+        if (p.cases[0].phase ==
+            PHASE_FWD_BWD) { /* gradients of all that forward keeps, two moments */
+            cr_expect_eq(j.arena.part[PART_OPTIMIZER], 2 * weights);
+            cr_expect_geq(j.arena.part[PART_GRADIENTS], weights);
+            want += j.arena.part[PART_OPTIMIZER] + j.arena.part[PART_GRADIENTS];
+        }
+        cr_expect_eq(job_bytes(&j), (double)want, "%s: %.0f bytes, not %zu", line, job_bytes(&j),
+                     want);
+        cr_expect_eq(job_tokens(&j), p.cases[0].workload == WORK_DECODE ? 2 : 10, "%s", line);
+        job_close(&j);
+        drop_plan(&p, &o);
+    }
+}
+
+/* Of an embedding that is not the output, only the rows of the segment's tokens are read. */
+Test(job, bytes_of_an_embedding_of_its_own)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+
+    count(&j, &p, &o, SHAPE "-w segment -V llama --layers 1 --mem-kind hidden");
+    const double weights = (double)j.arena.part[PART_WEIGHTS];
+    const double tables = (double)j.arena.part[PART_REL_POS], memory = 4 * 2 * 20 * 24;
+    cr_expect_eq(job_bytes(&j),
+                 weights + tables + memory - 4 * 24 * (256 - 2 * 5) + 4 * 2 * 5 * 256);
+    job_close(&j);
+    drop_plan(&p, &o);
+}
+
 /* composed: threads x row block x padded K floats, where the block is at most 128 rows and a row of
  * scores is K rounded up to 16 floats and 16 more, so that rows are not a power of two apart. */
 Test(job, scores_of_composed_attention)

@@ -240,6 +240,44 @@ Test(job_grad, forward_cells_have_nothing_to_judge)
     drop_plan(&p, &o);
 }
 
+/* A timed training step clips the gradient to 0.25 and moves nothing: the rate is 0. The moments of
+ * the first step are those of the gradient, scaled. */
+Test(job_grad, a_training_step_clips_and_moves_nothing)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+    double gradient = 0, first = 0, off = 0;
+
+    one_case(&j, &p, &o, "-b ref -V xl -w train --seq 6 --mem 4 --d-model 16 --heads 2");
+    struct params *const params = &j.lm.lm.params;
+    float **const before = calloc((size_t)params->n, sizeof(*before));
+    adam_reset(&j.lm.adam, params); /* placing may have run a step */
+    for (int i = 0; i < params->n; i++) {
+        before[i] = malloc(params->v[i].n * sizeof(float));
+        memcpy(before[i], params->v[i].data, params->v[i].n * sizeof(float));
+    }
+    job_run(&j);
+    for (int i = 0; i < params->n; i++) {
+        cr_expect_arr_eq(before[i], params->v[i].data, params->v[i].n * sizeof(float), "%s",
+                         params->v[i].name);
+        for (size_t k = 0; k < params->v[i].n; k++) {
+            const double g = (double)params->v[i].grad[k], m = (double)j.lm.adam.m[i][k];
+            const double v = (double)j.lm.adam.v[i][k];
+            gradient += g * g;
+            first += m * m;
+            off = fmax(off, fabs(v - 0.1 * m * m)); /* m is 0.1 of it, v 0.001 of its square */
+        }
+        free(before[i]);
+    }
+    free(before);
+    cr_expect_gt(sqrt(gradient), 0.25);
+    cr_expect_float_eq(sqrt(first), 0.1 * 0.25, 1e-6, "moments of norm %g", sqrt(first));
+    cr_expect_lt(off, 1e-9);
+    job_close(&j);
+    drop_plan(&p, &o);
+}
+
 /* ---- costs -------------------------------------------------------------------------------- */
 
 static double flop_of(const char *line)

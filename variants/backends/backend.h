@@ -362,6 +362,9 @@ struct engine {
     void (*gemm_gate)(const struct gemm *g, const struct gate_op *gate);
     const char *impl; /* the only attention implementation to use; NULL = the first that accepts */
     int threads;
+    /* [B,L] queries of attention whose output is wanted; NULL = all. The ref backend computes no
+     * others and leaves 0 there; the other backends compute all. */
+    const bool *wanted;
     enum isa isa; /* ISA level of the kernels that dominate its time: CSV column isa_used */
 };
 

@@ -3,8 +3,8 @@
  * Error handling and small helpers for every file.
  *
  * External errors (bad input, no memory, a full disk) are returned as an `enum status` with one
- * line in `struct err`. Internal errors abort in CHECK. Nothing below main prints or exits
- * otherwise. */
+ * line in `struct err`. Internal errors abort in CHECK, and NEED ends the program. Nothing below
+ * main prints or exits otherwise. */
 #ifndef BASE_H
 #define BASE_H
 
@@ -29,7 +29,10 @@ struct err {
     char msg[640];
 };
 
-/* Format the message into `e` (which may be NULL) and return `st`. */
+/* Format the message into `e` (which may be NULL) and return `st`. Control characters and bytes
+ * that are not UTF-8 are written as escapes: names and strings of files are printed and sent as one
+ * line.
+ */
 enum status fail(struct err *e, enum status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -39,6 +42,11 @@ enum status fail(struct err *e, enum status st, const char *fmt, ...)
  * microsecond. */
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
 _Noreturn void check_failed(const char *cond, const char *file, int line);
+
+/* Memory for something small, where no error can be returned: without it the program ends, with a
+ * message and exit code 1. What was written stays. */
+#define NEED(memory) ((memory) ? (void)0 : end_without_memory())
+_Noreturn void end_without_memory(void);
 
 static inline int min_int(int a, int b) { return a < b ? a : b; }
 static inline int max_int(int a, int b) { return a > b ? a : b; }

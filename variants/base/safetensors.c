@@ -4,10 +4,13 @@
  * every byte of the data exactly once and in order, so that callers need not. */
 #include "safetensors.h"
 
+#include "json_read.h"
+
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -24,8 +27,7 @@ enum { LENGTH_FIELD = 8, HEADER_MAX = 100 * 1000 * 1000 }; /* bytes */
 
 const char *const dtype_name[DTYPE_COUNT] = {"F32", "I32"};
 
-/* Every error about a file names it. Control characters from a hostile header are not passed to the
- * terminal. */
+/* Every error about a file names it. */
 static enum status __attribute__((format(printf, 4, 5)))
 file_error(const char *path, struct err *e, enum status st, const char *fmt, ...)
 {
@@ -35,10 +37,18 @@ file_error(const char *path, struct err *e, enum status st, const char *fmt, ...
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    for (char *c = what; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
     return fail(e, st, "checkpoint %s: %s", path, what);
+}
+
+enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
+{
+    char what[sizeof(e->msg)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    return file_error(s->path, e, E_IO, "%s", what);
 }
 
 static enum status no_memory(const char *path, struct err *e)
@@ -205,8 +215,10 @@ static enum status read_header(struct safetensors *s, struct err *e)
         return file_error(s->path, e, E_IO, "header says %zu bytes, file has %zu",
                           (size_t)length + LENGTH_FIELD, s->size);
 
-    json_t *header = json_loadb((const char *)s->map + LENGTH_FIELD, (size_t)length,
-                                JSON_REJECT_DUPLICATES, &why);
+    json_t *header = json_read((const char *)s->map + LENGTH_FIELD, (size_t)length,
+                               JSON_REJECT_DUPLICATES, &why);
+    if (!header && errno == ENOMEM)
+        return no_memory(s->path, e);
     if (!header)
         return file_error(s->path, e, E_IO, "header is not JSON at its byte %d: %s" NOT_OURS,
                           why.position, why.text);
@@ -294,20 +306,22 @@ const char *safetensors_meta(const struct safetensors *s, const char *key)
     return NULL;
 }
 
-/* The JSON number that spans all of `text`, or NULL. JSON's grammar is strict and independent of
- * the locale; white space around the number is refused here. */
+/* The JSON number that spans all of `text`, or NULL; errno is ENOMEM for want of memory. JSON's
+ * grammar is strict and independent of the locale; white space around the number is refused here.
+ */
 static json_t *number(const char *text, size_t flags)
 {
     const size_t n = strlen(text);
 
+    errno = 0;
     if (n == 0 || !(text[0] == '-' || isdigit((unsigned char)text[0])) ||
         !isdigit((unsigned char)text[n - 1]))
         return NULL;
-    return json_loadb(text, n, flags | JSON_DECODE_ANY, NULL);
+    return json_read(text, n, flags | JSON_DECODE_ANY, NULL);
 }
 
-enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
-                            int hi, int *out, struct err *e)
+enum status safetensors_i64(const struct safetensors *s, const char *key, int64_t fallback,
+                            int64_t lo, int64_t hi, int64_t *out, struct err *e)
 {
     const char *text = safetensors_meta(s, key);
 
@@ -315,15 +329,28 @@ enum status safetensors_int(const struct safetensors *s, const char *key, int fa
     if (!text)
         return OK;
     json_t *j = number(text, 0);
+    if (!j && errno == ENOMEM)
+        return no_memory(s->path, e);
     const json_int_t value = json_integer_value(j);
     const bool fits = json_is_integer(j) && value >= lo && value <= hi;
     json_decref(j);
     if (!fits)
         return file_error(s->path, e, E_IO,
-                          "metadata %s is \"%.64s\"  -> it must be a whole number in %d..%d", key,
-                          text, lo, hi);
-    *out = (int)value;
+                          "metadata %s is \"%.64s\"  -> it must be a whole number in %" PRId64
+                          "..%" PRId64,
+                          key, text, lo, hi);
+    *out = value;
     return OK;
+}
+
+enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
+                            int hi, int *out, struct err *e)
+{
+    int64_t value;
+    const enum status st = safetensors_i64(s, key, fallback, lo, hi, &value, e);
+
+    *out = (int)value;
+    return st;
 }
 
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,
@@ -335,6 +362,8 @@ enum status safetensors_real(const struct safetensors *s, const char *key, doubl
     if (!text)
         return OK;
     json_t *j = number(text, JSON_DECODE_INT_AS_REAL);
+    if (!j && errno == ENOMEM)
+        return no_memory(s->path, e);
     if (!j)
         return file_error(s->path, e, E_IO,
                           "metadata %s is \"%.64s\"  -> it must be a finite number", key, text);

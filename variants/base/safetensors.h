@@ -43,8 +43,14 @@ const char *safetensors_meta(const struct safetensors *s, const char *key);
 /* The integer under `key`; `fallback` if absent; E_IO if it is not an integer in [lo, hi]. */
 enum status safetensors_int(const struct safetensors *s, const char *key, int fallback, int lo,
                             int hi, int *out, struct err *e);
+enum status safetensors_i64(const struct safetensors *s, const char *key, int64_t fallback,
+                            int64_t lo, int64_t hi, int64_t *out, struct err *e);
 enum status safetensors_real(const struct safetensors *s, const char *key, double fallback,
                              double *out, struct err *e);
+
+/* E_IO: what is wrong with the file, which the message names, without control characters. */
+enum status safetensors_fail(const struct safetensors *s, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Write `n` tensors and `n_meta` key/value pairs to path.tmp, sync, and rename over path. */
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,

@@ -13,9 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The header object; NULL if out of memory or if a string is not UTF-8, which JSON requires. */
+/* The header object; NULL if a string is not UTF-8, which JSON requires, or for want of memory
+ * (errno is ENOMEM). */
 static json_t *make_header(const struct tensor *tensors, int n, const char *const *meta, int n_meta)
 {
+    errno = 0;
     json_t *header = json_object(), *pairs = json_object();
     bool failed = false;
     size_t at = 0;
@@ -102,6 +104,11 @@ static int replace(const char *path, const char *tmp, const char *text,
     return why;
 }
 
+static enum status no_memory(const char *path, struct err *e)
+{
+    return fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some memory", path);
+}
+
 enum status safetensors_write(const char *path, const struct tensor *tensors, int n,
                               const char *const *meta, int n_meta, struct err *e)
 {
@@ -109,6 +116,10 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
     char *tmp = NULL, *text = NULL;
     json_t *header = make_header(tensors, n, meta, n_meta);
 
+    if (!header && errno == ENOMEM) {
+        st = no_memory(path, e);
+        goto out;
+    }
     if (!header) {
         st = fail(e, E_IO, "checkpoint %s: cannot make the header  -> its strings must be UTF-8",
                   path);
@@ -117,7 +128,7 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
     text = json_dumps(header, JSON_COMPACT);
     if (!text || asprintf(&tmp, "%s.tmp", path) < 0) {
         tmp = NULL;
-        st = fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some memory", path);
+        st = no_memory(path, e);
         goto out;
     }
     const int why = replace(path, tmp, text, tensors, n);

@@ -16,7 +16,7 @@ void adam_bind(struct adam *o, const struct params *p, struct arena *a)
             .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .n = p->n, .weight_decay = o->weight_decay};
         o->m = calloc((size_t)p->n, sizeof(*o->m));
         o->v = calloc((size_t)p->n, sizeof(*o->v));
-        CHECK(o->m && o->v);
+        NEED(o->m && o->v);
     }
     for (int i = 0; i < p->n; i++) {
         o->m[i] = arena_f32(a, PART_OPTIMIZER, p->v[i].n);

@@ -2,16 +2,23 @@
  *
  * Reading models. Every complaint names the file and the key or tensor. */
 #include "checkpoint.h"
+#include "choices.h"
 #include "keys.h"
-#include "sublayer_list.h"
-#include "variants/parts/masks.h"
+#include "lm.h"
+#include "settings.h"
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- metadata ----------------------------------------------------------------------------- */
+
+/* Keys that say more than one field, and where weights come from. All others are rows: of the model
+ * (keys.h) and of its parts. */
+static const char *const further_keys[] = {
+    "format", "kind",    "variant", "pos",  "scheme", "mixer",  "synth",
+    "ut",     "talking", "step",    "seed", "unit",   "corpus", "corpus_xxh3",
+};
 
 /* The first error sticks; later reads do nothing. */
 struct reader {
@@ -21,12 +28,12 @@ struct reader {
     struct err *e;
 };
 
-static int whole(struct reader *r, const char *key, int fallback, int lo, int hi)
+static int whole(struct reader *r, const char *key, int most)
 {
-    int value = fallback;
+    int value = 0;
 
     if (r->st == OK)
-        r->st = safetensors_int(r->s, key, fallback, lo, hi, &value, r->e);
+        r->st = safetensors_int(r->s, key, 0, 0, most, &value, r->e);
     return value;
 }
 
@@ -40,8 +47,9 @@ static const char *word(const struct reader *r, const char *key)
 static void complain(struct reader *r, const char *key)
 {
     if (r->st == OK)
-        r->st = fail(r->e, E_IO, "%s: unknown %s \"%s\"  -> is it made for a newer program?",
-                     r->s->path, key, word(r, key));
+        r->st =
+            safetensors_fail(r->s, r->e, "unknown %s \"%.64s\"  -> is it made for a newer program?",
+                             key, word(r, key));
 }
 
 /* Positions added to the stream come from `pos`, those of attention from `scheme`; files older than
@@ -60,8 +68,8 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
     if (!safetensors_meta(r->s, "scheme"))
         return v->mem->recurrent ? v->pos : absolute;
     if (relative != pos_find("none") && absolute != pos_find("none"))
-        r->st = fail(r->e, E_IO, "%s: pos \"%s\" and scheme \"%s\"  -> one of them is none",
-                     r->s->path, absolute->name, relative->name);
+        r->st = safetensors_fail(r->s, r->e, "pos \"%s\" and scheme \"%s\"  -> one of them is none",
+                                 absolute->name, relative->name);
     return relative == pos_find("none") ? absolute : relative;
 }
 
@@ -85,30 +93,34 @@ static bool has_tensor(const struct reader *r, const struct config *c, const cha
 /* A number of the file, where it has the key. */
 static void read_number(struct reader *r, const struct choice *row, void *at)
 {
+    const char *const key = choice_key(row);
+    const bool flag = row->codec == CODEC_FLAG;
     double real = 0;
     int n = 0;
 
-    if (row->codec == CODEC_REAL || row->codec == CODEC_WIDE) {
-        r->st = safetensors_real(r->s, row->name, 0, &real, r->e);
-        if (row->codec == CODEC_REAL)
-            *(float *)at = (float)real;
-        else
-            *(double *)at = real;
+    if (row->codec != CODEC_REAL && row->codec != CODEC_WIDE) {
+        r->st = safetensors_int(r->s, key, 0, row->zero_is_absent ? 0 : (int)row->least,
+                                flag ? 1 : (int)row->most, &n, r->e);
+        if (flag)
+            *(bool *)at = n;
+        else if (n != 0 || !row->zero_is_absent)
+            *(int *)at = n;
         return;
     }
-    const bool flag = row->codec == CODEC_FLAG;
-    r->st = safetensors_int(r->s, row->name, 0, flag ? 0 : (int)row->least,
-                            flag ? 1 : (int)row->most, &n, r->e);
-    if (flag)
-        *(bool *)at = n;
-    else if (n != 0 || !row->zero_is_absent)
-        *(int *)at = n;
+    r->st = safetensors_real(r->s, key, 0, &real, r->e);
+    if (r->st == OK && !(real >= row->least && real <= row->most))
+        r->st = safetensors_fail(r->s, r->e, "metadata %s is %g  -> from %g to %g", key, real,
+                                 row->least, row->most);
+    if (row->codec == CODEC_REAL)
+        *(float *)at = r->st == OK ? (float)real : 0;
+    else
+        *(double *)at = real;
 }
 
 /* Where the file has no such key, or says "none", the value stays or is what the row says. */
 static void read_row(struct reader *r, const struct choice *row, void *base, const struct config *c)
 {
-    const char *const text = safetensors_meta(r->s, row->name);
+    const char *const text = safetensors_meta(r->s, choice_key(row));
     void *const at = (char *)base + row->at;
     struct err why;
 
@@ -123,48 +135,9 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     else if (choice_parse(row, base, text, &why) == OK)
         return;
     else if (row->codec == CODEC_TEXT)
-        r->st = fail(r->e, E_IO, "%s: %s", r->s->path, why.msg);
+        r->st = safetensors_fail(r->s, r->e, "metadata %s: %s", choice_key(row), why.msg);
     else
-        complain(r, row->name);
-}
-
-static void read_rows(struct reader *r, const struct choice *row, void *base,
-                      const struct config *c)
-{
-    for (; row->name; row++)
-        read_row(r, row, base, c);
-}
-
-/* The longest of "6,6,8". */
-static int longest(struct reader *r, const char *key)
-{
-    const char *text = safetensors_meta(r->s, key), *next = text;
-    int most = 1;
-
-    while (next && r->st == OK) {
-        char *end;
-        const long n = strtol(next, &end, 10);
-        if (end == next || n < 1 || n > WIDE || (*end != ',' && *end != '\0'))
-            r->st = fail(r->e, E_IO, "%s: %s \"%s\" is no list of lengths  -> such as 128 or 6,6,8",
-                         r->s->path, key, text);
-        most = n > most && n <= WIDE ? (int)n : most;
-        next = *end == ',' ? end + 1 : NULL;
-    }
-    return most;
-}
-
-/* A single mask is every head's. */
-static void read_masks(struct reader *r, struct config *c)
-{
-    const char *text = word(r, "masks"), *heads = word(r, "mask_head");
-    struct err why;
-
-    if (strcmp(text, "none") == 0)
-        text = "";
-    if (!*text || strcmp(heads, "none") == 0)
-        heads = "";
-    if (masks_parse(&c->masks, text, heads, &why) != OK && r->st == OK)
-        r->st = fail(r->e, E_IO, "%s: masks: %s", r->s->path, why.msg);
+        complain(r, choice_key(row));
 }
 
 static void read_mixer(struct reader *r, struct config *c)
@@ -185,11 +158,11 @@ static void read_extra(struct reader *r, struct config *c)
 {
     c->attn_extra = NULL;
     for (const struct extra_key *k = extra_keys; k->key; k++) {
-        if (whole(r, k->key, 0, 0, WIDE) == 0)
+        if (whole(r, k->key, MAX_WIDTH) == 0)
             continue;
         if (c->attn_extra && r->st == OK)
-            r->st = fail(r->e, E_IO, "%s: both %s and %s  -> one of them at most", r->s->path,
-                         c->attn_extra->name, k->key);
+            r->st = safetensors_fail(r->s, r->e, "both %s and %s  -> one of them at most",
+                                     c->attn_extra->name, k->key);
         c->attn_extra = k->extra;
     }
 }
@@ -205,29 +178,60 @@ static void read_own(struct reader *r, struct config *c)
     config_own_reset(c);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
-        if (own)
-            read_rows(r, own->choices, c->own[s].bytes, c);
+        for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++)
+            read_row(r, row, c->own[s].bytes, c);
     }
 }
 
-/* What one key says only together with others. */
-static void settle(struct reader *r, struct config *c)
+/* The variant's defaults for the sizes of the file. */
+static void read_sizes(struct reader *r, const struct variant *v, struct config *c)
 {
-    if (whole(r, "ut", 0, 0, 1) == 0)
+    struct config said = {.N = 1, .F = -1};
+
+    for (int i = 0; i < MODEL_SIZES; i++)
+        read_row(r, model_key(i), &said, &said);
+    if (r->st == OK && !(said.D && said.H))
+        r->st = safetensors_fail(r->s, r->e, "metadata %s is missing  -> a file of a model has it",
+                                 said.D ? "n_head" : "d_model");
+    if (r->st != OK)
+        return;
+    *c = config_default(v, said.D, said.H, said.dh ? said.dh : said.D / said.H,
+                        said.F < 0 ? 4 * said.D : said.F, said.N, said.V);
+}
+
+/* All else that is a row. Files say 0 for what follows from other rows. */
+static void read_rows(struct reader *r, struct config *c)
+{
+    const struct choice *row;
+
+    c->gate = NULL;
+    c->kv_heads = c->rel_rows = 0;
+    for (int i = MODEL_SIZES; (row = model_key(i)); i++)
+        read_row(r, row, c, c);
+    if (whole(r, "ut", 1) == 0)
         c->steps = 0;
     if (c->kv_heads == 0)
         c->kv_heads = c->H;
-    if (c->rel_rows == 0) /* what variants without tables say */
+    if (c->rel_rows == 0)
         c->rel_rows = c->clip + 1;
-    c->clamp_len = max_int(0, c->clamp_len);
+}
+
+enum status checkpoint_check(const struct safetensors *s, const struct config *c, struct err *e)
+{
+    struct err why;
+
+    return config_check(c, &why) == OK ? OK : safetensors_fail(s, e, "%s", why.msg);
 }
 
 enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,
                              struct err *e)
 {
     struct reader r = {.s = s, .prefix = prefix, .e = e};
+    const struct choice *row;
 
-    read_rows(&r, layer_keys, c, c);
+    for (int i = 0; (row = model_key(i)); i++)
+        if (row->scope == SCOPE_LAYER)
+            read_row(&r, row, c, c);
     read_own(&r, c);
     return r.st;
 }
@@ -245,36 +249,22 @@ enum status checkpoint_config(const struct safetensors *s, const char *prefix, s
                               struct err *e)
 {
     struct reader r = {.s = s, .prefix = prefix, .e = e};
-    const struct variant *v = variant_find(word(&r, "variant"));
+    const struct variant *const v = variant_find(word(&r, "variant"));
 
     if (!v)
-        return fail(e, E_IO, "%s: unknown variant \"%s\"  -> see: bench list variants", s->path,
-                    word(&r, "variant"));
-    const int D = whole(&r, "d_model", 0, 1, WIDE), H = whole(&r, "n_head", 0, 1, WIDE);
-    const int dh = whole(&r, "d_head", D / max_int(1, H), 1, WIDE);
-    *c = config_default(v, D, H, dh, whole(&r, "d_inner", 4 * D, 0, WIDE),
-                        whole(&r, "n_layer", 1, 1, DEEP), whole(&r, "vocab", 0, 0, WIDE));
-    c->gate = NULL;
-    c->pos = read_pos(&r, v);
-    c->mem_len = whole(&r, "mem", 0, 0, WIDE);
-    c->max_seq = longest(&r, "seq");
-    read_rows(&r, model_keys, c, c);
-    read_rows(&r, layer_keys, c, c);
-    settle(&r, c);
+        return safetensors_fail(s, e, "unknown variant \"%.64s\"  -> see: bench list variants",
+                                word(&r, "variant"));
+    read_sizes(&r, v, c);
+    if (r.st == OK)
+        c->pos = read_pos(&r, v);
+    if (r.st != OK)
+        return r.st;
+    read_rows(&r, c);
     read_mixer(&r, c);
-    read_masks(&r, c);
     read_extra(&r, c);
     read_map(&r, c);
     read_own(&r, c);
-    if (r.st != OK)
-        return r.st;
-    if ((int64_t)H * dh > WIDE)
-        return fail(e, E_IO, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
-                    s->path, H, dh, (int)WIDE);
-    struct err why;
-    if (config_check(c, &why) != OK)
-        return fail(e, E_IO, "%s: %s", s->path, why.msg);
-    return OK;
+    return r.st == OK ? checkpoint_check(s, c, e) : r.st;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------ */
@@ -284,24 +274,120 @@ static bool same_shape(const struct tensor *t, const struct param *p)
     return t->rank == p->rank && memcmp(t->shape, p->shape, sizeof(int) * (size_t)p->rank) == 0;
 }
 
+static enum status fits(const struct safetensors *s, const char *prefix, const struct param *p,
+                        struct err *e)
+{
+    char name[TENSOR_NAME];
+
+    snprintf(name, sizeof(name), "%s%s", prefix, p->name);
+    const struct tensor *from = safetensors_find(s, name);
+    if (!from)
+        return safetensors_fail(s, e, "tensor \"%s\" missing (file is variant %.64s)", name,
+                                safetensors_meta(s, "variant"));
+    if (from->dtype != DTYPE_F32 || !same_shape(from, p))
+        return safetensors_fail(s, e,
+                                "tensor \"%s\" is not F32 [%d%s%.0d%s%.0d]  -> its metadata says "
+                                "otherwise",
+                                name, p->shape[0], p->rank > 1 ? "," : "", p->shape[1],
+                                p->rank > 2 ? "," : "", p->shape[2]);
+    const float *const x = from->data;
+    for (size_t i = 0; p->bounded && i < from->n; i++)
+        if (!(x[i] >= p->least && x[i] <= p->most))
+            return safetensors_fail(s, e, "tensor \"%s\" has %g at %zu  -> from %g to %g", name,
+                                    (double)x[i], i, (double)p->least, (double)p->most);
+    return OK;
+}
+
+enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
+                            struct err *e)
+{
+    const size_t skip = strlen(prefix);
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < p->n; i++)
+        st = fits(s, prefix, &p->v[i], e);
+    for (int i = 0; st == OK && i < s->n_tensors; i++) {
+        const char *const name = s->tensors[i].name;
+        if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip))
+            st = safetensors_fail(s, e,
+                                  "tensor \"%s\" is of nothing that the model has (file is variant "
+                                  "%.64s)  -> is it of another model?",
+                                  name, safetensors_meta(s, "variant"));
+    }
+    return st;
+}
+
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
                             struct err *e)
 {
-    for (int i = 0; i < p->n; i++) {
-        struct param *to = &p->v[i];
+    const enum status st = checkpoint_fits(s, prefix, p, e);
+
+    for (int i = 0; st == OK && i < p->n; i++) {
         char name[TENSOR_NAME];
-        snprintf(name, sizeof(name), "%s%s", prefix, to->name);
-        const struct tensor *from = safetensors_find(s, name);
-        if (!from)
-            return fail(e, E_IO, "checkpoint %s: tensor \"%s\" missing (file is variant %s)",
-                        s->path, name, safetensors_meta(s, "variant"));
-        if (from->dtype != DTYPE_F32 || !same_shape(from, to))
-            return fail(e, E_IO,
-                        "checkpoint %s: tensor \"%s\" is not F32 [%d%s%.0d%s%.0d]  -> its "
-                        "metadata says otherwise",
-                        s->path, name, to->shape[0], to->rank > 1 ? "," : "", to->shape[1],
-                        to->rank > 2 ? "," : "", to->shape[2]);
-        memcpy(to->data, from->data, to->n * sizeof(float));
+        snprintf(name, sizeof(name), "%s%s", prefix, p->v[i].name);
+        memcpy(p->v[i].data, safetensors_find(s, name)->data, p->v[i].n * sizeof(float));
+    }
+    return st;
+}
+
+/* ---- language models ---------------------------------------------------------------------- */
+
+/* What this program does not know may decide what the weights mean. */
+static enum status no_strange_keys(const struct safetensors *s, struct err *e)
+{
+    for (int i = 0; i < s->n_meta; i++) {
+        const char *const key = s->meta[2 * i];
+        size_t k = 0;
+        while (k < ARRAY_LEN(further_keys) && strcmp(further_keys[k], key) != 0)
+            k++;
+        if (k == ARRAY_LEN(further_keys) && !row_of_key(key))
+            return safetensors_fail(
+                s, e, "metadata %.64s is unknown  -> is it made for a newer program?", key);
     }
     return OK;
+}
+
+/* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
+static enum status as_its_variant(const struct safetensors *s, const struct config *c,
+                                  struct err *e)
+{
+    const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
+    const char *const key = c->pos != own.pos                 ? "pos or scheme"
+                            : c->mixer != own.mixer           ? "mixer"
+                            : c->attn_extra != own.attn_extra ? "talking, persistent or span"
+                            : c->qkv_map != own.qkv_map       ? "dextra"
+                            : c->score_residual != own.score_residual ? "realformer"
+                            : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
+                            : (c->steps > 0) != (own.steps > 0)       ? "steps"
+                            : strcmp(c->order, own.order) != 0        ? "order"
+                                                                      : NULL;
+
+    return key ? safetensors_fail(s, e,
+                                  "metadata %s is not that of variant %s  -> is it of another "
+                                  "variant?",
+                                  key, c->variant->name)
+               : OK;
+}
+
+enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e)
+{
+    enum status st = checkpoint_config(s, "", c, e);
+    struct err why;
+    struct lm m;
+
+    if (st == OK)
+        st = no_strange_keys(s, e);
+    if (st == OK && !c->causal)
+        st = safetensors_fail(s, e,
+                              "metadata causal is 0: tokens see those that they are to predict  -> "
+                              "a causal model");
+    if (st == OK && c->V < 1)
+        st = safetensors_fail(s, e, "metadata vocab is missing  -> a language model has it");
+    if (st != OK)
+        return st;
+    if (lm_init(&m, c, &why) != OK)
+        return safetensors_fail(s, e, "%s", why.msg);
+    st = checkpoint_fits(s, "", &m.params, e);
+    lm_free(&m);
+    return st == OK ? as_its_variant(s, c, e) : st;
 }

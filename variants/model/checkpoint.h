@@ -9,7 +9,8 @@
 #include "variants/variant.h"
 
 /* The model that a file describes. E_IO naming the file and the key that is missing, unknown or
- * makes no sense. `prefix` ("" or "param.") stands before the names of tensors. */
+ * makes no sense: files obey the rows and config_check, as command lines do. `prefix` ("" or
+ * "param.") stands before the names of tensors. */
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e);
 
@@ -19,18 +20,28 @@ enum status checkpoint_parts(const struct safetensors *s, const char *prefix, st
                              struct err *e);
 /* Only the map in front of q, k and v, into a config that has its other sizes. */
 enum status checkpoint_map(const struct safetensors *s, struct config *c, struct err *e);
+/* config_check of what either of them has read: E_IO naming the file. */
+enum status checkpoint_check(const struct safetensors *s, const struct config *c, struct err *e);
 
-/* Copy every parameter's values from the file. E_IO naming the first that is missing, or has
- * another type or shape. */
+/* Does the file hold these parameters and no others under `prefix`? E_IO naming the first tensor
+ * that is missing, of another type or shape, outside its bounds, or of nothing that there is. */
+enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
+                            struct err *e);
+
+/* Copy every parameter's values from a file that fits. */
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
                             struct err *e);
+
+/* The language model that a checkpoint holds, whole: its config and tensors fit each other, no key
+ * is unknown, it is of the variant that it says, and tokens see their past only. Allocates nothing
+ * for the weights. */
+enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct err *e);
 
 /* What a checkpoint says besides its model; NULL texts are left out. */
 struct provenance {
     const char *unit, *corpus, *corpus_xxh3;
     int step;
     uint64_t seed;
-    int seq, mem; /* lengths it was trained with */
 };
 
 /* Write config and parameters to `path`, atomically (safetensors_write). */

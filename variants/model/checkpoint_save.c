@@ -3,7 +3,6 @@
  * Writing models: the keys that checkpoint_config reads, and where the weights come from. */
 #include "checkpoint.h"
 #include "keys.h"
-#include "variants/parts/masks.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAIRS = 96, TEXT = MAX_ORDER };
-_Static_assert((int)TEXT >= (int)MASK_TEXT, "masks are not cut");
+enum { MAX_PAIRS = 128, TEXT = CHOICE_TEXT };
+_Static_assert((int)TEXT >= (int)MAX_ORDER, "orders are not cut");
 
 struct meta {
     char text[2 * MAX_PAIRS][TEXT];
@@ -38,36 +37,29 @@ static void put(struct meta *m, const char *key, const char *fmt, ...)
     m->n++;
 }
 
-/* The rows that apply to the model, of the struct at `base`. */
-static void put_rows(struct meta *m, const struct choice *row, const void *base,
-                     const struct config *c)
+static void put_row(struct meta *m, const struct choice *row, const void *base)
 {
-    for (; row && row->name; row++) {
-        char text[CHOICE_TEXT];
-        if (!choice_applies(row, c, SCOPE_MODEL) || (row->tensor && !row->print))
-            continue;
-        choice_print(text, row, base);
-        put(m, row->name, "%s", *text ? text : "none");
-    }
+    char text[CHOICE_TEXT];
+
+    if (row->tensor && !row->print)
+        return;
+    choice_print(text, row, base);
+    put(m, choice_key(row), "%s", *text ? text : "none");
 }
 
+/* Every row, whether it matters to the model or not. */
 static void put_model(struct meta *m, const struct config *c)
 {
     const bool added = c->pos->embed || c->pos->enter; /* to the stream */
+    const struct choice *row;
 
     put(m, "format", "bench-checkpoint/1");
     put(m, "kind", "checkpoint");
     put(m, "variant", "%s", c->variant->name);
-    put(m, "n_head", "%d", c->H);
-    put(m, "d_model", "%d", c->D);
-    put(m, "d_head", "%d", c->dh);
-    put(m, "d_inner", "%d", c->F);
-    put(m, "n_layer", "%d", c->N);
-    put(m, "vocab", "%d", c->V);
     put(m, "pos", "%s", added ? c->pos->name : "none");
     put(m, "scheme", "%s", added ? "none" : c->pos->name);
-    put_rows(m, model_keys, c, c);
-    put_rows(m, layer_keys, c, c);
+    for (int i = 0; (row = model_key(i)); i++)
+        put_row(m, row, c);
     if (c->steps)
         put(m, "ut", "1");
     if (c->mixer)
@@ -77,26 +69,13 @@ static void put_model(struct meta *m, const struct config *c)
             put(m, k->key, "%d", c->attn_extra == k->extra);
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
-        if (own)
-            put_rows(m, own->choices, config_own(c, s), c);
+        for (row = own ? own->choices : NULL; row && row->name; row++)
+            put_row(m, row, config_own(c, s));
     }
-}
-
-static void put_masks(struct meta *m, const struct config *c)
-{
-    char text[MASK_TEXT], heads[MASK_TEXT];
-
-    masks_print(text, heads, &c->masks);
-    if (!c->masks.n)
-        return;
-    put(m, "masks", "%s", text);
-    put(m, "mask_head", "%s", heads);
 }
 
 static void put_provenance(struct meta *m, const struct provenance *from)
 {
-    put(m, "seq", "%d", from->seq);
-    put(m, "mem", "%d", from->mem);
     put(m, "step", "%d", from->step);
     put(m, "seed", "%" PRIu64, from->seed);
     if (from->unit)
@@ -122,9 +101,12 @@ enum status checkpoint_save(const char *path, const struct config *c, const stru
     struct meta *m = calloc(1, sizeof(*m));
     struct tensor *t = calloc((size_t)p->n, sizeof(*t));
 
-    CHECK(m && t);
+    if (!m || !t) {
+        free(m);
+        free(t);
+        return fail(e, E_NOMEM, "checkpoint %s: no memory for its header  -> free some", path);
+    }
     put_model(m, c);
-    put_masks(m, c);
     put_provenance(m, from);
     for (int i = 0; i < p->n; i++)
         t[i] = checkpoint_tensor(&p->v[i], "", p->v[i].data);

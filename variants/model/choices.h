@@ -7,11 +7,15 @@
  * X(name, type, codec, field, option, metavar, shown, unit, help, empty, scope, ...): `name` is the
  * column and the filter key, `type` that of the column, `field` the one of struct config, `option`
  * without dashes, `shown` the default in --help, `empty` when the column has no value; the rest is
- * what else the row of choice.h says. The order is that of repro lines. */
+ * what else the row of choice.h says, such as what files call it. The order is that of repro lines.
+ */
 #ifndef CHOICES_H
 #define CHOICES_H
 
 #include "variants/variant.h"
+
+/* The largest sizes, on command lines and in files: no product of a few of them leaves its type. */
+enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* tokens */ };
 
 /* clang-format off */
 #define MODEL_CHOICES(X)                                                                           \
@@ -23,39 +27,42 @@
       .words = rnn_cell_name, .special = true, .applies = has_rnn)                                 \
     X(halt, text, WORD, halt, "halt", "LIST", "the variant's own", "",                             \
       "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
-      .words = halt_name, .special = true, .applies = has_steps)                                   \
+      .words = halt_name, .special = true, .applies = has_steps,                                   \
+      .key = "act", .absent = "none")                                                              \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
       "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
-      .special = true, .applies = has_clip)                                                        \
+      .special = true, .applies = has_clip, .absent = "0")                                         \
     X(clamp_len, i64, INT, clamp_len, "clamp-len", "RANGE", "0", "tokens",                         \
       "distances beyond it share a row, 0 = off", "; empty where positions have none", CORE,       \
-      .most = MAX_DISTANCE, .special = true, .applies = has_clamp)                                 \
+      .most = MAX_DISTANCE, .special = true, .applies = has_clamp, .absent = "0")                  \
     X(same_length, i64, FLAG, same_length, "same-length", NULL, NULL, "0/1",                       \
       "every query sees the same number of keys", "; empty without a cache", CORE,                 \
-      .special = true, .applies = has_same_length)                                                 \
+      .special = true, .applies = has_same_length, .absent = "0")                                  \
     X(mask, line, TEXT, masks, "mask", "MASKS", "the variant's own", "",                           \
       "sparse masks: window=W,dilation=R block=B,back=N,random=N stride=L fixed=L,summary=C "      \
       "global=G, joined by commas; several, with semicolons between, for the heads in turn",       \
       "; empty where all keys are seen", CORE,                                                     \
-      .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask)             \
+      .special = true, .applies = has_masks, .print = print_mask, .parse = parse_mask,             \
+      .key = "masks", .absent = "")                                                                \
     X(mask_heads, text, TEXT, masks, "mask-heads", "HEADS", "in turn", "",                         \
       "mask of each head, over and over, such as 0,0,1", "; empty where they take them in turn",   \
       CORE,                                                                                        \
-      .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads)                  \
+      .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads,                  \
+      .key = "mask_head", .absent = "")                                                            \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
-      "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name)       \
+      "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
+      .key = "norm", .absent = "post")                                                             \
     X(ffn, text, ENTRY, ffn, "ffn", "LIST", "the variant's own", "",                               \
       "feed-forward network", "; empty where there is none", LAYER, .from = &ffn_registry,         \
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
       "what norms compute", "; empty where there are none", LAYER, .words = norm_kind_name,        \
-      .applies = has_norms)
+      .applies = has_norms, .key = "norm_kind", .absent = "layer")
 /* clang-format on */
 
 #define X(name, ...) CHOICE_##name,
 enum { MODEL_CHOICES(X) MODEL_CHOICE_COUNT };
 #undef X
-enum { MAX_DISTANCE = 1 << 28 };
 
 extern const struct choice model_choices[MODEL_CHOICE_COUNT];
 

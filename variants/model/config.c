@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One model of a variant: defaults, and the choices that make no sense together. */
+#include "choices.h"
+#include "keys.h"
 #include "sublayer_list.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
@@ -140,7 +142,24 @@ int config_memory(const struct config *c)
     return m->rows ? c->mem_len + m->rows + m->ratio - 1 : c->mem_len;
 }
 
-enum status config_own_check(const struct config *c, struct err *e)
+/* Every number within the bounds of its row: what follows may calculate with them. */
+static enum status check_numbers(const struct config *c, struct err *e)
+{
+    const struct choice *row;
+    enum status st = OK;
+    struct err why;
+
+    for (int i = 0; st == OK && (row = model_key(i)); i++)
+        st = choice_check(row, c, &why);
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
+        const struct own *const own = config_own_of(c, s);
+        for (row = own ? own->choices : NULL; st == OK && row && row->name; row++)
+            st = choice_check(row, config_own(c, s), &why);
+    }
+    return st == OK ? OK : fail(e, st, "%s: %s", c->variant->name, why.msg);
+}
+
+static enum status check_own(const struct config *c, struct err *e)
 {
     enum status st = OK;
 
@@ -156,6 +175,11 @@ static enum status check_positions(const struct config *c, struct err *e)
 {
     if (c->pos->past_only && !c->causal)
         return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
+                    c->variant->name, c->pos->name);
+    if (c->pos->enter && c->variant->mem->recurrent)
+        return fail(e, E_USAGE,
+                    "%s: %s positions enter each layer, whose memory has rows without them  -> a "
+                    "variant without memory",
                     c->variant->name, c->pos->name);
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
@@ -188,7 +212,8 @@ static enum status check_cells(const struct config *c, struct err *e)
     if (c->window || c->same_length || c->masks.n || c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
-    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter)
+    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
+        c->pos->positions)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with a memory or positions %s  -> positions "
                     "that are tables of distances, and none",
@@ -246,40 +271,39 @@ static enum status check_depth(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (c->rnn_layers < 0 || c->rnn_layers > MAX_RNNS || c->rnn_window < 1)
-        return fail(e, E_USAGE,
-                    "%s: %d LocalRNNs of window %d in a layer  -> at most %d, of 1 or more", name,
-                    c->rnn_layers, c->rnn_window, (int)MAX_RNNS);
-    if (c->steps < 0 || c->step_base < 0 || (c->halt != HALT_NEVER && !c->steps))
-        return fail(e, E_USAGE, "%s: %d steps from %d, halting %s  -> halting needs steps", name,
-                    c->steps, c->step_base, halt_name[c->halt]);
+    if (c->halt != HALT_NEVER && !c->steps)
+        return fail(e, E_USAGE, "%s: halting %s without steps  -> halting needs steps", name,
+                    halt_name[c->halt]);
+    if (c->steps * c->N > MAX_LAYERS)
+        return fail(e, E_USAGE, "%s: %d steps of %d layers  -> at most %d together", name, c->steps,
+                    c->N, (int)MAX_LAYERS);
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
     if (c->steps && (c->pos->embed || c->pos->enter))
         return fail(e, E_USAGE, "%s: %s positions beside those of its steps  -> none", name,
                     c->pos->name);
-    if (!(c->halt_eps >= 0 && c->halt_eps < 1) || !(c->ponder_tau >= 0))
-        return fail(e, E_USAGE, "%s: halt_eps %g, ponder_tau %g  -> in [0,1), 0 or more", name,
-                    (double)c->halt_eps, (double)c->ponder_tau);
-    return OK;
+    return c->halt_eps < 1
+               ? OK
+               : fail(e, E_USAGE, "%s: halt_eps %g halts nothing  -> from 0 to less than 1", name,
+                      (double)c->halt_eps);
 }
 
 enum status config_check(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (c->D < 1 || c->H < 1 || c->dh < 1)
-        return fail(e, E_USAGE, "%s: d_model %d, heads %d, d_head %d  -> all must be 1 or more",
-                    name, c->D, c->H, c->dh);
+    if (check_numbers(c, e) != OK)
+        return E_USAGE;
+    if ((int64_t)c->H * c->dh > MAX_WIDTH)
+        return fail(e, E_USAGE, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
+                    name, c->H, c->dh, (int)MAX_WIDTH);
     if (c->pos->sinusoids && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
     if ((c->wiring == WIRING_REORDER) != (c->gate != NULL))
         return fail(e, E_USAGE, "%s: norm %s %s a gate  -> gates belong to norm reorder", name,
                     wiring_name[c->wiring], c->gate ? "with" : "without");
-    if (c->clip < 0)
-        return fail(e, E_USAGE, "%s: --clip %d is negative  -> 0 or more", name, c->clip);
     if (c->rel_rows != c->clip + 1 && c->rel_rows != 2 * c->clip + 1)
         return fail(e, E_USAGE, "%s: %d table rows for clip %d  -> %d (causal) or %d (full)", name,
                     c->rel_rows, c->clip, c->clip + 1, 2 * c->clip + 1);
@@ -291,7 +315,7 @@ enum status config_check(const struct config *c, struct err *e)
                     c->D);
     enum status st = check_positions(c, e);
     if (st == OK)
-        st = config_own_check(c, e);
+        st = check_own(c, e);
     if (st == OK)
         st = masks_check(&c->masks, name, e);
     if (st == OK)

@@ -2,20 +2,19 @@
  *
  * Keys of files. */
 #include "keys.h"
+#include "choices.h"
 #include "sublayer_list.h"
 #include "variants/parts/parts.h"
 
-#include <limits.h>
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
-static bool has_steps(const struct config *c) { return c->steps > 0; }
-static bool has_order(const struct config *c) { return *c->order; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
 {
@@ -31,6 +30,29 @@ static enum status parse_order(void *config, const char *text, struct err *e)
     return OK;
 }
 
+static void print_longest(char text[CHOICE_TEXT], const void *config)
+{
+    snprintf(text, CHOICE_TEXT, "%d", ((const struct config *)config)->max_seq);
+}
+
+/* The longest of "6,6,8". */
+static enum status parse_longest(void *config, const char *text, struct err *e)
+{
+    long most = 1;
+
+    for (const char *at = text; at;) {
+        char *end;
+        const long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > MAX_DISTANCE || (*end != ',' && *end != '\0'))
+            return fail(e, E_USAGE, "seq \"%.60s\" is no list of lengths  -> such as 128 or 6,6,8",
+                        text);
+        most = n > most ? n : most;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    ((struct config *)config)->max_seq = (int)most;
+    return OK;
+}
+
 static void print_uv(char text[CHOICE_TEXT], const void *config)
 {
     const bool own = ((const struct config *)config)->uv_per_layer;
@@ -40,31 +62,47 @@ static void print_uv(char text[CHOICE_TEXT], const void *config)
 
 #define AT(field) offsetof(struct config, field)
 
-const struct choice layer_keys[] = {
-    {.name = "norm_kind",
-     .codec = CODEC_WORD,
-     .at = AT(norm_kind),
-     .words = norm_kind_name,
-     .absent = "layer"},
-    {.name = "ffn", .codec = CODEC_ENTRY, .at = AT(ffn), .from = &ffn_registry},
-    {.name = "ff_bias", .codec = CODEC_FLAG, .at = AT(ffn_bias), .absent = "1"},
+static const struct choice sizes[] = {
+    {.name = "d_model", .codec = CODEC_INT, .at = AT(D), .least = 1, .most = MAX_WIDTH},
+    {.name = "n_head", .codec = CODEC_INT, .at = AT(H), .least = 1, .most = MAX_WIDTH},
+    {.name = "d_head", .codec = CODEC_INT, .at = AT(dh), .least = 1, .most = MAX_WIDTH},
+    {.name = "d_inner", .codec = CODEC_INT, .at = AT(F), .most = 4 * MAX_WIDTH},
+    {.name = "n_layer", .codec = CODEC_INT, .at = AT(N), .least = 1, .most = MAX_LAYERS},
+    {.name = "vocab", .codec = CODEC_INT, .at = AT(V), .most = MAX_WIDTH},
+};
+_Static_assert(ARRAY_LEN(sizes) == MODEL_SIZES, "keys.h counts them");
+
+/* What is neither a size nor a choice. */
+static const struct choice others[] = {
+    /* First: it says where the first attention is. */
+    {.name = "order",
+     .codec = CODEC_TEXT,
+     .print = print_order,
+     .parse = parse_order,
+     .absent = ""},
+    {.name = "mem", .codec = CODEC_INT, .at = AT(mem_len), .most = MAX_DISTANCE, .absent = "0"},
+    {.name = "seq",
+     .codec = CODEC_TEXT,
+     .print = print_longest,
+     .parse = parse_longest,
+     .absent = "1"},
+    {.name = "ff_bias",
+     .codec = CODEC_FLAG,
+     .at = AT(ffn_bias),
+     .scope = SCOPE_LAYER,
+     .absent = "1"},
     {.name = "rnn_layers",
      .codec = CODEC_INT,
      .at = AT(rnn_layers),
      .most = MAX_RNNS,
-     .absent = "0",
-     .applies = has_rnn},
-    {.name = "rnn_cell",
-     .codec = CODEC_WORD,
-     .at = AT(rnn_cell),
-     .words = rnn_cell_name,
-     .applies = has_rnn},
+     .scope = SCOPE_LAYER,
+     .absent = "0"},
     {.name = "rnn_window",
      .codec = CODEC_INT,
      .at = AT(rnn_window),
      .help = "tokens of a LocalRNN",
      .least = 1,
-     .most = WIDE,
+     .most = 1 << 20,
      .scope = SCOPE_LAYER,
      .setting = true,
      .applies = has_rnn},
@@ -77,45 +115,30 @@ const struct choice layer_keys[] = {
      .setting = true,
      .applies = has_rnn,
      .absent = "0"},
-    {0},
-};
-
-const struct choice model_keys[] = {
-    /* First: it says where the first attention is. */
-    {.name = "order",
-     .codec = CODEC_TEXT,
-     .print = print_order,
-     .parse = parse_order,
-     .absent = "",
-     .applies = has_order},
-    {.name = "norm", .codec = CODEC_WORD, .at = AT(wiring), .words = wiring_name, .absent = "post"},
-    {.name = "gate", .codec = CODEC_ENTRY, .at = AT(gate), .from = &gate_registry},
     {.name = "tied", .codec = CODEC_FLAG, .at = AT(tied), .absent = "1"},
     {.name = "out_bias", .codec = CODEC_FLAG, .at = AT(out_bias), .absent = "0"},
     {.name = "final_ln", .codec = CODEC_FLAG, .at = AT(final_ln), .absent = "0"},
-    {.name = "emb_scale", .codec = CODEC_REAL, .at = AT(emb_scale), .most = INFINITY},
-    {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = INFINITY},
-    {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = INFINITY},
+    {.name = "emb_scale", .codec = CODEC_REAL, .at = AT(emb_scale), .most = FLT_MAX},
+    {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = FLT_MAX},
+    {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = FLT_MAX},
     {.name = "causal", .codec = CODEC_FLAG, .at = AT(causal), .absent = "1"},
-    {.name = "window", .codec = CODEC_INT, .at = AT(window), .most = INT_MAX, .absent = "0"},
-    {.name = "kv_heads", .codec = CODEC_INT, .at = AT(kv_heads), .most = WIDE, .absent = "0"},
+    {.name = "window", .codec = CODEC_INT, .at = AT(window), .most = MAX_DISTANCE, .absent = "0"},
+    {.name = "kv_heads",
+     .codec = CODEC_INT,
+     .at = AT(kv_heads),
+     .least = 1,
+     .most = MAX_WIDTH,
+     .zero_is_absent = true},
     {.name = "attn_bias", .codec = CODEC_FLAG, .at = AT(attn_bias), .absent = "0"},
-    {.name = "clip", .codec = CODEC_INT, .at = AT(clip), .most = WIDE, .absent = "0"},
     {.name = "rel_rows",
      .codec = CODEC_INT,
      .at = AT(rel_rows),
-     .most = 2 * WIDE + 1,
-     .absent = "0"},
+     .least = 1,
+     .most = 2 * MAX_DISTANCE + 1.,
+     .zero_is_absent = true},
     {.name = "rel_per_head", .codec = CODEC_FLAG, .at = AT(rel_per_head), .absent = "0"},
     {.name = "rel_k", .codec = CODEC_FLAG, .at = AT(rel_k), .tensor = "attn.rel_k"},
     {.name = "rel_v", .codec = CODEC_FLAG, .at = AT(rel_v), .tensor = "attn.rel_v"},
-    {.name = "clamp_len",
-     .codec = CODEC_INT,
-     .at = AT(clamp_len),
-     .least = INT_MIN,
-     .most = INT_MAX - 1,
-     .absent = "0"},
-    {.name = "same_length", .codec = CODEC_FLAG, .at = AT(same_length), .absent = "0"},
     {.name = "uv",
      .codec = CODEC_TEXT,
      .at = AT(uv_per_layer),
@@ -126,41 +149,28 @@ const struct choice model_keys[] = {
      .at = AT(sinusoid),
      .words = sinusoid_name,
      .absent = "concat"},
-    {.name = "max_pos", .codec = CODEC_INT, .at = AT(max_pos), .most = WIDE, .absent = "0"},
+    {.name = "max_pos", .codec = CODEC_INT, .at = AT(max_pos), .most = MAX_DISTANCE, .absent = "0"},
     {.name = "realformer",
      .codec = CODEC_WORD,
      .at = AT(score_residual),
      .words = score_residual_name,
      .absent = "none"},
-    {.name = "steps",
-     .codec = CODEC_INT,
-     .at = AT(steps),
-     .most = DEEP,
-     .absent = "0",
-     .applies = has_steps},
-    {.name = "step_base",
-     .codec = CODEC_INT,
-     .at = AT(step_base),
-     .most = WIDE,
-     .applies = has_steps},
-    {.name = "act",
-     .codec = CODEC_WORD,
-     .at = AT(halt),
-     .words = halt_name,
-     .absent = "none",
-     .applies = has_steps},
-    {.name = "halt_eps",
-     .codec = CODEC_REAL,
-     .at = AT(halt_eps),
-     .most = INFINITY,
-     .applies = has_steps},
-    {.name = "ponder_tau",
-     .codec = CODEC_REAL,
-     .at = AT(ponder_tau),
-     .most = INFINITY,
-     .applies = has_steps},
-    {0},
+    {.name = "steps", .codec = CODEC_INT, .at = AT(steps), .most = MAX_LAYERS, .absent = "0"},
+    {.name = "step_base", .codec = CODEC_INT, .at = AT(step_base), .most = 1 << 20},
+    {.name = "halt_eps", .codec = CODEC_REAL, .at = AT(halt_eps), .most = 1},
+    {.name = "ponder_tau", .codec = CODEC_REAL, .at = AT(ponder_tau), .most = FLT_MAX},
 };
+
+const struct choice *model_key(int i)
+{
+    enum { AFTER_OTHERS = MODEL_SIZES + (int)ARRAY_LEN(others) };
+
+    if (i < MODEL_SIZES)
+        return &sizes[i];
+    if (i < AFTER_OTHERS)
+        return &others[i - MODEL_SIZES];
+    return i < AFTER_OTHERS + MODEL_CHOICE_COUNT ? &model_choices[i - AFTER_OTHERS] : NULL;
+}
 
 const struct extra_key extra_keys[] = {
     {"talking", &extra_talking},

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * What files say of a model beside its sizes and the numbers of its parts: rows of struct config.
- * Some of them are settings, too. What --help and tables call a choice is in choices.h. */
+ * What files say of a model: the rows of struct config, under the keys of files. Those that people
+ * choose are in choices.h, the numbers of parts in the rows of their `struct own`. Everything that
+ * reads, writes or compares models in files is a loop over these. */
 #ifndef KEYS_H
 #define KEYS_H
 
 #include "variants/variant.h"
 
-/* The largest sizes that are believed, so that no product of a few of them leaves its type. */
-enum { WIDE = 1 << 20, DEEP = 1 << 12 };
-
-/* Both end with a row without a name. */
-extern const struct choice layer_keys[]; /* feed-forward network, norms, LocalRNNs */
-extern const struct choice model_keys[]; /* the rest */
+/* The i-th row of struct config; NULL after the last. The first ones are the sizes that a config is
+ * made from; rows of SCOPE_LAYER say what norms, feed-forward networks and LocalRNNs are. */
+enum { MODEL_SIZES = 6 };
+const struct choice *model_key(int i);
 
 /* The key that a second scheme is known by, which is not 0 where it is the model's. */
 struct extra_key {

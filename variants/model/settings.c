@@ -22,15 +22,12 @@
 static const struct own *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
     EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE)};
 
-/* The i-th array of rows: of the model, then of the parts; NULL where a part has none or shares
- * those of one before it. */
-enum { ARRAYS = 2 + ARRAY_LEN(owns) };
-static const struct choice *array_at(int i)
+/* The rows of the i-th part; NULL where it has none or shares those of one before it. */
+static const struct choice *part_rows(size_t i)
 {
-    if (i < 2)
-        return i == 0 ? layer_keys : model_keys;
-    const struct own *const own = *owns[i - 2];
-    for (int k = 0; k < i - 2; k++)
+    const struct own *const own = *owns[i];
+
+    for (size_t k = 0; k < i; k++)
         if (*owns[k] == own)
             return NULL;
     return own ? own->choices : NULL;
@@ -38,9 +35,28 @@ static const struct choice *array_at(int i)
 
 const struct choice *setting_at(int i)
 {
-    for (int k = 0; k < ARRAYS; k++)
-        for (const struct choice *row = array_at(k); row && row->name; row++)
+    const struct choice *row;
+
+    for (int k = 0; (row = model_key(k)); k++)
+        if (row->setting && i-- == 0)
+            return row;
+    for (size_t k = 0; k < ARRAY_LEN(owns); k++)
+        for (row = part_rows(k); row && row->name; row++)
             if (row->setting && i-- == 0)
+                return row;
+    return NULL;
+}
+
+const struct choice *row_of_key(const char *key)
+{
+    const struct choice *row;
+
+    for (int k = 0; (row = model_key(k)); k++)
+        if (strcmp(choice_key(row), key) == 0)
+            return row;
+    for (size_t k = 0; k < ARRAY_LEN(owns); k++)
+        for (row = part_rows(k); row && row->name; row++)
+            if (strcmp(choice_key(row), key) == 0)
                 return row;
     return NULL;
 }
@@ -63,10 +79,20 @@ static bool is_in(const struct choice *row, const struct choice *rows)
     return false;
 }
 
+static bool is_of_model(const struct choice *row)
+{
+    const struct choice *own;
+
+    for (int i = 0; (own = model_key(i)); i++)
+        if (own == row)
+            return true;
+    return false;
+}
+
 /* The struct of a model that the row belongs to; NULL where the model has no such part. */
 static const void *base_of(const struct choice *row, const struct config *c)
 {
-    if (is_in(row, layer_keys) || is_in(row, model_keys))
+    if (is_of_model(row))
         return c;
     for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
@@ -93,26 +119,20 @@ static enum status set(struct config *c, const struct choice *row, const char *t
     return choice_parse(row, (char *)c + at, text, e);
 }
 
-static const struct choice *named(const struct choice *rows, const char *name)
+enum status config_set(struct config *c, const char *key, const char *text, struct err *e)
 {
-    for (; rows && rows->name; rows++)
-        if (strcmp(rows->name, name) == 0)
-            return rows;
-    return NULL;
-}
+    const struct choice *row;
 
-enum status config_set(struct config *c, const char *name, const char *text, struct err *e)
-{
-    const struct choice *row = named(layer_keys, name);
-
-    if (!row)
-        row = named(model_keys, name);
-    for (enum part_slot s = 0; s < SLOT_COUNT && !row; s++) {
+    for (int i = 0; (row = model_key(i)); i++)
+        if (strcmp(choice_key(row), key) == 0)
+            return choice_parse(row, c, text, e);
+    for (enum part_slot s = 0; s < SLOT_COUNT; s++) {
         const struct own *const own = config_own_of(c, s);
-        row = own ? named(own->choices, name) : NULL;
+        for (row = own ? own->choices : NULL; row && row->name; row++)
+            if (strcmp(choice_key(row), key) == 0)
+                return choice_parse(row, c->own[s].bytes, text, e);
     }
-    return row ? set(c, row, text, e)
-               : fail(e, E_USAGE, "%s: has no %s  -> see its parts", c->variant->name, name);
+    return fail(e, E_USAGE, "%s: has no %s  -> see its parts", c->variant->name, key);
 }
 
 /* ---- text --------------------------------------------------------------------------------- */

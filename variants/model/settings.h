@@ -24,8 +24,10 @@ enum status settings_fit(const struct config *c, struct err *e);
  * `changed` only those whose value is not what the model has without settings. */
 void settings_print(char text[SETTINGS_TEXT], const struct config *c, bool changed, bool core);
 
-/* Set what files and rows of parts call `name`, setting or not. E_USAGE where the model has nothing
- * of that name. */
-enum status config_set(struct config *c, const char *name, const char *text, struct err *e);
+/* The row that has this key in files, of a model or of any part; NULL. */
+const struct choice *row_of_key(const char *key);
+
+/* Set what files call `key`, setting or not. E_USAGE where the model has nothing of that name. */
+enum status config_set(struct config *c, const char *key, const char *text, struct err *e);
 
 #endif

@@ -182,6 +182,26 @@ int sublayers_remembering(const struct sublayers *s, int i)
     return -1;
 }
 
+static bool mixes_rows(const struct sublayer *s)
+{
+    return s->kind->mixes || (s->kind == &sublayer_ffn && s->c->ffn->mixes);
+}
+
+const struct sublayer *sublayers_row_by_row(const struct sublayers *s)
+{
+    const struct sublayer *found = NULL;
+
+    for (const struct sublayer *x = s->at; x < s->at + s->n; x++) {
+        const bool is_attention = x->kind == &sublayer_attention;
+        if (x->level || x->pools || x->joins || x->kind == &sublayer_synthesizer)
+            return NULL;
+        if (found && mixes_rows(x))
+            return NULL;
+        found = is_attention ? x : found;
+    }
+    return found;
+}
+
 /* ---- cost --------------------------------------------------------------------------------- */
 
 double sublayers_flop(const struct sublayers *s, int B, int L, int M)

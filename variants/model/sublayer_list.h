@@ -94,6 +94,10 @@ struct sublayer *sublayers_attention(const struct sublayers *s, int i);
 int sublayers_attentions(const struct sublayers *s);
 int sublayers_remembering(const struct sublayers *s, int i);
 
+/* Its only attention, if no row of the output depends on attention of another row: rows can then be
+ * computed without the attention of the others (engine.wanted). NULL if there is no such. */
+const struct sublayer *sublayers_row_by_row(const struct sublayers *s);
+
 double sublayers_flop(const struct sublayers *s, int B, int L, int M);
 double sublayers_grad_flop(const struct sublayers *s, int B, int L, int M);
 

@@ -78,16 +78,40 @@ static enum status not_a_word(const struct choice *row, const char *text, struct
     return fail(e, E_USAGE, "%s \"%.60s\" is unknown  -> %s", row->name, text, list);
 }
 
+static enum status outside(const struct choice *row, const char *text, struct err *e)
+{
+    return fail(e, E_USAGE, "%s \"%.60s\"%s%s  -> from %.10g to %.10g", row->name, text,
+                row->help ? ": " : "", row->help ? row->help : "", row->least, row->most);
+}
+
+static bool is_within(const struct choice *row, double n)
+{
+    return n >= row->least && n <= row->most; /* false for NaN */
+}
+
 static enum status read_number(const struct choice *row, const char *text, double *n, struct err *e)
 {
     char *end;
 
     errno = 0;
     *n = strtod(text, &end);
-    if (end == text || *end || errno || !(*n >= row->least && *n <= row->most) ||
+    if (end == text || *end || errno || !is_within(row, *n) ||
         (row->codec == CODEC_INT && *n != floor(*n)))
-        return fail(e, E_USAGE, "%s \"%.60s\": %s  -> from %.10g to %.10g", row->name, text,
-                    row->help, row->least, row->most);
+        return outside(row, text, e);
+    return OK;
+}
+
+enum status choice_check(const struct choice *row, const void *base, struct err *e)
+{
+    const void *const at = (const char *)base + row->at;
+    char text[CHOICE_TEXT];
+
+    if ((row->codec == CODEC_INT && !is_within(row, *(const int *)at)) ||
+        (row->codec == CODEC_REAL && !is_within(row, (double)*(const float *)at)) ||
+        (row->codec == CODEC_WIDE && !is_within(row, *(const double *)at))) {
+        choice_print(text, row, base);
+        return outside(row, text, e);
+    }
     return OK;
 }
 

@@ -47,7 +47,8 @@ struct choice {
     enum scope scope;
     bool special; /* only some variants have it: `bench list variants` says which */
     bool setting; /* a number of --set and of the column `settings`; CODEC_INT or CODEC_FLAG */
-    /* In files, whose keys are names: */
+    /* In files: */
+    const char *key;     /* NULL = the name */
     const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
     bool zero_is_absent; /* CODEC_INT */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
@@ -61,6 +62,15 @@ void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *
 
 /* Set it from text. E_USAGE, with the words that there are or the bounds. */
 enum status choice_parse(const struct choice *row, void *base, const char *text, struct err *e);
+
+/* E_USAGE where the row is a number outside its bounds. */
+enum status choice_check(const struct choice *row, const void *base, struct err *e);
+
+/* What files call it. */
+static inline const char *choice_key(const struct choice *row)
+{
+    return row->key ? row->key : row->name;
+}
 
 bool choice_equal(const struct choice *row, const void *a, const void *b);
 

@@ -6,7 +6,8 @@
 
 #include "variants/variant.h"
 
-enum { MAX_DEXTRA_DEPTH = 30 }; /* most group linear transforms of a layer */
+/* Most group linear transforms of a layer; the widest that one may be, of the model's width. */
+enum { MAX_DEXTRA_DEPTH = 30, MAX_DEXTRA_WIDTH = 64 };
 
 /* Its own numbers in a config. Those of two are of the first and of the last layer; those between
  * lie on a line. */

@@ -93,11 +93,10 @@ static enum status read_depth(void *base, const char *text, struct err *e)
 
 static enum status read_width(void *base, const char *text, struct err *e)
 {
-    enum { MAX_WIDTH = 64 };
     struct dextra *const own = base;
     double ends[2] = {0};
 
-    if (read_ends(own, "dextra_width", text, false, MAX_WIDTH, ends, e) != OK)
+    if (read_ends(own, "dextra_width", text, false, MAX_DEXTRA_WIDTH, ends, e) != OK)
         return E_USAGE;
     own->width[0] = (float)ends[0], own->width[1] = (float)ends[1];
     return OK;

@@ -35,14 +35,6 @@ static const struct persistent *persistent_of(const struct config *c)
     return config_own(c, SLOT_EXTRA);
 }
 
-static enum status persistent_check(const struct config *c, struct err *e)
-{
-    if (persistent_of(c)->n < 1)
-        return fail(e, E_USAGE, "%s: %d persistent vectors  -> --d-inner 1 or more",
-                    c->variant->name, persistent_of(c)->n);
-    return OK;
-}
-
 static void persistent_params(const struct config *c, const char *prefix, struct params *p)
 {
     static const char *const names[] = {[KEYS] = "pers_k", [VALUES] = "pers_v"};
@@ -73,7 +65,6 @@ static void persistent_terms_grad(const struct config *c, const struct param *mo
 const struct pos extra_persistent = {
     .name = "persistent",
     .own = &persistent_own,
-    .check = persistent_check,
     .layer_params = persistent_params,
     .reserve = persistent_reserve,
     .terms_grad = persistent_terms_grad,

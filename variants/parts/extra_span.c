@@ -5,6 +5,7 @@
 #include "parts.h"
 #include "pos_bias.h"
 
+#include <float.h>
 #include <math.h>
 
 struct span {
@@ -17,6 +18,7 @@ static const struct choice span_choices[] = {
      .help = "tokens of the soft end",
      .codec = CODEC_INT,
      .at = offsetof(struct span, ramp),
+     .least = 1,
      .most = 1 << 20},
     {.name = "span_max",
      .help = "tokens of the longest span",
@@ -29,7 +31,7 @@ static const struct choice span_choices[] = {
      .help = "what the mean span of a layer adds to the loss",
      .codec = CODEC_REAL,
      .at = offsetof(struct span, cost),
-     .most = INFINITY,
+     .most = FLT_MAX,
      .absent = "0"},
     {0},
 };
@@ -54,9 +56,11 @@ static enum status span_check(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
 
-    if (span_of(c)->ramp < 1 || span_of(c)->max < 0)
-        return fail(e, E_USAGE, "%s: span_ramp %d, span_max %d  -> at least 1 and 0", name,
-                    span_of(c)->ramp, span_of(c)->max);
+    if (c->pos->reserve && !c->pos->by_distance)
+        return fail(e, E_USAGE,
+                    "%s: a span needs a row for each distance, positions %s have others  -> such "
+                    "as xl, rope or none",
+                    name, c->pos->name);
     if (!c->causal || c->clamp_len)
         return fail(e, E_USAGE,
                     "%s: a span requires causal attention and unclamped distances  -> "

@@ -5,6 +5,7 @@
 #include "features.h"
 #include "variants/base/rng.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static const struct choice linear_choices[] = {
      .codec = CODEC_INT,
      .at = offsetof(struct linear, features),
      .least = 1,
-     .most = 1 << 12,
+     .most = 1 << 16,
      .scope = SCOPE_LAYER,
      .setting = true,
      .applies = has_random},
@@ -29,7 +30,7 @@ static const struct choice linear_choices[] = {
      .help = "what the divisors begin with",
      .codec = CODEC_REAL,
      .at = offsetof(struct linear, eps),
-     .most = INFINITY,
+     .most = FLT_MAX,
      .absent = "0"},
     {0},
 };
@@ -37,7 +38,7 @@ static const struct choice linear_choices[] = {
 static void linear_usual(const struct config *c, void *own)
 {
     *(struct linear *)own = (struct linear){
-        .features = max_int(1, (int)(c->dh * log(c->dh))), /* as published */
+        .features = is_random(c) && c->dh > 2 ? (int)(c->dh * log(c->dh)) : 1, /* as published */
         .eps = c->mixer->eps,
     };
 }
@@ -46,8 +47,6 @@ static enum status linear_check(const struct config *c, const void *own, struct 
 {
     const struct linear *const l = own;
 
-    if (!(l->eps >= 0))
-        return fail(e, E_USAGE, "%s: lin_eps %g  -> 0 or more", c->variant->name, (double)l->eps);
     if (l->eps > 0 && is_random(c))
         return fail(e, E_USAGE,
                     "%s: lin_eps %g with mixer %s, whose features have a scale of their own in "

@@ -125,14 +125,18 @@ bool masks_equal(const struct masks *a, const struct masks *b)
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
+enum { MOST_RANDOM = 4096 };
+
 static const char *contradiction(const struct mask *m)
 {
-    if (m->window + m->block + m->stride + m->fixed + m->global == 0)
+    if (!(m->window || m->block || m->stride || m->fixed || m->global))
         return "hides nothing  -> a window, block, stride, fixed or global";
     if (m->dilation && !m->window)
         return "dilation without a window  -> add window";
     if ((m->back || m->n_random) && !m->block)
         return "back and random need blocks  -> add block";
+    if (m->n_random > MOST_RANDOM)
+        return "has too many random blocks  -> at most 4096";
     if (m->fixed ? m->summary < 1 || m->summary > m->fixed : m->summary)
         return "fixed needs summary  -> give both, summary from 1 to fixed";
     return NULL;
@@ -170,9 +174,9 @@ void masks_reserve(const struct masks *m, int L, struct arena *arena, struct att
     for (int k = 0; k < m->n; k++) {
         int32_t *random = NULL;
         if (m->at[k].n_random && !m->at[k].random)
-            random =
-                arena_take(arena, PART_SCRATCH,
-                           (size_t)(blocks_of(&m->at[k], L) * m->at[k].n_random) * sizeof(*random));
+            random = arena_take(arena, PART_SCRATCH,
+                                (size_t)blocks_of(&m->at[k], L) * (size_t)m->at[k].n_random *
+                                    sizeof(*random));
         if (!arena->base)
             continue;
         at[k] = m->at[k];
@@ -215,7 +219,7 @@ void masks_draw(const struct masks *m, int nth, struct attn *a)
         to->random_blocks = blocks_of(to, a->L);
         for (int q = 0; q < to->random_blocks; q++)
             for (int x = 0; x < to->n_random; x++)
-                ((int32_t *)to->random)[q * to->n_random + x] =
+                ((int32_t *)to->random)[(ptrdiff_t)q * to->n_random + x] =
                     masks_random_block(nth, to->random_from + q, to->n_random, x);
     }
 }

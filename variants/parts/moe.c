@@ -17,6 +17,7 @@
 #include "linear.h"
 #include "parts.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static const struct choice moe_choices[] = {
      .help = "weight of the auxiliary loss",
      .codec = CODEC_REAL,
      .at = offsetof(struct moe, aux_coef),
-     .most = INFINITY},
+     .most = FLT_MAX},
     {0},
 };
 
@@ -316,6 +317,7 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
 const struct ffn ffn_moe = {
     .name = "moe",
     .own = &moe_own,
+    .mixes = true,   /* by the capacity of the experts */
     .act = ACT_RELU, /* backward needs only its output */
     .params = moe_params,
     .flop = moe_flop,

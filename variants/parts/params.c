@@ -17,7 +17,7 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
     if (p->n == p->cap) {
         p->cap = p->cap ? 2 * p->cap : 32;
         p->v = realloc(p->v, (size_t)p->cap * sizeof(*p->v));
-        CHECK(p->v);
+        NEED(p->v);
     }
     struct param *new = &p->v[p->n];
     *new = (struct param){.rank = rank, .n = 1, .init = init, .init_arg = init_arg, .stack = 1};

@@ -42,6 +42,7 @@ struct pos {
     bool sinusoids;        /* its encodings are sinusoids of width D, which must be even */
     bool clips;            /* distances beyond config.clip share a row */
     bool clamps;           /* distances beyond config.clamp_len share a row */
+    bool by_distance;      /* unclamped, its tables have a row for each distance, and no bias */
     /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);
     /* Longest window that it has positions for; NULL = unlimited. */
@@ -116,6 +117,7 @@ struct dropout;
 struct ffn {
     const char *name;
     const struct own *own;
+    bool mixes;        /* a row's output may depend on the other rows */
     enum act_kind act; /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);

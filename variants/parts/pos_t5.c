@@ -47,8 +47,6 @@ static int distances(const struct config *c, int K)
 
 static enum status t5_check(const struct config *c, struct err *e)
 {
-    if (t5_of(c)->buckets < 2)
-        return fail(e, E_USAGE, "t5: %d buckets  -> use at least 2", t5_of(c)->buckets);
     if (t5_of(c)->max_distance <= t5_of(c)->buckets / 2)
         return fail(
             e, E_USAGE,

@@ -18,6 +18,7 @@ struct t5 {
      .help = "of distances",                                                                       \
      .codec = CODEC_INT,                                                                           \
      .at = offsetof(type, at_ buckets),                                                            \
+     .least = 2,                                                                                   \
      .most = 1 << 20},                                                                             \
         {.name = "t5_max_distance",                                                                \
          .help = "largest distance told apart",                                                    \

@@ -24,7 +24,15 @@ static const struct choice tupe_choices[] = {
     {0},
 };
 
-static const struct own tupe_own = {tupe_choices, OWN_SIZE(struct tupe), t5_usual, NULL};
+static void tupe_usual(const struct config *c, void *own)
+{
+    struct tupe *const t = own;
+
+    t5_usual(c, &t->t5);
+    t->t5.shared = false;
+}
+
+static const struct own tupe_own = {tupe_choices, OWN_SIZE(struct tupe), tupe_usual, NULL};
 
 static const struct tupe *tupe_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
@@ -39,6 +47,13 @@ static enum status tupe_check(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "tupe: a table of %d positions, windows of up to %d  -> shorter ones",
                     tupe_positions(c), c->max_seq);
+    if (c->variant->mem->recurrent)
+        return fail(e, E_USAGE,
+                    "%s: tupe knows the positions of one window only  -> a variant without memory",
+                    c->variant->name);
+    if (tupe_of(c)->bias && tupe_of(c)->t5.shared)
+        return fail(e, E_USAGE, "%s: tupe_bias is of each layer  -> share_attn_bias 0",
+                    c->variant->name);
     return tupe_of(c)->bias ? pos_t5.check(c, e) : OK;
 }
 

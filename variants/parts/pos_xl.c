@@ -145,6 +145,7 @@ const struct pos pos_xl = {
     .name = "xl",
     .sinusoids = true,
     .clamps = true,
+    .by_distance = true,
     .model_params = xl_model_params,
     .layer_params = xl_layer_params,
     .reserve = xl_reserve,

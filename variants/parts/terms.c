@@ -39,8 +39,10 @@ void terms_grad(const struct config *c, const struct term_params *p, int K, cons
 {
     if (c->pos->terms_grad)
         c->pos->terms_grad(c, p->model, p->pos, a, tables, d);
+    const size_t before = tables_of(c->pos, c, K); /* of none there is no address to move */
+
     if (c->attn_extra && c->attn_extra->terms_grad)
-        c->attn_extra->terms_grad(c, p->model, p->attn_extra, a, tables + tables_of(c->pos, c, K),
+        c->attn_extra->terms_grad(c, p->model, p->attn_extra, a, before ? tables + before : tables,
                                   d);
 }
 

@@ -75,11 +75,12 @@ static void head_scores(const struct engine *g, const struct attn *a, const stru
                         const struct space *sp, float *s)
 {
     const ptrdiff_t ld = composed_score_ld(a);
-    const float *k =
-        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row + (ptrdiff_t)at->kv * a->dh;
 
-    if (!a->no_content)
-        composed_scores(g, a, at, a->u, k, a->k_at.row, at->cols, s, ld, sp->q);
+    if (!a->no_content) /* else there may be no keys */
+        composed_scores(g, a, at, a->u,
+                        a->k + at->b * a->k_at.batch + at->j0 * a->k_at.row +
+                            (ptrdiff_t)at->kv * a->dh,
+                        a->k_at.row, at->cols, s, ld, sp->q);
     for (int i = 0; a->no_content && i < at->n; i++)
         memset(s + i * ld, 0, sizeof(*s) * (size_t)at->cols);
     if (a->rel_k)

@@ -49,7 +49,7 @@ void *context_alloc(struct context *w, size_t bytes)
     const size_t rounded = round_up(bytes, 64);
     void *at = aligned_alloc(64, rounded);
 
-    CHECK(at);
+    NEED(at);
     w->held_bytes += rounded;
     return memset(at, 0, rounded);
 }

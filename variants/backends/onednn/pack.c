@@ -34,7 +34,7 @@ const struct packing *packing_for(struct packing **list, dnnl_engine_t engine, i
         if (p->n == n && p->k == k)
             return p;
     struct packing *p = calloc(1, sizeof(*p));
-    CHECK(p);
+    NEED(p);
     p->n = n;
     p->k = k;
     p->plain = !preferred(&p->layout, engine, n, k) || is_strided(&p->layout, k, n, n, 1) ||

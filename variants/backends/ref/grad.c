@@ -78,20 +78,21 @@ static void lay_out(struct item *t, double *at)
 static void weight_grad(const struct item *t, const struct ref_row *row, int i)
 {
     const struct attn *a = t->a;
+    double *d_o_wide = row->wide;
 
-    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
-        for (int x = 0; x < row->heads; x++) {
-            const int h = row->h + x;
-            const float *d_o =
-                t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+    for (int x = 0; x < row->heads; x++) {
+        const int h = row->h + x;
+        const float *d_o =
+            t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+        for (int e = 0; e < a->dh; e++)
+            d_o_wide[e] = (double)d_o[e];
+        for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, t->b, h, i, j, 0);
-                double sum = 0;
-                for (int e = 0; e < a->dh; e++)
-                    sum += (double)d_o[e] * ((double)v.own[e] + (v.rel ? (double)v.rel[e] : 0));
-                t->d_w[x * ref_ld(a) + j] = sum;
+                t->d_w[x * ref_ld(a) + j] =
+                    ref_dot(d_o_wide, v.own, a->dh) + (v.rel ? ref_dot(d_o_wide, v.rel, a->dh) : 0);
             }
-        }
+    }
 }
 
 /* Back through new[g] = sum over h of matrix[g][h] old[h], from gradients of `new` to those of
@@ -178,26 +179,26 @@ static void key_grad(const struct item *t, int h, int i, int j, double w, double
     double *d_k = t->d_k + key, *d_v = t->d_v + key, *rel_v = sum_at(t, h, SUM_REL_V) + table;
     double *rel_k = sum_at(t, h, SUM_REL_K) + table, *rel_q = sum_at(t, h, SUM_REL_Q) + table;
 
-    for (int e = 0; e < n; e++) {
-        d_v[e] += w * (double)d_o[e];
-        if (a->rel_v)
-            rel_v[e] += w * (double)d_o[e];
-    }
+    ref_add(d_v, w, d_o, n);
+    if (a->rel_v)
+        ref_add(rel_v, w, d_o, n);
     if (a->no_content)
         return;
     const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
     const float *k = a->k + t->b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh + e0;
-    for (int e = 0; e < n; e++) {
-        d_k[e] += x * ((double)q[e] + (a->u ? (double)a->u[he + e] : 0));
-        to->content[e] += x * (double)k[e];
-        if (a->rel_k) {
-            rel_k[e] += x * ((double)q[e] + (a->w ? (double)a->w[he + e] : 0));
-            to->position[e] += x * (double)a->rel_k[h * a->rel_head + table + e];
-        }
-        if (a->rel_q) {
-            rel_q[e] += x * (double)k[e];
-            d_k[e] += x * (double)a->rel_q[h * a->rel_head + table + e];
-        }
+    ref_add(d_k, x, q, n);
+    if (a->u)
+        ref_add(d_k, x, a->u + he, n);
+    ref_add(to->content, x, k, n);
+    if (a->rel_k) {
+        ref_add(rel_k, x, q, n);
+        ref_add(to->position, x, a->rel_k + h * a->rel_head + table, n);
+    }
+    if (a->rel_k && a->w)
+        ref_add(rel_k, x, a->w + he, n);
+    if (a->rel_q) {
+        ref_add(rel_q, x, k, n);
+        ref_add(d_k, x, a->rel_q + h * a->rel_head + table, n);
     }
 }
 

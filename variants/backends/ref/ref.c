@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The reference that all other backends are checked against: products and attention (row operations
- * are in rows.c). Written as the equations: double accumulators, no blocking. Threads take whole
- * rows or (sequence, head) pairs, so results do not depend on their number. */
+ * are in rows.c). Written as the equations, with double accumulators. Each number is summed by one
+ * thread in one order, so results do not depend on the number of threads. */
 #include "ref.h"
 
 #include <math.h>
@@ -11,22 +11,88 @@
 
 /* ---- dense products ----------------------------------------------------------------------- */
 
+double ref_dot(const double *x, const float *y, int n)
+{
+    double sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+    for (int e = 0; e < n; e++)
+        sum += x[e] * (double)y[e];
+    return sum;
+}
+
+void ref_add(double *sum, double x, const float *y, int n)
+{
+#pragma omp simd
+    for (int e = 0; e < n; e++)
+        sum[e] += x * (double)y[e];
+}
+
+/* What one thread computes at a time: a block of rows and columns, from so many products. */
+enum { GEMM_ROWS = 4, GEMM_COLUMNS = 64, GEMM_PRODUCTS = 256 };
+struct block {
+    int i0, rows, j0, columns;
+    double row[GEMM_ROWS][GEMM_PRODUCTS]; /* of op(a) */
+    double sum[GEMM_ROWS][GEMM_COLUMNS];
+};
+
+/* Column j of sum += the products of all rows with y: four times ref_dot. */
+static void dot_rows(struct block *x, int j, const float *y, int n)
+{
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+    for (int e = 0; e < n; e++) {
+        const double wide = (double)y[e];
+        s0 += x->row[0][e] * wide;
+        s1 += x->row[1][e] * wide;
+        s2 += x->row[2][e] * wide;
+        s3 += x->row[3][e] * wide;
+    }
+    x->sum[0][j] += s0;
+    x->sum[1][j] += s1;
+    x->sum[2][j] += s2;
+    x->sum[3][j] += s3;
+}
+
+/* sum += the products [p0, p0+n). */
+static void add_products(struct block *x, const struct gemm *g, int p0, int n)
+{
+    const ptrdiff_t row = g->ta ? 1 : g->lda, step = g->ta ? g->lda : 1;
+
+    for (int i = 0; i < x->rows; i++)
+        for (int p = 0; p < n; p++)
+            x->row[i][p] = (double)g->a[(x->i0 + i) * row + (p0 + p) * step];
+    for (int j = 0; g->tb && j < x->columns; j++) {
+        const float *b = g->b + (x->j0 + j) * g->ldb + p0;
+        if (x->rows == GEMM_ROWS)
+            dot_rows(x, j, b, n);
+        for (int i = 0; x->rows < GEMM_ROWS && i < x->rows; i++)
+            x->sum[i][j] += ref_dot(x->row[i], b, n);
+    }
+    for (int p = 0; !g->tb && p < n; p++)
+        for (int i = 0; i < x->rows; i++)
+            ref_add(x->sum[i], x->row[i][p], g->b + (p0 + p) * g->ldb + x->j0, x->columns);
+}
+
 /* c[i][j] = alpha * sum_p op(a)[i][p] op(b)[p][j] + beta * c[i][j] */
 static void gemm_ref(const struct gemm *g)
 {
-    const ptrdiff_t a_row = g->ta ? 1 : g->lda, a_col = g->ta ? g->lda : 1;
-    const ptrdiff_t b_row = g->tb ? 1 : g->ldb, b_col = g->tb ? g->ldb : 1;
-
 #pragma omp parallel for num_threads(g->threads) collapse(2)
-    for (int i = 0; i < g->m; i++)
-        for (int j = 0; j < g->n; j++) {
-            const float *a = g->a + i * a_row, *b = g->b + j * b_col;
-            float *c = g->c + i * g->ldc + j;
-            double sum = 0;
-            for (int p = 0; p < g->k; p++)
-                sum += (double)a[p * a_col] * (double)b[p * b_row];
-            sum *= (double)g->alpha;
-            *c = (float)(g->beta == 0 ? sum : sum + (double)g->beta * (double)*c);
+    for (int i0 = 0; i0 < g->m; i0 += GEMM_ROWS)
+        for (int j0 = 0; j0 < g->n; j0 += GEMM_COLUMNS) {
+            struct block x = {.i0 = i0,
+                              .rows = min_int(GEMM_ROWS, g->m - i0),
+                              .j0 = j0,
+                              .columns = min_int(GEMM_COLUMNS, g->n - j0)};
+            for (int p = 0; p < g->k; p += GEMM_PRODUCTS)
+                add_products(&x, g, p, min_int(GEMM_PRODUCTS, g->k - p));
+            for (int i = 0; i < x.rows; i++)
+                for (int j = 0; j < x.columns; j++) {
+                    float *c = g->c + (i0 + i) * g->ldc + j0 + j;
+                    const double sum = (double)g->alpha * x.sum[i][j];
+                    *c = (float)(g->beta == 0 ? sum : sum + (double)g->beta * (double)*c);
+                }
         }
 }
 
@@ -35,14 +101,20 @@ static void gemm_ref(const struct gemm *g)
 struct ref_row ref_row_at(const struct attn *a, int h, double *at)
 {
     const ptrdiff_t n = (ptrdiff_t)a->H * ref_ld(a);
+    const bool mixes = attn_mixes(a);
 
-    return attn_mixes(a) ? (struct ref_row){h, a->H, at, at + n, at + 2 * n}
-                         : (struct ref_row){h, 1, at, at, at};
+    return (struct ref_row){h,
+                            mixes ? a->H : 1,
+                            at,
+                            at + mixes * n,
+                            at + 2 * mixes * n,
+                            at + ref_row_doubles(a) - REF_OPERANDS * a->dh};
 }
 
 size_t ref_row_doubles(const struct attn *a)
 {
-    return (attn_mixes(a) ? 3 * (size_t)a->H : 1) * (size_t)ref_ld(a);
+    return (attn_mixes(a) ? 3 * (size_t)a->H : 1) * (size_t)ref_ld(a) +
+           REF_OPERANDS * (size_t)a->dh;
 }
 
 bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
@@ -56,24 +128,43 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
     return !over && a->sinks > 0;
 }
 
-static double score(const struct attn *a, int b, int h, int i, int j)
+/* q + u and q + w of head h. */
+static void widen_query(const struct attn *a, int b, int h, int i, double *q_u, double *q_w)
 {
-    const int kv = h / (a->H / a->Hkv), r = attn_table_row(a, i, j);
-    const ptrdiff_t he = (ptrdiff_t)h * a->dh, table = h * a->rel_head + (ptrdiff_t)r * a->dh;
-    double x = 0;
+    const ptrdiff_t he = (ptrdiff_t)h * a->dh;
+    const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + he;
 
-    if (!a->no_content) {
-        const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + he;
-        const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
-        for (int e = 0; e < a->dh; e++)
-            x += ((double)q[e] + (a->u ? (double)a->u[he + e] : 0)) * (double)k[e];
-        for (int e = 0; a->rel_k && e < a->dh; e++)
-            x += ((double)q[e] + (a->w ? (double)a->w[he + e] : 0)) * (double)a->rel_k[table + e];
-        for (int e = 0; a->rel_q && e < a->dh; e++)
-            x += (double)k[e] * (double)a->rel_q[table + e];
+    for (int e = 0; e < a->dh; e++)
+        q_u[e] = (double)q[e] + (a->u ? (double)a->u[he + e] : 0);
+    for (int e = 0; a->rel_k && e < a->dh; e++)
+        q_w[e] = (double)q[e] + (a->w ? (double)a->w[he + e] : 0);
+}
+
+/* The scores s of head h and the keys of `r`. */
+static void scores(const struct attn *a, int b, int h, int i, struct range r, double *wide,
+                   double *s)
+{
+    const int kv = h / (a->H / a->Hkv);
+    const double *q_u = wide, *q_w = wide + a->dh;
+    double *k_wide = wide + 2 * (ptrdiff_t)a->dh;
+
+    for (int j = r.from; j < r.to; j++) {
+        const int row = attn_table_row(a, i, j);
+        const ptrdiff_t table = h * a->rel_head + (ptrdiff_t)row * a->dh;
+        double x = 0;
+        if (!a->no_content) {
+            const float *k = a->k + b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh;
+            x = ref_dot(q_u, k, a->dh);
+            if (a->rel_k)
+                x += ref_dot(q_w, a->rel_k + table, a->dh);
+            for (int e = 0; a->rel_q && e < a->dh; e++)
+                k_wide[e] = (double)k[e];
+            if (a->rel_q)
+                x += ref_dot(k_wide, a->rel_q + table, a->dh);
+        }
+        x = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + row] : 0);
+        s[j] = a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
     }
-    x = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + r] : 0);
-    return a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
 }
 
 static double sink_score(const struct attn *a, int b, int h, int i, int n)
@@ -148,10 +239,14 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
     const ptrdiff_t ld = ref_ld(a);
     const int K = a->M + a->L;
 
-    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
-        for (int x = 0; x < row->heads; x++)
-            for (int j = r.from; j < r.to; j++)
-                row->s[x * ld + j] = j < K ? score(a, b, row->h + x, i, j) : 0;
+    for (int x = 0; x < row->heads; x++) {
+        double *s = row->s + x * ld;
+        if (!a->no_content)
+            widen_query(a, b, row->h + x, i, row->wide, row->wide + a->dh);
+        for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
+            scores(a, b, row->h + x, i, r, row->wide, s);
+        memset(s + K, 0, sizeof(*s) * (size_t)a->sinks);
+    }
     if (attn_mixes(a))
         mix(a, a->mix_logits, row->p, row->s, i);
     for (int x = 0; x < row->heads; x++)
@@ -173,8 +268,9 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
-                for (int e = 0; e < n; e++)
-                    out[e] += w[j] * ((double)v.own[e] + (v.rel ? (double)v.rel[e] : 0));
+                ref_add(out, w[j], v.own, n);
+                if (v.rel)
+                    ref_add(out, w[j], v.rel, n);
             }
         for (int e = 0; e < n; e++)
             o[e0 + e] = (float)out[e];
@@ -194,6 +290,23 @@ static struct attn_need need_ref(const struct attn *a, int threads)
     return (struct attn_need){.scores_bytes = (size_t)threads * row};
 }
 
+/* One query of one head, or of all heads where they mix. */
+static void query(const struct attn *a, int b, int h, int i, double *work)
+{
+    const struct ref_row row = ref_row_at(a, h, work);
+
+    ref_probabilities(a, b, i, &row);
+    for (int x = 0; x < row.heads; x++)
+        output(a, b, i, &row, x);
+}
+
+static void no_output(const struct attn *a, int b, int h, int heads, int i)
+{
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+
+    memset(o, 0, sizeof(*o) * (size_t)(heads * a->dh));
+}
+
 static void forward_ref(const struct engine *g, const struct attn *a, void *scratch)
 {
     const size_t bytes = need_ref(a, 1).scores_bytes;
@@ -204,10 +317,10 @@ static void forward_ref(const struct engine *g, const struct attn *a, void *scra
         for (int h = 0; h < a->H; h += heads)
             for (int i = 0; i < a->L; i++) {
                 char *mine = (char *)scratch + (size_t)omp_get_thread_num() * bytes;
-                const struct ref_row row = ref_row_at(a, h, (double *)(void *)mine);
-                ref_probabilities(a, b, i, &row);
-                for (int x = 0; x < heads; x++)
-                    output(a, b, i, &row, x);
+                if (g->wanted && !g->wanted[(ptrdiff_t)b * a->L + i])
+                    no_output(a, b, h, heads, i);
+                else
+                    query(a, b, h, i, (double *)(void *)mine);
             }
 }
 

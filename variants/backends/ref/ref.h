@@ -6,13 +6,19 @@
 
 #include "variants/backends/backend.h"
 
+/* The sum of x[e] y[e], in an order that depends on n only; sum[e] += x y[e]. */
+double ref_dot(const double *x, const float *y, int n);
+void ref_add(double *sum, double x, const float *y, int n);
+
 /* One query's row of one head, or of all heads where they mix. Sinks follow the keys, as keys K,
  * K+1, ... */
 struct ref_row {
     int h, heads;      /* first head, number of heads */
     double *s, *p, *w; /* [heads, K + sinks] scores before mixing, probabilities before and after;
                         * without mixing all are the same array */
+    double *wide;      /* [REF_OPERANDS, dh] operands of one head as doubles */
 };
+enum { REF_OPERANDS = 3 }; /* q + u, q + w, a key */
 static inline ptrdiff_t ref_ld(const struct attn *a) { return (ptrdiff_t)a->M + a->L + a->sinks; }
 size_t ref_row_doubles(const struct attn *a);
 struct ref_row ref_row_at(const struct attn *a, int h, double *at);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every command of the program. Adding one is a row here, its function in main.c, and its bit in
+ * the rows of the options that it takes (option_table.c). */
+#include "command_table.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+const char *const list_words[] = {"variants", "backends", "cases", "columns", "baselines", NULL};
+const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
+const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
+
+/* clang-format off */
+const struct command_spec command_specs[COMMAND_COUNT] = {
+    [CMD_SWEEP] = {
+        "sweep", NULL, 0, "measure every case of the options, write the tables (the default)",
+        "A case is one variant, backend, workload, shape and number of threads. Each is compared "
+        "with a reference first; those of one shape are timed in turns. The rows go to the "
+        "screen and to a folder of their own in --out.",
+        {{"bench --variant xl --mem 512", "one variant on every backend, 512 tokens of context"},
+         {"bench --variant xl,rope,window --workload decode --mem 512..4096 --quick",
+          "three variants, one token at a time, with growing context"},
+         {"bench @harness/sweeps/headline.args --variant xl",
+          "options from a file; what stands beside it replaces what it says"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_LIST] = {
+        "list", "WHAT", 1, "what is built in, and the cases that a sweep would measure",
+        "WHAT is variants, backends, cases, columns or baselines.",
+        {{"bench list variants", "variants, their options and papers"},
+         {"bench list cases --variant xl --seq 128..1024", "the plan of a sweep; nothing runs"},
+         {"bench list columns --format md", "what every column of the tables means"}},
+        list_words,
+        {{NULL, NULL}}},
+    [CMD_CHECK] = {
+        "check", NULL, 0, "correctness only, against the reference or golden files",
+        "Every operation, and every variant chosen, on every backend chosen, over awkward shapes. "
+        "Exit code 5 if numbers are wrong.",
+        {{"bench check", "the four base variants on all backends"},
+         {"bench check --variant xl --backend avx2 --format csv", "each result as a row"},
+         {"bench check --golden tests/golden", "golden files, on every backend"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_EVAL] = {
+        "eval", NULL, 0, "perplexity of a checkpoint on a text",
+        "Sizes and choices come from the checkpoint. --seq and --mem may be lists: a row each.",
+        {{"bench eval --ckpt xl.safetensors --corpus book.txt", "its perplexity on that text"},
+         {"bench eval --ckpt xl.safetensors --mem 0,128,512", "over lengths of context"},
+         {"bench eval --ckpt xl.safetensors --bytes 64Ki --format csv", "of the first 64 KiB"}},
+        NULL,
+        {{"seq", "128"}}},
+    [CMD_TRAIN] = {
+        "train", NULL, 0, "train a model of a variant on a text, write a checkpoint",
+        "One value of each axis. Ctrl-C saves; --resume goes on to the same numbers.",
+        {{"bench train --variant xl --ckpt xl.safetensors", "on the generated source"},
+         {"bench train --variant xl --corpus book.txt --steps 4000 --ckpt xl.safetensors",
+          "on a text"},
+         {"bench train --variant xl --ckpt xl.safetensors --resume", "continue"}},
+        NULL,
+        {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
+         {"heads", "4"}}},
+    [CMD_RERUN] = {
+        "rerun", "CASE_ID", 1, "measure one row again",
+        "CASE_ID is a value of the column case_id, or its first digits.",
+        {{"bench rerun 5f0c6e2d", "one row of the latest run that has it"},
+         {"bench rerun 5f0c6e2d --max-time 20", "the same, measured longer"},
+         {"bench rerun 5f0c6e2d --resume=results/latest", "of this run"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_TOPO] = {
+        "topo", NULL, 0, "the machine, and where threads go; --roofline measures its peaks", "",
+        {{"bench topo", "cores, caches, NUMA nodes, and the pin plan"},
+         {"bench topo --threads 1,2,4 --pin scatter", "where so many threads would run"},
+         {"bench topo --roofline", "peak GFLOP/s and GB/s"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_DOCTOR] = {
+        "doctor", NULL, 0, "is this machine fit to measure on? what to fix",
+        "Settings are read, never changed. The last finding is measured: one case against itself, "
+        "the smallest difference that a sweep can show here.",
+        {{"bench doctor", "findings, each with the command that fixes it"},
+         {"bench doctor --strict", "exit code 4 if there is a warning"},
+         {"bench doctor --threads 2 --pin 0,2", "for this placement"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_COMPARE] = {
+        "compare", "[RUN [RUN]]", 2, "two runs, one --axis of a run, or two programs (--exec)",
+        "A run is a folder or the name of a baseline. Options that choose and measure cases are "
+        "for --exec, which measures; runs are read, and --filter chooses their rows.",
+        {{"bench compare results/old results/new", "two runs, case by case"},
+         {"bench compare --axis backend --base avx2 results/latest", "inside one run"},
+         {"bench compare --exec old=build/old/bench --exec new=./bench --variant xl",
+          "two programs, measured in turns"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_GATE] = {
+        "gate", NULL, 0, "two programs in turns; exit code 3 if the new one is slower",
+        "An A/A test sets the threshold; whatever looks slower or faster is measured again.",
+        {{"bench gate --exec old=build/old/bench @harness/sweeps/gate.args",
+          "is this program slower than that one?"},
+         {"bench gate --exec old=OLD --exec new=NEW --summary summary.md", "with a report for CI"},
+         {"bench gate --exec old=OLD --instructions --variant xl --backend avx2",
+          "count instructions too"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_BASELINE] = {
+        "baseline", "WHAT", 3, "save, list, show or rm a run kept for this machine",
+        "WHAT is save NAME [RUN], list, show NAME or rm NAME.",
+        {{"bench baseline save main", "keep the latest run"},
+         {"bench baseline list", "those of this and other machines"},
+         {"bench compare main results/latest", "compare with it"}},
+        baseline_words,
+        {{NULL, NULL}}},
+    [CMD_MERGE] = {
+        "merge", "DIR...", INT_MAX, "join the shards of a sweep",
+        "A sweep split with --shard I/N, on one machine or several, becomes one run.",
+        {{"bench --shard 1/2 --out shard1", "the first half of the groups"},
+         {"bench --shard 2/2 --out shard2", "the second"},
+         {"bench merge shard1/latest shard2/latest", "one run of both"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_PLOT] = {
+        "plot", "[RUN...]", INT_MAX, "figures of runs (gnuplot); --term draws in the terminal",
+        "Without a RUN the latest. Files go to RUN/plots unless --out names a folder.",
+        {{"bench plot", "every figure of the latest run"},
+         {"bench plot results/latest --figure latency-seq --format png", "one, as PNG"},
+         {"bench plot --term --filter backend:avx2", "some rows, in the terminal"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_REPORT] = {
+        "report", "RUN...", INT_MAX, "runs as one page of HTML: -o FILE", "",
+        {{"bench report results/latest -o report.html", "one run"},
+         {"bench report results/old results/new -o both.html", "several runs"},
+         {"bench report results/latest -o report.html --figure latency-seq --force",
+          "only some figures; replaces the file"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_EXPORT] = {
+        "export", "[RUN]", 1, "a run in the format of another program, on standard output",
+        "Without a RUN the latest. A run is a folder or the name of a baseline.",
+        {{"bench export --to github-action-benchmark results/latest >output.json",
+          "tool customSmallerIsBetter of that action"},
+         {"bench export --to junit >report.xml", "a test report; wrong rows are failures"},
+         {"bench export --filter variant:xl", "one JSON document with environment and rows"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_HELP] = {
+        "help", "[COMMAND]", 1, "the options and examples of a command; man: the manual page",
+        "bench COMMAND --help prints the same page.",
+        {{"bench help plot", "what plot takes"},
+         {"bench help man >bench.1", "the manual page, in troff"},
+         {"bench --version", "build, compiler, libraries"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_COMPLETION] = {
+        "completion", "SHELL", 1, "completion for bash, zsh or fish", "",
+        {{"source <(bench completion bash)", "in ~/.bashrc"},
+         {"bench completion zsh >~/.zfunc/_bench", "a folder of $fpath"},
+         {"bench completion fish >~/.config/fish/completions/bench.fish", "for fish"}},
+        completion_words,
+        {{NULL, NULL}}},
+    [CMD_CELL] = {"cell", "WORD", INT_MAX, NULL, NULL, {{NULL, NULL}}, NULL, {{NULL, NULL}}},
+};
+/* clang-format on */
+
+const char *command_preset(int command, const char *option)
+{
+    for (int i = 0; command >= 0 && i < COMMAND_PRESETS; i++)
+        if (command_specs[command].preset[i].option &&
+            strcmp(command_specs[command].preset[i].option, option) == 0)
+            return command_specs[command].preset[i].value;
+    return NULL;
+}
+
+int command_find(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(command_specs[i].name, name) == 0)
+            return i;
+    return -1;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What help, the manual page and completion have in common: they are made of the tables of commands
+ * and options, and of the registries. */
+#ifndef HELP_H
+#define HELP_H
+
+#include "harness/cli/option_table.h"
+
+#include <stdio.h>
+
+/* The i-th word that the option takes, NULL after the last: words of the table, values of a choice,
+ * or names of variants, backends and figures. */
+const char *option_value_at(const struct option_spec *s, int i);
+
+/* Purpose, permitted words, and default for a command (-1: of the option): free it. */
+char *option_text(const struct option_spec *s, int command);
+
+extern const char *const option_group_title[GROUP_COUNT];
+
+/* The page of one command; `usage` prints its usage line alone. */
+void help_command(FILE *f, int command, bool usage);
+
+/* The page of the program. */
+void help_general(FILE *f);
+
+/* The manual page, in troff. */
+void help_man(FILE *f);
+
+#endif

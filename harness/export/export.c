@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a run says, and the table of formats. */
+#include "export.h"
+
+#include "harness/table/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASE_ID_LENGTH = 16 };
+
+/* ---- measures ----------------------------------------------------------------------------- */
+
+/* Is the name this label, with or without a case_id? */
+static bool same_label(const char *name, const char *label)
+{
+    const size_t n = strlen(label);
+
+    return strncmp(name, label, n) == 0 &&
+           (!name[n] || (name[n] == ' ' && strlen(name + n) == 1 + CASE_ID_LENGTH));
+}
+
+/* The label, and the case_id too if another row has the same label. */
+static enum status name_rows(struct measures *m, const struct run *r, struct err *e)
+{
+    const struct latency_row *const row = r->latency.row;
+    char label[LINE_SIZE];
+
+    m->name = calloc(r->latency.n + 1, sizeof(*m->name));
+    if (!m->name)
+        return fail(e, E_NOMEM, "no memory for %zu names", r->latency.n);
+    for (size_t i = 0; i < r->latency.n; i++) {
+        row_label(&row[i], NULL, label, sizeof(label));
+        m->name[m->n_names] = strdup(label);
+        if (!m->name[m->n_names++])
+            return fail(e, E_NOMEM, "no memory for a name");
+    }
+    for (size_t i = 0; i < r->latency.n; i++) {
+        bool alone = true;
+        row_label(&row[i], NULL, label, sizeof(label));
+        for (size_t k = 0; k < r->latency.n && alone; k++)
+            alone = k == i || !same_label(m->name[k], label);
+        char *longer = NULL;
+        if (alone)
+            continue;
+        if (asprintf(&longer, "%s %s", label, row[i].case_id) < 0)
+            return fail(e, E_NOMEM, "no memory for a name");
+        free(m->name[i]);
+        m->name[i] = longer;
+    }
+    return OK;
+}
+
+static void add(struct measures *m, const struct measure *one)
+{
+    if (isfinite(one->value))
+        m->v[m->n++] = *one;
+}
+
+static bool is_ok(const char *status) { return strcmp(status, row_status_name[ROW_OK]) == 0; }
+
+enum status measures_make(struct measures *m, const struct run *r, struct err *e)
+{
+    const struct latency_row *const row = r->latency.row;
+    const struct perplexity_row *const ppl = r->perplexity.row;
+
+    *m = (struct measures){0};
+    m->v = calloc(2 * r->latency.n + r->perplexity.n + 1, sizeof(*m->v));
+    if (!m->v)
+        return fail(e, E_NOMEM, "no memory for %zu rows", r->latency.n);
+    const enum status st = name_rows(m, r, e);
+    for (size_t i = 0; i < r->latency.n && st == OK; i++) {
+        if (!is_ok(row[i].status))
+            continue;
+        add(m, &(struct measure){m->name[i], "time", "ns", row[i].median_ns, row[i].ci95_low_ns,
+                                 row[i].ci95_high_ns, &row[i]});
+        add(m, &(struct measure){m->name[i], "arena", "bytes", run_arena_bytes(r, row[i].case_id),
+                                 NAN, NAN, &row[i]});
+    }
+    for (size_t i = 0; i < r->perplexity.n && st == OK; i++)
+        if (is_ok(ppl[i].status)) /* its checkpoint tells it from others of its case */
+            add(m, &(struct measure){ppl[i].repro, "perplexity", "", ppl[i].ppl,
+                                     ppl[i].ppl_ci95_low, ppl[i].ppl_ci95_high, NULL});
+    return st;
+}
+
+void measures_free(struct measures *m)
+{
+    for (int i = 0; i < m->n_names; i++)
+        free(m->name[i]);
+    free(m->name);
+    free(m->v);
+    *m = (struct measures){0};
+}
+
+/* ---- one document ------------------------------------------------------------------------- */
+
+static void print_rows(FILE *f, const char *name, const struct table *t, const struct rows *rows)
+{
+    struct selection all;
+    struct err e;
+
+    CHECK(columns_select(&all, t, NULL, 0, &e) == OK);
+    fprintf(f, ",\n\"%s\": [", name);
+    for (size_t i = 0; i < rows->n; i++) {
+        fputs(i ? ",\n" : "\n", f);
+        row_print(f, FORMAT_JSON, t, &all, (const char *)rows->row + i * t->row_size);
+    }
+    fputs(rows->n ? "\n]" : "]", f);
+}
+
+/* What google/benchmark's readers look for, in front of the row's own columns. */
+static void print_benchmark(FILE *f, const char *name, const struct latency_row *row,
+                            const struct selection *s)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "name"},
+        {.name = "run_name"},
+        {.name = "run_type"},
+        {.name = "iterations", .number = true},
+        {.name = "real_time", .number = true},
+        {.name = "cpu_time", .number = true},
+        {.name = "time_unit"},
+        {.name = "error_occurred", .number = true},
+        {.name = "error_message"},
+    };
+    const struct table *const t = &tables[TABLE_LATENCY];
+    char iterations[NUMBER_SIZE] = "", real[NUMBER_SIZE], cpu[NUMBER_SIZE];
+    struct bytes first, own;
+    FILE *const a = bytes_open(&first, NULL), *const b = bytes_open(&own, NULL);
+    const bool ok = is_ok(row->status);
+    const char *const text[] = {
+        name,
+        name,
+        "iteration",
+        iterations,
+        row_field(t, find_column(t, "median_ns"), row, real),
+        row_field(t, find_column(t, "cpu_time_median_ns"), row, cpu),
+        "ns",
+        ok ? "false" : "true",
+        ok ? "" : row->status_detail,
+    };
+
+    NEED(a && b);
+    if (ok && row->samples != I64_EMPTY && row->inner_calls != I64_EMPTY)
+        snprintf(iterations, sizeof(iterations), "%lld",
+                 (long long)(row->samples * row->inner_calls));
+    text_row_print(a, FORMAT_JSON, columns, text, ARRAY_LEN(columns));
+    row_print(b, FORMAT_JSON, t, s, row);
+    NEED(bytes_close(a, &first, NULL) == OK && bytes_close(b, &own, NULL) == OK);
+    /* one object of the two */
+    fprintf(f, "%.*s,%s", (int)strlen(first.data) - 1, first.data, own.data + 1);
+    free(first.data);
+    free(own.data);
+}
+
+static void print_context(FILE *f, const struct run *r)
+{
+    const struct table *const t = &tables[TABLE_ENV];
+    struct selection all;
+    struct err e;
+
+    CHECK(columns_select(&all, t, NULL, 0, &e) == OK);
+    fputs("{\n\"context\": ", f);
+    if (r->env.n > 0)
+        row_print(f, FORMAT_JSON, t, &all, r->env.row);
+    else
+        fputs("{}", f);
+}
+
+enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e)
+{
+    const struct table *const t = &tables[TABLE_LATENCY];
+    struct measures m = {0};
+    struct selection s;
+    enum status st = columns_select(&s, t, columns->v, columns->n, e);
+
+    if (st == OK)
+        st = measures_make(&m, r, e);
+    if (st == OK) {
+        print_context(f, r);
+        fputs(",\n\"benchmarks\": [", f);
+        for (size_t i = 0; i < r->latency.n; i++) {
+            const struct latency_row *const row = (const struct latency_row *)r->latency.row + i;
+            fputs(i ? ",\n" : "\n", f);
+            if (columns->n > 0)
+                row_print(f, FORMAT_JSON, t, &s, row);
+            else
+                print_benchmark(f, m.name[i], row, &s);
+        }
+        fputs(r->latency.n ? "\n]" : "]", f);
+        print_rows(f, "memory", &tables[TABLE_MEMORY], &r->memory);
+        print_rows(f, "perplexity", &tables[TABLE_PERPLEXITY], &r->perplexity);
+        fputs("\n}\n", f);
+    }
+    measures_free(&m);
+    return st;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static enum status export_document(FILE *f, const struct run *r, const struct measures *m,
+                                   struct err *e)
+{
+    (void)m;
+    return export_json(f, r, &(struct names){0}, e);
+}
+
+static export_fn *const formats[EXPORT_COUNT] = {
+    [EXPORT_JSON] = export_document,   [EXPORT_ACTION] = export_action,
+    [EXPORT_BENCHER] = export_bencher, [EXPORT_OPENMETRICS] = export_openmetrics,
+    [EXPORT_JUNIT] = export_junit,     [EXPORT_FOM] = export_fom,
+};
+
+enum status export_run(FILE *f, enum export_to to, const struct run *r, struct err *e)
+{
+    struct measures m;
+    enum status st = measures_make(&m, r, e);
+
+    if (st == OK)
+        st = formats[to](f, r, &m, e);
+    measures_free(&m);
+    return st;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs in the formats of other programs: continuous benchmarking, monitoring, test reports. One row
+ * of the table in export.c is one format; what a run has to say is gathered once for all of them.
+ */
+#ifndef EXPORT_H
+#define EXPORT_H
+
+#include "harness/cli/options.h"
+#include "harness/table/run.h"
+
+/* Write the run in that format. E_NOMEM; errors of the stream stay in it. */
+enum status export_run(FILE *f, enum export_to to, const struct run *r, struct err *e);
+
+/* The document of --format json and --to json: the environment, then a row for each case, with
+ * these columns of latency.csv (n == 0: all, beside what google/benchmark's readers look for), then
+ * the scores. */
+enum status export_json(FILE *f, const struct run *r, const struct names *columns, struct err *e);
+
+/* ---- for the formats ---------------------------------------------------------------------- */
+
+/* One number of a case: smaller is better. */
+struct measure {
+    const char *name;              /* of the case, unique in the run */
+    const char *what;              /* "time" "arena" "perplexity" */
+    const char *unit;              /* "ns" "bytes" "" */
+    double value, low, high;       /* low and high NAN = no interval */
+    const struct latency_row *row; /* NULL: a perplexity */
+};
+
+struct measures {
+    struct measure *v;
+    int n;
+    char **name; /* [latency.n] of each row */
+    int n_names;
+};
+
+/* The names of all rows and the measures of those that are ok. Free in any case. */
+enum status measures_make(struct measures *m, const struct run *r, struct err *e);
+void measures_free(struct measures *m);
+
+typedef enum status export_fn(FILE *f, const struct run *r, const struct measures *m,
+                              struct err *e);
+export_fn export_action, export_bencher, export_openmetrics, export_junit, export_fom;
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What series look like. A colour says what a series belongs to (a variant, a backend), a dash
+ * which kind it is (memory, gate, length), and a marker is its own, so that a figure can be read
+ * without colours too. Where eight colours do not suffice, each variant has a fixed one, and marker
+ * and dash together tell the series apart. */
+#include "figure.h"
+
+#include <string.h>
+
+enum { COLOURS = 8, MARKERS = 12, BLACK = -1, STAR = -1 }; /* as plots/style.gp */
+
+/* Number of the first series with the same style, or the same kind, among the distinct ones. */
+static int nth(const struct plot_names *s, int i, bool by_style, int *distinct)
+{
+    int at = -1;
+
+    *distinct = 0;
+    for (int k = 0; k < s->n; k++) {
+        bool is_new = s->v[k].style < STYLE_FOREIGN;
+        for (int b = 0; b < k && is_new; b++)
+            is_new =
+                by_style ? s->v[b].style != s->v[k].style : strcmp(s->v[b].kind, s->v[k].kind) != 0;
+        *distinct += is_new;
+        if (at < 0 &&
+            (by_style ? s->v[k].style == s->v[i].style : strcmp(s->v[k].kind, s->v[i].kind) == 0))
+            at = *distinct - 1;
+    }
+    return at;
+}
+
+void plot_looks(struct plot_names *series)
+{
+    for (int i = 0; i < series->n; i++) {
+        struct plot_name *const s = &series->v[i];
+        int styles, kinds;
+        const int style = nth(series, i, true, &styles), kind = nth(series, i, false, &kinds);
+        if (s->style >= STYLE_FOREIGN) {
+            s->colour = BLACK;
+            s->marker = STAR;
+            s->dash = 0;
+        } else if (styles > COLOURS) {
+            s->colour = s->style % COLOURS;
+            s->marker = i % MARKERS;
+            s->dash = i + i / MARKERS;
+        } else { /* of one style, the kinds have colours */
+            s->colour = styles > 1 ? style : kind % COLOURS;
+            s->marker = i % MARKERS;
+            s->dash = kinds > 1 ? kind : style;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the report's script reads. */
+#include "report_csv.h"
+
+#include "harness/measure/ranking.h"
+#include "variants/backends/backend.h"
+#include "variants/variant.h"
+
+#include <stdlib.h>
+
+void report_print_columns(FILE *f)
+{
+    static const char *const type[] = {
+        [COLUMN_TEXT] = "text", [COLUMN_I64] = "i64", [COLUMN_REAL] = "real"};
+
+    fputs("table,name,type,unit,role,meaning\n", f);
+    for (int t = 0; t < TABLE_COUNT; t++)
+        for (int i = 0; i < tables[t].n; i++) {
+            const struct column *const c = &tables[t].columns[i];
+            fprintf(f, "%s,%s,%s,%s,%s,\"%s\"\n", tables[t].name, c->name, type[c->type], c->unit,
+                    plot_role_name(plot_role(&tables[t], c)), c->meaning);
+        }
+}
+
+void report_print_styles(FILE *f)
+{
+    fputs("column,name,style,reference\n", f);
+    for (int i = 0; variants[i]; i++)
+        fprintf(f, "variant,%s,%d,0\n", variants[i]->name, plot_variant_style(variants[i]->name));
+    for (int i = 0; backends[i]; i++)
+        fprintf(f, "backend,%s,%d,%d\n", backends[i]->name, plot_backend_style(backends[i]->name),
+                plot_is_reference(backends[i]->name));
+}
+
+void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_file *file)
+{
+    const struct table *const t = file->table;
+    const struct rows *const rows =
+        file->train >= 0 ? &d->train[file->train].rows : &d->table[t - tables];
+    struct selection all;
+
+    CHECK(columns_select(&all, t, NULL, 0, NULL) == OK);
+    row_print_names(f, FORMAT_CSV, t, &all);
+    for (size_t i = 0; i < rows->n; i++)
+        row_print(f, FORMAT_CSV, t, &all, (const char *)rows->row + i * t->row_size);
+}
+
+/* ---- rankings ----------------------------------------------------------------------------- */
+
+static enum status print_rankings(FILE *f, const struct run *run, struct err *e)
+{
+    enum status st = OK;
+
+    rankings_print_csv_header(f);
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++) {
+        struct rankings r;
+        st = rankings_make(&r, run, what, e);
+        if (st != OK)
+            break;
+        rankings_print_csv(f, &r, what);
+        rankings_free(&r);
+    }
+    return st;
+}
+
+enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
+                        struct err *e)
+{
+    struct run read = {0}, rows = {0};
+
+    for (int t = 0; t <= TABLE_ENV; t++)
+        rows.table[t] = d->table[t];
+    *unsampled = '\0';
+    const bool sampled = rows.latency.n > 0 && run_read(&read, d->dir, e) == OK;
+    if (rows.latency.n > 0 && (!sampled || read.samples.n == 0))
+        text_put(unsampled, size, sampled ? "there are none" : e->msg);
+    FILE *const f = bytes_open(out, e);
+    enum status st = f ? print_rankings(f, sampled ? &read : &rows, e) : E_NOMEM;
+    if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
+        st = E_NOMEM;
+    if (sampled)
+        run_free(&read);
+    return st;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the report's script reads, as CSV: the tables of a run, what their columns mean, how lines
+ * look, and the rankings. Independent of the page's form. */
+#ifndef REPORT_CSV_H
+#define REPORT_CSV_H
+
+#include "figure.h"
+
+void report_print_columns(FILE *f);
+
+/* Styles by name, so that figures of the page and of gnuplot look alike. */
+void report_print_styles(FILE *f);
+
+/* The rows that the figures are made of, so that the page is consistent. */
+void report_print_rows(FILE *f, const struct plot_data *d, const struct plot_file *file);
+
+/* The rankings of variants and backends. If the run's samples cannot be read, unsampled[size] says
+ * why, else it is empty; the rows' own intervals then take the place of the samples. */
+enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
+                        struct err *e);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a continuation needs besides the weights to reach the same numbers: both moments of the
+ * optimiser and the memory of every layer. The position in the text follows from the step. The
+ * reader takes nothing on trust: every tensor by name, type and shape, every number whole and in
+ * its range. */
+#include "train_state.h"
+
+#include "variants/model/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define FORMAT "bench-optimizer/1"
+#define NO_BEST 1e300 /* stands for INFINITY, which JSON lacks */
+
+enum { HASH = 17 };
+
+/* Of all weights. A state of the same step may be another run's. */
+static void hash_weights(char out[HASH], const struct params *p)
+{
+    XXH64_hash_t h = 0;
+
+    for (int i = 0; i < p->n; i++)
+        h = XXH3_64bits_withSeed(p->v[i].data, p->v[i].n * sizeof(float), h);
+    snprintf(out, HASH, "%016" PRIx64, (uint64_t)h);
+}
+
+/* ---- what there is ------------------------------------------------------------------------ */
+
+/* The memory of the nth sub-layer that has one; NULL after the last. */
+static struct cache *memory_of(const struct trainer *t, int nth)
+{
+    const int at = sublayers_remembering(&t->lm.sublayers, nth);
+    struct cache *const c = at < 0 ? NULL : &t->lm.sublayers.at[at].memory;
+
+    return c && c->keep > 0 ? c : NULL;
+}
+
+/* The i-th array that any sub-layer carries; false after the last. */
+static bool carried(const struct trainer *t, int i, struct carried *out, int *sublayer)
+{
+    for (int k = 0; k < t->lm.sublayers.n; k++) {
+        const struct sublayer *const s = &t->lm.sublayers.at[k];
+        for (int n = 0; s->kind->carries && s->kind->carries(s, n, out); n++)
+            if (!out->given && out->n && i-- == 0) {
+                *sublayer = k;
+                return true;
+            }
+    }
+    return false;
+}
+
+static int carried_count(const struct trainer *t)
+{
+    struct carried c;
+    int n = 0, sublayer;
+
+    while (carried(t, n, &c, &sublayer))
+        n++;
+    return n;
+}
+
+static struct tensor carried_tensor(const struct carried *c, int sublayer)
+{
+    struct tensor t = {
+        .dtype = DTYPE_F32, .rank = 1, .shape = {(int)c->n}, .n = c->n, .data = c->at};
+
+    snprintf(t.name, sizeof(t.name), "carried.%d.%s", sublayer, c->name);
+    return t;
+}
+
+static int memory_count(const struct trainer *t)
+{
+    int n = 0;
+
+    while (memory_of(t, n))
+        n++;
+    return n;
+}
+
+static void memory_name(char name[TENSOR_NAME], int nth)
+{
+    snprintf(name, TENSOR_NAME, "memory.%d", nth);
+}
+
+/* ---- saving ------------------------------------------------------------------------------- */
+
+/* The memory of a layer without its gaps: [B,M,D]. */
+static float *flat_memory(const struct cache *c)
+{
+    const size_t row = (size_t)c->M * (size_t)c->n;
+    float *flat = calloc((size_t)c->B * row + 1, sizeof(*flat));
+
+    NEED(flat);
+    for (int b = 0; b < c->B; b++)
+        memcpy(flat + (size_t)b * row, cache_rows(c, b), row * sizeof(float));
+    return flat;
+}
+
+enum status train_state_save(const struct trainer *t, const char *path, double trained_s,
+                             struct err *e)
+{
+    const struct params *p = &t->lm.params;
+    const int layers = memory_count(t), n = 2 * p->n + layers + carried_count(t);
+    struct tensor *tensors = calloc((size_t)n, sizeof(*tensors));
+    float **memory = calloc((size_t)layers + 1, sizeof(*memory));
+    char step[32], best[32], seconds[32], dropout[32], seed[32], seen[32], compressed[32];
+    char weights[HASH];
+    struct carried c;
+    int sublayer;
+
+    if (!tensors || !memory) {
+        free(tensors);
+        free(memory);
+        return fail(e, E_NOMEM, "no memory for the list of %d tensors", n);
+    }
+    for (int i = 0; i < p->n; i++) {
+        tensors[2 * i] = checkpoint_tensor(&p->v[i], "m.", t->adam.m[i]);
+        tensors[2 * i + 1] = checkpoint_tensor(&p->v[i], "v.", t->adam.v[i]);
+    }
+    for (int l = 0; l < layers; l++) {
+        const struct cache *m = memory_of(t, l);
+        struct tensor *to = &tensors[2 * p->n + l];
+        memory[l] = flat_memory(m);
+        *to = (struct tensor){.dtype = DTYPE_F32,
+                              .rank = 3,
+                              .shape = {m->B, m->M, m->n},
+                              .n = (size_t)m->B * (size_t)m->M * (size_t)m->n,
+                              .data = memory[l]};
+        memory_name(to->name, l);
+    }
+    for (int i = 0; carried(t, i, &c, &sublayer); i++)
+        tensors[2 * p->n + layers + i] = carried_tensor(&c, sublayer);
+    hash_weights(weights, p);
+    snprintf(step, sizeof(step), "%d", t->adam.step);
+    snprintf(best, sizeof(best), "%.17g", isinf(t->best_valid) ? NO_BEST : t->best_valid);
+    snprintf(seconds, sizeof(seconds), "%.17g", trained_s);
+    snprintf(dropout, sizeof(dropout), "%.17g", t->opt->dropout);
+    snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
+    snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
+    snprintf(compressed, sizeof(compressed), "%d", layers ? memory_of(t, 0)->compressed : 0);
+    const char *const meta[] = {"compressed", compressed, "format",    FORMAT,  "step",    step,
+                                "best",       best,       "trained_s", seconds, "dropout", dropout,
+                                "seed",       seed,       "seen",      seen,    "weights", weights};
+    const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
+    for (int l = 0; l < layers; l++)
+        free(memory[l]);
+    free(memory);
+    free(tensors);
+    return st;
+}
+
+/* ---- loading: numbers --------------------------------------------------------------------- */
+
+static enum status damaged(const struct safetensors *s, const char *key, const char *must,
+                           struct err *e)
+{
+    const char *const text = safetensors_meta(s, key);
+
+    return fail(e, E_IO, "%s: metadata %s %s%.64s%s  -> %s; train again with --force", s->path, key,
+                text ? "is \"" : "is missing", text ? text : "", text ? "\"" : "", must);
+}
+
+static enum status real_in(const struct safetensors *s, const char *key, double hi, double *out,
+                           struct err *e)
+{
+    const enum status st = safetensors_real(s, key, 0, out, e);
+
+    if (st == OK && !(*out >= 0 && *out <= hi))
+        return damaged(s, key, "it must not be negative, nor that large", e);
+    return st;
+}
+
+static enum status seed_of(const struct safetensors *s, uint64_t *out, struct err *e)
+{
+    const char *const text = safetensors_meta(s, "seed");
+    char *end;
+
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return damaged(s, "seed", "it must be a whole number from 0 to 2^64 - 1", e);
+    return OK;
+}
+
+static enum status load_numbers(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    const enum status st = real_in(s, "best", NO_BEST, &t->best_valid, e);
+
+    if (st != OK)
+        return st;
+    if (t->best_valid == NO_BEST)
+        t->best_valid = INFINITY;
+    return real_in(s, "trained_s", NO_BEST, &t->trained_s, e);
+}
+
+/* Masks and the generated text follow from them. Files older than these keys lack them. */
+static enum status same_options(const struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    uint64_t seed = t->opt->seed;
+    double dropout;
+    enum status st = real_in(s, "dropout", 1, &dropout, e);
+
+    if (st == OK && safetensors_meta(s, "seed"))
+        st = seed_of(s, &seed, e);
+    if (st != OK)
+        return st;
+    if (dropout != t->opt->dropout)
+        return fail(e, E_USAGE, "cannot resume %s: made with --dropout %g, now %g  -> --dropout %g",
+                    s->path, dropout, t->opt->dropout, dropout);
+    if (seed != t->opt->seed)
+        return fail(e, E_USAGE,
+                    "cannot resume %s: made with --seed %" PRIu64 ", now %" PRIu64
+                    "  -> --seed %" PRIu64,
+                    s->path, seed, t->opt->seed, seed);
+    return OK;
+}
+
+/* ---- loading: arrays ---------------------------------------------------------------------- */
+
+static enum status wrong_tensor(const struct safetensors *s, const char *name, struct err *e)
+{
+    return fail(
+        e, E_IO,
+        "%s: tensor \"%s\" missing or of another type or shape  -> train again with --force",
+        s->path, name);
+}
+
+/* Copy the tensor that must look like `want` to `to`. */
+static enum status load_tensor(const struct safetensors *s, const struct tensor *want, float *to,
+                               struct err *e)
+{
+    const struct tensor *const t = safetensors_find(s, want->name);
+
+    if (!t || t->dtype != want->dtype || t->rank != want->rank ||
+        memcmp(t->shape, want->shape, (size_t)want->rank * sizeof(*t->shape)) != 0)
+        return wrong_tensor(s, want->name, e);
+    memcpy(to, t->data, t->n * sizeof(float));
+    return OK;
+}
+
+static enum status load_moments(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    const struct params *p = &t->lm.params;
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < p->n; i++) {
+        const struct tensor m = checkpoint_tensor(&p->v[i], "m.", NULL);
+        const struct tensor v = checkpoint_tensor(&p->v[i], "v.", NULL);
+        st = load_tensor(s, &m, t->adam.m[i], e);
+        if (st == OK)
+            st = load_tensor(s, &v, t->adam.v[i], e);
+    }
+    return st;
+}
+
+static enum status load_carried(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    struct carried c;
+    enum status st = OK;
+    int sublayer;
+
+    for (int i = 0; st == OK && carried(t, i, &c, &sublayer); i++) {
+        const struct tensor want = carried_tensor(&c, sublayer);
+        st = load_tensor(s, &want, c.at, e);
+    }
+    return st;
+}
+
+static enum status load_memory(struct trainer *t, const struct safetensors *s, struct err *e)
+{
+    enum status st = OK;
+    char name[TENSOR_NAME];
+    struct cache *c;
+    int l = 0;
+
+    lm_forget(&t->lm);
+    for (; st == OK && (c = memory_of(t, l)); l++) {
+        memory_name(name, l);
+        const struct tensor *m = safetensors_find(s, name);
+        if (m && (m->rank != 3 || m->dtype != DTYPE_F32))
+            return wrong_tensor(s, name, e);
+        if (!m || m->shape[0] != t->B || m->shape[1] > c->keep || m->shape[2] != c->n)
+            break;
+        const int rows = m->shape[1];
+        cache_reserve(c, rows);
+        for (int b = 0; b < t->B; b++)
+            memcpy(cache_rows(c, b),
+                   (const float *)m->data + (size_t)b * (size_t)rows * (size_t)c->n,
+                   sizeof(float) * (size_t)rows * (size_t)c->n);
+        cache_commit(c, rows);
+        /* Positions count from there: at most all tokens so far. */
+        st = safetensors_i64(s, "seen", c->seen, 0, (int64_t)INT32_MAX * INT32_MAX, &c->seen, e);
+        if (st == OK)
+            st = safetensors_int(s, "compressed", 0, 0, c->M, &c->compressed, e);
+    }
+    memory_name(name, l); /* the first that did not fit, or one too many */
+    if (st == OK && (memory_of(t, l) || safetensors_find(s, name)))
+        return fail(e, E_USAGE, "%s: \"%s\" was made with another --batch, --mem or --d-model",
+                    s->path, name);
+    return st;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* Was it saved with the weights of `t`, at this step? */
+static enum status belongs(const struct trainer *t, int step, const struct safetensors *s,
+                           struct err *e)
+{
+    static const char *const needed[] = {"step", "best", "trained_s"};
+    const char *const format = safetensors_meta(s, "format");
+    const char *const its_weights = safetensors_meta(s, "weights"); /* older files lack it */
+    char weights[HASH];
+    int its_step = 0;
+
+    if (!format || strcmp(format, FORMAT) != 0)
+        return damaged(s, "format", "it must be " FORMAT, e);
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (!safetensors_meta(s, needed[i]))
+            return damaged(s, needed[i], "it must be a number", e);
+    const enum status st = safetensors_int(s, "step", 0, 0, INT32_MAX, &its_step, e);
+    if (st != OK)
+        return st;
+    hash_weights(weights, &t->lm.params);
+    if (its_step != step)
+        return fail(e, E_IO,
+                    "%s is of step %d, its checkpoint of step %d  -> train again with --force",
+                    s->path, its_step, step);
+    if (its_weights && strcmp(its_weights, weights) != 0)
+        return fail(e, E_IO,
+                    "%s was saved with other weights than its checkpoint has  -> train again with "
+                    "--force",
+                    s->path);
+    return OK;
+}
+
+bool train_state_fits(const struct trainer *t, int step, const char *path)
+{
+    struct safetensors s;
+    struct err why;
+
+    if (safetensors_open(&s, path, &why) != OK)
+        return false;
+    const bool fits = belongs(t, step, &s, &why) == OK;
+    safetensors_close(&s);
+    return fits;
+}
+
+static enum status load(struct trainer *t, int step, const struct safetensors *s, struct err *e)
+{
+    const int n = 2 * t->lm.params.n + memory_count(t) + carried_count(t);
+    enum status st = belongs(t, step, s, e);
+
+    if (st == OK)
+        st = same_options(t, s, e);
+    if (st == OK)
+        st = load_numbers(t, s, e);
+    if (st == OK)
+        st = load_moments(t, s, e);
+    if (st == OK)
+        st = load_memory(t, s, e);
+    if (st == OK)
+        st = load_carried(t, s, e);
+    if (st == OK && s->n_tensors != n)
+        st = fail(e, E_IO, "%s has %d tensors, this model %d  -> train again with --force", s->path,
+                  s->n_tensors, n);
+    if (st == OK)
+        t->adam.step = step;
+    return st;
+}
+
+enum status train_state_load(struct trainer *t, int step, const char *path, struct err *e)
+{
+    struct safetensors s;
+    enum status st = safetensors_open(&s, path, e);
+
+    if (st != OK)
+        return st;
+    st = load(t, step, &s, e);
+    safetensors_close(&s);
+    return st;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows of a sweep as Markdown, and as chosen columns. */
+#include "console_rows.h"
+
+#include "harness/util/terminal.h"
+#include "harness/util/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL = 64 }; /* bytes of a number */
+
+/* ---- Markdown ----------------------------------------------------------------------------- */
+
+enum {
+    SEQ,
+    MEM,
+    VARIANT,
+    BACKEND,
+    MEDIAN,
+    INTERVAL,
+    TOKENS,
+    GFLOP,
+    PEAK,
+    ARENA,
+    RSS,
+    CHECKED,
+    NOISE,
+    COLUMN_COUNT
+};
+static const struct text_table_column columns[COLUMN_COUNT] = {
+    [SEQ] = {.name = "seq", .number = true},
+    [MEM] = {.name = "mem", .number = true},
+    [VARIANT] = {.name = "variant"},
+    [BACKEND] = {.name = "backend"},
+    [MEDIAN] = {.name = "median [ms]", .number = true},
+    [INTERVAL] = {.name = "95 % interval [ms]", .number = true},
+    [TOKENS] = {.name = "tok/s", .number = true},
+    [GFLOP] = {.name = "GFLOP/s", .number = true},
+    [PEAK] = {.name = "of peak [%]", .number = true},
+    [ARENA] = {.name = "arena [MiB]", .number = true},
+    [RSS] = {.name = "peak RSS [MiB]", .number = true},
+    [CHECKED] = {.name = "check"},
+    [NOISE] = {.name = "noise [%]", .number = true},
+};
+
+void markdown_heading(FILE *f, const char *heading)
+{
+    fprintf(f, "**%s**\n\n", heading);
+    text_row_print(f, FORMAT_MD, columns, NULL, COLUMN_COUNT);
+}
+
+/* Four digits, none of them an exponent. */
+static void put(char text[CELL], double x)
+{
+    const double a = fabs(x);
+
+    *text = '\0';
+    if (isfinite(x))
+        snprintf(text, CELL, "%.*f",
+                 a >= 1000  ? 0
+                 : a >= 100 ? 1
+                 : a >= 10  ? 2
+                 : a >= 1   ? 3
+                            : 4,
+                 x);
+}
+
+void markdown_row(FILE *f, const struct result *r, const struct latency_row *row,
+                  const char *variant)
+{
+    static const double NS = 1e-6, MIB = 1.0 / (1 << 20);
+    char text[COLUMN_COUNT][CELL] = {{0}}, low[CELL], high[CELL], reason[LINE_SIZE + 32];
+    const char *cell[COLUMN_COUNT];
+
+    for (int k = 0; k < COLUMN_COUNT; k++)
+        cell[k] = text[k];
+    snprintf(text[SEQ], CELL, "%d", r->bcase->seq);
+    snprintf(text[MEM], CELL, "%d", r->bcase->mem);
+    cell[VARIANT] = variant;
+    cell[BACKEND] = r->bcase->backend->name;
+    if (r->status != ROW_OK) {
+        snprintf(reason, sizeof(reason), "%s: %s", row_status_name[r->status], r->detail);
+        cell[CHECKED] = reason;
+    } else {
+        put(text[MEDIAN], NS * r->sum.median);
+        put(low, NS * r->sum.ci_low);
+        put(high, NS * r->sum.ci_high);
+        snprintf(text[INTERVAL], CELL, "%.20s to %.20s", low, high);
+        put(text[TOKENS], row->tokens_per_s);
+        put(text[GFLOP], row->gflop_per_s);
+        put(text[PEAK], row->peak_flops_pct);
+        put(text[ARENA], MIB * r->report.arena_bytes);
+        put(text[RSS], MIB * r->report.rss_peak_bytes);
+        cell[CHECKED] = r->bcase->opt->check ? "ok" : "none";
+        put(text[NOISE], result_noise_pct(r));
+        if (result_is_noisy(r))
+            strcat(text[NOISE], " ~");
+    }
+    text_row_print(f, FORMAT_MD, columns, cell, COLUMN_COUNT);
+}
+
+/* ---- chosen columns ----------------------------------------------------------------------- */
+
+/* A number with its unit, as the screen shows it. */
+static void number_text(char text[CELL], const struct column *c, const char *raw)
+{
+    const double x = strtod(raw, NULL);
+    const struct unit_text h = strcmp(c->unit, "ns") == 0      ? units_ns(x)
+                               : strcmp(c->unit, "bytes") == 0 ? units_bytes(x)
+                               : strcmp(c->unit, "%") == 0     ? units_pct(x)
+                               : strcmp(c->unit, "1/s") == 0   ? units_rate(x)
+                                                               : (struct unit_text){""};
+
+    if (!*raw)
+        snprintf(text, CELL, "-");
+    else if (*h.s)
+        snprintf(text, CELL, "%s", h.s);
+    else if (c->type == COLUMN_REAL)
+        snprintf(text, CELL, "%.4g", x);
+    else
+        snprintf(text, CELL, "%.60s", raw);
+}
+
+static int width_of(const struct column *c)
+{
+    enum { TEXT = 12, NUMBER = 10 };
+
+    return max_int((int)strlen(c->name), c->type == COLUMN_TEXT ? TEXT : NUMBER);
+}
+
+void chosen_line(char line[LINE_SIZE], const struct table *t, const struct selection *s,
+                 const void *row)
+{
+    size_t used = 0;
+    int place = 0, at = 0; /* where the column begins, where the line ends */
+
+    line[0] = '\0';
+    for (int k = 0; k < s->n && used < LINE_SIZE; k++) {
+        const struct column *const c = &t->columns[s->at[k]];
+        const bool number = c->type != COLUMN_TEXT;
+        char num[NUMBER_SIZE], shown[CELL];
+        const char *text = row ? row_field(t, s->at[k], row, num) : c->name;
+        if (row && number) {
+            number_text(shown, c, text);
+            text = shown;
+        }
+        const int width = terminal_columns(text);
+        place += k ? 2 : 0;
+        const int pad = max_int(k ? 1 : 0, place + (number ? width_of(c) - width : 0) - at);
+        used += (size_t)snprintf(line + used, LINE_SIZE - used, "%*s%s", pad, "", text);
+        at += pad + width;
+        place += width_of(c);
+    }
+}

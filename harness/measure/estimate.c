@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Estimates. */
+#include "estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double check_limit_s(const struct options *o)
+{
+    return o->check_time_s > 0 ? o->check_time_s : o->max_time_s;
+}
+
+double case_estimate_s(const struct case_estimate *c)
+{
+    return c->reference + c->gradients + c->run;
+}
+
+const struct case_estimate *estimate_of(const struct estimate *t, const struct bench_case *c)
+{
+    CHECK(c >= t->plan->cases && c < t->plan->cases + t->plan->n);
+    return &t->of[c - t->plan->cases];
+}
+
+/* FLOP per second that kernels reach; 0 = unknown. */
+static double flops_of(const struct speeds *t, const struct bench_case *c)
+{
+    const double efficiency = 0.3; /* of the peak, in the reference results */
+    const enum isa isa = c->backend->needs > ISA_BASE ? c->backend->needs : cpu_isa();
+
+    for (int i = 0; i < t->n_peaks; i++)
+        if (t->peaks[i].threads == c->threads)
+            return efficiency * t->peaks[i].flops[isa];
+    return 0;
+}
+
+/* What a case costs whatever its backend is. Zeros if it is too large to be mapped or not possible
+ * at all: it will say so itself. */
+struct cost {
+    double flop, weights;
+    double forward, backward; /* seconds of the reference */
+    double check;             /* of a reference forward within the limit */
+};
+
+/* From a job of the ref backend: that opens no library in this process. */
+static struct cost cost_of(const struct bench_case *c, const struct reference_rates *r)
+{
+    struct options opt = *c->opt;
+    struct bench_case ref = *c;
+    struct cost cost = {0};
+    struct job j;
+
+    opt.impl = NULL;
+    ref.opt = &opt;
+    ref.backend = &backend_ref;
+    if (job_open(&j, &ref, NULL) == OK && job_map(&j, NULL) == OK) {
+        cost.flop = job_flop(&j);
+        cost.weights = (double)j.arena.part[PART_WEIGHTS] / sizeof(float);
+        cost.forward = reference_forward_s(&j, r);
+        cost.backward = reference_backward_s(&j, r);
+        reference_rows(&j, r, check_limit_s(c->opt), &cost.check);
+    }
+    job_close(&j);
+    return cost;
+}
+
+/* One call on the backend of the case. */
+static double call_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost)
+{
+    const double flops = flops_of(t, c);
+
+    if (c->backend != &backend_ref && flops > 0)
+        return cost->flop / flops;
+    return (cost->forward + cost->backward) * t->threads / c->threads;
+}
+
+double estimate_call_s(const struct bench_case *c, const struct speeds *speeds)
+{
+    const struct cost cost = cost_of(c, &speeds->reference);
+
+    return call_s(speeds, c, &cost);
+}
+
+/* Start, placing, the checked call, warm-up, and blocks with a pause before each. */
+static double run_s(const struct speeds *t, const struct bench_case *c, const struct cost *cost,
+                    double call)
+{
+    enum { LEAST_CALLS = 3 };
+    const struct options *o = c->opt;
+    const double pause_ms = 2, flop_of_weight = 250; /* a random number on one thread */
+    const double fill = cost->weights * flop_of_weight / (t->reference.products / t->threads);
+    const double timed = fmax(o->max_time_s, LEAST_CALLS * call);
+
+    return t->start_s + fill + call + fmax(o->warmup_ms * 1e-3, call) +
+           timed * (1 + pause_ms / fmax(o->block_ms, call * 1e3));
+}
+
+/* Is the case the first of its group that needs a reference made? A ref case makes its own. */
+static bool pays_reference(const struct plan *p, int i)
+{
+    const struct bench_case *c = &p->cases[i];
+    int first = i;
+
+    if (!c->opt->check)
+        return false;
+    while (first > 0 && p->cases[first - 1].group == c->group)
+        first--;
+    for (int k = first; k < p->n && p->cases[k].group == c->group; k++) {
+        const struct bench_case *other = &p->cases[k];
+        if ((k < i || other->backend == &backend_ref) && case_same_problem(other, c))
+            return false;
+    }
+    return true;
+}
+
+/* Does it cost as much as the case before it? Backends are neighbours. */
+static bool same_cost(const struct plan *p, int i)
+{
+    const struct bench_case *a = &p->cases[i], *b = a - 1;
+
+    return i > 0 && a->group == b->group && a->mem_kind == b->mem_kind && case_same_problem(a, b);
+}
+
+static struct case_estimate estimate_case(const struct plan *p, int i, const struct speeds *t,
+                                          const struct cost *cost)
+{
+    const struct bench_case *c = &p->cases[i];
+    struct case_estimate one = {.call = call_s(t, c, cost)};
+
+    one.run = run_s(t, c, cost, one.call);
+    if (pays_reference(p, i))
+        one.reference = cost->check + cost->backward;
+    if (c->opt->check && c->backend != &backend_ref)
+        one.gradients = cost->backward * t->threads / c->threads;
+    return one;
+}
+
+enum status estimate_plan(struct estimate *out, const struct plan *plan,
+                          const struct speeds *speeds,
+                          bool (*done)(void *arg, const struct bench_case *c), void *arg,
+                          struct err *e)
+{
+    *out = (struct estimate){.plan = plan,
+                             .of = calloc((size_t)max_int(1, plan->n), sizeof(*out->of))};
+    if (!out->of)
+        return fail(e, E_NOMEM, "no memory for %d estimates", plan->n);
+    struct cost cost = {0};
+    for (int i = 0; i < plan->n; i++) {
+        if (!same_cost(plan, i))
+            cost = cost_of(&plan->cases[i], &speeds->reference);
+        if (done(arg, &plan->cases[i]))
+            continue;
+        out->of[i] = estimate_case(plan, i, speeds, &cost);
+        out->total += case_estimate_s(&out->of[i]);
+        out->checks += out->of[i].reference + out->of[i].gradients;
+    }
+    return OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How long the cases of a plan will take, before any of them runs: from their FLOP, the measured
+ * rates of the reference and of the machine, and the options. For the first line of a sweep and for
+ * its progress; nothing that is measured depends on it. */
+#ifndef ESTIMATE_H
+#define ESTIMATE_H
+
+#include "harness/machine/peak.h"
+#include "harness/plan/plan.h"
+#include "harness/worker/child.h"
+#include "harness/worker/reference_cost.h"
+
+/* What this machine does in a second. */
+struct speeds {
+    struct reference_rates reference;
+    int threads;               /* of `reference` */
+    double start_s;            /* that a child takes to start */
+    const struct peaks *peaks; /* [n_peaks] by number of threads; without one, other backends count
+                                * as the reference */
+    int n_peaks;
+};
+
+/* Seconds of a case. */
+struct case_estimate {
+    double reference; /* the reference output, if this is the case that has it made */
+    double gradients; /* its expected gradients */
+    double run;       /* everything else */
+    double call;      /* one call */
+};
+
+struct estimate {
+    const struct plan *plan;
+    struct case_estimate *of; /* [plan->n] */
+    double total, checks;
+};
+
+/* What a reference may take by the options, in seconds. */
+double check_limit_s(const struct options *o);
+
+/* Cases for which done(arg, case) is true take no time. Free out->of. */
+enum status estimate_plan(struct estimate *out, const struct plan *plan,
+                          const struct speeds *speeds,
+                          bool (*done)(void *arg, const struct bench_case *c), void *arg,
+                          struct err *e);
+
+/* Of a case of that plan. */
+const struct case_estimate *estimate_of(const struct estimate *t, const struct bench_case *c);
+double case_estimate_s(const struct case_estimate *c);
+
+/* Seconds of one call of a case; 0 if it cannot be opened. */
+double estimate_call_s(const struct bench_case *c, const struct speeds *speeds);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Aligned columns that fit the terminal: texts wrap inside their columns, and columns that can be
+ * spared are left out where even that does not suffice. */
+#ifndef TEXT_LAYOUT_H
+#define TEXT_LAYOUT_H
+
+#include "text_table.h"
+
+struct text_layout {
+    int n;                      /* columns shown */
+    int at[TEXT_TABLE_COLUMNS]; /* their indices among those asked for */
+    int width[TEXT_TABLE_COLUMNS];
+    const char *left_out[TEXT_TABLE_COLUMNS + 1]; /* names, NULL-terminated */
+};
+
+/* Choose columns and widths; `natural` is the width of each column's longest text. */
+void text_layout_fit(struct text_layout *l, const struct text_table_column *column,
+                     const int *natural, int n, int width);
+
+/* One row; it takes as many lines as its longest column. Lines do not end in blanks. */
+void text_layout_print(FILE *f, const struct text_layout *l, const struct text_table_column *column,
+                       const char *const *text);
+
+#endif

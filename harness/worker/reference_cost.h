@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a reference output costs in seconds, and how many of its rows a time allows. */
+#ifndef REFERENCE_COST_H
+#define REFERENCE_COST_H
+
+#include "job.h"
+
+/* FLOP per second of the ref backend with so many threads. */
+struct reference_rates {
+    double products, attention, backward;
+    double spent_s; /* by measuring them */
+};
+
+/* Measure them in this process, in about a tenth of a second. */
+enum status reference_rates_measure(struct reference_rates *out, int threads, struct err *e);
+
+/* Seconds of a forward pass of a job that is open, and of its backward pass (0 without one). */
+double reference_forward_s(const struct job *j, const struct reference_rates *r);
+double reference_backward_s(const struct job *j, const struct reference_rates *r);
+
+/* Rows of each sequence that a reference output may have within `limit_s`, 0 = no limit: all that
+ * fit, at least 64, and all where no others can be left out. *cost_s is what it takes. */
+int reference_rows(const struct job *j, const struct reference_rates *r, double limit_s,
+                   double *cost_s);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// The report's answer, above everything else: was it measured, which variant and backend is fastest by
+// how much, and the time of each variant in each shape. Then the machine.
+
+// ---- verdict ---------------------------------------------------------------------------------
+
+const BAD = ["wrong", "failed", "timeout", "interrupted"];
+const sum = (rows, column) => rows.reduce((total, row) => total + Number(row[column] || 0), 0);
+
+// Good: every row was measured, checked, and mostly undisturbed.
+function drawVerdict(place, run, several) {
+    const rows = run.latency.length > 0 ? run.latency : run.perplexity;
+    const ok = rows.filter(isOk);
+    const unchecked = run.latency.filter((row) => isOk(row) && row.err_limit === "").length;
+    const samples = sum(run.latency, "samples"), preempted = sum(run.latency, "samples_disturbed");
+    const code = run.env[0]?.exit_code ?? "";
+    const count = (status) => rows.filter((row) => row.status === status).length;
+    const line = make("p", {});
+    if (several)
+        line.append(run.name + ": ");
+    line.append(make("b", {}, rows.length === 0
+        ? (run.train.length + run.changes.length > 0 ? "No times here: curves and comparisons only."
+            : "Nothing was measured.")
+        : `${ok.length} of ${rows.length} rows ` + (run.latency.length === 0 ? "scored."
+            : ok.length > 0 && unchecked === 0
+                ? "measured, each checked against the reference before it was timed." : "measured.")));
+    for (const status of BAD.filter(count))
+        line.append(make("strong", {}, ` ${count(status)} ${status}.`));
+    if (count("skipped") > 0)
+        line.append(` ${count("skipped")} skipped.`);
+    if (unchecked > 0)
+        line.append(` ${unchecked} not checked against the reference.`);
+    if (samples > 0)
+        line.append(preempted === samples
+            ? ` Every one of ${samples} samples was preempted by other processes: times are those of a busy machine.`
+            : ` ${preempted} of ${samples} samples were preempted by other processes.`);
+    if (code !== "" && code !== "0")
+        line.append(` The run ended with exit code ${code}.`);
+    const mood = BAD.some(count) ? "bad"
+        : ok.length === 0 || unchecked > 0 || 2 * preempted > samples ? "doubtful" : "good";
+    line.className = "verdict " + mood;
+    place.append(line);
+}
+
+// ---- rankings --------------------------------------------------------------------------------
+
+// "1.24x [1.20 1.28]", as on the terminal.
+function ratioText(row) {
+    const number = (text) => ratio(Number(text)).slice(0, -1);
+    return row.ratio === "" ? "-" : ratio(Number(row.ratio))
+        + (row.low === "" ? "" : ` [${number(row.low)} ${number(row.high)}]`);
+}
+
+function rankingTable(run, lines, places) {
+    const cases = new Map(run.latency.map((row) => [row.case_id, row]));
+    const variants = lines[0].subject === "variants", scored = lines.some((line) => line.bits !== "");
+    const oneShape = lines[0].mean.startsWith("seq ");
+    const body = make("tbody", {}, ...lines.map((line) => {
+        const own = places.filter((row) => row.name === line.name);
+        const backends = unique(own.map((row) => row.backend));
+        const time = oneShape ? cases.get(own[0]?.case_id) : undefined;
+        const cells = [make("th", {scope: "row"}, line.name)];
+        if (variants)
+            cells.push(make("td", {}, backends.length > 1 ? "several" : backends[0] ?? ""));
+        if (oneShape)
+            cells.push(make("td", {class: "n"}, time ? timeTexts(time.median_ns, "", "")[0] : "-"));
+        if (scored)
+            cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3) + " bits"));
+        cells.push(make("td", {class: "n"}, line.verdict === "fastest" ? "" : ratioText(line)),
+            make("td", {}, line.verdict === "no difference shown" ? line.verdict : ""));
+        return make("tr", {class: line.verdict === "fastest" ? "best" : ""}, ...cells);
+    }));
+    return boxed(make("table", {class: "ranking"}, body));
+}
+
+// Those of one setting and several runs next to each other.
+function drawRankings(place, runs) {
+    const rows = runs.flatMap((run) => run.ranking.map((row) => ({...row, run})));
+    for (const its of groupBy(rows, (row) => keyOf(row, ["subject", "setting"])).values())
+        for (const [run, own] of groupBy(its, (row) => row.run)) {
+            const lines = own.filter((row) => row.mean !== ""), variants = lines[0].subject === "variants";
+            place.append(make("div", {class: "ranked"},
+                make("h3", {}, variants ? "Variants by time" : "Backends by time", " ", make("small", {}, `${lines[0].setting}, ${lines[0].mean}`),
+                    ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
+                rankingTable(run, lines, own.filter((row) => row.mean === ""))));
+        }
+}
+
+// ---- times -----------------------------------------------------------------------------------
+
+const shapeOf = (row) => `seq ${row.seq_tokens} mem ${row.mem_tokens}`;
+
+// The verdict of the ranking on a row, and its place; -1 where there was nothing to rank.
+const placed = (row) => row.run.ranking.find((r) => r.subject === "variants" && r.case_id === row.case_id);
+const rankOf = (row) => row.run.ranking.filter((r) => r.subject === "variants" && r.mean !== "")
+    .findIndex((r) => r.name === placed(row)?.name);
+
+function timeCell(row) {
+    if (!row)
+        return make("td", {class: "n"}, "-");
+    const [time, interval] = timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns);
+    const leads = ["fastest", "no difference shown"].includes(placed(row)?.verdict);
+    return make("td", {class: leads ? "n best" : "n", title: row.backend}, time, " ", make("small", {}, interval));
+}
+
+function drawTimes(place, runs) {
+    const rows = fastestOf(runs.flatMap((run) => run.latency).filter(isTimed));
+    const names = naming("latency", rows);
+    for (const [setting, its] of groupBy(rows, (row) => names.setting(row, ["seq_tokens", "mem_tokens"]))) {
+        const shapes = Array.from(groupBy(its, shapeOf).values(), (same) => same[0]);
+        shapes.sort((a, b) => a.seq_tokens - b.seq_tokens || a.mem_tokens - b.mem_tokens);
+        const heads = shapes.map((shape) => make("th", {scope: "col", class: "n"}, "seq " + shape.seq_tokens,
+            make("br", {}), "mem " + shape.mem_tokens));
+        const models = Array.from(groupBy(its, names.model));
+        models.sort((a, b) => rankOf(a[1][0]) - rankOf(b[1][0]));
+        const body = make("tbody", {}, ...models.flatMap(([model, ofModel]) =>
+            Array.from(groupBy(ofModel, (row) => row.run), ([run, own]) => make("tr", {},
+                make("th", {scope: "row"}, model, ...(runs.length > 1 ? [make("small", {}, run.name)] : [])),
+                ...shapes.map((shape) => timeCell(own.find((row) => shapeOf(row) === shapeOf(shape))))))));
+        place.append(make("h3", {}, "Median times ", make("small", {},
+            `${setting}, on the fastest backend, [95 % interval]; bold: no variant is shown to be faster`)),
+            boxed(make("table", {class: "times"}, head([make("th", {scope: "col"}, "variant"), ...heads]), body)));
+    }
+}
+
+function drawAnswer(place, runs) {
+    const ranked = make("div", {class: "ranks"});
+    for (const run of runs)
+        drawVerdict(place, run, runs.length > 1);
+    drawRankings(ranked, runs);
+    place.append(ranked);
+    drawTimes(place, runs);
+}
+
+// ---- machine ---------------------------------------------------------------------------------
+
+// What the card says, and the column of env.csv that it comes from.
+const FACTS = [
+    ["CPU", "cpu_model"], ["instructions", "isa"], ["hypervisor", "hypervisor"], ["cores", "cores"],
+    ["cores allowed", "allowed_cores"], ["CPUs", "cpus"], ["NUMA nodes", "numa_nodes"], ["L1d", "l1d_bytes"],
+    ["L2", "l2_bytes"], ["L3", "l3_bytes"], ["memory", "memory_bytes"], ["system", "kernel"],
+    ["governor", "governor"], ["boost", "boost"], ["load before", "load_1min"], ["steal, %", "steal_pct"],
+    ["A/A noise, %", "aa_noise_pct"], ["peaks with threads", "peak_threads"],
+    ["peak, baseline", "peak_flop_per_s_ref"], ["peak, AVX2", "peak_flop_per_s_avx2"],
+    ["peak, AVX-512", "peak_flop_per_s_avx512"], ["read L1", "read_byte_per_s_l1"],
+    ["read L2", "read_byte_per_s_l2"], ["read L3", "read_byte_per_s_l3"], ["read DRAM", "read_byte_per_s_dram"],
+    ["compiler", "compiler"], ["commit", "git_commit"], ["work tree modified", "git_dirty"],
+    ["OpenMP", "openmp"], ["OpenBLAS", "openblas_version"], ["OpenBLAS kernels", "openblas_core"],
+    ["oneDNN", "onednn_version"], ["overrides", "env_overrides"], ["started", "started_at_utc"],
+    ["finished", "finished_at_utc"], ["exit code", "exit_code"],
+];
+
+function drawMachine(place, run) {
+    const machine = run.env[0];
+    if (!machine) {
+        place.append(make("p", {}, "env.csv has no row: the machine is not known."));
+        return;
+    }
+    const card = make("dl", {class: "card"});
+    for (const [label, name] of FACTS) {
+        if (machine[name])
+            card.append(make("div", {}, make("dt", {}, label), make("dd", {}, shown(columnOf("env", name), machine[name]))));
+    }
+    place.append(card);
+}

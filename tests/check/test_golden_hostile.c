@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Golden files whose metadata says anything: each key of each kind of file, removed or with a value
+ * that it cannot have, or that nothing else in the file agrees with. Such a file runs, or is
+ * refused by its name; it stops nothing. */
+#include "harness/check/golden.h"
+#include "tests/support/edited_file.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/variant.h"
+
+#include <criterion/parameterized.h>
+#include <stdio.h>
+
+static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
+
+static void survive(const struct engine *g, const char *from, const char *key, const char *value)
+{
+    char path[FILE_PATH];
+    struct tally t = {0};
+    struct err e = {""};
+
+    folder_path(path, "edited.safetensors");
+    edited_file(path, from, &(struct edit){.key = key, .value = value});
+    const enum status st = golden_run(g, path, &t, ignore, NULL, &e);
+    cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s: %s", from, key,
+              value ? value : "(removed)", e.msg);
+}
+
+/* Keys that nothing is made from. */
+static bool describes(const char *key)
+{
+    static const char *const words[] = {"generator", "margin", "mean_nll",  "total_nll", "ppl",
+                                        "n_tokens",  "name",   "grad_loss", "round",     "form"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(words[i], key) == 0)
+            return true;
+    return strncmp(key, "tolerance", 9) == 0;
+}
+
+/* One file of each kind, and of those that have keys of their own. */
+static const char *const files[] = {
+    "att_xl_mem", "att_shaw_mem", "att_tupe_rel",   "att_deberta",         "mask_bigbird",
+    "span_xl",    "favor_state",  "synth_dense",    "lm_gtrxl_gru",        "lm_compressive_conv",
+    "lm_ut_act",  "lm_delight",   "lm_sandwich",    "lm_vanilla_layerpos", "moe_top2",
+    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",
+};
+
+ParameterizedTestParameters(golden_hostile, any_key_may_say_anything)
+{
+    static int all[ARRAY_LEN(files)];
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        all[i] = (int)i;
+    return cr_make_param_array(int, all, ARRAY_LEN(files));
+}
+ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    static const char *const values[] = {NULL, "-1", "0", "3", "65536", "2147483647"};
+    /* Keys that most files lack. */
+    static const char *const further[] = {"span_ramp", "talking", "persistent", "masks", "mixer",
+                                          "steps",     "ut",      "order",      "blocks"};
+    char path[FILE_PATH];
+    struct engine g;
+    struct safetensors s;
+    struct err e = {""};
+
+    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    for (size_t k = 0; k < ARRAY_LEN(values); k++) {
+        for (int i = 0; i < s.n_meta; i++)
+            if (!describes(s.meta[2 * i]))
+                survive(&g, path, s.meta[2 * i], values[k]);
+        for (size_t i = 0; i < ARRAY_LEN(further); i++)
+            survive(&g, path, further[i], values[k]);
+    }
+    for (int i = 0; variants[i]; i++)
+        survive(&g, path, "variant", variants[i]->name);
+    for (int i = 0; positions[i]; i++)
+        survive(&g, path, "scheme", positions[i]->name);
+    for (int i = 0; mixers[i]; i++)
+        survive(&g, path, "mixer", mixers[i]->name);
+    safetensors_close(&s);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Help, the manual page and completion: complete, of this build's tables, and valid for those who
+ * read them. */
+#include "harness/command/help.h"
+#include "harness/figure/figure.h"
+#include "tests/support/command_line.h"
+#include "tests/support/program.h"
+#include "tests/support/pty.h"
+#include "variants/backends/backend.h"
+
+#include <ctype.h>
+
+TestSuite(help, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* Is the option named, not only as the beginning of a longer name? */
+static bool names_option(const char *text, const char *name)
+{
+    char dashed[64];
+    const size_t n = (size_t)snprintf(dashed, sizeof(dashed), "--%s", name);
+
+    for (const char *at = text; (at = strstr(at, dashed)); at += n)
+        if (at > text && strchr(" ,", at[-1]) && !isalnum((unsigned char)at[n]) && at[n] != '-')
+            return true;
+    return false;
+}
+
+/* The names in the left column: texts and examples name other options. */
+static char *option_lines(const char *page)
+{
+    enum { COLUMN = 28 };
+    char *const lines = calloc(2 * strlen(page) + 1, 1);
+
+    cr_assert(lines);
+    for (const char *at = page; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, "      --", 8) == 0 || (strncmp(at, "  -", 3) == 0 && at[4] == ','))
+            strcat(strncat(lines, at, (size_t)min_int((int)strcspn(at, "\n"), COLUMN)), "\n");
+    return lines;
+}
+
+Test(help, a_page_for_each_command_with_its_options)
+{
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const struct command_spec *const spec = &command_specs[c];
+        if (!spec->doc)
+            continue;
+        struct ran r = run_bench(folder, "help %s", spec->name);
+        struct ran same = run_bench(folder, "%s --help", spec->name);
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, same.out.data);
+        cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
+        char *const lines = option_lines(r.out.data);
+        for (int i = 0; i < option_count; i++)
+            cr_expect_eq(names_option(lines, option_specs[i].name),
+                         option_is_for(&option_specs[i], c), "%s: --%s", spec->name,
+                         option_specs[i].name);
+        for (int i = 0; i < EXAMPLES; i++)
+            cr_expect(strstr(r.out.data, spec->example[i].line), "%s: %s", spec->name,
+                      spec->example[i].line);
+        free(lines);
+        ran_free(&same);
+        ran_free(&r);
+    }
+}
+
+Test(help, the_general_page_names_every_command_and_is_short)
+{
+    struct ran r = run_bench(folder, "help");
+    struct ran same = run_bench(folder, "--help");
+
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, same.out.data);
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        char line[32];
+        snprintf(line, sizeof(line), "\n  %s ", command_specs[c].name);
+        cr_expect_eq(strstr(r.out.data, line) != NULL, command_specs[c].doc != NULL, "%s", line);
+    }
+    cr_expect_leq(count(r.out.data, "\n"), 40);
+    cr_expect_leq(widest(r.out.data), 80, "%s", r.out.data);
+    ran_free(&same);
+    ran_free(&r);
+}
+
+/* Every example is a command line that the program accepts. */
+Test(help, examples_can_be_parsed)
+{
+    forget_settings();
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        for (int i = 0; i < EXAMPLES && command_specs[c].doc; i++) {
+            const char *const line = command_specs[c].example[i].line;
+            char words[256];
+            struct options o;
+            struct err e = {""};
+            cr_assert(line, "%s has no example %d", command_specs[c].name, i);
+            if (strncmp(line, "bench", 5) != 0)
+                continue;
+            snprintf(words, sizeof(words), "%s", line + 5 + (line[5] == ' '));
+            words[strcspn(words, ">")] = '\0';
+            for (size_t n = strlen(words); n > 0 && words[n - 1] == ' ';)
+                words[--n] = '\0';
+            cr_expect_eq(parse_words(&o, words, &e), OK, "%s: %s", line, e.msg);
+            options_free(&o);
+        }
+}
+
+Test(help, plot_names_its_figures)
+{
+    struct ran r = run_bench(folder, "help plot");
+
+    for (int i = 0; i < figure_count; i++)
+        cr_expect(strstr(r.out.data, figures[i].name), "%s", figures[i].name);
+    ran_free(&r);
+}
+
+Test(help, the_manual_page_is_valid_and_complete)
+{
+    struct ran r =
+        run_shell(folder, "\"$BENCH\" help man >bench.1 || exit; command -v man >/dev/null || exit "
+                          "99; MANWIDTH=100 LC_ALL=C.UTF-8 man --warnings -l bench.1");
+
+    if (r.code == 99)
+        cr_skip_test("man is not installed");
+    expect_exit(&r, 0);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    for (int i = 0; i < option_count; i++)
+        cr_expect(names_option(r.out.data, option_specs[i].name), "--%s", option_specs[i].name);
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        char title[40];
+        snprintf(title, sizeof(title), "bench %s", command_specs[c].name);
+        cr_expect(!command_specs[c].doc || strstr(r.out.data, title), "%s", title);
+    }
+    ran_free(&r);
+}
+
+/* ---- completion ---------------------------------------------------------------------------- */
+
+/* What bash would offer for the last of these words. */
+static struct ran offered(const char *words)
+{
+    char line[1024];
+
+    snprintf(line, sizeof(line),
+             "exec bash -c 'source <(\"$BENCH\" completion bash) && COMP_WORDS=(%s) && "
+             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _bench && printf \"%%s\\n\" "
+             "\"${COMPREPLY[@]}\"'",
+             words);
+    return run_shell(folder, line);
+}
+
+Test(completion, bash, .init = folder_make, .fini = folder_remove)
+{
+    static const struct {
+        const char *words, *offer;
+    } cases[] = {
+        {"bench pl", "plot\n"},
+        {"bench help pl", "plot\n"},
+        {"bench list var", "variants\n"},
+        {"bench completion z", "zsh\n"},
+        {"bench plot --fig", "--figure\n"},
+        {"bench plot --figure latency-s", "latency-seq\n"},
+        {"bench plot --figure latency-seq,latency-m", "latency-seq,latency-mem\n"},
+        {"bench --variant gtr", "gtrxl\n"},
+        {"bench -V xl,gtr", "xl,gtrxl\n"},
+        {"bench --backend = re", "ref\n"},
+        {"bench topo --se", "\n"},
+        {"bench --order g", "given\n"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct ran r = offered(cases[i].words);
+        expect_exit(&r, 0);
+        cr_expect_str_eq(r.out.data, cases[i].offer, "%s: %s", cases[i].words, r.out.data);
+        cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+        ran_free(&r);
+    }
+}
+
+/* A shell that is not here cannot check its script; the words are in it in any case. */
+Test(completion, every_shell, .init = folder_make, .fini = folder_remove)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish"};
+
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+        char line[256];
+        snprintf(line, sizeof(line),
+                 "\"$BENCH\" completion %s >script && cat script && { ! command -v %s >/dev/null "
+                 "|| %s -n script; }",
+                 shells[i], shells[i], shells[i]);
+        struct ran r = run_shell(folder, line);
+        expect_exit(&r, 0);
+        cr_expect_eq(r.err.n, 0, "%s: %s", shells[i], r.err.data);
+        for (int k = 0; k < option_count; k++)
+            cr_expect(strstr(r.out.data, option_specs[k].name), "%s: --%s", shells[i],
+                      option_specs[k].name);
+        for (int k = 0; variants[k]; k++)
+            cr_expect(strstr(r.out.data, variants[k]->name), "%s: %s", shells[i],
+                      variants[k]->name);
+        ran_free(&r);
+    }
+}

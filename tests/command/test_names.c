@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files with awkward names through whole runs: the file that is named is the one that is read, its
+ * name comes back from the tables, and its row can be repeated. */
+#include "tests/support/program.h"
+#include "tests/support/random_word.h"
+#include "tests/support/tmp_folder.h"
+
+#include "harness/cli/option_words.h"
+#include "harness/table/runjson.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT = 600 };
+static const char TRAIN[] =
+    "train --variant xl --layers 1 --d-model 16 --heads 1 --seq 4 --mem 4 --batch 1 --steps 1 "
+    "--threads 1 --backend ref --corpus plain --ckpt m.safetensors";
+
+/* A text of one byte value: other texts have other scores. */
+static void write_text(const char *name, int byte)
+{
+    char path[FILE_PATH], text[TEXT];
+    struct err e;
+
+    memset(text, byte, TEXT);
+    folder_path(path, name);
+    cr_assert_eq(file_replace(path, text, TEXT, &e), OK, "%s", e.msg);
+}
+
+static void make_files(void)
+{
+    folder_make();
+    write_text("plain", 'p');
+    struct ran made = run_bench(folder, "%s", TRAIN);
+    expect_exit(&made, 0);
+    ran_free(&made);
+}
+
+TestSuite(names, .init = make_files, .fini = folder_remove, .timeout = 120);
+
+/* `bench eval` of a text as a user of bash asks for it. */
+static struct ran score_again(const char *corpus, const char *more)
+{
+    struct bytes line;
+    struct err e;
+    char path[FILE_PATH];
+    FILE *const f = bytes_open(&line, &e);
+
+    cr_assert(f);
+    fputs("exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 --backend ref "
+          "--out r -q --corpus=",
+          f);
+    word_print(f, corpus, '\'');
+    fputs(more, f);
+    cr_assert_eq(bytes_close(f, &line, &e), OK);
+    folder_path(path, "script");
+    cr_assert_eq(file_replace(path, line.data, line.n, &e), OK, "%s", e.msg);
+    free(line.data);
+    return run_shell(folder, "bash ./script");
+}
+
+static struct perplexity_row score(const char *corpus)
+{
+    struct ran r = score_again(corpus, "");
+
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    cr_assert_eq(rows.n, 1);
+    const struct perplexity_row row = *(struct perplexity_row *)rows.row;
+    rows_free(&rows);
+    return row;
+}
+
+/* The words of a column. */
+static void expect_word(const char *line, int at, const char *word)
+{
+    struct options o = {0};
+    struct words w = {0};
+    struct err e;
+
+    cr_assert_eq(words_split(&w, &o, line, NULL, 0, &e), OK, "%s: %s", line, e.msg);
+    cr_assert_lt(at, w.n);
+    const char *const text = w.v[at].text, *const equals =
+                                               strncmp(text, "--", 2) ? NULL : strchr(text, '=');
+    cr_expect_str_eq(equals ? equals + 1 : text, word, "%s", line);
+    words_free(&w);
+    options_free(&o);
+}
+
+Test(names, the_file_that_is_named_is_scored)
+{
+    static const char *const awkward[] = {
+        "a\"b\".txt", "a\"b",  "new\nline", "\xff\xfe", "tab\tcr\r",  "-x",  "@x",
+        "#x",         "a b'c", "$HOME",     "\\n",      "\033]0;x\a", "$'x'"};
+    const double plain = score("plain").nll_nats_per_token;
+
+    write_text("ab.txt", 'p'); /* what a\"b\".txt would be without its quotes */
+    for (size_t i = 0; i < ARRAY_LEN(awkward); i++) {
+        char *const column = text_exact(awkward[i]);
+        write_text(awkward[i], 'q');
+        const struct perplexity_row row = score(awkward[i]);
+        cr_expect_str_eq(row.status, "ok");
+        cr_expect_neq(row.nll_nats_per_token, plain);
+        cr_expect_str_eq(row.corpus, column);
+        if (*awkward[i] == '@')
+            cr_expect(strstr(row.repro, " --corpus=\"@x\" "), "%s", row.repro);
+        else
+            expect_word(row.repro, 4, awkward[i]);
+        struct rows env = must_read(folder, "r/latest", TABLE_ENV);
+        expect_word(((struct env_row *)env.row)->argv, 15, awkward[i]);
+        rows_free(&env);
+        struct ran again = run_bench(folder, "rerun %s --out r -q", row.case_id);
+        expect_exit(&again, 0);
+        ran_free(&again);
+        struct rows rows = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+        const struct perplexity_row *const second = rows.row;
+        cr_assert_eq(rows.n, 1);
+        cr_expect_str_neq(second->run_id, row.run_id);
+        cr_expect_str_eq(second->case_id, row.case_id);
+        cr_expect_eq(second->nll_nats_per_token, row.nll_nats_per_token);
+        rows_free(&rows);
+        free(column);
+    }
+}
+
+Test(names, random_ones)
+{
+    enum { TIMES = 12 };
+
+    for (uint64_t seed = 0; seed < TIMES; seed++) {
+        char name[24];
+        random_word(name, sizeof(name), seed);
+        for (char *c = name; *c; c++)
+            *c = *c == '/' ? '_' : *c;
+        if (!*name || strcmp(name, "plain") == 0)
+            continue;
+        char *const column = text_exact(name);
+        write_text(name, 'q');
+        const struct perplexity_row row = score(name);
+        cr_expect_str_eq(row.corpus, column);
+        cr_expect_str_eq(row.status, "ok");
+        free(column);
+    }
+}
+
+/* A run of it is continued. */
+Test(names, are_compared_by_resume)
+{
+    write_text("new\nline\xff", 'q');
+    score("new\nline\xff");
+    struct ran again = score_again("new\nline\xff", " --resume");
+    expect_exit(&again, 0);
+    ran_free(&again);
+    struct ran other = run_bench(folder, "eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
+                                         "--backend ref --out r -q --resume --corpus plain");
+    expect_exit(&other, 2);
+    ran_free(&other);
+}
+
+/* Paths whose line would not fit into a row are refused before anything is written. */
+Test(names, too_long_ones_are_refused)
+{
+    struct ran r = run_shell(
+        folder,
+        "d=$(printf '%0200d' 0); mkdir -p $d/$d/$d/$d/$d/$d && cp plain $d/$d/$d/$d/$d/$d/t "
+        "&& exec \"$BENCH\" eval --ckpt m.safetensors --seq 8 --mem 0 --threads 1 "
+        "--backend ref --out r -q --corpus $d/$d/$d/$d/$d/$d/t");
+    expect_exit(&r, 2);
+    ran_free(&r);
+    struct ran none = run_shell(folder, "test ! -e r");
+    expect_exit(&none, 0);
+    ran_free(&none);
+}

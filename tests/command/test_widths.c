@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What commands print on a terminal fits it: no line of a list, of a diagnosis or of scores is
+ * wider than 80 columns, and what they say is still there. */
+#include "tests/support/pty.h"
+
+TestSuite(widths, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void run_words(void *arg)
+{
+    char line[FILE_PATH + 256];
+
+    snprintf(line, sizeof(line), "exec \"$BENCH\" %s", (const char *)arg);
+    execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(99);
+}
+
+static void expect_fits(struct view *v, char *words)
+{
+    watch(v, ON_STDOUT, 80, run_words, words);
+    cr_expect_eq(v->code, 0, "%s: %s%s", words, v->screen, v->file);
+    cr_expect_leq(widest(v->screen), 80, "%s: %s", words, v->screen);
+}
+
+Test(widths, lists_fit)
+{
+    static char lists[][64] = {"list variants", "list backends", "list columns",
+                               "list cases --variant xl,realformer-mean --seq 8",
+                               "list cases --variant xl,linear --workload attn --seq 8"};
+    static const char *const says[] = {"\nrealformer-mean ", "\nonednn ", "\nlatency ",
+                                       "realformer-mean ", "linear "};
+    static struct view v;
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        expect_fits(&v, lists[i]);
+        cr_expect(strstr(v.screen, says[i]), "%s: %s", lists[i], v.screen);
+    }
+}
+
+Test(widths, one_variant_of_the_list)
+{
+    struct ran r = run_bench(folder, "list variants --variant roformer,xl --format csv --columns "
+                                     "variant,alias");
+
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "variant,alias\nrope,roformer\nxl,\n");
+    ran_free(&r);
+}
+
+Test(widths, a_diagnosis_fits)
+{
+    static char words[] = "doctor --threads 1 || true";
+    static struct view v;
+
+    expect_fits(&v, words);
+    cr_expect(strstr(v.screen, "A/A test") && strstr(v.screen, "fix"), "%s", v.screen);
+}
+
+/* Bits of the checkpoint's own unit, and the floor of its source. One length unless several are
+ * asked for. */
+Test(widths, scores_fit)
+{
+    char *const model = realpath("results/models/xl.safetensors", NULL);
+    char words[FILE_PATH + 128];
+    static struct view v;
+
+    cr_assert(model);
+    snprintf(words, sizeof(words), "eval --ckpt %s --mem 0,64 --bytes 2Ki --threads 1 --out r",
+             model);
+    free(model);
+    expect_fits(&v, words);
+    cr_expect(strstr(v.screen, " bits/symbol ") && strstr(v.screen, " floor ppl/symbol "), "%s",
+              v.screen);
+    cr_expect_eq(count(v.screen, "\n"), 4, "two lengths of context: %s", v.screen);
+}

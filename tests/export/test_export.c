@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A run with known rows in each format: what its reader looks for is there, with the right numbers
+ * and units, and nothing has a time that was not measured. */
+#include "tests/support/program.h"
+#include "tests/support/run_folder.h"
+
+#include <jansson.h>
+
+TestSuite(export, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static const struct made_case fast = {"xl", "avx2", "00000000000000aa", 8, 1500},
+                              slow = {"xl", "ref", "00000000000000bb", 8, 2500000},
+                              twin = {"xl", "ref", "00000000000000cc", 8, 5000},
+                              bad = {"shaw", "ref", "00000000000000dd", 8, NAN},
+                              left = {"shaw", "avx2", "00000000000000ee", 8, NAN};
+
+static void make_run(struct rundir *dir)
+{
+    made_open(dir, "abcdef1");
+    made_row(dir, &fast, "host", "ok", "", 4096);
+    made_row(dir, &slow, "host", "ok", "", 100);
+    made_row(dir, &twin, "host", "ok", "", 200); /* differs in what its label does not say */
+    made_row(dir, &bad, "host", "wrong", "max_rel_err 1 > \"0.1\" & more", 1);
+    made_row(dir, &left, "host", "skipped", "memory", 1);
+    made_perplexity(dir, &fast, "weights", 0.5);
+    made_close(dir, "host", "CPU \"quoted\"");
+}
+
+static struct ran exported(const char *to)
+{
+    struct rundir dir;
+
+    make_run(&dir);
+    struct ran r = run_bench(folder, "export --to %s %s", to, dir.path);
+    expect_exit(&r, 0);
+    cr_expect_eq(r.err.n, 0, "%s", r.err.data);
+    return r;
+}
+
+static json_t *parsed(const struct ran *r)
+{
+    json_error_t at;
+    json_t *const doc = json_loads(r->out.data, JSON_REJECT_DUPLICATES, &at);
+
+    cr_assert(doc, "%s in %s", at.text, r->out.data);
+    return doc;
+}
+
+#define FAST "xl layer seq=8 mem=0 avx2"
+#define SLOW "xl layer seq=8 mem=0 ref 00000000000000bb"
+#define TWIN "xl layer seq=8 mem=0 ref 00000000000000cc"
+#define BAD "shaw layer seq=8 mem=0 ref"
+
+static double at(const json_t *o, const char *key)
+{
+    cr_assert(json_is_number(json_object_get(o, key)), "no number %s", key);
+    return json_number_value(json_object_get(o, key));
+}
+
+Test(export, one_document)
+{
+    struct ran r = exported("json");
+    json_t *const doc = parsed(&r);
+    const json_t *const rows = json_object_get(doc, "benchmarks");
+    static const char *const names[] = {FAST, SLOW, TWIN, BAD, "shaw layer seq=8 mem=0 avx2"};
+
+    cr_expect_str_eq(
+        json_string_value(json_object_get(json_object_get(doc, "context"), "cpu_model")),
+        "CPU \"quoted\"");
+    cr_assert_eq(json_array_size(rows), ARRAY_LEN(names));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const json_t *const row = json_array_get(rows, i);
+        cr_expect_str_eq(json_string_value(json_object_get(row, "name")), names[i]);
+        cr_expect_str_eq(json_string_value(json_object_get(row, "time_unit")), "ns");
+        cr_expect_eq(json_is_true(json_object_get(row, "error_occurred")), i > 2);
+        if (i > 2)
+            cr_expect(json_is_null(json_object_get(row, "real_time")));
+        else
+            cr_expect_eq(at(row, "real_time"), at(row, "median_ns"));
+    }
+    cr_expect_eq(at(json_array_get(rows, 0), "real_time"), 1500);
+    cr_expect_eq(json_array_size(json_object_get(doc, "memory")), 5);
+    cr_expect_eq(json_array_size(json_object_get(doc, "perplexity")), 1);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+Test(export, github_action_benchmark)
+{
+    struct ran r = exported("github-action-benchmark");
+    json_t *const doc = parsed(&r);
+    size_t i;
+    json_t *one;
+    int times = 0, arenas = 0;
+
+    cr_assert(json_is_array(doc));
+    json_array_foreach(doc, i, one)
+    {
+        const char *const name = json_string_value(json_object_get(one, "name"));
+        const char *const unit = json_string_value(json_object_get(one, "unit"));
+        cr_assert(name && unit);
+        cr_expect(strncmp(name, "shaw", 4) != 0, "%s has no number", name);
+        times += strcmp(unit, "ns") == 0;
+        arenas += strcmp(unit, "bytes") == 0;
+        if (strcmp(name, FAST) == 0)
+            cr_expect_eq(at(one, "value"), 1500);
+        if (strcmp(name, FAST " arena") == 0)
+            cr_expect_eq(at(one, "value"), 4096);
+    }
+    cr_expect_eq(times, 3);
+    cr_expect_eq(arenas, 3);
+    json_decref(doc);
+    ran_free(&r);
+}
+
+Test(export, bencher)
+{
+    struct ran r = exported("bencher");
+    json_t *const doc = parsed(&r);
+    const json_t *const one = json_object_get(doc, FAST);
+    const json_t *const latency = json_object_get(one, "latency");
+
+    cr_expect_eq(json_object_size(doc), 4, "three cases and a perplexity");
+    cr_expect_eq(at(latency, "value"), 1500);
+    cr_expect_float_eq(at(latency, "lower_value"), 1485, 1e-9);
+    cr_expect_float_eq(at(latency, "upper_value"), 1515, 1e-9);
+    cr_expect_eq(at(json_object_get(one, "arena"), "value"), 4096);
+    cr_expect(json_object_get(doc, SLOW) && json_object_get(doc, TWIN));
+    json_decref(doc);
+    ran_free(&r);
+}
+
+Test(export, openmetrics)
+{
+    struct ran r = exported("openmetrics");
+    const char *const out = r.out.data;
+
+    cr_expect(strstr(out, "# TYPE bench_median_seconds gauge\n"));
+    cr_expect(strstr(out, "# UNIT bench_median_seconds seconds\n"));
+    cr_expect(
+        strstr(out, "\nbench_median_seconds{case=\"" FAST "\",variant=\"xl\",backend=\"avx2\","));
+    cr_expect(strstr(out, "} 1.5e-06\n") && strstr(out, "} 0.0025\n"), "%s", out);
+    cr_expect(strstr(out, "} 4096\n"));
+    cr_expect_str_eq(out + r.out.n - 6, "# EOF\n");
+    cr_expect(!strstr(out, "shaw") && !strstr(out, "nan"), "%s", out);
+    ran_free(&r);
+}
+
+/* Is the element closed wherever it is opened? */
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+Test(export, junit)
+{
+    struct ran r = exported("junit");
+    const char *const out = r.out.data;
+
+    cr_expect(strstr(out, "tests=\"5\" failures=\"1\" errors=\"0\" skipped=\"1\""), "%s", out);
+    cr_expect_eq(count_of(out, "<testcase "), 5);
+    cr_expect_eq(count_of(out, "</testcase>"), 2);
+    cr_expect(strstr(out, "<failure message=\"max_rel_err 1 &gt; &quot;0.1&quot; &amp; more\"/>"),
+              "%s", out);
+    cr_expect(strstr(out, "name=\"" FAST "\" time=\"0.000001500\"/>"), "%s", out);
+    ran_free(&r);
+}
+
+Test(export, figures_of_merit)
+{
+    struct ran r = exported("fom");
+
+    cr_expect(strstr(r.out.data, "FOM " FAST " = 1500 ns\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "FOM " FAST " arena = 4096 bytes\n"), "%s", r.out.data);
+    cr_expect_eq(count_of(r.out.data, "FOM "), 7);
+    ran_free(&r);
+}
+
+Test(export, of_some_rows_of_a_run)
+{
+    struct rundir dir;
+
+    make_run(&dir);
+    struct ran r = run_bench(folder, "export --to fom --filter backend:avx2 %s", dir.path);
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, FAST) && !strstr(r.out.data, "ref"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "export --to fom --filter backend:nope %s", dir.path);
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "export --to gitlab %s", dir.path);
+    expect_exit(&r, 2);
+    ran_free(&r);
+    r = run_bench(folder, "export nowhere");
+    expect_exit(&r, 7);
+    ran_free(&r);
+    r = run_bench(folder, "export --out none");
+    expect_exit(&r, 7);
+    ran_free(&r);
+}

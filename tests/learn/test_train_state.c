@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The files of a training: which of two states belongs to a checkpoint, older files, and what is
+ * refused, with the file and the key named. */
+#include "harness/learn/train.h"
+#include "tests/support/command_line.h"
+#include "tests/support/edited_file.h"
+#include "tests/support/tmp_folder.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define LINE                                                                                       \
+    "train --variant xl --backend ref --threads 1 --pin none --seq 4 --batch 2 --layers 2 "        \
+    "--d-model 8 --heads 2 --corpus copy:lag=5,p=0.9,alphabet=7 --ckpt unused --mem "
+
+static struct options opt;
+static struct trainer trainer;
+static char path[FILE_PATH], state[FILE_PATH], next[FILE_PATH];
+
+static void begin(struct trainer *t, struct options *o, const char *mem)
+{
+    char line[512];
+    struct err e = {""};
+
+    snprintf(line, sizeof(line), LINE "%s", mem);
+    cr_assert_eq(parse_words(o, line, &e), OK, "%s", e.msg);
+    cr_assert_eq(trainer_open(t, o, &e), OK, "%s", e.msg);
+}
+
+static void save(void)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_save(&trainer, path, 2.5, &e), OK, "%s", e.msg);
+}
+
+/* A pair of step 2. */
+static void make(void)
+{
+    folder_make();
+    folder_path(path, "m");
+    folder_path(state, "m.opt");
+    folder_path(next, "m.opt.new");
+    begin(&trainer, &opt, "6");
+    trainer_step(&trainer, 0);
+    trainer_step(&trainer, 0);
+    trainer.best_valid = 1.25;
+    save();
+}
+
+static void end(void)
+{
+    trainer_close(&trainer);
+    options_free(&opt);
+    folder_remove();
+}
+
+TestSuite(train_state, .init = make, .fini = end);
+
+static void copy_file(const char *to, const char *from)
+{
+    struct bytes b;
+    struct err e = {""};
+
+    cr_assert_eq(file_read(&b, from, &e), OK, "%s", e.msg);
+    cr_assert_eq(file_replace(to, b.data, b.n, &e), OK, "%s", e.msg);
+    free(b.data);
+}
+
+static void expect_loads(int step)
+{
+    struct err e = {""};
+
+    cr_assert_eq(trainer_load(&trainer, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(trainer.adam.step, step);
+    cr_expect_neq(access(next, F_OK), 0, "a second state is left");
+    cr_expect_eq(access(state, F_OK), 0);
+}
+
+static void expect_refused(enum status want, const char *named)
+{
+    struct err e = {""};
+
+    cr_expect_eq(trainer_load(&trainer, path, &e), want, "%s: %s", named, e.msg);
+    cr_expect(strstr(e.msg, state) && strstr(e.msg, named), "%s: %s", named, e.msg);
+}
+
+/* ---- pairs -------------------------------------------------------------------------------- */
+
+/* Killed after the checkpoint, before its state has its name. */
+Test(train_state, the_newer_state_belongs_to_it)
+{
+    char old[FILE_PATH];
+
+    folder_path(old, "old");
+    copy_file(old, state);
+    trainer_step(&trainer, 0);
+    save();
+    cr_assert_eq(rename(state, next), 0);
+    cr_assert_eq(rename(old, state), 0);
+    expect_loads(3);
+    expect_loads(3);
+}
+
+/* Killed before the checkpoint: the newer state belongs to none. */
+Test(train_state, the_older_state_belongs_to_it)
+{
+    char old[FILE_PATH], old_state[FILE_PATH];
+
+    folder_path(old, "old");
+    folder_path(old_state, "old.opt");
+    copy_file(old, path);
+    copy_file(old_state, state);
+    trainer_step(&trainer, 0);
+    save();
+    cr_assert_eq(rename(state, next), 0);
+    cr_assert_eq(rename(old, path), 0);
+    cr_assert_eq(rename(old_state, state), 0);
+    expect_loads(2);
+}
+
+/* Of the same step, but of another training. */
+Test(train_state, a_state_of_other_weights_is_refused)
+{
+    char kept[FILE_PATH];
+
+    folder_path(kept, "kept");
+    copy_file(kept, state);
+    opt.lr *= 2;
+    trainer.adam.step--; /* the second step once more */
+    trainer_step(&trainer, 0);
+    save();
+    cr_assert_eq(rename(kept, state), 0);
+    expect_refused(E_IO, "weights");
+}
+
+Test(train_state, a_damaged_newer_state_does_not_hide_the_right_one)
+{
+    struct err e = {""};
+
+    cr_assert_eq(file_replace(next, "damaged", 7, &e), OK, "%s", e.msg);
+    expect_loads(2);
+}
+
+Test(train_state, older_files_name_no_weights)
+{
+    char kept[FILE_PATH];
+
+    folder_path(kept, "kept");
+    edited_file(kept, state, &(struct edit){.key = "weights"});
+    cr_assert_eq(rename(kept, state), 0);
+    expect_loads(2);
+    cr_expect_eq(trainer.best_valid, 1.25);
+    cr_expect_eq(trainer.trained_s, 2.5);
+}
+
+Test(train_state, a_first_validation_is_still_to_come)
+{
+    trainer.best_valid = INFINITY;
+    save();
+    expect_loads(2);
+    cr_expect(isinf(trainer.best_valid));
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+Test(train_state, every_number_is_read_whole_and_in_range)
+{
+    static const struct {
+        const char *key, *value;
+    } bad[] = {
+        {"format", "bench-optimizer/2"},
+        {"format", "-1"},
+        {"format", NULL},
+        {"step", "x"},
+        {"step", "-1"},
+        {"step", "2.0"},
+        {"step", "99999999999999999999"},
+        {"step", NULL},
+        {"best", "x"},
+        {"best", "nan"},
+        {"best", "-0.5"},
+        {"best", "1e301"},
+        {"best", "99999x"},
+        {"best", NULL},
+        {"trained_s", "x"},
+        {"trained_s", "-1"},
+        {"trained_s", "inf"},
+        {"trained_s", " 1"},
+        {"trained_s", NULL},
+        {"seen", "x"},
+        {"seen", "-1"},
+        {"seen", "99999999999999999999"},
+        {"seen", "9223372036854775807"},
+        {"compressed", "x"},
+        {"compressed", "-1"},
+        {"compressed", "7"},
+        {"dropout", "x"},
+        {"dropout", "-0.1"},
+        {"dropout", "2"},
+        {"seed", "x"},
+        {"seed", ""},
+        {"seed", "-1"},
+        {"seed", "1x"},
+        {"seed", "99999999999999999999"},
+        {"weights", "x"},
+    };
+    char whole[FILE_PATH];
+
+    folder_path(whole, "whole");
+    cr_assert_eq(rename(state, whole), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        edited_file(state, whole, &(struct edit){.key = bad[i].key, .value = bad[i].value});
+        expect_refused(E_IO, bad[i].key);
+    }
+    cr_assert_eq(rename(whole, state), 0);
+    expect_loads(2);
+}
+
+Test(train_state, every_tensor_has_its_name_type_and_shape)
+{
+    char whole[FILE_PATH], m[TENSOR_NAME + 2], v[TENSOR_NAME + 2];
+    const struct params *p = &trainer.lm.params;
+    int matrix = 0;
+
+    while (p->v[matrix].rank != 2)
+        matrix++;
+    snprintf(m, sizeof(m), "m.%s", p->v[matrix].name);
+    snprintf(v, sizeof(v), "v.%s", p->v[0].name);
+    const struct edit bad[] = {
+        {.drop = m},
+        {.reshape = m},
+        {.retype = m},
+        {.rename = v, .new_name = "v.other"},
+        {.retype = v},
+        {.reshape = "memory.0"},
+        {.retype = "memory.0"},
+    };
+    const char *const named[] = {m, m, m, v, v, "memory.0", "memory.0"};
+    folder_path(whole, "whole");
+    cr_assert_eq(rename(state, whole), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        edited_file(state, whole, &bad[i]);
+        expect_refused(E_IO, named[i]);
+    }
+    edited_file(state, whole, &(struct edit){.drop = "memory.1"}); /* as with fewer layers of it */
+    expect_refused(E_USAGE, "memory.1");
+}
+
+Test(train_state, a_tensor_too_many)
+{
+    char whole[FILE_PATH];
+    struct safetensors s;
+    struct err e = {""};
+    const char *meta[2 * 16];
+
+    folder_path(whole, "whole");
+    cr_assert_eq(rename(state, whole), 0);
+    cr_assert_eq(safetensors_open(&s, whole, &e), OK, "%s", e.msg);
+    cr_assert_leq(2 * s.n_meta, (int)ARRAY_LEN(meta));
+    struct tensor *list = calloc((size_t)s.n_tensors + 1, sizeof(*list));
+    memcpy(list, s.tensors, (size_t)s.n_tensors * sizeof(*list));
+    list[s.n_tensors] = s.tensors[0];
+    strcpy(list[s.n_tensors].name, "other");
+    for (int i = 0; i < 2 * s.n_meta; i++)
+        meta[i] = s.meta[i];
+    cr_assert_eq(safetensors_write(state, list, s.n_tensors + 1, meta, s.n_meta, &e), OK, "%s",
+                 e.msg);
+    free(list);
+    safetensors_close(&s);
+    expect_refused(E_IO, "tensors");
+}
+
+/* Neither more memory than the model has now, nor less. */
+Test(train_state, memory_of_other_options)
+{
+    static const char *const mem[] = {"0", "5"};
+
+    for (size_t i = 0; i < ARRAY_LEN(mem); i++) {
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        begin(&t, &o, mem[i]);
+        cr_expect_eq(trainer_load(&t, path, &e), E_USAGE, "--mem %s: %s", mem[i], e.msg);
+        cr_expect(strstr(e.msg, state) && strstr(e.msg, "memory.0"), "%s", e.msg);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
+/* ---- leftovers ---------------------------------------------------------------------------- */
+
+Test(train_state, clearing_keeps_a_training_only_for_resume)
+{
+    static const char *const halves[] = {"m.tmp", "m.best.tmp", "m.opt.tmp", "m.opt.new.tmp"};
+    static const char *const files[] = {"m", "m.opt", "m.best"};
+    struct err e = {""};
+    char at[FILE_PATH];
+
+    cr_assert_eq(trainer_save_best(&trainer, path, &e), OK, "%s", e.msg);
+    for (int resume = 1; resume >= 0; resume--) {
+        for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+            folder_path(at, halves[i]);
+            cr_assert_eq(file_replace(at, "half", 4, &e), OK, "%s", e.msg);
+        }
+        cr_assert_eq(trainer_clear(path, resume, &e), OK, "%s", e.msg);
+        for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+            folder_path(at, halves[i]);
+            cr_expect_neq(access(at, F_OK), 0, "%s is left", at);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+            folder_path(at, files[i]);
+            cr_expect_eq(access(at, F_OK) == 0, resume, "%s", at);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The derived columns of a row, from one report and six samples, by hand. */
+#include "harness/measure/result.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+/* Two threads on one L2 and one L1 each and two L3. */
+static const struct topo_facts caches = {
+    .l1d_bytes = 1 << 10, .l2_bytes = 8 << 10, .l3_bytes = 64 << 10, .l3_count = 2};
+static const struct peaks peaks = {.threads = 2,
+                                   .flops = {[ISA_BASE] = 100e9, [ISA_AVX2] = 400e9},
+                                   .l1 = 300e9,
+                                   .l2 = 120e9,
+                                   .l3 = 60e9,
+                                   .dram = 20e9};
+
+/* 2400 flop, 360 bytes and 6 tokens a call. Blocks of two calls of 10 12 99 11 13 30 ns; the 99 is
+ * disturbed and leaves. */
+struct example {
+    struct options o;
+    struct plan plan;
+    struct sample sample[6];
+    struct result r;
+    struct key_row key;
+    struct latency_row row;
+};
+
+static void open_example(struct example *x)
+{
+    static const double wall[] = {10, 12, 99, 11, 13, 30}, cpu[] = {8, 9, 70, 8, 10, 20};
+
+    must_plan(&x->plan, &x->o, "-b ref -w attn -V xl --seq 3 --mem 4 --d-model 16 --heads 2");
+    for (int i = 0; i < 6; i++)
+        x->sample[i] = (struct sample){.wall_ns = 2 * wall[i],
+                                       .cpu_ns = 2 * cpu[i],
+                                       .calls = 2,
+                                       .involuntary_switches = i == 2 ? 5 : 0,
+                                       .disturbed = i == 2};
+    x->r = (struct result){.bcase = &x->plan.cases[0],
+                           .outcome = {.stop = STOP_TIME, .inner_calls = 2, .samples = 6},
+                           .samples = x->sample,
+                           .n = 6};
+    x->r.report = (struct report){.bind_ns = 7e6,
+                                  .flop = 2400,
+                                  .bytes = 360,
+                                  .tokens = 6,
+                                  .max_abs_err = 3e-7,
+                                  .max_rel_err = 2e-7,
+                                  .isa_used = "avx2"};
+    x->key = key_row_empty();
+    result_finish(&x->r);
+}
+
+static void close_example(struct example *x) { drop_plan(&x->plan, &x->o); }
+
+/* Its row beside these peaks, and 36 ns of the reference. */
+static const struct latency_row *row_of(struct example *x, const struct peaks *p)
+{
+    const struct roofline y = {.peaks = p, .caches = &caches, .ref_median_ns = 36};
+
+    result_latency(&x->row, &x->r, &x->key, &y);
+    return &x->row;
+}
+
+static void expect_is(double got, double want, const char *column)
+{
+    cr_expect(fabs(got - want) <= 1e-12 * fabs(want), "%s is %.17g, not %.17g", column, got, want);
+}
+#define IS(column, want) expect_is((double)row->column, want, #column)
+
+Test(result, columns_of_times)
+{
+    struct example x;
+    open_example(&x);
+    const struct latency_row *const row = row_of(&x, NULL);
+
+    IS(samples, 6);
+    IS(samples_disturbed, 1);
+    IS(inner_calls, 2);
+    IS(involuntary_switches, 5);
+    IS(min_ns, 10);
+    IS(median_ns, 12);
+    IS(max_ns, 30);
+    IS(mean_ns, 76.0 / 5);
+    /* Squares of -5.2 -3.2 -4.2 -2.2 14.8 add up to 278.8. */
+    IS(stddev_ns, sqrt(278.8 / 4));
+    IS(mad_ns, 1); /* of 2 0 1 1 18 */
+    cr_expect(row->ci95_low_ns >= 10 && row->ci95_low_ns < 12);
+    cr_expect(row->ci95_high_ns > 12 && row->ci95_high_ns <= 30);
+    IS(cpu_time_median_ns, 9);            /* of 8 8 9 10 20 */
+    IS(drift_pct, 100 * (21.5 / 11 - 1)); /* of 10 12 and 13 30 */
+    cr_expect(isnan(row->p90_ns) && isnan(row->p99_ns), "too few samples for them");
+    cr_expect_str_eq(row->stop_reason, "time");
+    close_example(&x);
+}
+
+/* Rates are by the median, 12 ns: not by the mean or the fastest. */
+Test(result, columns_of_rates)
+{
+    struct example x;
+    open_example(&x);
+    const struct latency_row *const row = row_of(&x, NULL);
+
+    IS(flop_count, 2400);
+    IS(bytes_moved_min, 360);
+    IS(gflop_per_s, 200);
+    IS(gbyte_per_s, 30);
+    IS(tokens_per_s, 5e8);
+    IS(ref_median_ns, 36);
+    IS(ratio_to_ref, 3);
+    IS(bind_ns, 7e6);
+    IS(max_abs_err, 3e-7);
+    IS(max_rel_err, 2e-7);
+    IS(err_limit, 2e-5); /* of the workload */
+    cr_expect(isnan(row->peak_flops_pct) && isnan(row->peak_bw_pct) && !row->bound[0],
+              "peaks were not measured");
+    close_example(&x);
+}
+
+/* 200 Gflop/s of 400, 30 GB/s of the level that holds the bytes. */
+Test(result, columns_of_the_roofline)
+{
+    struct example x;
+    open_example(&x);
+    const struct latency_row *const row = row_of(&x, &peaks);
+
+    IS(peak_flops_pct, 50);
+    IS(peak_bw_pct, 10);
+    cr_expect_str_eq(row->bound, "compute"); /* 6 ns of multiply-adds, 1.2 ns of reading */
+
+    x.r.report.flop = 479; /* 480 take as long as the bytes */
+    row_of(&x, &peaks);
+    cr_expect_str_eq(row->bound, "memory");
+    x.r.report.flop = 481;
+    row_of(&x, &peaks);
+    cr_expect_str_eq(row->bound, "compute");
+
+    strcpy(x.r.report.isa_used, "base");
+    row_of(&x, &peaks);
+    IS(peak_flops_pct, 100 * (481 / 12.0) / 100);
+    strcpy(x.r.report.isa_used, "avx512"); /* not measured */
+    row_of(&x, &peaks);
+    cr_expect(isnan(row->peak_flops_pct) && !row->bound[0]);
+    IS(peak_bw_pct, 10);
+    close_example(&x);
+}
+
+/* The level is the first that the bytes fit into: private ones once per thread, L3 all of them. */
+Test(result, bandwidth_is_that_of_the_level_that_fits)
+{
+    static const struct {
+        double bytes, gbyte_per_s;
+    } levels[] = {
+        {2 << 10, 300},       {(2 << 10) + 1, 120}, {16 << 10, 120},
+        {(16 << 10) + 1, 60}, {128 << 10, 60},      {(128 << 10) + 1, 20},
+    };
+    struct peaks without_l2 = peaks;
+    struct example x;
+    open_example(&x);
+    const struct latency_row *const row = &x.row;
+
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
+        x.r.report.bytes = levels[i].bytes;
+        row_of(&x, &peaks);
+        IS(peak_bw_pct, 100 * (levels[i].bytes / 12) / levels[i].gbyte_per_s);
+    }
+    without_l2.l2 = 0;
+    x.r.report.bytes = 4 << 10;
+    row_of(&x, &without_l2);
+    IS(peak_bw_pct, 100 * ((4 << 10) / 12.0) / 60);
+    close_example(&x);
+}
+
+Test(result, what_was_not_measured_is_empty)
+{
+    struct example x;
+    open_example(&x);
+    const struct latency_row *const row = &x.row;
+
+    x.r.n = 0; /* placed and checked, no block counted */
+    row_of(&x, &peaks);
+    IS(flop_count, 2400);
+    cr_expect(isnan(row->median_ns) && isnan(row->gflop_per_s) && isnan(row->tokens_per_s));
+    cr_expect(isnan(row->ratio_to_ref) && isnan(row->peak_flops_pct) && !row->bound[0]);
+    x.r.report.bind_ns = 0; /* not even placed */
+    row_of(&x, &peaks);
+    cr_expect(isnan(row->flop_count) && isnan(row->bytes_moved_min) && isnan(row->err_limit));
+    close_example(&x);
+}
+
+Test(result, remarks)
+{
+    struct example x;
+
+    open_example(&x);
+    cr_expect_str_eq(x.r.detail, "few");
+    x.o.check = false;
+    x.sample[0].disturbed = true; /* four remain, too few to leave two out */
+    result_finish(&x.r);
+    cr_expect_eq(x.r.remarks, REMARK_UNCHECKED | REMARK_NOISY | REMARK_FEW);
+    row_of(&x, NULL);
+    cr_expect(isnan(x.row.err_limit), "nothing was compared");
+    close_example(&x);
+}
+
+Test(result, columns_of_memory)
+{
+    struct example x;
+    struct memory_row memory, *const row = &memory;
+    open_example(&x);
+
+    x.r.report.arena_bytes = 5000;
+    x.r.report.predicted_bytes = 800;
+    x.r.report.rss_before_bytes = 30000;
+    x.r.report.rss_peak_bytes = 36000;
+    for (int p = 0; p < PART_COUNT; p++)
+        x.r.report.part_bytes[p] = 100 + p;
+    result_memory(&memory, &x.r, &x.key);
+    IS(arena_peak_bytes, 5000);
+    IS(model_predicted_bytes, 800);
+    IS(rss_before_bytes, 30000);
+    IS(rss_peak_bytes, 36000);
+    IS(rss_delta_bytes, 6000);
+    IS(weights_bytes, 100);
+    IS(activations_bytes, 101);
+    IS(memory_state_bytes, 102);
+    IS(scores_bytes, 103);
+    IS(rel_pos_bytes, 104);
+    IS(gradients_bytes, 105);
+    IS(optimizer_bytes, 106);
+    IS(backend_scratch_bytes, 107);
+    close_example(&x);
+}

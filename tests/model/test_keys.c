@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every row that says something of a model, there and back: one value is changed in a model that
+ * takes it, the model is saved and loaded, and all rows are compared. A row that is not written,
+ * not read, or written as another loses the change. */
+#include "tests/support/set_choice.h"
+#include "tests/support/tmp_folder.h"
+#include "variants/model/checkpoint.h"
+#include "variants/model/choices.h"
+#include "variants/model/keys.h"
+#include "variants/model/lm.h"
+#include "variants/parts/parts.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+TestSuite(keys, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+/* ---- there and back ----------------------------------------------------------------------- */
+
+static void save(const char *path, const struct config *c)
+{
+    const struct provenance from = {.unit = "byte", .corpus = "text", .step = 3, .seed = 5};
+    struct arena a = {0};
+    struct lm m;
+    struct err e = {""};
+
+    cr_assert_eq(lm_init(&m, c, &e), OK, "%s", e.msg);
+    params_place(&m.params, &a);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    params_place(&m.params, &a);
+    params_init(&m.params, 1);
+    cr_assert_eq(checkpoint_save(path, c, &m.params, &from, &e), OK, "%s", e.msg);
+    arena_release(&a);
+    lm_free(&m);
+}
+
+static void expect_row(const struct choice *row, const void *got, const void *want,
+                       const struct config *c, const char *changed)
+{
+    char text[2][CHOICE_TEXT];
+
+    if (row->tensor) { /* may have no text */
+        const bool *const a = (const bool *)((const char *)got + row->at);
+        const bool *const b = (const bool *)((const char *)want + row->at);
+        cr_expect_eq(*a, *b, "%s with %s: %s", c->variant->name, changed, row->name);
+        return;
+    }
+    choice_print(text[0], row, got);
+    choice_print(text[1], row, want);
+    cr_expect_str_eq(text[0], text[1], "%s with %s: %s is %s, was %s", c->variant->name, changed,
+                     row->name, text[0], text[1]);
+}
+
+/* Tensors say it, and of the fields of struct config only those of the positions that read them. */
+static bool is_in_tensors(const struct choice *row, const struct config *c)
+{
+    return row->at == offsetof(struct config, uv_per_layer) ? c->pos == &pos_xl
+                                                            : c->pos == &pos_shaw;
+}
+
+static void there_and_back(const struct config *c, const char *changed)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct config back;
+    struct lm m;
+    struct err e = {""};
+    const struct choice *row;
+
+    folder_path(path, "model.safetensors");
+    save(path, c);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_assert_eq(checkpoint_config(&s, "", &back, &e), OK, "%s with %s: %s", c->variant->name,
+                 changed, e.msg);
+    cr_assert_eq(lm_init(&m, &back, &e), OK, "%s", e.msg);
+    cr_expect_eq(checkpoint_fits(&s, "", &m.params, &e), OK, "%s with %s: %s", c->variant->name,
+                 changed, e.msg);
+    lm_free(&m);
+    safetensors_close(&s);
+    cr_expect(back.variant == c->variant && back.pos == c->pos && back.mixer == c->mixer &&
+                  back.attn_extra == c->attn_extra && back.qkv_map == c->qkv_map,
+              "%s with %s: other parts", c->variant->name, changed);
+    for (int i = 0; (row = model_key(i)); i++)
+        if (!row->tensor || is_in_tensors(row, c))
+            expect_row(row, &back, c, c, changed);
+    for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct own *const own = config_own_of(c, slot);
+        for (row = own ? own->choices : NULL; row && row->name; row++)
+            expect_row(row, config_own(&back, slot), config_own(c, slot), c, changed);
+    }
+}
+
+/* What training writes is what scoring reads. */
+static void expect_language_model(const struct config *c)
+{
+    char path[FILE_PATH];
+    struct safetensors s;
+    struct config back;
+    struct err e = {""};
+
+    folder_path(path, "model.safetensors");
+    save(path, c);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    cr_expect_eq(checkpoint_lm(&s, &back, &e), OK, "%s", e.msg);
+    safetensors_close(&s);
+}
+
+/* ---- changes ------------------------------------------------------------------------------ */
+
+static struct config small(const struct variant *v)
+{
+    struct config c = config_default(v, 12, 2, 6, 16, 2, 11);
+
+    c.mem_len = v->mem->recurrent || v->mem->state ? 6 : 0;
+    c.max_seq = 8;
+    config_own_reset(&c);
+    return c;
+}
+
+static double number_at(const struct choice *row, const void *at)
+{
+    return row->codec == CODEC_INT    ? *(const int *)at
+           : row->codec == CODEC_REAL ? (double)*(const float *)at
+                                      : *(const double *)at;
+}
+
+/* The i-th other value of the row as text; "" after the last. */
+static void other_value(char text[CHOICE_TEXT], const struct choice *row, const void *base, int i)
+{
+    static const char *const texts[] = {"9",     "sf",  "sffs",   "window=3", "window=3;stride=2",
+                                        "0,1,1", "3,3", "1.5,1.5"};
+    const void *const at = (const char *)base + row->at;
+
+    *text = '\0';
+    if (row->codec == CODEC_FLAG) {
+        snprintf(text, CHOICE_TEXT, "%s", i ? "" : *(const bool *)at ? "0" : "1");
+    } else if (row->codec <= CODEC_WIDE) {
+        const double n = number_at(row, at);
+        const double others[] = {n + 1, n - 1, n - 2, 2 * n, 2 * n - 1, n / 2, n * 1.25 + 0.125, 1};
+        if (i < (int)ARRAY_LEN(others))
+            snprintf(text, CHOICE_TEXT, "%.9g", others[i]);
+    } else if (row->codec == CODEC_TEXT) {
+        snprintf(text, CHOICE_TEXT, "%s", i < (int)ARRAY_LEN(texts) ? texts[i] : "");
+    } else if (choice_word(row, i)) {
+        snprintf(text, CHOICE_TEXT, "%s", choice_word(row, i));
+    }
+}
+
+/* What has to change with it. */
+static void follow(struct config *c, const struct choice *row)
+{
+    if (row->at == offsetof(struct config, clip))
+        c->rel_rows = c->clip + 1;
+    if (row->at == offsetof(struct config, H))
+        c->kv_heads = c->H;
+}
+
+/* Other values of the row at `base`, a part of `c`, that make a model: each goes there and back. */
+static int change(const struct config *c, const struct choice *row, ptrdiff_t base)
+{
+    char text[CHOICE_TEXT], before[CHOICE_TEXT], changed[2 * CHOICE_TEXT];
+    int n = 0;
+
+    for (int i = 0;; i++) {
+        struct config other = *c;
+        char *const at = (char *)&other + base;
+        if (row->tensor && i == 0) {
+            *(bool *)(at + row->at) = !*(bool *)(at + row->at);
+            snprintf(text, sizeof(text), "the other");
+        } else {
+            other_value(text, row, at, i);
+            choice_print(before, row, at);
+            if (row->tensor || !*text)
+                break;
+            if (choice_parse(row, at, text, &(struct err){""}) != OK)
+                continue;
+            choice_print(text, row, at);
+            if (strcmp(text, before) == 0)
+                continue;
+        }
+        follow(&other, row);
+        if (config_check(&other, NULL) != OK ||
+            (row->tensor && base == 0 && !is_in_tensors(row, c)))
+            continue;
+        snprintf(changed, sizeof(changed), "%s=%s", row->name, text);
+        there_and_back(&other, changed);
+        n++;
+    }
+    return n;
+}
+
+/* ---- tests -------------------------------------------------------------------------------- */
+
+static bool has(const struct config *c, const struct choice *row)
+{
+    return choice_applies(row, c, SCOPE_MODEL);
+}
+
+/* In the first variant that has it, of those that take another value. */
+Test(keys, every_row_of_a_model)
+{
+    const struct choice *row;
+
+    for (int i = 0; (row = model_key(i)); i++) {
+        int n = 0;
+        for (int v = 0; variants[v] && n == 0; v++) {
+            struct config c = small(variants[v]);
+            if (row->at == offsetof(struct config, masks)) /* two: heads may take either */
+                cr_assert_eq(
+                    config_set_masks(&c, variants[v], "block=3;fixed=3,summary=1", "", NULL), OK);
+            n = has(&c, row) && config_check(&c, NULL) == OK ? change(&c, row, 0) : 0;
+        }
+        cr_expect_gt(n, 0, "nothing takes another %s", row->name);
+    }
+}
+
+/* Rows of parts that have gone there and back. */
+enum { MOST = 128 };
+struct seen {
+    const struct choice *row[MOST];
+    int n;
+};
+
+static bool is_seen(const struct seen *s, const struct choice *row)
+{
+    int k = 0;
+
+    while (k < s->n && s->row[k] != row)
+        k++;
+    return k < s->n;
+}
+
+static void change_parts(struct seen *s, const struct config *c)
+{
+    for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct own *const own = config_own_of(c, slot);
+        for (const struct choice *row = own ? own->choices : NULL; row && row->name; row++) {
+            if (is_seen(s, row))
+                continue;
+            cr_assert_lt(s->n, MOST);
+            if (change(c, row, c->own[slot].bytes - (const unsigned char *)c) > 0)
+                s->row[s->n++] = row;
+            else
+                cr_expect(!has(c, row), "%s takes no other %s", c->variant->name, row->name);
+        }
+    }
+}
+
+Test(keys, every_row_of_a_part)
+{
+    struct seen seen = {0};
+
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = small(variants[v]);
+        change_parts(&seen, &c);
+    }
+    for (int i = 0; ffns[i]; i++) { /* no variant has each of them */
+        struct config c = small(variant_find("vanilla"));
+        c.ffn = ffns[i];
+        config_own_reset(&c);
+        change_parts(&seen, &c);
+    }
+    cr_expect_gt(seen.n, 20);
+    cr_expect(is_seen(&seen, row_of_key("swish_beta")) && is_seen(&seen, row_of_key("cmem")));
+}
+
+/* Parts that are not a row: every variant, and each of them in a variant that takes it. */
+Test(keys, every_part)
+{
+    static const struct pos *const extras[] = {&extra_talking, &extra_persistent, &extra_span};
+
+    for (int v = 0; variants[v]; v++) {
+        const struct config c = small(variants[v]);
+        there_and_back(&c, "nothing else");
+        expect_language_model(&c);
+    }
+    for (int i = 0; positions[i]; i++) {
+        struct config c = small(variant_find("vanilla"));
+        c.pos = positions[i];
+        config_own_reset(&c);
+        there_and_back(&c, positions[i]->name);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(extras); i++) {
+        struct config c = small(variant_find("xl"));
+        c.attn_extra = extras[i];
+        config_own_reset(&c);
+        there_and_back(&c, extras[i]->name);
+    }
+    for (int i = 0; mixers[i]; i++) {
+        struct config c =
+            small(variant_find(strncmp(mixers[i]->name, "synth", 5) ? "linear" : "synthesizer"));
+        c.mixer = mixers[i];
+        config_own_reset(&c);
+        there_and_back(&c, mixers[i]->name);
+    }
+}

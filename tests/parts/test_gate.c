@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What gates begin with: biases that let the stream through and hold back what is added. Their
+ * equations: tests/check/test_op_cases.c, tests/golden/. */
+#include "variants/parts/gate.h"
+#include "variants/parts/parts.h"
+#include "variants/variant.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static void expect_bias(const char *name, float want)
+{
+    struct config c = config_default(variant_find("gtrxl"), 8, 2, 4, 12, 1, 16);
+    struct params p = {0};
+    struct arena a = {0};
+    struct err e;
+    int i = 0;
+
+    while (gates[i] && strcmp(gates[i]->name, name) != 0)
+        i++;
+    cr_assert_not_null(gates[i], "%s", name);
+    gates[i]->params(&c, "g.", &p);
+    params_place(&p, &a);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
+    params_place(&p, &a);
+    params_init_training(&p, 1);
+    const struct param *const b = params_find(&p, "g.bg");
+    cr_expect_eq(b != NULL, want != 0, "%s", name);
+    for (size_t k = 0; b && k < b->n; k++)
+        cr_expect_eq(b->data[k], want, "%s: bias %g, not %g", name, (double)b->data[k],
+                     (double)want);
+    arena_release(&a);
+    params_free(&p);
+}
+
+/* Input and residual have none. */
+Test(gates, begin_with_their_biases)
+{
+    expect_bias("gru", 2);
+    expect_bias("output", 1);
+    expect_bias("highway", 1);
+    expect_bias("sigtanh", 1);
+    expect_bias("input", 0);
+    expect_bias("residual", 0);
+}

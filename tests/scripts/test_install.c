@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `make install`, `make deb` and contrib/ give to a user: the program runs from where it was
+ * put, with everything that it reads at run time. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(install, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+/* In the test's folder, with the repository in $SRC. */
+static struct ran run_here(const char *line)
+{
+    char *const src = getcwd(NULL, 0), *whole;
+
+    cr_assert(src && asprintf(&whole, "SRC='%s'; %s", src, line) > 0);
+    struct ran r = run_shell(folder, whole);
+    free(whole);
+    free(src);
+    return r;
+}
+
+static bool has_program(const char *name)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "command -v %s >/dev/null", name);
+    struct ran r = run_shell(folder, line);
+    const bool has = r.code == 0;
+    ran_free(&r);
+    return has;
+}
+
+#define INSTALL                                                                                    \
+    "DESTDIR=\"$PWD/d\" PREFIX=/opt/b \"$SRC/scripts/install.sh\" install \"$BENCH\" && "
+
+Test(install, runs_from_where_it_was_put)
+{
+    struct ran r = run_here(INSTALL "find d -type f | sort");
+
+    expect_exit(&r, 0);
+    for (const char *file = "bin/bench\0share/man/man1/bench.1\0share/bench/plots/style.gp\0"
+                            "share/bench/plots/report.html\0share/bench/harness/sweeps/smoke.args\0"
+                            "share/bash-completion/completions/bench\0"
+                            "share/zsh/site-functions/_bench\0"
+                            "share/fish/vendor_completions.d/bench.fish\0";
+         *file; file += strlen(file) + 1)
+        cr_expect(strstr(r.out.data, file), "%s is not in %s", file, r.out.data);
+    ran_free(&r);
+
+    r = run_here("PATH=\"$PWD/d/opt/b/bin:$PATH\"; bench -q " TINY
+                 "--variant xl --backend ref --workload attn --seq 4,8 --mem 0 >/dev/null && "
+                 "bench list cases @harness/sweeps/smoke.args -q --columns variant | sort -u");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "\nxl\n"), "%s", r.out.data);
+    ran_free(&r);
+
+    if (!has_program("gnuplot"))
+        cr_skip_test("gnuplot is not installed");
+    r = run_here(
+        "mv d e; PATH=\"$PWD/e/opt/b/bin:$PATH\"; bench plot r/latest --figure latency-seq "
+        "&& bench report r/latest -o page.html && grep -c '<svg' page.html");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "latency-seq.svg\n"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(install, uninstall_leaves_no_file)
+{
+    struct ran r = run_here(INSTALL "touch d/opt/b/bin/other && DESTDIR=\"$PWD/d\" PREFIX=/opt/b "
+                                    "\"$SRC/scripts/install.sh\" uninstall && find d -type f");
+
+    expect_exit(&r, 0);
+    const char *const left = strchr(r.out.data, '\n') + 1; /* after what install said */
+    cr_expect_str_eq(left, "d/opt/b/bin/other\n");
+    ran_free(&r);
+}
+
+Test(install, a_debian_package)
+{
+    if (!has_program("dpkg-deb") || !has_program("dpkg-shlibdeps"))
+        cr_skip_test("dpkg-dev is not installed");
+    struct ran r =
+        run_here("deb=$(\"$SRC/scripts/deb.sh\" \"$BENCH\" .) && dpkg-deb -f \"$deb\" && "
+                 "dpkg-deb -x \"$deb\" x && find x -type f && x/usr/bin/bench --version");
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "Package: bench-attention\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "Depends: ") && strstr(r.out.data, "libhwloc15"), "%s",
+              r.out.data);
+    cr_expect(strstr(r.out.data, "\nx/usr/share/man/man1/bench.1.gz\n"), "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "\nbench "), "%s", r.out.data);
+    ran_free(&r);
+}
+
+Test(install, python_module)
+{
+    struct ran r = run_here("exec python3 \"$SRC/tests/contrib/test_bench.py\"");
+
+    if (r.code == 127)
+        cr_skip_test("python3 is not installed");
+    expect_exit(&r, 0);
+    expect_said(&r, "\nOK\n");
+    ran_free(&r);
+}

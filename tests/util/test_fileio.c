@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Texts in memory: whole, or an error. */
+#include "harness/util/fileio.h"
+#include "tests/support/sanitized.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+TestSuite(fileio, .timeout = 30);
+
+Test(fileio, a_text_of_any_length)
+{
+    struct err e = {""};
+
+    for (size_t n = 0; n < 100000; n = 3 * n + 1) {
+        struct bytes b;
+        FILE *const f = bytes_open(&b, &e);
+        cr_assert_not_null(f, "%s", e.msg);
+        for (size_t i = 0; i < n; i++)
+            fputc("abcde"[i % 5], f);
+        cr_assert_eq(bytes_close(f, &b, &e), OK, "%s", e.msg);
+        cr_assert_eq(b.n, n);
+        cr_assert_eq(strlen(b.data), n);
+        for (size_t i = 0; i < n; i++)
+            cr_assert_eq(b.data[i], "abcde"[i % 5], "byte %zu of %zu", i, n);
+        free(b.data);
+    }
+}
+
+/* 64 MB in a process that may grow by 16. */
+Test(fileio, a_text_that_does_not_fit)
+{
+    enum { MB = 1 << 20 };
+    static char piece[MB];
+    unsigned long pages = 0;
+    struct bytes b;
+    struct err e = {""};
+
+    if (SANITIZED)
+        cr_skip_test("the sanitizer takes more address space than a limit leaves");
+    FILE *const statm = fopen("/proc/self/statm", "r");
+    cr_assert(statm && fscanf(statm, "%lu", &pages) == 1);
+    fclose(statm);
+    const rlim_t limit = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)16 * MB;
+    cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}), 0);
+
+    FILE *const f = bytes_open(&b, &e);
+    cr_assert_not_null(f, "%s", e.msg);
+    for (int i = 0; i < 64; i++)
+        fwrite(piece, 1, sizeof(piece), f);
+    cr_expect_eq(bytes_close(f, &b, &e), E_NOMEM);
+    cr_expect(!b.data && b.n == 0);
+}

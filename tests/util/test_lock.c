@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Locks that living processes hold: who is refused, who is named, and what a killed process leaves.
+ */
+#include "harness/util/lock.h"
+#include "tests/support/tmp_folder.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(lock, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+/* A process that holds the lock until it is killed; returns once it does. */
+static pid_t holder_of(const char *path)
+{
+    int ready[2];
+    char taken = 0;
+
+    cr_assert_eq(pipe(ready), 0);
+    const pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) {
+        struct lock l;
+        struct err e;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        taken = lock_take(&l, path, "it", &e) == OK;
+        if (write(ready[1], &taken, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    cr_assert_eq(read(ready[0], &taken, 1), 1);
+    cr_assert(taken);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    cr_assert_eq(kill(pid, SIGKILL), 0);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+Test(lock, the_second_is_told_who_holds_it)
+{
+    struct lock l;
+    struct err e = {""};
+    char path[FILE_PATH], pid[24];
+
+    folder_path(path, "a.lock");
+    const pid_t holder = holder_of(path);
+    cr_expect_eq(lock_take(&l, path, "checkpoint a", &e), E_UNSUPPORTED);
+    snprintf(pid, sizeof(pid), "process %d ", (int)holder);
+    cr_expect(strstr(e.msg, "checkpoint a") && strstr(e.msg, pid), "%s", e.msg);
+    lock_release(&l); /* of one that was refused: nothing */
+    cr_expect_eq(access(path, F_OK), 0);
+    end(holder);
+}
+
+Test(lock, a_killed_process_leaves_none)
+{
+    struct lock l;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    folder_path(path, "a.lock");
+    end(holder_of(path));
+    cr_assert_eq(lock_take(&l, path, "a", &e), OK, "%s", e.msg);
+    lock_release(&l);
+    cr_expect_neq(access(path, F_OK), 0, "a file is left");
+    cr_assert_eq(lock_take(&l, path, "a", &e), OK, "%s", e.msg);
+    lock_release(&l);
+}
+
+Test(lock, a_folder_that_is_not_there)
+{
+    struct lock l;
+    struct err e = {""};
+    char path[FILE_PATH];
+
+    folder_path(path, "nowhere/a.lock");
+    cr_expect_eq(lock_take(&l, path, "a", &e), E_IO);
+    cr_expect(strstr(e.msg, path), "%s", e.msg);
+}
+
+/* Each takes and releases it in turn, which removes the file below the others' hands: never two at
+ * once. A file made exclusively while it is held would show a second. */
+Test(lock, no_two_at_once)
+{
+    enum { PROCESSES = 4, TURNS = 5000 };
+    char path[FILE_PATH], mark[FILE_PATH];
+    pid_t pid[PROCESSES];
+
+    folder_path(path, "a.lock");
+    folder_path(mark, "mark");
+    for (int p = 0; p < PROCESSES; p++) {
+        pid[p] = fork();
+        cr_assert_geq(pid[p], 0);
+        for (int i = 0; pid[p] == 0 && i < TURNS; i++) {
+            struct lock l;
+            struct err e;
+            while (lock_take(&l, path, "a", &e) == E_UNSUPPORTED)
+                continue;
+            FILE *f = fopen(mark, "wx");
+            if (!f || fclose(f) != 0 || unlink(mark) != 0)
+                _exit(1);
+            lock_release(&l);
+        }
+        if (pid[p] == 0)
+            _exit(0);
+    }
+    for (int p = 0; p < PROCESSES; p++) {
+        int how = -1;
+        cr_assert_eq(waitpid(pid[p], &how, 0), pid[p]);
+        cr_expect_eq(how, 0, "process %d found another one inside", p);
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How many rows a time allows, and what a reference costs. */
+#include "harness/worker/reference_cost.h"
+#include "tests/support/command_line.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+TestSuite(reference_cost, .timeout = 60);
+
+static const struct reference_rates rates = {.products = 4e9, .attention = 2e9, .backward = 1e9};
+
+static int rows_of(const char *line, double limit_s, double *cost_s)
+{
+    struct options o;
+    struct plan p;
+    struct job j;
+    struct err e;
+
+    must_plan(&p, &o, line);
+    cr_assert_eq(p.n, 1);
+    cr_assert_eq(job_open(&j, &p.cases[0], &e), OK, "%s", e.msg);
+    cr_assert_eq(job_map(&j, &e), OK, "%s", e.msg);
+    const int rows = reference_rows(&j, &rates, limit_s, cost_s);
+    job_close(&j);
+    drop_plan(&p, &o);
+    return rows;
+}
+
+#define ATTN "-b ref -w attn -V alibi --seq 2048 --mem 2048 --threads 1"
+
+/* Attention alone: 512 wide, half of the last 2048 keys hidden, two products: 2 * 2 * 512 * 2048 *
+ * (2048 + 2049 / 2) FLOP, 6.44 s at 2e9. */
+Test(reference_cost, rows_by_time)
+{
+    double whole, some;
+
+    cr_expect_eq(rows_of(ATTN, 0, &whole), 2048, "no limit");
+    cr_expect_float_eq(whole, 2 * 2 * 512 * 2048.0 * (2048 + 1024.5) / 2e9, 1e-9 * whole);
+    cr_expect_eq(rows_of(ATTN, 1.01 * whole, &some), 2048);
+    cr_expect_eq(some, whole);
+    cr_expect_eq(rows_of(ATTN, whole / 4, &some), 512);
+    cr_expect_float_eq(some, whole / 4, 1e-9 * whole);
+    cr_expect_eq(rows_of(ATTN, 1e-6, &some), 64, "the least");
+    cr_expect_float_eq(some, whole / 32, 1e-9 * whole);
+}
+
+/* A layer's products are needed for all rows; what is left of the time goes to attention. */
+Test(reference_cost, products_come_first)
+{
+    static const char line[] = "-b ref -w layer -V xl --seq 1024 --mem 1024 --threads 1";
+    double whole, some;
+
+    cr_expect_eq(rows_of(line, 0, &whole), 1024);
+    const int rows = rows_of(line, 0.9 * whole, &some);
+    cr_expect(rows > 64 && rows < 0.9 * 1024, "%d rows", rows);
+    cr_expect_float_eq(some, 0.9 * whole, 0.001 * whole);
+    cr_expect_eq(rows_of(line, whole / 1000, &some), 64);
+    cr_expect_gt(some, whole / 1000);
+}
+
+/* Never a part of what cannot be had in parts. */
+Test(reference_cost, all_rows_of_the_others)
+{
+    static const char *const lines[] = {
+        "-b ref -w attn -V xl --phase fwd_bwd --seq 512 --mem 0 --threads 1",
+        "-b ref -w segment -V xl --seq 512 --mem 0 --threads 1",
+        "-b ref -w layer -V switch --seq 512 --mem 0 --threads 1",
+    };
+    double cost;
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        cr_expect_eq(rows_of(lines[i], 1e-6, &cost), 512, "%s", lines[i]);
+        cr_expect_gt(cost, 1e-6);
+    }
+}
+
+/* Plausible numbers of a machine of this decade, busy or not. */
+Test(reference_cost, rates_are_those_of_this_machine)
+{
+    struct reference_rates r;
+    struct err e;
+
+    cr_assert_eq(reference_rates_measure(&r, 1, &e), OK, "%s", e.msg);
+    cr_expect(r.products > 1e7 && r.products < 1e12, "%g", r.products);
+    cr_expect(r.attention > 1e7 && r.attention < 1e12, "%g", r.attention);
+    cr_expect(r.backward > 1e7 && r.backward < 1e12, "%g", r.backward);
+}
