@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linear recurrences in chunks, backward: from the last chunk to the first, with the states before
+ * the chunks from a first pass. With dS the gradient of S_C and dW, dX, dO those of W, X and O:
+ *
+ *   dW = A_qk^T dO + Kt dS      dX = A_qb^T dO + Bt dS      dA_qk = dO W^T      dA_qb = dO X^T
+ *   own key    dR_t = beta_t dU_t, dU_j -= A_kk[t,j] dR_t from the last row, dU = dW at first
+ *              dV = dR    dA_kk = -dR U^T    d(k e^G) = -dR S_0^T    dS_0 -= (k e^G)^T dR
+ *   rank one   dX_j += A_ab[t,j] dX_t from the last row
+ *              dV = dW + A_ak^T dX    dA_ak = dX V^T    dA_ab = dX X^T    d(a e^G') = dX S_0^T
+ *
+ * Decays need no states: G_t gets x . dx of each reader x at G_t and -y . dy of each writer y,
+ * where dx and dy are their whole gradients in that role, and G_C the rows of S_C . dS. */
+#include "recur_chunks.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+struct grads {
+    float *dS, *dS0;             /* [dk,ld] */
+    float *dW, *dX, *dO;         /* [C,ld]; dW becomes the gradient of V */
+    float *dA;                   /* [C,C] */
+    float *q, *k, *read, *a, *b; /* [C,dk]: of q, of k as a writer, as a reader of S', of a, of b */
+    float *rows;                 /* [C,dk] */
+    double *G;                   /* [C+1,g_width] */
+    float *S;                    /* [chunks+1,dk,ld] states before each chunk, and the last one */
+    double *m;                   /* [chunks+1] */
+};
+
+/* ---- work space --------------------------------------------------------------------------- */
+
+static int chunks_before(const struct recur *r)
+{
+    return (r->M + recur_chunk(r) - 1) / recur_chunk(r);
+}
+
+static int chunks_of(const struct recur *r)
+{
+    return chunks_before(r) + (r->L + recur_chunk(r) - 1) / recur_chunk(r);
+}
+
+/* Keys [*t0, *t0 + n) of the i-th chunk; none has keys before the queries and of the queries. */
+static int chunk_keys(const struct recur *r, int i, int *t0)
+{
+    const int before = chunks_before(r), C = recur_chunk(r);
+    const int at = i < before ? i * C : r->M + (i - before) * C;
+    const int until = i < before ? r->M : r->M + r->L;
+
+    *t0 = at;
+    return min_int(C, until - at);
+}
+
+static size_t lay_out(const struct recur *r, char *at, struct grads *d)
+{
+    const size_t C = (size_t)recur_chunk(r), dk = (size_t)r->dk, ld = (size_t)recur_ld(r);
+    const size_t states = (size_t)chunks_of(r) + 1, gw = (size_t)r->g_width;
+    float **const rows[] = {&d->q, &d->k, &d->read, &d->a, &d->b, &d->rows};
+    const struct {
+        float **to;
+        size_t n;
+    } floats[] = {{&d->dS, dk * ld}, {&d->dS0, dk * ld}, {&d->dW, C * ld},         {&d->dX, C * ld},
+                  {&d->dO, C * ld},  {&d->dA, C * C},    {&d->S, states * dk * ld}};
+    size_t used = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(floats); i++) {
+        *floats[i].to = at ? (float *)(at + used) : NULL;
+        used += round_up(floats[i].n * sizeof(float), 64);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        *rows[i] = at ? (float *)(at + used) : NULL;
+        used += round_up(C * dk * sizeof(float), 64);
+    }
+    d->G = at ? (double *)(at + used) : NULL;
+    used += round_up(((C + 1) * gw + 1) * sizeof(double), 64);
+    d->m = at ? (double *)(at + used) : NULL;
+    return used + round_up(states * sizeof(double), 64);
+}
+
+size_t recur_chunked_grad_bytes(const struct recur *r)
+{
+    struct grads d;
+
+    return chunk_bytes(r) + lay_out(r, NULL, &d);
+}
+
+/* ---- small products ----------------------------------------------------------------------- */
+
+/* to[n,ld] (+)= op(a) rows, a [n,n]. */
+static void weigh(const struct chunk *c, float *to, const float *a, bool transposed,
+                  const float *rows)
+{
+    chunk_product(c, (struct gemm){.ta = transposed,
+                                   .m = c->n,
+                                   .n = (int)c->ld,
+                                   .k = c->n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = a,
+                                   .lda = c->n,
+                                   .b = rows,
+                                   .ldb = c->ld,
+                                   .c = to,
+                                   .ldc = c->ld});
+}
+
+/* dA = alpha rows others^T */
+static void pair_products(const struct chunk *c, float *dA, float alpha, const float *rows,
+                          const float *others)
+{
+    chunk_product(c, (struct gemm){.tb = true,
+                                   .m = c->n,
+                                   .n = c->n,
+                                   .k = c->columns,
+                                   .alpha = alpha,
+                                   .a = rows,
+                                   .lda = c->ld,
+                                   .b = others,
+                                   .ldb = c->ld,
+                                   .c = dA,
+                                   .ldc = c->n});
+}
+
+/* to [n,dk] = alpha rows S^T */
+static void through_state(const struct chunk *c, float *to, float alpha, const float *rows,
+                          const float *S)
+{
+    chunk_product(c, (struct gemm){.tb = true,
+                                   .m = c->n,
+                                   .n = c->r->dk,
+                                   .k = c->columns,
+                                   .alpha = alpha,
+                                   .a = rows,
+                                   .lda = c->ld,
+                                   .b = S,
+                                   .ldb = c->ld,
+                                   .c = to,
+                                   .ldc = c->r->dk});
+}
+
+/* dS_0 += alpha (decayed readers)^T rows;  c->x holds the readers */
+static void add_state(const struct chunk *c, float *dS0, float alpha, const float *rows)
+{
+    chunk_product(c, (struct gemm){.ta = true,
+                                   .m = c->r->dk,
+                                   .n = (int)c->ld,
+                                   .k = c->n,
+                                   .alpha = alpha,
+                                   .beta = 1,
+                                   .a = c->x,
+                                   .lda = c->r->dk,
+                                   .b = rows,
+                                   .ldb = c->ld,
+                                   .c = dS0,
+                                   .ldc = c->ld});
+}
+
+/* A reader's part through S_0: d += alpha (rows S_0^T) . factor, dS_0 += alpha (reader . factor)^T
+ * rows. */
+static void read_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
+                      enum reads reads, bool gated, float alpha, const float *rows)
+{
+    const int dk = c->r->dk, gw = c->r->g_width;
+
+    through_state(c, d->rows, alpha, rows, c->S);
+    for (int t = 0; t < c->n; t++) {
+        float factor = 1;
+        for (int x = 0; x < dk; x++) {
+            if (x == 0 || gw > 1)
+                factor = gw || gated ? (float)chunk_read_factor(c, t, x, reads, gated) : 1;
+            to[t * dk + x] += d->rows[t * dk + x] * factor;
+            c->x[t * dk + x] = operand[t * dk + x] * factor;
+        }
+    }
+    add_state(c, d->dS0, alpha, rows);
+}
+
+/* A writer's part through S_C: d_rows += (writer . factor) dS, d += (rows dS^T) . factor. */
+static void write_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
+                       bool gated, float *d_rows, const float *rows)
+{
+    const int dk = c->r->dk, gw = c->r->g_width;
+
+    through_state(c, d->rows, 1, rows, d->dS);
+    for (int j = 0; j < c->n; j++) {
+        float factor = 1;
+        for (int x = 0; x < dk; x++) {
+            if (x == 0 || gw > 1)
+                factor = gw || gated ? (float)chunk_write_factor(c, j, x, gated) : 1;
+            to[j * dk + x] += d->rows[j * dk + x] * factor;
+            c->y[j * dk + x] = operand[j * dk + x] * factor;
+        }
+    }
+    chunk_product(c, (struct gemm){.m = c->n,
+                                   .n = (int)c->ld,
+                                   .k = dk,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = c->y,
+                                   .lda = dk,
+                                   .b = d->dS,
+                                   .ldb = c->ld,
+                                   .c = d_rows,
+                                   .ldc = c->ld});
+}
+
+/* ---- decays ------------------------------------------------------------------------------- */
+
+/* G[t + shift] += sign x . dx */
+static void decay_grad(const struct chunk *c, struct grads *d, double sign, const float *x,
+                       const float *d_x, int shift)
+{
+    const int dk = c->r->dk, gw = c->r->g_width;
+
+    for (int t = 0; gw && t < c->n; t++)
+        for (int e = 0; e < dk; e++)
+            d->G[(t + shift) * gw + (gw == 1 ? 0 : e)] +=
+                sign * (double)x[t * dk + e] * (double)d_x[t * dk + e];
+}
+
+/* ---- outputs ------------------------------------------------------------------------------ */
+
+/* dO of the numerators, and of the normaliser's column. */
+static void numerators(const struct chunk *c, const struct recur_grad *out, struct grads *d, int h)
+{
+    const struct recur *r = c->r;
+
+    for (int t = 0; t < c->n; t++) {
+        const ptrdiff_t at = ((ptrdiff_t)c->b * r->L + c->t0 - r->M + t) * r->H + h;
+        const float *const d_o = out->d_o + at * r->dv, *const o = r->o + at * r->dv;
+        float *const row = d->dO + t * c->ld;
+        memset(row, 0, sizeof(float) * (size_t)c->ld);
+        if (!r->norm) {
+            memcpy(row, d_o, sizeof(float) * (size_t)r->dv);
+            continue;
+        }
+        const float den = r->den[at], n = c->O[t * c->ld + r->dv];
+        float sum = 0;
+        for (int e = 0; e < r->dv; e++) {
+            row[e] = d_o[e] / den;
+            sum -= d_o[e] * o[e] / den;
+        }
+        if (r->norm == RECUR_MLSTM)
+            sum = fabsf(n) >= den ? copysignf(1, n) * sum : 0;
+        row[r->dv] = sum;
+    }
+}
+
+static void bonus_grad(const struct chunk *c, const struct recur_grad *out, struct grads *d, int h)
+{
+    const struct recur *r = c->r;
+    const int dk = r->dk;
+
+    for (int t = 0; t < c->n; t++)
+        for (int x = 0; x < dk; x++) {
+            const float e = d->rows[t], u = r->u[h * dk + x];
+            const float q = c->q[t * dk + x], k = c->k[t * dk + x];
+            d->q[t * dk + x] += e * u * k;
+            if (out->d_k)
+                recur_grad_at(out->d_k, &r->k, c->b, c->t0 + t, c->hs)[x] += e * u * q;
+            if (out->d_u)
+                out->d_u[h * dk + x] += e * q * k;
+        }
+}
+
+static void head_grad(struct chunk *c, const struct recur_grad *out, struct grads *d, int h)
+{
+    const struct recur *r = c->r;
+    const enum reads reads = r->u ? READS_BEFORE : READS_AFTER;
+    const int dk = r->dk;
+
+    if (r->norm == RECUR_MLSTM)
+        chunk_outputs(c, h); /* the sign of n */
+    else
+        chunk_query(c, h), chunk_weights(c, h);
+    numerators(c, out, d, h);
+    memset(d->q, 0, sizeof(float) * (size_t)(c->n * dk));
+    weigh(c, d->dW, c->A, true, d->dO);
+    pair_products(c, d->dA, 1, d->dO, c->W);
+    float diagonal[RECUR_CHUNK];
+    for (int t = 0; t < c->n; t++)
+        diagonal[t] = d->dA[t * c->n + t];
+    chunk_pairs_grad(c, d->dA, c->q, c->k, reads, r->i.at, d->q, d->k);
+    if (r->a.at) {
+        weigh(c, d->dX, c->A2, true, d->dO);
+        pair_products(c, d->dA, 1, d->dO, c->X);
+        chunk_pairs_grad(c, d->dA, c->q, c->rb, reads, false, d->q, d->b);
+    }
+    read_grad(c, d, d->q, c->q, reads, r->i.at, 1, d->dO);
+    decay_grad(c, d, 1, c->q, d->q, r->u ? 0 : 1);
+    if (r->u) {
+        memcpy(d->rows, diagonal, sizeof(float) * (size_t)c->n);
+        bonus_grad(c, out, d, h);
+    }
+    for (int t = 0; out->d_q && t < c->n; t++)
+        for (int x = 0; x < dk; x++)
+            recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h)[x] +=
+                r->scale * d->q[t * dk + x];
+}
+
+/* ---- erasing ------------------------------------------------------------------------------ */
+
+static void own_grad(struct chunk *c, const struct recur_grad *out, struct grads *d)
+{
+    const struct recur *r = c->r;
+
+    chunk_pairs(c, c->A, c->k, c->k, READS_DECAYED, false);
+    /* what the keys read: (k e^G) S_0 + A_kk U, into O */
+    chunk_read_state(c, c->O, c->k, READS_DECAYED, false);
+    weigh(c, c->O, c->A, false, c->W);
+    for (int t = c->n - 1; t >= 0; t--) {
+        const float beta = *recur_at(&r->beta, c->b, c->t0 + t, c->hs);
+        float *const row = d->dW + t * c->ld, d_beta = 0;
+        for (int e = 0; e < r->dv; e++) {
+            d_beta += row[e] * (c->V[t * c->ld + e] - c->O[t * c->ld + e]);
+            row[e] *= beta;
+        }
+        for (int j = 0; j < t; j++) {
+            const float by = c->A[t * c->n + j];
+            for (int e = 0; e < r->dv; e++)
+                d->dW[j * c->ld + e] -= by * row[e];
+        }
+        if (out->d_beta)
+            *recur_grad_at(out->d_beta, &r->beta, c->b, c->t0 + t, c->hs) += d_beta;
+    }
+    pair_products(c, d->dA, -1, d->dW, c->W);
+    chunk_pairs_grad(c, d->dA, c->k, c->k, READS_DECAYED, false, d->read, d->k);
+    read_grad(c, d, d->read, c->k, READS_DECAYED, false, -1, d->dW);
+    decay_grad(c, d, 1, c->k, d->read, 1);
+}
+
+static void free_grad(struct chunk *c, const struct recur_grad *out, struct grads *d)
+{
+    const struct recur *r = c->r;
+    const int dk = r->dk;
+
+    chunk_pairs(c, c->A2, c->a, c->rb, READS_BEFORE, false);
+    for (int t = c->n - 1; t >= 0; t--)
+        for (int j = 0; j < t; j++) {
+            const float by = c->A2[t * c->n + j];
+            for (int e = 0; e < r->dv; e++)
+                d->dX[j * c->ld + e] += by * d->dX[t * c->ld + e];
+        }
+    chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
+    weigh(c, d->dW, c->A, true, d->dX);
+    pair_products(c, d->dA, 1, d->dX, c->V);
+    chunk_pairs_grad(c, d->dA, c->a, c->k, READS_BEFORE, false, d->a, d->k);
+    pair_products(c, d->dA, 1, d->dX, c->X);
+    chunk_pairs_grad(c, d->dA, c->a, c->rb, READS_BEFORE, false, d->a, d->b);
+    read_grad(c, d, d->a, c->a, READS_BEFORE, false, 1, d->dX);
+    decay_grad(c, d, 1, c->a, d->a, 0);
+    decay_grad(c, d, -1, c->rb, d->b, 1);
+    for (int t = 0; t < c->n; t++)
+        for (int x = 0; x < dk; x++) {
+            if (out->d_a)
+                recur_grad_at(out->d_a, &r->a, c->b, c->t0 + t, c->hs)[x] += d->a[t * dk + x];
+            if (out->d_b)
+                recur_grad_at(out->d_b, &r->b, c->b, c->t0 + t, c->hs)[x] += d->b[t * dk + x];
+        }
+}
+
+/* ---- one chunk ---------------------------------------------------------------------------- */
+
+/* What the keys get when all roles are done. */
+static void keys_grad(const struct chunk *c, const struct recur_grad *out, struct grads *d)
+{
+    const struct recur *r = c->r;
+    const int dk = r->dk, gw = r->g_width;
+
+    decay_grad(c, d, -1, c->k, d->k, 1);
+    for (int t = c->n - 1; gw && t > 0; t--) /* g_s is part of every G_t with t >= s */
+        for (int x = 0; x < gw; x++)
+            d->G[t * gw + x] += d->G[(t + 1) * gw + x];
+    for (int t = 0; t < c->n; t++) {
+        const int at = c->t0 + t;
+        double d_i = 0;
+        for (int x = 0; x < dk; x++) {
+            d_i += (double)c->k[t * dk + x] * (double)d->k[t * dk + x];
+            if (out->d_k)
+                recur_grad_at(out->d_k, &r->k, c->b, at, c->hs)[x] +=
+                    d->k[t * dk + x] + d->read[t * dk + x];
+        }
+        for (int e = 0; out->d_v && e < r->dv; e++)
+            recur_grad_at(out->d_v, &r->v, c->b, at, c->hs)[e] += d->dW[t * c->ld + e];
+        for (int x = 0; out->d_g && x < gw; x++)
+            recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] += (float)d->G[(t + 1) * gw + x];
+        if (out->d_i)
+            *recur_grad_at(out->d_i, &r->i, c->b, at, c->hs) += (float)d_i;
+    }
+}
+
+/* From dS after the chunk to dS before it. */
+static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct grads *d,
+                       const float *after)
+{
+    const struct recur *r = c->r;
+    const int dk = r->dk, gw = r->g_width, heads = r->H / r->Hs;
+    float *const clear[] = {d->k, d->read, d->a, d->b};
+
+    memset(d->dW, 0, sizeof(float) * (size_t)(c->n * c->ld));
+    memset(d->dX, 0, sizeof(float) * (size_t)(c->n * c->ld));
+    for (size_t i = 0; i < ARRAY_LEN(clear); i++)
+        memset(clear[i], 0, sizeof(float) * (size_t)(c->n * dk));
+    memset(d->G, 0, sizeof(double) * (size_t)((c->n + 1) * gw));
+    for (int x = 0; x < dk; x++) {
+        const float w = gw || r->i.at ? (float)chunk_decay(c, x) : 1;
+        double sum = 0;
+        for (int e = 0; e < c->ld; e++) {
+            d->dS0[x * c->ld + e] = w * d->dS[x * c->ld + e];
+            sum += (double)after[x * c->ld + e] * (double)d->dS[x * c->ld + e];
+        }
+        if (gw)
+            d->G[c->n * gw + (gw == 1 ? 0 : x)] += sum;
+    }
+    write_grad(c, d, d->k, c->k, r->i.at, d->dW, c->W);
+    if (r->a.at)
+        write_grad(c, d, d->b, c->rb, false, d->dX, c->X);
+    for (int h = c->hs * heads; c->t0 >= r->M && h < (c->hs + 1) * heads; h++)
+        head_grad(c, out, d, h);
+    if (r->beta.at)
+        own_grad(c, out, d);
+    else if (r->a.at)
+        free_grad(c, out, d);
+    keys_grad(c, out, d);
+    memcpy(d->dS, d->dS0, sizeof(float) * (size_t)(dk * c->ld));
+}
+
+/* ---- one sequence and state head ----------------------------------------------------------- */
+
+static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
+{
+    const struct recur *r = c->r;
+    const int chunks = chunks_of(r);
+    const ptrdiff_t size = r->dk * c->ld, at = recur_state(r, c->b, c->hs);
+    int t0;
+
+    chunk_load_state(c);
+    for (int i = 0; i <= chunks; i++) {
+        memcpy(d->S + i * size, c->S, sizeof(float) * (size_t)size);
+        d->m[i] = c->m[0];
+        if (i == chunks)
+            break;
+        const int n = chunk_keys(r, i, &t0);
+        chunk_enter(c, t0, n);
+        chunk_solve(c);
+        chunk_leave(c);
+    }
+    memset(d->dS, 0, sizeof(float) * (size_t)size);
+    for (int x = 0; out->d_s1 && x < r->dk; x++)
+        memcpy(d->dS + x * c->ld, out->d_s1 + (at * r->dk + x) * r->dv,
+               sizeof(float) * (size_t)r->dv);
+    for (int i = chunks - 1; i >= 0; i--) {
+        const int n = chunk_keys(r, i, &t0);
+        memcpy(c->S, d->S + i * size, sizeof(float) * (size_t)size);
+        c->m[0] = d->m[i];
+        chunk_enter(c, t0, n);
+        chunk_solve(c);
+        chunk_grad(c, out, d, d->S + (i + 1) * size);
+    }
+    for (int x = 0; x < r->dk; x++) {
+        if (out->d_s0)
+            memcpy(out->d_s0 + (at * r->dk + x) * r->dv, d->dS + x * c->ld,
+                   sizeof(float) * (size_t)r->dv);
+        if (out->d_z0)
+            out->d_z0[at * r->dk + x] = r->norm ? d->dS[x * c->ld + r->dv] : 0;
+    }
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)
+{
+    for (int b = 0; d && b < B; b++)
+        for (int t = 0; t < T; t++)
+            for (int h = 0; h < heads; h++)
+                memset(recur_grad_at(d, rows, b, t, h), 0, sizeof(float) * (size_t)width);
+}
+
+static bool shared(const struct recur_rows *rows, const float *d, int heads)
+{
+    return d && heads > 1 && (rows->per > 1 || rows->head == 0);
+}
+
+/* Threads take what shares no gradient: sequences share that of the bonus, state heads those of
+ * operands that they share. Where both do, one thread takes all. */
+void recur_chunked_backward(const struct engine *g, const struct recur *r,
+                            const struct recur_grad *d, void *scratch)
+{
+    const int K = r->M + r->L;
+    const bool by_head = !shared(&r->q, r->q.at ? d->d_q : NULL, r->Hs) &&
+                         !shared(&r->k, d->d_k, r->Hs) && !shared(&r->v, d->d_v, r->Hs) &&
+                         !shared(&r->g, d->d_g, r->Hs);
+    const int sequences = d->d_u ? 1 : r->B, items = by_head ? sequences * r->Hs : sequences;
+    const size_t bytes = recur_chunked_grad_bytes(r);
+
+    clear(d->d_q, &r->q, r->B, r->L, r->H, r->dk);
+    clear(d->d_k, &r->k, r->B, K, r->Hs, r->dk);
+    clear(d->d_v, &r->v, r->B, K, r->Hs, r->dv);
+    clear(d->d_g, &r->g, r->B, K, r->Hs, r->g_width);
+    clear(d->d_beta, &r->beta, r->B, K, r->Hs, 1);
+    clear(d->d_a, &r->a, r->B, K, r->Hs, r->dk);
+    clear(d->d_b, &r->b, r->B, K, r->Hs, r->dk);
+    clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(items > 1 ? g->threads : 1)
+    for (int item = 0; item < items; item++) {
+        char *const room = (char *)scratch + bytes * (size_t)omp_get_thread_num();
+        struct chunk c = chunk_of(g, r, room);
+        struct grads grads;
+        lay_out(r, room + chunk_bytes(r), &grads);
+        const int b0 = d->d_u ? 0 : by_head ? item / r->Hs : item;
+        const int b1 = d->d_u ? r->B : b0 + 1;
+        const int h0 = by_head ? item % r->Hs : 0, h1 = by_head ? h0 + 1 : r->Hs;
+        for (c.b = b0; c.b < b1; c.b++)
+            for (c.hs = h0; c.hs < h1; c.hs++)
+                run(&c, d, &grads);
+    }
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A chunk of keys. */
+#include "recur_chunks.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PAD = 16 }; /* floats, so that rows begin at whole vectors */
+
+int recur_chunk(const struct recur *r) { return r->a.at ? RECUR_CHUNK_FREE : RECUR_CHUNK; }
+
+static int columns_of(const struct recur *r) { return r->dv + (r->norm != RECUR_PLAIN); }
+
+ptrdiff_t recur_ld(const struct recur *r)
+{
+    return (ptrdiff_t)round_up((size_t)columns_of(r), PAD);
+}
+
+/* ---- work space --------------------------------------------------------------------------- */
+
+/* Takes pieces of a thread's room, or counts them if there is none. */
+struct room {
+    char *at;
+    size_t used;
+};
+
+static void *take(struct room *room, size_t n, size_t size)
+{
+    void *const p = room->at ? room->at + room->used : NULL;
+
+    room->used += round_up(n * size, 64);
+    return p;
+}
+
+static struct chunk lay_out(const struct engine *g, const struct recur *r, struct room *room)
+{
+    const size_t C = (size_t)recur_chunk(r), dk = (size_t)r->dk, ld = (size_t)recur_ld(r);
+    const size_t gw = (size_t)r->g_width;
+    struct chunk c = {.g = g, .r = r, .columns = columns_of(r), .ld = (ptrdiff_t)ld};
+
+    c.S = take(room, dk * ld, sizeof(float));
+    c.V = take(room, C * ld, sizeof(float));
+    c.W = r->beta.at ? take(room, C * ld, sizeof(float)) : c.V;
+    c.X = r->a.at ? take(room, C * ld, sizeof(float)) : NULL;
+    c.O = take(room, C * ld, sizeof(float));
+    c.q = take(room, C * dk, sizeof(float));
+    c.k = take(room, C * dk, sizeof(float));
+    c.a = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
+    c.rb = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
+    c.A = take(room, C * C, sizeof(float));
+    c.A2 = r->a.at ? take(room, C * C, sizeof(float)) : NULL;
+    c.x = take(room, C * dk, sizeof(float));
+    c.y = take(room, C * dk, sizeof(float));
+    c.w = take(room, C * gw, sizeof(float));
+    c.f = take(room, dk, sizeof(float));
+    c.G = take(room, (C + 1) * gw + 1, sizeof(double));
+    c.m = take(room, C + 1, sizeof(double));
+    c.i = take(room, C, sizeof(double));
+    return c;
+}
+
+size_t chunk_bytes(const struct recur *r)
+{
+    struct room room = {0};
+
+    (void)lay_out(NULL, r, &room);
+    return room.used;
+}
+
+struct chunk chunk_of(const struct engine *g, const struct recur *r, void *at)
+{
+    struct room room = {.at = at};
+
+    return lay_out(g, r, &room);
+}
+
+void chunk_product(const struct chunk *c, struct gemm p)
+{
+    p.threads = 1;
+    c->g->ops.gemm(&p);
+}
+
+/* ---- state -------------------------------------------------------------------------------- */
+
+void chunk_load_state(struct chunk *c)
+{
+    const struct recur *r = c->r;
+    const ptrdiff_t at = recur_state(r, c->b, c->hs);
+
+    memset(c->S, 0, sizeof(float) * (size_t)(r->dk * c->ld));
+    for (int x = 0; x < r->dk; x++) {
+        if (r->s0)
+            memcpy(c->S + x * c->ld, r->s0 + (at * r->dk + x) * r->dv,
+                   sizeof(float) * (size_t)r->dv);
+        if (r->norm && r->z0)
+            c->S[x * c->ld + r->dv] = r->z0[at * r->dk + x];
+    }
+    c->n = 0;
+    c->m[0] = r->m0 ? (double)r->m0[at] : -INFINITY;
+}
+
+void chunk_store_state(const struct chunk *c)
+{
+    const struct recur *r = c->r;
+    const ptrdiff_t at = recur_state(r, c->b, c->hs);
+
+    for (int x = 0; x < r->dk; x++) {
+        if (r->s1)
+            memcpy(r->s1 + (at * r->dk + x) * r->dv, c->S + x * c->ld,
+                   sizeof(float) * (size_t)r->dv);
+        if (r->norm && r->z1)
+            r->z1[at * r->dk + x] = c->S[x * c->ld + r->dv];
+    }
+    if (r->i.at && r->m1)
+        r->m1[at] = (float)c->m[0];
+}
+
+/* ---- operands ----------------------------------------------------------------------------- */
+
+static void gather(const struct chunk *c, float *to, const struct recur_rows *rows, int t, int h,
+                   float scale)
+{
+    const int dk = c->r->dk;
+
+    for (int i = 0; i < c->n; i++)
+        for (int x = 0; x < dk; x++)
+            to[i * dk + x] = scale * (rows->at ? recur_at(rows, c->b, t + i, h)[x] : 1);
+}
+
+static void gather_values(const struct chunk *c)
+{
+    const struct recur *r = c->r;
+
+    for (int i = 0; i < c->n; i++) {
+        float *const to = c->V + i * c->ld;
+        memset(to + r->dv, 0, sizeof(float) * (size_t)(c->ld - r->dv));
+        memcpy(to, recur_at(&r->v, c->b, c->t0 + i, c->hs), sizeof(float) * (size_t)r->dv);
+        if (r->norm)
+            to[r->dv] = 1;
+    }
+}
+
+static void gather_decays(struct chunk *c)
+{
+    const struct recur *r = c->r;
+    const int gw = r->g_width;
+
+    for (int x = 0; x < gw; x++)
+        c->G[x] = 0;
+    for (int i = 0; gw && i < c->n; i++) {
+        const float *const g = recur_at(&r->g, c->b, c->t0 + i, c->hs);
+        for (int x = 0; x < gw; x++) {
+            c->G[(i + 1) * gw + x] = c->G[i * gw + x] + (double)g[x];
+            if (gw > 1)
+                c->w[i * gw + x] = expf(g[x]);
+        }
+    }
+    for (int i = 0; r->i.at && i < c->n; i++) {
+        const double g = gw ? c->G[i + 1] - c->G[i] : 0;
+        c->i[i] = (double)*recur_at(&r->i, c->b, c->t0 + i, c->hs);
+        c->m[i + 1] = fmax(g + c->m[i], c->i[i]);
+    }
+}
+
+void chunk_enter(struct chunk *c, int t0, int n)
+{
+    const struct recur *r = c->r;
+
+    c->t0 = t0;
+    c->n = n;
+    gather(c, c->k, &r->k, t0, c->hs, 1);
+    if (r->a.at) {
+        gather(c, c->a, &r->a, t0, c->hs, 1);
+        gather(c, c->rb, &r->b, t0, c->hs, 1);
+    }
+    gather_values(c);
+    gather_decays(c);
+}
+
+void chunk_query(struct chunk *c, int h)
+{
+    gather(c, c->q, &c->r->q, c->t0 - c->r->M, h, c->r->scale);
+}
+
+/* ---- exponents ---------------------------------------------------------------------------- */
+
+static double sum_at(const struct chunk *c, int row, int x)
+{
+    const int gw = c->r->g_width;
+
+    return gw == 0 ? 0 : c->G[row * gw + (gw == 1 ? 0 : x)];
+}
+
+static double reader(const struct chunk *c, int t, int x, enum reads reads, bool gated)
+{
+    return sum_at(c, reads == READS_BEFORE ? t : t + 1, x) - (gated ? c->m[t + 1] : 0);
+}
+
+static double writer(const struct chunk *c, int j, int x, bool gated)
+{
+    return (gated ? c->i[j] : 0) - sum_at(c, j + 1, x);
+}
+
+double chunk_read_factor(const struct chunk *c, int t, int x, enum reads reads, bool gated)
+{
+    return exp(reader(c, t, x, reads, gated) + (gated ? c->m[0] : 0));
+}
+
+double chunk_write_factor(const struct chunk *c, int j, int x, bool gated)
+{
+    return exp(sum_at(c, c->n, x) + writer(c, j, x, gated) - (gated ? c->m[c->n] : 0));
+}
+
+double chunk_decay(const struct chunk *c, int x)
+{
+    return exp(sum_at(c, c->n, x) + (c->r->i.at ? c->m[0] - c->m[c->n] : 0));
+}
+
+/* to = rows times the factors of readers, or of writers. */
+static void read_rows(const struct chunk *c, float *to, const float *rows, enum reads reads,
+                      bool gated)
+{
+    const int dk = c->r->dk, gw = c->r->g_width;
+
+    for (int t = 0; t < c->n; t++) {
+        float factor = 1;
+        for (int x = 0; x < dk; x++) {
+            if (x == 0 || gw > 1)
+                factor = gw || gated ? (float)chunk_read_factor(c, t, x, reads, gated) : 1;
+            to[t * dk + x] = rows[t * dk + x] * factor;
+        }
+    }
+}
+
+static void write_rows(const struct chunk *c, float *to, const float *rows, bool gated)
+{
+    const int dk = c->r->dk, gw = c->r->g_width;
+
+    for (int j = 0; j < c->n; j++) {
+        float factor = 1;
+        for (int x = 0; x < dk; x++) {
+            if (x == 0 || gw > 1)
+                factor = gw || gated ? (float)chunk_write_factor(c, j, x, gated) : 1;
+            to[j * dk + x] = rows[j * dk + x] * factor;
+        }
+    }
+}
+
+/* ---- pairs -------------------------------------------------------------------------------- */
+
+/* The first reader of writer j. */
+static int first_reader(int j, enum reads reads) { return reads == READS_AFTER ? j : j + 1; }
+
+/* A float per pair: A *= e^{r+e}, and 0 where there is no pair. */
+static void weigh_pairs(const struct chunk *c, float *A, enum reads reads, bool gated)
+{
+    const bool weighs = c->r->g_width || gated;
+
+    for (int t = 0; t < c->n; t++) {
+        const double by = weighs ? reader(c, t, 0, reads, gated) : 0;
+        for (int j = 0; j < c->n; j++)
+            if (t < first_reader(j, reads))
+                A[t * c->n + j] = 0;
+            else if (weighs)
+                A[t * c->n + j] *= (float)exp(by + writer(c, j, 0, gated));
+    }
+}
+
+/* Rows of readers behind a sub-block, and of its writers, around the sum at the sub-block's end. */
+static void block_rows(const struct chunk *c, int j0, int j1, const float *x, const float *y,
+                       enum reads reads)
+{
+    const int dk = c->r->dk;
+
+    for (int t = j1; x && t < c->n; t++)
+        for (int e = 0; e < dk; e++)
+            c->x[t * dk + e] =
+                x[t * dk + e] * expf((float)(reader(c, t, e, reads, false) - sum_at(c, j1, e)));
+    for (int j = j0; y && j < j1; j++)
+        for (int e = 0; e < dk; e++)
+            c->y[j * dk + e] =
+                y[j * dk + e] * expf((float)(sum_at(c, j1, e) - sum_at(c, j + 1, e)));
+}
+
+/* Pairs inside a sub-block: the decay is carried along with the writer. */
+static void inner_pairs(const struct chunk *c, float *A, int j0, int j1, const float *x,
+                        const float *y, enum reads reads)
+{
+    const int dk = c->r->dk;
+
+    for (int j = j0; j < j1; j++) {
+        float *const kd = c->f;
+        memcpy(kd, y + j * dk, sizeof(float) * (size_t)dk);
+        for (int t = first_reader(j, reads); t < j1; t++) {
+            const float *const w = c->w + t * dk, *const row = x + t * dk;
+            float sum = 0;
+            for (int e = 0; t > j && reads != READS_BEFORE && e < dk; e++)
+                kd[e] *= w[e];
+            for (int e = 0; e < dk; e++)
+                sum += row[e] * kd[e];
+            for (int e = 0; reads == READS_BEFORE && e < dk; e++)
+                kd[e] *= w[e];
+            A[t * c->n + j] = sum;
+        }
+    }
+}
+
+static void channel_pairs(struct chunk *c, float *A, const float *x, const float *y,
+                          enum reads reads)
+{
+    const int dk = c->r->dk, n = c->n;
+
+    memset(A, 0, sizeof(float) * (size_t)n * (size_t)n);
+    for (int j0 = 0; j0 < n; j0 += RECUR_BLOCK) {
+        const int j1 = min_int(j0 + RECUR_BLOCK, n);
+        inner_pairs(c, A, j0, j1, x, y, reads);
+        if (j1 == n)
+            break;
+        block_rows(c, j0, j1, x, y, reads);
+        chunk_product(c, (struct gemm){.tb = true,
+                                       .m = n - j1,
+                                       .n = j1 - j0,
+                                       .k = dk,
+                                       .alpha = 1,
+                                       .a = c->x + (ptrdiff_t)j1 * dk,
+                                       .lda = dk,
+                                       .b = c->y + (ptrdiff_t)j0 * dk,
+                                       .ldb = dk,
+                                       .c = A + (ptrdiff_t)j1 * n + j0,
+                                       .ldc = n});
+    }
+}
+
+void chunk_pairs(struct chunk *c, float *A, const float *x, const float *y, enum reads reads,
+                 bool gated)
+{
+    const int dk = c->r->dk, n = c->n;
+
+    if (c->r->g_width > 1) {
+        channel_pairs(c, A, x, y, reads);
+        return;
+    }
+    chunk_product(c, (struct gemm){.tb = true,
+                                   .m = n,
+                                   .n = n,
+                                   .k = dk,
+                                   .alpha = 1,
+                                   .a = x,
+                                   .lda = dk,
+                                   .b = y,
+                                   .ldb = dk,
+                                   .c = A,
+                                   .ldc = n});
+    weigh_pairs(c, A, reads, gated);
+}
+
+static void inner_pairs_grad(const struct chunk *c, const float *dA, int j0, int j1, const float *x,
+                             const float *y, enum reads reads, float *d_x, float *d_y)
+{
+    const int dk = c->r->dk;
+
+    for (int j = j0; j < j1; j++) {
+        float *const f = c->f;
+        for (int e = 0; e < dk; e++)
+            f[e] = 1;
+        for (int t = first_reader(j, reads); t < j1; t++) {
+            const float *const w = c->w + t * dk, by = dA[t * c->n + j];
+            for (int e = 0; t > j && reads != READS_BEFORE && e < dk; e++)
+                f[e] *= w[e];
+            for (int e = 0; e < dk; e++) {
+                d_x[t * dk + e] += by * y[j * dk + e] * f[e];
+                d_y[j * dk + e] += by * x[t * dk + e] * f[e];
+            }
+            for (int e = 0; reads == READS_BEFORE && e < dk; e++)
+                f[e] *= w[e];
+        }
+    }
+}
+
+/* What a sub-block's pairs with later readers give, through the decayed rows c->x and c->y. */
+static void outer_pairs_grad(struct chunk *c, const float *dA, int j0, int j1, const float *x,
+                             const float *y, enum reads reads, float *d_x, float *d_y)
+{
+    const int dk = c->r->dk, n = c->n;
+
+    block_rows(c, j0, j1, NULL, y, reads);
+    for (int t = j1; t < n; t++)
+        for (int e = 0; e < dk; e++) {
+            float sum = 0;
+            for (int j = j0; j < j1; j++)
+                sum += dA[t * n + j] * c->y[j * dk + e];
+            d_x[t * dk + e] +=
+                sum * expf((float)(reader(c, t, e, reads, false) - sum_at(c, j1, e)));
+        }
+    block_rows(c, j0, j1, x, NULL, reads);
+    for (int j = j0; j < j1; j++)
+        for (int e = 0; e < dk; e++) {
+            float sum = 0;
+            for (int t = j1; t < n; t++)
+                sum += dA[t * n + j] * c->x[t * dk + e];
+            d_y[j * dk + e] += sum * expf((float)(sum_at(c, j1, e) - sum_at(c, j + 1, e)));
+        }
+}
+
+void chunk_pairs_grad(struct chunk *c, float *dA, const float *x, const float *y, enum reads reads,
+                      bool gated, float *d_x, float *d_y)
+{
+    const int dk = c->r->dk, n = c->n;
+
+    if (c->r->g_width > 1) {
+        for (int j0 = 0; j0 < n; j0 += RECUR_BLOCK) {
+            const int j1 = min_int(j0 + RECUR_BLOCK, n);
+            inner_pairs_grad(c, dA, j0, j1, x, y, reads, d_x, d_y);
+            outer_pairs_grad(c, dA, j0, j1, x, y, reads, d_x, d_y);
+        }
+        return;
+    }
+    weigh_pairs(c, dA, reads, gated);
+    chunk_product(c, (struct gemm){.m = n,
+                                   .n = dk,
+                                   .k = n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = dA,
+                                   .lda = n,
+                                   .b = y,
+                                   .ldb = dk,
+                                   .c = d_x,
+                                   .ldc = dk});
+    chunk_product(c, (struct gemm){.ta = true,
+                                   .m = n,
+                                   .n = dk,
+                                   .k = n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = dA,
+                                   .lda = n,
+                                   .b = x,
+                                   .ldb = dk,
+                                   .c = d_y,
+                                   .ldc = dk});
+}
+
+/* ---- the chunk ---------------------------------------------------------------------------- */
+
+void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads reads, bool gated)
+{
+    const int dk = c->r->dk;
+
+    read_rows(c, c->x, rows, reads, gated);
+    chunk_product(c, (struct gemm){.m = c->n,
+                                   .n = (int)c->ld,
+                                   .k = dk,
+                                   .alpha = 1,
+                                   .a = c->x,
+                                   .lda = dk,
+                                   .b = c->S,
+                                   .ldb = c->ld,
+                                   .c = to,
+                                   .ldc = c->ld});
+}
+
+/* to += A rows */
+static void add_pairs(const struct chunk *c, float *to, const float *A, const float *rows)
+{
+    chunk_product(c, (struct gemm){.m = c->n,
+                                   .n = (int)c->ld,
+                                   .k = c->n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = A,
+                                   .lda = c->n,
+                                   .b = rows,
+                                   .ldb = c->ld,
+                                   .c = to,
+                                   .ldc = c->ld});
+}
+
+static void solve_own(struct chunk *c)
+{
+    const struct recur *r = c->r;
+
+    chunk_read_state(c, c->W, c->k, READS_DECAYED, false);
+    chunk_pairs(c, c->A, c->k, c->k, READS_DECAYED, false);
+    for (int t = 0; t < c->n; t++) {
+        const float beta = *recur_at(&r->beta, c->b, c->t0 + t, c->hs);
+        float *const row = c->W + t * c->ld;
+        for (int j = 0; j < t; j++) {
+            const float by = c->A[t * c->n + j], *const other = c->W + j * c->ld;
+            for (int e = 0; e < r->dv; e++)
+                row[e] += by * other[e];
+        }
+        for (int e = 0; e < r->dv; e++)
+            row[e] = beta * (c->V[t * c->ld + e] - row[e]);
+    }
+}
+
+static void solve_free(struct chunk *c)
+{
+    chunk_read_state(c, c->X, c->a, READS_BEFORE, false);
+    chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
+    add_pairs(c, c->X, c->A, c->V);
+    chunk_pairs(c, c->A2, c->a, c->rb, READS_BEFORE, false);
+    for (int t = 0; t < c->n; t++)
+        for (int j = 0; j < t; j++) {
+            const float by = c->A2[t * c->n + j];
+            for (int e = 0; e < c->r->dv; e++)
+                c->X[t * c->ld + e] += by * c->X[j * c->ld + e];
+        }
+}
+
+void chunk_solve(struct chunk *c)
+{
+    if (c->r->beta.at)
+        solve_own(c);
+    else if (c->r->a.at)
+        solve_free(c);
+}
+
+void chunk_weights(struct chunk *c, int h)
+{
+    const struct recur *r = c->r;
+    const enum reads reads = r->u ? READS_BEFORE : READS_AFTER;
+
+    chunk_pairs(c, c->A, c->q, c->k, reads, r->i.at);
+    for (int t = 0; r->u && t < c->n; t++) {
+        float sum = 0;
+        for (int x = 0; x < r->dk; x++)
+            sum += c->q[t * r->dk + x] * r->u[h * r->dk + x] * c->k[t * r->dk + x];
+        c->A[t * c->n + t] = sum;
+    }
+    if (r->a.at)
+        chunk_pairs(c, c->A2, c->q, c->rb, reads, false);
+}
+
+void chunk_outputs(struct chunk *c, int h)
+{
+    chunk_query(c, h);
+    chunk_read_state(c, c->O, c->q, c->r->u ? READS_BEFORE : READS_AFTER, c->r->i.at);
+    chunk_weights(c, h);
+    add_pairs(c, c->O, c->A, c->W);
+    if (c->r->a.at)
+        add_pairs(c, c->O, c->A2, c->X);
+}
+
+/* S += decayed writers^T rows */
+static void write_state(struct chunk *c, const float *writers, const float *rows, bool gated)
+{
+    const int dk = c->r->dk;
+
+    write_rows(c, c->y, writers, gated);
+    chunk_product(c, (struct gemm){.ta = true,
+                                   .m = dk,
+                                   .n = (int)c->ld,
+                                   .k = c->n,
+                                   .alpha = 1,
+                                   .beta = 1,
+                                   .a = c->y,
+                                   .lda = dk,
+                                   .b = rows,
+                                   .ldb = c->ld,
+                                   .c = c->S,
+                                   .ldc = c->ld});
+}
+
+void chunk_leave(struct chunk *c)
+{
+    const struct recur *r = c->r;
+
+    for (int x = 0; (r->g_width || r->i.at) && x < r->dk; x++) {
+        const float w = (float)chunk_decay(c, x);
+        for (int e = 0; e < c->columns; e++)
+            c->S[x * c->ld + e] *= w;
+    }
+    write_state(c, c->k, c->W, r->i.at);
+    if (r->a.at)
+        write_state(c, c->rb, c->X, false);
+    if (r->i.at)
+        c->m[0] = c->m[c->n];
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Linear recurrences as data: what stands in place of attention in models whose past is a state of
+ * fixed size. One closed form covers linear attention, gated and delta-rule recurrences, state
+ * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/).
+ *
+ * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
+ *
+ *   S'  = w_t (.) S_{t-1}                                   w_t: none, a number, or one per row of
+ * S S_t = S' + k_t v_t^T                                    no erase S_t = S' + beta_t k_t (v_t -
+ * S'^T k_t)^T                erase by the own key S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T free
+ * rank one: reads before the decay o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n
+ * k_n) v_t z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t           where outputs are normalised:
+ *   o_t / (n_t + eps), or o_t / max(|n_t|, 1)
+ *
+ * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
+ * are then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any
+ * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, which is a constant in backward.
+ */
+#ifndef RECUR_H
+#define RECUR_H
+
+#include "backend.h"
+
+/* Element (b,t,h,:) of an array is at[b*batch + t*row + (h/per)*head]. per = 0 counts as 1, and
+ * strides of 0 repeat. */
+struct recur_rows {
+    const float *at;
+    ptrdiff_t batch, row, head;
+    int per;
+};
+
+enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM };
+
+struct recur {
+    int B, L, M;            /* sequences, queries, keys before them; K = M+L */
+    int H, Hs;              /* heads of q and o; state heads, which divide H: head h uses h*Hs/H */
+    int dk, dv;             /* widths of a head of keys and of values */
+    float scale;            /* of q */
+    struct recur_rows q;    /* [B,L,H,dk]; at NULL (dk = 1): ones */
+    struct recur_rows k;    /* [B,K,Hs,dk]; likewise */
+    struct recur_rows v;    /* [B,K,Hs,dv] */
+    struct recur_rows g;    /* [B,K,Hs,g_width] log decay, <= 0 */
+    int g_width;            /* 0 no decay, 1 per head, dk per key channel */
+    struct recur_rows beta; /* [B,K,Hs] erase by the own key; at NULL = none; excludes a and b */
+    struct recur_rows a, b; /* [B,K,Hs,dk] free rank one; at NULL = none */
+    const float *u;         /* [H,dk] bonus, or NULL */
+    struct recur_rows i;    /* [B,K,Hs] log write gate; at NULL = none; needs g_width <= 1 */
+    enum recur_norm norm;   /* not with an erase or a bonus */
+    float eps;
+    const float *s0, *z0, *m0; /* [B,Hs,dk,dv] [B,Hs,dk] [B,Hs]; NULL: zeros, zeros, -inf */
+    float *s1, *z1, *m1;       /* NULL = not wanted; never where s0, z0, m0 are */
+    float *o;                  /* [B,L,H,dv] contiguous */
+    float *den;                /* [B,L,H] the divisors, for backward; or NULL */
+};
+
+/* Gradients of one call from d_o [B,L,H,dv] and d_s1 [B,Hs,dk,dv] (NULL = 0); o and den are those
+ * of forward. All are overwritten, have the shapes and strides of their operands, and sum over
+ * heads and rows that share one. NULL = not wanted; d_s0 and d_z0 [as s0, z0]. d_u is accumulated.
+ */
+struct recur_grad {
+    const float *d_o, *d_s1;
+    float *d_q, *d_k, *d_v, *d_g, *d_beta, *d_a, *d_b, *d_u, *d_i, *d_s0, *d_z0;
+};
+
+/* What a call asks of an implementation. */
+enum recur_term {
+    RECUR_DECAY_HEAD = 1,
+    RECUR_DECAY_CHANNEL = 2,
+    RECUR_ERASE_OWN = 4,
+    RECUR_ERASE_FREE = 8,
+    RECUR_BONUS = 16,
+    RECUR_GATE = 32,
+    RECUR_NORMALISED = 64,
+};
+unsigned recur_terms(const struct recur *r);
+
+struct recur_impl {
+    const char *name;
+    bool (*accepts)(const struct recur *r, bool backward);
+    size_t (*need)(const struct recur *r, int threads, bool backward); /* bytes */
+    /* `scratch` has `need` bytes, 64-byte aligned, contents undefined. The result does not depend
+     * on the number of threads. */
+    void (*forward)(const struct engine *g, const struct recur *r, void *scratch);
+    void (*backward)(const struct engine *g, const struct recur *r, const struct recur_grad *d,
+                     void *scratch);
+};
+extern const struct recur_impl recur_ref, recur_chunked;
+
+/* The first implementation of the backend that accepts the call. */
+const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);
+
+static inline const float *recur_at(const struct recur_rows *r, int b, int t, int h)
+{
+    return r->at + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
+}
+
+/* The gradient's element where the operand's is. */
+static inline float *recur_grad_at(float *d, const struct recur_rows *r, int b, int t, int h)
+{
+    return d + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
+}
+
+/* Index of the state of sequence b's head. */
+static inline ptrdiff_t recur_state(const struct recur *r, int b, int hs)
+{
+    return (ptrdiff_t)b * r->Hs + hs;
+}
+
+#endif
