@@ -152,6 +152,28 @@ static struct change change_between(const struct maker *m, const struct latency_
                           0, SEED, &together);
 }
 
+/* The changes of a shape from its leader. The contestant that is faster by more than chance, by the
+ * largest ratio; -1 = none. Pairs may show what the medians of a busy machine do not. */
+static int rank_shape(const struct maker *m, struct ranking *r, int s)
+{
+    const int leader = r->leader[s];
+    int faster = -1;
+
+    r->v[leader].place[s].change = (struct change){0};
+    r->v[leader].place[s].slower = false;
+    for (int i = 0; i < r->n; i++) {
+        struct place *const p = &r->v[i].place[s];
+        if (!p->row || i == leader)
+            continue;
+        p->change = change_between(m, r->v[leader].place[s].row, p->row);
+        p->slower = p->change.verdict == VERDICT_SLOWER;
+        if (p->change.verdict == VERDICT_FASTER &&
+            (faster < 0 || p->change.log.mid < r->v[faster].place[s].change.log.mid))
+            faster = i;
+    }
+    return faster;
+}
+
 /* The leader of each shape, and the changes from it. */
 static void rank_shapes(const struct maker *m, struct ranking *r)
 {
@@ -163,12 +185,11 @@ static void rank_shapes(const struct maker *m, struct ranking *r)
                 (r->leader[s] < 0 || row->median_ns < r->v[r->leader[s]].place[s].row->median_ns))
                 r->leader[s] = i;
         }
-        for (int i = 0; i < r->n; i++)
-            if (r->v[i].place[s].row && i != r->leader[s]) {
-                struct place *const p = &r->v[i].place[s];
-                p->change = change_between(m, r->v[r->leader[s]].place[s].row, p->row);
-                p->slower = p->change.verdict == VERDICT_SLOWER;
-            }
+        int faster = rank_shape(m, r, s);
+        for (int tries = 1; faster >= 0 && tries < r->n; tries++) {
+            r->leader[s] = faster;
+            faster = rank_shape(m, r, s);
+        }
     }
 }
 
@@ -190,25 +211,38 @@ static double sum_of_logs(const struct ranking *r, int i)
     return sum;
 }
 
+static void swap(struct ranking *r, int a, int b)
+{
+    const struct contestant v = r->v[a];
+
+    r->v[a] = r->v[b];
+    r->v[b] = v;
+    for (int s = 0; s < r->shapes; s++)
+        r->leader[s] = r->leader[s] == a ? b : r->leader[s] == b ? a : r->leader[s];
+}
+
 /* Contestants in order; where they ran nothing in common, as they came. */
 static void sort(struct ranking *r)
 {
     for (int i = 1; i < r->n; i++)
-        for (int k = i; k > 0 && sum_of_logs(r, k) < sum_of_logs(r, k - 1); k--) {
-            const struct contestant v = r->v[k];
-            r->v[k] = r->v[k - 1];
-            r->v[k - 1] = v;
-            for (int s = 0; s < r->shapes; s++)
-                r->leader[s] += r->leader[s] == k ? -1 : r->leader[s] == k - 1 ? 1 : 0;
-        }
+        for (int k = i; k > 0 && sum_of_logs(r, k) < sum_of_logs(r, k - 1); k--)
+            swap(r, k, k - 1);
 }
 
-static enum status rank_over_shapes(const struct maker *m, struct ranking *r, struct err *e)
+/* The others in the order of their ratios to the leader. */
+static void sort_by_ratio(struct ranking *r)
 {
-    struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
+    for (int i = 2; i < r->n; i++)
+        for (int k = i; k > 1 && r->v[k].log.mid < r->v[k - 1].log.mid; k--)
+            swap(r, k, k - 1);
+}
 
-    if (!changes)
-        return fail(e, E_NOMEM, "no memory to rank %d shapes", r->shapes);
+/* The means of changes from v[0]. The contestant that is faster by more than chance; -1 = none.
+ * `changes` [shapes] is work space. */
+static int rank_means(const struct maker *m, struct ranking *r, struct change *changes)
+{
+    int faster = -1;
+
     for (int i = 0; i < r->n; i++) {
         struct contestant *const v = &r->v[i];
         int n = 0, noisy = 0;
@@ -222,7 +256,24 @@ static enum status rank_over_shapes(const struct maker *m, struct ranking *r, st
         }
         v->log = i == 0 ? (struct interval){0, 0, 0} : change_mean(changes, n);
         v->slower = v->log.low > 0 && 2 * noisy <= n;
+        if (v->log.high < 0 && 2 * noisy <= n && (faster < 0 || v->log.mid < r->v[faster].log.mid))
+            faster = i;
     }
+    return faster;
+}
+
+static enum status rank_over_shapes(const struct maker *m, struct ranking *r, struct err *e)
+{
+    struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
+
+    if (!changes)
+        return fail(e, E_NOMEM, "no memory to rank %d shapes", r->shapes);
+    int faster = rank_means(m, r, changes);
+    for (int tries = 1; faster >= 0 && tries < r->n; tries++) {
+        swap(r, 0, faster);
+        faster = rank_means(m, r, changes);
+    }
+    sort_by_ratio(r);
     free(changes);
     return OK;
 }

@@ -264,3 +264,32 @@ Test(ranking, text_stays_within_the_width)
     rankings_free(&r);
     run_free(&run);
 }
+
+/* The median of xl's row says that it is faster, as on a machine that was busy during the other's
+ * blocks; the pairs of blocks say the opposite. */
+Test(ranking, pairs_count_more_than_medians)
+{
+    static const struct made_case fast = {"rope", "avx2", "1", 128, 1000},
+                                  slow = {"xl", "avx2", "2", 128, 1500};
+    struct rundir d;
+    struct run run;
+    struct err e;
+
+    made_open(&d, "aaaa");
+    made_row(&d, &(struct made_case){"rope", "avx2", "1", 128, 2000}, "host", "ok", "", 100);
+    made_row(&d, &slow, "host", "ok", "", 100);
+    for (int round = 0; round < 20; round++) {
+        made_sample(&d, fast.id, round, fast.ns, 0);
+        made_sample(&d, slow.id, round, slow.ns, 0);
+    }
+    made_close(&d, "host", "CPU");
+    cr_assert_eq(run_read(&run, d.path, &e), OK, "%s", e.msg);
+    struct rankings r = must_rank(&run, RANKED_VARIANTS);
+    cr_assert(r.n == 1 && r.v[0].n == 2);
+    cr_expect_str_eq(r.v[0].v[0].name, "rope");
+    cr_expect_eq(r.v[0].leader[0], 0);
+    expect_ratio(&r.v[0].v[1].log, 1.5);
+    cr_expect(r.v[0].v[1].slower && r.v[0].v[1].place[0].slower);
+    rankings_free(&r);
+    run_free(&run);
+}
