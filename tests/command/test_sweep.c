@@ -224,3 +224,32 @@ ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init 
     ran_free(&listed);
     ran_free(&r);
 }
+
+/* ---- sampled checks ----------------------------------------------------------------------- */
+
+/* A reference that takes too long has some rows only, and the row says so; one that ref makes while
+ * it is measured has all. */
+Test(sweep, a_check_of_some_rows)
+{
+    static const char *const backends_of[] = {"avx2", "ref,avx2"};
+    static const int checked[] = {128, 600};
+
+    if (backend_usable(&backend_avx2, NULL) != OK)
+        cr_skip_test("no avx2 here");
+    for (size_t i = 0; i < ARRAY_LEN(checked); i++) {
+        struct ran r = run_bench(folder,
+                                 "--variant xl --workload layer --seq 300 --mem 40 --batch 2 "
+                                 "--check-time 0.000001 --backend %s " TINY,
+                                 backends_of[i]);
+        expect_exit(&r, 0);
+        struct rows rows = must_read(folder, "r/latest", TABLE_LATENCY);
+        const struct latency_row *row = (const struct latency_row *)rows.row + rows.n - 1;
+        cr_assert_eq(rows.n, i + 1);
+        cr_expect_str_eq(row->backend, "avx2");
+        cr_expect_eq(row->check_rows, checked[i], "%lld", (long long)row->check_rows);
+        cr_expect_eq(strstr(row->status_detail, "sampled") != NULL, checked[i] < 600);
+        cr_expect_lt(row->max_rel_err, row->err_limit);
+        rows_free(&rows);
+        ran_free(&r);
+    }
+}
