@@ -93,6 +93,12 @@ static void sweep_once(const char *how, int at, const char *words)
     rows_free(&before);
 }
 
+static void skip_without_time(const char *how)
+{
+    if (strncmp(how, "memory:", 7) == 0 && !getenv("FAULTS_ALL"))
+        cr_skip_test("%s of a thousand calls: make soak", how);
+}
+
 struct trial {
     char how[16], words[32];
     int most; /* about as many of its calls, unless FAULTS_ALL */
@@ -122,6 +128,7 @@ ParameterizedTest(struct trial *t, failing_calls, of_a_sweep, .init = folder_mak
 
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    skip_without_time(t->how);
     snprintf(words, sizeof(words), SWEEP "%s", t->words);
     const int calls = count_failing(t->how, words);
     for (int n = 1; n <= calls; n = next_failing(n, calls, t->most))
@@ -199,6 +206,7 @@ ParameterizedTest(struct trial *t, failing_calls, of_a_scoring, .init = make_mod
 {
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
+    skip_without_time(t->how);
     const int calls = count_failing(t->how, EVAL);
     struct rows want = must_read(folder, "r/latest", TABLE_PERPLEXITY);
 
