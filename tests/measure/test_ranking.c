@@ -130,8 +130,8 @@ Test(ranking, csv_has_every_place)
         "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"2\",1.2,1.2,1.2,slower,,",
         "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"4\",1,1,1,fastest,,",
         "variants,\"layer\",\"\",\"rope\",\"rope\",\"avx2\",\"5\",1,1,1,fastest,,",
-        "variants,\"layer\",\"geometric mean of 2 shapes\",\"a\"\"b\",\"\",\"\",\"\","
-        "1.11803399,1.11803399,1.11803399,slower,,",
+        ("variants,\"layer\",\"geometric mean of 2 shapes\",\"a\"\"b\",\"\",\"\",\"\","
+         "1.11803399,1.11803399,1.11803399,slower,,"),
         "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"1\",1,1,1,fastest,,",
         "variants,\"layer\",\"\",\"a\"\"b\",\"a\"\"b\",\"avx2\",\"3\",1.5,1.5,1.5,slower,,",
     };
