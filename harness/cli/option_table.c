@@ -61,7 +61,8 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define COMPUTES (MODELS | FOR(EVAL) | FOR(CHECK))
 #define TIMES (PLANS | FOR(RERUN))
 #define RUNS (FOR(SWEEP) | FOR(EVAL) | FOR(RERUN)) /* write the folder of a run */
-#define PRINTS (RUNS | PLANS | FOR(CHECK) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
+#define RUNS_AND_PLANS (PLANS | FOR(EVAL) | FOR(RERUN))
+#define PRINTS (RUNS_AND_PLANS | FOR(CHECK) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
@@ -208,7 +209,7 @@ const struct option_spec option_specs[] = {
      .doc = "continue an interrupted run (the latest, or --resume=DIR); "
             "rows that failed or timed out are measured again, skipped and wrong ones stay"},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
-     .only = RUNS | PLANS | FOR(TRAIN) | FOR(CHECK),
+     .only = RUNS_AND_PLANS | FOR(TRAIN) | FOR(CHECK),
      .doc = "auto, bar, plain, none"},
     {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name, .only = SWEEPS,
      .doc = "auto, always, never"},
@@ -216,7 +217,7 @@ const struct option_spec option_specs[] = {
      .doc = "only results and errors"},
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
      .doc = "sweep, rerun: what ran and how often; check: what passed too"},
-    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS | PLANS | FOR(DOCTOR) | FOR(REPORT),
+    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT),
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
      .doc = "stop at the first case that fails"},

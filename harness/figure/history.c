@@ -121,14 +121,14 @@ static enum status draw_cases(struct plot *p, const struct cases *c, const struc
 enum status case_history(struct plot *p, const struct plot_data *d, struct err *e)
 {
     const int n = d->n_runs;
-    const struct plot_data **const run = calloc((size_t)n + 1, sizeof(*run));
+    const struct plot_data **const run = calloc((size_t)n + 1, sizeof(const struct plot_data *));
     struct picked *const k = calloc((size_t)n + 1, sizeof(*k));
     struct cases c = {0};
     size_t rows = 0;
     int column;
-    enum status st = run && k ? plot_name(&column, &p->columns, "", 0, e)
-                              : fail(e, E_NOMEM, "no memory for a figure  -> free some");
+    enum status st = plot_name(&column, &p->columns, "", 0, e);
 
+    NEED(run && k);
     for (int i = 0; i < n && st == OK; i++) {
         run[i] = &d->runs[i];
         rows += run[i]->table[TABLE_LATENCY].n;
@@ -136,7 +136,7 @@ enum status case_history(struct plot *p, const struct plot_data *d, struct err *
     if (st == OK)
         st = cases_alloc(&c, rows, e);
     if (n > 1 && st == OK)
-        qsort(run, (size_t)n, sizeof(*run), by_date);
+        qsort(run, (size_t)n, sizeof(const struct plot_data *), by_date);
     for (int r = 0; r < n && st == OK; r++) {
         st = plot_pick(&k[r], run[r], TABLE_LATENCY, has_time, NULL, e);
         for (int i = 0; i < k[r].n && st == OK; i++)

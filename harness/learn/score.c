@@ -231,7 +231,7 @@ enum status score_run(struct scorer *s, enum split split, struct err *e)
         if (!sum || !n)
             st = fail(e, E_NOMEM, "no memory for the losses of %zu segments", most);
     }
-    if (st == OK) {
+    if (st == OK && sum && n) {
         score_all(&t, &s->score, sum, n);
         const char *backward;
         sublayers_impl(&t.lm.sublayers, &s->impl, &backward);

@@ -76,6 +76,14 @@ static bool same_contestant(const struct maker *m, const struct latency_row *a,
 
 /* ---- one setting -------------------------------------------------------------------------- */
 
+static struct place *place_at(const struct ranking *r, int i, int s)
+{
+    struct place *const all = r->v[i].place;
+
+    CHECK(all);
+    return &all[s];
+}
+
 static int shape_of(const struct maker *m, const struct ranking *r, const struct latency_row *row)
 {
     for (int s = 0; s < r->shapes; s++)
@@ -89,48 +97,42 @@ static int contestant_of(const struct maker *m, const struct latency_row *const 
                          const struct latency_row *row)
 {
     for (int i = 0; i < n; i++)
-        if (same_contestant(m, like[i], row))
+        if (like[i] && same_contestant(m, like[i], row))
             return i;
     return -1;
 }
 
-static enum status list(const struct maker *m, const struct latency_row *const *rows, int n,
-                        struct ranking *r, struct err *e)
+static void list(const struct maker *m, const struct latency_row *const *rows, int n,
+                 struct ranking *r)
 {
-    const struct latency_row **like = calloc((size_t)n + 1, sizeof(*like));
+    const struct latency_row **like = calloc((size_t)n + 1, sizeof(const struct latency_row *));
 
-    r->shape = calloc((size_t)n + 1, sizeof(*r->shape));
+    r->shape = calloc((size_t)n + 1, sizeof(const struct latency_row *));
     r->leader = calloc((size_t)n + 1, sizeof(*r->leader));
     r->v = calloc((size_t)n + 1, sizeof(*r->v));
-    if (!like || !r->shape || !r->leader || !r->v) {
-        free(like);
-        return fail(e, E_NOMEM, "no memory to rank %d rows", n);
-    }
+    NEED(like && r->shape && r->leader && r->v);
     for (int i = 0; i < n; i++) {
         if (shape_of(m, r, rows[i]) < 0)
             r->shape[r->shapes++] = rows[i];
         if (contestant_of(m, like, r->n, rows[i]) < 0)
             like[r->n++] = rows[i];
     }
-    enum status st = OK;
-    for (int i = 0; i < r->n && st == OK; i++) {
+    for (int i = 0; i < r->n; i++) {
         r->v[i].place = calloc((size_t)r->shapes, sizeof(*r->v[i].place));
         r->v[i].bits = NAN;
-        if (!r->v[i].place)
-            st = fail(e, E_NOMEM, "no memory to rank %d rows", n);
+        NEED(r->v[i].place);
         if (m->what == RANKED_BACKENDS)
             text_put(r->v[i].name, TEXT_SIZE, like[i]->backend);
         else
             row_model_name(like[i], &m->run->latency, r->v[i].name, TEXT_SIZE);
     }
-    for (int i = 0; i < n && st == OK; i++) {
+    for (int i = 0; i < n; i++) {
         struct place *p =
-            &r->v[contestant_of(m, like, r->n, rows[i])].place[shape_of(m, r, rows[i])];
+            place_at(r, contestant_of(m, like, r->n, rows[i]), shape_of(m, r, rows[i]));
         if (!p->row || rows[i]->median_ns < p->row->median_ns)
             p->row = rows[i];
     }
     free(like);
-    return st;
 }
 
 static struct interval interval_of(const struct latency_row *r)
@@ -159,16 +161,16 @@ static int rank_shape(const struct maker *m, struct ranking *r, int s)
     const int leader = r->leader[s];
     int faster = -1;
 
-    r->v[leader].place[s].change = (struct change){0};
-    r->v[leader].place[s].slower = false;
+    place_at(r, leader, s)->change = (struct change){0};
+    place_at(r, leader, s)->slower = false;
     for (int i = 0; i < r->n; i++) {
-        struct place *const p = &r->v[i].place[s];
+        struct place *const p = place_at(r, i, s);
         if (!p->row || i == leader)
             continue;
-        p->change = change_between(m, r->v[leader].place[s].row, p->row);
+        p->change = change_between(m, place_at(r, leader, s)->row, p->row);
         p->slower = p->change.verdict == VERDICT_SLOWER;
         if (p->change.verdict == VERDICT_FASTER &&
-            (faster < 0 || p->change.log.mid < r->v[faster].place[s].change.log.mid))
+            (faster < 0 || p->change.log.mid < place_at(r, faster, s)->change.log.mid))
             faster = i;
     }
     return faster;
@@ -180,9 +182,9 @@ static void rank_shapes(const struct maker *m, struct ranking *r)
     for (int s = 0; s < r->shapes; s++) {
         r->leader[s] = -1;
         for (int i = 0; i < r->n; i++) {
-            const struct latency_row *row = r->v[i].place[s].row;
+            const struct latency_row *row = place_at(r, i, s)->row;
             if (row &&
-                (r->leader[s] < 0 || row->median_ns < r->v[r->leader[s]].place[s].row->median_ns))
+                (r->leader[s] < 0 || row->median_ns < place_at(r, r->leader[s], s)->row->median_ns))
                 r->leader[s] = i;
         }
         int faster = rank_shape(m, r, s);
@@ -196,7 +198,7 @@ static void rank_shapes(const struct maker *m, struct ranking *r)
 static bool is_common(const struct ranking *r, int s)
 {
     for (int i = 0; i < r->n; i++)
-        if (!r->v[i].place[s].row)
+        if (!place_at(r, i, s)->row)
             return false;
     return true;
 }
@@ -207,7 +209,7 @@ static double sum_of_logs(const struct ranking *r, int i)
 
     for (int s = 0; s < r->shapes; s++)
         if (is_common(r, s))
-            sum += log(r->v[i].place[s].row->median_ns);
+            sum += log(place_at(r, i, s)->row->median_ns);
     return sum;
 }
 
@@ -250,8 +252,8 @@ static int rank_means(const struct maker *m, struct ranking *r, struct change *c
             if (!is_common(r, s) || i == 0)
                 continue;
             changes[n] = r->leader[s] == 0
-                             ? v->place[s].change
-                             : change_between(m, r->v[0].place[s].row, v->place[s].row);
+                             ? place_at(r, i, s)->change
+                             : change_between(m, place_at(r, 0, s)->row, place_at(r, i, s)->row);
             noisy += changes[n++].noisy;
         }
         v->log = i == 0 ? (struct interval){0, 0, 0} : change_mean(changes, n);
@@ -262,12 +264,11 @@ static int rank_means(const struct maker *m, struct ranking *r, struct change *c
     return faster;
 }
 
-static enum status rank_over_shapes(const struct maker *m, struct ranking *r, struct err *e)
+static void rank_over_shapes(const struct maker *m, struct ranking *r)
 {
     struct change *changes = calloc((size_t)r->shapes, sizeof(*changes));
 
-    if (!changes)
-        return fail(e, E_NOMEM, "no memory to rank %d shapes", r->shapes);
+    NEED(changes);
     int faster = rank_means(m, r, changes);
     for (int tries = 1; faster >= 0 && tries < r->n; tries++) {
         swap(r, 0, faster);
@@ -275,21 +276,17 @@ static enum status rank_over_shapes(const struct maker *m, struct ranking *r, st
     }
     sort_by_ratio(r);
     free(changes);
-    return OK;
 }
 
-static enum status rank(const struct maker *m, const struct latency_row *const *rows, int n,
-                        struct ranking *r, struct err *e)
+static void rank(const struct maker *m, const struct latency_row *const *rows, int n,
+                 struct ranking *r)
 {
-    enum status st = list(m, rows, n, r, e);
-
-    if (st != OK)
-        return st;
+    list(m, rows, n, r);
     rank_shapes(m, r);
     for (int s = 0; s < r->shapes; s++)
         r->common += is_common(r, s);
     sort(r);
-    return rank_over_shapes(m, r, e);
+    rank_over_shapes(m, r);
 }
 
 /* ---- perplexity --------------------------------------------------------------------------- */
@@ -302,11 +299,11 @@ static void add_bits(struct rankings *all, const struct run *run, struct ranking
     for (int i = 0; i < r->n; i++) {
         const struct latency_row *row = NULL;
         for (int s = 0; s < r->shapes; s++)
-            if (r->v[i].place[s].row &&
-                (!row || r->v[i].place[s].row->mem_tokens > row->mem_tokens))
-                row = r->v[i].place[s].row;
+            if (place_at(r, i, s)->row &&
+                (!row || place_at(r, i, s)->row->mem_tokens > row->mem_tokens))
+                row = place_at(r, i, s)->row;
         int found = 0;
-        for (size_t k = 0; k < run->perplexity.n; k++)
+        for (size_t k = 0; row && k < run->perplexity.n; k++)
             if (strcmp(scored[k].status, row_status_name[ROW_OK]) == 0 &&
                 strcmp(scored[k].variant, row->variant) == 0 &&
                 scored[k].mem_tokens == row->mem_tokens && isfinite(scored[k].bits_per_unit)) {
@@ -357,10 +354,11 @@ enum status rankings_make(struct rankings *out, const struct run *run, enum rank
 {
     struct maker m = {.run = run, .what = what};
     bool *todo = calloc(run->latency.n + 1, sizeof(*todo));
-    const struct latency_row **rows = calloc(run->latency.n + 1, sizeof(*rows));
-    enum status st = todo && rows ? pairing_open(&m.pairing, run, run, e)
-                                  : fail(e, E_NOMEM, "no memory to rank %zu rows", run->latency.n);
+    const struct latency_row **rows =
+        calloc(run->latency.n + 1, sizeof(const struct latency_row *));
+    enum status st = pairing_open(&m.pairing, run, run, e);
 
+    NEED(todo && rows);
     *out = (struct rankings){0};
     for (size_t i = 0; i < run->latency.n && st == OK; i++) {
         const struct latency_row *r = row_at(run, i);
@@ -375,11 +373,11 @@ enum status rankings_make(struct rankings *out, const struct run *run, enum rank
             continue;
         struct ranking *const r = &out->v[out->n++];
         *r = (struct ranking){0};
-        st = rank(&m, rows, rows_of_setting(run, i, todo, rows), r, e);
-        if (st == OK && r->n < 2) {
+        rank(&m, rows, rows_of_setting(run, i, todo, rows), r);
+        if (r->n < 2) {
             ranking_free(r);
             out->n--;
-        } else if (st == OK && what == RANKED_VARIANTS) {
+        } else if (what == RANKED_VARIANTS) {
             add_bits(out, run, r);
         }
     }

@@ -18,9 +18,9 @@
 #include <string.h>
 
 struct grads {
-    float *dS, *dS0;             /* [dk,ld] */
-    float *dW, *dX, *dO;         /* [C,ld]; dW becomes the gradient of V */
-    float *dA;                   /* [C,C] */
+    float *d_S, *d_Sb;           /* [dk,ld] */
+    float *d_W, *d_X, *d_O;      /* [C,ld]; d_W becomes the gradient of V */
+    float *d_A;                  /* [C,C] */
     float *q, *k, *read, *a, *b; /* [C,dk]: of q, of k as a writer, as a reader of S', of a, of b */
     float *rows;                 /* [C,dk] */
     double *G;                   /* [C+1,g_width] */
@@ -59,8 +59,9 @@ static size_t lay_out(const struct recur *r, char *at, struct grads *d)
     const struct {
         float **to;
         size_t n;
-    } floats[] = {{&d->dS, dk * ld}, {&d->dS0, dk * ld}, {&d->dW, C * ld},         {&d->dX, C * ld},
-                  {&d->dO, C * ld},  {&d->dA, C * C},    {&d->S, states * dk * ld}};
+    } floats[] = {{&d->d_S, dk * ld},       {&d->d_Sb, dk * ld}, {&d->d_W, C * ld},
+                  {&d->d_X, C * ld},        {&d->d_O, C * ld},   {&d->d_A, C * C},
+                  {&d->S, states * dk * ld}};
     size_t used = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(floats); i++) {
@@ -104,8 +105,8 @@ static void weigh(const struct chunk *c, float *to, const float *a, bool transpo
                                    .ldc = c->ld});
 }
 
-/* dA = alpha rows others^T */
-static void pair_products(const struct chunk *c, float *dA, float alpha, const float *rows,
+/* d_A = alpha rows others^T */
+static void pair_products(const struct chunk *c, float *d_A, float alpha, const float *rows,
                           const float *others)
 {
     chunk_product(c, (struct gemm){.tb = true,
@@ -117,7 +118,7 @@ static void pair_products(const struct chunk *c, float *dA, float alpha, const f
                                    .lda = c->ld,
                                    .b = others,
                                    .ldb = c->ld,
-                                   .c = dA,
+                                   .c = d_A,
                                    .ldc = c->n});
 }
 
@@ -139,7 +140,7 @@ static void through_state(const struct chunk *c, float *to, float alpha, const f
 }
 
 /* dS_0 += alpha (decayed readers)^T rows;  c->x holds the readers */
-static void add_state(const struct chunk *c, float *dS0, float alpha, const float *rows)
+static void add_state(const struct chunk *c, float *d_Sb, float alpha, const float *rows)
 {
     chunk_product(c, (struct gemm){.ta = true,
                                    .m = c->r->dk,
@@ -151,7 +152,7 @@ static void add_state(const struct chunk *c, float *dS0, float alpha, const floa
                                    .lda = c->r->dk,
                                    .b = rows,
                                    .ldb = c->ld,
-                                   .c = dS0,
+                                   .c = d_Sb,
                                    .ldc = c->ld});
 }
 
@@ -172,16 +173,16 @@ static void read_grad(struct chunk *c, struct grads *d, float *to, const float *
             c->x[t * dk + x] = operand[t * dk + x] * factor;
         }
     }
-    add_state(c, d->dS0, alpha, rows);
+    add_state(c, d->d_Sb, alpha, rows);
 }
 
-/* A writer's part through S_C: d_rows += (writer . factor) dS, d += (rows dS^T) . factor. */
+/* A writer's part through S_C: d_rows += (writer . factor) d_S, d += (rows d_S^T) . factor. */
 static void write_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                        bool gated, float *d_rows, const float *rows)
 {
     const int dk = c->r->dk, gw = c->r->g_width;
 
-    through_state(c, d->rows, 1, rows, d->dS);
+    through_state(c, d->rows, 1, rows, d->d_S);
     for (int j = 0; j < c->n; j++) {
         float factor = 1;
         for (int x = 0; x < dk; x++) {
@@ -198,7 +199,7 @@ static void write_grad(struct chunk *c, struct grads *d, float *to, const float 
                                    .beta = 1,
                                    .a = c->y,
                                    .lda = dk,
-                                   .b = d->dS,
+                                   .b = d->d_S,
                                    .ldb = c->ld,
                                    .c = d_rows,
                                    .ldc = c->ld});
@@ -220,7 +221,7 @@ static void decay_grad(const struct chunk *c, struct grads *d, double sign, cons
 
 /* ---- outputs ------------------------------------------------------------------------------ */
 
-/* dO of the numerators, and of the normaliser's column. */
+/* d_O of the numerators, and of the normaliser's column. */
 static void numerators(const struct chunk *c, const struct recur_grad *out, struct grads *d, int h)
 {
     const struct recur *r = c->r;
@@ -228,7 +229,7 @@ static void numerators(const struct chunk *c, const struct recur_grad *out, stru
     for (int t = 0; t < c->n; t++) {
         const ptrdiff_t at = ((ptrdiff_t)c->b * r->L + c->t0 - r->M + t) * r->H + h;
         const float *const d_o = out->d_o + at * r->dv, *const o = r->o + at * r->dv;
-        float *const row = d->dO + t * c->ld;
+        float *const row = d->d_O + t * c->ld;
         memset(row, 0, sizeof(float) * (size_t)c->ld);
         if (!r->norm) {
             memcpy(row, d_o, sizeof(float) * (size_t)r->dv);
@@ -275,18 +276,18 @@ static void head_grad(struct chunk *c, const struct recur_grad *out, struct grad
         chunk_query(c, h), chunk_weights(c, h);
     numerators(c, out, d, h);
     memset(d->q, 0, sizeof(float) * (size_t)(c->n * dk));
-    weigh(c, d->dW, c->A, true, d->dO);
-    pair_products(c, d->dA, 1, d->dO, c->W);
+    weigh(c, d->d_W, c->A, true, d->d_O);
+    pair_products(c, d->d_A, 1, d->d_O, c->W);
     float diagonal[RECUR_CHUNK];
     for (int t = 0; t < c->n; t++)
-        diagonal[t] = d->dA[t * c->n + t];
-    chunk_pairs_grad(c, d->dA, c->q, c->k, reads, r->i.at, d->q, d->k);
+        diagonal[t] = d->d_A[t * c->n + t];
+    chunk_pairs_grad(c, d->d_A, c->q, c->k, reads, r->i.at, d->q, d->k);
     if (r->a.at) {
-        weigh(c, d->dX, c->A2, true, d->dO);
-        pair_products(c, d->dA, 1, d->dO, c->X);
-        chunk_pairs_grad(c, d->dA, c->q, c->rb, reads, false, d->q, d->b);
+        weigh(c, d->d_X, c->Ab, true, d->d_O);
+        pair_products(c, d->d_A, 1, d->d_O, c->X);
+        chunk_pairs_grad(c, d->d_A, c->q, c->rb, reads, false, d->q, d->b);
     }
-    read_grad(c, d, d->q, c->q, reads, r->i.at, 1, d->dO);
+    read_grad(c, d, d->q, c->q, reads, r->i.at, 1, d->d_O);
     decay_grad(c, d, 1, c->q, d->q, r->u ? 0 : 1);
     if (r->u) {
         memcpy(d->rows, diagonal, sizeof(float) * (size_t)c->n);
@@ -310,7 +311,7 @@ static void own_grad(struct chunk *c, const struct recur_grad *out, struct grads
     weigh(c, c->O, c->A, false, c->W);
     for (int t = c->n - 1; t >= 0; t--) {
         const float beta = *recur_at(&r->beta, c->b, c->t0 + t, c->hs);
-        float *const row = d->dW + t * c->ld, d_beta = 0;
+        float *const row = d->d_W + t * c->ld, d_beta = 0;
         for (int e = 0; e < r->dv; e++) {
             d_beta += row[e] * (c->V[t * c->ld + e] - c->O[t * c->ld + e]);
             row[e] *= beta;
@@ -318,14 +319,14 @@ static void own_grad(struct chunk *c, const struct recur_grad *out, struct grads
         for (int j = 0; j < t; j++) {
             const float by = c->A[t * c->n + j];
             for (int e = 0; e < r->dv; e++)
-                d->dW[j * c->ld + e] -= by * row[e];
+                d->d_W[j * c->ld + e] -= by * row[e];
         }
         if (out->d_beta)
             *recur_grad_at(out->d_beta, &r->beta, c->b, c->t0 + t, c->hs) += d_beta;
     }
-    pair_products(c, d->dA, -1, d->dW, c->W);
-    chunk_pairs_grad(c, d->dA, c->k, c->k, READS_DECAYED, false, d->read, d->k);
-    read_grad(c, d, d->read, c->k, READS_DECAYED, false, -1, d->dW);
+    pair_products(c, d->d_A, -1, d->d_W, c->W);
+    chunk_pairs_grad(c, d->d_A, c->k, c->k, READS_DECAYED, false, d->read, d->k);
+    read_grad(c, d, d->read, c->k, READS_DECAYED, false, -1, d->d_W);
     decay_grad(c, d, 1, c->k, d->read, 1);
 }
 
@@ -334,20 +335,20 @@ static void free_grad(struct chunk *c, const struct recur_grad *out, struct grad
     const struct recur *r = c->r;
     const int dk = r->dk;
 
-    chunk_pairs(c, c->A2, c->a, c->rb, READS_BEFORE, false);
+    chunk_pairs(c, c->Ab, c->a, c->rb, READS_BEFORE, false);
     for (int t = c->n - 1; t >= 0; t--)
         for (int j = 0; j < t; j++) {
-            const float by = c->A2[t * c->n + j];
+            const float by = c->Ab[t * c->n + j];
             for (int e = 0; e < r->dv; e++)
-                d->dX[j * c->ld + e] += by * d->dX[t * c->ld + e];
+                d->d_X[j * c->ld + e] += by * d->d_X[t * c->ld + e];
         }
     chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
-    weigh(c, d->dW, c->A, true, d->dX);
-    pair_products(c, d->dA, 1, d->dX, c->V);
-    chunk_pairs_grad(c, d->dA, c->a, c->k, READS_BEFORE, false, d->a, d->k);
-    pair_products(c, d->dA, 1, d->dX, c->X);
-    chunk_pairs_grad(c, d->dA, c->a, c->rb, READS_BEFORE, false, d->a, d->b);
-    read_grad(c, d, d->a, c->a, READS_BEFORE, false, 1, d->dX);
+    weigh(c, d->d_W, c->A, true, d->d_X);
+    pair_products(c, d->d_A, 1, d->d_X, c->V);
+    chunk_pairs_grad(c, d->d_A, c->a, c->k, READS_BEFORE, false, d->a, d->k);
+    pair_products(c, d->d_A, 1, d->d_X, c->X);
+    chunk_pairs_grad(c, d->d_A, c->a, c->rb, READS_BEFORE, false, d->a, d->b);
+    read_grad(c, d, d->a, c->a, READS_BEFORE, false, 1, d->d_X);
     decay_grad(c, d, 1, c->a, d->a, 0);
     decay_grad(c, d, -1, c->rb, d->b, 1);
     for (int t = 0; t < c->n; t++)
@@ -381,7 +382,7 @@ static void keys_grad(const struct chunk *c, const struct recur_grad *out, struc
                     d->k[t * dk + x] + d->read[t * dk + x];
         }
         for (int e = 0; out->d_v && e < r->dv; e++)
-            recur_grad_at(out->d_v, &r->v, c->b, at, c->hs)[e] += d->dW[t * c->ld + e];
+            recur_grad_at(out->d_v, &r->v, c->b, at, c->hs)[e] += d->d_W[t * c->ld + e];
         for (int x = 0; out->d_g && x < gw; x++)
             recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] += (float)d->G[(t + 1) * gw + x];
         if (out->d_i)
@@ -389,7 +390,7 @@ static void keys_grad(const struct chunk *c, const struct recur_grad *out, struc
     }
 }
 
-/* From dS after the chunk to dS before it. */
+/* From d_S after the chunk to d_S before it. */
 static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct grads *d,
                        const float *after)
 {
@@ -397,8 +398,8 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
     const int dk = r->dk, gw = r->g_width, heads = r->H / r->Hs;
     float *const clear[] = {d->k, d->read, d->a, d->b};
 
-    memset(d->dW, 0, sizeof(float) * (size_t)(c->n * c->ld));
-    memset(d->dX, 0, sizeof(float) * (size_t)(c->n * c->ld));
+    memset(d->d_W, 0, sizeof(float) * (size_t)(c->n * c->ld));
+    memset(d->d_X, 0, sizeof(float) * (size_t)(c->n * c->ld));
     for (size_t i = 0; i < ARRAY_LEN(clear); i++)
         memset(clear[i], 0, sizeof(float) * (size_t)(c->n * dk));
     memset(d->G, 0, sizeof(double) * (size_t)((c->n + 1) * gw));
@@ -406,15 +407,15 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
         const float w = gw || r->i.at ? (float)chunk_decay(c, x) : 1;
         double sum = 0;
         for (int e = 0; e < c->ld; e++) {
-            d->dS0[x * c->ld + e] = w * d->dS[x * c->ld + e];
-            sum += (double)after[x * c->ld + e] * (double)d->dS[x * c->ld + e];
+            d->d_Sb[x * c->ld + e] = w * d->d_S[x * c->ld + e];
+            sum += (double)after[x * c->ld + e] * (double)d->d_S[x * c->ld + e];
         }
         if (gw)
             d->G[c->n * gw + (gw == 1 ? 0 : x)] += sum;
     }
-    write_grad(c, d, d->k, c->k, r->i.at, d->dW, c->W);
+    write_grad(c, d, d->k, c->k, r->i.at, d->d_W, c->W);
     if (r->a.at)
-        write_grad(c, d, d->b, c->rb, false, d->dX, c->X);
+        write_grad(c, d, d->b, c->rb, false, d->d_X, c->X);
     for (int h = c->hs * heads; c->t0 >= r->M && h < (c->hs + 1) * heads; h++)
         head_grad(c, out, d, h);
     if (r->beta.at)
@@ -422,7 +423,7 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
     else if (r->a.at)
         free_grad(c, out, d);
     keys_grad(c, out, d);
-    memcpy(d->dS, d->dS0, sizeof(float) * (size_t)(dk * c->ld));
+    memcpy(d->d_S, d->d_Sb, sizeof(float) * (size_t)(dk * c->ld));
 }
 
 /* ---- one sequence and state head ----------------------------------------------------------- */
@@ -445,9 +446,9 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
         chunk_solve(c);
         chunk_leave(c);
     }
-    memset(d->dS, 0, sizeof(float) * (size_t)size);
+    memset(d->d_S, 0, sizeof(float) * (size_t)size);
     for (int x = 0; out->d_s1 && x < r->dk; x++)
-        memcpy(d->dS + x * c->ld, out->d_s1 + (at * r->dk + x) * r->dv,
+        memcpy(d->d_S + x * c->ld, out->d_s1 + (at * r->dk + x) * r->dv,
                sizeof(float) * (size_t)r->dv);
     for (int i = chunks - 1; i >= 0; i--) {
         const int n = chunk_keys(r, i, &t0);
@@ -459,10 +460,10 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
     }
     for (int x = 0; x < r->dk; x++) {
         if (out->d_s0)
-            memcpy(out->d_s0 + (at * r->dk + x) * r->dv, d->dS + x * c->ld,
+            memcpy(out->d_s0 + (at * r->dk + x) * r->dv, d->d_S + x * c->ld,
                    sizeof(float) * (size_t)r->dv);
         if (out->d_z0)
-            out->d_z0[at * r->dk + x] = r->norm ? d->dS[x * c->ld + r->dv] : 0;
+            out->d_z0[at * r->dk + x] = r->norm ? d->d_S[x * c->ld + r->dv] : 0;
     }
 }
 

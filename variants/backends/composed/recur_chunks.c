@@ -49,7 +49,7 @@ static struct chunk lay_out(const struct engine *g, const struct recur *r, struc
     c.a = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
     c.rb = r->a.at ? take(room, C * dk, sizeof(float)) : NULL;
     c.A = take(room, C * C, sizeof(float));
-    c.A2 = r->a.at ? take(room, C * C, sizeof(float)) : NULL;
+    c.Ab = r->a.at ? take(room, C * C, sizeof(float)) : NULL;
     c.x = take(room, C * dk, sizeof(float));
     c.y = take(room, C * dk, sizeof(float));
     c.w = take(room, C * gw, sizeof(float));
@@ -355,8 +355,9 @@ void chunk_pairs(struct chunk *c, float *A, const float *x, const float *y, enum
     weigh_pairs(c, A, reads, gated);
 }
 
-static void inner_pairs_grad(const struct chunk *c, const float *dA, int j0, int j1, const float *x,
-                             const float *y, enum reads reads, float *d_x, float *d_y)
+static void inner_pairs_grad(const struct chunk *c, const float *d_A, int j0, int j1,
+                             const float *x, const float *y, enum reads reads, float *d_x,
+                             float *d_y)
 {
     const int dk = c->r->dk;
 
@@ -365,7 +366,7 @@ static void inner_pairs_grad(const struct chunk *c, const float *dA, int j0, int
         for (int e = 0; e < dk; e++)
             f[e] = 1;
         for (int t = first_reader(j, reads); t < j1; t++) {
-            const float *const w = c->w + t * dk, by = dA[t * c->n + j];
+            const float *const w = c->w + t * dk, by = d_A[t * c->n + j];
             for (int e = 0; t > j && reads != READS_BEFORE && e < dk; e++)
                 f[e] *= w[e];
             for (int e = 0; e < dk; e++) {
@@ -379,7 +380,7 @@ static void inner_pairs_grad(const struct chunk *c, const float *dA, int j0, int
 }
 
 /* What a sub-block's pairs with later readers give, through the decayed rows c->x and c->y. */
-static void outer_pairs_grad(struct chunk *c, const float *dA, int j0, int j1, const float *x,
+static void outer_pairs_grad(struct chunk *c, const float *d_A, int j0, int j1, const float *x,
                              const float *y, enum reads reads, float *d_x, float *d_y)
 {
     const int dk = c->r->dk, n = c->n;
@@ -389,7 +390,7 @@ static void outer_pairs_grad(struct chunk *c, const float *dA, int j0, int j1, c
         for (int e = 0; e < dk; e++) {
             float sum = 0;
             for (int j = j0; j < j1; j++)
-                sum += dA[t * n + j] * c->y[j * dk + e];
+                sum += d_A[t * n + j] * c->y[j * dk + e];
             d_x[t * dk + e] +=
                 sum * expf((float)(reader(c, t, e, reads, false) - sum_at(c, j1, e)));
         }
@@ -398,12 +399,12 @@ static void outer_pairs_grad(struct chunk *c, const float *dA, int j0, int j1, c
         for (int e = 0; e < dk; e++) {
             float sum = 0;
             for (int t = j1; t < n; t++)
-                sum += dA[t * n + j] * c->x[t * dk + e];
+                sum += d_A[t * n + j] * c->x[t * dk + e];
             d_y[j * dk + e] += sum * expf((float)(sum_at(c, j1, e) - sum_at(c, j + 1, e)));
         }
 }
 
-void chunk_pairs_grad(struct chunk *c, float *dA, const float *x, const float *y, enum reads reads,
+void chunk_pairs_grad(struct chunk *c, float *d_A, const float *x, const float *y, enum reads reads,
                       bool gated, float *d_x, float *d_y)
 {
     const int dk = c->r->dk, n = c->n;
@@ -411,18 +412,18 @@ void chunk_pairs_grad(struct chunk *c, float *dA, const float *x, const float *y
     if (c->r->g_width > 1) {
         for (int j0 = 0; j0 < n; j0 += RECUR_BLOCK) {
             const int j1 = min_int(j0 + RECUR_BLOCK, n);
-            inner_pairs_grad(c, dA, j0, j1, x, y, reads, d_x, d_y);
-            outer_pairs_grad(c, dA, j0, j1, x, y, reads, d_x, d_y);
+            inner_pairs_grad(c, d_A, j0, j1, x, y, reads, d_x, d_y);
+            outer_pairs_grad(c, d_A, j0, j1, x, y, reads, d_x, d_y);
         }
         return;
     }
-    weigh_pairs(c, dA, reads, gated);
+    weigh_pairs(c, d_A, reads, gated);
     chunk_product(c, (struct gemm){.m = n,
                                    .n = dk,
                                    .k = n,
                                    .alpha = 1,
                                    .beta = 1,
-                                   .a = dA,
+                                   .a = d_A,
                                    .lda = n,
                                    .b = y,
                                    .ldb = dk,
@@ -434,7 +435,7 @@ void chunk_pairs_grad(struct chunk *c, float *dA, const float *x, const float *y
                                    .k = n,
                                    .alpha = 1,
                                    .beta = 1,
-                                   .a = dA,
+                                   .a = d_A,
                                    .lda = n,
                                    .b = x,
                                    .ldb = dk,
@@ -501,10 +502,10 @@ static void solve_free(struct chunk *c)
     chunk_read_state(c, c->X, c->a, READS_BEFORE, false);
     chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
     add_pairs(c, c->X, c->A, c->V);
-    chunk_pairs(c, c->A2, c->a, c->rb, READS_BEFORE, false);
+    chunk_pairs(c, c->Ab, c->a, c->rb, READS_BEFORE, false);
     for (int t = 0; t < c->n; t++)
         for (int j = 0; j < t; j++) {
-            const float by = c->A2[t * c->n + j];
+            const float by = c->Ab[t * c->n + j];
             for (int e = 0; e < c->r->dv; e++)
                 c->X[t * c->ld + e] += by * c->X[j * c->ld + e];
         }
@@ -531,7 +532,7 @@ void chunk_weights(struct chunk *c, int h)
         c->A[t * c->n + t] = sum;
     }
     if (r->a.at)
-        chunk_pairs(c, c->A2, c->q, c->rb, reads, false);
+        chunk_pairs(c, c->Ab, c->q, c->rb, reads, false);
 }
 
 void chunk_outputs(struct chunk *c, int h)
@@ -541,7 +542,7 @@ void chunk_outputs(struct chunk *c, int h)
     chunk_weights(c, h);
     add_pairs(c, c->O, c->A, c->W);
     if (c->r->a.at)
-        add_pairs(c, c->O, c->A2, c->X);
+        add_pairs(c, c->O, c->Ab, c->X);
 }
 
 /* S += decayed writers^T rows */

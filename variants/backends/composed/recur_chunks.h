@@ -38,7 +38,7 @@ struct chunk {
     float *S;              /* [dk,ld] before the chunk */
     float *V, *W, *X, *O;  /* [C,ld] */
     float *q, *k, *a, *rb; /* [C,dk] operands; q comes times scale, rb is b of the rank one */
-    float *A, *A2;         /* [C,C] */
+    float *A, *Ab;         /* [C,C] */
     float *x, *y;          /* [C,dk] decayed rows */
     float *w;              /* [C,g_width] decays of single keys, where channels have their own */
     float *f;              /* [dk] */
@@ -60,7 +60,7 @@ void chunk_store_state(const struct chunk *c);
 /* Go to keys [t0, t0+n): gather operands and decays. Then solve for W and X from S. */
 void chunk_enter(struct chunk *c, int t0, int n);
 void chunk_solve(struct chunk *c);
-/* Gather q of a head; A of q and k, with the bonus on its diagonal, A2 of q and b. */
+/* Gather q of a head; A of q and k, with the bonus on its diagonal, Ab of q and b. */
 void chunk_query(struct chunk *c, int h);
 void chunk_weights(struct chunk *c, int h);
 /* O of a head, before the normaliser divides. */
@@ -79,7 +79,7 @@ void chunk_pairs(struct chunk *c, float *A, const float *x, const float *y, enum
                  bool gated);
 /* d_x += .., d_y += .. from the gradient of A, whose other elements are ignored and which is
  * overwritten. */
-void chunk_pairs_grad(struct chunk *c, float *dA, const float *x, const float *y, enum reads reads,
+void chunk_pairs_grad(struct chunk *c, float *d_A, const float *x, const float *y, enum reads reads,
                       bool gated, float *d_x, float *d_y);
 /* What a reader's row is multiplied by where it reads S_0, and a writer's where it adds to S_C. */
 double chunk_read_factor(const struct chunk *c, int t, int x, enum reads reads, bool gated);

@@ -236,7 +236,7 @@ struct reverse {
     int b, hs;
     struct state kept[BLOCK + 1]; /* before each key of the block, and after its last */
     struct key_step k;
-    double *dS, *dz;       /* [dk,dv] [dk] gradient of the state after the key */
+    double *d_S, *dz;      /* [dk,dv] [dk] gradient of the state after the key */
     double *before;        /* [dk,dv] what the key reads of the state before it */
     double *dk, *dv, *row; /* [dk] [dv] [dv] */
 };
@@ -276,7 +276,7 @@ static void output_grad(struct reverse *v, int i, int h, const struct state *aft
         d_n = fabs(n) > least(r, s->m) ? copysign(d_n, d_n * n) : 0;
     for (int x = 0; x < r->dk; x++) {
         const double q = query(r, v->b, i, h, x), kx = key(r, v->b, r->M + i, v->hs, x);
-        double *const to = (r->u ? v->before : v->dS) + (ptrdiff_t)x * r->dv;
+        double *const to = (r->u ? v->before : v->d_S) + (ptrdiff_t)x * r->dv;
         double dq = 0;
         for (int c = 0; c < r->dv; c++) {
             dq += s->S[x * r->dv + c] * (double)d_o[c] / den;
@@ -298,7 +298,7 @@ static void output_grad(struct reverse *v, int i, int h, const struct state *aft
     }
 }
 
-/* Back over the erase of key t: d of beta, a, b and v, and what dS becomes. */
+/* Back over the erase of key t: d of beta, a, b and v, and what d_S becomes. */
 static void erase_grad(struct reverse *v, int t, const struct state *prior)
 {
     const struct recur *r = v->r;
@@ -309,9 +309,9 @@ static void erase_grad(struct reverse *v, int t, const struct state *prior)
     for (int c = 0; c < r->dv; c++) {
         double sum = 0;
         for (int x = 0; x < r->dk; x++)
-            sum += v->dS[x * r->dv + c] * (r->a.at ? (double)recur_at(&r->b, v->b, t, v->hs)[x]
-                                                   : key(r, v->b, t, v->hs, x));
-        v->row[c] = sum; /* dS^T k, or dx = dS^T b */
+            sum += v->d_S[x * r->dv + c] * (r->a.at ? (double)recur_at(&r->b, v->b, t, v->hs)[x]
+                                                    : key(r, v->b, t, v->hs, x));
+        v->row[c] = sum; /* d_S^T k, or dx = d_S^T b */
     }
     if (r->beta.at) {
         for (int c = 0; c < r->dv; c++) {
@@ -323,10 +323,10 @@ static void erase_grad(struct reverse *v, int t, const struct state *prior)
             const double kx = key(r, v->b, t, v->hs, x);
             double sum = 0;
             for (int c = 0; c < r->dv; c++) {
-                double *const dS = &v->dS[x * r->dv + c];
-                sum += v->k.beta * *dS * ((double)value[c] - v->k.x[c]) -
+                double *const d_S = &v->d_S[x * r->dv + c];
+                sum += v->k.beta * *d_S * ((double)value[c] - v->k.x[c]) -
                        v->k.w[x] * prior->S[x * r->dv + c] * v->row[c];
-                *dS -= kx * v->row[c];
+                *d_S -= kx * v->row[c];
             }
             v->dk[x] += sum;
         }
@@ -339,7 +339,7 @@ static void erase_grad(struct reverse *v, int t, const struct state *prior)
         double d_a = 0, d_b = 0;
         for (int c = 0; c < r->dv; c++) {
             d_a += prior->S[x * r->dv + c] * v->row[c];
-            d_b += v->dS[x * r->dv + c] * v->k.x[c];
+            d_b += v->d_S[x * r->dv + c] * v->k.x[c];
             v->before[x * r->dv + c] += a * v->row[c];
         }
         if (d->d_a)
@@ -360,8 +360,8 @@ static void write_grad(struct reverse *v, int t)
         const double kx = key(r, v->b, t, v->hs, x);
         double sum = r->norm ? v->dz[x] : 0;
         for (int c = 0; c < r->dv; c++) {
-            sum += v->dS[x * r->dv + c] * (double)value[c];
-            v->dv[c] += v->k.write * v->dS[x * r->dv + c] * kx;
+            sum += v->d_S[x * r->dv + c] * (double)value[c];
+            v->dv[c] += v->k.write * v->d_S[x * r->dv + c] * kx;
         }
         v->dk[x] += v->k.write * sum;
         d_i += v->k.write * sum * kx;
@@ -379,9 +379,9 @@ static void decay_grad(struct reverse *v, int t, const struct state *prior)
     for (int x = 0; x < r->dk; x++) {
         double sum = r->norm ? v->dz[x] * v->k.w[x] * prior->z[x] : 0;
         for (int c = 0; c < r->dv; c++) {
-            double *const dS = &v->dS[x * r->dv + c];
-            sum += *dS * v->k.w[x] * prior->S[x * r->dv + c];
-            *dS = v->k.w[x] * *dS + v->before[x * r->dv + c];
+            double *const d_S = &v->d_S[x * r->dv + c];
+            sum += *d_S * v->k.w[x] * prior->S[x * r->dv + c];
+            *d_S = v->k.w[x] * *d_S + v->before[x * r->dv + c];
         }
         v->dz[x] *= v->k.w[x];
         if (d_g && r->g_width > 0)
@@ -428,8 +428,8 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
 
     for (int i = 0; i <= BLOCK; i++, at += n)
         v.kept[i] = state_in(r, at);
-    v.dS = at;
-    v.before = v.dS + s;
+    v.d_S = at;
+    v.before = v.d_S + s;
     v.dz = v.before + s;
     v.dk = v.dz + r->dk;
     v.k.w = v.dk + r->dk;
@@ -448,7 +448,7 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
         step(r, b, t, hs, &now, &v.k);
     }
     for (size_t e = 0; e < s; e++)
-        v.dS[e] = d->d_s1 ? (double)d->d_s1[state + (ptrdiff_t)e] : 0;
+        v.d_S[e] = d->d_s1 ? (double)d->d_s1[state + (ptrdiff_t)e] : 0;
     memset(v.dz, 0, (size_t)r->dk * sizeof(double));
     for (int first = K > 0 ? (K - 1) / BLOCK * BLOCK : -1; first >= 0; first -= BLOCK) {
         const int last = first + BLOCK < K ? first + BLOCK : K;
@@ -463,7 +463,7 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
             key_grad(&v, t, &v.kept[t - first], &v.kept[t - first + 1]);
     }
     for (size_t e = 0; d->d_s0 && e < s; e++)
-        d->d_s0[state + (ptrdiff_t)e] = (float)v.dS[e];
+        d->d_s0[state + (ptrdiff_t)e] = (float)v.d_S[e];
     for (int x = 0; d->d_z0 && x < r->dk; x++)
         d->d_z0[recur_state(r, b, hs) * r->dk + x] = (float)v.dz[x];
 }
@@ -481,7 +481,7 @@ static void clear(float *d, const struct recur_rows *rows, int B, int T, int hea
 static void backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                      void *scratch)
 {
-    const int K = r->M + r->L, threads = d->d_u ? 1 : g->threads;
+    const int K = r->M + r->L;
     const size_t doubles = backward_doubles(r);
 
     clear(d->d_q, &r->q, r->B, r->L, r->H, r->dk);
@@ -492,7 +492,7 @@ static void backward(const struct engine *g, const struct recur *r, const struct
     clear(d->d_a, &r->a, r->B, K, r->Hs, r->dk);
     clear(d->d_b, &r->b, r->B, K, r->Hs, r->dk);
     clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(d->d_u ? 1 : g->threads) schedule(static)
     for (int b = 0; b < r->B; b++)
         for (int hs = 0; hs < r->Hs; hs++)
             reverse(r, d, b, hs, (double *)scratch + doubles * (size_t)omp_get_thread_num());
