@@ -129,6 +129,8 @@ ParameterizedTest(struct trial *t, failing_calls, of_a_sweep, .init = folder_mak
     if (SANITIZED)
         cr_skip_test("a library loaded first and the sanitizer's do not go together");
     skip_without_time(t->how);
+    if (!HAVE_ZSTD && strstr(t->words, "zst"))
+        cr_skip_test("zstd is not built in");
     snprintf(words, sizeof(words), SWEEP "%s", t->words);
     const int calls = count_failing(t->how, words);
     for (int n = 1; n <= calls; n = next_failing(n, calls, t->most))

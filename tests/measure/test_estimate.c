@@ -43,6 +43,13 @@ static void drop(struct estimate *t, struct plan *p, struct options *o)
 #define LINE "--variant alibi,rope --workload attn --seq 256 --mem 0 --threads 1 --max-time 1 "
 
 /* A ref case makes its own reference; otherwise the first case of each problem has it made. */
+/* Two backends beside the reference that run on every CPU. */
+static void need_libraries(void)
+{
+    if (!backend_find("openblas") || !backend_find("onednn"))
+        cr_skip_test("openblas or onednn is not built in");
+}
+
 Test(estimate, a_reference_is_paid_once)
 {
     struct estimate t;
@@ -50,6 +57,7 @@ Test(estimate, a_reference_is_paid_once)
     struct plan p;
     int paid = 0;
 
+    need_libraries();
     estimate_line(&t, &p, &o, LINE "--backend ref,openblas", never, NULL);
     cr_assert_eq(p.n, 4);
     cr_expect_eq(t.checks, 0);
@@ -81,6 +89,7 @@ Test(estimate, what_is_left)
     struct options o, o2;
     struct plan p, p2;
 
+    need_libraries();
     estimate_line(&all, &p, &o, LINE "--backend ref,openblas", never, NULL);
     estimate_line(&left, &p2, &o2, LINE "--backend ref,openblas", is_of, "ref");
     cr_expect_lt(left.total, all.total);
