@@ -242,7 +242,7 @@ Test(ranking, text_stays_within_the_width)
     enum { VARIANTS = 9, WIDTH = 60 };
     static const char *const names[VARIANTS] = {
         "vanilla", "xl", "rope", "window", "linear", "gtrxl", "sandwich", "delight", "compressive"};
-    static char id[2 * VARIANTS][8];
+    static char id[2 * VARIANTS][16];
     struct shaken v[2 * VARIANTS];
     char *text = NULL;
     size_t size;
