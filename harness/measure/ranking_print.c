@@ -109,7 +109,9 @@ static void print_contestants(FILE *f, const struct ranking *r, enum ranked what
         if (i > 0)
             ratio_text(&v->log, ratio, sizeof(ratio));
         snprintf(line + n, sizeof(line) - n, "  %-20s  %s", ratio,
-                 i == 0 || v->slower || !isfinite(v->log.mid) ? "" : NO_DIFFERENCE);
+                 i == 0 || v->slower || !isfinite(v->log.mid) ? ""
+                 : v->log.low > 0                             ? "unclear: preempted"
+                                                              : NO_DIFFERENCE);
         for (n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
             line[n - 1] = '\0';
         fprintf(f, "%s\n", line);
