@@ -67,7 +67,7 @@ function rankingTable(run, lines, places) {
         if (scored)
             cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3) + " bits"));
         cells.push(make("td", {class: "n"}, line.verdict === "fastest" ? "" : ratioText(line)),
-            make("td", {}, line.verdict === "no difference shown" ? line.verdict : ""));
+            make("td", {}, ["fastest", "slower"].includes(line.verdict) ? "" : line.verdict));
         return make("tr", {class: line.verdict === "fastest" ? "best" : ""}, ...cells);
     }));
     return boxed(make("table", {class: "ranking"}, body));

@@ -11,7 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-static const char NO_DIFFERENCE[] = "no difference shown";
+/* What is said of a contestant that is not shown to be slower than the leader. An interval above 1
+ * of samples that were mostly preempted shows nothing either way. */
+static const char *unshown(const struct interval *log)
+{
+    return log->low > 0 ? "unclear: preempted" : "no difference shown";
+}
 static const char *const subject[] = {
     [RANKED_VARIANTS] = "variants", [RANKED_BACKENDS] = "backends"};
 
@@ -109,9 +114,7 @@ static void print_contestants(FILE *f, const struct ranking *r, enum ranked what
         if (i > 0)
             ratio_text(&v->log, ratio, sizeof(ratio));
         snprintf(line + n, sizeof(line) - n, "  %-20s  %s", ratio,
-                 i == 0 || v->slower || !isfinite(v->log.mid) ? ""
-                 : v->log.low > 0                             ? "unclear: preempted"
-                                                              : NO_DIFFERENCE);
+                 i == 0 || v->slower || !isfinite(v->log.mid) ? "" : unshown(&v->log));
         for (n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
             line[n - 1] = '\0';
         fprintf(f, "%s\n", line);
@@ -233,7 +236,7 @@ static void csv_change(FILE *f, const struct interval *log, bool leads, bool slo
             leads                 ? "fastest"
             : !isfinite(log->mid) ? ""
             : slower              ? "slower"
-                                  : NO_DIFFERENCE);
+                                  : unshown(log));
 }
 
 /* The fields up to the changes; `row` is NULL over all shapes. */

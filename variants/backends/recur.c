@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which implementation runs a recurrence. */
+ * Which implementation runs a recurrence, and what all share. */
 #include "recur.h"
 
-unsigned recur_terms(const struct recur *r)
+#include <string.h>
+
+static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)
 {
-    return (r->g_width == 0   ? 0
-            : r->g_width == 1 ? RECUR_DECAY_HEAD
-                              : RECUR_DECAY_CHANNEL) |
-           (r->beta.at ? RECUR_ERASE_OWN : 0) | (r->a.at ? RECUR_ERASE_FREE : 0) |
-           (r->u ? RECUR_BONUS : 0) | (r->i.at ? RECUR_GATE : 0) |
-           (r->norm != RECUR_PLAIN ? RECUR_NORMALISED : 0);
+    for (int b = 0; d && b < B; b++)
+        for (int t = 0; t < T; t++)
+            for (int h = 0; h < heads; h++)
+                memset(recur_grad_at(d, rows, b, t, h), 0, sizeof(float) * (size_t)width);
+}
+
+void recur_clear(const struct recur *r, const struct recur_grad *d)
+{
+    const int K = r->M + r->L;
+
+    clear(d->d_q, &r->q, r->B, r->L, r->H, r->dk);
+    clear(d->d_k, &r->k, r->B, K, r->Hs, r->dk);
+    clear(d->d_v, &r->v, r->B, K, r->Hs, r->dv);
+    clear(d->d_g, &r->g, r->B, K, r->Hs, r->g_width);
+    clear(d->d_beta, &r->beta, r->B, K, r->Hs, 1);
+    clear(d->d_a, &r->a, r->B, K, r->Hs, r->dk);
+    clear(d->d_b, &r->b, r->B, K, r->Hs, r->dk);
+    clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
 }
 
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward)

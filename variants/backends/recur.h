@@ -63,18 +63,6 @@ struct recur_grad {
     float *d_q, *d_k, *d_v, *d_g, *d_beta, *d_a, *d_b, *d_u, *d_i, *d_s0, *d_z0;
 };
 
-/* What a call asks of an implementation. */
-enum recur_term {
-    RECUR_DECAY_HEAD = 1,
-    RECUR_DECAY_CHANNEL = 2,
-    RECUR_ERASE_OWN = 4,
-    RECUR_ERASE_FREE = 8,
-    RECUR_BONUS = 16,
-    RECUR_GATE = 32,
-    RECUR_NORMALISED = 64,
-};
-unsigned recur_terms(const struct recur *r);
-
 struct recur_impl {
     const char *name;
     bool (*accepts)(const struct recur *r, bool backward);
@@ -100,6 +88,9 @@ static inline float *recur_grad_at(float *d, const struct recur_rows *r, int b, 
 {
     return d + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
 }
+
+/* Zero the gradients of operands, to which all that share one add; d_u, d_s0 and d_z0 are left. */
+void recur_clear(const struct recur *r, const struct recur_grad *d);
 
 /* Index of the state of sequence b's head. */
 static inline ptrdiff_t recur_state(const struct recur *r, int b, int hs)

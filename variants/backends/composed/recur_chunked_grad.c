@@ -87,24 +87,6 @@ size_t recur_chunked_grad_bytes(const struct recur *r)
 
 /* ---- small products ----------------------------------------------------------------------- */
 
-/* to[n,ld] (+)= op(a) rows, a [n,n]. */
-static void weigh(const struct chunk *c, float *to, const float *a, bool transposed,
-                  const float *rows)
-{
-    chunk_product(c, (struct gemm){.ta = transposed,
-                                   .m = c->n,
-                                   .n = (int)c->ld,
-                                   .k = c->n,
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .a = a,
-                                   .lda = c->n,
-                                   .b = rows,
-                                   .ldb = c->ld,
-                                   .c = to,
-                                   .ldc = c->ld});
-}
-
 /* d_A = alpha rows others^T */
 static void pair_products(const struct chunk *c, float *d_A, float alpha, const float *rows,
                           const float *others)
@@ -276,14 +258,14 @@ static void head_grad(struct chunk *c, const struct recur_grad *out, struct grad
         chunk_query(c, h), chunk_weights(c, h);
     numerators(c, out, d, h);
     memset(d->q, 0, sizeof(float) * (size_t)(c->n * dk));
-    weigh(c, d->d_W, c->A, true, d->d_O);
+    chunk_add_pairs(c, d->d_W, c->A, true, d->d_O);
     pair_products(c, d->d_A, 1, d->d_O, c->W);
     float diagonal[RECUR_CHUNK];
     for (int t = 0; t < c->n; t++)
         diagonal[t] = d->d_A[t * c->n + t];
     chunk_pairs_grad(c, d->d_A, c->q, c->k, reads, r->i.at, d->q, d->k);
     if (r->a.at) {
-        weigh(c, d->d_X, c->Ab, true, d->d_O);
+        chunk_add_pairs(c, d->d_X, c->Ab, true, d->d_O);
         pair_products(c, d->d_A, 1, d->d_O, c->X);
         chunk_pairs_grad(c, d->d_A, c->q, c->rb, reads, false, d->q, d->b);
     }
@@ -308,7 +290,7 @@ static void own_grad(struct chunk *c, const struct recur_grad *out, struct grads
     chunk_pairs(c, c->A, c->k, c->k, READS_DECAYED, false);
     /* what the keys read: (k e^G) S_0 + A_kk U, into O */
     chunk_read_state(c, c->O, c->k, READS_DECAYED, false);
-    weigh(c, c->O, c->A, false, c->W);
+    chunk_add_pairs(c, c->O, c->A, false, c->W);
     for (int t = c->n - 1; t >= 0; t--) {
         const float beta = *recur_at(&r->beta, c->b, c->t0 + t, c->hs);
         float *const row = d->d_W + t * c->ld, d_beta = 0;
@@ -343,7 +325,7 @@ static void free_grad(struct chunk *c, const struct recur_grad *out, struct grad
                 d->d_X[j * c->ld + e] += by * d->d_X[t * c->ld + e];
         }
     chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
-    weigh(c, d->d_W, c->A, true, d->d_X);
+    chunk_add_pairs(c, d->d_W, c->A, true, d->d_X);
     pair_products(c, d->d_A, 1, d->d_X, c->V);
     chunk_pairs_grad(c, d->d_A, c->a, c->k, READS_BEFORE, false, d->a, d->k);
     pair_products(c, d->d_A, 1, d->d_X, c->X);
@@ -469,14 +451,6 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
 
 /* ---- all ---------------------------------------------------------------------------------- */
 
-static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)
-{
-    for (int b = 0; d && b < B; b++)
-        for (int t = 0; t < T; t++)
-            for (int h = 0; h < heads; h++)
-                memset(recur_grad_at(d, rows, b, t, h), 0, sizeof(float) * (size_t)width);
-}
-
 static bool shared(const struct recur_rows *rows, const float *d, int heads)
 {
     return d && heads > 1 && (rows->per > 1 || rows->head == 0);
@@ -487,21 +461,13 @@ static bool shared(const struct recur_rows *rows, const float *d, int heads)
 void recur_chunked_backward(const struct engine *g, const struct recur *r,
                             const struct recur_grad *d, void *scratch)
 {
-    const int K = r->M + r->L;
     const bool by_head = !shared(&r->q, r->q.at ? d->d_q : NULL, r->Hs) &&
                          !shared(&r->k, d->d_k, r->Hs) && !shared(&r->v, d->d_v, r->Hs) &&
                          !shared(&r->g, d->d_g, r->Hs);
     const int sequences = d->d_u ? 1 : r->B, items = by_head ? sequences * r->Hs : sequences;
     const size_t bytes = recur_chunked_grad_bytes(r);
 
-    clear(d->d_q, &r->q, r->B, r->L, r->H, r->dk);
-    clear(d->d_k, &r->k, r->B, K, r->Hs, r->dk);
-    clear(d->d_v, &r->v, r->B, K, r->Hs, r->dv);
-    clear(d->d_g, &r->g, r->B, K, r->Hs, r->g_width);
-    clear(d->d_beta, &r->beta, r->B, K, r->Hs, 1);
-    clear(d->d_a, &r->a, r->B, K, r->Hs, r->dk);
-    clear(d->d_b, &r->b, r->B, K, r->Hs, r->dk);
-    clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
+    recur_clear(r, d);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(items > 1 ? g->threads : 1)
     for (int item = 0; item < items; item++) {
         char *const room = (char *)scratch + bytes * (size_t)omp_get_thread_num();

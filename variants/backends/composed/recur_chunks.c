@@ -462,10 +462,11 @@ void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads 
                                    .ldc = c->ld});
 }
 
-/* to += A rows */
-static void add_pairs(const struct chunk *c, float *to, const float *A, const float *rows)
+void chunk_add_pairs(const struct chunk *c, float *to, const float *A, bool transposed,
+                     const float *rows)
 {
-    chunk_product(c, (struct gemm){.m = c->n,
+    chunk_product(c, (struct gemm){.ta = transposed,
+                                   .m = c->n,
                                    .n = (int)c->ld,
                                    .k = c->n,
                                    .alpha = 1,
@@ -501,7 +502,7 @@ static void solve_free(struct chunk *c)
 {
     chunk_read_state(c, c->X, c->a, READS_BEFORE, false);
     chunk_pairs(c, c->A, c->a, c->k, READS_BEFORE, false);
-    add_pairs(c, c->X, c->A, c->V);
+    chunk_add_pairs(c, c->X, c->A, false, c->V);
     chunk_pairs(c, c->Ab, c->a, c->rb, READS_BEFORE, false);
     for (int t = 0; t < c->n; t++)
         for (int j = 0; j < t; j++) {
@@ -540,9 +541,9 @@ void chunk_outputs(struct chunk *c, int h)
     chunk_query(c, h);
     chunk_read_state(c, c->O, c->q, c->r->u ? READS_BEFORE : READS_AFTER, c->r->i.at);
     chunk_weights(c, h);
-    add_pairs(c, c->O, c->A, c->W);
+    chunk_add_pairs(c, c->O, c->A, false, c->W);
     if (c->r->a.at)
-        add_pairs(c, c->O, c->Ab, c->X);
+        chunk_add_pairs(c, c->O, c->Ab, false, c->X);
 }
 
 /* S += decayed writers^T rows */

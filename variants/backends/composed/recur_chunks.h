@@ -90,6 +90,10 @@ double chunk_decay(const struct chunk *c, int x);
 /* to [n,ld] = decayed readers times S. */
 void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads reads, bool gated);
 
+/* to [n,ld] += A rows, or A^T rows. */
+void chunk_add_pairs(const struct chunk *c, float *to, const float *A, bool transposed,
+                     const float *rows);
+
 /* c = alpha a b + beta c of small matrices on this thread. */
 void chunk_product(const struct chunk *c, struct gemm p);
 

@@ -468,30 +468,14 @@ static void reverse(const struct recur *r, const struct recur_grad *d, int b, in
         d->d_z0[recur_state(r, b, hs) * r->dk + x] = (float)v.dz[x];
 }
 
-static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)
-{
-    for (int b = 0; d && b < B; b++)
-        for (int t = 0; t < T; t++)
-            for (int h = 0; h < heads; h++)
-                memset(recur_grad_at(d, rows, b, t, h), 0, (size_t)width * sizeof(float));
-}
-
 /* Threads take sequences: state heads may share an operand, whose gradient is then a sum. A bonus
  * is shared by all sequences, and one thread does everything. */
 static void backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
                      void *scratch)
 {
-    const int K = r->M + r->L;
     const size_t doubles = backward_doubles(r);
 
-    clear(d->d_q, &r->q, r->B, r->L, r->H, r->dk);
-    clear(d->d_k, &r->k, r->B, K, r->Hs, r->dk);
-    clear(d->d_v, &r->v, r->B, K, r->Hs, r->dv);
-    clear(d->d_g, &r->g, r->B, K, r->Hs, r->g_width);
-    clear(d->d_beta, &r->beta, r->B, K, r->Hs, 1);
-    clear(d->d_a, &r->a, r->B, K, r->Hs, r->dk);
-    clear(d->d_b, &r->b, r->B, K, r->Hs, r->dk);
-    clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
+    recur_clear(r, d);
 #pragma omp parallel for num_threads(d->d_u ? 1 : g->threads) schedule(static)
     for (int b = 0; b < r->B; b++)
         for (int hs = 0; hs < r->Hs; hs++)
