@@ -203,6 +203,8 @@ void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int w
         print_contestants(f, r, what);
         for (int s = 0; s < r->shapes && r->shapes > 1 && what == RANKED_VARIANTS; s++)
             print_shape(f, r, s, what, width);
+        if (r->shapes > 1 && what == RANKED_VARIANTS)
+            fputs("  ~: not shown to differ from the first of its line\n", f);
     }
 }
 
