@@ -45,9 +45,9 @@ struct way {
 ParameterizedTestParameters(ways, each)
 {
     static struct way ways[] = {
-        {"--isolate exec", "status_detail", "few", false},
-        {"--isolate fork", "status_detail", "few", false},
-        {"--isolate none", "status_detail", "few", false},
+        {"--isolate exec", "status", "ok", false},
+        {"--isolate fork", "status", "ok", false},
+        {"--isolate none", "status", "ok", false},
         {"--cache cold", "cache_mode", "cold", false},
         {"--pin none", "pin", "none", false},
         {"--pin scatter", "pin", "scatter", false},
