@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 1 << 20 }; /* of all sequences, with what they remember */
-
 struct lm_run {
     struct lm m;
     enum mem_kind kind;
@@ -168,10 +166,8 @@ static enum status read(struct run *r, struct err *e)
         c->window = c->mem_len;
     max->L = c->max_seq;
     max->M = config_memory(c);
-    if (max->L > GOLDEN_WIDE || max->M > GOLDEN_WIDE ||
-        (int64_t)max->B * (max->L + max->M) > MOST_ROWS)
-        return safetensors_fail(r->s, e, "batch %d, seq %d, mem %d  -> at most %d tokens in all",
-                                max->B, max->L, max->M, (int)MOST_ROWS);
+    if ((st = golden_rows(r, e)) != OK)
+        return st;
     if (max->M && !mem_can(c->variant->mem, MEM_HIDDEN))
         return safetensors_fail(r->s, e, "mem %d with variant %s, which has no memory  -> 0",
                                 max->M, c->variant->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files whose metadata says anything: each key of each kind of file, removed or with a value
- * that it cannot have, or that nothing else in the file agrees with. Such a file runs, or is
- * refused by its name; it stops nothing. */
+ * that it cannot have, or that nothing else in the file agrees with; each tensor missing; sizes
+ * whose products no int holds. Such a file runs, or is refused by its name; it stops nothing. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
 #include "tests/support/tmp_folder.h"
@@ -13,17 +13,23 @@
 
 static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
 
-static void survive(const struct engine *g, const char *from, const char *key, const char *value)
+static void survive_edit(const struct engine *g, const char *from, const struct edit *edit)
 {
     char path[FILE_PATH];
     struct tally t = {0};
     struct err e = {""};
 
     folder_path(path, "edited.safetensors");
-    edited_file(path, from, &(struct edit){.key = key, .value = value});
+    edited_file(path, from, edit);
     const enum status st = golden_run(g, path, &t, ignore, NULL, &e);
-    cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s: %s", from, key,
-              value ? value : "(removed)", e.msg);
+    cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s, without %s: %s",
+              from, edit->key ? edit->key : "", edit->value ? edit->value : "(removed)",
+              edit->drop ? edit->drop : "nothing", e.msg);
+}
+
+static void survive(const struct engine *g, const char *from, const char *key, const char *value)
+{
+    survive_edit(g, from, &(struct edit){.key = key, .value = value});
 }
 
 /* Keys that nothing is made from. */
@@ -43,10 +49,11 @@ static const char *const files[] = {
     "att_xl_mem", "att_shaw_mem", "att_tupe_rel",   "att_deberta",         "mask_bigbird",
     "span_xl",    "favor_state",  "synth_dense",    "lm_gtrxl_gru",        "lm_compressive_conv",
     "lm_ut_act",  "lm_delight",   "lm_sandwich",    "lm_vanilla_layerpos", "moe_top2",
-    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",
+    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",       "rec_mlstm",
+    "rec_bonus",
 };
 
-ParameterizedTestParameters(golden_hostile, any_key_may_say_anything)
+static struct criterion_test_params each_file(void)
 {
     static int all[ARRAY_LEN(files)];
 
@@ -54,6 +61,8 @@ ParameterizedTestParameters(golden_hostile, any_key_may_say_anything)
         all[i] = (int)i;
     return cr_make_param_array(int, all, ARRAY_LEN(files));
 }
+
+ParameterizedTestParameters(golden_hostile, any_key_may_say_anything) { return each_file(); }
 ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = folder_make,
                   .fini = folder_remove, .timeout = 120)
 {
@@ -83,4 +92,76 @@ ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = f
     for (int i = 0; mixers[i]; i++)
         survive(&g, path, "mixer", mixers[i]->name);
     safetensors_close(&s);
+}
+
+ParameterizedTestParameters(golden_hostile, any_tensor_may_be_missing) { return each_file(); }
+ParameterizedTest(int *file, golden_hostile, any_tensor_may_be_missing, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    char path[FILE_PATH];
+    struct engine g;
+    struct safetensors s;
+    struct err e = {""};
+
+    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    for (int i = 0; i < s.n_tensors; i++)
+        survive_edit(&g, path, &(struct edit){.drop = s.tensors[i].name});
+    safetensors_close(&s);
+}
+
+/* ---- sizes whose products no int or no size_t holds ----------------------------------------- */
+
+TestSuite(golden_large, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static void expect_refused(const struct tensor *tensors, int n, const char *const *meta, int n_meta)
+{
+    char path[FILE_PATH];
+    struct engine g;
+    struct tally t = {0};
+    struct err e = {""};
+
+    folder_path(path, "large.safetensors");
+    cr_assert_eq(safetensors_write(path, tensors, n, meta, n_meta, &e), OK, "%s", e.msg);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_expect_eq(golden_run(&g, path, &t, ignore, NULL, &e), E_IO);
+    cr_expect(strstr(e.msg, path), "%s", e.msg);
+}
+
+/* 2^32 pairs of a query and a key, from a file of 256 KiB. */
+Test(golden_large, pairs_of_one_head)
+{
+    enum { LENGTH = 1 << 16 };
+    static const float x[LENGTH], one = 1;
+    static const struct tensor tensors[] = {
+        {"in.x", DTYPE_F32, 3, {1, LENGTH, 1}, LENGTH, x},
+        {"param.attn.q.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.k.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.v.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.o.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"out.y", DTYPE_F32, 3, {1, LENGTH, 1}, LENGTH, x},
+    };
+    static const char *const meta[] = {
+        "kind",   "attention", "variant", "vanilla", "n_head", "1",     "d_model", "1",    "d_head",
+        "1",      "d_inner",   "0",       "n_layer", "1",      "batch", "1",       "seq",  "65536",
+        "scheme", "none",      "gate",    "none",    "norm",   "none",  "mixer",   "none",
+    };
+
+    expect_refused(tensors, ARRAY_LEN(tensors), meta, ARRAY_LEN(meta) / 2);
+}
+
+/* 2^64 values, which are none, and as many numbers of output. */
+Test(golden_large, values_of_no_bytes)
+{
+    static const float none;
+    static const struct tensor tensors[] = {{"in.v", DTYPE_F32, 1, {0}, 0, &none},
+                                            {"out.o", DTYPE_F32, 1, {0}, 0, &none}};
+    static const char *const meta[] = {
+        "kind",        "recur", "batch",   "65536", "seq",     "65536", "mem",    "0",
+        "n_head",      "65536", "q_heads", "1",     "k_heads", "1",     "d_head", "1",
+        "state_heads", "65536", "d_value", "65536", "decay",   "none",
+    };
+
+    expect_refused(tensors, ARRAY_LEN(tensors), meta, ARRAY_LEN(meta) / 2);
 }
