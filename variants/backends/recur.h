@@ -6,11 +6,12 @@
  *
  * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
  *
- *   S'  = w_t (.) S_{t-1}                                   w_t: none, a number, or one per row of
- * S S_t = S' + k_t v_t^T                                    no erase S_t = S' + beta_t k_t (v_t -
- * S'^T k_t)^T                erase by the own key S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T free
- * rank one: reads before the decay o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n
- * k_n) v_t z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t           where outputs are normalised:
+ *   S'  = w_t (.) S_{t-1}                          w_t: none, a number, or one per row of S
+ *   S_t = S' + k_t v_t^T                           no erase
+ *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T       erase by the own key
+ *   S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T   free rank one: reads before the decay
+ *   o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n k_n) v_t
+ *   z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t  where outputs are normalised:
  *   o_t / (n_t + eps), or o_t / max(|n_t|, 1)
  *
  * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
