@@ -167,10 +167,10 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
-soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call failing once: an hour
+soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call (EVERY=1) failing once: an hour
 	@tests/soak/kills.py sweep --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
-	@FAULTS_ALL=1 scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
+	@FAULTS_ALL=$(or $(EVERY),1) scripts/test.sh $(BUILD) --filter '@(failing_calls|train_faults)/*'
 repro: ## two builds in different folders are the same bytes; minutes
 	@scripts/reproducible.sh '$(CC)'
 man: all ## the manual page: man -l $(BUILD)/bench.1

@@ -385,8 +385,8 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
         st = safetensors_fail(s, e, "metadata vocab is missing  -> a language model has it");
     if (st != OK)
         return st;
-    if (lm_init(&m, c, &why) != OK)
-        return safetensors_fail(s, e, "%s", why.msg);
+    if ((st = lm_init(&m, c, &why)) != OK) /* for want of memory it is not the file's fault */
+        return st == E_NOMEM ? fail(e, st, "%s", why.msg) : safetensors_fail(s, e, "%s", why.msg);
     st = checkpoint_fits(s, "", &m.params, e);
     lm_free(&m);
     return st == OK ? as_its_variant(s, c, e) : st;
