@@ -32,6 +32,7 @@ enum {
 struct chunk {
     const struct recur *r;
     int b, hs, t0, n;      /* keys [t0, t0+n) */
+    int ahead;             /* keys of the next chunk, of which rows are fetched */
     int e0, columns;       /* of v and o */
     ptrdiff_t dkp, ld;     /* dk and columns in whole lines */
     float *S, *z;          /* [dkp,ld] [dkp] before the chunk */
@@ -145,6 +146,8 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
                    int t, int h, int first, int width, const float *scale)
 {
     for (int i = 0; i < CHUNK; i++, to += ld) {
+        if (rows->at && i < c->ahead)
+            vprefetch(recur_at(rows, c->b, t + CHUNK + i, h) + first, width);
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) + first : NULL;
         const vf by = v1(scale && i < c->n ? scale[i] : 1);
         for (int x = 0; x < ld; x += VL) {
@@ -565,7 +568,9 @@ static void run(struct chunk *c)
         memset(c->bd, 0, sizeof(float) * (size_t)(CHUNK * c->dkp));
     for (int t0 = 0; t0 < K; t0 += c->n) {
         const bool reads = t0 >= r->M; /* no chunk has keys of both kinds */
-        enter(c, t0, min_int(CHUNK, (reads ? K : r->M) - t0));
+        const int until = reads ? K : r->M;
+        c->ahead = clamp_int(until - t0 - CHUNK, 0, CHUNK);
+        enter(c, t0, min_int(CHUNK, until - t0));
         solve(c);
         if (!reads && !r->a.at && !r->beta.at)
             pairs(c, c->A, c->k, c->kt, c->kd, false); /* for the keys' decays only */
