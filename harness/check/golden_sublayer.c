@@ -60,16 +60,16 @@ void golden_backward_sublayer(struct run *r)
 
 /* Values v [K,Hkv,dh] and sink_v [H,sinks,dh] that are 1 where column c0+e of the weights meets
  * coordinate e, else 0. The sinks' columns come first. */
-static void set_one_hot(const struct attn *a, float *v, float *sink_v, int c0, int n)
+static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v, int c0, int n)
 {
     const int K = a->M + a->L, kv_width = a->Hkv * a->dh;
 
     memset(v, 0, sizeof(float) * (size_t)(K * kv_width));
-    memset(sink_v, 0, sizeof(float) * (size_t)(a->H * a->sinks * a->dh));
+    memset(sink_v, 0, sizeof(float) * (size_t)(a->H * sinks * a->dh));
     for (int e = 0; e < n; e++) {
-        const int sink = c0 + e, j = sink - a->sinks;
+        const int sink = c0 + e, j = sink - sinks;
         for (int h = 0; h < a->H && j < 0; h++)
-            sink_v[(h * a->sinks + sink) * a->dh + e] = 1;
+            sink_v[(h * sinks + sink) * a->dh + e] = 1;
         for (int h = 0; h < a->Hkv && j >= 0; h++)
             v[j * kv_width + h * a->dh + e] = 1;
     }
@@ -78,7 +78,8 @@ static void set_one_hot(const struct attn *a, float *v, float *sink_v, int c0, i
 /* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
 void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch)
 {
-    const int columns = a.sinks + a.M + a.L, HD = a.H * a.dh, rows = a.B * a.H * a.L;
+    const int sinks = a.sink_v ? a.sinks : 0; /* else they have no values to read them from */
+    const int columns = sinks + a.M + a.L, HD = a.H * a.dh, rows = a.B * a.H * a.L;
     float *const v = malloc(sizeof(float) * (size_t)((columns + rows) * HD + rows * columns));
     float *const sink_v = v + (a.M + a.L) * HD, *const slice = v + columns * HD;
     float *const probs = slice + rows * HD;
@@ -89,10 +90,10 @@ void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, vo
     a.o = slice;
     a.v = v;
     a.v_at = (struct stride){.batch = 0, .row = a.Hkv * a.dh};
-    a.sink_v = a.sinks ? sink_v : NULL;
+    a.sink_v = sinks ? sink_v : NULL;
     for (int c0 = 0; c0 < columns; c0 += a.dh) {
         const int n = min_int(a.dh, columns - c0);
-        set_one_hot(&a, v, sink_v, c0, n);
+        set_one_hot(&a, sinks, v, sink_v, c0, n);
         impl->forward(r->g, &a, scratch);
         for (int row = 0; row < rows; row++) {
             const int b = row / (a.H * a.L), h = row / a.L % a.H, i = row % a.L;
