@@ -72,6 +72,8 @@ struct variant {
     void (*order)(char order[MAX_ORDER], int N);
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
+    int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
+    bool unscaled;                        /* the scale is 1 by default */
     int products;  /* summed in a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
     int kv_heads;  /* most key/value heads by default; 0 = all */
     bool untied;   /* logits have their own matrix by default */
@@ -128,6 +130,7 @@ struct config {
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
+    int dv;       /* width of a head of values; 0 = dh */
     int mem_len;  /* positions of past that a layer keeps */
     int max_seq;  /* longest segment */
     int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
@@ -190,6 +193,7 @@ enum status config_set_masks(struct config *c, const struct variant *v, const ch
 /* Heads of keys and values that it has by default: the most that H divides into, up to its own
  * number. */
 int variant_kv_heads(const struct variant *v, int H);
+static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->dh; }
 /* Its sizes, see above. */
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
 

@@ -66,10 +66,11 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .H = H,
         .dh = dh,
         .kv_heads = variant_kv_heads(v, H),
+        .dv = v->d_value ? v->d_value(D, H, dh) : 0,
         .F = F,
         .N = N,
         .V = V,
-        .scale = (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
+        .scale = v->unscaled ? 1 : (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
         .causal = true,
         .clip = DEFAULT_CLIP,
         .rel_rows = DEFAULT_CLIP + 1,
@@ -298,6 +299,9 @@ enum status config_check(const struct config *c, struct err *e)
     if ((int64_t)c->H * c->dh > MAX_WIDTH)
         return fail(e, E_USAGE, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
                     name, c->H, c->dh, (int)MAX_WIDTH);
+    if ((int64_t)c->H * config_dv(c) > MAX_WIDTH)
+        return fail(e, E_USAGE, "%s: n_head %d of d_value %d is too wide  -> at most %d together",
+                    name, c->H, c->dv, (int)MAX_WIDTH);
     if (c->pos->sinusoids && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);

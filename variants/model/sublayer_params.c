@@ -115,7 +115,7 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
         qkv_map->params(s->c, s->nth, n->prefix, p);
     }
     s->at_own = p->n;
-    s->kind->params(s->c, n->prefix, n->own, p);
+    s->kind->params(s, n->prefix, n->own, p);
     if (s->c->attn_extra && s->kind == &sublayer_attention) {
         s->at_attn_extra = p->n;
         s->c->attn_extra->layer_params(s->c, n->prefix, p);

@@ -170,8 +170,9 @@ struct mem {
 };
 
 /* A replacement of attention. `features` is the feature map of its queries and keys, eps the
- * default start value of its divisors (struct linear_attn). */
+ * default start value of its divisors (struct linear_attn); `build` lists its steps (steps/). */
 struct sublayer_kind;
+struct steps;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {
     const char *name;
@@ -179,6 +180,7 @@ struct mixer {
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
+    void (*build)(struct steps *t);
 };
 
 #endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A mixer made of steps as a kind of sub-layer: its steps, then W_o. Its memory is the states of
+ * its steps, which include all past rows. */
+#include "sublayer.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
+
+#include <string.h>
+
+enum { VALUES }; /* its array */
+
+static const struct param *output_map(const struct sublayer *s)
+{
+    return &s->own[s->of.steps.steps.n_params];
+}
+
+static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
+                         struct params *p)
+{
+    struct steps t;
+
+    (void)own;
+    steps_make(&t, s->c->mixer->build, s->c, s->nth, prefix, p);
+    params_matrix(p, s->c->D, t.value[t.result].width, prefix, "attn.o.weight");
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
+
+static size_t state_floats(const struct sublayer *s, int i)
+{
+    return (size_t)s->of.steps.max.B * (size_t)s->of.steps.steps.state[i].n;
+}
+
+static void steps_forget(struct sublayer *s)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    m->position = 0;
+    for (int i = 0; goes_on(s) && i < m->steps.n_states; i++)
+        for (size_t e = 0; e < state_floats(s, i); e++)
+            m->before[i][e] = m->steps.state[i].start;
+}
+
+static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
+                              struct arena *a, struct err *e)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
+                    s->c->mixer->name);
+    *m = (struct steps_memory){.max = max};
+    steps_make(&m->steps, s->c->mixer->build, s->c, s->nth, "", NULL);
+    m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
+    for (int i = 0; goes_on(s) && i < m->steps.n_states; i++) {
+        m->before[i] = arena_f32(a, PART_MEMORY, state_floats(s, i));
+        m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
+    }
+    if (a->base)
+        steps_forget(s);
+    return OK;
+}
+
+static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const size_t n = steps_floats(&s->of.steps.steps, (size_t)max.B * (size_t)max.L);
+
+    out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
+}
+
+static void steps_arrays_grad(const struct sublayer *s, struct extent max,
+                              struct array out[SUB_ARRAYS])
+{
+    steps_arrays(s, max, out);
+    out[VALUES].n = 0;
+    out[VALUES].shared = true;
+}
+
+static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
+{
+    const struct extent max = s->of.steps.max;
+
+    return (struct attn_need){.scratch_bytes =
+                                  steps_scratch(&s->of.steps.steps, g, max.B, max.L, backward)};
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
+                               const struct work *w, struct sublayer_input from)
+{
+    const struct steps_memory *const m = &s->of.steps;
+    struct steps_run r = {.g = g,
+                          .params = s->own,
+                          .B = from.B,
+                          .L = from.L,
+                          .position = m->position,
+                          .x = from.at.at,
+                          .values = w->own[VALUES],
+                          .scratch = w->scratch};
+
+    CHECK(from.M == 0 && (from.B == 1 || from.at.stride == (ptrdiff_t)from.L * s->c->D));
+    memcpy(r.before, m->before, sizeof(r.before));
+    memcpy(r.after, m->after, sizeof(r.after));
+    return r;
+}
+
+static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                                   struct sublayer_input from, struct act epilogue)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const struct steps_run r = run_of(g, s, w, from);
+
+    steps_forward(t, &r);
+    linear_forward(g, output_map(s), NULL, w->y, steps_matrix(t, &r, t->result).at, from.B * from.L,
+                   epilogue);
+}
+
+static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
+                                    const struct work *w, struct sublayer_input from, float *d_in,
+                                    const float *d_y, int skip)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const int rows = from.B * from.L;
+    struct steps_run r = run_of(g, s, w, from);
+
+    (void)skip; /* there are no memory rows */
+    r.d_x = d_in;
+    r.d_values = w->d_own[VALUES];
+    r.scratch = w->d_scratch;
+    linear_weight_grad(g, output_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
+    linear_input_grad(g, output_map(s), steps_gradient(t, &r, t->result).at, d_y, rows, 0);
+    steps_backward(t, &r);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static void steps_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                           struct sublayer_input from)
+{
+    const struct steps_run r = run_of(g, s, w, from);
+
+    steps_forward(&s->of.steps.steps, &r);
+}
+
+static void steps_commit(struct sublayer *s, int L)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    m->position += goes_on(s) ? L : 0;
+    for (int i = 0; i < m->steps.n_states; i++) {
+        float *const old = m->before[i];
+        m->before[i] = m->after[i];
+        m->after[i] = old;
+    }
+}
+
+static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
+{
+    const struct steps_memory *const m = &s->of.steps;
+
+    if (i >= m->steps.n_states)
+        return false;
+    *out = (struct carried){m->steps.state[i].name, m->before[i],
+                            goes_on(s) ? state_floats(s, i) : 0, false};
+    return true;
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+static void steps_impl_names(const struct sublayer *s, const char **forward, const char **backward)
+{
+    const struct steps_memory *const m = &s->of.steps;
+
+    *forward = m->impl;
+    *backward = strcmp(m->impl, m->impl_grad) == 0 ? NULL : m->impl_grad;
+}
+
+/* A state has all past rows already. */
+static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
+{
+    const struct steps *const t = &s->of.steps.steps;
+
+    (void)M;
+    return steps_flop(t, B, L) + 2.0 * B * L * s->c->D * t->value[t->result].width;
+}
+
+static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
+{
+    return 2 * steps_sublayer_flop(s, B, L, M);
+}
+
+const struct sublayer_kind sublayer_steps = {
+    .name = "steps",
+    .mixes = true,
+    .place = DROP_ATTENTION,
+    .params = steps_params,
+    .bind = steps_bind,
+    .arrays = steps_arrays,
+    .arrays_grad = steps_arrays_grad,
+    .scratch = scratch_of,
+    .forward = steps_sublayer_forward,
+    .backward = steps_sublayer_backward,
+    .remember = steps_remember,
+    .commit = steps_commit,
+    .forget = steps_forget,
+    .carries = steps_carries,
+    .impl = steps_impl_names,
+    .flop = steps_sublayer_flop,
+    .grad_flop = steps_sublayer_grad_flop,
+};
