@@ -58,6 +58,7 @@ static enum status forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
     enum status st = known_inputs(r, e);
+    int base = 0; /* stream position of the first row */
 
     if (st != OK)
         return st;
@@ -66,6 +67,10 @@ static enum status forward(struct run *r, struct err *e)
         return st;
     sublayers_build_tables(&r->sublayers,
                            r->g); /* given parameters may have tables built from them */
+    if (s->kind == &sublayer_steps && (st = golden_whole(r, "base", &base, e)) != OK)
+        return st;
+    if (s->kind == &sublayer_steps)
+        s->of.steps.position = base;
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;
