@@ -51,6 +51,7 @@
     X(gdn) \
     X(kda) \
     X(mlstm) \
+    X(hgrn2) \
     X(mingru) \
     X(minlstm) \
     X(aan) \

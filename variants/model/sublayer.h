@@ -201,6 +201,7 @@ struct sublayer {
     enum wiring wiring;
     float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
     int nth;     /* sub-layers of its kind before it in the model */
+    int layer;   /* layers before it */
     int level;   /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
     bool pools;  /* its queries are means of two of the rows before it */
     bool joins;  /* before it every token gets its own row again */

@@ -73,7 +73,7 @@ static struct names in_order(int i, char letter)
     return n;
 }
 
-static void begin(struct sublayers *s, int i, const struct config *c, char letter)
+static void begin(struct sublayers *s, int i, int layer, const struct config *c, char letter)
 {
     const struct letter *const what = letter_find(letter);
     const bool pools = letter == 'p';
@@ -89,6 +89,7 @@ static void begin(struct sublayers *s, int i, const struct config *c, char lette
                                  .wiring = c->wiring,
                                  .scale = what->scale,
                                  .nth = nth,
+                                 .layer = layer,
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,
                                  .joins = letter == 'u',
@@ -187,7 +188,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
         struct names names[MAX_RNNS + 3];
         for (int k = 0; k < count; k++) {
             const int r = k - c->rnn_layers; /* after the LocalRNNs */
-            begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
+            begin(s, i + k, i / count, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
             names[k] = *c->order ? in_order(i, c->order[i])
                        : r < 0   ? rnn_in_layer(i / count, k)
                                  : in_layer(c->wiring, i / count, r);
@@ -208,7 +209,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
         return st;
     s->at_model = at_model;
     s->once = 1;
-    begin(s, 0, c, letter);
+    begin(s, 0, 0, c, letter);
     s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
     snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);
     declare_own(s->at, &n, p);

@@ -21,7 +21,7 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
     struct steps t;
 
     (void)own;
-    steps_make(&t, s->c->mixer->build, s->c, s->nth, prefix, p);
+    steps_make(&t, s->c->mixer->build, s->c, s->layer, prefix, p);
     params_matrix(p, s->c->D, t.value[t.result].width, prefix, "attn.o.weight");
 }
 
@@ -31,17 +31,34 @@ static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
 
 static size_t state_floats(const struct sublayer *s, int i)
 {
-    return (size_t)s->of.steps.max.B * (size_t)s->of.steps.steps.state[i].n;
+    const struct state *const state = &s->of.steps.steps.state[i];
+
+    return (state->given ? 1 : (size_t)s->of.steps.max.B) * (size_t)state->n;
+}
+
+/* Is the i-th state there, and does it go from segment to segment? */
+static bool is_kept(const struct sublayer *s, int i)
+{
+    return goes_on(s) || s->of.steps.steps.state[i].given;
+}
+
+static bool advances(const struct sublayer *s, int i)
+{
+    return goes_on(s) && !s->of.steps.steps.state[i].given;
+}
+
+static void begin_state(struct sublayer *s, int i)
+{
+    for (size_t e = 0; e < state_floats(s, i); e++)
+        s->of.steps.before[i][e] = s->of.steps.steps.state[i].start;
 }
 
 static void steps_forget(struct sublayer *s)
 {
-    struct steps_memory *const m = &s->of.steps;
-
-    m->position = 0;
-    for (int i = 0; goes_on(s) && i < m->steps.n_states; i++)
-        for (size_t e = 0; e < state_floats(s, i); e++)
-            m->before[i][e] = m->steps.state[i].start;
+    s->of.steps.position = 0;
+    for (int i = 0; i < s->of.steps.steps.n_states; i++)
+        if (advances(s, i))
+            begin_state(s, i);
 }
 
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
@@ -53,16 +70,38 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
                     s->c->mixer->name);
     *m = (struct steps_memory){.max = max};
-    steps_make(&m->steps, s->c->mixer->build, s->c, s->nth, "", NULL);
+    steps_make(&m->steps, s->c->mixer->build, s->c, s->layer, "", NULL);
     m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
     m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
-    for (int i = 0; goes_on(s) && i < m->steps.n_states; i++) {
-        m->before[i] = arena_f32(a, PART_MEMORY, state_floats(s, i));
-        m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
+    for (int i = 0; i < m->steps.n_states; i++) {
+        const bool given = m->steps.state[i].given;
+        if (is_kept(s, i))
+            m->before[i] = arena_f32(a, given ? PART_REL_POS : PART_MEMORY, state_floats(s, i));
+        if (advances(s, i))
+            m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
+        if (a->base && is_kept(s, i))
+            begin_state(s, i);
     }
-    if (a->base)
-        steps_forget(s);
     return OK;
+}
+
+/* The parameters that all layers share; the bare operator has none. */
+static const struct param *shared_of(const struct sublayer *s)
+{
+    const char *const name = s->of.steps.steps.model;
+
+    return name && strcmp(s->model->name, name) == 0 ? s->model : NULL;
+}
+
+static void steps_build_tables(const struct engine *g, struct sublayer *s,
+                               const float *pos_encoding)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    (void)g, (void)pos_encoding;
+    for (int i = 0; shared_of(s) && i < m->steps.n_states; i++)
+        if (m->steps.state[i].given)
+            m->steps.tables(&m->steps, shared_of(s), m->before[i]);
 }
 
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -96,6 +135,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
     const struct steps_memory *const m = &s->of.steps;
     struct steps_run r = {.g = g,
                           .params = s->own,
+                          .model = shared_of(s),
                           .B = from.B,
                           .L = from.L,
                           .position = m->position,
@@ -153,6 +193,8 @@ static void steps_commit(struct sublayer *s, int L)
 
     m->position += goes_on(s) ? L : 0;
     for (int i = 0; i < m->steps.n_states; i++) {
+        if (!advances(s, i))
+            continue;
         float *const old = m->before[i];
         m->before[i] = m->after[i];
         m->after[i] = old;
@@ -166,7 +208,7 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
     if (i >= m->steps.n_states)
         return false;
     *out = (struct carried){m->steps.state[i].name, m->before[i],
-                            goes_on(s) ? state_floats(s, i) : 0, false};
+                            is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};
     return true;
 }
 
@@ -203,6 +245,7 @@ const struct sublayer_kind sublayer_steps = {
     .arrays = steps_arrays,
     .arrays_grad = steps_arrays_grad,
     .scratch = scratch_of,
+    .build_tables = steps_build_tables,
     .forward = steps_sublayer_forward,
     .backward = steps_sublayer_backward,
     .remember = steps_remember,

@@ -181,6 +181,7 @@ struct mixer {
     enum feature_map features;
     float eps;
     void (*build)(struct steps *t);
+    void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
 };
 
 #endif

@@ -17,7 +17,7 @@
 #define MIXERS(X)                                                                                  \
     X(linear_elu)                                                                                  \
     X(favor) X(favor_hyp) X(aan) X(synth_dense) X(synth_random) X(retnet) X(gla) X(mamba2)         \
-        X(deltanet) X(gdn) X(kda) X(mlstm) X(mingru)
+        X(deltanet) X(gdn) X(kda) X(mlstm) X(hgrn2) X(mingru)
 #define EXTRAS(X) X(talking) X(persistent) X(span) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(segment) X(compressive) X(state)

@@ -82,7 +82,13 @@ void step_state(struct steps *t, struct step *s, const char *name, int n, float 
 {
     CHECK(t->n_states < MAX_STATES);
     *place(s->state, STEP_STATES) = t->n_states;
-    t->state[t->n_states++] = (struct state){name, n, start};
+    t->state[t->n_states++] = (struct state){name, n, start, false};
+}
+
+void step_given(struct steps *t, struct step *s, const char *name, int n)
+{
+    step_state(t, s, name, n, 0);
+    t->state[t->n_states - 1].given = true;
 }
 
 void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
@@ -218,8 +224,14 @@ struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, i
 static struct step_call call_of(const struct steps *t, const struct steps_run *r,
                                 const struct step *s, bool backward)
 {
-    struct step_call c = {
-        .g = r->g, .s = s, .B = r->B, .L = r->L, .position = r->position, .scratch = r->scratch};
+    struct step_call c = {.g = r->g,
+                          .s = s,
+                          .B = r->B,
+                          .L = r->L,
+                          .position = r->position,
+                          .steps = t,
+                          .model = r->model,
+                          .scratch = r->scratch};
 
     for (int i = 0; i < STEP_IN; i++) {
         c.in[i] = steps_matrix(t, r, s->in[i]);

@@ -47,6 +47,8 @@ struct step_call {
     struct matrix in[STEP_IN], out[STEP_OUT];
     struct matrix d_in[STEP_IN], d_out[STEP_OUT]; /* backward only */
     const struct param *param[STEP_PARAMS];       /* NULL = absent */
+    const struct param *model;                    /* those that all layers share; NULL = none */
+    const struct steps *steps;
     const float *before[STEP_STATES];             /* states [B, n] before the first row; NULL = 0 */
     float *after[STEP_STATES];                    /* after the last; NULL = not wanted */
     void *scratch;
@@ -84,16 +86,18 @@ struct value {
     int of, at, width;
 };
 
-/* A state that a step carries from segment to segment: [B, n] floats, zero at the start. */
+/* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
+ * one is the same [n] for all rows: a table, or an input of files. */
 struct state {
     const char *name; /* in files */
     int n;
     float start;
+    bool given;
 };
 
 struct steps {
     const struct config *c;
-    int layer; /* counted over layers of its kind */
+    int layer; /* of the model, from 0 */
     const char *prefix;
     struct params *declares; /* NULL = parameters have been declared */
     int n, n_values, n_params, n_states;
@@ -101,12 +105,15 @@ struct steps {
     struct value value[MAX_VALUES];
     struct state state[MAX_STATES];
     int width;  /* of all values but the input, together */
+    /* The parameters that all layers share, if any, and the table made of them: the given state. */
+    const char *model;
+    void (*tables)(const struct steps *t, const struct param *model, float *given);
     int result; /* the value that the layer's last map, W_o, reads */
 };
 
 /* ---- building ----------------------------------------------------------------------------- */
 
-/* What a mixer adds its steps with; `layer` is the number of the layer among those of its kind. */
+/* What a mixer adds its steps with. */
 typedef void steps_build(struct steps *t);
 
 /* Build the list for one layer, appending its parameters to p if that is given. */
@@ -121,6 +128,7 @@ struct step *steps_add(struct steps *t, const struct step_kind *kind);
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
 int step_writes(struct steps *t, struct step *s, int width); /* a new value, which it returns */
 void step_writes_to(struct steps *t, struct step *s, int value);
+void step_given(struct steps *t, struct step *s, const char *name, int n);
 void step_state(struct steps *t, struct step *s, const char *name, int n, float start);
 /* Parameters, declared in this order; names follow "attn.". */
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name);
@@ -213,6 +221,7 @@ const char *steps_impl(const struct steps *t, const struct engine *g, int B, int
 struct steps_run {
     const struct engine *g;
     const struct param *params; /* the list's first */
+    const struct param *model;  /* of all layers, NULL = none */
     int B, L;
     int64_t position;
     const float *x; /* [B L, D] */
