@@ -190,6 +190,7 @@ struct steps_memory {
     struct extent max;
     const char *impl, *impl_grad;
     float *before[MAX_STATES], *after[MAX_STATES]; /* [B, n] */
+    float *first;                                  /* given; NULL = as usual */
     int64_t position;                              /* rows committed */
 };
 
@@ -199,12 +200,13 @@ struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
     enum wiring wiring;
-    float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
-    int nth;     /* sub-layers of its kind before it in the model */
-    int layer;   /* layers before it */
-    int level;   /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
-    bool pools;  /* its queries are means of two of the rows before it */
-    bool joins;  /* before it every token gets its own row again */
+    float scale;        /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
+    int nth;            /* sub-layers of its kind before it in the model */
+    int layer;          /* layers before it */
+    steps_build *build; /* of sublayer_steps */
+    int level;          /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
+    bool pools;         /* its queries are means of two of the rows before it */
+    bool joins;         /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
     int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */

@@ -73,6 +73,20 @@ static struct names in_order(int i, char letter)
     return n;
 }
 
+static steps_build *build_of(const struct config *c, const struct letter *what)
+{
+    if (what->kind == &sublayer_attention)
+        return c->mixer ? c->mixer->build : NULL;
+    return what->kind == &sublayer_ffn ? c->ffn->build : NULL;
+}
+
+static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
+{
+    if (build_of(c, what))
+        return &sublayer_steps;
+    return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
+}
+
 static void begin(struct sublayers *s, int i, int layer, const struct config *c, char letter)
 {
     const struct letter *const what = letter_find(letter);
@@ -80,8 +94,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *c,
     int nth = 0;
 
     CHECK(what);
-    const struct sublayer_kind *const kind =
-        what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
+    const struct sublayer_kind *const kind = kind_of(c, what);
     for (int k = 0; k < i; k++)
         nth += s->at[k].kind == kind;
     s->at[i] = (struct sublayer){.kind = kind,
@@ -90,6 +103,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *c,
                                  .scale = what->scale,
                                  .nth = nth,
                                  .layer = layer,
+                                 .build = build_of(c, what),
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,
                                  .joins = letter == 'u',

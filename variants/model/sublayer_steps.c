@@ -6,11 +6,12 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { VALUES }; /* its array */
+enum { VALUES, FIRST }; /* its arrays; the second is one for all layers */
 
-static const struct param *output_map(const struct sublayer *s)
+static const struct param *last_map(const struct sublayer *s)
 {
     return &s->own[s->of.steps.steps.n_params];
 }
@@ -19,10 +20,11 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
                          struct params *p)
 {
     struct steps t;
+    char names[64];
 
-    (void)own;
-    steps_make(&t, s->c->mixer->build, s->c, s->layer, prefix, p);
-    params_matrix(p, s->c->D, t.value[t.result].width, prefix, "attn.o.weight");
+    snprintf(names, sizeof(names), "%s%s", s->build == s->c->ffn->build ? own : prefix,
+             s->build == s->c->ffn->build ? "" : "attn.");
+    steps_make(&t, s->build, s->c, s->layer, names, p);
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -61,6 +63,13 @@ static void steps_forget(struct sublayer *s)
             begin_state(s, i);
 }
 
+static size_t first_floats(const struct sublayer *s, struct extent max)
+{
+    const struct steps *const t = &s->of.steps.steps;
+
+    return t->first < 0 ? 0 : (size_t)(max.B * max.L) * (size_t)t->value[t->first].width;
+}
+
 static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
                               struct arena *a, struct err *e)
 {
@@ -68,9 +77,9 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 
     if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
-                    s->c->mixer->name);
+                    s->c->variant->name);
     *m = (struct steps_memory){.max = max};
-    steps_make(&m->steps, s->c->mixer->build, s->c, s->layer, "", NULL);
+    steps_make(&m->steps, s->build, s->c, s->layer, "", NULL);
     m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
     m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
     for (int i = 0; i < m->steps.n_states; i++) {
@@ -82,6 +91,8 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
         if (a->base && is_kept(s, i))
             begin_state(s, i);
     }
+    if (s->layer == 0 && m->steps.reads_first) /* alone, it is given what the first layer shares */
+        m->first = arena_f32(a, PART_ACTIVATIONS, first_floats(s, max));
     return OK;
 }
 
@@ -109,6 +120,7 @@ static void steps_arrays(const struct sublayer *s, struct extent max, struct arr
     const size_t n = steps_floats(&s->of.steps.steps, (size_t)max.B * (size_t)max.L);
 
     out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
+    out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
 }
 
 static void steps_arrays_grad(const struct sublayer *s, struct extent max,
@@ -117,6 +129,7 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
     steps_arrays(s, max, out);
     out[VALUES].n = 0;
     out[VALUES].shared = true;
+    out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
 }
 
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
@@ -141,6 +154,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                           .position = m->position,
                           .x = from.at.at,
                           .values = w->own[VALUES],
+                          .first = m->first ? m->first : w->own[FIRST],
                           .scratch = w->scratch};
 
     CHECK(from.M == 0 && (from.B == 1 || from.at.stride == (ptrdiff_t)from.L * s->c->D));
@@ -155,9 +169,18 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
     const struct steps *const t = &s->of.steps.steps;
     const struct steps_run r = run_of(g, s, w, from);
 
+    const float *const result = steps_matrix(t, &r, t->result).at;
+
     steps_forward(t, &r);
-    linear_forward(g, output_map(s), NULL, w->y, steps_matrix(t, &r, t->result).at, from.B * from.L,
-                   epilogue);
+    if (t->last)
+        linear_forward(g, last_map(s), NULL, w->y, result, from.B * from.L, epilogue);
+    else {
+        epilogue.x = result;
+        epilogue.rows = from.B * from.L;
+        epilogue.n = s->c->D;
+        epilogue.threads = g->threads;
+        g->ops.act(&epilogue);
+    }
 }
 
 static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
@@ -171,9 +194,16 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     (void)skip; /* there are no memory rows */
     r.d_x = d_in;
     r.d_values = w->d_own[VALUES];
+    r.d_first = w->d_own[FIRST];
     r.scratch = w->d_scratch;
-    linear_weight_grad(g, output_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
-    linear_input_grad(g, output_map(s), steps_gradient(t, &r, t->result).at, d_y, rows, 0);
+    if (r.d_first && !w->above) /* the last layer, which is the first one here */
+        memset(r.d_first, 0, first_floats(s, s->of.steps.max) * sizeof(float));
+    float *const d = steps_gradient(t, &r, t->result).at;
+    if (t->last) {
+        linear_weight_grad(g, last_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
+        linear_input_grad(g, last_map(s), d, d_y, rows, 0);
+    } else
+        memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
     steps_backward(t, &r);
 }
 
@@ -205,10 +235,13 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
 {
     const struct steps_memory *const m = &s->of.steps;
 
-    if (i >= m->steps.n_states)
+    if (i == m->steps.n_states && m->first)
+        *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true};
+    else if (i < m->steps.n_states)
+        *out = (struct carried){m->steps.state[i].name, m->before[i],
+                                is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};
+    else
         return false;
-    *out = (struct carried){m->steps.state[i].name, m->before[i],
-                            is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};
     return true;
 }
 
@@ -228,7 +261,7 @@ static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
     const struct steps *const t = &s->of.steps.steps;
 
     (void)M;
-    return steps_flop(t, B, L) + 2.0 * B * L * s->c->D * t->value[t->result].width;
+    return steps_flop(t, B, L) + (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
 }
 
 static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)

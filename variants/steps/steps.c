@@ -12,8 +12,15 @@ int steps_value(struct steps *t, int width)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
     t->value[t->n_values] = (struct value){t->n_values, 0, width};
-    t->width += t->n_values == STEPS_INPUT ? 0 : width;
+    t->width += width;
     return t->n_values++;
+}
+
+int steps_first(struct steps *t, int width)
+{
+    t->first = steps_value(t, width);
+    t->width -= width; /* it lies outside */
+    return t->first;
 }
 
 int steps_columns(struct steps *t, int value, int first, int n)
@@ -91,12 +98,20 @@ void step_given(struct steps *t, struct step *s, const char *name, int n)
     t->state[t->n_states - 1].given = true;
 }
 
+void step_shares(struct step *s, int param) { *place(s->param, STEP_PARAMS) = param; }
+
+int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int *shape,
+                 const char *name)
+{
+    if (t->declares)
+        params_add(t->declares, init, arg, rank, shape, "%s%s", t->prefix, name);
+    return t->n_params++;
+}
+
 void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
                  const int *shape, const char *name)
 {
-    *place(s->param, STEP_PARAMS) = t->n_params++;
-    if (t->declares)
-        params_add(t->declares, init, arg, rank, shape, "%sattn.%s", t->prefix, name);
+    step_shares(s, steps_tensor(t, init, arg, rank, shape, name));
 }
 
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
@@ -137,10 +152,20 @@ static void check_overwritten(const struct steps *t)
 void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer,
                 const char *prefix, struct params *p)
 {
-    *t = (struct steps){.c = c, .layer = layer, .prefix = prefix, .declares = p, .result = -1};
+    *t = (struct steps){.c = c,
+                        .layer = layer,
+                        .prefix = prefix,
+                        .declares = p,
+                        .first = -1,
+                        .last = "o.weight",
+                        .result = -1};
     steps_value(t, c->D);
+    t->width = 0; /* the input lies outside */
     build(t);
     CHECK(t->result > STEPS_INPUT && t->value[t->result].of == t->result);
+    CHECK(t->result != t->first);
+    if (p && t->last)
+        params_matrix(p, c->D, t->value[t->result].width, prefix, t->last);
     check_overwritten(t);
     t->prefix = NULL; /* the caller's */
     t->declares = NULL;
@@ -196,29 +221,34 @@ static ptrdiff_t columns_before(const struct steps *t, int value)
     ptrdiff_t n = 0;
 
     for (int i = STEPS_INPUT + 1; i < value; i++)
-        n += t->value[i].of == i ? t->value[i].width : 0;
+        n += t->value[i].of == i && i != t->first ? t->value[i].width : 0;
     return n;
 }
 
 static struct matrix matrix_in(const struct steps *t, const struct steps_run *r, int value,
-                               float *input, float *values)
+                               bool gradient)
 {
     if (value < 0)
         return (struct matrix){0};
     const struct value *const v = &t->value[value];
-    const ptrdiff_t rows = (ptrdiff_t)r->B * r->L;
-    float *const at = v->of == STEPS_INPUT ? input : values + columns_before(t, v->of) * rows;
+    float *at = gradient ? r->d_values : r->values;
+    if (v->of == STEPS_INPUT)
+        at = gradient ? r->d_x : (float *)r->x;
+    else if (v->of == t->first)
+        at = gradient ? r->d_first : r->first;
+    else
+        at += columns_before(t, v->of) * r->B * r->L;
     return (struct matrix){at + v->at, t->value[v->of].width, v->width};
 }
 
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value)
 {
-    return matrix_in(t, r, value, (float *)r->x, r->values);
+    return matrix_in(t, r, value, false);
 }
 
 struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, int value)
 {
-    return matrix_in(t, r, value, r->d_x, r->d_values);
+    return matrix_in(t, r, value, true);
 }
 
 static struct step_call call_of(const struct steps *t, const struct steps_run *r,

@@ -49,8 +49,8 @@ struct step_call {
     const struct param *param[STEP_PARAMS];       /* NULL = absent */
     const struct param *model;                    /* those that all layers share; NULL = none */
     const struct steps *steps;
-    const float *before[STEP_STATES];             /* states [B, n] before the first row; NULL = 0 */
-    float *after[STEP_STATES];                    /* after the last; NULL = not wanted */
+    const float *before[STEP_STATES]; /* states [B, n] before the first row; NULL = 0 */
+    float *after[STEP_STATES];        /* after the last; NULL = not wanted */
     void *scratch;
 };
 
@@ -104,11 +104,15 @@ struct steps {
     struct step step[MAX_STEPS];
     struct value value[MAX_VALUES];
     struct state state[MAX_STATES];
-    int width;  /* of all values but the input, together */
+    int width; /* of all values but the input, together */
     /* The parameters that all layers share, if any, and the table made of them: the given state. */
     const char *model;
     void (*tables)(const struct steps *t, const struct param *model, float *given);
-    int result; /* the value that the layer's last map, W_o, reads */
+    /* A value of the first of these layers that the others read; -1 = none. */
+    int first;
+    bool reads_first; /* the first layer too, as if others came before it */
+    const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
+    int result;       /* the value that the layer's last map, W_o, reads */
 };
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -116,7 +120,8 @@ struct steps {
 /* What a mixer adds its steps with. */
 typedef void steps_build(struct steps *t);
 
-/* Build the list for one layer, appending its parameters to p if that is given. */
+/* Build the list for one layer, appending its parameters to p if that is given; their names follow
+ * `prefix`. */
 void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer,
                 const char *prefix, struct params *p);
 
@@ -130,12 +135,15 @@ int step_writes(struct steps *t, struct step *s, int width); /* a new value, whi
 void step_writes_to(struct steps *t, struct step *s, int value);
 void step_given(struct steps *t, struct step *s, const char *name, int n);
 void step_state(struct steps *t, struct step *s, const char *name, int n, float start);
-/* Parameters, declared in this order; names follow "attn.". */
+/* The value that the first layer shares with the others, from outside the list. */
+int steps_first(struct steps *t, int width);
+/* Parameters, declared in this order. A step may use one that another step has declared. */
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name);
 void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
                  const char *name);
 void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
                  const int *shape, const char *name);
+void step_shares(struct step *s, int param);
 
 /* ---- kinds of steps ------------------------------------------------------------------------
  *
@@ -190,6 +198,19 @@ struct head_norm {
 };
 int step_norm(struct steps *t, int x, struct head_norm n);
 
+/* x + d (.) (w_r + m_r) for rows r of [from, from + n) of a parameter w [.., D], side by side; m [n
+ * D] may be NO_VALUE. */
+struct mix_weights {
+    int param, from, n;
+};
+int step_mixes(struct steps *t, int x, int d, int m, struct mix_weights w);
+/* A parameter that steps share, declared before them. */
+int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int *shape,
+                 const char *name);
+/* n maps side by side: columns c of the result are W_c of columns c of x, "NAME" [n, width, rank].
+ */
+int step_blocks(struct steps *t, int x, int n, int width, const char *name);
+
 /* Rotary positions of heads of `width` columns at stream positions, see parts/pos_rope.c. */
 int step_rotate(struct steps *t, int x, int width, double base, bool halves);
 
@@ -224,8 +245,9 @@ struct steps_run {
     const struct param *model;  /* of all layers, NULL = none */
     int B, L;
     int64_t position;
-    const float *x; /* [B L, D] */
-    float *values;  /* steps_floats */
+    const float *x;         /* [B L, D] */
+    float *values;          /* steps_floats */
+    float *first, *d_first; /* [B L, width] of the value that layers share */
     float *before[MAX_STATES], *after[MAX_STATES];
     float *d_x, *d_values; /* backward: likewise */
     void *scratch;
