@@ -52,6 +52,8 @@
     X(kda) \
     X(mlstm) \
     X(hgrn2) \
+    X(rwkv6) \
+    X(rwkv7) \
     X(mingru) \
     X(minlstm) \
     X(aan) \

@@ -268,6 +268,21 @@ static enum status check_mixer(const struct config *c, struct err *e)
     return OK;
 }
 
+/* A feed-forward network that reads the row before needs that row of the segment before. */
+static enum status check_ffn(const struct config *c, struct err *e)
+{
+    if (!c->ffn || !c->ffn->build)
+        return OK;
+    if (!c->variant->mem->state)
+        return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
+                    c->variant->name, c->ffn->name);
+    if (strchr(c->order, 'h') || c->wiring == WIRING_MACARON_PRE ||
+        c->wiring == WIRING_MACARON_POST)
+        return fail(e, E_USAGE, "%s: ffn %s in halves  -> another --norm", c->variant->name,
+                    c->ffn->name);
+    return OK;
+}
+
 static enum status check_depth(const struct config *c, struct err *e)
 {
     const char *name = c->variant->name;
@@ -324,6 +339,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = masks_check(&c->masks, name, e);
     if (st == OK)
         st = check_mixer(c, e);
+    if (st == OK)
+        st = check_ffn(c, e);
     if (st == OK)
         st = check_depth(c, e);
     return st == OK ? check_order(c, e) : st;

@@ -16,14 +16,19 @@ static const struct param *last_map(const struct sublayer *s)
     return &s->own[s->of.steps.steps.n_params];
 }
 
+static bool in_place_of_ffn(const struct sublayer *s)
+{
+    return s->c->ffn && s->build == s->c->ffn->build;
+}
+
 static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
                          struct params *p)
 {
     struct steps t;
     char names[64];
 
-    snprintf(names, sizeof(names), "%s%s", s->build == s->c->ffn->build ? own : prefix,
-             s->build == s->c->ffn->build ? "" : "attn.");
+    snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? own : prefix,
+             in_place_of_ffn(s) ? "" : "attn.");
     steps_make(&t, s->build, s->c, s->layer, names, p);
 }
 

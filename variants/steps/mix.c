@@ -73,6 +73,7 @@ const struct choice mix_choices[] = {
     {.name = "norm_whole", .codec = CODEC_FLAG, .at = AT(norm_whole), .most = 1, .absent = "0"},
     {.name = "norm_bias", .codec = CODEC_FLAG, .at = AT(norm_bias), .tensor = "attn.norm.bias"},
     {.name = "log_space", .codec = CODEC_FLAG, .at = AT(log_space), .most = 1, .absent = "1"},
+    {.name = "v_first", .codec = CODEC_FLAG, .at = AT(v_first), .tensor = "attn.v_b.weight"},
     {.name = "minlstm", .codec = CODEC_FLAG, .at = AT(minlstm), .tensor = "attn.f.weight"},
     {0},
 };

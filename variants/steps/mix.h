@@ -25,6 +25,7 @@ struct mix {
     bool norm_whole;  /* one norm over all heads */
     bool norm_bias;
     bool log_space; /* positive candidates (minGRU) */
+    bool v_first;   /* a layer alone blends given values of a first layer (rwkv7) */
     bool minlstm;   /* separate input and forget gates */
 };
 

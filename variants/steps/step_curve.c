@@ -16,6 +16,10 @@ static inline float softplus(float x) { return fmaxf(x, 0) + log1pf(expf(-fabsf(
 static inline float value_of(enum curve curve, float x, float factor)
 {
     switch (curve) {
+    case CURVE_NONE:
+        return factor * x;
+    case CURVE_RELU_SQUARED:
+        return factor * fmaxf(x, 0) * fmaxf(x, 0);
     case CURVE_TANH:
         return factor * tanhf(x);
     case CURVE_SIGMOID:
@@ -38,6 +42,10 @@ static inline float value_of(enum curve curve, float x, float factor)
 static inline float slope_of(enum curve curve, float x, float y, float factor)
 {
     switch (curve) {
+    case CURVE_NONE:
+        return factor;
+    case CURVE_RELU_SQUARED:
+        return 2 * factor * fmaxf(x, 0);
     case CURVE_TANH:
         return factor - y * y / factor;
     case CURVE_SIGMOID:

@@ -44,13 +44,66 @@ static void add_to(const struct step_call *c, int input)
 
 static void copy_backward(const struct step_call *c) { add_to(c, A); }
 
-int step_copy(struct steps *t, int a)
+static const struct step_kind copy = {
+    .name = "copy", .forward = copy_forward, .backward = copy_backward};
+
+void step_copy_to(struct steps *t, int to, int a)
 {
-    static const struct step_kind copy = {
-        .name = "copy", .forward = copy_forward, .backward = copy_backward};
     struct step *const s = steps_add(t, &copy);
 
     step_reads(t, s, a);
+    step_writes_to(t, s, to);
+}
+
+int step_copy(struct steps *t, int a)
+{
+    const int to = steps_value(t, t->value[a].width);
+
+    step_copy_to(t, to, a);
+    return to;
+}
+
+/* ---- a weight per column -------------------------------------------------------------------- */
+
+static void scale_forward(const struct step_call *c)
+{
+    const float *const w = c->param[0]->data;
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = a[e] * w[e];
+    }
+}
+
+static void scale_backward(const struct step_call *c)
+{
+    const struct param *const w = c->param[0];
+
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_a = matrix_row(&c->d_in[A], i);
+        for (int e = 0; e < c->out->n; e++)
+            d_a[e] += d[e] * w->data[e];
+    }
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            w->grad[e] += d[e] * a[e];
+    }
+}
+
+int step_scale(struct steps *t, int a, const char *name, float initial)
+{
+    static const struct step_kind scale = {
+        .name = "scale", .forward = scale_forward, .backward = scale_backward};
+    struct step *const s = steps_add(t, &scale);
+
+    step_reads(t, s, a);
+    step_vector(t, s, INIT_CONST, initial, t->value[a].width, name);
     return step_writes(t, s, t->value[a].width);
 }
 

@@ -167,11 +167,11 @@ static void shift_backward(const struct step_call *c)
 static const struct step_kind shift = {
     .name = "shift", .forward = shift_forward, .backward = shift_backward};
 
-int step_shift(struct steps *t, int x)
+int step_shift(struct steps *t, int x, const char *name)
 {
     struct step *const s = steps_add(t, &shift);
 
     step_reads(t, s, x);
-    step_state(t, s, "shift", t->value[x].width, 0);
+    step_state(t, s, name, t->value[x].width, 0);
     return step_writes(t, s, t->value[x].width);
 }

@@ -158,12 +158,14 @@ void step_linear_to(struct steps *t, int to, int x, const char *name);
  * "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
 int step_conv(struct steps *t, int x, int taps, bool bias);
 
-/* x_{t-1} - x_t; its state is the last row: "shift" [B, width]. */
-int step_shift(struct steps *t, int x);
+/* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
+int step_shift(struct steps *t, int x, const char *name);
 
 /* y = factor f(x + bias), bias a vector of that name or NULL; for CAP f(x) = factor tanh(x/factor).
  */
 enum curve {
+    CURVE_NONE,
+    CURVE_RELU_SQUARED,
     CURVE_TANH,
     CURVE_SIGMOID,
     CURVE_SILU,
@@ -178,6 +180,8 @@ int step_curve(struct steps *t, int x, enum curve curve, float factor, const cha
 /* Element-wise. times: b may be narrower, a whole fraction: each of its numbers then multiplies a
  * group of a's. plus: a + b. skip: a + w b, w "NAME" of one number per group of `per`. */
 int step_copy(struct steps *t, int a);
+void step_copy_to(struct steps *t, int to, int a);
+int step_scale(struct steps *t, int a, const char *name, float initial); /* a (.) w */
 int step_times(struct steps *t, int a, int b);
 int step_plus(struct steps *t, int a, int b);
 int step_skip(struct steps *t, int a, int b, int per, const char *name);
