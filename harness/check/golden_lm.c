@@ -77,7 +77,7 @@ static void compare_halting(struct run *r, const struct lm *m, int segment, size
     golden_compare(r, name, &ponder, 1);
 }
 
-/* out.NAME.s.l, of the l-th sub-layer that carries state. */
+/* out.NAME.s.l, l the layer of steps, otherwise counted over sub-layers that carry state. */
 static void compare_carried(struct run *r, const struct lm *m, int segment)
 {
     struct carried c;
@@ -87,7 +87,8 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
         const struct sublayer *const s = &m->sublayers.at[i];
         for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
             char name[64];
-            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, l);
+            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment,
+                     s->kind == &sublayer_steps ? s->layer : l);
             if (!c.given && c.n)
                 golden_compare(r, name, c.at, c.n);
         }

@@ -32,6 +32,11 @@ struct recur_rows {
     int per;
 };
 
+enum {
+    RECUR_CHUNK = 64,     /* keys of a chunk */
+    RECUR_CHUNK_FREE = 32 /* with a free rank one, whose systems grow ill conditioned */
+};
+
 enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM };
 
 struct recur {
@@ -91,6 +96,12 @@ static inline float *recur_grad_at(float *d, const struct recur_rows *r, int b, 
 {
     return d + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
 }
+
+/* Useful FLOP of a call: one row after the other where there is one query, otherwise in chunks of
+ * recur_chunk(r) keys with masked pairs not counted; no exponentials, decays of single numbers,
+ * bonus or normaliser. */
+double recur_flop(const struct recur *r);
+int recur_chunk(const struct recur *r); /* keys of a chunk */
 
 /* Zero the gradients of operands, to which all that share one add; d_u, d_s0 and d_z0 are left. */
 void recur_clear(const struct recur *r, const struct recur_grad *d);
