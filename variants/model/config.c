@@ -212,8 +212,7 @@ static bool gates_attention(const struct config *c)
 /* Does attention do more than project, attend and project? */
 static bool has_around(const struct config *c)
 {
-    return c->around.qk_norm || c->around.forget || c->around.value_residual ||
-           gates_attention(c);
+    return c->around.qk_norm || c->around.forget || c->around.value_residual || gates_attention(c);
 }
 
 /* What is done around attention, and per layer. */
