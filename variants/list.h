@@ -47,7 +47,15 @@
     X(aan) \
     X(synthesizer) \
     X(synthesizer_random) \
-    X(funnel)
+    X(funnel) \
+    X(nope) \
+    X(yarn) \
+    X(qknorm) \
+    X(gemma) \
+    X(gated) \
+    X(sink) \
+    X(fox) \
+    X(value_residual)
 /* clang-format on */
 
 #endif

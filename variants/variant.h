@@ -56,6 +56,28 @@ extern const char
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
+/* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
+enum out_gate { OUT_GATE_NONE, OUT_GATE_ELEMENTWISE, OUT_GATE_HEADWISE, OUT_GATE_COUNT };
+extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
+
+struct around {
+    bool qk_norm;           /* queries and keys are normed, head by head */
+    bool forget;            /* each key fades with what comes after it */
+    bool value_residual;    /* values are mixed with the first attention's */
+    enum out_gate out_gate; /* what multiplies the output of a head */
+    float soft_cap;         /* of scores (struct attn); 0 = off */
+};
+
+/* How pos_rope.c changes frequencies for longer contexts. */
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN };
+
+/* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
+enum { MAX_LAYER_LIST = 16 };
+struct layer_list {
+    int n;
+    double at[MAX_LAYER_LIST];
+};
+
 struct variant {
     const char *name, *alias; /* alias may be NULL */
     const char *paper, *about;
@@ -84,6 +106,10 @@ struct variant {
     bool attn_bias;      /* projections have biases by default */
     bool bare_top;       /* no norm after the last layer, even if norms come first */
     const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
+    struct around around;
+    float logit_cap; /* see struct config */
+    struct layer_list layer_windows, layer_rope_base;
+    enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
 };
 
 /* The explicit list, NULL-terminated. The first ones are the baselines. */
@@ -140,6 +166,9 @@ struct config {
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
+    struct around around;
+    float head_eps;                  /* of norms of a head */
+    struct layer_list layer_windows; /* replaces `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
@@ -147,6 +176,7 @@ struct config {
     bool same_length; /* window = mem_len */
     enum sinusoid sinusoid;
     bool uv_per_layer;
+    struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
     /* feed-forward */
     bool ffn_bias;
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
@@ -161,6 +191,7 @@ struct config {
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;
+    float logit_cap; /* logits become cap tanh(logits / cap); 0 = off */
     /* What the parts have of their own: the struct of each (struct own), zeros where it has none.
      */
     union part_values {
@@ -182,6 +213,9 @@ void config_own_reset(struct config *c);
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
  * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
+
+/* The window of a layer. */
+int config_window(const struct config *c, int layer);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
 enum status config_set_masks(struct config *c, const struct variant *v, const char *text,

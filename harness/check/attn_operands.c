@@ -17,8 +17,9 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
     const size_t table = (size_t)rows * (size_t)width, tables = per_head ? (size_t)s->H : 1;
     const struct stride q_at = with_gaps(s->L, s->H * width, 3);
     const struct stride k_at = with_gaps(K, s->Hkv * width, 1);
-    const struct stride v_at = with_gaps(K, s->Hkv * width, 2);
-    const struct stride o_at = with_gaps(s->L, s->H * width, 5);
+    const int dv = t->terms & WIDE_V ? width + 3 : t->terms & NARROW_V ? (width + 1) / 2 : width;
+    const struct stride v_at = with_gaps(K, s->Hkv * dv, 2);
+    const struct stride o_at = with_gaps(s->L, s->H * dv, 5);
 
     x->q = normal((size_t)(s->B * q_at.batch), "q", 0, 1);
     x->k = normal((size_t)(s->B * k_at.batch), "k", 0, 1);
@@ -27,6 +28,7 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
     x->w = normal((size_t)s->H * (size_t)width, "w", 0, 0.5f);
     x->rel_k = normal(tables * table + 1, "rel_k", 0, 1);
     x->rel_v = normal(tables * table + 1, "rel_v", 0, 1);
+    x->sink_logit = normal((size_t)(s->H * SINK_LOGITS), "sink_logit", 0, 2);
     x->bias = normal(tables * (size_t)rows + 1, "bias", 0, 2);
     x->o_size = (size_t)(s->B * o_at.batch);
     x->lse_size = (size_t)s->B * (size_t)s->H * (size_t)s->L;
@@ -39,6 +41,7 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
         .L = s->L,
         .M = s->M,
         .dh = width,
+        .dv = dv == width ? 0 : dv,
         .window = t->window,
         .R = R,
         .Rf = t->Rf,
@@ -58,6 +61,9 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
         .rel_head = per_head ? (ptrdiff_t)table : 0,
         .bias = t->terms & BIAS ? x->bias : NULL,
         .bias_head = per_head ? rows : 0,
+        .soft_cap = t->terms & CAP ? 1.5f : 0,
+        .sinks = t->terms & SINK_LOGIT ? SINK_LOGITS : 0,
+        .sink_logit = t->terms & SINK_LOGIT ? x->sink_logit : NULL,
         .o = x->o,
         .lse = t->terms & LSE ? x->lse : NULL,
     };
@@ -66,7 +72,8 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
 void free_operands(struct operands *x)
 {
     release(x->q), release(x->k), release(x->v), release(x->u), release(x->w);
-    release(x->rel_k), release(x->rel_v), release(x->bias), release(x->o), release(x->lse);
+    release(x->rel_k), release(x->rel_v), release(x->bias), release(x->o);
+    release(x->sink_logit), release(x->lse);
 }
 
 double widest(const float *x, int B, int rows, struct stride at, int n)
@@ -94,7 +101,7 @@ struct bound attn_bound(const struct operands *x)
     const double q = widest(a->q, a->B, a->L, a->q_at, a->H * d);
     const double u = widest(x->u, 1, a->H, row, d), w = widest(x->w, 1, a->H, row, d);
     double S = (q + u) * widest(a->k, a->B, n, a->k_at, a->Hkv * d);
-    double v = widest(a->v, a->B, n, a->v_at, a->Hkv * d), bias = 0;
+    double v = widest(a->v, a->B, n, a->v_at, a->Hkv * attn_dv(a)), bias = 0;
 
     if (a->rel_k)
         S += 2 * (q + w) * widest(a->rel_k, 1, tables * rows, row, d);
@@ -102,7 +109,10 @@ struct bound attn_bound(const struct operands *x)
         v += 2 * widest(a->rel_v, 1, tables * rows, row, d);
     if (a->bias)
         bias = widest(a->bias, 1, (a->bias_head ? a->H : 1) * rows, one, 1);
+    if (a->sink_logit)
+        bias += widest(a->sink_logit, 1, a->H * a->sinks, one, 1);
     S = fabs((double)a->scale) * S + bias;
-    const double ds = U * (d + 8) * S, p = 2 * ds + U * (4 * S + 8);
+    const double ds = U * (d + 8 + (a->soft_cap != 0 ? CAP_ROUNDINGS : 0)) * S,
+                 p = 2 * ds + U * (4 * S + 8);
     return (struct bound){.out = v * (p + U * (2 * n + 8)), .lse = p + U * (2 * S + n + 16)};
 }

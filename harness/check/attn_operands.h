@@ -9,8 +9,21 @@
 
 #include "variants/backends/backend.h"
 
-enum { HAS_U = 1, HAS_W = 2, REL_K = 4, REL_V = 8, BIAS = 16, PER_HEAD = 32, LSE = 64, FULL = 128 };
-enum { ALL_KEYS = 100000 };
+enum {
+    HAS_U = 1,
+    HAS_W = 2,
+    REL_K = 4,
+    REL_V = 8,
+    BIAS = 16,
+    PER_HEAD = 32,
+    LSE = 64,
+    FULL = 128,
+    WIDE_V = 256, /* values wider than keys, or narrower; not with REL_V */
+    NARROW_V = 512,
+    CAP = 1024,
+    SINK_LOGIT = 2048, /* sinks that are logits only */
+};
+enum { ALL_KEYS = 100000, SINK_LOGITS = 3 };
 
 /* Optional terms; R = ALL_KEYS means a row for every distance. */
 struct scheme {
@@ -24,7 +37,7 @@ struct shape {
 /* All operands of one case, random. */
 struct operands {
     struct attn a;
-    float *q, *k, *v, *u, *w, *rel_k, *rel_v, *bias, *o, *lse;
+    float *q, *k, *v, *u, *w, *rel_k, *rel_v, *bias, *sink_logit, *o, *lse;
     size_t o_size, lse_size;
 };
 
@@ -40,7 +53,8 @@ double widest(const float *x, int B, int rows, struct stride at, int n);
  * conversion to base 2 round four more times; a table with its far row subtracted is up to twice as
  * wide. So each score, of size up to S, is off by ds, and s - max rounds relative to 2 S. exp adds
  * 4 U, so p is off by 2 ds + U (4 S + 8), sums over n keys by 2 n U; v and rel_v are weighted by
- * all of that. */
+ * all of that. A cap's slope is at most 1; its quotient, tanh (4 ulp) and product round too. */
+enum { CAP_ROUNDINGS = 12 };
 struct bound {
     double out, lse;
 };

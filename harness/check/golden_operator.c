@@ -16,7 +16,8 @@ struct operator_run {
     /* Scores from an attention below and those for one above; NULL = none. */
     const struct tensor *scores_in, *d_scores_out;
     struct work below, above;
-    struct attn a; /* the operands of forward */
+    const struct tensor *first_values; /* in.v0 */
+    struct attn a;                     /* the operands of forward */
 };
 
 static enum status bind(struct run *r, struct err *e)
@@ -124,9 +125,12 @@ static enum status forward(struct run *r, struct err *e)
     sublayers_build_tables(&r->sublayers, r->g);
     link_scores(r, o);
     s->memory.seen = o->base; /* rows that have been forgotten */
-    o->a = attention_project(r->g, s, w, golden_enter(r));
+    const struct sublayer_input from = golden_enter(r);
+    if (o->first_values)
+        memcpy(w->own[AT_V0], o->first_values->data, o->first_values->n * sizeof(float));
+    o->a = attention_project(r->g, s, w, from);
     s->of.attention.impl->forward(r->g, &o->a, w->scratch);
-    attention_unproject(r->g, s, w, r->max.B * r->max.L, (struct act){.y = r->y});
+    attention_unproject(r->g, s, w, from, (struct act){.y = r->y});
     check_buckets(r, o);
     check_visible(r, o, &o->a);
     if (o->scores_in)
@@ -169,19 +173,32 @@ static enum status read_scores(struct run *r, struct operator_run *o, struct err
     return st;
 }
 
+/* The first attention's values [B,K,Hkv,dh]. */
+static enum status read_values(struct run *r, struct operator_run *o, struct err *e)
+{
+    const struct extent m = r->max;
+    const size_t n = (size_t)(m.B * (m.M + m.L)) * (size_t)(r->c.kv_heads * r->c.dh);
+    enum status st = OK;
+
+    if (r->c.around.value_residual)
+        o->first_values = golden_need(r, "in.v0", DTYPE_F32, n, &st, e);
+    return st;
+}
+
 static enum status read(struct run *r, struct err *e)
 {
     /* Slopes follow from the number of heads. */
-    static const char *const inputs[] = {
-        "in.x",           "in.mem",       "in.dy",          "in.slopes",
-        "in.mask_random", "in.scores_in", "in.dscores_out", NULL};
+    static const char *const inputs[] = {"in.x",           "in.mem",         "in.dy",
+                                         "in.slopes",      "in.mask_random", "in.scores_in",
+                                         "in.dscores_out", "in.v0",          NULL};
     struct operator_run *o = r->own;
     enum status st;
 
     if ((st = checkpoint_config(r->s, "param.", &r->c, e)) != OK ||
         (st = golden_extent(r, e)) != OK || (st = golden_whole(r, "base", &o->base, e)) != OK ||
         (st = golden_known_inputs(r, inputs, e)) != OK || (st = draw(r, o->base, e)) != OK ||
-        (st = golden_inputs(r, r->c.D, e)) != OK || (st = read_scores(r, o, e)) != OK)
+        (st = golden_inputs(r, r->c.D, e)) != OK || (st = read_scores(r, o, e)) != OK ||
+        (st = read_values(r, o, e)) != OK)
         return st;
     if (r->c.pos->model_params)
         r->c.pos->model_params(&r->c, &r->params);

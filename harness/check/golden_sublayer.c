@@ -60,16 +60,16 @@ void golden_backward_sublayer(struct run *r)
 
 /* Values v [K,Hkv,dh] and sink_v [H,sinks,dh] that are 1 where column c0+e of the weights meets
  * coordinate e, else 0. The sinks' columns come first. */
-static void set_one_hot(const struct attn *a, float *v, float *sink_v, int c0, int n)
+static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v, int c0, int n)
 {
     const int K = a->M + a->L, kv_width = a->Hkv * a->dh;
 
     memset(v, 0, sizeof(float) * (size_t)K * (size_t)kv_width);
-    memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)a->sinks * (size_t)a->dh);
+    memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)sinks * (size_t)a->dh);
     for (int e = 0; e < n; e++) {
-        const int sink = c0 + e, j = sink - a->sinks;
+        const int sink = c0 + e, j = sink - sinks;
         for (int h = 0; h < a->H && j < 0; h++)
-            sink_v[((ptrdiff_t)h * a->sinks + sink) * a->dh + e] = 1;
+            sink_v[((ptrdiff_t)h * sinks + sink) * a->dh + e] = 1;
         for (int h = 0; h < a->Hkv && j >= 0; h++)
             v[j * kv_width + h * a->dh + e] = 1;
     }
@@ -78,7 +78,8 @@ static void set_one_hot(const struct attn *a, float *v, float *sink_v, int c0, i
 /* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
 void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch)
 {
-    const int columns = a.sinks + a.M + a.L, HD = a.H * a.dh;
+    const int sinks = a.sink_v ? a.sinks : 0; /* else they have no values to read them from */
+    const int columns = sinks + a.M + a.L, HD = a.H * a.dh;
     const size_t rows = (size_t)a.B * (size_t)a.H * (size_t)a.L, n = rows * (size_t)columns;
     const struct tensor *const wanted = safetensors_find(r->s, "out.probs");
 
@@ -96,10 +97,10 @@ void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, vo
     a.o = slice;
     a.v = v;
     a.v_at = (struct stride){.batch = 0, .row = a.Hkv * a.dh};
-    a.sink_v = a.sinks ? sink_v : NULL;
+    a.sink_v = sinks ? sink_v : NULL;
     for (int c0 = 0; c0 < columns; c0 += a.dh) {
         const int width = min_int(a.dh, columns - c0);
-        set_one_hot(&a, v, sink_v, c0, width);
+        set_one_hot(&a, sinks, v, sink_v, c0, width);
         impl->forward(r->g, &a, scratch);
         for (size_t row = 0; row < rows; row++) {
             const size_t L = (size_t)a.L, H = (size_t)a.H;

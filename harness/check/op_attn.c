@@ -30,6 +30,12 @@ static const struct scheme schemes[] = {
     {BIAS | FULL, 6, 5, 0},                                   /* T5 */
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD | LSE, 21, 0, 33},
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL | LSE, 21, 4, 0},
+    {WIDE_V | LSE, 0, 0, 0},      /* differential attention */
+    {NARROW_V | HAS_U, 0, 0, 9},  /* MLA */
+    {CAP | LSE, 0, 0, 0},         /* Gemma 2 */
+    {SINK_LOGIT | LSE, 0, 0, 12}, /* gpt-oss */
+    {CAP | SINK_LOGIT | WIDE_V | FULL | LSE, 0, 0, 0},
+    {CAP | SINK_LOGIT | NARROW_V | HAS_U | HAS_W | REL_K | BIAS, 21, 0, 0},
 };
 enum { N_SCHEMES = ARRAY_LEN(schemes), PLAIN = 0, RELATIVE = 10 };
 
@@ -136,6 +142,11 @@ static const struct scheme grad_schemes[] = {
     {BIAS | PER_HEAD | HAS_U | FULL, 9, 7, 0},
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | PER_HEAD, 5, 3, 0},
     {HAS_U | HAS_W | REL_K | REL_V | BIAS | FULL, ALL_KEYS, 11, 7},
+    {WIDE_V, 0, 0, 0},
+    {NARROW_V | CAP, 0, 0, 5},
+    {SINK_LOGIT | CAP | FULL, 0, 0, 0},
+    {SINK_LOGIT | WIDE_V | HAS_U | HAS_W | REL_K | BIAS | PER_HEAD, 5, 0, 4},
+    {CAP | HAS_U | HAS_W | REL_K | BIAS, 4, 0, 0},
 };
 enum {
     N_GRAD_SCHEMES = ARRAY_LEN(grad_schemes),
@@ -143,7 +154,7 @@ enum {
 };
 
 /* Outputs of the backward pass, in this order. */
-enum { D_Q, D_K, D_V, D_U, D_W, D_REL_K, D_REL_V, D_BIAS };
+enum { D_Q, D_K, D_V, D_U, D_W, D_REL_K, D_REL_V, D_BIAS, D_SINK_LOGIT };
 
 static void zeros(struct trial *t, const char *name, size_t n)
 {
@@ -171,6 +182,7 @@ static void backward_make(struct trial *t, int at)
     zeros(t, "d_rel_k", rows * (size_t)a->dh);
     zeros(t, "d_rel_v", rows * (size_t)a->dh);
     zeros(t, "d_bias", rows);
+    zeros(t, "d_sink_logit", (size_t)(a->H * SINK_LOGITS));
     describe(t, s, scheme);
 }
 
@@ -189,6 +201,7 @@ static void backward_run(const struct engine *g, struct trial *t, float *const *
     d.d_rel_k = a->rel_k ? out[D_REL_K] : NULL;
     d.d_rel_v = a->rel_v ? out[D_REL_V] : NULL;
     d.d_bias = a->bias ? out[D_BIAS] : NULL;
+    d.d_sink_logit = a->sink_logit ? out[D_SINK_LOGIT] : NULL;
     if (!attend(&one, t, a) || engine_attn(g, a, &impl, &t->refusal) != OK ||
         engine_attn_backward(g, impl, &t->refusal) != OK)
         return;
@@ -205,8 +218,9 @@ static void backward_bounds(struct trial *t)
     const struct attn *a = &t->attn.a;
     const int K = a->M + a->L, H = a->H, rows = a->R + a->Rf, tables = a->rel_head ? H : 1;
     const struct stride row = {.row = a->dh};
-    const double d_o = widest(t->a.attn_grad.d_o, a->B, a->L, a->o_at, H * a->dh);
-    double v = widest(a->v, a->B, K, a->v_at, a->Hkv * a->dh);
+    const int dv = attn_dv(a);
+    const double d_o = widest(t->a.attn_grad.d_o, a->B, a->L, a->o_at, H * dv);
+    double v = widest(a->v, a->B, K, a->v_at, a->Hkv * dv);
     double k = widest(a->k, a->B, K, a->k_at, a->Hkv * a->dh);
     const double q = widest(a->q, a->B, a->L, a->q_at, H * a->dh) +
                      widest(t->attn.u, 1, H, row, a->dh) + widest(t->attn.w, 1, H, row, a->dh);
@@ -214,8 +228,9 @@ static void backward_bounds(struct trial *t)
     v += a->rel_v ? widest(a->rel_v, 1, tables * rows, row, a->dh) : 0;
     k += a->rel_k ? widest(a->rel_k, 1, tables * rows, row, a->dh) : 0;
     const double G = 2 * d_o * v, x = (double)a->scale * G;
-    const double one[] = {[D_Q] = x * k, [D_K] = x * q,     [D_V] = d_o,     [D_U] = x * k,
-                          [D_W] = x * k, [D_REL_K] = x * q, [D_REL_V] = d_o, [D_BIAS] = G};
+    const double one[] = {
+        [D_Q] = x * k,     [D_K] = x * q,   [D_V] = d_o,  [D_U] = x * k,     [D_W] = x * k,
+        [D_REL_K] = x * q, [D_REL_V] = d_o, [D_BIAS] = G, [D_SINK_LOGIT] = G};
     for (int o = 0; o < t->n_out; o++) {
         double most = 0;
         for (size_t i = 0; i < t->out[o].n; i++)

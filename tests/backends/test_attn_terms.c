@@ -44,6 +44,14 @@ static const struct more mores[] = {
     {T_SINKS | T_GAIN | T_MASKS, 9},
     {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
     {T_MIX_PROBS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_WIDE_V, 0},
+    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
+    {T_CAP, 0},
+    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
+    {T_SINK_LOGIT, 0},
+    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
+    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
 };
 enum { MORES = ARRAY_LEN(mores) };
 
@@ -95,8 +103,8 @@ static void check_loop(const struct where *c)
         for (int i = 0; i < a->L; i++) {
             loop_weights(a, b, i, &r);
             worst = fmax(worst, scores_error(&w, &r, b, i));
-            for (int x = 0; x < a->H * a->dh; x++) {
-                const double want = loop_output(a, &r, b, x / a->dh, i, x % a->dh);
+            for (int x = 0; x < a->H * attn_dv(a); x++) {
+                const double want = loop_output(a, &r, b, x / attn_dv(a), i, x % attn_dv(a));
                 const double got = (double)a->o[b * a->o_at.batch + i * a->o_at.row + x];
                 worst = fmax(worst, in_bounds(got, want, U * fabs(want) + 1e-11));
             }
@@ -234,11 +242,12 @@ static void poison(struct wide *w)
     struct attn *a = &w->x.a;
 
     for (int j = 0; j < a->M + a->L; j++)
-        for (int b = 0; b < a->B && !anybody_sees(a, j); b++)
-            for (int e = 0; e < a->Hkv * a->dh; e++) {
+        for (int b = 0; b < a->B && !anybody_sees(a, j); b++) {
+            for (int e = 0; e < a->Hkv * a->dh; e++)
                 w->x.k[b * a->k_at.batch + j * a->k_at.row + e] *= -100;
+            for (int e = 0; e < a->Hkv * attn_dv(a); e++)
                 w->x.v[b * a->v_at.batch + j * a->v_at.row + e] = 1e6f;
-            }
+        }
     for (int x = 0; a->add.at && x < a->B * a->H * a->L; x++) {
         const int b = x / a->L / a->H, i = x % a->L;
         float *row = w->add + attn_dense_at(&a->add, b, x / a->L % a->H, i);

@@ -40,6 +40,14 @@ static const struct more mores[] = {
     {T_SINKS | T_GAIN | T_MASKS, 9},
     {T_MIX_LOGITS | T_MIX_PROBS | T_SINKS | T_ADD | T_REL_Q | T_GAIN | T_SCORES_OUT | T_MASKS, 7},
     {T_MIX_LOGITS | T_STEPS | T_SINKS | T_REL_Q | T_WINDOWS | T_ADD | T_ADD_ALL_ROWS, 1},
+    {T_WIDE_V, 0},
+    {T_NARROW_V | T_MASKS | T_SCORES_OUT, 3},
+    {T_CAP, 0},
+    {T_CAP | T_ADD | T_GAIN | T_SCORES_OUT | T_MASK, 2},
+    {T_SINK_LOGIT, 0},
+    {T_SINK_LOGIT | T_WINDOWS | T_GAIN | T_WIDE_V, 0},
+    {T_SINK_LOGIT | T_SINKS | T_CAP | T_NARROW_V, 0},
+    {T_MIX_LOGITS | T_MIX_PROBS | T_SINK_LOGIT | T_SINKS | T_CAP | T_WIDE_V | T_REL_Q | T_STEPS, 1},
 };
 enum { MORES = ARRAY_LEN(mores) };
 
@@ -62,7 +70,7 @@ static double number(const struct problem *p, bool size)
 
     for (int b = 0; b < a->B; b++)
         for (int i = 0; i < a->L; i++)
-            for (int e = 0; e < a->H * a->dh; e++) {
+            for (int e = 0; e < a->H * attn_dv(a); e++) {
                 const ptrdiff_t at = b * a->o_at.batch + i * a->o_at.row + e;
                 const double x = (double)a->o[at] * (double)p->d_o[at];
                 sum += size ? fabs(x) : x;

@@ -26,6 +26,10 @@ enum {
     T_ADD_ALL_SEQUENCES = 4096, /* the matrix that is added repeats */
     T_ADD_ALL_HEADS = 8192,
     T_ADD_ALL_ROWS = 16384,
+    T_WIDE_V = 1 << 15,
+    T_NARROW_V = 1 << 16,
+    T_CAP = 1 << 17,
+    T_SINK_LOGIT = 1 << 18, /* without T_SINKS the sinks have neither keys nor values */
 };
 enum { T_HEADS = 8 };
 
@@ -36,7 +40,7 @@ struct more {
 struct wide {
     struct operands x; /* x.a has everything */
     float *rel_q, *add, *scores_out, *mix_logits, *mix_probs, *sink_k, *sink_v;
-    size_t add_n, scores_n, mix_n, sink_n;
+    size_t add_n, scores_n, mix_n, sink_n, sink_v_n;
     struct mask masks[3];
     uint8_t mask_of_head[T_HEADS];
     int windows[T_HEADS];
@@ -81,22 +85,37 @@ static inline void hide_pairs(struct wide *w, const struct more *m)
     }
 }
 
+/* Values of another width have no table. */
+static inline struct scheme with_terms(const struct scheme *t, int terms)
+{
+    struct scheme with = *t;
+
+    with.terms |= (terms & T_WIDE_V ? WIDE_V : 0) | (terms & T_NARROW_V ? NARROW_V : 0) |
+                  (terms & T_CAP ? CAP : 0) | (terms & T_SINK_LOGIT ? SINK_LOGIT : 0);
+    if (terms & (T_WIDE_V | T_NARROW_V))
+        with.terms &= ~REL_V;
+    return with;
+}
+
 static inline void make_wide(struct wide *w, const struct shape *s, const struct scheme *t,
                              const struct more *m)
 {
-    make_operands(&w->x, s, t);
+    const struct scheme with = with_terms(t, m->terms);
+
+    make_operands(&w->x, s, &with);
     struct attn *a = &w->x.a;
     const size_t H = (size_t)s->H, table = (size_t)((a->R + a->Rf) * s->dh);
 
     cr_assert_leq(s->H, T_HEADS);
     w->scores_n = (size_t)s->B * H * (size_t)s->L * (size_t)(s->L + s->M);
     w->mix_n = H * H;
-    w->sink_n = H * 3 * (size_t)s->dh;
+    w->sink_n = H * SINK_LOGITS * (size_t)s->dh;
+    w->sink_v_n = H * SINK_LOGITS * (size_t)attn_dv(a);
     w->rel_q = normal((t->terms & PER_HEAD ? H : 1) * table + 1, "rel_q", 0, 1);
     w->mix_logits = normal(w->mix_n, "mix_logits", 0, 0.4f);
     w->mix_probs = normal(w->mix_n, "mix_probs", 0, 0.4f);
     w->sink_k = normal(w->sink_n, "sink_k", 0, 1);
-    w->sink_v = normal(w->sink_n, "sink_v", 0, 1);
+    w->sink_v = normal(w->sink_v_n, "sink_v", 0, 1);
     w->scores_out = guarded(w->scores_n);
     add_matrix(w, m->terms);
     hide_pairs(w, m);
@@ -112,7 +131,7 @@ static inline void make_wide(struct wide *w, const struct shape *s, const struct
     }
     a->rel_q = m->terms & T_REL_Q && a->R + a->Rf > 0 ? w->rel_q : NULL;
     if (m->terms & T_SINKS) {
-        a->sinks = 3;
+        a->sinks = SINK_LOGITS;
         a->sink_k = w->sink_k;
         a->sink_v = w->sink_v;
     }
@@ -165,6 +184,8 @@ static inline double loop_score(const struct attn *a, int b, int h, int i, int j
         x += k * loop_table(a, a->rel_q, h, n, e);
     }
     x *= (double)a->scale;
+    if (a->soft_cap != 0)
+        x = (double)a->soft_cap * tanh(x / (double)a->soft_cap);
     if (a->bias)
         x += (double)a->bias[h * a->bias_head + row];
     if (a->add.at)
@@ -176,11 +197,11 @@ static inline double loop_sink(const struct attn *a, int b, int h, int i, int n)
 {
     double x = 0;
 
-    for (int e = 0; e < a->dh; e++)
+    for (int e = 0; a->sink_k && e < a->dh; e++)
         x += ((double)a->q[b * a->q_at.batch + i * a->q_at.row + h * a->dh + e] +
               (a->u ? (double)a->u[h * a->dh + e] : 0)) *
              (double)a->sink_k[(h * a->sinks + n) * a->dh + e];
-    return (double)a->scale * x;
+    return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[h * a->sinks + n] : 0);
 }
 
 /* The rows of all heads for query i of sequence b: s and p [H, K + sinks], 0 where not seen. */
@@ -225,16 +246,16 @@ static inline void loop_weights(const struct attn *a, int b, int i, struct loop_
 static inline double loop_output(const struct attn *a, const struct loop_row *r, int b, int h,
                                  int i, int e)
 {
-    const int K = a->M + a->L, kv = h / (a->H / a->Hkv);
+    const int K = a->M + a->L, kv = h / (a->H / a->Hkv), dv = attn_dv(a);
     const double *p = r->p + h * (K + a->sinks);
     double o = 0;
 
     for (int j = 0; j < K; j++)
         if (p[j] != 0)
-            o += p[j] * ((double)a->v[b * a->v_at.batch + j * a->v_at.row + kv * a->dh + e] +
+            o += p[j] * ((double)a->v[b * a->v_at.batch + j * a->v_at.row + kv * dv + e] +
                          loop_table(a, a->rel_v, h, loop_dist(a, i, j), e));
-    for (int n = 0; n < a->sinks; n++)
-        o += p[K + n] * (double)a->sink_v[(h * a->sinks + n) * a->dh + e];
+    for (int n = 0; a->sink_v && n < a->sinks; n++)
+        o += p[K + n] * (double)a->sink_v[(h * a->sinks + n) * dv + e];
     return o;
 }
 
@@ -278,12 +299,14 @@ static inline double widest_score(const struct wide *w)
 static inline double widest_sink_score(const struct wide *w)
 {
     const struct attn *a = &w->x.a;
-    const struct stride row = {.row = a->dh};
+    const struct stride row = {.row = a->dh}, one = {.row = 1};
+    double S = 0;
 
-    return a->sinks ? fabs((double)a->scale) * widest(a->sink_k, 1, a->H * a->sinks, row, a->dh) *
-                          (widest(a->q, a->B, a->L, a->q_at, a->H * a->dh) +
-                           widest(w->x.u, 1, a->H, row, a->dh))
-                    : 0;
+    if (a->sink_k)
+        S +=
+            fabs((double)a->scale) * widest(a->sink_k, 1, a->H * a->sinks, row, a->dh) *
+            (widest(a->q, a->B, a->L, a->q_at, a->H * a->dh) + widest(w->x.u, 1, a->H, row, a->dh));
+    return a->sink_logit ? S + widest(a->sink_logit, 1, a->H * a->sinks, one, 1) : S;
 }
 
 struct wide_bound {
@@ -300,13 +323,13 @@ static inline struct wide_bound wide_bound(const struct wide *w)
     const double first = widest_mix(a->mix_logits, a->H), then = widest_mix(a->mix_probs, a->H);
     const double gain = a->gain != 0 ? fabs((double)a->gain) : 1;
     const double S = widest_score(w), sinks = widest_sink_score(w);
-    double v = widest(a->v, a->B, n, a->v_at, a->Hkv * d);
+    double v = widest(a->v, a->B, n, a->v_at, a->Hkv * attn_dv(a));
 
     if (a->rel_v)
         v += 2 * widest(a->rel_v, 1, tables * rows, row, d);
-    if (a->sinks)
-        v += widest(a->sink_v, 1, a->H * a->sinks, row, d);
-    const double ds = first * U * (d + a->H + 12) * S;
+    if (a->sink_v)
+        v += widest(a->sink_v, 1, a->H * a->sinks, (struct stride){.row = attn_dv(a)}, attn_dv(a));
+    const double ds = first * U * (d + a->H + 12 + (a->soft_cap != 0 ? CAP_ROUNDINGS : 0)) * S;
     const double top = fmax(gain * first * S, sinks);
     const double p = 2 * (gain * ds + U * (d + 12) * sinks) + U * (4 * top + 8);
     return (struct wide_bound){.scores = ds,

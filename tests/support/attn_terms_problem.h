@@ -15,7 +15,7 @@ struct operand {
     size_t n;
     double one;
 };
-enum { OPERANDS = 14 };
+enum { OPERANDS = 15 };
 
 struct problem {
     struct wide w;
@@ -55,7 +55,8 @@ static inline void list_operands(struct problem *p, const struct shape *s)
     const int dh = a->dh, tables = a->rel_head ? a->H : 1, rows = a->R + a->Rf;
     const size_t uw = (size_t)(a->H * dh), rel = (size_t)(tables * rows * dh);
     const size_t bias = (size_t)((a->bias_head ? a->H : 1) * rows);
-    const double d_o = widest(p->d_o, s->B, s->L, a->o_at, a->H * dh), length = sqrt(dh) * 6;
+    const double d_o = widest(p->d_o, s->B, s->L, a->o_at, a->H * attn_dv(a));
+    const double length = sqrt(max_int(dh, attn_dv(a))) * 6;
     const double dA = 2 * d_o * length * widest_mix(a->mix_probs, a->H);
     const double G = (dA + 4) * fmax(1, widest_mix(a->mix_logits, a->H));
     const double q = fabs((double)a->scale) * G * length;
@@ -74,8 +75,10 @@ static inline void list_operands(struct problem *p, const struct shape *s)
                                 G * widest_score(&p->w));
     p->d.d_mix_probs =
         operand(p, "d_mix_probs", p->w.mix_probs, p->w.mix_n, a->mix_probs, true, dA);
-    p->d.d_sink_k = operand(p, "d_sink_k", p->w.sink_k, p->w.sink_n, a->sinks, true, q);
-    p->d.d_sink_v = operand(p, "d_sink_v", p->w.sink_v, p->w.sink_n, a->sinks, true, d_o);
+    p->d.d_sink_k = operand(p, "d_sink_k", p->w.sink_k, p->w.sink_n, a->sink_k, true, q);
+    p->d.d_sink_v = operand(p, "d_sink_v", p->w.sink_v, p->w.sink_v_n, a->sink_v, true, d_o);
+    p->d.d_sink_logit = operand(p, "d_sink_logit", x->sink_logit, (size_t)(a->H * SINK_LOGITS),
+                                a->sink_logit, true, G);
 }
 
 static inline void make_problem(struct problem *p, const struct shape *s, const struct scheme *t,

@@ -104,6 +104,8 @@ void attn_check(const struct attn *a)
     CHECK(!a->no_content || !(a->u || a->w || a->rel_k || a->rel_q || a->sinks));
     CHECK(a->q_step >= 0 && (!a->q_step || a->k_step > 0));
     CHECK(a->sinks >= 0 && a->base >= 0 && (a->mask || !a->mask_of_head));
+    CHECK(a->sinks ? a->sink_k || a->sink_logit : !a->sink_logit);
+    CHECK(a->dv >= 0 && a->soft_cap >= 0 && (!a->rel_v || attn_dv(a) == a->dh));
     CHECK(!a->mask || !a->q_step || a->q_first >= 0);
     for (int h = 0; a->mask && h < a->H; h++) {
         const struct sight s = attn_sight(a, h);
@@ -179,10 +181,11 @@ static struct table_cost tables_cost(const struct attn *a, double pairs)
 /* Forward products that do not depend on tables: q.k and p.v, sinks, mixing of heads. */
 static double products(const struct attn *a, double pairs)
 {
-    const int mixings = (a->mix_logits != NULL) + (a->mix_probs != NULL);
-    const double by_pair = (a->no_content ? 2 : 4) * (double)a->dh + 2.0 * mixings * a->H;
+    const int mixings = (a->mix_logits != NULL) + (a->mix_probs != NULL), dv = attn_dv(a);
+    const double by_pair = 2.0 * ((a->no_content ? 0 : a->dh) + dv) + 2.0 * mixings * a->H;
+    const double by_sink = 2.0 * ((a->sink_k ? a->dh : 0) + (a->sink_v ? dv : 0));
 
-    return pairs * by_pair + 4.0 * a->H * a->L * a->sinks * a->dh;
+    return pairs * by_pair + by_sink * a->H * a->L * a->sinks;
 }
 
 double attn_flop(const struct attn *a)
@@ -209,17 +212,19 @@ static double added_floats(const struct attn *a)
 
 double attn_bytes(const struct attn *a)
 {
-    const double K = a->M + a->L, H = a->H, dh = a->dh;
+    const double K = a->M + a->L, H = a->H, dh = a->dh, dv = attn_dv(a);
     const double past = a->q_step ? rows_of_past(a) : min_int(a->R, a->M + a->L);
     const double rows = past + a->Rf, tables = (a->rel_head ? H : 1) * rows * dh;
-    double floats = a->B * (a->L * H * dh + K * a->Hkv * dh); /* o, v */
+    double floats = a->B * (a->L * H + K * a->Hkv) * dv; /* o, v */
 
     if (!a->no_content)
-        floats *= 2; /* q, k */
+        floats += a->B * (a->L * H + K * a->Hkv) * dh; /* q, k */
     floats += (a->rel_k ? tables : 0) + (a->rel_v ? tables : 0) + (a->rel_q ? tables : 0);
     floats += a->bias ? (a->bias_head ? H : 1) * rows : 0;
     floats += (a->add.at ? added_floats(a) : 0) + (a->scores_out ? a->B * all_pairs(a) : 0);
-    floats += (a->mix_logits ? H * H : 0) + (a->mix_probs ? H * H : 0) + 2 * H * a->sinks * dh;
+    floats += (a->mix_logits ? H * H : 0) + (a->mix_probs ? H * H : 0);
+    floats +=
+        H * a->sinks * ((a->sink_k ? dh : 0) + (a->sink_v ? dv : 0) + (a->sink_logit != NULL));
     return 4 * floats;
 }
 

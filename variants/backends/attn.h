@@ -8,15 +8,15 @@
 #include "mask.h"
 
 /*   x[h,i,j] = (q_i + u) . k_j + (q_i + w) . rel_k[dist] + k_j . rel_q[dist]
- *   s[h,i,j] = scale * x + bias[dist] + add[h,i,j]
- *   s[g]    <- sum_h mix_logits[g,h] s[h]                               scores_out = s
- *   p[h,i]   = softmax over the sinks n: scale * (q_i + u) . sink_k[n], and
+ *   s[h,i,j] = cap(scale * x) + bias[dist] + add[h,i,j]           cap(y) = soft_cap tanh(y /
+ * soft_cap) s[g]    <- sum_h mix_logits[g,h] s[h]                               scores_out = s
+ *   p[h,i]   = softmax over the sinks n: scale * (q_i + u) . sink_k[n] + sink_logit[n], and
  *                           the visible keys j: gain * s[i,j]           lse = log of their sum
  *   p[g]    <- sum_h mix_probs[g,h] p[h]
  *   o_i      = sum_n p_in sink_v[n] + sum_j p_ij (v_j + rel_v[dist])
  *
- * NULL removes a term, and so does 0 for a number (gain 0 means 1). dist = M + i - j, or with
- * q_step q_first + i q_step - j k_step.
+ * NULL removes a term, and so does 0 for a number (gain 0 means 1, dv 0 means dh). dist = M + i -
+ * j, or with q_step q_first + i q_step - j k_step.
  *
  * Key j is visible to query i of a head if !causal or dist >= 0, and window == 0 or dist < window,
  * and mask == NULL or the mask shows the pair. For the mask, query i is at stream position base +
@@ -41,18 +41,19 @@ struct dense {
 struct attn {
     int B, H, L, M, dh; /* sequences, query heads, queries, context keys, head width */
     int Hkv;            /* key/value heads; divides H */
+    int dv;             /* width of a head of v and o; 0 = dh, which rel_v requires */
     int window;         /* 0 = off */
     int R, Rf;
     bool causal;
     float scale;
-    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh], K = M+L */
+    const float *q, *k, *v; /* [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dv], K = M+L */
     struct stride q_at, k_at, v_at, o_at;
     const float *u, *w;         /* [H,dh] */
     const float *rel_k, *rel_v; /* [H or 1, R+Rf, dh] */
     ptrdiff_t rel_head;         /* floats between heads' tables, 0 = shared */
     const float *bias;          /* [H or 1, R+Rf] */
     ptrdiff_t bias_head;        /* floats between heads' biases, 0 = shared */
-    float *o;                   /* [B,L,H,dh] */
+    float *o;                   /* [B,L,H,dv] */
     float *lse;                 /* [B,H,L], or NULL */
 
     /* visibility */
@@ -65,6 +66,7 @@ struct attn {
 
     /* scores */
     bool no_content;         /* x = 0: q, k are not read; u, w, rel_k, rel_q, sinks must be off */
+    float soft_cap;          /* 0 = off */
     const float *rel_q;      /* as rel_k */
     struct dense add;        /* [B,H,L,K] */
     float *scores_out;       /* [B,H,L,K], only visible pairs are written */
@@ -72,10 +74,11 @@ struct attn {
     const float *mix_logits; /* [H,H] new head, old head */
     const float *mix_probs;  /* [H,H] */
     int sinks;               /* extra keys that every query sees */
-    const float *sink_k, *sink_v; /* [H,sinks,dh] */
+    const float *sink_k, *sink_v; /* [H,sinks,dh] [H,sinks,dv] */
+    const float *sink_logit;      /* [H,sinks] */
 };
 
-/* Gradients of one forward call, from d_o [B,L,H,dh] (strides o_at) and d_scores_out. NULL = not
+/* Gradients of one forward call, from d_o [B,L,H,dv] (strides o_at) and d_scores_out. NULL = not
  * wanted. d_q, d_k, d_v have the strides of q, k, v and are overwritten; query heads that share a
  * key head are summed. Gradients of terms have the shapes and distances of their terms and are
  * accumulated, because layers, sequences and heads may share them: rows and pairs that are not used
@@ -84,7 +87,8 @@ struct attn {
  *
  *   G = gain p (dA - delta) + d_scores_out
  *
- * is the gradient of s where visible; scale G (without mixing) enters every product. */
+ * is the gradient of s where visible; scale cap' G (without mixing) enters every product, with
+ * cap' = 1 - tanh^2. */
 struct attn_grad {
     const float *d_o;
     const float *d_scores_out; /* [B,H,L,K]; only visible pairs are read */
@@ -93,8 +97,11 @@ struct attn_grad {
     /* Shaped as add. It may be d_scores_out itself, if laid out alike: its values then count as
      * added. */
     float *d_add;
-    float *d_mix_logits, *d_mix_probs, *d_sink_k, *d_sink_v;
+    float *d_mix_logits, *d_mix_probs, *d_sink_k, *d_sink_v, *d_sink_logit;
 };
+
+/* Width of a head of values. */
+static inline int attn_dv(const struct attn *a) { return a->dv ? a->dv : a->dh; }
 
 static inline int attn_dist(const struct attn *a, int i, int j)
 {
@@ -161,7 +168,10 @@ struct range attn_hull(const struct attn *a, int h, int n, int i, int rows);
     X(SCORES_OUT, a->scores_out != NULL, "does not return the scores")                             \
     X(GAIN, a->gain != 0, "does not support a gain")                                               \
     X(MIX, attn_mixes(a), "does not support mixing of heads")                                      \
-    X(SINKS, a->sinks != 0, "does not support sinks")
+    X(SINKS, a->sinks != 0, "does not support sinks")                                              \
+    X(DV, attn_dv(a) != a->dh, "does not support values of another width than keys")               \
+    X(SOFT_CAP, a->soft_cap != 0, "does not support a soft cap")                                   \
+    X(SINK_LOGIT, a->sink_logit != NULL, "does not support logits of sinks")
 
 enum attn_term_index {
 #define X(name, there, refusal) TERM_INDEX_##name,
@@ -178,13 +188,13 @@ enum attn_term {
 /* Terms of plain kernels: each query has one range of keys, and each distance one table row. */
 enum {
     TERMS_PLAIN = TERM_WINDOW | TERM_SHARED_KEYS | TERM_U | TERM_REL_K | TERM_REL_V | TERM_BIAS |
-                  TERM_LSE | TERM_WINDOW_OF_HEAD
+                  TERM_LSE | TERM_WINDOW_OF_HEAD | TERM_DV
 };
 
 /* Terms of the hand-written fused kernels. */
 enum {
     TERMS_FUSED = TERMS_PLAIN | TERM_MASK | TERM_NO_CONTENT | TERM_ADD | TERM_SCORES_OUT |
-                  TERM_GAIN | TERM_SINKS
+                  TERM_GAIN | TERM_SINKS | TERM_SOFT_CAP | TERM_SINK_LOGIT
 };
 
 unsigned attn_terms(const struct attn *a); /* enum attn_term */

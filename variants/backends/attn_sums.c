@@ -6,7 +6,7 @@
 struct attn_sums attn_sums_of(const struct attn *a)
 {
     const size_t rows = (size_t)a->R + (size_t)a->Rf, dh = (size_t)a->dh, H = (size_t)a->H;
-    const size_t vector = a->no_content ? 0 : dh, sinks = (size_t)a->sinks * dh;
+    const size_t vector = a->no_content ? 0 : dh, sinks = (size_t)a->sinks;
     struct attn_sums s = {
         .n = {[SUM_U] = vector,
               [SUM_W] = vector,
@@ -14,8 +14,9 @@ struct attn_sums attn_sums_of(const struct attn *a)
               [SUM_REL_V] = a->rel_v ? rows * dh : 0,
               [SUM_REL_Q] = a->rel_q ? rows * dh : 0,
               [SUM_BIAS] = a->bias ? rows : 0,
-              [SUM_SINK_K] = sinks,
-              [SUM_SINK_V] = sinks,
+              [SUM_SINK_K] = a->sink_k ? sinks * dh : 0,
+              [SUM_SINK_V] = a->sink_v ? sinks * (size_t)attn_dv(a) : 0,
+              [SUM_SINK_LOGIT] = a->sink_logit ? sinks : 0,
               [SUM_MIX_LOGITS] = a->mix_logits ? H : 0,
               [SUM_MIX_PROBS] = a->mix_probs ? H : 0},
         .head = {[SUM_U] = a->dh,
@@ -24,8 +25,9 @@ struct attn_sums attn_sums_of(const struct attn *a)
                  [SUM_REL_V] = a->rel_head,
                  [SUM_REL_Q] = a->rel_head,
                  [SUM_BIAS] = a->bias_head,
-                 [SUM_SINK_K] = (ptrdiff_t)sinks,
-                 [SUM_SINK_V] = (ptrdiff_t)sinks,
+                 [SUM_SINK_K] = (ptrdiff_t)a->sinks * a->dh,
+                 [SUM_SINK_V] = (ptrdiff_t)a->sinks * attn_dv(a),
+                 [SUM_SINK_LOGIT] = a->sinks,
                  [SUM_MIX_LOGITS] = a->H,
                  [SUM_MIX_PROBS] = a->H},
     };
@@ -49,6 +51,7 @@ float *attn_sum_target(const struct attn_grad *d, enum attn_sum which)
         [SUM_BIAS] = d->d_bias,
         [SUM_SINK_K] = d->d_sink_k,
         [SUM_SINK_V] = d->d_sink_v,
+        [SUM_SINK_LOGIT] = d->d_sink_logit,
         [SUM_MIX_LOGITS] = d->d_mix_logits,
         [SUM_MIX_PROBS] = d->d_mix_probs,
     };

@@ -17,6 +17,7 @@ enum attn_sum {
     SUM_BIAS,
     SUM_SINK_K,
     SUM_SINK_V,
+    SUM_SINK_LOGIT,
     SUM_MIX_LOGITS, /* per head: its row of the matrix */
     SUM_MIX_PROBS,
     SUM_COUNT

@@ -27,14 +27,12 @@ void recur_clear(const struct recur *r, const struct recur_grad *d)
     clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
 }
 
+const struct recur_impl *const recur_composed[] = {&recur_chunked, &recur_ref, NULL};
+
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward)
 {
-    static const struct recur_impl *const chunked[] = {&recur_chunked, &recur_ref};
-
-    if (g->backend == &backend_ref)
-        return &recur_ref;
-    for (size_t i = 0; i < ARRAY_LEN(chunked); i++)
-        if (chunked[i]->accepts(r, backward))
-            return chunked[i];
+    for (int i = 0; g->recur[i]; i++)
+        if (g->recur[i]->accepts(r, backward))
+            return g->recur[i];
     return NULL;
 }

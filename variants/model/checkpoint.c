@@ -16,8 +16,8 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format", "kind",    "variant", "pos",  "scheme", "mixer",  "synth",
-    "ut",     "talking", "step",    "seed", "unit",   "corpus", "corpus_xxh3",
+    "format",  "kind", "variant", "pos",  "scheme", "mixer",  "synth",       "ut",
+    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3",
 };
 
 /* The first error sticks; later reads do nothing. */

@@ -6,6 +6,7 @@
 #include "sublayer_list.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,15 @@ const char *const wiring_name[WIRING_COUNT + 1] = {
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
+
+const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none", "elementwise", "headwise", NULL};
+
+int config_window(const struct config *c, int layer)
+{
+    const struct layer_list *const w = &c->layer_windows;
+
+    return w->n ? (int)w->at[layer % w->n] : c->window;
+}
 
 bool wiring_norms_first(enum wiring w)
 {
@@ -59,6 +69,11 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .qkv_map = v->qkv_map,
         .mixer = v->mixer,
         .attn_extra = v->attn_extra,
+        .around = v->around,
+        .head_eps = 1e-5f,
+        .logit_cap = v->logit_cap,
+        .layer_windows = v->layer_windows,
+        .layer_rope_base = v->layer_rope_base,
         .score_residual = v->score_residual,
         .wiring = v->wiring,
         .norm_kind = v->norm_kind,
@@ -186,6 +201,39 @@ static enum status check_positions(const struct config *c, struct err *e)
     return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
 }
 
+/* Does attention do more than project, attend and project? */
+static bool has_around(const struct config *c)
+{
+    return c->around.qk_norm || c->around.forget || c->around.value_residual ||
+           c->around.out_gate != OUT_GATE_NONE;
+}
+
+/* What is done around attention, and per layer. */
+static enum status check_around(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (c->around.forget && (!c->causal || c->score_residual != SCORE_RESIDUAL_NONE || c->steps ||
+                             (c->attn_extra && c->attn_extra->sinks)))
+        return fail(e, E_USAGE,
+                    "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
+                    "before  -> none of them",
+                    name);
+    if (c->around.value_residual && c->steps)
+        return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);
+    if (c->layer_windows.n && (c->window || c->same_length || c->steps || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: windows of layers with a window, steps or an order of sub-layers  -> none "
+                    "of them",
+                    name);
+    if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: bases of rotation per layer with positions %s, steps or an order of "
+                    "sub-layers  -> rope, none",
+                    name, c->pos->name);
+    return OK;
+}
+
 /* Cells of several tokens (sublayer_pool.c): up to so large ones, then every token has its row
  * again; they stand where a table of distances says, in a window that is computed anew. */
 static enum status check_cells(const struct config *c, struct err *e)
@@ -204,12 +252,12 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "times p, behind them one u",
                     name, c->order, (int)POOL_LEVELS);
     if (c->wiring != WIRING_POST || c->mixer || c->qkv_map || c->attn_extra ||
-        c->score_residual != SCORE_RESIDUAL_NONE)
+        c->score_residual != SCORE_RESIDUAL_NONE || has_around(c))
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
                     name, c->order, wiring_name[c->wiring]);
-    if (c->window || c->same_length || c->masks.n || c->steps)
+    if (c->window || c->layer_windows.n || c->same_length || c->masks.n || c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
     if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
@@ -261,7 +309,8 @@ static enum status check_mixer(const struct config *c, struct err *e)
                     "all of the past  -> none of them",
                     name, c->mixer->name);
     if (pos->reserve || pos->rotate || pos->enter || pos->layer_params || c->attn_extra ||
-        c->qkv_map || c->score_residual != SCORE_RESIDUAL_NONE)
+        c->qkv_map || c->score_residual != SCORE_RESIDUAL_NONE || has_around(c) ||
+        c->around.soft_cap != 0)
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);
     return OK;
@@ -318,6 +367,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = check_own(c, e);
     if (st == OK)
         st = masks_check(&c->masks, name, e);
+    if (st == OK)
+        st = check_around(c, e);
     if (st == OK)
         st = check_mixer(c, e);
     if (st == OK)

@@ -60,6 +60,65 @@ static void print_uv(char text[CHOICE_TEXT], const void *config)
     snprintf(text, CHOICE_TEXT, "%s", own ? "layer" : "shared");
 }
 
+static void print_list(char text[CHOICE_TEXT], const struct layer_list *list)
+{
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < list->n; i++) {
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.10g", i ? "," : "", list->at[i]);
+        CHECK(n < CHOICE_TEXT);
+    }
+}
+
+/* Numbers from 0 to `most`, joined by commas; "" = none. */
+static enum status parse_list(struct layer_list *list, const char *text, const char *key,
+                              double most, struct err *e)
+{
+    list->n = 0;
+    for (const char *at = *text ? text : NULL; at;) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || !(x >= 0 && x <= most) || list->n == MAX_LAYER_LIST ||
+            (*end != ',' && *end != '\0'))
+            return fail(e, E_USAGE,
+                        "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> such as 4096,0", key,
+                        text, (int)MAX_LAYER_LIST, most);
+        list->at[list->n++] = x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return OK;
+}
+
+static void print_windows(char text[CHOICE_TEXT], const void *config)
+{
+    print_list(text, &((const struct config *)config)->layer_windows);
+}
+
+static enum status parse_windows(void *config, const char *text, struct err *e)
+{
+    struct layer_list list;
+    const enum status st = parse_list(&list, text, "layer_windows", MAX_DISTANCE, e);
+
+    for (int i = 0; st == OK && i < list.n; i++)
+        if (list.at[i] != (int)list.at[i])
+            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> whole numbers", text);
+    if (st == OK)
+        ((struct config *)config)->layer_windows = list;
+    return st;
+}
+
+static void print_bases(char text[CHOICE_TEXT], const void *config)
+{
+    print_list(text, &((const struct config *)config)->layer_rope_base);
+}
+
+static enum status parse_bases(void *config, const char *text, struct err *e)
+{
+    return parse_list(&((struct config *)config)->layer_rope_base, text, "layer_rope_base", 1e12,
+                      e);
+}
+
 #define AT(field) offsetof(struct config, field)
 
 static const struct choice sizes[] = {
@@ -155,6 +214,35 @@ static const struct choice others[] = {
      .at = AT(score_residual),
      .words = score_residual_name,
      .absent = "none"},
+    {.name = "qk_norm", .codec = CODEC_FLAG, .at = AT(around.qk_norm), .absent = "0"},
+    {.name = "head_eps",
+     .codec = CODEC_REAL,
+     .at = AT(head_eps),
+     .most = FLT_MAX,
+     .absent = "1e-5"},
+    {.name = "soft_cap",
+     .codec = CODEC_REAL,
+     .at = AT(around.soft_cap),
+     .most = FLT_MAX,
+     .absent = "0"},
+    {.name = "logit_cap", .codec = CODEC_REAL, .at = AT(logit_cap), .most = FLT_MAX, .absent = "0"},
+    {.name = "out_gate",
+     .codec = CODEC_WORD,
+     .at = AT(around.out_gate),
+     .words = out_gate_name,
+     .absent = "none"},
+    {.name = "forget", .codec = CODEC_FLAG, .at = AT(around.forget), .absent = "0"},
+    {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},
+    {.name = "layer_windows",
+     .codec = CODEC_TEXT,
+     .print = print_windows,
+     .parse = parse_windows,
+     .absent = ""},
+    {.name = "layer_rope_base",
+     .codec = CODEC_TEXT,
+     .print = print_bases,
+     .parse = parse_bases,
+     .absent = ""},
     {.name = "steps", .codec = CODEC_INT, .at = AT(steps), .most = MAX_LAYERS, .absent = "0"},
     {.name = "step_base", .codec = CODEC_INT, .at = AT(step_base), .most = 1 << 20},
     {.name = "halt_eps", .codec = CODEC_REAL, .at = AT(halt_eps), .most = 1},
@@ -176,5 +264,6 @@ const struct extra_key extra_keys[] = {
     {"talking", &extra_talking},
     {"span_ramp", &extra_span},
     {"persistent", &extra_persistent},
+    {"sink", &extra_sink},
     {0},
 };

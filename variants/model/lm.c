@@ -4,10 +4,12 @@
  *
  *   h^0 = emb_scale * E[tokens]  (+ absolute positions)
  *   h^{i+1} = sub-layer_i(h^i, memory^i)
- *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied */
+ *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied
+ *   logits <- cap tanh(logits / cap)                        with logit_cap (Gemma 2) */
 #include "lm.h"
 #include "variants/parts/norm.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- declaration -------------------------------------------------------------------------- */
@@ -139,6 +141,17 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
                                  .threads = g->threads});
 }
 
+/* cap tanh(logits / cap) */
+static void cap_logits(struct lm *m, const struct engine *g, int rows)
+{
+    const size_t n = (size_t)rows * (size_t)m->c.V;
+    const float cap = m->c.logit_cap;
+
+#pragma omp parallel for num_threads(g->threads)
+    for (size_t i = 0; i < n; i++)
+        m->logits[i] = cap * tanhf(m->logits[i] / cap);
+}
+
 void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int B, int L,
                 int n_scored, const int32_t *target, float *nll)
 {
@@ -156,6 +169,8 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
     output(m, g, last, B * n_scored);
+    if (m->c.logit_cap != 0)
+        cap_logits(m, g, B * n_scored);
     if (target)
         g->ops.nll(&(struct nll_op){.nll = nll,
                                     .logits = m->logits,

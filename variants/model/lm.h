@@ -22,6 +22,7 @@ struct lm {
     /* Training only, else NULL. */
     float *final_in; /* [B,L,D] input of the final norm */
     float *d_h;      /* [B,L,D] gradient of the residual stream */
+    float *capped;   /* [B*L,V] the logits, if they have a cap */
     /* Set by the caller before every forward whose backward follows; p = 0 (as bound) is off. With
      * dropout, lm_build_tables is part of each step. */
     struct dropout drop;

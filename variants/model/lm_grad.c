@@ -8,6 +8,8 @@
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
+#include <string.h>
+
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e)
 {
     const size_t n = (size_t)m->max.B * (size_t)m->max.L * (size_t)m->c.D;
@@ -24,7 +26,21 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
         depth_bind_grad(&m->depth, a);
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
+    m->capped =
+        m->c.logit_cap != 0
+            ? arena_f32(a, PART_ACTIVATIONS, (size_t)m->max.B * (size_t)m->max.L * (size_t)m->c.V)
+            : NULL;
     return OK;
+}
+
+/* d <- d (1 - tanh^2), from what the cap returned. */
+static void through_cap(float *d, const float *capped, float cap, size_t n, int threads)
+{
+#pragma omp parallel for simd num_threads(n > PARALLEL_MIN ? threads : 1)
+    for (size_t i = 0; i < n; i++) {
+        const float t = capped[i] / cap;
+        d[i] *= 1 - t * t;
+    }
 }
 
 /* From the logits to d_h, the gradient of the last layer's output. */
@@ -33,6 +49,10 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
     float *d_logits = m->logits;
+    const float *const capped = m->capped;
+
+    if (capped)
+        memcpy(m->capped, m->logits, sizeof(float) * (size_t)rows * (size_t)c->V);
 
     g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
                                        .logits = m->logits,
@@ -41,6 +61,8 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
                                        .rows = rows,
                                        .n = c->V,
                                        .threads = g->threads});
+    if (capped)
+        through_cap(d_logits, capped, c->logit_cap, (size_t)rows * (size_t)c->V, g->threads);
     if (c->out_bias)
         linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
     linear_weight_grad(g, W, d_logits, m->h, rows);

@@ -61,6 +61,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->qkv_map = found(p, s->at_qkv_map);
     s->compress = found(p, s->at_compress);
     s->attn_extra = found(p, s->at_attn_extra);
+    s->around = found(p, s->at_around);
     s->mem = mem;
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};

@@ -34,7 +34,7 @@ struct seq_rows {
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-enum { SUB_ARRAYS = 8 }; /* most arrays of a kind */
+enum { SUB_ARRAYS = 10 }; /* most arrays of a kind */
 
 /* An array that a kind asks for: n floats, n_kept if its forward is followed by a backward pass
  * that reads it; with `shared` it may be reused by the next sub-layer. */
@@ -162,6 +162,7 @@ struct attention {
     const float *pos_encoding;    /* the position scheme's, from the last build_tables */
     const struct attn_impl *impl; /* its implementation */
     struct cache keys, values;    /* MEM_KV */
+    struct cache fades;           /* likewise log f [B,rows,H], where attention forgets */
 };
 
 /* State of linear attention: s [B,Hkv,m,dh] and z [B,Hkv,m] of all committed rows; s_next, z_next
@@ -190,14 +191,18 @@ struct sublayer {
     enum wiring wiring;
     float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
     int nth;     /* sub-layers of its kind before it in the model */
+    int layer;   /* that it belongs to */
+    bool bare;   /* alone: it counts as one of several */
+    const struct sublayer *first; /* the first of its kind */
     int level;   /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
     bool pools;  /* its queries are means of two of the rows before it */
     bool joins;  /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra;
+    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
     const struct param *qkv_map;                           /* those of c->qkv_map */
     const struct param *attn_extra;                        /* those of c->attn_extra */
+    const struct param *around;                            /* those of c->around */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, possibly of 0 rows */
     struct cache memory; /* [m; x] */

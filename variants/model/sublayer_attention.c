@@ -4,6 +4,7 @@
  * attention that the position scheme describes, W_o. Remembers hidden states (by the wiring) or
  * keys and values (here). */
 #include "sublayer_attention.h"
+#include "sublayer_attention_around.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
 #include "variants/parts/masks.h"
@@ -19,9 +20,10 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
         .L = L,
         .M = M,
         .dh = c->dh,
-        .window = c->window,
+        .window = config_window(c, 0),
         .causal = c->causal,
         .scale = c->scale,
+        .soft_cap = c->around.soft_cap,
         .q_at = {.batch = L * row, .row = row},
         .k_at = {.batch = (M + L) * kv_row, .row = kv_row},
         .v_at = {.batch = (M + L) * kv_row, .row = kv_row},
@@ -57,6 +59,8 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     if (s->mem == MEM_KV) {
         cache_bind(&t->keys, max.B, max.L, max.M, kv_width, a);
         cache_bind(&t->values, max.B, max.L, max.M, kv_width, a);
+        if (c->around.forget)
+            cache_bind(&t->fades, max.B, max.L, max.M, c->H, a);
     }
     if (compressive_of(c)->rows && s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
@@ -64,6 +68,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     const bool remembers = s->mem == MEM_HIDDEN || s->mem == MEM_KV;
     t->reach = max.M + max.L;
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
+    t->prepared.window = config_window(c, s->layer);
     const struct term_params p = attention_term_params(s);
     terms_reserve(c, &p, max.L, t->reach, a, &t->prepared);
     if (s->level) /* at least one pool group: the implementation is selected now */
@@ -96,6 +101,8 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
     const size_t scores = attention_scores_floats(s, max);
     out[AT_SCORES] = (struct array){scores, scores, false, PART_SCORES};
     out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
+    out[AT_AROUND] = around_array(s, max);
+    out[AT_V0] = around_first_values(s, max, false);
 }
 
 static void attention_arrays_grad(const struct sublayer *s, struct extent max,
@@ -113,6 +120,8 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_SCORES].n = 0;
     out[AT_SCORES].shared = true;
     out[AT_QKV_MAP] = attention_map_array_grad(s, max);
+    out[AT_AROUND] = around_array_grad(s, max);
+    out[AT_V0] = around_first_values(s, max, true);
 }
 
 static struct attn_need attention_scratch(const struct sublayer *s, int threads, bool backward)
@@ -182,17 +191,31 @@ void attention_rotate(const struct engine *g, const struct sublayer *s, struct s
                                              .rows = rows,
                                              .heads = heads,
                                              .position = position,
+                                             .layer = s->layer,
                                              .back = back});
 }
 
+struct around_call attention_call(const struct sublayer *s, int B, int L)
+{
+    const int M = attention_memory(s), queries = attention_query_rows(s, L);
+
+    return (struct around_call){
+        .B = B, .L = queries, .K = s->mem == MEM_KV ? L : M + L, .all = M + L};
+}
+
 /* The rows end at stream position `end`. */
-static void project_kv(const struct engine *g, const struct sublayer *s, struct seq_rows k,
-                       struct seq_rows v, struct sublayer_input from, int64_t end)
+static void project_kv(const struct engine *g, struct sublayer *s, const struct work *w,
+                       struct seq_rows k, struct seq_rows v, struct sublayer_input from,
+                       int64_t end)
 {
     const int rows = from.M + from.L;
+    const struct around_call n = attention_call(s, from.B, from.L);
 
     project_rows(g, s, ATTN_K, k, from.at, from.B, rows);
     project_rows(g, s, ATTN_V, v, from.at, from.B, rows);
+    around_keys(g, s, w, n, k);
+    around_values(g, s, w, n, v, end);
+    around_fade(g, s, w, n, from.at);
     attention_rotate(g, s, k, from.B, rows, s->c->kv_heads, end - rows, false);
 }
 
@@ -233,11 +256,23 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
     a.base = attention_base(s);
     masks_draw(&s->c->masks, s->nth, &a);
     attention_score_residual(s, w, &a);
+    around_set_scores(s, w, attention_call(s, B, L), &a);
     a.q_at.batch = a.o_at.batch = a.L * HD;
     a.k = kv ? cache_rows(&t->keys, 0) : w->own[AT_K];
     a.v = kv ? cache_rows(&t->values, 0) : w->own[AT_V];
     a.k_at.batch = a.v_at.batch = kv ? cache_stride(&t->keys) : (M + L) * kv_width;
     return a;
+}
+
+/* The rows that queries were projected from: after the memory, or pooled. */
+static struct seq_rows query_source(const struct sublayer *s, const struct work *w,
+                                    struct sublayer_input from)
+{
+    const ptrdiff_t pooled = (ptrdiff_t)attention_query_rows(s, from.L) * s->c->D;
+
+    return s->pools ? (struct seq_rows){w->own[AT_POOLED], pooled}
+                    : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(s->c),
+                                        from.at.stride};
 }
 
 struct attn attention_project(const struct engine *g, struct sublayer *s, struct work *w,
@@ -252,26 +287,29 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
 
     from = attention_mapped(g, s, w, from);
     const int query_rows = attention_query_rows(s, from.L);
-    const struct seq_rows fresh =
-        s->pools ? (struct seq_rows){w->own[AT_POOLED], (ptrdiff_t)query_rows * c->D}
-                 : (struct seq_rows){from.at.at + (ptrdiff_t)from.M * attention_width(c),
-                                     from.at.stride};
+    const struct seq_rows fresh = query_source(s, w, from);
     const struct seq_rows q = {w->own[AT_Q], query_rows * HD};
     const struct seq_rows k =
         kv ? new_cache_rows(&t->keys, K) : (struct seq_rows){w->own[AT_K], K * kv_width};
     const struct seq_rows v =
         kv ? new_cache_rows(&t->values, K) : (struct seq_rows){w->own[AT_V], K * kv_width};
 
+    const struct around_call n = attention_call(s, from.B, from.L);
+
     project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
+    around_queries(g, s, w, n, q);
     attention_rotate(g, s, q, from.B, query_rows, c->H, end - from.L, false);
-    project_kv(g, s, k, v, from, end);
+    project_kv(g, s, w, k, v, from, end);
     return attention_operands(s, w, from.B, from.L);
 }
 
-void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
-                         struct act epilogue)
+void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
+                         struct sublayer_input from, struct act epilogue)
 {
-    project_out(g, s, w, w->own[AT_O], rows, epilogue);
+    const struct around_call n = attention_call(s, from.B, from.L);
+
+    around_gate(g, s, w, n, query_source(s, w, attention_mapped_again(s, w, from)));
+    project_out(g, s, w, around_output(s, w, n), n.B * n.L, epilogue);
 }
 
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -280,7 +318,7 @@ static void attention_forward(const struct engine *g, struct sublayer *s, struct
     const struct attn a = attention_project(g, s, w, from);
 
     s->of.attention.impl->forward(g, &a, w->scratch);
-    attention_unproject(g, s, w, a.B * a.L, epilogue);
+    attention_unproject(g, s, w, from, epilogue);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -292,7 +330,7 @@ static void attention_remember(const struct engine *g, struct sublayer *s, struc
 
     CHECK(s->mem == MEM_KV);
     from = attention_mapped(g, s, w, from);
-    project_kv(g, s, new_cache_rows(&t->keys, from.L), new_cache_rows(&t->values, from.L), from,
+    project_kv(g, s, w, new_cache_rows(&t->keys, from.L), new_cache_rows(&t->values, from.L), from,
                attention_base(s) + attention_memory(s) + from.L);
 }
 
@@ -301,6 +339,8 @@ static void attention_commit(struct sublayer *s, int L)
     if (s->mem == MEM_KV) {
         cache_commit(&s->of.attention.keys, L);
         cache_commit(&s->of.attention.values, L);
+        if (s->c->around.forget)
+            cache_commit(&s->of.attention.fades, L);
     }
 }
 
@@ -314,6 +354,7 @@ static void attention_forget(struct sublayer *s)
 {
     cache_clear(&s->of.attention.keys);
     cache_clear(&s->of.attention.values);
+    cache_clear(&s->of.attention.fades);
 }
 
 /* ---- cost --------------------------------------------------------------------------------- */
@@ -328,7 +369,7 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double in = attention_width(c);
     return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
            + 4 * projected * in * kv_width             /* W_k, W_v */
-           + attention_map_flop(s, projected);
+           + around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 
 const struct sublayer_kind sublayer_attention = {

@@ -11,8 +11,21 @@
 /* Its arrays: [B,L,H,dh] [B,K,Hkv,dh] [B,K,Hkv,dh] [B,L,H,dh] and, for backward, [B,H,L]; with
  * MEM_KV keys and values are projected directly into the caches. Those of gradients have the same
  * shapes, with the tables' last. AT_SCORES: [B,H,L,K] score residual for the next attention.
- * AT_POOLED: [B,L/2,D] query rows, if they are means. */
-enum { AT_Q, AT_K, AT_V, AT_O, AT_LSE, AT_QKV_MAP, AT_SCORES, AT_POOLED, AT_D_TABLES = AT_LSE };
+ * AT_POOLED: [B,L/2,D] query rows, if they are means. AT_AROUND, AT_V0: what is done around the
+ * core, sublayer_attention_around.h. */
+enum {
+    AT_Q,
+    AT_K,
+    AT_V,
+    AT_O,
+    AT_LSE,
+    AT_QKV_MAP,
+    AT_SCORES,
+    AT_POOLED,
+    AT_AROUND,
+    AT_V0,
+    AT_D_TABLES = AT_LSE
+};
 
 /* Resize `a`, whose tables are built, to L source rows after M of memory. */
 void attention_resize(const struct sublayer *s, struct attn *a, int L, int M);
@@ -34,10 +47,12 @@ int64_t attention_base(const struct sublayer *s);
 void attention_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                       int rows, int heads, int64_t position, bool back);
 
-/* Source rows after qkv_map (sublayer_attention_map.c), or unchanged if there is none. Its arrays
- * and FLOP. */
+/* Source rows after qkv_map (sublayer_attention_map.c), or unchanged if there is none; _again: as
+ * the last attention_mapped left them. Its arrays and FLOP. */
 struct sublayer_input attention_mapped(const struct engine *g, const struct sublayer *s,
                                        const struct work *w, struct sublayer_input from);
+struct sublayer_input attention_mapped_again(const struct sublayer *s, const struct work *w,
+                                             struct sublayer_input from);
 struct array attention_map_array(const struct sublayer *s, struct extent max);
 struct array attention_map_array_grad(const struct sublayer *s, struct extent max);
 double attention_map_flop(const struct sublayer *s, double rows);
@@ -59,9 +74,13 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
                               struct sublayer_input from);
 struct attn attention_operands(const struct sublayer *s, const struct work *w, int B, int L);
 
-/* f = W_o o + b_o, once the implementation has filled o, followed by `epilogue`. */
-void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w, int rows,
-                         struct act epilogue);
+/* f = W_o o + b_o, once the implementation has filled o, followed by `epilogue`; `from` as for
+ * attention_project. */
+void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
+                         struct sublayer_input from, struct act epilogue);
+
+/* The sizes of a call of L new rows (sublayer_attention_around.h). */
+struct around_call attention_call(const struct sublayer *s, int B, int L);
 
 /* Backward, sublayer_attention_grad.c; _projections: given the rows that q, k and v were projected
  * from. */

@@ -3,6 +3,7 @@
  * Attention as a kind of sub-layer, backward: W_o, the implementation's own backward pass, the
  * position scheme's tables, and the projections of memory and new rows. */
 #include "sublayer_attention.h"
+#include "sublayer_attention_around.h"
 
 /* From d_y to the gradients of q, k, v and of the position scheme's weights. */
 static void core_backward(const struct engine *g, struct sublayer *s, const struct work *w,
@@ -16,13 +17,18 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     struct attn_grad d = {
         .d_o = w->d_own[AT_O], .d_q = w->d_own[AT_Q], .d_k = w->d_own[AT_K], .d_v = w->d_own[AT_V]};
 
-    project_out_grad(g, s, w->d_own[AT_O], d_y, w->own[AT_O], B * a.L);
+    const struct around_call n = attention_call(s, B, L);
+
+    project_out_grad(g, s, w->d_own[AT_O], d_y, around_output(s, w, n), B * a.L);
+    around_output_grad(g, s, w, n, w->d_own[AT_O]);
     terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
+    around_scores_grad(s, w, n, &d);
     t->impl->backward(g, &a, &d, w->d_scratch);
     attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, a.L, c->H, base + a.M, true);
     attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + a.L, c->kv_heads, base,
                      true);
+    around_operands_grad(g, s, w, n, &d);
     terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
 }
 
@@ -38,6 +44,7 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
         project_pooled_backward(g, s, from, w->own[AT_POOLED], d_in, w->d_own[AT_POOLED], d);
     else
         project_backward(g, s, attention_width(s->c), from, d_in, d, skip);
+    around_input_grad(g, s, w, attention_call(s, from.B, from.L), from, d_in, skip);
 }
 
 double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
@@ -53,5 +60,5 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
     return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
            + 4 * projected * in * kv_width                  /* dW_k, dW_v */
            + 4 * reached * in * kv_width                    /* dX through them */
-           + 2 * attention_map_flop(s, projected);
+           + 2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
 }

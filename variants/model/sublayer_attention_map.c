@@ -47,9 +47,11 @@ static const float *contiguous_rows(const struct sublayer *s, const struct work 
     return x;
 }
 
-static struct sublayer_input mapped_again(const struct sublayer *s, const struct work *w,
-                                          struct sublayer_input from)
+struct sublayer_input attention_mapped_again(const struct sublayer *s, const struct work *w,
+                                             struct sublayer_input from)
 {
+    if (!s->c->qkv_map)
+        return from;
     from.at =
         (struct seq_rows){w->own[AT_QKV_MAP], (ptrdiff_t)(from.M + from.L) * attention_width(s->c)};
     return from;
@@ -62,7 +64,7 @@ struct sublayer_input attention_mapped(const struct engine *g, const struct subl
         return from;
     s->c->qkv_map->forward(g, s->c, s->nth, s->qkv_map, contiguous_rows(s, w, from),
                            from.B * (from.M + from.L), w->own[AT_QKV_MAP]);
-    return mapped_again(s, w, from);
+    return attention_mapped_again(s, w, from);
 }
 
 /* The weights of the map apply to memory too, so all rows have a gradient on the way. */
@@ -80,7 +82,7 @@ void attention_backward(const struct engine *g, struct sublayer *s, const struct
     float *const d_mapped = w->d_own[AT_QKV_MAP];
     float *const d_x = d_mapped + (size_t)rows * (size_t)attention_width(c);
 
-    attention_backward_projections(g, s, w, mapped_again(s, w, from), d_mapped, d_y, 0);
+    attention_backward_projections(g, s, w, attention_mapped_again(s, w, from), d_mapped, d_y, 0);
     c->qkv_map->backward(g, c, s->nth, s->qkv_map, d_x, d_mapped, contiguous_rows(s, w, from), rows,
                          w->own[AT_QKV_MAP], d_x + (size_t)rows * (size_t)c->D);
     for (int b = 0; b < from.B; b++)

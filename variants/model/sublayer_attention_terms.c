@@ -27,9 +27,10 @@ struct attn attention_for_impl(const struct sublayer *s)
     static const float something = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
 
+    if (s->c->score_residual || s->c->around.forget)
+        a.add.at = &something;
     if (!s->c->score_residual)
         return a;
-    a.add.at = &something;
     a.scores_out = (float *)&something;
     a.gain = s->c->score_residual == SCORE_RESIDUAL_MEAN;
     return a;
@@ -74,6 +75,8 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
+    if (s->c->around.forget)
+        a.add.at = &something;
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
         a.scores_out = (float *)&something;

@@ -18,6 +18,10 @@ enum status sublayers_bind(struct sublayers *s, const struct engine *g, const st
     s->max = max;
     s->kept = false;
     for (int i = 0; i < s->n; i++) {
+        int first = 0;
+        while (s->at[first].kind != s->at[i].kind)
+            first++;
+        s->at[i].first = &s->at[first];
         const enum status st = sublayer_bind(&s->at[i], g, p, s->at_model, mem, max, a, e);
         if (st != OK)
             return st;

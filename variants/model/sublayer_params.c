@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The sub-layers of a model and the names of their tensors. */
+#include "sublayer_attention_around.h"
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
 #include "variants/parts/norm.h"
@@ -98,7 +99,8 @@ static void begin(struct sublayers *s, int i, const struct config *c, char lette
                                  .at_alpha = -1,
                                  .at_qkv_map = -1,
                                  .at_compress = -1,
-                                 .at_attn_extra = -1};
+                                 .at_attn_extra = -1,
+                                 .at_around = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
@@ -119,6 +121,10 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     if (s->c->attn_extra && s->kind == &sublayer_attention) {
         s->at_attn_extra = p->n;
         s->c->attn_extra->layer_params(s->c, n->prefix, p);
+    }
+    if (s->kind == &sublayer_attention) {
+        s->at_around = p->n;
+        around_params(s, n->prefix, p);
     }
 }
 
@@ -188,6 +194,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
         for (int k = 0; k < count; k++) {
             const int r = k - c->rnn_layers; /* after the LocalRNNs */
             begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
+            s->at[i + k].layer = i / count;
             names[k] = *c->order ? in_order(i, c->order[i])
                        : r < 0   ? rnn_in_layer(i / count, k)
                                  : in_layer(c->wiring, i / count, r);
@@ -209,6 +216,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
     s->at_model = at_model;
     s->once = 1;
     begin(s, 0, c, letter);
+    s->at->bare = true;
     s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
     snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);
     declare_own(s->at, &n, p);

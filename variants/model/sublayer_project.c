@@ -36,17 +36,20 @@ static void join_if_contiguous(struct seq_rows x, int n, struct seq_rows y, int 
 }
 
 /* One product if both are contiguous, otherwise one per sequence (in a cache). */
-void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
-                  struct seq_rows x, int B, int rows)
+void project_map(const struct engine *g, const struct param *w, const struct param *b,
+                 struct seq_rows y, struct seq_rows x, int B, int rows)
 {
-    const struct param *const w = &s->own[which];
-
     join_if_contiguous(x, w->shape[1], y, w->shape[0], &B, &rows);
     for (int i = 0; i < B; i++) {
         float *dst = y.at + i * y.stride;
-        linear_forward(g, w, bias(s, which), dst, x.at + i * x.stride, rows,
-                       (struct act){.y = dst});
+        linear_forward(g, w, b, dst, x.at + i * x.stride, rows, (struct act){.y = dst});
     }
+}
+
+void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
+                  struct seq_rows x, int B, int rows)
+{
+    project_map(g, &s->own[which], bias(s, which), y, x, B, rows);
 }
 
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
@@ -67,16 +70,16 @@ void project_out_grad(const struct engine *g, const struct sublayer *s, float *d
 }
 
 /* Rows are contiguous within a sequence; sequences may be apart, in a cache. */
-static void weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
-                        struct seq_rows x, int B, int rows)
+void project_weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
+                         struct seq_rows x, int B, int rows)
 {
     join_if_contiguous(d_y, w->shape[0], x, w->shape[1], &B, &rows);
     for (int b = 0; b < B; b++)
         linear_weight_grad(g, w, d_y.at + b * d_y.stride, x.at + b * x.stride, rows);
 }
 
-static void input_grad(const struct engine *g, const struct param *w, struct seq_rows d_x,
-                       struct seq_rows d_y, int B, int rows, float beta)
+void project_input_grad(const struct engine *g, const struct param *w, struct seq_rows d_x,
+                        struct seq_rows d_y, int B, int rows, float beta)
 {
     join_if_contiguous(d_y, w->shape[0], d_x, w->shape[1], &B, &rows);
     for (int b = 0; b < B; b++)
@@ -97,14 +100,14 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
     const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
                           v = {d_of.d_v, (ptrdiff_t)K * kv_width}, d = {d_in, (ptrdiff_t)rows * in};
 
-    weight_grad(g, &W[ATTN_K], k, from.at, B, K);
-    weight_grad(g, &W[ATTN_V], v, from.at, B, K);
+    project_weight_grad(g, &W[ATTN_K], k, from.at, B, K);
+    project_weight_grad(g, &W[ATTN_V], v, from.at, B, K);
     if (s->c->attn_bias) {
         linear_bias_grad(g, &bias[ATTN_K], k.at, B * K);
         linear_bias_grad(g, &bias[ATTN_V], v.at, B * K);
     }
-    input_grad(g, &W[ATTN_K], d, after_memory(k, skip, kv_width), B, rows, 0);
-    input_grad(g, &W[ATTN_V], d, after_memory(v, skip, kv_width), B, rows, 1);
+    project_input_grad(g, &W[ATTN_K], d, after_memory(k, skip, kv_width), B, rows, 0);
+    project_input_grad(g, &W[ATTN_V], d, after_memory(v, skip, kv_width), B, rows, 1);
 }
 
 /* For the rows x, L of each sequence; adds to beta times d_x. */
@@ -113,10 +116,10 @@ static void q_backward(const struct engine *g, const struct sublayer *s, struct 
 {
     const struct seq_rows q = {d_q, (ptrdiff_t)L * s->c->H * s->c->dh};
 
-    weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
+    project_weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
     if (s->c->attn_bias)
         linear_bias_grad(g, &s->own[ATTN_WEIGHTS + ATTN_Q], d_q, B * L);
-    input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
+    project_input_grad(g, &s->own[ATTN_Q], d_x, q, B, L, beta);
 }
 
 void project_backward(const struct engine *g, const struct sublayer *s, int in,

@@ -17,6 +17,15 @@ void project_params(const struct config *c, int in, const char *prefix, struct p
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,
                   struct seq_rows x, int B, int rows);
 
+/* The same for any map, and its backward: W's gradient, and that of the rows x, which is added to
+ * beta times d_x. */
+void project_map(const struct engine *g, const struct param *w, const struct param *bias,
+                 struct seq_rows y, struct seq_rows x, int B, int rows);
+void project_weight_grad(const struct engine *g, const struct param *w, struct seq_rows d_y,
+                         struct seq_rows x, int B, int rows);
+void project_input_grad(const struct engine *g, const struct param *w, struct seq_rows d_x,
+                        struct seq_rows d_y, int B, int rows, float beta);
+
 /* f = W_o o + b_o for `rows` rows, followed by `epilogue`. */
 void project_out(const struct engine *g, const struct sublayer *s, struct work *w, const float *o,
                  int rows, struct act epilogue);

@@ -65,6 +65,7 @@ static void persistent_terms_grad(const struct config *c, const struct param *mo
 const struct pos extra_persistent = {
     .name = "persistent",
     .own = &persistent_own,
+    .sinks = true,
     .layer_params = persistent_params,
     .reserve = persistent_reserve,
     .terms_grad = persistent_terms_grad,

@@ -30,6 +30,7 @@ struct rotation {
     ptrdiff_t stride; /* floats between sequences */
     int B, rows, heads;
     int64_t position; /* stream position of row 0 */
+    int layer;        /* whose rows they are */
     bool back;        /* rotate by the negative angle */
 };
 
@@ -42,6 +43,7 @@ struct pos {
     bool sinusoids;        /* its encodings are sinusoids of width D, which must be even */
     bool clips;            /* distances beyond config.clip share a row */
     bool clamps;           /* distances beyond config.clamp_len share a row */
+    bool sinks;            /* keys that every query sees */
     bool by_distance;      /* unclamped, its tables have a row for each distance, and no bias */
     /* E_USAGE if its own fields of the config make no sense. */
     enum status (*check)(const struct config *c, struct err *e);

@@ -15,7 +15,7 @@
     X(sinusoid)                                                                                    \
     X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta)
 #define MIXERS(X) X(linear_elu) X(favor) X(favor_hyp) X(aan) X(synth_dense) X(synth_random)
-#define EXTRAS(X) X(talking) X(persistent) X(span) /* struct config: attn_extra */
+#define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(segment) X(compressive) X(state)
 

@@ -4,7 +4,7 @@
  * i1) are multiplied only with the keys from the first to the last that one of them sees, so about
  * half of the square is never computed.
  *
- *   S = scale (Q + u) K^T            one product
+ *   S = cap(scale (Q + u) K^T)       one product
  *   G = scale (Q + w) rel_k^T        one product over the table rows that the block's distances use
  *   P = softmax(S + shift(G))        row operation; the relative shift is a pointer offset there
  *   O = P V                          one product
@@ -253,10 +253,11 @@ static void add_values(const struct engine *g, const struct attn *a, const struc
                        bool add, const float *w, ptrdiff_t ld, int n, const float *v,
                        ptrdiff_t v_ld)
 {
-    float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
+    const int dv = attn_dv(a);
+    float *o = a->o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * dv;
 
     g->ops.gemm(&(struct gemm){.m = at->n,
-                               .n = a->dh,
+                               .n = dv,
                                .k = n,
                                .alpha = 1,
                                .beta = add ? 1 : 0,
@@ -273,8 +274,8 @@ static void add_values(const struct engine *g, const struct attn *a, const struc
 static void outputs(const struct engine *g, const struct attn *a, const struct block_at *at,
                     const float *w, const struct space *sp)
 {
-    const float *v =
-        a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * a->dh;
+    const int dv = attn_dv(a);
+    const float *v = a->v + at->b * a->v_at.batch + at->j0 * a->v_at.row + (ptrdiff_t)at->kv * dv;
     const ptrdiff_t ld = composed_score_ld(a), g_ld = composed_table_ld(a);
     const ptrdiff_t table = at->h * a->rel_head + (ptrdiff_t)at->r0 * a->dh;
 
@@ -283,9 +284,9 @@ static void outputs(const struct engine *g, const struct attn *a, const struct b
         composed_sum_by_row(at, w, ld, sp->g, g_ld);
         add_values(g, a, at, true, sp->g, g_ld, at->n_rel, a->rel_v + table, a->dh);
     }
-    if (a->sinks)
+    if (a->sink_v)
         add_values(g, a, at, true, w + at->cols, ld, a->sinks,
-                   a->sink_v + (ptrdiff_t)at->h * a->sinks * a->dh, a->dh);
+                   a->sink_v + (ptrdiff_t)at->h * a->sinks * dv, dv);
 }
 
 /* ---- the implementation ------------------------------------------------------------------- */

@@ -30,11 +30,12 @@ struct block_at {
  * after those of keys, `square` floats between heads. Where heads do not mix, s, p and w are the
  * same. */
 struct space {
-    float *s; /* [heads] scores before mixing */
-    float *p; /* [heads] probabilities before mixing */
-    float *w; /* [heads] probabilities after mixing, the weights of the values; may be s */
-    float *g; /* [n, composed_table_ld] scores against the table, or weights per table row */
-    float *q; /* [n, composed_query_ld] q + u, then q + w */
+    float *s;     /* [heads] scores before mixing */
+    float *p;     /* [heads] probabilities before mixing */
+    float *w;     /* [heads] probabilities after mixing, the weights of the values; may be s */
+    float *g;     /* [n, composed_table_ld] scores against the table, or weights per table row */
+    float *q;     /* [n, composed_query_ld] q + u, then q + w */
+    float *slope; /* [heads] cap' of the scores, for backward; NULL = not wanted */
 };
 
 int composed_team(const struct attn *a); /* heads that are computed together */

@@ -3,7 +3,8 @@
  * Backward of composed attention, in the forward's row blocks. Per block, with P recomputed:
  *
  *   D = dO V^T (+ shift(dO rel_v^T))      G = P (D - rowsum(P D))        one row operation
- *   dV += P^T dO                          dK += scale G^T (Q + u)
+ *   dV += P^T dO
+ *   G <- cap' G                           dK += scale G^T (Q + u)
  *   dQ  = scale (G K + W rel_k)           W[i][r] = sum of G over the keys that share row r
  *   drel_k += scale W^T (Q + w)           drel_v += (the same sum of P)^T dO
  *
@@ -23,10 +24,13 @@ static ptrdiff_t table_ld(const struct attn *a)
     return a->R + a->Rf ? composed_ld(a->R + a->Rf) : 0;
 }
 
-/* s, p, d_w and d_p of all heads where they mix; w shares d_p, which is needed later. */
+/* s, p, d_w and d_p of all heads where they mix; w shares d_p, which is needed later. The slope of
+ * a cap is one more. */
 static size_t scores_floats(const struct attn *a)
 {
-    return (attn_mixes(a) ? 4 * (size_t)a->H : 2) * (size_t)composed_square(a);
+    const int matrices = (attn_mixes(a) ? 4 : 2) + (a->soft_cap != 0);
+
+    return (size_t)matrices * (size_t)composed_team(a) * (size_t)composed_square(a);
 }
 
 static size_t space_floats(const struct attn *a)
@@ -59,6 +63,8 @@ static struct grad_space space_of(const struct attn *a, int threads, int thread,
         sp.d_w = s + 2 * team;
         sp.d_p = sp.forward.w = s + 3 * team;
     }
+    if (a->soft_cap != 0)
+        sp.forward.slope = s + (attn_mixes(a) ? 4 : 2) * team;
     return sp;
 }
 
@@ -96,15 +102,15 @@ static void add_rows(float *dst, ptrdiff_t ld, const float *x, ptrdiff_t x_ld, i
             dst[i * ld + e] += x[i * x_ld + e];
 }
 
-/* Offsets of a block's rows and keys in an operand. */
-static ptrdiff_t query_at(const struct attn *a, const struct block_at *at, struct stride s)
+/* Offsets of a block's rows and keys in an operand whose heads are `width` wide. */
+static ptrdiff_t query_at(const struct block_at *at, struct stride s, int width)
 {
-    return at->b * s.batch + at->i0 * s.row + (ptrdiff_t)at->h * a->dh;
+    return at->b * s.batch + at->i0 * s.row + (ptrdiff_t)at->h * width;
 }
 
-static ptrdiff_t key_at(const struct attn *a, const struct block_at *at, struct stride s)
+static ptrdiff_t key_at(const struct block_at *at, struct stride s, int width)
 {
-    return at->b * s.batch + at->j0 * s.row + (ptrdiff_t)at->kv * a->dh;
+    return at->b * s.batch + at->j0 * s.row + (ptrdiff_t)at->kv * width;
 }
 
 /* D without the table's part, and dV. */
@@ -112,13 +118,14 @@ static void value_grad(const struct grad_call *c, const struct block_at *at, con
                        float *d_w)
 {
     const struct attn *a = c->a;
-    const ptrdiff_t ld = composed_score_ld(a), v_at = key_at(a, at, a->v_at);
-    const float *d_o = c->d->d_o + query_at(a, at, a->o_at);
+    const int dv = attn_dv(a);
+    const ptrdiff_t ld = composed_score_ld(a), v_at = key_at(at, a->v_at, dv);
+    const float *d_o = c->d->d_o + query_at(at, a->o_at, dv);
 
     composed_gemm(c->g, &(struct composed_product){.ta = true,
                                                    .add = true,
                                                    .m = at->cols,
-                                                   .n = a->dh,
+                                                   .n = dv,
                                                    .k = at->n,
                                                    .alpha = 1,
                                                    .a = w,
@@ -130,7 +137,7 @@ static void value_grad(const struct grad_call *c, const struct block_at *at, con
     composed_gemm(c->g, &(struct composed_product){.tb = true,
                                                    .m = at->n,
                                                    .n = at->cols,
-                                                   .k = a->dh,
+                                                   .k = dv,
                                                    .alpha = 1,
                                                    .a = d_o,
                                                    .lda = a->o_at.row,
@@ -146,7 +153,7 @@ static void value_table_grad(const struct grad_call *c, const struct block_at *a
 {
     const struct attn *a = c->a;
     const ptrdiff_t g_ld = table_ld(a), row = (ptrdiff_t)at->r0 * a->dh;
-    const float *d_o = c->d->d_o + query_at(a, at, a->o_at);
+    const float *d_o = c->d->d_o + query_at(at, a->o_at, a->dh);
 
     composed_sum_by_row(at, w, composed_score_ld(a), sums, g_ld);
     composed_gemm(c->g, &(struct composed_product){.ta = true,
@@ -220,8 +227,8 @@ static void content_grad(const struct grad_call *c, const struct block_at *at, c
                          float *work)
 {
     const struct attn *a = c->a;
-    const ptrdiff_t ld = composed_score_ld(a), k_at = key_at(a, at, a->k_at);
-    float *d_q = c->d->d_q + query_at(a, at, a->q_at);
+    const ptrdiff_t ld = composed_score_ld(a), k_at = key_at(at, a->k_at, a->dh);
+    float *d_q = c->d->d_q + query_at(at, a->q_at, a->dh);
     ptrdiff_t q_ld;
     const float *q = composed_queries(a, at, a->u, work, &q_ld);
 
@@ -247,9 +254,18 @@ static void content_grad(const struct grad_call *c, const struct block_at *at, c
                                                    .ldb = a->k_at.row,
                                                    .c = d_q,
                                                    .ldc = a->q_at.row});
-    if (a->sinks)
+    if (a->sink_k)
         composed_sink_keys(c, at, d, work);
     composed_add_columns(composed_sum(c, at, SUM_U), d_q, a->q_at.row, at->n, a->dh);
+}
+
+static void bias_grad(const struct grad_call *c, const struct block_at *at, const float *d,
+                      float *sums)
+{
+    const ptrdiff_t g_ld = table_ld(c->a);
+
+    composed_sum_by_row(at, d, composed_score_ld(c->a), sums, g_ld);
+    composed_add_columns(composed_sum(c, at, SUM_BIAS) + at->r0, sums, g_ld, at->n, at->n_rel);
 }
 
 static void position_grad(const struct grad_call *c, const struct block_at *at, const float *d,
@@ -258,14 +274,10 @@ static void position_grad(const struct grad_call *c, const struct block_at *at, 
     const struct attn *a = c->a;
     const ptrdiff_t g_ld = table_ld(a), w_ld = composed_query_ld(a);
     const ptrdiff_t row = (ptrdiff_t)at->r0 * a->dh;
-    float *d_q = c->d->d_q + query_at(a, at, a->q_at), *sums = sp->g, *work = sp->q;
+    float *d_q = c->d->d_q + query_at(at, a->q_at, a->dh), *sums = sp->g, *work = sp->q;
     ptrdiff_t q_ld;
 
     composed_sum_by_row(at, d, composed_score_ld(a), sums, g_ld);
-    if (a->bias)
-        composed_add_columns(composed_sum(c, at, SUM_BIAS) + at->r0, sums, g_ld, at->n, at->n_rel);
-    if (!a->rel_k)
-        return;
     const float *q = composed_queries(a, at, a->w, work, &q_ld);
     composed_gemm(c->g, &(struct composed_product){.ta = true,
                                                    .add = true,
@@ -293,6 +305,17 @@ static void position_grad(const struct grad_call *c, const struct block_at *at, 
     add_rows(d_q, a->q_at.row, work, w_ld, at->n, a->dh);
 }
 
+/* From the gradients of the capped scores to those of the products. */
+static void through_cap(const struct attn *a, const struct block_at *at, const float *slope,
+                        float *d)
+{
+    const ptrdiff_t ld = composed_score_ld(a);
+
+    for (int i = 0; i < at->n; i++)
+        for (int j = 0; j < at->cols; j++)
+            d[i * ld + j] *= slope[i * ld + j];
+}
+
 /* ---- one block of a team, one item, then all ---------------------------------------------- */
 
 static void run_block(const struct grad_call *c, const struct block_at *at,
@@ -310,20 +333,28 @@ static void run_block(const struct grad_call *c, const struct block_at *at,
         composed_all_scores_grad(c, at, sp);
     for (int x = 0; x < composed_team(a); x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        const float *d = sp->d_w + x * square;
+        float *d = sp->d_w + x * square;
+        if (a->bias)
+            bias_grad(c, &own, d, sp->forward.g);
+        if (a->sink_logit)
+            composed_add_columns(composed_sum(c, &own, SUM_SINK_LOGIT), d + own.cols,
+                                 composed_score_ld(a), own.n, a->sinks);
+        if (sp->forward.slope)
+            through_cap(a, &own, sp->forward.slope + x * square, d);
         if (!a->no_content)
             content_grad(c, &own, d, sp->forward.q);
-        if (a->rel_k || a->bias)
+        if (a->rel_k)
             position_grad(c, &own, d, &sp->forward);
         if (a->rel_q)
             composed_rel_q_grad(c, &own, d, sp->forward.g);
     }
 }
 
-static void zero_head(float *x, struct stride at, int b, int head, int rows, int dh)
+static void zero_head(float *x, struct stride at, int b, int head, int rows, int width)
 {
     for (int j = 0; j < rows; j++)
-        memset(x + b * at.batch + j * at.row + (ptrdiff_t)head * dh, 0, sizeof(float) * (size_t)dh);
+        memset(x + b * at.batch + j * at.row + (ptrdiff_t)head * width, 0,
+               sizeof(float) * (size_t)width);
 }
 
 /* Key heads [kv, kv_end) of a sequence, and the query heads that share them. */
@@ -336,7 +367,7 @@ static void run_item(const struct grad_call *c, int b, int kv, int kv_end,
     for (int head = kv; head < kv_end; head++) {
         if (!a->no_content)
             zero_head(c->d->d_k, a->k_at, b, head, a->M + a->L, a->dh);
-        zero_head(c->d->d_v, a->v_at, b, head, a->M + a->L, a->dh);
+        zero_head(c->d->d_v, a->v_at, b, head, a->M + a->L, attn_dv(a));
     }
     memset(c->all + (size_t)(b * a->H + kv * group) * c->sums->each, 0,
            sizeof(float) * c->sums->each * (size_t)((kv_end - kv) * group));

@@ -120,13 +120,19 @@ void composed_sink_values(const struct grad_call *c, const struct block_at *at, 
 {
     const struct attn *a = c->a;
     const ptrdiff_t ld = composed_score_ld(a);
+    const int dv = attn_dv(a);
     const float *d_o =
-        c->d->d_o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * a->dh;
+        c->d->d_o + at->b * a->o_at.batch + at->i0 * a->o_at.row + (ptrdiff_t)at->h * dv;
 
+    if (!a->sink_v) {
+        for (int i = 0; i < at->n; i++)
+            memset(d_w + i * ld + at->cols, 0, sizeof(*d_w) * (size_t)a->sinks);
+        return;
+    }
     composed_gemm(c->g, &(struct composed_product){.ta = true,
                                                    .add = true,
                                                    .m = a->sinks,
-                                                   .n = a->dh,
+                                                   .n = dv,
                                                    .k = at->n,
                                                    .alpha = 1,
                                                    .a = w + at->cols,
@@ -134,17 +140,17 @@ void composed_sink_values(const struct grad_call *c, const struct block_at *at, 
                                                    .b = d_o,
                                                    .ldb = a->o_at.row,
                                                    .c = composed_sum(c, at, SUM_SINK_V),
-                                                   .ldc = a->dh});
+                                                   .ldc = dv});
     composed_gemm(c->g,
                   &(struct composed_product){.tb = true,
                                              .m = at->n,
                                              .n = a->sinks,
-                                             .k = a->dh,
+                                             .k = dv,
                                              .alpha = 1,
                                              .a = d_o,
                                              .lda = a->o_at.row,
-                                             .b = a->sink_v + (ptrdiff_t)at->h * a->sinks * a->dh,
-                                             .ldb = a->dh,
+                                             .b = a->sink_v + (ptrdiff_t)at->h * a->sinks * dv,
+                                             .ldb = dv,
                                              .c = d_w + at->cols,
                                              .ldc = ld});
 }

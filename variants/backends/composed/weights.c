@@ -70,9 +70,20 @@ static void add_relative_queries(const struct engine *g, const struct attn *a,
     }
 }
 
+/* n products become cap of them; `slope` receives its derivative unless it is NULL. */
+static void cap(float *s, float *slope, int n, float most)
+{
+    for (int j = 0; j < n; j++) {
+        const float t = tanhf(s[j] / most);
+        s[j] = most * t;
+        if (slope)
+            slope[j] = 1 - t * t;
+    }
+}
+
 /* The scores of one head, without hiding. */
 static void head_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
-                        const struct space *sp, float *s)
+                        const struct space *sp, float *s, float *slope)
 {
     const ptrdiff_t ld = composed_score_ld(a);
 
@@ -88,6 +99,8 @@ static void head_scores(const struct engine *g, const struct attn *a, const stru
     if (a->rel_q)
         add_relative_queries(g, a, at, sp, s);
     for (int i = 0; i < at->n; i++) {
+        if (a->soft_cap != 0)
+            cap(s + i * ld, slope ? slope + i * ld : NULL, at->cols, a->soft_cap);
         if (a->bias)
             composed_add_by_row(at, i, s + i * ld, a->bias + at->h * a->bias_head + at->r0);
         if (a->add.at) {
@@ -126,17 +139,28 @@ static void hide(const struct attn *a, const struct block_at *at, int i, float *
     fill(s + (done - at->j0), at->cols - (done - at->j0), -INFINITY);
 }
 
+/* The scores of one head's sinks, in the columns from s on. */
+static void sink_scores(const struct engine *g, const struct attn *a, const struct block_at *at,
+                        const struct space *sp, float *s)
+{
+    const ptrdiff_t ld = composed_score_ld(a), first = (ptrdiff_t)at->h * a->sinks;
+
+    if (a->sink_k)
+        composed_scores(g, a, at, a->u, a->sink_k + first * a->dh, a->dh, a->sinks, s, ld, sp->q);
+    for (int i = 0; i < at->n && a->sink_logit; i++)
+        for (int n = 0; n < a->sinks; n++)
+            s[i * ld + n] = (a->sink_k ? s[i * ld + n] : 0) + a->sink_logit[first + n];
+}
+
 /* p of one head from its scores. */
 static void softmax_head(const struct engine *g, const struct attn *a, const struct block_at *at,
                          const struct space *sp, float *p)
 {
-    const ptrdiff_t ld = composed_score_ld(a), sinks = (ptrdiff_t)a->sinks * a->dh;
+    const ptrdiff_t ld = composed_score_ld(a);
 
     for (int i = 0; i < at->n; i++)
         hide(a, at, i, p + i * ld);
-    if (a->sinks)
-        composed_scores(g, a, at, a->u, a->sink_k + at->h * sinks, a->dh, a->sinks, p + at->cols,
-                        ld, sp->q);
+    sink_scores(g, a, at, sp, p + at->cols);
     g->ops.softmax(&(struct softmax){
         .s = p,
         .ld = ld,
@@ -178,7 +202,7 @@ void composed_all_weights(const struct engine *g, const struct attn *a, const st
 
     for (int x = 0; x < team; x++) {
         const struct block_at own = composed_of_head(a, at, at->h + x);
-        head_scores(g, a, &own, sp, sp->s + x * square);
+        head_scores(g, a, &own, sp, sp->s + x * square, sp->slope ? sp->slope + x * square : NULL);
     }
     if (attn_mixes(a))
         composed_mix(a, at, a->mix_logits, false, sp->p, sp->s, at->cols);

@@ -21,7 +21,7 @@ struct item {
                      * those of the scores before mixing */
     double *d_p;    /* [heads of the row, K + sinks] gradients of probabilities, then of the scores
                      * after mixing; d_w itself if nothing mixes */
-    double *d_k, *d_v; /* [kvs, K, dh] */
+    double *d_k, *d_v; /* [kvs, K, dh] [kvs, K, dv] */
 };
 
 static double *sum_at(const struct item *t, int h, enum attn_sum which)
@@ -33,10 +33,15 @@ static double *sum_at(const struct item *t, int h, enum attn_sum which)
 
 static int key_heads(const struct attn *a) { return attn_mixes(a) ? a->Hkv : 1; }
 
-/* For d_k and d_v of the item's key heads. */
+/* For d_k or d_v of the item's key heads, which are `width` wide. */
+static size_t key_doubles(const struct attn *a, int width)
+{
+    return (size_t)key_heads(a) * (size_t)(a->M + a->L) * (size_t)width;
+}
+
 static size_t kv_doubles(const struct attn *a)
 {
-    return (size_t)key_heads(a) * (size_t)(a->M + a->L) * (size_t)a->dh;
+    return key_doubles(a, a->dh) + key_doubles(a, attn_dv(a));
 }
 
 static size_t row_doubles(const struct attn *a)
@@ -48,7 +53,7 @@ static size_t work_doubles(const struct attn *a)
 {
     const size_t gradients = (attn_mixes(a) ? 2 : 1) * row_doubles(a);
 
-    return ref_row_doubles(a) + gradients + 2 * kv_doubles(a);
+    return ref_row_doubles(a) + gradients + kv_doubles(a);
 }
 
 struct attn_need ref_need_backward(const struct attn *a, int threads)
@@ -69,7 +74,7 @@ static void lay_out(struct item *t, double *at)
     if (attn_mixes(a))
         t->d_p += row_doubles(a);
     t->d_k = t->d_p + row_doubles(a);
-    t->d_v = t->d_k + kv_doubles(a);
+    t->d_v = t->d_k + key_doubles(a, a->dh);
 }
 
 /* ---- one query, back to its scores -------------------------------------------------------- */
@@ -82,15 +87,15 @@ static void weight_grad(const struct item *t, const struct ref_row *row, int i)
 
     for (int x = 0; x < row->heads; x++) {
         const int h = row->h + x;
-        const float *d_o =
-            t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
-        for (int e = 0; e < a->dh; e++)
+        const int dv = attn_dv(a);
+        const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * dv;
+        for (int e = 0; e < dv; e++)
             d_o_wide[e] = (double)d_o[e];
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, t->b, h, i, j, 0);
-                t->d_w[x * ref_ld(a) + j] =
-                    ref_dot(d_o_wide, v.own, a->dh) + (v.rel ? ref_dot(d_o_wide, v.rel, a->dh) : 0);
+                t->d_w[x * ref_ld(a) + j] = (v.own ? ref_dot(d_o_wide, v.own, dv) : 0) +
+                                            (v.rel ? ref_dot(d_o_wide, v.rel, dv) : 0);
             }
     }
 }
@@ -166,8 +171,25 @@ struct received {
     double content[REF_PART], position[REF_PART];
 };
 
-/* Elements [e0, e0+n) of all operands of query i and key j; x = scale g. */
-static void key_grad(const struct item *t, int h, int i, int j, double w, double x, int e0, int n,
+/* The value of key or sink j for query i, of weight w. */
+static void value_grad(const struct item *t, int h, int i, int j, double w)
+{
+    const struct attn *a = t->a;
+    const int kv = h / (a->H / a->Hkv), dv = attn_dv(a), sink = j - (a->M + a->L);
+    const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * dv;
+
+    if (sink >= 0) {
+        if (a->sink_v)
+            ref_add(sum_at(t, h, SUM_SINK_V) + (ptrdiff_t)sink * dv, w, d_o, dv);
+        return;
+    }
+    ref_add(t->d_v + ((ptrdiff_t)(kv - t->kv) * (a->M + a->L) + j) * dv, w, d_o, dv);
+    if (a->rel_v)
+        ref_add(sum_at(t, h, SUM_REL_V) + (ptrdiff_t)attn_table_row(a, i, j) * dv, w, d_o, dv);
+}
+
+/* Elements [e0, e0+n) of query i and key j; x = scale cap' g. */
+static void key_grad(const struct item *t, int h, int i, int j, double x, int e0, int n,
                      struct received *to)
 {
     const struct attn *a = t->a;
@@ -175,15 +197,8 @@ static void key_grad(const struct item *t, int h, int i, int j, double w, double
     const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0;
     const ptrdiff_t table = (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e0;
     const ptrdiff_t key = ((ptrdiff_t)(kv - t->kv) * (a->M + a->L) + j) * a->dh + e0;
-    const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + he;
-    double *d_k = t->d_k + key, *d_v = t->d_v + key, *rel_v = sum_at(t, h, SUM_REL_V) + table;
+    double *d_k = t->d_k + key;
     double *rel_k = sum_at(t, h, SUM_REL_K) + table, *rel_q = sum_at(t, h, SUM_REL_Q) + table;
-
-    ref_add(d_v, w, d_o, n);
-    if (a->rel_v)
-        ref_add(rel_v, w, d_o, n);
-    if (a->no_content)
-        return;
     const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
     const float *k = a->k + t->b * a->k_at.batch + j * a->k_at.row + (ptrdiff_t)kv * a->dh + e0;
     ref_add(d_k, x, q, n);
@@ -202,18 +217,16 @@ static void key_grad(const struct item *t, int h, int i, int j, double w, double
     }
 }
 
-/* Likewise for sink s. */
-static void sink_grad(const struct item *t, int h, int i, int s, double w, double x, int e0, int n,
+/* Likewise for the key of sink s. */
+static void sink_grad(const struct item *t, int h, int i, int s, double x, int e0, int n,
                       struct received *to)
 {
     const struct attn *a = t->a;
     const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0, own = (ptrdiff_t)s * a->dh + e0;
-    const float *d_o = t->d->d_o + t->b * a->o_at.batch + i * a->o_at.row + he;
     const float *q = a->q + t->b * a->q_at.batch + i * a->q_at.row + he;
     const float *k = a->sink_k + (ptrdiff_t)h * a->sinks * a->dh + own;
 
     for (int e = 0; e < n; e++) {
-        sum_at(t, h, SUM_SINK_V)[own + e] += w * (double)d_o[e];
         sum_at(t, h, SUM_SINK_K)[own + e] += x * ((double)q[e] + (a->u ? (double)a->u[he + e] : 0));
         to->content[e] += x * (double)k[e];
     }
@@ -223,20 +236,27 @@ static void operand_grad(const struct item *t, const struct ref_row *row, int x,
 {
     const struct attn *a = t->a;
     const int h = row->h + x, K = a->M + a->L;
-    const double *w = row->w + x * ref_ld(a), *g = t->d_w + x * ref_ld(a);
+    const ptrdiff_t at = x * ref_ld(a);
+    const double *w = row->w + at, *g = t->d_w + at, *slope = row->slope ? row->slope + at : NULL;
 
-    for (int e0 = 0; e0 < a->dh; e0 += REF_PART) {
+    for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
+        for (int j = r.from; j < r.to; j++) {
+            value_grad(t, h, i, j, w[j]);
+            if (j >= K && a->sink_logit)
+                sum_at(t, h, SUM_SINK_LOGIT)[j - K] += g[j];
+        }
+    for (int e0 = 0; e0 < a->dh && !a->no_content; e0 += REF_PART) {
         const int n = min_int(REF_PART, a->dh - e0);
         struct received to = {0};
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
-                const double dx = (double)a->scale * g[j];
+                const double dx = (double)a->scale * g[j] * (slope ? slope[j] : 1);
                 if (j < K)
-                    key_grad(t, h, i, j, w[j], dx, e0, n, &to);
-                else
-                    sink_grad(t, h, i, j - K, w[j], dx, e0, n, &to);
+                    key_grad(t, h, i, j, dx, e0, n, &to);
+                else if (a->sink_k)
+                    sink_grad(t, h, i, j - K, dx, e0, n, &to);
             }
-        for (int e = 0; e < n && !a->no_content; e++) {
+        for (int e = 0; e < n; e++) {
             const ptrdiff_t he = (ptrdiff_t)h * a->dh + e0 + e;
             t->d->d_q[t->b * a->q_at.batch + i * a->q_at.row + he] =
                 (float)(to.content[e] + to.position[e]);
@@ -267,19 +287,25 @@ static void query_grad(const struct item *t, const struct ref_row *row, int i)
 
 /* ---- one item, then all ------------------------------------------------------------------- */
 
+/* `from` [kvs, K, width] to the item's heads at `to`. */
+static void store(const struct item *t, float *to, struct stride at, int width, const double *from)
+{
+    const int K = t->a->M + t->a->L;
+
+    for (int x = 0; x < t->kvs; x++)
+        for (int j = 0; j < K; j++)
+            for (int e = 0; e < width; e++)
+                to[t->b * at.batch + j * at.row + (ptrdiff_t)(t->kv + x) * width + e] =
+                    (float)from[((ptrdiff_t)x * K + j) * width + e];
+}
+
 static void store_keys(const struct item *t)
 {
     const struct attn *a = t->a;
 
-    for (int x = 0; x < t->kvs; x++)
-        for (int j = 0; j < a->M + a->L; j++)
-            for (int e = 0; e < a->dh; e++) {
-                const ptrdiff_t at = (ptrdiff_t)(t->kv + x) * a->dh + e;
-                const ptrdiff_t from = ((ptrdiff_t)x * (a->M + a->L) + j) * a->dh + e;
-                if (!a->no_content)
-                    t->d->d_k[t->b * a->k_at.batch + j * a->k_at.row + at] = (float)t->d_k[from];
-                t->d->d_v[t->b * a->v_at.batch + j * a->v_at.row + at] = (float)t->d_v[from];
-            }
+    if (!a->no_content)
+        store(t, t->d->d_k, a->k_at, a->dh, t->d_k);
+    store(t, t->d->d_v, a->v_at, attn_dv(a), t->d_v);
 }
 
 static void item_grad(const struct item *t)
@@ -287,7 +313,7 @@ static void item_grad(const struct item *t)
     const struct attn *a = t->a;
     const int group = a->H / a->Hkv, heads = attn_mixes(a) ? a->H : 1;
 
-    memset(t->d_k, 0, 2 * sizeof(double) * kv_doubles(a));
+    memset(t->d_k, 0, sizeof(double) * kv_doubles(a));
     memset(sum_at(t, t->kv * group, SUM_U), 0,
            sizeof(double) * t->sums.each * (size_t)(t->kvs * group));
     for (int h = t->kv * group; h < (t->kv + t->kvs) * group; h += heads)

@@ -4,6 +4,7 @@
  * are in rows.c). Written as the equations, with double accumulators. Each number is summed by one
  * thread in one order, so results do not depend on the number of threads. */
 #include "ref.h"
+#include "variants/backends/recur.h"
 
 #include <math.h>
 #include <omp.h>
@@ -100,21 +101,25 @@ static void gemm_ref(const struct gemm *g)
 
 struct ref_row ref_row_at(const struct attn *a, int h, double *at)
 {
-    const ptrdiff_t n = (ptrdiff_t)a->H * ref_ld(a);
     const bool mixes = attn_mixes(a);
+    const ptrdiff_t n = (mixes ? a->H : 1) * ref_ld(a);
+    double *const rest = at + (mixes ? 3 : 1) * n;
 
-    return (struct ref_row){h,
-                            mixes ? a->H : 1,
-                            at,
-                            at + mixes * n,
-                            at + 2 * mixes * n,
-                            at + ref_row_doubles(a) - REF_OPERANDS * a->dh};
+    return (struct ref_row){.h = h,
+                            .heads = mixes ? a->H : 1,
+                            .s = at,
+                            .p = at + mixes * n,
+                            .w = at + 2 * mixes * n,
+                            .slope = a->soft_cap != 0 ? rest : NULL,
+                            .wide = a->soft_cap != 0 ? rest + n : rest};
 }
 
 size_t ref_row_doubles(const struct attn *a)
 {
-    return (attn_mixes(a) ? 3 * (size_t)a->H : 1) * (size_t)ref_ld(a) +
-           REF_OPERANDS * (size_t)a->dh;
+    const size_t n = (attn_mixes(a) ? (size_t)a->H : 1) * (size_t)ref_ld(a);
+
+    return ((attn_mixes(a) ? 3 : 1) + (a->soft_cap != 0)) * n +
+           REF_OPERANDS * (size_t)max_int(a->dh, attn_dv(a));
 }
 
 bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r)
@@ -140,9 +145,19 @@ static void widen_query(const struct attn *a, int b, int h, int i, double *q_u, 
         q_w[e] = (double)q[e] + (a->w ? (double)a->w[he + e] : 0);
 }
 
-/* The scores s of head h and the keys of `r`. */
+/* cap(y) and, unless `slope` is NULL, its derivative. */
+static double capped(const struct attn *a, double y, double *slope)
+{
+    const double t = tanh(y / (double)a->soft_cap);
+
+    if (slope)
+        *slope = 1 - t * t;
+    return (double)a->soft_cap * t;
+}
+
+/* The scores s of head h and the keys of `r`, and their cap'. */
 static void scores(const struct attn *a, int b, int h, int i, struct range r, double *wide,
-                   double *s)
+                   double *s, double *slope)
 {
     const int kv = h / (a->H / a->Hkv);
     const double *q_u = wide, *q_w = wide + a->dh;
@@ -162,7 +177,10 @@ static void scores(const struct attn *a, int b, int h, int i, struct range r, do
             if (a->rel_q)
                 x += ref_dot(k_wide, a->rel_q + table, a->dh);
         }
-        x = (double)a->scale * x + (a->bias ? (double)a->bias[h * a->bias_head + row] : 0);
+        x *= (double)a->scale;
+        if (a->soft_cap != 0)
+            x = capped(a, x, slope + j);
+        x += a->bias ? (double)a->bias[h * a->bias_head + row] : 0;
         s[j] = a->add.at ? x + (double)a->add.at[attn_dense_at(&a->add, b, h, i) + j] : x;
     }
 }
@@ -171,12 +189,12 @@ static double sink_score(const struct attn *a, int b, int h, int i, int n)
 {
     const float *q = a->q + b * a->q_at.batch + i * a->q_at.row + (ptrdiff_t)h * a->dh;
     const float *u = a->u ? a->u + (ptrdiff_t)h * a->dh : NULL;
-    const float *k = a->sink_k + ((ptrdiff_t)h * a->sinks + n) * a->dh;
+    const ptrdiff_t sink = (ptrdiff_t)h * a->sinks + n;
     double x = 0;
 
-    for (int e = 0; e < a->dh; e++)
-        x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)k[e];
-    return (double)a->scale * x;
+    for (int e = 0; a->sink_k && e < a->dh; e++)
+        x += ((double)q[e] + (u ? (double)u[e] : 0)) * (double)a->sink_k[sink * a->dh + e];
+    return (double)a->scale * x + (a->sink_logit ? (double)a->sink_logit[sink] : 0);
 }
 
 /* The input of head h's softmax, in p: gain * scores where visible, 0 elsewhere, and the scores of
@@ -244,8 +262,10 @@ void ref_probabilities(const struct attn *a, int b, int i, const struct ref_row 
         if (!a->no_content)
             widen_query(a, b, row->h + x, i, row->wide, row->wide + a->dh);
         for (struct range r = {0}; attn_next_keys(a, row->h, row->heads, i, &r);)
-            scores(a, b, row->h + x, i, r, row->wide, s);
+            scores(a, b, row->h + x, i, r, row->wide, s, row->slope ? row->slope + x * ld : NULL);
         memset(s + K, 0, sizeof(*s) * (size_t)a->sinks);
+        for (int n = 0; row->slope && n < a->sinks; n++)
+            row->slope[x * ld + K + n] = 1;
     }
     if (attn_mixes(a))
         mix(a, a->mix_logits, row->p, row->s, i);
@@ -260,15 +280,17 @@ static void output(const struct attn *a, int b, int i, const struct ref_row *row
 {
     const int h = row->h + x;
     const double *w = row->w + x * ref_ld(a);
-    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+    const int dv = attn_dv(a);
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * dv;
 
-    for (int e0 = 0; e0 < a->dh; e0 += REF_PART) {
-        const int n = min_int(REF_PART, a->dh - e0);
+    for (int e0 = 0; e0 < dv; e0 += REF_PART) {
+        const int n = min_int(REF_PART, dv - e0);
         double out[REF_PART] = {0};
         for (struct range r = {0}; ref_next(a, row->h, row->heads, i, &r);)
             for (int j = r.from; j < r.to; j++) {
                 const struct ref_value v = ref_value_at(a, b, h, i, j, e0);
-                ref_add(out, w[j], v.own, n);
+                if (v.own)
+                    ref_add(out, w[j], v.own, n);
                 if (v.rel)
                     ref_add(out, w[j], v.rel, n);
             }
@@ -302,9 +324,10 @@ static void query(const struct attn *a, int b, int h, int i, double *work)
 
 static void no_output(const struct attn *a, int b, int h, int heads, int i)
 {
-    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * a->dh;
+    const int dv = attn_dv(a);
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + (ptrdiff_t)h * dv;
 
-    memset(o, 0, sizeof(*o) * (size_t)(heads * a->dh));
+    memset(o, 0, sizeof(*o) * (size_t)(heads * dv));
 }
 
 static void forward_ref(const struct engine *g, const struct attn *a, void *scratch)
@@ -334,6 +357,7 @@ static const struct attn_impl attn_ref = {
 };
 
 static const struct attn_impl *const attn_list[] = {&attn_ref, NULL};
+static const struct recur_impl *const recur_list[] = {&recur_ref, NULL};
 
 const struct backend backend_ref = {
     .name = "ref",
@@ -355,4 +379,5 @@ const struct backend backend_ref = {
             .rnn_cell_grad = rnn_cell_grad_ref,
             .nll_grad = nll_grad_ref},
     .attn = attn_list,
+    .recur = recur_list,
 };

@@ -16,7 +16,8 @@ struct ref_row {
     int h, heads;      /* first head, number of heads */
     double *s, *p, *w; /* [heads, K + sinks] scores before mixing, probabilities before and after;
                         * without mixing all are the same array */
-    double *wide;      /* [REF_OPERANDS, dh] operands of one head as doubles */
+    double *slope;     /* [heads, K + sinks] cap' of the scores before mixing; NULL = no cap */
+    double *wide;      /* [REF_OPERANDS, the wider of dh and dv] operands of a head as doubles */
 };
 enum { REF_OPERANDS = 3 }; /* q + u, q + w, a key */
 static inline ptrdiff_t ref_ld(const struct attn *a) { return (ptrdiff_t)a->M + a->L + a->sinks; }
@@ -31,7 +32,7 @@ bool ref_next(const struct attn *a, int h, int heads, int i, struct range *r);
 
 /* Elements from `e` on of the value of key or sink j: own + rel. */
 struct ref_value {
-    const float *own, *rel; /* rel may be NULL */
+    const float *own, *rel; /* NULL: 0 */
 };
 static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, int i, int j, int e)
 {
@@ -39,11 +40,12 @@ static inline struct ref_value ref_value_at(const struct attn *a, int b, int h, 
     const float *rel = a->rel_v;
 
     if (sink >= 0)
-        return (struct ref_value){a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * a->dh + e, NULL};
+        return (struct ref_value){
+            a->sink_v ? a->sink_v + ((ptrdiff_t)h * a->sinks + sink) * attn_dv(a) + e : NULL, NULL};
     if (rel)
         rel += h * a->rel_head + (ptrdiff_t)attn_table_row(a, i, j) * a->dh + e;
     return (struct ref_value){
-        a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * a->dh + e, rel};
+        a->v + b * a->v_at.batch + j * a->v_at.row + (ptrdiff_t)kv * attn_dv(a) + e, rel};
 }
 
 /* Elements of a head that are summed at a time, so that keys are the outer loop. */

@@ -71,16 +71,17 @@ static void finish(const struct item *t, int g)
 {
     const struct attn *a = t->f->a;
     const float *far_v = t->f->far_shared && a->rel_v ? a->rel_v + t->h * a->rel_head : NULL;
+    const int dv = t->f->dv;
 
     for (int i = g; i < min_int(g + ROWS, t->n); i++) {
-        float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * a->dh;
+        float *o = a->o + t->b * a->o_at.batch + (t->i0 + i) * a->o_at.row + t->h * dv;
         const float sum = vsum(vld(t->w->sum[i]));
         const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
-        for (int e = 0; e < a->dh; e += VL) {
+        for (int e = 0; e < dv; e += VL) {
             vf x = vmul(vld(t->w->o[i] + e), share);
             if (far_v && sum != 0.0f)
-                x = vadd(x, vld_upto(far_v + e, a->dh - e, v0()));
-            vst_upto(o + e, a->dh - e, x);
+                x = vadd(x, vld_upto(far_v + e, dv - e, v0()));
+            vst_upto(o + e, dv - e, x);
         }
         if (!a->lse)
             continue;
@@ -153,10 +154,10 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     const bool copied = copy || n % ROWS || a->no_content;
     const bool copy_u = copied || a->u, copy_w = copied || a->w;
     const bool same = !a->rel_k || a->u == a->w;
-    const int kv = h / (a->H / a->Hkv), vectors = f->d_pad / VL;
+    const int kv = h / (a->H / a->Hkv), vectors = f->v_pad / VL;
     const struct values packed = {
         .at = f->v + ((ptrdiff_t)b * a->Hkv + kv) * f->v_head, .rows = f->K, .vectors = vectors};
-    const struct values in_place = {.at = a->v + b * a->v_at.batch + kv * a->dh,
+    const struct values in_place = {.at = a->v + b * a->v_at.batch + kv * f->dv,
                                     .step = a->v_at.row,
                                     .rows = f->K,
                                     .vectors = vectors};
@@ -171,7 +172,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
         .i0 = i0,
         .n = n,
         .window = attn_window(a, h),
-        .adjusts = a->add.at || a->scores_out || a->gain != 0,
+        .adjusts = a->soft_cap != 0 || a->add.at || a->scores_out || a->gain != 0,
         .seen = a->mask ? &w->seen : NULL,
         .qu = copy_u ? qu : there,
         .qw = same ? (copy_u ? qu : there) : (copy_w ? qw : there),
@@ -204,12 +205,16 @@ static void run(const struct fused *f, int worker, int t)
 
 static bool fused_accepts(const struct attn *a, const char **why_not)
 {
-    if (a->dh > HEAD) {
+    if (a->dh > HEAD || attn_dv(a) > HEAD) {
         *why_not = "heads wider than 256";
         return false;
     }
     if (a->sinks && a->rel_v) {
         *why_not = "does not support sinks with relative values";
+        return false;
+    }
+    if (a->soft_cap != 0 && (a->rel_k || a->bias)) { /* which are in the product already */
+        *why_not = "does not support a soft cap with relative keys or a bias";
         return false;
     }
     return attn_supports(a, TERMS_FUSED, why_not);

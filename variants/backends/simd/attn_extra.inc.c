@@ -20,12 +20,15 @@ static float far_score(const struct item *t, int i)
     return far * t->f->factor;
 }
 
-/* One query's scores against keys [j, j+n): s += add, output, s *= gain. */
-static void adjust_scores(const struct item *t, int i, float *s, int j, int n)
+/* One query's scores against keys [j, j+n): s = cap(s) + add, output, s *= gain. `slope` receives
+ * cap'; a cap excludes the band that is there otherwise. */
+static void adjust_scores(const struct item *t, int i, float *s, float *slope, int j, int n)
 {
     const struct attn *a = t->f->a;
     const int query = t->i0 + i;
 
+    if (a->soft_cap != 0)
+        cap_row(s, slope, LOG2E * a->soft_cap, n);
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, t->b, t->h, query) + j, n);
     if (a->scores_out)
@@ -49,6 +52,8 @@ static void sink_scores(const struct item *t, int g, int j, int n, const int see
         const vf far = v1(attn_gain(a) * far_score(t, g + m));
         for (int x = 0; x < n; x += VL)
             vst(s[m] + VL + x, vsub(vld(s[m] + VL + x), far));
+        if (a->sink_logit)
+            add_dense(s[m] + VL, a->sink_logit + (ptrdiff_t)t->h * a->sinks + j, n);
         fill_outside(s[m] + VL, 0, n, vectors, hidden);
     }
 }
@@ -62,7 +67,7 @@ static void init_rows(const struct item *t, int g)
     for (int m = g; m < g + ROWS; m++) {
         w->top[m] = LOWEST;
         vst(w->sum[m], v0());
-        for (int e = 0; e < t->f->d_pad; e += VL)
+        for (int e = 0; e < t->f->v_pad; e += VL)
             vst(w->o[m] + e, v0());
     }
     for (int j = 0; j < t->f->a->sinks; j += KEYS) {

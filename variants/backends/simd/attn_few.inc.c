@@ -27,13 +27,14 @@ static void few_keys(const struct attn *a, struct few_row *rows, int n, int b, i
 static void few_values(const struct attn *a, struct few_row *rows, int n, int b, int j, int keys)
 {
     const float *v = a->v + b * a->v_at.batch + j * a->v_at.row;
+    const int dv = attn_dv(a);
 
     if (a->mask) {
-        few_each_seen(rows, n, j, keys, v, a->v_at.row, a->dh, few_value);
+        few_each_seen(rows, n, j, keys, v, a->v_at.row, dv, few_value);
         return;
     }
     for (int x = 0; x < keys; x++)
-        few_value(rows, n, x, v + x * a->v_at.row, a->dh);
+        few_value(rows, n, x, v + x * a->v_at.row, dv);
 }
 
 /* All queries of heads [h0, h1) in sequence b against keys [lo, hi); the part with the first keys
@@ -141,7 +142,7 @@ static void few_join_parts(const struct attn *a, const struct few_items *n, stru
     for (int i = 0; i < a->L; i++) {
         struct few_row *w = first + (ptrdiff_t)(h - h0) * a->L + i;
         for (int part = 1; part < n->parts; part++)
-            few_join(w, w + part * room, a->dh);
+            few_join(w, w + part * room, attn_dv(a));
         few_finish(a, w, b, h, i);
     }
 }

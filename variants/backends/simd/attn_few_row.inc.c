@@ -16,8 +16,8 @@ struct few_row {
     float o[HEAD];
     float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
-    ptrdiff_t kv;   /* offset of its head in a row of keys or values, in floats */
-    uint64_t *seen; /* bits of visible keys, if a mask hides some */
+    ptrdiff_t key, value; /* offset of its head in a row of keys or values, in floats */
+    uint64_t *seen;       /* bits of visible keys, if a mask hides some */
 };
 
 /* q . k; q is 0 beyond d. */
@@ -50,14 +50,14 @@ VEC_INLINE void few_add(float *o, float p, const float *v, int d)
 static void few_key(struct few_row *w, int n, int x, const float *k, int d)
 {
     for (int t = 0; t < n; t++)
-        w[t].s[x] += few_dot(w[t].qu, k + w[t].kv, d);
+        w[t].s[x] += few_dot(w[t].qu, k + w[t].key, d);
 }
 
 /* o += s[x] v for n queries and row x of a block's values. */
 static void few_value(struct few_row *w, int n, int x, const float *v, int d)
 {
     for (int t = 0; t < n; t++)
-        few_add(w[t].o, w[t].s[x], v + w[t].kv, d);
+        few_add(w[t].o, w[t].s[x], v + w[t].value, d);
 }
 
 /* The same for the visible keys or values [j, j+n), by mask; j is a multiple of 64. Queries that do
@@ -158,6 +158,8 @@ static void few_adjust(const struct attn *a, struct few_row *w, int b, int h, in
     const uint64_t *bits = a->mask ? w->seen : NULL;
     float *s = w->s;
 
+    if (a->soft_cap != 0)
+        cap_row(s, NULL, LOG2E * a->soft_cap, n);
     if (a->add.at)
         add_dense(s, a->add.at + attn_dense_at(&a->add, b, h, i) + j, n);
     if (a->scores_out)
@@ -188,7 +190,7 @@ static void few_softmax(const struct attn *a, struct few_row *w, int n)
     }
     vst_n(&w->top, 1, top);
     vst_n(&w->sum, 1, vfma(v1(w->sum), alpha, v1(vsum(sum))));
-    for (int e = 0; e < a->dh; e += VL)
+    for (int e = 0; e < attn_dv(a); e += VL)
         vst(w->o + e, vmul(vld(w->o + e), alpha));
 }
 
@@ -204,11 +206,13 @@ static void few_start(const struct attn *a, struct few_row *w, int b, int h, int
         const vf y = a->w ? vld_upto(a->w + h * a->dh + e, left, v0()) : v0();
         vst(w->qu + e, vmul(vadd(x, u), factor));
         vst(w->qw + e, vmul(vadd(x, y), factor));
-        vst(w->o + e, v0());
     }
+    for (int e = 0; e < attn_dv(a); e += VL)
+        vst(w->o + e, v0());
     w->top = LOWEST;
     w->sum = 0.0f;
-    w->kv = h / (a->H / a->Hkv) * a->dh;
+    w->key = (ptrdiff_t)(h / (a->H / a->Hkv)) * a->dh;
+    w->value = (ptrdiff_t)(h / (a->H / a->Hkv)) * attn_dv(a);
     if (a->mask) {
         const struct sight sight = attn_sight(a, h);
         sight_bits(&sight, i, w->seen);
@@ -219,25 +223,28 @@ static void few_start(const struct attn *a, struct few_row *w, int b, int h, int
 static void few_sinks(const struct attn *a, struct few_row *w, int h)
 {
     for (int j = 0; j < a->sinks; j += FEW_KEYS) {
-        const int n = min_int(FEW_KEYS, a->sinks - j), d = a->dh;
-        const ptrdiff_t at = ((ptrdiff_t)h * a->sinks + j) * d;
+        const int n = min_int(FEW_KEYS, a->sinks - j), d = a->dh, dv = attn_dv(a);
+        const ptrdiff_t at = (ptrdiff_t)h * a->sinks + j;
 
         for (int x = 0; x < n; x++)
-            w->s[x] = few_dot(w->qu, a->sink_k + at + (ptrdiff_t)x * d, d);
+            w->s[x] = a->sink_k ? few_dot(w->qu, a->sink_k + (at + x) * d, d) : 0.0f;
+        if (a->sink_logit)
+            add_dense(w->s, a->sink_logit + at, n);
         fill_outside(w->s, 0, n, (n + VL - 1) / VL, v1(-INFINITY));
         few_softmax(a, w, n);
-        for (int x = 0; x < n; x++)
-            few_add(w->o, w->s[x], a->sink_v + at + (ptrdiff_t)x * d, d);
+        for (int x = 0; a->sink_v && x < n; x++)
+            few_add(w->o, w->s[x], a->sink_v + (at + x) * dv, dv);
     }
 }
 
 static void few_finish(const struct attn *a, const struct few_row *w, int b, int h, int i)
 {
-    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + h * a->dh;
+    const int dv = attn_dv(a);
+    float *o = a->o + b * a->o_at.batch + i * a->o_at.row + h * dv;
     const vf share = v1(w->sum == 0.0f ? 0.0f : 1.0f / w->sum);
 
-    for (int e = 0; e < a->dh; e += VL)
-        vst_upto(o + e, a->dh - e, vmul(vld(w->o + e), share));
+    for (int e = 0; e < dv; e += VL)
+        vst_upto(o + e, dv - e, vmul(vld(w->o + e), share));
     if (a->lse)
         a->lse[((ptrdiff_t)b * a->H + h) * a->L + i] =
             w->sum == 0.0f ? -INFINITY : LN2 * w->top + logf(w->sum);

@@ -23,7 +23,7 @@
 #include "variants/backends/attn_sums.h"
 
 struct grad_work {
-    struct work x; /* as in forward; x.o accumulates G k */
+    struct work x; /* as in forward; x.o accumulates G k, x.band is cap' if scores have a cap */
     struct work y; /* swapped: y.qu is dO; y.o accumulates G rel_k */
     _Alignas(64) float p[QUERIES][LD], g[QUERIES][LD]; /* for a block of keys, VL floats in */
     _Alignas(64) float lse[QUERIES], delta[QUERIES];   /* adjusted for subtracted far rows */
@@ -63,8 +63,12 @@ static struct attn swap_operands(const struct attn *a, const float *d_o)
     s.add.at = NULL;
     s.scores_out = NULL;
     s.gain = 0;
+    s.dh = attn_dv(a);
+    s.dv = a->dh;
+    s.soft_cap = 0;
     s.sink_k = a->sink_v;
     s.sink_v = a->sink_k;
+    s.sink_logit = NULL;
     s.rel_k = a->rel_v;
     s.rel_v = a->rel_k;
     s.u = s.w = s.bias = NULL;
@@ -89,7 +93,8 @@ static struct term_sums terms_in(const struct backward *c, float *base, size_t *
         t.bias = take(&at, base, (size_t)c->x.n_rel + 2 * VL);
     if (c->a->sinks) {
         t.sink_k = take(&at, base, sum_rows(c->a->sinks) * d);
-        t.sink_v = take(&at, base, sum_rows(c->a->sinks) * d);
+        t.sink_v = take(&at, base, sum_rows(c->a->sinks) * (size_t)c->x.v_pad);
+        t.sink_logit = take(&at, base, (size_t)c->a->sinks + VL);
     }
     if (floats)
         *floats = at;
@@ -104,7 +109,7 @@ static size_t lay_out_backward(struct backward *c, int threads, float *base)
     c->y = layout(&c->swapped, base ? base + at : NULL);
     at += c->y.floats;
     terms_in(c, NULL, &c->terms_floats);
-    c->sums_floats = 2 * sum_rows(c->x.K) * (size_t)c->x.d_pad;
+    c->sums_floats = sum_rows(c->x.K) * (size_t)(c->x.d_pad + c->x.v_pad);
     c->terms = take(&at, base, (size_t)c->a->B * (size_t)c->a->H * c->terms_floats);
     c->sums = take(&at, base, (size_t)threads * c->sums_floats);
     c->work = base ? (struct grad_work *)(void *)(base + at) : NULL;
@@ -165,8 +170,8 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
         for (int g = 0; g < x.n; g += ROWS)
             grad_group(c, &x, &y, w, g, j, n);
         if (!c->a->no_content)
-            add_by_key(&x, d_k, w->g, j, n, x.qu.at);
-        add_by_key(&x, d_v, w->p, j, n, y.qu.at);
+            add_by_key(&x, d_k, c->x.d_pad, w->g, j, n, x.qu.at);
+        add_by_key(&x, d_v, c->x.v_pad, w->p, j, n, y.qu.at);
         add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
     }
     if (row_sums_matter(c))
@@ -174,14 +179,16 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
     finish_queries(c, &x, w, t);
 }
 
-/* dst [K rows of head kv] = factor sum. */
+/* dst [K rows of head kv], d wide, = factor sum. */
 static void store_sums(const struct attn *a, float *dst, struct stride at, int b, int kv,
-                       const float *sum, int d_pad, float factor)
+                       const float *sum, int d, float factor)
 {
+    const ptrdiff_t d_pad = (ptrdiff_t)round_up((size_t)d, VL);
+
     for (int j = 0; j < a->M + a->L; j++) {
-        float *to = dst + b * at.batch + j * at.row + (ptrdiff_t)kv * a->dh;
-        for (int e = 0; e < a->dh; e += VL)
-            vst_upto(to + e, a->dh - e, vmul(v1(factor), vld(sum + (ptrdiff_t)j * d_pad + e)));
+        float *to = dst + b * at.batch + j * at.row + (ptrdiff_t)kv * d;
+        for (int e = 0; e < d; e += VL)
+            vst_upto(to + e, d - e, vmul(v1(factor), vld(sum + j * d_pad + e)));
     }
 }
 
@@ -189,7 +196,8 @@ static void grad_head(const struct backward *c, int worker, int b, int kv)
 {
     const struct attn *a = c->a;
     const int group = a->H / a->Hkv;
-    float *d_k = c->sums + (size_t)worker * c->sums_floats, *d_v = d_k + c->sums_floats / 2;
+    float *d_k = c->sums + (size_t)worker * c->sums_floats,
+          *d_v = d_k + sum_rows(c->x.K) * (size_t)c->x.d_pad;
     struct grad_work *w = c->work + worker;
 
     memset(d_k, 0, c->sums_floats * sizeof(float));
@@ -208,8 +216,8 @@ static void grad_head(const struct backward *c, int worker, int b, int kv)
             grad_queries(c, w, b, h, i0, d_k, d_v, terms_in(c, mine, NULL));
     }
     if (!a->no_content)
-        store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, c->x.d_pad, c->x.factor);
-    store_sums(a, c->d->d_v, a->v_at, b, kv, d_v, c->x.d_pad, 1.0f);
+        store_sums(a, c->d->d_k, a->k_at, b, kv, d_k, a->dh, c->x.factor);
+    store_sums(a, c->d->d_v, a->v_at, b, kv, d_v, c->x.dv, 1.0f);
 }
 
 /* ---- the terms ---------------------------------------------------------------------------- */
@@ -266,7 +274,8 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     attn_grad_check(a, d);
     c.a = &c.again;
     lay_out_backward(&c, threads, scratch);
-    c.adjusts = a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
+    c.adjusts =
+        a->soft_cap != 0 || a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
     for (int t = 0; a->mask && t < threads; t++)
         seen_start(&c.work[t].x.seen, a,
                    (uint64_t *)(void *)(c.work + threads) + (size_t)t * seen_words(a));
@@ -286,7 +295,8 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     sum_terms(&c, d->d_bias, a->bias_head, t.bias, 0, 1, rows, LOG2E, threads);
     sum_terms(&c, d->d_u, a->dh, t.u, 0, 1, a->dh, 1.0f, threads);
     sum_terms(&c, d->d_w, a->dh, t.w, 0, 1, a->dh, 1.0f, threads);
-    const ptrdiff_t sinks = (ptrdiff_t)a->sinks * a->dh;
-    sum_terms(&c, d->d_sink_k, sinks, t.sink_k, ld, a->sinks, a->dh, c.x.factor, threads);
-    sum_terms(&c, d->d_sink_v, sinks, t.sink_v, ld, a->sinks, a->dh, 1.0f, threads);
+    const int n = a->sinks, dv = c.x.dv;
+    sum_terms(&c, d->d_sink_k, (ptrdiff_t)n * a->dh, t.sink_k, ld, n, a->dh, c.x.factor, threads);
+    sum_terms(&c, d->d_sink_v, (ptrdiff_t)n * dv, t.sink_v, c.x.v_pad, n, dv, 1.0f, threads);
+    sum_terms(&c, d->d_sink_logit, n, t.sink_logit, 0, 1, n, LOG2E, threads);
 }

@@ -58,17 +58,22 @@ static void grad_sink_group(const struct item *x, const struct item *y, struct g
 static void grad_sinks(const struct item *x, const struct item *y, struct grad_work *w,
                        struct term_sums t)
 {
-    const int d = x->f->d_pad, sinks = x->f->a->sinks;
+    const int d = x->f->d_pad, dv = x->f->v_pad, sinks = x->f->a->sinks;
 
     for (int j = 0; j < sinks; j += KEYS) {
         const int n = min_int(KEYS, sinks - j);
         for (int g = 0; g < x->n; g += ROWS)
             grad_sink_group(x, y, w, g, j, n);
         for (int s = 0; s < n; s += TILE_ROWS) {
-            const ptrdiff_t to = (ptrdiff_t)(j + s) * d;
-            outer(t.sink_k + to, d / VL, w->g[0] + VL + s, LD, x->n, x->qu.at);
-            outer(t.sink_v + to, d / VL, w->p[0] + VL + s, LD, x->n, y->qu.at);
+            const ptrdiff_t at = j + s;
+            outer(t.sink_k + at * d, d / VL, w->g[0] + VL + s, LD, x->n, x->qu.at);
+            outer(t.sink_v + at * dv, dv / VL, w->p[0] + VL + s, LD, x->n, y->qu.at);
         }
+        for (int s = 0; s < n; s += VL)
+            for (int i = 0; i < x->n; i++) {
+                float *const to = t.sink_logit + j + s;
+                vst_upto(to, n - s, vadd(vld_upto(to, n - s, v0()), vld(w->g[i] + VL + s)));
+            }
     }
 }
 

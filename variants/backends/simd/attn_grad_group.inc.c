@@ -10,6 +10,7 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
     const struct attn *a = x->f->a;
     const bool far_k = x->f->far_shared && a->rel_k, far_v = x->f->far_shared && a->rel_v;
     const ptrdiff_t table = x->h * a->rel_head;
+    const int dv = x->f->dv;
 
     fetch_queries(x, g);
     fetch_queries(y, g);
@@ -17,18 +18,19 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
         const bool real = i < x->n;
         const size_t row = ((size_t)x->b * (size_t)a->H + (size_t)x->h) * (size_t)a->L;
         const float lse = real ? LOG2E * a->lse[row + (size_t)(x->i0 + i)] : -INFINITY;
-        const float *o = a->o + x->b * a->o_at.batch + (x->i0 + i) * a->o_at.row + x->h * a->dh;
+        const float *o = a->o + x->b * a->o_at.batch + (x->i0 + i) * a->o_at.row + x->h * dv;
         vf far = v0(), delta = v0();
 
-        for (int e = 0; e < x->f->d_pad; e += VL) {
-            const int left = a->dh - e;
-            vf seen = real ? vld_upto(o + e, left, v0()) : v0();
+        for (int e = 0; e < x->f->v_pad; e += VL) {
+            vf seen = real ? vld_upto(o + e, dv - e, v0()) : v0();
             if (far_v)
-                seen = vsub(seen, vld_upto(a->rel_v + table + e, left, v0()));
+                seen = vsub(seen, vld_upto(a->rel_v + table + e, dv - e, v0()));
+            delta = vfma(vld(w->y.qu[i] + e), seen, delta);
+        }
+        for (int e = 0; e < x->f->d_pad; e += VL) {
             if (far_k)
                 far = vfma(vld(x->qw.at + i * x->qw.ld + e),
-                           vld_upto(a->rel_k + table + e, left, v0()), far);
-            delta = vfma(vld(w->y.qu[i] + e), seen, delta);
+                           vld_upto(a->rel_k + table + e, a->dh - e, v0()), far);
             vst(w->x.o[i] + e, v0());
             vst(w->y.o[i] + e, v0());
         }
@@ -67,6 +69,8 @@ static void adjust_gradients(const struct backward *c, const struct item *x, str
     vf total = vld(w->total[i]);
 
     add_score_grad(c, x, i, d, from, n);
+    for (int v = 0; c->a->soft_cap != 0 && v < n; v += VL)
+        vst(d + v, vmul(vld(d + v), vld(w->x.band[m] + VL + v)));
     for (int v = 0; v < n; v += VL) {
         vst(g + v, vld(d + v));
         total = vadd(total, vld(d + v));

@@ -5,7 +5,8 @@
 
 /* Gradients of the terms from one (sequence, head); rows of tables are whole vectors. */
 struct term_sums {
-    float *u, *w, *rel_k, *rel_v, *bias, *sink_k, *sink_v; /* NULL = none, except u and w */
+    float *u, *w, *rel_k, *rel_v, *bias, *sink_k, *sink_v,
+        *sink_logit; /* NULL = none, except u and w */
 };
 
 /* dst [TILE_ROWS, C vectors] += sum over i < n of a[r + i step] q[i]. */
@@ -44,12 +45,11 @@ static void outer(float *dst, int vectors, const float *a, ptrdiff_t step, int n
     }
 }
 
-/* dst [keys of the block] += s^T q, where s is the block's p or g. */
-static void add_by_key(const struct item *t, float *dst, float (*s)[LD], int j, int n,
+/* dst [keys of the block, d] += s^T q, where s is the block's p or g. */
+static void add_by_key(const struct item *t, float *dst, int d, float (*s)[LD], int j, int n,
                        const float *q)
 {
     const struct attn *a = t->f->a;
-    const int d = t->f->d_pad;
 
     for (int x = 0; x < n; x += TILE_ROWS) {
         const int own = j + x - a->M - t->i0, last = own + TILE_ROWS - 1; /* queries at the keys */

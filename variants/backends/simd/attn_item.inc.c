@@ -84,7 +84,7 @@ static void make_band(const struct item *t, int g, int r, int n)
 static void add_future_values(const struct item *t, int g, int r, int n)
 {
     const int last = t->f->n_rel - 1;
-    const int vectors = t->f->d_pad / VL;
+    const int vectors = t->f->v_pad / VL;
 
     for (int m = 0; m < ROWS; m++) {
         const float *p = t->w->s[m] + VL;
@@ -125,7 +125,7 @@ VEC_INLINE void group_scores(const struct item *t, int g, int j, int n, vf hidde
     scores(s[0] + VL, group_of(t->qu, g), a->no_content ? 0 : a->dh, t->k + (ptrdiff_t)j * a->dh,
            vectors, seen, start, start_row);
     for (int m = 0; t->adjusts && m < min_int(ROWS, t->n - g); m++)
-        adjust_scores(t, g + m, s[m] + VL, j, n);
+        adjust_scores(t, g + m, s[m] + VL, t->w->band[m] + VL, j, n);
     if (t->seen) {
         hide_unseen(t->seen, g, s, j, vectors, hidden);
         return;

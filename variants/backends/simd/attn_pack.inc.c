@@ -8,6 +8,7 @@ struct fused {
     const struct attn *a;
     int K, n_rel;    /* keys; rows of the tables */
     int d_pad;       /* dh in whole vectors */
+    int dv, v_pad;   /* width of values; in whole vectors */
     int row0;        /* key j of query i has table row clamp(j + row0 - i, 0, n_rel-1) */
     bool far_shared; /* far keys share row 0, which is subtracted from the tables */
     float factor;    /* scale log2 e, in the packed keys and key tables */
@@ -42,22 +43,29 @@ enum { IN_PLACE_KEYS = 768, IN_PLACE_ROW = 1024 };
 
 static bool values_in_place(const struct attn *a)
 {
-    return a->M + a->L <= IN_PLACE_KEYS && a->dh % VL == 0 && a->v_at.row < IN_PLACE_ROW;
+    return a->M + a->L <= IN_PLACE_KEYS && attn_dv(a) % VL == 0 && a->v_at.row < IN_PLACE_ROW;
 }
 
 /* Lay out the scratch; base = NULL only counts. Packed values always get room, because strides may
  * not be known when counting. */
 static struct fused layout(const struct attn *a, float *base)
 {
-    const int K = a->M + a->L, n_rel = a->R + a->Rf, d_pad = (int)round_up((size_t)a->dh, VL);
-    struct fused f = {.a = a, .K = K, .n_rel = n_rel, .d_pad = d_pad, .row0 = a->R - 1 - a->M};
+    const int K = a->M + a->L, n_rel = a->R + a->Rf, dv = attn_dv(a);
+    const int d_pad = (int)round_up((size_t)a->dh, VL), v_pad = (int)round_up((size_t)dv, VL);
+    struct fused f = {.a = a,
+                      .K = K,
+                      .n_rel = n_rel,
+                      .d_pad = d_pad,
+                      .dv = dv,
+                      .v_pad = v_pad,
+                      .row0 = a->R - 1 - a->M};
     const size_t kv = (size_t)a->B * (size_t)a->Hkv, tables = a->rel_head ? (size_t)a->H : 1;
 
     f.far_shared = a->R < K;
     f.factor = a->scale * LOG2E;
     f.bias_lo = f.row0 - a->L - 2 * VL;
     f.k_head = (ptrdiff_t)round_up((size_t)K, VL) * a->dh;
-    f.v_head = (ptrdiff_t)K * d_pad;
+    f.v_head = (ptrdiff_t)K * v_pad;
     f.k = take(&f.floats, base, kv * (size_t)f.k_head);
     f.v = take(&f.floats, base, kv * (size_t)f.v_head);
     if (a->rel_k) {
@@ -66,7 +74,7 @@ static struct fused layout(const struct attn *a, float *base)
         f.rel_k_head = a->rel_head ? (ptrdiff_t)n : 0;
     }
     if (a->rel_v) {
-        const size_t n = (size_t)n_rel * (size_t)d_pad;
+        const size_t n = (size_t)n_rel * (size_t)v_pad;
         f.rel_v = take(&f.floats, base, tables * n);
         f.rel_v_head = a->rel_head ? (ptrdiff_t)n : 0;
     }
@@ -77,7 +85,7 @@ static struct fused layout(const struct attn *a, float *base)
     }
     if (a->sinks) {
         f.sink_k_head = (ptrdiff_t)round_up((size_t)a->sinks, VL) * a->dh;
-        f.sink_v_head = (ptrdiff_t)a->sinks * d_pad;
+        f.sink_v_head = (ptrdiff_t)a->sinks * v_pad;
         f.sink_k = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_k_head);
         f.sink_v = take(&f.floats, base, (size_t)a->H * (size_t)f.sink_v_head);
     }
@@ -110,7 +118,7 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
     const struct attn *a = f->a;
     const ptrdiff_t head = (ptrdiff_t)b * a->Hkv + h;
     const ptrdiff_t k = b * a->k_at.batch + h * a->dh;
-    const float *v = a->v + b * a->v_at.batch + h * a->dh;
+    const float *v = a->v + b * a->v_at.batch + h * f->dv;
 
     for (int x = j; !a->no_content && x < j + n; x += VL) {
         float *panel = f->k + head * f->k_head + (ptrdiff_t)x * a->dh;
@@ -118,7 +126,7 @@ static void pack_keys(const struct fused *f, int b, int h, int j, int n)
                     a->dh, f->factor);
     }
     if (!values_in_place(a))
-        pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, a->dh, j, n, NULL);
+        pack_values(f->v + head * f->v_head, f->K, v, a->v_at.row, f->dv, j, n, NULL);
 }
 
 /* Rows [r, r+n) of table `t`. Key tables go into panels, value tables into strips. */
@@ -135,7 +143,7 @@ static void pack_table(const struct fused *f, int t, int r, int n)
             vst(panel + e * VL, vsub(vld(panel + e * VL), v1(f->factor * a->rel_k[at + e])));
     }
     if (a->rel_v)
-        pack_values(f->rel_v + t * f->rel_v_head, f->n_rel, a->rel_v + at, a->dh, a->dh, r, n,
+        pack_values(f->rel_v + t * f->rel_v_head, f->n_rel, a->rel_v + at, f->dv, f->dv, r, n,
                     f->far_shared ? a->rel_v + at : NULL);
 }
 
@@ -152,14 +160,18 @@ static void pack_bias(const struct fused *f, int h)
 static void pack_sinks(const struct fused *f, int h)
 {
     const struct attn *a = f->a;
-    const ptrdiff_t at = (ptrdiff_t)h * a->sinks * a->dh;
+    const ptrdiff_t first = (ptrdiff_t)h * a->sinks;
+    float *const k = f->sink_k + h * f->sink_k_head, *const v = f->sink_v + h * f->sink_v_head;
 
-    for (int x = 0; x < a->sinks; x += VL)
-        pack_across(f->sink_k + h * f->sink_k_head + (ptrdiff_t)x * a->dh, VL,
-                    a->sink_k + at + (ptrdiff_t)x * a->dh, a->dh, min_int(VL, a->sinks - x), a->dh,
-                    f->factor);
-    pack_values(f->sink_v + h * f->sink_v_head, a->sinks, a->sink_v + at, a->dh, a->dh, 0, a->sinks,
-                NULL);
+    for (int x = 0; a->sink_k && x < a->sinks; x += VL)
+        pack_across(k + (ptrdiff_t)x * a->dh, VL, a->sink_k + (first + x) * a->dh, a->dh,
+                    min_int(VL, a->sinks - x), a->dh, f->factor);
+    if (!a->sink_k)
+        memset(k, 0, (size_t)f->sink_k_head * sizeof(*k));
+    if (a->sink_v)
+        pack_values(v, a->sinks, a->sink_v + first * f->dv, f->dv, f->dv, 0, a->sinks, NULL);
+    else
+        memset(v, 0, (size_t)f->sink_v_head * sizeof(*v));
 }
 
 /* Packing tasks: PACK keys of a sequence, PACK rows of a table, a head's bias, or a head's

@@ -113,6 +113,18 @@ static void add_dense(float *s, const float *add, int n)
         vst(s + x, vfma(v1(LOG2E), vld_upto(add + x, n - x, v0()), vld(s + x)));
 }
 
+/* n scores become cap of them, in the same base; `slope` receives its derivative unless it is
+ * NULL. */
+static void cap_row(float *s, float *slope, float most, int n)
+{
+    for (int x = 0; x < n; x += VL) {
+        const vf t = vtanh(vmul(v1(1.0f / most), vld(s + x)));
+        vst(s + x, vmul(v1(most), t));
+        if (slope)
+            vst(slope + x, vfnma(t, t, v1(1.0f)));
+    }
+}
+
 static void scale_row(float *s, float by, int n)
 {
     for (int x = 0; x < n; x += VL)

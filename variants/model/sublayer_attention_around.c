@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Around the core of attention (struct around). x are its source rows, h a head:
+ *
+ *   qk_norm         q <- rms(q_h) (.) w_q, k <- rms(k_h) (.) w_k, before they are rotated
+ *                   (Henry et al. 2020, arXiv:2010.04245; Qwen3 2025, arXiv:2505.09388)
+ *   forget          s_ij += sum over t in (j, i] of log f_t,   f_t = sigma(W_f x_t + b_f) per head
+ *                   (Lin et al. 2025, "Forgetting Transformer", arXiv:2503.02130). Softmax does not
+ *                   see a constant of the query, so key j gets the sum up to the newest row.
+ *   value_residual  v <- m_0 v + m_1 v of the first attention, in all others
+ *                   (Zhou et al. 2024, arXiv:2410.17897)
+ *   out_gate        o <- o (.) sigma(W_g x), by element or by head
+ *                   (Qiu et al. 2025, "Gated Attention", arXiv:2505.06708)
+ *
+ * Keys and values are remembered as the core reads them, and log f beside them. */
+#include "sublayer_attention_around.h"
+#include "sublayer_inner.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- parameters --------------------------------------------------------------------------- */
+
+bool around_mixes_values(const struct sublayer *s)
+{
+    return s->c->around.value_residual && (s->bare || s->nth > 0);
+}
+
+static bool has_param(const struct sublayer *s, enum around_param which)
+{
+    const struct around *const a = &s->c->around;
+
+    switch (which) {
+    case AROUND_Q_NORM:
+    case AROUND_K_NORM:
+        return a->qk_norm;
+    case AROUND_F:
+    case AROUND_F_BIAS:
+        return a->forget;
+    case AROUND_V_MIX:
+        return around_mixes_values(s);
+    case AROUND_G:
+        return a->out_gate != OUT_GATE_NONE;
+    case AROUND_PARAMS:
+        break;
+    }
+    return false;
+}
+
+const struct param *around_param(const struct sublayer *s, enum around_param which)
+{
+    int at = 0;
+
+    CHECK(has_param(s, which));
+    for (enum around_param before = 0; before < which; before++)
+        at += has_param(s, before);
+    return s->around + at;
+}
+
+/* Width of the gate. */
+static int gate_width(const struct config *c)
+{
+    return c->around.out_gate == OUT_GATE_HEADWISE ? c->H : c->H * c->dh;
+}
+
+void around_params(const struct sublayer *s, const char *prefix, struct params *p)
+{
+    const struct config *c = s->c;
+    const int in = attention_width(c), two = 2;
+
+    if (c->around.qk_norm) {
+        params_vector(p, INIT_ONE, 0, c->dh, prefix, "attn.q_norm.weight");
+        params_vector(p, INIT_ONE, 0, c->dh, prefix, "attn.k_norm.weight");
+    }
+    if (c->around.forget) {
+        params_matrix(p, c->H, in, prefix, "attn.f.weight");
+        params_vector(p, INIT_ZERO, 0, c->H, prefix, "attn.f.bias");
+    }
+    if (around_mixes_values(s))
+        params_vector(p, INIT_CONST, 0.5f, two, prefix, "attn.v_mix");
+    if (c->around.out_gate != OUT_GATE_NONE)
+        params_matrix(p, gate_width(c), in, prefix, "attn.g.weight");
+}
+
+/* ---- work space --------------------------------------------------------------------------- */
+
+static float *take(float *base, size_t *at, bool wanted, int rows, int n)
+{
+    float *const p = wanted && base ? base + *at : NULL;
+
+    *at += wanted ? (size_t)rows * (size_t)n : 0;
+    return p;
+}
+
+static struct around_work lay_out(const struct sublayer *s, float *base, struct around_call n,
+                                  bool backward, size_t *floats)
+{
+    const struct config *const c = s->c;
+    const struct around *const a = &c->around;
+    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+    const bool gated = a->out_gate != OUT_GATE_NONE, norms = a->qk_norm;
+    size_t at = 0;
+    const struct around_work x = {
+        .raw_q = take(base, &at, norms && !backward, n.B * n.L, HD),
+        .raw_k = take(base, &at, norms && !backward, n.B * n.K, kv_width),
+        .raw_v = take(base, &at, around_mixes_values(s) && !backward, n.B * n.K, kv_width),
+        .fade = take(base, &at, a->forget, n.B * n.K, c->H),
+        .add = take(base, &at, a->forget, n.B * n.all, c->H),
+        .gate = take(base, &at, gated, n.B * n.L, gate_width(c)),
+        .gated = take(base, &at, gated && !backward, n.B * n.L, HD),
+        .stats = take(base, &at, norms && backward, n.B * n.K * c->H, NORM_STATS),
+    };
+
+    if (floats)
+        *floats = at;
+    return x;
+}
+
+struct around_work around_work_of(const struct sublayer *s, float *base, struct around_call n,
+                                  bool backward)
+{
+    return lay_out(s, base, n, backward, NULL);
+}
+
+static struct around_call largest(const struct sublayer *s, struct extent max)
+{
+    return (struct around_call){.B = max.B,
+                                .L = max.L,
+                                .K = s->mem == MEM_KV ? max.L : max.M + max.L,
+                                .all = max.M + max.L};
+}
+
+struct array around_array(const struct sublayer *s, struct extent max)
+{
+    size_t n = 0;
+
+    lay_out(s, NULL, largest(s, max), false, &n);
+    return (struct array){n, n, false, PART_ACTIVATIONS};
+}
+
+struct array around_array_grad(const struct sublayer *s, struct extent max)
+{
+    size_t n = 0;
+
+    lay_out(s, NULL, largest(s, max), true, &n);
+    return (struct array){0, n, true, PART_ACTIVATIONS};
+}
+
+/* The first attention's values [B,K,Hkv,dh], which it leaves for all others. */
+struct array around_first_values(const struct sublayer *s, struct extent max, bool backward)
+{
+    const size_t rows = (size_t)max.B * (size_t)(max.M + max.L);
+    const size_t n = rows * (size_t)(s->c->kv_heads * s->c->dh);
+
+    if (!s->c->around.value_residual || s->mem == MEM_KV)
+        return (struct array){0};
+    return (struct array){backward ? 0 : n, n, true, PART_ACTIVATIONS};
+}
+
+/* ---- norms -------------------------------------------------------------------------------- */
+
+/* x [B,rows,heads,dh] <- its norm, leaving x in `raw`. */
+static void norm_heads(const struct engine *g, const struct sublayer *s, const struct param *weight,
+                       struct seq_rows x, float *raw, int B, int rows, int heads)
+{
+    const int dh = s->c->dh;
+    const size_t n = (size_t)rows * (size_t)heads * (size_t)dh;
+
+    for (int b = 0; b < B; b++) {
+        float *const at = x.at + b * x.stride, *const from = raw + (size_t)b * n;
+        memcpy(from, at, n * sizeof(float));
+        g->ops.norm(&(struct norm){.kind = NORM_RMS,
+                                   .y = at,
+                                   .x = from,
+                                   .weight = weight->data,
+                                   .rows = rows * heads,
+                                   .n = dh,
+                                   .eps = s->c->head_eps,
+                                   .threads = g->threads});
+    }
+}
+
+void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    struct around_call n, struct seq_rows q)
+{
+    if (s->c->around.qk_norm)
+        norm_heads(g, s, around_param(s, AROUND_Q_NORM), q,
+                   around_work_of(s, w->own[AT_AROUND], n, false).raw_q, n.B, n.L, s->c->H);
+}
+
+void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows k)
+{
+    if (s->c->around.qk_norm)
+        norm_heads(g, s, around_param(s, AROUND_K_NORM), k,
+                   around_work_of(s, w->own[AT_AROUND], n, false).raw_k, n.B, n.K, s->c->kv_heads);
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* The first attention's values of the n.K rows that end at stream position `end`. */
+static struct seq_rows first_values(const struct sublayer *s, const struct work *w,
+                                    struct around_call n, int64_t end)
+{
+    const int kv_width = s->c->kv_heads * s->c->dh;
+    const struct cache *const cache = &s->first->of.attention.values;
+
+    if (s->mem != MEM_KV)
+        return (struct seq_rows){w->own[AT_V0], (ptrdiff_t)n.K * kv_width};
+    const ptrdiff_t row = (ptrdiff_t)(end - n.K - cache_base(cache));
+    CHECK(row >= 0);
+    return (struct seq_rows){cache_rows(cache, 0) + row * kv_width, cache_stride(cache)};
+}
+
+void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows v, int64_t end)
+{
+    const ptrdiff_t row = (ptrdiff_t)n.K * s->c->kv_heads * s->c->dh;
+
+    if (!s->c->around.value_residual)
+        return;
+    if (!around_mixes_values(s)) { /* a cache is read where it is */
+        for (int b = 0; b < n.B && s->mem != MEM_KV; b++)
+            memcpy(w->own[AT_V0] + b * row, v.at + b * v.stride, sizeof(float) * (size_t)row);
+        return;
+    }
+    const struct seq_rows first = first_values(s, w, n, end);
+    const float *const m = around_param(s, AROUND_V_MIX)->data;
+    float *const raw = around_work_of(s, w->own[AT_AROUND], n, false).raw_v;
+    for (int b = 0; b < n.B; b++) {
+        float *const at = v.at + b * v.stride, *const kept = raw + b * row;
+        const float *const v0 = first.at + b * first.stride;
+#pragma omp parallel for simd num_threads(row > PARALLEL_MIN ? g->threads : 1)
+        for (ptrdiff_t e = 0; e < row; e++) {
+            kept[e] = at[e];
+            at[e] = m[0] * at[e] + m[1] * v0[e];
+        }
+    }
+}
+
+/* ---- forgetting --------------------------------------------------------------------------- */
+
+/* log sigma(y) */
+static double log_sigma(double y) { return fmin(y, 0) - log1p(exp(-fabs(y))); }
+
+/* log f of sequence b's key j: remembered ones from the cache, the last n.K from this call. */
+static double log_f(const struct sublayer *s, const struct around_work *x, struct around_call n,
+                    int b, int h, int j)
+{
+    const int H = s->c->H, fresh = j - (n.all - n.K);
+
+    if (fresh >= 0)
+        return log_sigma((double)x->fade[((ptrdiff_t)b * n.K + fresh) * H + h]);
+    return (double)cache_rows(&s->of.attention.fades, b)[(ptrdiff_t)j * H + h];
+}
+
+void around_fade(const struct engine *g, struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows x)
+{
+    const int H = s->c->H;
+    struct cache *const cache = &s->of.attention.fades;
+
+    if (!s->c->around.forget)
+        return;
+    const struct around_work to = around_work_of(s, w->own[AT_AROUND], n, false);
+    project_map(g, around_param(s, AROUND_F), around_param(s, AROUND_F_BIAS),
+                (struct seq_rows){to.fade, (ptrdiff_t)n.K * H}, x, n.B, n.K);
+    if (s->mem == MEM_KV)
+        cache_reserve(cache, n.K);
+    for (int b = 0; b < n.B && s->mem == MEM_KV; b++) {
+        float *const at = cache_rows(cache, b) + (ptrdiff_t)cache->M * H;
+        for (ptrdiff_t e = 0; e < (ptrdiff_t)n.K * H; e++)
+            at[e] = (float)log_sigma((double)to.fade[b * (ptrdiff_t)n.K * H + e]);
+    }
+    for (int b = 0; b < n.B; b++)
+        for (int h = 0; h < H; h++) {
+            float *const add = to.add + ((ptrdiff_t)b * H + h) * n.all;
+            double sum = 0;
+            for (int j = n.all - 1; j >= 0; j--) {
+                add[j] = (float)sum;
+                sum += log_f(s, &to, n, b, h, j);
+            }
+        }
+}
+
+void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
+                       struct attn *a)
+{
+    if (s->c->around.forget)
+        a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
+                                .batch = (ptrdiff_t)s->c->H * n.all,
+                                .head = n.all};
+}
+
+/* ---- gated outputs ------------------------------------------------------------------------ */
+
+void around_gate(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows x)
+{
+    const struct config *const c = s->c;
+    const struct around_work to = around_work_of(s, w->own[AT_AROUND], n, false);
+    const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, width = gate_width(c),
+                    rows = (ptrdiff_t)n.B * n.L;
+
+    if (c->around.out_gate == OUT_GATE_NONE)
+        return;
+    const ptrdiff_t each = HD / width; /* elements that share a gate */
+    const float *const o = w->own[AT_O];
+    project_map(g, around_param(s, AROUND_G), NULL, (struct seq_rows){to.gate, n.L * width}, x, n.B,
+                n.L);
+    g->ops.act(&(struct act){.kind = ACT_SIGMOID,
+                             .y = to.gate,
+                             .x = to.gate,
+                             .rows = (int)rows,
+                             .n = (int)width,
+                             .threads = g->threads});
+#pragma omp parallel for num_threads(rows *HD > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t y = 0; y < rows * width; y++)
+        for (ptrdiff_t e = y * each; e < (y + 1) * each; e++)
+            to.gated[e] = o[e] * to.gate[y];
+}
+
+const float *around_output(const struct sublayer *s, const struct work *w, struct around_call n)
+{
+    return s->c->around.out_gate == OUT_GATE_NONE
+               ? w->own[AT_O]
+               : around_work_of(s, w->own[AT_AROUND], n, false).gated;
+}
+
+double around_flop(const struct sublayer *s, double rows, double projected)
+{
+    const struct config *const c = s->c;
+    const double in = attention_width(c);
+
+    return (c->around.out_gate != OUT_GATE_NONE ? 2 * rows * in * gate_width(c) : 0) +
+           (c->around.forget ? 2 * projected * in * c->H : 0);
+}

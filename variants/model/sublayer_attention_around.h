@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What attention does around its core (struct around): normed queries and keys, forgetting, values
+ * mixed with the first attention's, gated outputs. Equations: sublayer_attention_around.c. */
+#ifndef SUBLAYER_ATTENTION_AROUND_H
+#define SUBLAYER_ATTENTION_AROUND_H
+
+#include "sublayer_attention.h"
+
+/* Its parameters in the order they are declared; those that a sub-layer lacks take no place. */
+enum around_param {
+    AROUND_Q_NORM,
+    AROUND_K_NORM,
+    AROUND_F,
+    AROUND_F_BIAS,
+    AROUND_V_MIX,
+    AROUND_G,
+    AROUND_PARAMS
+};
+const struct param *around_param(const struct sublayer *s, enum around_param which);
+void around_params(const struct sublayer *s, const char *prefix, struct params *p);
+
+/* Are its values mixed with the first attention's? */
+bool around_mixes_values(const struct sublayer *s);
+
+/* Where each array begins for a call of B sequences, L queries, K projected rows and `all` keys,
+ * or that of its gradient; NULL = none. */
+struct around_call {
+    int B, L, K, all;
+};
+struct around_work {
+    float *raw_q, *raw_k, *raw_v; /* projections before norms and mixing [B,L,H,dh] [B,K,Hkv,dh] */
+    float *fade;                  /* [B,K,H] y, of which log f = -log(1 + e^-y) */
+    float *add;                   /* [B,H,all] what each key's scores lose */
+    float *gate, *gated;          /* [B,L,H or H*dh] the gate, [B,L,H*dh] the gated output */
+    float *stats;                 /* backward only: of norms */
+};
+struct around_work around_work_of(const struct sublayer *s, float *base, struct around_call n,
+                                  bool backward);
+struct array around_array(const struct sublayer *s, struct extent max);
+struct array around_array_grad(const struct sublayer *s, struct extent max);
+struct array around_first_values(const struct sublayer *s, struct extent max, bool backward);
+
+/* Forward: after the projection of queries, or of keys and values that end at stream position
+ * `end`; what the core needs; its output as W_o reads it. */
+void around_queries(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    struct around_call n, struct seq_rows q);
+void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows k);
+void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
+                   struct around_call n, struct seq_rows v, int64_t end);
+void around_fade(const struct engine *g, struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows x);
+void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
+                       struct attn *a);
+void around_gate(const struct engine *g, const struct sublayer *s, const struct work *w,
+                 struct around_call n, struct seq_rows x);
+/* The rows that W_o reads. */
+const float *around_output(const struct sublayer *s, const struct work *w, struct around_call n);
+
+/* Backward, sublayer_attention_around_grad.c: from the gradient of W_o's rows to that of the core's
+ * output, in place; room for that of the scores; from q, k and v to their projections, in place;
+ * weight gradients, and those of the source rows [B, K-skip, in], added to d_in. */
+void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        struct around_call n, float *d_o);
+void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
+                        struct attn_grad *d);
+void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                          struct around_call n, struct attn_grad *d);
+void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n, struct sublayer_input from, float *d_in, int skip);
+
+/* Products forward, for rows of queries and projected rows. */
+double around_flop(const struct sublayer *s, double rows, double projected);
+
+#endif
