@@ -35,6 +35,7 @@ static const struct member {
     {"gated", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.2f},
     {"gated strongly", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 20},
     {"head strongly", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 30},
+    {"plain", NO_DECAY, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0},
     {"bonus", BY_CHANNEL, NO_ERASE, true, false, RECUR_PLAIN, 0, 0, 0.3f},
     {"delta", NO_DECAY, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0},
     {"gated delta", BY_HEAD, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f},
@@ -54,7 +55,7 @@ static const struct shape {
     {2, 2, 2, 64, 5, 6, 17, true},    {1, 4, 4, 65, 64, 9, 8, true},
     {1, 2, 2, 150, 70, 24, 20, true}, {1, 2, 2, 0, 40, 6, 5, true},
     {1, 4, 2, 1, 0, 130, 300, true},  {1, 2, 2, 40, 0, 20, 200, true},
-    {2, 46, 46, 21, 5, 1, 1, true},
+    {2, 46, 46, 21, 5, 1, 1, true},   {1, 200, 200, 60, 0, 1, 1, false},
 };
 
 /* ---- problems ----------------------------------------------------------------------------- */
