@@ -64,6 +64,7 @@ struct around {
     bool qk_norm;           /* queries and keys are normed, head by head */
     bool forget;            /* each key fades with what comes after it */
     bool value_residual;    /* values are mixed with the first attention's */
+    bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */
 };
@@ -168,6 +169,7 @@ struct config {
     const struct pos *attn_extra;
     struct around around;
     float head_eps;                  /* of norms of a head */
+    float lambda_init;               /* of differences; 0 = by the layer */
     struct layer_list layer_windows; /* replaces `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
@@ -213,6 +215,15 @@ void config_own_reset(struct config *c);
 /* The variant's defaults for these sizes: scale 1/sqrt(dh), causal, tied, out_bias, emb_scale
  * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
+
+/* Softmaxes of a head. It has as many queries and keys, and values and outputs are as many times as
+ * wide; so are rows of all heads. */
+static inline int config_maps(const struct config *c) { return c->around.diff ? 2 : 1; }
+static inline int config_q_width(const struct config *c) { return config_maps(c) * c->H * c->dh; }
+static inline int config_kv_width(const struct config *c)
+{
+    return config_maps(c) * c->kv_heads * c->dh;
+}
 
 /* The window of a layer. */
 int config_window(const struct config *c, int layer);

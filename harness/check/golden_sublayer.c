@@ -76,31 +76,38 @@ static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v
 }
 
 /* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
-void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch)
+void golden_probs(struct run *r, const struct attn *maps, int n_maps, const struct attn_impl *impl,
+                  void *scratch)
 {
-    const int sinks = a.sink_v ? a.sinks : 0; /* else they have no values to read them from */
-    const int columns = sinks + a.M + a.L, HD = a.H * a.dh, rows = a.B * a.H * a.L;
-    float *const v = malloc(sizeof(float) * (size_t)((columns + rows) * HD + rows * columns));
-    float *const sink_v = v + (a.M + a.L) * HD, *const slice = v + columns * HD;
+    const int sinks = maps->sink_v ? maps->sinks : 0, H = maps->H, L = maps->L, dh = maps->dh;
+    const int columns = sinks + maps->M + L, HD = H * dh, rows = maps->B * H * L;
+    float *const v =
+        malloc(sizeof(float) * (size_t)((columns + rows) * HD + n_maps * rows * columns));
+    float *const sink_v = v + (maps->M + L) * HD, *const slice = v + columns * HD;
     float *const probs = slice + rows * HD;
 
     NEED(v);
-    a.rel_v = NULL;
-    a.lse = NULL;
-    a.o = slice;
-    a.v = v;
-    a.v_at = (struct stride){.batch = 0, .row = a.Hkv * a.dh};
-    a.sink_v = sinks ? sink_v : NULL;
-    for (int c0 = 0; c0 < columns; c0 += a.dh) {
-        const int n = min_int(a.dh, columns - c0);
-        set_one_hot(&a, sinks, v, sink_v, c0, n);
-        impl->forward(r->g, &a, scratch);
-        for (int row = 0; row < rows; row++) {
-            const int b = row / (a.H * a.L), h = row / a.L % a.H, i = row % a.L;
-            memcpy(probs + row * columns + c0, slice + (b * a.L + i) * HD + h * a.dh,
-                   sizeof(float) * (size_t)n);
+    for (int map = 0; map < n_maps; map++)
+        for (int c0 = 0; c0 < columns; c0 += dh) {
+            const int n = min_int(dh, columns - c0);
+            struct attn a = maps[map];
+            a.dv = 0;
+            a.rel_v = NULL;
+            a.lse = NULL;
+            a.o = slice;
+            a.o_at = (struct stride){.batch = L * HD, .row = HD};
+            a.v = v;
+            a.v_at = (struct stride){.batch = 0, .row = a.Hkv * dh};
+            a.sink_v = sinks ? sink_v : NULL;
+            set_one_hot(&a, sinks, v, sink_v, c0, n);
+            impl->forward(r->g, &a, scratch);
+            for (int row = 0; row < rows; row++) {
+                const int b = row / (H * L), h = row / L % H, i = row % L;
+                const int to = ((b * H + h) * n_maps + map) * L + i;
+                memcpy(probs + to * columns + c0, slice + (b * L + i) * HD + h * dh,
+                       sizeof(float) * (size_t)n);
+            }
         }
-    }
-    golden_compare(r, "out.probs", probs, (size_t)rows * (size_t)columns);
+    golden_compare(r, "out.probs", probs, (size_t)(n_maps * rows) * (size_t)columns);
     free(v);
 }

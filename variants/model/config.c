@@ -204,7 +204,7 @@ static enum status check_positions(const struct config *c, struct err *e)
 /* Does attention do more than project, attend and project? */
 static bool has_around(const struct config *c)
 {
-    return c->around.qk_norm || c->around.forget || c->around.value_residual ||
+    return c->around.qk_norm || c->around.forget || c->around.diff || c->around.value_residual ||
            c->around.out_gate != OUT_GATE_NONE;
 }
 
@@ -218,6 +218,15 @@ static enum status check_around(const struct config *c, struct err *e)
         return fail(e, E_USAGE,
                     "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
                     "before  -> none of them",
+                    name);
+    if (c->around.diff && (c->pos->reserve || c->attn_extra || c->around.forget ||
+                           c->score_residual != SCORE_RESIDUAL_NONE))
+        return fail(e, E_USAGE,
+                    "%s: differences of heads with positions %s, forgetting or terms of attention  "
+                    "-> rotated or no positions",
+                    name, c->pos->name);
+    if (has_around(c) && compressive_of(c)->rows)
+        return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
                     name);
     if (c->around.value_residual && c->steps)
         return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);

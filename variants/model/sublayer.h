@@ -194,9 +194,9 @@ struct sublayer {
     int layer;   /* that it belongs to */
     bool bare;   /* alone: it counts as one of several */
     const struct sublayer *first; /* the first of its kind */
-    int level;   /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
-    bool pools;  /* its queries are means of two of the rows before it */
-    bool joins;  /* before it every token gets its own row again */
+    int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
+    bool pools;                   /* its queries are means of two of the rows before it */
+    bool joins;                   /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
     int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
