@@ -170,7 +170,7 @@ struct config {
     struct around around;
     float head_eps;                  /* of norms of a head */
     float lambda_init;               /* of differences; 0 = by the layer */
-    struct layer_list layer_windows; /* replaces `window`; 0 = all keys */
+    struct layer_list layer_windows; /* besides `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
@@ -225,7 +225,7 @@ static inline int config_kv_width(const struct config *c)
     return config_maps(c) * c->kv_heads * c->dh;
 }
 
-/* The window of a layer. */
+/* The window of a layer: the shorter of its own and that of all. */
 int config_window(const struct config *c, int layer);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */

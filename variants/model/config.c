@@ -23,8 +23,9 @@ const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none", "elementwise", "h
 int config_window(const struct config *c, int layer)
 {
     const struct layer_list *const w = &c->layer_windows;
+    const int own = w->n ? (int)w->at[layer % w->n] : 0;
 
-    return w->n ? (int)w->at[layer % w->n] : c->window;
+    return own && c->window ? min_int(own, c->window) : max_int(own, c->window);
 }
 
 bool wiring_norms_first(enum wiring w)
@@ -230,11 +231,9 @@ static enum status check_around(const struct config *c, struct err *e)
                     name);
     if (c->around.value_residual && c->steps)
         return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);
-    if (c->layer_windows.n && (c->window || c->same_length || c->steps || *c->order))
+    if (c->layer_windows.n && (c->steps || *c->order))
         return fail(e, E_USAGE,
-                    "%s: windows of layers with a window, steps or an order of sub-layers  -> none "
-                    "of them",
-                    name);
+                    "%s: windows of layers with steps or an order of sub-layers  -> neither", name);
     if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
         return fail(e, E_USAGE,
                     "%s: bases of rotation per layer with positions %s, steps or an order of "

@@ -217,7 +217,8 @@ void around_keys(const struct engine *g, const struct sublayer *s, const struct 
 {
     if (s->c->around.qk_norm)
         norm_heads(g, s, around_param(s, AROUND_K_NORM), k,
-                   around_work_of(s, w->own[AT_AROUND], n, false).raw_k, n.B, n.K, s->c->kv_heads);
+                   around_work_of(s, w->own[AT_AROUND], n, false).raw_k, n.B, n.K,
+                   config_maps(s->c) * s->c->kv_heads);
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -264,8 +265,8 @@ void around_values(const struct engine *g, const struct sublayer *s, const struc
 
 /* ---- forgetting --------------------------------------------------------------------------- */
 
-/* log sigma(y) */
-static double log_sigma(double y) { return fmin(y, 0) - log1p(exp(-fabs(y))); }
+/* log sigma(y), as it is remembered. */
+static float log_sigma(double y) { return (float)(fmin(y, 0) - log1p(exp(-fabs(y)))); }
 
 /* log f of sequence b's key j: remembered ones from the cache, the last n.K from this call. */
 static double log_f(const struct sublayer *s, const struct around_work *x, struct around_call n,
@@ -274,7 +275,7 @@ static double log_f(const struct sublayer *s, const struct around_work *x, struc
     const int H = s->c->H, fresh = j - (n.all - n.K);
 
     if (fresh >= 0)
-        return log_sigma((double)x->fade[((ptrdiff_t)b * n.K + fresh) * H + h]);
+        return (double)log_sigma((double)x->fade[((ptrdiff_t)b * n.K + fresh) * H + h]);
     return (double)cache_rows(&s->of.attention.fades, b)[(ptrdiff_t)j * H + h];
 }
 
@@ -294,7 +295,7 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
     for (int b = 0; b < n.B && s->mem == MEM_KV; b++) {
         float *const at = cache_rows(cache, b) + (ptrdiff_t)cache->M * H;
         for (ptrdiff_t e = 0; e < (ptrdiff_t)n.K * H; e++)
-            at[e] = (float)log_sigma((double)to.fade[b * (ptrdiff_t)n.K * H + e]);
+            at[e] = log_sigma((double)to.fade[b * (ptrdiff_t)n.K * H + e]);
     }
     for (int b = 0; b < n.B; b++)
         for (int h = 0; h < H; h++) {
