@@ -88,6 +88,13 @@ static void print_help(const struct options *o, int command)
         help_general(stdout);
 }
 
+/* Interrupted, these say themselves how to go on; the others must begin again. */
+static bool continues(int command)
+{
+    return command == CMD_SWEEP || command == CMD_EVAL || command == CMD_TRAIN ||
+           command == CMD_CELL;
+}
+
 static int dispatch(struct options *o)
 {
     struct err e;
@@ -109,7 +116,13 @@ static int dispatch(struct options *o)
     cpu_limit((enum isa)o->max_isa);
     if (st == OK)
         st = lookup_impl(o, &e);
-    return st == OK ? run[command](o) : report_error(st, &e);
+    const int code = st == OK ? run[command](o) : report_error(st, &e);
+    if ((code == EXIT_SIGINT || code == EXIT_SIGTERM) && !continues(command)) {
+        fputs("repeat with: ", stderr);
+        options_print_again(stderr, o);
+        fputc('\n', stderr);
+    }
+    return code;
 }
 
 int main(int argc, char **argv)

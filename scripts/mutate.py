@@ -286,17 +286,21 @@ def judge(mutant, timeout):
 # ---- reports -----------------------------------------------------------------------------------
 
 
-def table(mutants, results):
+def table(mutants, results, before):
+    """Mutants that have not been judged in this copy keep their row of those before."""
     lines = ["| mutant | file | caught by |", "|---|---|---|"]
     for m in mutants:
         r = results.get(m.name, {})
+        head = f"| {m.name} | `{m.file}` | "
+        kept = [line for line in before if line.startswith(head)]
         if m.equivalent:
-            by = f"equivalent: {m.equivalent}"
+            lines.append(f"{head}equivalent: {m.equivalent} |")
         elif r.get("outcome") == "caught":
-            by = r["by"]
+            lines.append(f"{head}{r['by']} |")
+        elif r or not kept:
+            lines.append(f"{head}**{r.get('outcome', 'not judged')}** |")
         else:
-            by = f"**{r.get('outcome', 'not judged')}**"
-        lines.append(f"| {m.name} | `{m.file}` | {by} |")
+            lines += kept
     return "\n".join(lines) + "\n"
 
 
@@ -339,9 +343,11 @@ def main():
         print(f"{i}/{len(due)} {m.name}: {outcome} {by} ({time.monotonic() - start:.0f} s)",
               flush=True)
 
-    write(os.path.join(WORK, "mutants.md"), table(mutants, results))
+    text, _, before = read(PAGE).partition(MARK)
+    rows = table(mutants, results, before.split("\n"))
+    write(os.path.join(WORK, "mutants.md"), rows)
     if o.docs:
-        write(PAGE, read(PAGE).split(MARK)[0] + MARK + "\n" + table(mutants, results))
+        write(PAGE, text + MARK + "\n" + rows)
     verdicts = [(m, results[m.name]["outcome"]) for m in planted]
     for m in unplaced:
         print(f"does not apply: {m.name} ({m.where})  -> its old text must occur once in {m.file}")

@@ -44,6 +44,18 @@
     X(deberta) \
     X(linear) \
     X(performer) \
+    X(retnet) \
+    X(gla) \
+    X(mamba2) \
+    X(deltanet) \
+    X(gdn) \
+    X(kda) \
+    X(mlstm) \
+    X(hgrn2) \
+    X(rwkv6) \
+    X(rwkv7) \
+    X(mingru) \
+    X(minlstm) \
     X(aan) \
     X(synthesizer) \
     X(synthesizer_random) \

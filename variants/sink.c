@@ -12,7 +12,6 @@
 const struct variant variant_sink = {
     .name = "sink",
     .alias = "gptoss",
-    .alias = "gptoss",
     .paper = "OpenAI 2025, arXiv:2508.10925",
     .about = "a trained logit in each softmax; windows in every other layer",
     .pos = &pos_rope,

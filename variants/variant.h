@@ -57,7 +57,14 @@ enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
-enum out_gate { OUT_GATE_NONE, OUT_GATE_ELEMENTWISE, OUT_GATE_HEADWISE, OUT_GATE_COUNT };
+enum out_gate {
+    OUT_GATE_NONE,
+    OUT_GATE_ELEMENTWISE, /* of attention: a logistic of each number, or of each head */
+    OUT_GATE_HEADWISE,
+    OUT_GATE_SWISH, /* of recurrent mixers */
+    OUT_GATE_SIGMOID,
+    OUT_GATE_COUNT
+};
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
 struct around {
@@ -95,6 +102,8 @@ struct variant {
     void (*order)(char order[MAX_ORDER], int N);
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
+    int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
+    bool unscaled;                        /* the scale is 1 by default */
     int products;  /* summed in a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
     int kv_heads;  /* most key/value heads by default; 0 = all */
     bool untied;   /* logits have their own matrix by default */
@@ -108,6 +117,7 @@ struct variant {
     bool bare_top;       /* no norm after the last layer, even if norms come first */
     const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
     struct around around;
+    float head_eps;  /* of norms of a head; 0 = 1e-5 */
     float logit_cap; /* see struct config */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
@@ -155,6 +165,7 @@ struct config {
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
+    int dv;       /* width of a head of values; 0 = dh */
     int mem_len;  /* positions of past that a layer keeps */
     int max_seq;  /* longest segment */
     int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
@@ -235,6 +246,7 @@ enum status config_set_masks(struct config *c, const struct variant *v, const ch
 /* Heads of keys and values that it has by default: the most that H divides into, up to its own
  * number. */
 int variant_kv_heads(const struct variant *v, int H);
+static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->dh; }
 /* Its sizes, see above. */
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
 

@@ -12,8 +12,8 @@
 
 /* The first kind that claims a file runs it. */
 static const struct golden_kind *const kinds[] = {
-    &golden_mixer, &golden_operator, &golden_lm,     &golden_norm,  &golden_ffn,
-    &golden_map,   &golden_rnn,      &golden_funnel, &golden_recur,
+    &golden_mixer, &golden_channel_mix, &golden_operator, &golden_lm,     &golden_norm,
+    &golden_ffn,   &golden_map,         &golden_rnn,      &golden_funnel, &golden_recur,
 };
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
@@ -26,7 +26,7 @@ const struct tensor *golden_need(const struct run *r, const char *name, enum dty
     if (*st == OK && (!t || t->dtype != dtype || t->n != n))
         *st = safetensors_fail(r->s, e, "tensor \"%s\" is missing or does not fit its metadata",
                                name);
-    return t;
+    return *st == OK ? t : NULL;
 }
 
 enum status golden_whole(const struct run *r, const char *key, int *out, struct err *e)
@@ -69,6 +69,24 @@ enum status golden_known_inputs(const struct run *r, const char *const *known, s
     return OK;
 }
 
+enum status golden_rows(const struct run *r, struct err *e)
+{
+    const struct extent m = r->max;
+
+    if (m.L > GOLDEN_WIDE || m.M > GOLDEN_WIDE || (int64_t)m.B * (m.L + m.M) > GOLDEN_ROWS)
+        return safetensors_fail(r->s, e, "batch %d, seq %d, mem %d  -> at most %d tokens in all",
+                                m.B, m.L, m.M, (int)GOLDEN_ROWS);
+    return OK;
+}
+
+enum status golden_few(const struct run *r, double numbers, struct err *e)
+{
+    if (numbers > GOLDEN_NUMBERS)
+        return safetensors_fail(r->s, e, "its sizes need arrays of %g numbers  -> at most %d",
+                                numbers, (int)GOLDEN_NUMBERS);
+    return OK;
+}
+
 enum status golden_extent(struct run *r, struct err *e)
 {
     enum status st;
@@ -76,7 +94,9 @@ enum status golden_extent(struct run *r, struct err *e)
     if ((st = golden_size(r, "batch", GOLDEN_WIDE, &r->max.B, e)) != OK ||
         (st = golden_size(r, "seq", GOLDEN_WIDE, &r->max.L, e)) != OK)
         return st;
-    return golden_whole(r, "mem", &r->max.M, e);
+    if ((st = golden_whole(r, "mem", &r->max.M, e)) != OK)
+        return st;
+    return golden_rows(r, e);
 }
 
 enum status golden_inputs(struct run *r, int width, struct err *e)
@@ -113,13 +133,24 @@ static enum status place(struct run *r, const struct golden_kind *kind, struct e
     return st;
 }
 
+/* Rows of the widest kind, and pairs of a query and a key. */
+static enum status check_sizes(const struct run *r, struct err *e)
+{
+    const struct config *const c = &r->c;
+    const double keys = r->max.L + r->max.M, heads = (double)r->max.B * c->H;
+    const int widest = max_int(max_int(c->D, c->F), max_int(c->V, c->H * c->dh));
+    const enum status st = golden_few(r, r->max.B * keys * widest, e);
+
+    return st == OK ? golden_few(r, heads * r->max.L * keys, e) : st;
+}
+
 static enum status run_kind(struct run *r, const struct golden_kind *kind, struct err *e)
 {
     const int before = r->tally->tensors;
     enum status st;
 
-    if ((st = kind->read(r, e)) != OK || (st = place(r, kind, e)) != OK ||
-        (st = kind->forward(r, e)) != OK)
+    if ((st = kind->read(r, e)) != OK || (st = check_sizes(r, e)) != OK ||
+        (st = place(r, kind, e)) != OK || (st = kind->forward(r, e)) != OK)
         return st;
     if (r->y)
         golden_compare(r, "out.y", r->y, r->n_y);

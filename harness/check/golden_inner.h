@@ -52,13 +52,16 @@ struct golden_kind {
 };
 
 extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
-    golden_map, golden_rnn, golden_funnel, golden_recur;
+    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur;
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
 
-enum { GOLDEN_WIDE = 1 << 16 }; /* more than any size in a file */
+/* More than any size in a file, than the rows of all its sequences, and than the numbers of any
+ * array that a run makes: an int holds each product of sizes. */
+enum { GOLDEN_WIDE = 1 << 16, GOLDEN_ROWS = 1 << 20, GOLDEN_NUMBERS = 1 << 28 };
 
-/* The file's tensor, or E_IO in *st if it is missing, of another type or of another size. */
+/* The file's tensor; NULL, and E_IO in *st, if it is missing, of another type or of another size.
+ */
 const struct tensor *golden_need(const struct run *r, const char *name, enum dtype dtype, size_t n,
                                  enum status *st, struct err *e);
 /* A number from 0, which it is without the key; one from 1 to `most`, which the file must have. */
@@ -67,6 +70,10 @@ enum status golden_size(const struct run *r, const char *key, int most, int *out
 enum status golden_variant(const struct run *r, const struct variant **out, struct err *e);
 /* batch, seq and mem, which is 0 if the file has none. */
 enum status golden_extent(struct run *r, struct err *e);
+/* E_IO if these are more than GOLDEN_ROWS. */
+enum status golden_rows(const struct run *r, struct err *e);
+/* E_IO if an array of so many numbers is more than GOLDEN_NUMBERS. */
+enum status golden_few(const struct run *r, double numbers, struct err *e);
 /* in.x [B,L,D], in.mem [B,M,D], and in.dy [B,L,width] if the file has gradients. */
 enum status golden_inputs(struct run *r, int width, struct err *e);
 /* E_IO naming an input of the file that is not in `known` (NULL-terminated): it would not be

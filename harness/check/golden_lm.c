@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 1 << 20 }; /* of all sequences, with what they remember */
-
 struct lm_run {
     struct lm m;
     enum mem_kind kind;
@@ -79,7 +77,7 @@ static void compare_halting(struct run *r, const struct lm *m, int segment, size
     golden_compare(r, name, &ponder, 1);
 }
 
-/* out.NAME.s.l, of the l-th sub-layer that carries state. */
+/* out.NAME.s.l, l the layer of steps, otherwise counted over sub-layers that carry state. */
 static void compare_carried(struct run *r, const struct lm *m, int segment)
 {
     struct carried c;
@@ -89,7 +87,8 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
         const struct sublayer *const s = &m->sublayers.at[i];
         for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
             char name[64];
-            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, l);
+            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment,
+                     s->kind == &sublayer_steps ? s->layer : l);
             if (!c.given && c.n)
                 golden_compare(r, name, c.at, c.n);
         }
@@ -168,10 +167,8 @@ static enum status read(struct run *r, struct err *e)
         c->window = c->mem_len;
     max->L = c->max_seq;
     max->M = config_memory(c);
-    if (max->L > GOLDEN_WIDE || max->M > GOLDEN_WIDE ||
-        (int64_t)max->B * (max->L + max->M) > MOST_ROWS)
-        return safetensors_fail(r->s, e, "batch %d, seq %d, mem %d  -> at most %d tokens in all",
-                                max->B, max->L, max->M, (int)MOST_ROWS);
+    if ((st = golden_rows(r, e)) != OK)
+        return st;
     if (max->M && !mem_can(c->variant->mem, MEM_HIDDEN))
         return safetensors_fail(r->s, e, "mem %d with variant %s, which has no memory  -> 0",
                                 max->M, c->variant->name);

@@ -14,7 +14,8 @@ static enum status bind(struct run *r, struct err *e)
     return golden_bind_sublayer(r, r->max.M ? MEM_HIDDEN : MEM_STATE, e);
 }
 
-/* The i-th array of the sub-layer, with the name of its tensor in the file. */
+/* The i-th array of the sub-layer, with the name of its tensor in the file: "shift" where it stands
+ * alone, "ff_shift" where a layer has two. */
 static bool carried(const struct run *r, int i, const char *prefix, struct carried *out,
                     char name[TENSOR_NAME])
 {
@@ -22,7 +23,8 @@ static bool carried(const struct run *r, int i, const char *prefix, struct carri
 
     if (!s->kind->carries || !s->kind->carries(s, i, out))
         return false;
-    snprintf(name, TENSOR_NAME, "%s%s", prefix, out->name);
+    snprintf(name, TENSOR_NAME, "%s%s", prefix,
+             out->name + (strncmp(out->name, "ff_", 3) == 0 ? 3 : 0));
     return true;
 }
 
@@ -58,6 +60,7 @@ static enum status forward(struct run *r, struct err *e)
 {
     struct sublayer *const s = r->sublayers.at;
     enum status st = known_inputs(r, e);
+    int base = 0; /* stream position of the first row */
 
     if (st != OK)
         return st;
@@ -66,6 +69,10 @@ static enum status forward(struct run *r, struct err *e)
         return st;
     sublayers_build_tables(&r->sublayers,
                            r->g); /* given parameters may have tables built from them */
+    if (s->kind == &sublayer_steps && (st = golden_whole(r, "base", &base, e)) != OK)
+        return st;
+    if (s->kind == &sublayer_steps)
+        s->of.steps.position = base;
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;
@@ -116,6 +123,45 @@ const struct golden_kind golden_mixer = {
     .name = "attention",
     .claims = claims,
     .read = read,
+    .bind = bind,
+    .forward = forward,
+    .backward = golden_backward_sublayer,
+    .finish = finish,
+};
+
+/* ---- feed-forward networks that are steps --------------------------------------------------- */
+
+static const struct ffn *channel_mix(const struct safetensors *s)
+{
+    const char *const name = safetensors_meta(s, "ffn");
+    const struct ffn *const ffn = name ? ffn_find(name) : NULL;
+
+    return ffn && ffn->build ? ffn : NULL;
+}
+
+static bool claims_ffn(const struct safetensors *s) { return channel_mix(s) != NULL; }
+
+static enum status read_ffn(struct run *r, struct err *e)
+{
+    const struct variant *v = NULL;
+    int D = 0, F = 0;
+    enum status st;
+
+    if ((st = golden_variant(r, &v, e)) != OK || (st = golden_extent(r, e)) != OK ||
+        (st = golden_size(r, "d_model", GOLDEN_WIDE, &D, e)) != OK ||
+        (st = golden_size(r, "d_inner", GOLDEN_WIDE, &F, e)) != OK)
+        return st;
+    r->c = config_default(v, D, 1, D, F, 1, 0);
+    r->c.ffn = channel_mix(r->s);
+    if ((st = checkpoint_check(r->s, &r->c, e)) != OK || (st = golden_inputs(r, D, e)) != OK)
+        return st;
+    return sublayers_init_bare(&r->sublayers, &r->c, 'f', &r->params, 0, e);
+}
+
+const struct golden_kind golden_channel_mix = {
+    .name = "ffn",
+    .claims = claims_ffn,
+    .read = read_ffn,
     .bind = bind,
     .forward = forward,
     .backward = golden_backward_sublayer,

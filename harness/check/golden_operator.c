@@ -168,7 +168,7 @@ static void finish(struct run *r)
 static enum status read_scores(struct run *r, struct operator_run *o, struct err *e)
 {
     const struct extent m = r->max;
-    const size_t n = (size_t)(m.B * r->c.H * m.L) * (size_t)(m.M + m.L);
+    const size_t n = (size_t)m.B * (size_t)r->c.H * (size_t)m.L * (size_t)(m.M + m.L);
     enum status st = OK;
 
     if (!safetensors_find(r->s, "in.scores_in"))

@@ -44,7 +44,7 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
     double scale = 1, eps = 0;
 
     for (size_t i = 0; st == OK && i < ARRAY_LEN(sizes); i++)
-        st = safetensors_int(run->s, sizes[i].key, 0, 1, GOLDEN_WIDE, sizes[i].to, e);
+        st = golden_size(run, sizes[i].key, GOLDEN_WIDE, sizes[i].to, e);
     if (st != OK || (st = safetensors_real(run->s, "scale", 1, &scale, e)) != OK ||
         (st = safetensors_real(run->s, "lin_eps", 0, &eps, e)) != OK)
         return st;
@@ -57,13 +57,14 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
               : says(run, "normaliser", "mlstm") ? RECUR_MLSTM
                                                  : RECUR_PLAIN;
     r->g_width = says(run, "decay", "none") ? 0 : says(run, "decay", "channel") ? r->dk : 1;
-    if (r->B < 1 || r->L < 1 || r->H % r->Hs != 0 || r->H % f->q_heads != 0 ||
-        r->Hs % f->k_heads != 0)
+    if (r->H % r->Hs != 0 || r->H % f->q_heads != 0 || r->Hs % f->k_heads != 0)
         return fail(e, E_IO,
                     "%s: sizes that do not divide  -> n_head by state_heads and q_heads, "
                     "state_heads by k_heads",
                     run->s->path);
-    return OK;
+    const double rows = (double)r->B * (r->L + r->M), width = max_int(r->dk, r->dv);
+    st = golden_few(run, rows * r->H * width, e);
+    return st == OK ? golden_few(run, (double)r->B * r->Hs * r->dk * r->dv, e) : st;
 }
 
 /* Rows of [B,T,heads,width], of which each is used by `per` heads. */
@@ -71,6 +72,16 @@ static struct recur_rows rows(const float *at, int T, int heads, int width, int 
 {
     return (struct recur_rows){at, (ptrdiff_t)T * heads * width, (ptrdiff_t)heads * width, width,
                                per};
+}
+
+/* The numbers of a tensor, or NULL if the file lacks it. */
+static const float *optional(const struct run *run, const char *name, size_t n, enum status *st,
+                             struct err *e)
+{
+    const struct tensor *const t =
+        safetensors_find(run->s, name) ? golden_need(run, name, DTYPE_F32, n, st, e) : NULL;
+
+    return t ? t->data : NULL;
 }
 
 static enum status read_operands(struct run *run, struct recur_file *f, struct err *e)
@@ -95,21 +106,18 @@ static enum status read_operands(struct run *run, struct recur_file *f, struct e
 
     for (int i = 0; i < OPERANDS && st == OK; i++) {
         snprintf(name, sizeof(name), "in.%s", names[i]);
-        if (i != V && !(i == G && r->g_width) && !safetensors_find(run->s, name))
-            continue;
-        const struct tensor *const t = golden_need(run, name, DTYPE_F32, n[i], &st, e);
-        if (st == OK) {
-            f->n[i] = n[i];
-            f->in[i] = t->data;
-        }
+        if (i == V || (i == G && r->g_width))
+            (void)golden_need(run, name, DTYPE_F32, n[i], &st, e);
+        f->in[i] = optional(run, name, n[i], &st, e);
+        f->n[i] = f->in[i] ? n[i] : 0;
     }
-    if (st == OK && safetensors_find(run->s, "in.state_m"))
-        f->m0 = golden_need(run, "in.state_m", DTYPE_F32, states, &st, e)->data;
-    if (st == OK && run->grad)
-        f->d.d_o =
-            golden_need(run, "in.do", DTYPE_F32, BL * (size_t)r->H * (size_t)r->dv, &st, e)->data;
-    if (st == OK && run->grad && safetensors_find(run->s, "in.dstate_s"))
-        f->d.d_s1 = golden_need(run, "in.dstate_s", DTYPE_F32, n[S], &st, e)->data;
+    f->m0 = optional(run, "in.state_m", states, &st, e);
+    if (run->grad) {
+        const struct tensor *const d_o =
+            golden_need(run, "in.do", DTYPE_F32, BL * (size_t)r->H * (size_t)r->dv, &st, e);
+        f->d.d_o = d_o ? d_o->data : NULL;
+        f->d.d_s1 = optional(run, "in.dstate_s", n[S], &st, e);
+    }
     return st;
 }
 

@@ -53,20 +53,22 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"seq", "128"}}},
     [CMD_TRAIN] = {
         "train", NULL, 0, "train a model of a variant on a text, write a checkpoint",
-        "One value of each axis. Ctrl-C saves; --resume goes on to the same numbers.",
+        "One value of each axis. Ctrl-C saves; --resume goes on to the same numbers and needs the "
+        "checkpoint only.",
         {{"bench train --variant xl --ckpt xl.safetensors", "on the generated source"},
          {"bench train --variant xl --corpus book.txt --steps 4000 --ckpt xl.safetensors",
           "on a text"},
-         {"bench train --variant xl --ckpt xl.safetensors --resume", "continue"}},
+         {"bench train --ckpt xl.safetensors --resume", "continue, with the same options"}},
         NULL,
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
          {"heads", "4"}}},
     [CMD_RERUN] = {
-        "rerun", "CASE_ID", 1, "measure one row again",
-        "CASE_ID is a value of the column case_id, or its first digits.",
-        {{"bench rerun 5f0c6e2d", "one row of the latest run that has it"},
+        "rerun", "CASE_ID [RUN]", 2, "measure one row again",
+        "CASE_ID is a value of the column case_id, or its first digits. Without a RUN the newest "
+        "one in --out that has it.",
+        {{"bench rerun 5f0c6e2d", "one row of the newest run that has it"},
          {"bench rerun 5f0c6e2d --max-time 20", "the same, measured longer"},
-         {"bench rerun 5f0c6e2d --resume=results/latest", "of this run"}},
+         {"bench rerun 5f0c6e2d results/latest", "of this run"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_TOPO] = {

@@ -4,7 +4,7 @@
  * that belong to every repro line. */
 #include "harness/util/fileio.h"
 #include "harness/util/text.h"
-#include "option_table.h"
+#include "option_set.h"
 #include "option_words.h"
 
 #include <inttypes.h>
@@ -17,10 +17,13 @@ static void print_ints(FILE *f, const struct ints *list)
         fprintf(f, "%s%d", i ? "," : "", list->v[i]);
 }
 
-static void print_names(FILE *f, const struct names *list)
+static void print_names(FILE *f, const struct names *list, char between)
 {
-    for (int i = 0; i < list->n; i++)
-        fprintf(f, "%s%s", i ? "," : "", list->v[i]);
+    for (int i = 0; i < list->n; i++) {
+        if (i > 0)
+            fputc(between, f);
+        fputs(list->v[i], f);
+    }
 }
 
 static void print_value(FILE *f, const struct options *o, const struct option_spec *s)
@@ -45,8 +48,9 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
     case KIND_SEED:
         fprintf(f, "%" PRIu64, *(const uint64_t *)at);
         break;
-    case KIND_DECIMAL:
-        fprintf(f, "%.15g", *(const double *)at);
+    case KIND_DECIMAL: /* likewise */
+        if (s->preset || *(const double *)at > 0)
+            fprintf(f, "%.15g", *(const double *)at);
         break;
     case KIND_WORD:
         fputs(s->words[*(const int *)at], f);
@@ -61,8 +65,10 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         break;
     case KIND_NAMES:
     case KIND_CHOICE:
-    case KIND_FILTER:
-        print_names(f, at);
+        print_names(f, at, ',');
+        break;
+    case KIND_FILTER: /* a value may have commas */
+        print_names(f, at, ' ');
         break;
     case KIND_RESUME:
     case KIND_QUICK:
@@ -84,17 +90,22 @@ char *option_value(const struct options *o, const struct option_spec *s)
     return text.data;
 }
 
+void options_print_again(FILE *f, const struct options *o)
+{
+    for (int i = 0; i < o->argc; i++) {
+        if (i > 0)
+            fputc(' ', f);
+        word_print(f, o->argv[i], '\0');
+    }
+}
+
 char *options_command_line(const struct options *o)
 {
     struct bytes text;
     FILE *const f = bytes_open(&text, NULL);
 
     NEED(f);
-    for (int i = 0; i < o->argc; i++) {
-        if (i > 0)
-            fputc(' ', f);
-        word_print(f, o->argv[i], '\0');
-    }
+    options_print_again(f, o);
     NEED(bytes_close(f, &text, NULL) == OK);
     return text.data;
 }
@@ -108,7 +119,16 @@ static char *value_line(const struct options *o, const struct option_spec *s)
     return line;
 }
 
-char *options_canonical(const struct options *o)
+/* Weights may have been moved: --ckpt is where they are now. */
+bool option_is_continued(const struct option_spec *s, enum continued what)
+{
+    if (what == CONTINUED_RUN)
+        return s->flags & (IN_CASE | IN_RUN);
+    return s->flags & (IN_CASE | IN_RUN | IN_TRAINING) && option_is_for(s, CMD_TRAIN) &&
+           s->at != offsetof(struct options, ckpt);
+}
+
+char *options_canonical(const struct options *o, enum continued what)
 {
     struct bytes text;
     FILE *const f = bytes_open(&text, NULL);
@@ -116,7 +136,7 @@ char *options_canonical(const struct options *o)
     NEED(f);
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
-        if (!(s->flags & (IN_CASE | IN_RUN)))
+        if (!option_is_continued(s, what))
             continue;
         char *const value = value_line(o, s);
         fprintf(f, "%s=%s\n", s->name, value);
@@ -124,6 +144,47 @@ char *options_canonical(const struct options *o)
     }
     NEED(bytes_close(f, &text, NULL) == OK);
     return text.data;
+}
+
+/* Options that are of the beginning, or that the line to continue with has in its own words. */
+static bool is_said(const struct options *o, const struct option_spec *s, enum continued what)
+{
+    const bool baselines = o->save_baseline || o->baseline; /* they stand in --out */
+
+    return option_is_continued(s, what) || s->kind == KIND_RESUME || s->kind == KIND_QUICK ||
+           s->at == offsetof(struct options, ckpt) ||
+           (s->at == offsetof(struct options, out) && !baselines) ||
+           (s->at == offsetof(struct options, force) && what == CONTINUED_TRAINING);
+}
+
+void options_print_resume(FILE *f, const struct options *o, enum continued what, const char *of)
+{
+    word_print(f, o->argv[0], '\0');
+    if (o->command_given)
+        fprintf(f, " %s", o->command);
+    for (int i = 0; i < option_count; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        if (o->given[i] != FROM_USER || is_said(o, s, what))
+            continue;
+        char *const text = option_value(o, s);
+        const int times = s->metavar ? 0 : s->kind == KIND_COUNT ? atoi(text) : 1;
+        if (s->metavar) {
+            fputc(' ', f);
+            word_print_option(f, s->name, text, '\0');
+        }
+        for (int n = 0; n < times; n++)
+            fprintf(f, " --%s", s->name);
+        free(text);
+    }
+    if (what == CONTINUED_TRAINING) {
+        fputc(' ', f);
+        word_print_option(f, "ckpt", of, '\0');
+    }
+    fputs(" --resume", f);
+    if (what == CONTINUED_RUN) {
+        fputc('=', f);
+        word_print(f, of, '\0');
+    }
 }
 
 /* The value of `name` in a canonical text and its length; "" if absent. */

@@ -292,7 +292,7 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_FILTER:
         if (s->replace)
             ((struct names *)field(s))->n = 0;
-        return add_name(s, s->value, strlen(s->value), e);
+        return check_text(s, e) == OK ? add_name(s, s->value, strlen(s->value), e) : E_USAGE;
     case KIND_CHOICE:
         return set_choice(s, e);
     case KIND_RESUME:

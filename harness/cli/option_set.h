@@ -7,7 +7,12 @@
 #include "option_table.h"
 
 /* Where a value comes from; a later source overrides an earlier one. */
-enum option_source { FROM_PRESET, FROM_ENVIRONMENT, FROM_USER };
+enum option_source {
+    FROM_PRESET,
+    FROM_ENVIRONMENT,
+    FROM_EARLIER, /* what is continued was begun with it */
+    FROM_USER
+};
 
 /* Set option `index` of the table. `value` is NULL if none was written. `depth` is that of the
  * @file it stands in, 0 on the command line: what stands beside an @file overrides what the file

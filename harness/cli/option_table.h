@@ -43,6 +43,7 @@ enum option_flags {
     ABOVE = 4,   /* KIND_DECIMAL: greater than lo */
     OR_CPUS = 8, /* KIND_TEXT with words: or a list of numbers */
     NO_ENV = 16, /* not read from the environment */
+    IN_TRAINING = 32, /* of a training, which goes on with it */
 };
 
 struct option_spec {
@@ -80,6 +81,9 @@ static inline const void *option_field(const struct options *o, const struct opt
 {
     return (const char *)o + s->at;
 }
+
+/* Is it among those that a continued run or training was begun with? */
+bool option_is_continued(const struct option_spec *s, enum continued what);
 
 /* A malloc'ed text of the option's value as the user would write it, "" if unset. */
 char *option_value(const struct options *o, const struct option_spec *s);

@@ -31,8 +31,14 @@ static enum status set_presets(struct options *o, struct err *e)
     return st;
 }
 
-/* BENCH_MAX_TIME for --max-time. Empty counts as unset. */
-static enum status read_environment(struct options *o, struct err *e)
+/* What was said when that began which is now continued; stored: NULL = nothing is. */
+struct earlier {
+    const char *stored;
+    enum continued what;
+};
+
+/* BENCH_MAX_TIME for --max-time. Empty counts as unset. What is continued has its own options. */
+static enum status read_environment(struct options *o, const struct earlier *earlier, struct err *e)
 {
     for (int i = 0; i < option_count; i++) {
         const struct option_spec *const s = &option_specs[i];
@@ -42,7 +48,8 @@ static enum status read_environment(struct options *o, struct err *e)
             *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 
         const char *const value = getenv(name);
-        if (!value || !*value || s->flags & NO_ENV)
+        if (!value || !*value || s->flags & NO_ENV ||
+            (earlier->stored && option_is_continued(s, earlier->what)))
             continue;
         const enum status st = option_set(o, i, value, FROM_ENVIRONMENT, 0, e);
         if (st != OK) {
@@ -282,7 +289,75 @@ static enum status copy_arguments(struct options *o, int argc, char **argv, stru
     return OK;
 }
 
-enum status options_parse(struct options *o, int argc, char **argv, struct err *e)
+/* Set option `name` to the value of a canonical text: a word of a line. Defaults stay defaults. */
+static enum status set_earlier(struct options *o, const char *name, const char *value,
+                               const struct earlier *earlier, int command, struct err *e)
+{
+    const int index = option_find(name);
+    const struct option_spec *const s = index < 0 ? NULL : &option_specs[index];
+
+    if (!*value)
+        return OK;
+    if (!s || !option_is_continued(s, earlier->what))
+        return fail(e, E_USAGE,
+                    "cannot resume: made with --%.64s, which this version does not have  -> use "
+                    "the version that began it",
+                    name);
+    const char *const usual = s->preset ? s->preset : s->kind == KIND_DECIMAL ? "0" : "";
+    if (strcmp(value, usual) == 0 && !command_preset(command, name))
+        return OK;
+    if (s->kind != KIND_FILTER)
+        return option_set(o, index, value, FROM_EARLIER, 0, e);
+    enum status st = OK;
+    for (const char *at = value; *at && st == OK; at += strspn(at, " ")) { /* one by one */
+        const size_t n = strcspn(at, " ");
+        const char *const one = options_keep(o, at, n);
+        st = one ? option_set(o, index, one, FROM_EARLIER, 0, e)
+                 : fail(e, E_NOMEM, "no memory for options");
+        at += n;
+    }
+    return st;
+}
+
+/* A line's value, which text_exact() may have quoted. */
+static enum status read_value(const char **value, struct options *o, const char *text, size_t n,
+                              struct err *e)
+{
+    struct words w = {0};
+    enum status st = OK;
+
+    *value = options_keep(o, text, n);
+    if (!*value)
+        return fail(e, E_NOMEM, "no memory for options");
+    if (strncmp(*value, "$'", 2) == 0)
+        st = words_split(&w, o, *value, NULL, 0, e);
+    if (st == OK && w.n == 1)
+        *value = w.v[0].text;
+    words_free(&w);
+    return st;
+}
+
+static enum status read_earlier(struct options *o, const struct earlier *earlier, int command,
+                                struct err *e)
+{
+    enum status st = OK;
+
+    for (const char *line = earlier->stored; line && *line && st == OK; line += *line == '\n') {
+        const size_t length = strcspn(line, "\n"), n = strcspn(line, "=\n");
+        const char *const name = options_keep(o, line, n), *value = "";
+        if (!name)
+            return fail(e, E_NOMEM, "no memory for options");
+        if (n < length)
+            st = read_value(&value, o, line + n + 1, length - n - 1, e);
+        if (st == OK)
+            st = set_earlier(o, name, value, earlier, command, e);
+        line += length;
+    }
+    return st;
+}
+
+static enum status parse(struct options *o, int argc, char **argv, const struct earlier *earlier,
+                         int earlier_command, struct err *e)
 {
     struct words w = {0};
     const bool child = argc > 1 && strcmp(argv[1], "cell") == 0;
@@ -291,7 +366,9 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
     if (st == OK)
         st = copy_arguments(o, argc, argv, e);
     if (st == OK && !child)
-        st = read_environment(o, e);
+        st = read_environment(o, earlier, e);
+    if (st == OK)
+        st = read_earlier(o, earlier, earlier_command, e);
     for (int i = 1; i < argc && st == OK; i++)
         st = words_add(&w, o, argv[i], e);
     if (st == OK)
@@ -311,6 +388,46 @@ enum status options_parse(struct options *o, int argc, char **argv, struct err *
     if (st == OK && o->ckpt && strcmp(o->ckpt, "none") == 0 && strcmp(o->command, "sweep") != 0)
         o->ckpt = NULL;
     words_free(&w);
+    return st;
+}
+
+enum status options_parse(struct options *o, int argc, char **argv, struct err *e)
+{
+    return parse(o, argc, argv, &(struct earlier){0}, -1, e);
+}
+
+enum status options_continue(struct options *o, const char *stored, enum continued what,
+                             struct err *e)
+{
+    const struct earlier earlier = {stored, what};
+    struct options again;
+    const int default_threads = o->default_threads;
+    const enum status st = parse(&again, o->argc, o->argv, &earlier, command_find(o->command), e);
+
+    if (st != OK) {
+        options_free(&again);
+        return st;
+    }
+    options_free(o);
+    *o = again;
+    o->default_threads = default_threads;
+    return OK;
+}
+
+enum status options_take(struct options *o, const struct options *from, struct err *e)
+{
+    const int command = command_find(from->command);
+    enum status st = OK;
+
+    for (int i = 0; i < option_count && st == OK; i++) {
+        const struct option_spec *const s = &option_specs[i];
+        if (!option_is_for(s, command) || s->kind == KIND_RESUME || s->kind == KIND_QUICK)
+            continue;
+        char *const value = option_value(from, s);
+        if (*value)
+            st = option_set(o, i, value, (enum option_source)from->given[i], 0, e);
+        free(value);
+    }
     return st;
 }
 

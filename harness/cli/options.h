@@ -157,12 +157,31 @@ enum status options_refuse(const struct options *o, const char *what, const char
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
 
-/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring. A value
- * that cannot stand on a line is $'...'. */
-char *options_canonical(const struct options *o);
+/* What --resume continues. */
+enum continued { CONTINUED_RUN, CONTINUED_TRAINING };
 
-/* Compare a stored canonical text with these options. E_USAGE: "cannot resume DIR: made with
- * --d-model 512, now 256". */
+/* A malloc'ed text of "name=value" lines: everything that influences cases or measuring, or the
+ * training. A value that cannot stand on a line is $'...'. */
+char *options_canonical(const struct options *o, enum continued what);
+
+/* Read the arguments of `o` again, with the options of such a text in place of those that were not
+ * written: they go before the environment, and before defaults. E_USAGE if this program does not
+ * take one of them. */
+enum status options_continue(struct options *o, const char *stored, enum continued what,
+                             struct err *e);
+
+/* Print the line that continues a run (`of`: its folder) or a training (its checkpoint), quoted for
+ * the shell: with the options written that do not belong to what is continued. */
+void options_print_resume(FILE *f, const struct options *o, enum continued what, const char *of);
+
+/* Print the command line as it was given, quoted for the shell. */
+void options_print_again(FILE *f, const struct options *o);
+
+/* Take the values that `from` has of all options of its command. */
+enum status options_take(struct options *o, const struct options *from, struct err *e);
+
+/* Compare a stored canonical text of a run with these options. E_USAGE: "cannot resume DIR: made
+ * with --d-model 512, now 256". */
 enum status options_resumable(const struct options *o, const char *stored, const char *dir,
                               struct err *e);
 

@@ -21,7 +21,11 @@ int cmd_eval(struct options *opt)
 {
     struct session s;
     struct err e;
-    enum status st = session_open(&s, opt, &e);
+    enum status st = session_continue(opt, &e);
+
+    if (st != OK)
+        return report_error(st, &e);
+    st = session_open(&s, opt, &e);
 
     if (st == OK && opt->format == FORMAT_JSON && opt->columns.n > 0)
         st = fail(&e, E_USAGE, "--columns does not choose columns of --format json  -> jsonl");

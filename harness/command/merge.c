@@ -259,7 +259,8 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
 
     utc_text(started, now);
     const struct env_row *env = m->shard[0].run.env.row;
-    const struct runjson json = {.host_id = m->shard[0].run.env.n ? env->host_id : "",
+    const struct runjson json = {.command = "sweep", /* the whole of it */
+                                 .host_id = m->shard[0].run.env.n ? env->host_id : "",
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,

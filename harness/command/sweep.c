@@ -448,9 +448,12 @@ int cmd_sweep(struct options *opt)
     struct err e;
     int code = EXIT_NOTHING_TO_DO;
 
+    enum status st = session_continue(opt, &e);
+    if (st != OK)
+        return report_error(st, &e);
     if (opt->dry_run)
         return list_cases(opt);
-    enum status st = session_open(&w.s, opt, &e);
+    st = session_open(&w.s, opt, &e);
     if (st == OK)
         st = prepare(&w, &e);
     if (st == OK && w.plan.n == 0) {

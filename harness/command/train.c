@@ -113,6 +113,23 @@ static enum status check_files(const struct options *o, struct err *e)
     return OK;
 }
 
+/* --resume: what is not written again is as it was when the training began. */
+static enum status take_options(struct options *o, struct err *e)
+{
+    if (!o->resume || !o->ckpt)
+        return OK;
+    enum status st = check_files(o, e);
+    if (st != OK)
+        return st;
+    char *const stored = trainer_options(o->ckpt);
+    NEED(stored);
+    st = options_continue(o, stored, CONTINUED_TRAINING, e);
+    free(stored);
+    if (st == OK)
+        cpu_limit((enum isa)o->max_isa);
+    return st == OK ? lookup_impl(o, e) : st;
+}
+
 /* ---- the table and the screen ------------------------------------------------------------- */
 
 /* Rows of steps after the checkpoint's come again: cut them off. */
@@ -355,8 +372,10 @@ static enum status settle(struct options *o, struct err *e)
 {
     struct topo *topo = NULL;
     struct topo_facts facts = {0};
-    enum status st = topo_open(&topo, NULL, e);
+    enum status st = take_options(o, e);
 
+    if (st == OK)
+        st = topo_open(&topo, NULL, e);
     if (st == OK)
         topo_facts(topo, &facts);
     topo_close(topo);
@@ -397,16 +416,14 @@ static bool can_resume(const struct options *o, const struct stat *before)
                                         now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
-static enum status train_in_child(const struct options *o, struct err *e)
+static enum status train_in_child(const struct options *o, const struct stat *before, struct err *e)
 {
     struct child_setup setup = {0};
     struct child child = {.protocol = {.fd = -1}};
-    struct stat before = {0};
     char *const line = options_command_line(o);
     enum status st = child_setup_open(&setup, o, e);
 
-    (void)stat(o->ckpt, &before); /* all zero: there is none */
-    setup.patience_s = 0;         /* silent while it trains */
+    setup.patience_s = 0; /* silent while it trains */
     if (st == OK)
         st = child_begin(&child, &setup, &request_train, line, e);
     if (st == OK)
@@ -414,9 +431,10 @@ static enum status train_in_child(const struct options *o, struct err *e)
     if (st == E_CHILD) {
         const struct err why = *e;
         fail(e, st, "training was %.500s  -> %s", why.msg,
-             can_resume(o, &before) ? "go on with --resume"
-                                    : "nothing was saved yet: start it again");
+             can_resume(o, before) ? "go on with --resume"
+                                   : "nothing was saved yet: start it again");
     }
+
     child_close(&child);
     child_setup_close(&setup);
     free(line);
@@ -425,11 +443,19 @@ static enum status train_in_child(const struct options *o, struct err *e)
 
 int cmd_train(struct options *opt)
 {
+    struct stat before = {0}; /* all zero: there is none */
     struct err e;
     enum status st = settle(opt, &e);
 
     if (st == OK)
-        st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &e);
+        (void)stat(opt->ckpt, &before);
+    if (st == OK)
+        st = opt->isolate == ISOLATE_NONE ? train_here(opt, &e) : train_in_child(opt, &before, &e);
+    if (st == E_INTERRUPTED && can_resume(opt, &before)) {
+        fputs("resume with: ", stderr);
+        options_print_resume(stderr, opt, CONTINUED_TRAINING, opt->ckpt);
+        fputc('\n', stderr);
+    }
     if (st == E_INTERRUPTED)
         return signals_exit_code();
     return st == OK ? EXIT_FINE : report_error(st, &e);

@@ -19,7 +19,8 @@ struct comparison *comparisons_add(struct comparisons *c, struct err *e)
     one->change.log = (struct interval){NAN, NAN, NAN};
     one->change.verdict = VERDICT_UNCLEAR;
     for (int s = 0; s < SIDES; s++)
-        one->change.median[s] = one->arena_bytes[s] = one->instructions[s] = one->nll[s] = NAN;
+        one->change.median[s] = one->row_ns[s] = one->arena_bytes[s] = one->instructions[s] =
+            one->nll[s] = NAN;
     return one;
 }
 
@@ -27,6 +28,11 @@ void comparisons_free(struct comparisons *c)
 {
     free(c->v);
     *c = (struct comparisons){0};
+}
+
+double comparison_ns(const struct comparison *c, int side)
+{
+    return isfinite(c->row_ns[side]) ? c->row_ns[side] : c->change.median[side];
 }
 
 static void add_note(struct comparison *c, const char *text)
@@ -106,6 +112,8 @@ static void compare_rows(struct comparisons *all, struct comparison *c, const st
     }
     c->before_pct =
         50 * (row[BEFORE]->ci95_high_ns - row[BEFORE]->ci95_low_ns) / row[BEFORE]->median_ns;
+    for (int s = 0; s < SIDES; s++)
+        c->row_ns[s] = row[s]->median_ns;
     if (strcmp(row[BEFORE]->host_id, row[AFTER]->host_id) != 0) {
         all->other_machine++;
         add_note(c, "other machine");

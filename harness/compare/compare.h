@@ -15,6 +15,8 @@ struct comparison {
     char name[SIDES][TEXT_SIZE];
     int line;             /* comparisons of one line have the same base */
     struct change change; /* n == 0: times were not compared */
+    double row_ns[SIDES]; /* medians of two rows, which they share with every comparison of theirs;
+                             NAN: of programs, see change.median */
     double before_pct;    /* half-width of the base's own interval, in percent of its median */
     double threshold;     /* fraction */
     double arena_bytes[SIDES], instructions[SIDES], nll[SIDES]; /* NAN = unknown */
@@ -33,6 +35,9 @@ struct comparisons {
 /* A new comparison at the end, all numbers unknown; NULL with an error. */
 struct comparison *comparisons_add(struct comparisons *c, struct err *e);
 void comparisons_free(struct comparisons *c);
+
+/* The median time of a side in ns, as it is shown. */
+double comparison_ns(const struct comparison *c, int side);
 
 /* NLL per token that differs by less counts as the same. */
 #define NLL_TOLERANCE 1e-4

@@ -93,7 +93,7 @@ static void after_text(struct reasons *r, const struct comparison *c, char *buf,
         snprintf(change, sizeof(change), "~ [%+.1f %+.1f]", change_pct(c->change.log.low),
                  change_pct(c->change.log.high));
     const bool word = c->change.verdict != VERDICT_SAME || c->changed;
-    snprintf(buf, size, "%s  %s%s%s%s", units_ns(c->change.median[AFTER]).s, change,
+    snprintf(buf, size, "%s  %s%s%s%s", units_ns(comparison_ns(c, AFTER)).s, change,
              word ? " " : "", word ? comparison_word(c) : "", marks);
 }
 
@@ -104,10 +104,10 @@ static void before_text(const struct comparison *c, char *buf, size_t size)
     else if (c->change.n == 0)
         snprintf(buf, size, "-");
     else if (isfinite(c->before_pct))
-        snprintf(buf, size, "%s ±%s", units_ns(c->change.median[BEFORE]).s,
+        snprintf(buf, size, "%s ±%s", units_ns(comparison_ns(c, BEFORE)).s,
                  units_pct(c->before_pct).s);
     else
-        snprintf(buf, size, "%s", units_ns(c->change.median[BEFORE]).s);
+        snprintf(buf, size, "%s", units_ns(comparison_ns(c, BEFORE)).s);
 }
 
 /* Index of the comparison's name among the distinct ones; *n grows. */
@@ -303,8 +303,8 @@ static enum status add_long(struct text_table *s, const struct comparison *c, st
         double x;
         const char *format;
     } numbers[] = {
-        {NS_BEFORE, d->median[BEFORE], "%.6g"},
-        {NS_AFTER, d->median[AFTER], "%.6g"},
+        {NS_BEFORE, comparison_ns(c, BEFORE), "%.6g"},
+        {NS_AFTER, comparison_ns(c, AFTER), "%.6g"},
         {CHANGE, change_pct(d->log.mid), "%.3f"},
         {LOW, change_pct(d->log.low), "%.3f"},
         {HIGH, change_pct(d->log.high), "%.3f"},

@@ -71,6 +71,10 @@ enum status trainer_save_best(struct trainer *t, const char *path, struct err *e
  * model is not the one that `opt` describes. */
 enum status trainer_load(struct trainer *t, const char *path, struct err *e);
 
+/* A malloc'ed options_canonical() of the training that saved `path`; "" if its files cannot be read
+ * or are of a version that did not write it. */
+char *trainer_options(const char *path);
+
 /* Remove what killed trainings left half written; unless one is resumed, also its files. Nobody
  * else may be training `path`. */
 enum status trainer_clear(const char *path, bool resume, struct err *e);

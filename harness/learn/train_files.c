@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,6 +120,39 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     t->lm.drop.step = (uint64_t)step;
     lm_build_tables(&t->lm, &t->engine);
     return OK;
+}
+
+/* The step of a file, -1 if it cannot be read; its options, "" if it has none. */
+static int step_of(const char *path, char **options)
+{
+    struct safetensors s;
+    int step = -1;
+
+    if (safetensors_open(&s, path, &(struct err){""}) != OK)
+        return -1;
+    (void)safetensors_int(&s, "step", -1, 0, INT32_MAX, &step, &(struct err){""});
+    if (options) {
+        const char *const text = safetensors_meta(&s, "options");
+        *options = strdup(text ? text : "");
+        NEED(*options);
+    }
+    safetensors_close(&s);
+    return step;
+}
+
+char *trainer_options(const char *path)
+{
+    static const char *const ends[] = {STATE_NEXT, STATE};
+    const int step = step_of(path, NULL);
+    char file[PATH], *options = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(ends) && step >= 0; i++) {
+        if (step_of(beside(file, path, ends[i]), &options) == step)
+            return options;
+        free(options);
+        options = NULL;
+    }
+    return strdup("");
 }
 
 /* ---- leftovers ---------------------------------------------------------------------------- */

@@ -145,10 +145,13 @@ enum status train_state_save(const struct trainer *t, const char *path, double t
     snprintf(seed, sizeof(seed), "%" PRIu64, t->opt->seed);
     snprintf(seen, sizeof(seen), "%" PRId64, layers ? memory_of(t, 0)->seen : 0);
     snprintf(compressed, sizeof(compressed), "%d", layers ? memory_of(t, 0)->compressed : 0);
-    const char *const meta[] = {"compressed", compressed, "format",    FORMAT,  "step",    step,
-                                "best",       best,       "trained_s", seconds, "dropout", dropout,
-                                "seed",       seed,       "seen",      seen,    "weights", weights};
+    char *const options = options_canonical(t->opt, CONTINUED_TRAINING);
+    const char *const meta[] = {"compressed", compressed, "format", FORMAT,      "step",
+                                step,         "best",     best,     "trained_s", seconds,
+                                "dropout",    dropout,    "seed",   seed,        "seen",
+                                seen,         "weights",  weights,  "options",   options};
     const enum status st = safetensors_write(path, tensors, n, meta, (int)ARRAY_LEN(meta) / 2, e);
+    free(options);
     for (int l = 0; l < layers; l++)
         free(memory[l]);
     free(memory);

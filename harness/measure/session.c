@@ -5,7 +5,7 @@
 
 #include "harness/cli/build.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/option_words.h"
+#include "harness/plan/plan.h"
 #include "harness/table/run.h"
 #include "harness/table/runjson.h"
 #include "harness/util/lock.h"
@@ -27,22 +27,36 @@ void session_warn(struct session *s, const char *text)
 
 void session_say_how_to_resume(const struct session *s)
 {
-    const struct options *o = s->opt;
-    const bool repeats = strcmp(o->command, "rerun") == 0; /* one row: nothing to continue */
-
     text_line(stderr, "interrupted; what was measured is in %s", s->dir.path);
-    fprintf(stderr, "%s with:", repeats ? "repeat" : "resume");
-    for (int i = 0; i < o->argc; i++) {
-        if (!repeats && strncmp(o->argv[i], "--resume", 8) == 0)
-            continue;
-        fputc(' ', stderr);
-        word_print(stderr, o->argv[i], '\0');
-    }
-    if (!repeats) {
-        fputs(" --resume=", stderr);
-        word_print(stderr, s->dir.path, '\0');
-    }
+    if (strcmp(s->opt->command, "rerun") == 0) /* one row: nothing to continue */
+        return;
+    fputs("resume with: ", stderr);
+    options_print_resume(stderr, s->opt, CONTINUED_RUN, s->dir.path);
     fputc('\n', stderr);
+}
+
+enum status session_continue(struct options *o, struct err *e)
+{
+    char path[FILE_PATH], command[TEXT_SIZE], started[TEXT_SIZE], *stored = NULL;
+
+    if (!o->resume)
+        return OK;
+    enum status st = rundir_find(path, o->out, o->resume_dir, e);
+    if (st == OK)
+        st = runjson_command(path, command, e);
+    if (st == OK && strcmp(command, o->command) != 0)
+        st = fail(e, E_USAGE, "%.200s is a run of bench %s  -> bench %s%s", path, command, command,
+                  strcmp(command, "rerun") == 0 ? " CASE_ID repeats it" : " --resume");
+    if (st == OK)
+        st = runjson_read(path, &stored, started, e);
+    if (st == OK)
+        st = options_continue(o, stored, CONTINUED_RUN, e);
+    if (st == OK)
+        cpu_limit((enum isa)o->max_isa);
+    if (st == OK)
+        st = lookup_impl(o, e);
+    free(stored);
+    return st;
 }
 
 /* ---- the folder --------------------------------------------------------------------------- */
@@ -79,8 +93,9 @@ static enum status create_dir(struct session *s, const char *started, time_t now
         return st;
     if (note && !o->quiet)
         console_note(&s->console, "note: %s", note);
-    char *canonical = options_canonical(o);
-    const struct runjson json = {.host_id = s->facts.host_id,
+    char *canonical = options_canonical(o, CONTINUED_RUN);
+    const struct runjson json = {.command = o->command,
+                                 .host_id = s->facts.host_id,
                                  .started_at_utc = started,
                                  .argc = o->argc,
                                  .argv = o->argv,

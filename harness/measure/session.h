@@ -25,6 +25,9 @@ struct session {
     bool bad_file; /* a checkpoint or a text could not be used; its row says why */
 };
 
+/* Of --resume: take the options of the run, whose command must be this one. E_USAGE, E_IO. */
+enum status session_continue(struct options *o, struct err *e);
+
 /* Inspect the machine; sets opt->default_threads. */
 enum status session_open(struct session *s, struct options *opt, struct err *e);
 void session_close(struct session *s);
@@ -37,8 +40,7 @@ enum status session_begin(struct session *s, struct err *e);
 enum status session_end(struct session *s, enum status st, struct err *e);
 int session_exit_code(const struct session *s, enum status st);
 
-/* After an interruption: print the folder and the command line that continues the run, quoted for
- * the shell. */
+/* After an interruption: print the folder and the command line that continues the run. */
 void session_say_how_to_resume(const struct session *s);
 
 /* One line on stderr, unless --quiet; counts for --strict in any case. */

@@ -203,7 +203,7 @@ enum status rundir_find(char path[FILE_PATH], const char *out_dir, const char *d
         memcpy(path, from, strlen(from) + 1);
     }
     if (st == OK && (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)))
-        st = fail(e, E_IO, "no run to resume in %s  -> give its folder with --resume=DIR",
+        st = fail(e, E_IO, "no run in %s  -> give the folder of a run, such as results/latest",
                   dir ? dir : out_dir);
     return st;
 }

@@ -3,6 +3,7 @@
  * run.json, through jansson, always replaced as a whole. */
 #include "runjson.h"
 
+#include "harness/cli/command_table.h"
 #include "variants/base/json_read.h"
 
 #include <errno.h>
@@ -102,6 +103,7 @@ enum status runjson_create(const char *dir, const struct runjson *r, struct err 
     json_t *run = json_object();
 
     if (json_object_set_new(run, "schema", json_string(schema)) != 0 ||
+        json_object_set_new(run, "command", json_string(r->command)) != 0 ||
         json_object_set_new(run, "run_id", json_string(r->run_id)) != 0 ||
         json_object_set_new(run, "host_id", json_string(r->host_id)) != 0 ||
         json_object_set_new(run, "argv", words_array(r->argc, r->argv)) != 0 ||
@@ -138,6 +140,21 @@ enum status runjson_finish(const char *dir, const char *finished_at_utc, int exi
         st = save(dir, run, e);
     json_decref(run);
     return st;
+}
+
+enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err *e)
+{
+    char path[FILE_PATH];
+    json_t *run;
+    const enum status st = load(&run, dir, path, e);
+
+    if (st != OK)
+        return st;
+    const char *const name = json_string_value(json_object_get(run, "command"));
+    const char *const word = json_string_value(json_array_get(json_object_get(run, "argv"), 1));
+    text_put(command, TEXT_SIZE, name ? name : word && command_find(word) >= 0 ? word : "sweep");
+    json_decref(run);
+    return OK;
 }
 
 enum status runjson_read(const char *dir, char **options, char started_at_utc[TEXT_SIZE],

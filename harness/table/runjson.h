@@ -9,7 +9,7 @@
 extern const char runjson_file[];
 
 struct runjson {
-    const char *run_id, *host_id, *started_at_utc;
+    const char *command, *run_id, *host_id, *started_at_utc;
     int argc;
     char **argv;
     const char *options; /* lines of "name=value", made by options_canonical */
@@ -21,6 +21,9 @@ enum status runjson_create(const char *dir, const struct runjson *r, struct err 
 /* Add when and how it ended, and its rows by enum row_status. */
 enum status runjson_finish(const char *dir, const char *finished_at_utc, int exit_code,
                            const int rows[ROW_STATUS_COUNT], struct err *e);
+
+/* The command that made it; of files of versions that did not write it, the one of their argv. */
+enum status runjson_command(const char *dir, char command[TEXT_SIZE], struct err *e);
 
 /* The options of the run as they were given, and its start. *options is malloc'ed. E_IO if the file
  * is not a run.json that this program reads. */

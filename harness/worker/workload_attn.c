@@ -36,6 +36,8 @@ static struct term_params term_params(const struct attn_job *t)
 {
     const struct param *const all = t->params.v;
 
+    if (!all) /* none, and no array to point into */
+        return (struct term_params){0};
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 

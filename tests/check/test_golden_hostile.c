@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Golden files whose metadata says anything: each key of each kind of file, removed or with a value
- * that it cannot have, or that nothing else in the file agrees with. Such a file runs, or is
- * refused by its name; it stops nothing. */
+ * that it cannot have, or that nothing else in the file agrees with; each tensor missing; sizes
+ * whose products no int holds. Such a file runs, or is refused by its name; it stops nothing. */
 #include "harness/check/golden.h"
 #include "tests/support/edited_file.h"
 #include "tests/support/tmp_folder.h"
@@ -13,17 +13,23 @@
 
 static void ignore(void *arg, const struct verdict *v) { (void)arg, (void)v; }
 
-static void survive(const struct engine *g, const char *from, const char *key, const char *value)
+static void survive_edit(const struct engine *g, const char *from, const struct edit *edit)
 {
     char path[FILE_PATH];
     struct tally t = {0};
     struct err e = {""};
 
     folder_path(path, "edited.safetensors");
-    edited_file(path, from, &(struct edit){.key = key, .value = value});
+    edited_file(path, from, edit);
     const enum status st = golden_run(g, path, &t, ignore, NULL, &e);
-    cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s: %s", from, key,
-              value ? value : "(removed)", e.msg);
+    cr_expect(st == OK || (st == E_IO && strstr(e.msg, path)), "%s with %s=%s, without %s: %s",
+              from, edit->key ? edit->key : "", edit->value ? edit->value : "(removed)",
+              edit->drop ? edit->drop : "nothing", e.msg);
+}
+
+static void survive(const struct engine *g, const char *from, const char *key, const char *value)
+{
+    survive_edit(g, from, &(struct edit){.key = key, .value = value});
 }
 
 /* Keys that nothing is made from. */
@@ -43,10 +49,11 @@ static const char *const files[] = {
     "att_xl_mem", "att_shaw_mem", "att_tupe_rel",   "att_deberta",         "mask_bigbird",
     "span_xl",    "favor_state",  "synth_dense",    "lm_gtrxl_gru",        "lm_compressive_conv",
     "lm_ut_act",  "lm_delight",   "lm_sandwich",    "lm_vanilla_layerpos", "moe_top2",
-    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",
+    "norm_rms",   "dextra_paper", "rnn_plain_tail", "funnel_causal",       "rec_mlstm",
+    "rec_bonus",
 };
 
-ParameterizedTestParameters(golden_hostile, any_key_may_say_anything)
+static struct criterion_test_params each_file(void)
 {
     static int all[ARRAY_LEN(files)];
 
@@ -54,6 +61,8 @@ ParameterizedTestParameters(golden_hostile, any_key_may_say_anything)
         all[i] = (int)i;
     return cr_make_param_array(int, all, ARRAY_LEN(files));
 }
+
+ParameterizedTestParameters(golden_hostile, any_key_may_say_anything) { return each_file(); }
 ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = folder_make,
                   .fini = folder_remove, .timeout = 120)
 {
@@ -83,4 +92,65 @@ ParameterizedTest(int *file, golden_hostile, any_key_may_say_anything, .init = f
     for (int i = 0; mixers[i]; i++)
         survive(&g, path, "mixer", mixers[i]->name);
     safetensors_close(&s);
+}
+
+ParameterizedTestParameters(golden_hostile, any_tensor_may_be_missing) { return each_file(); }
+ParameterizedTest(int *file, golden_hostile, any_tensor_may_be_missing, .init = folder_make,
+                  .fini = folder_remove, .timeout = 120)
+{
+    char path[FILE_PATH];
+    struct engine g;
+    struct safetensors s;
+    struct err e = {""};
+
+    snprintf(path, sizeof(path), "tests/golden/%s.safetensors", files[*file]);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, &e), OK, "%s", e.msg);
+    cr_assert_eq(safetensors_open(&s, path, &e), OK, "%s", e.msg);
+    for (int i = 0; i < s.n_tensors; i++)
+        survive_edit(&g, path, &(struct edit){.drop = s.tensors[i].name});
+    safetensors_close(&s);
+}
+
+/* ---- sizes whose product no int holds ------------------------------------------------------ */
+
+/* A file of attention of one head of width 1 over `seq` tokens. */
+static enum status run_of_length(int seq, struct err *e)
+{
+    enum { LONGEST = 1 << 16 };
+    static const float x[LONGEST], one = 1;
+    const struct tensor tensors[] = {
+        {"in.x", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x},
+        {"param.attn.q.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.k.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.v.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"param.attn.o.weight", DTYPE_F32, 2, {1, 1}, 1, &one},
+        {"out.y", DTYPE_F32, 3, {1, seq, 1}, (size_t)seq, x},
+    };
+    char length[16], path[FILE_PATH];
+    const char *const meta[][2] = {
+        {"kind", "attention"}, {"variant", "vanilla"}, {"scheme", "none"}, {"norm", "none"},
+        {"n_head", "1"},       {"d_model", "1"},       {"d_head", "1"},    {"d_inner", "0"},
+        {"n_layer", "1"},      {"batch", "1"},         {"gate", "none"},   {"seq", length},
+    };
+    struct engine g;
+    struct tally t = {0};
+
+    snprintf(length, sizeof(length), "%d", seq);
+    folder_path(path, "large.safetensors");
+    cr_assert_eq(
+        safetensors_write(path, tensors, ARRAY_LEN(tensors), *meta, (int)ARRAY_LEN(meta), e), OK,
+        "%s", e->msg);
+    cr_assert_eq(engine_open(&g, "ref", 1, NULL, e), OK, "%s", e->msg);
+    return golden_run(&g, path, &t, ignore, NULL, e);
+}
+
+/* 256 KiB of numbers, and 2^32 pairs of a query and a key. */
+Test(golden_large, more_pairs_than_an_int_counts, .init = folder_make, .fini = folder_remove,
+     .timeout = 30)
+{
+    struct err e = {""};
+
+    cr_assert_eq(run_of_length(8, &e), OK, "%s", e.msg);
+    cr_expect_eq(run_of_length(1 << 16, &e), E_IO);
+    cr_expect(strstr(e.msg, "large.safetensors"), "%s", e.msg);
 }

@@ -42,11 +42,16 @@ Test(command_line, any_bytes_arrive)
         random_word(corpus + 1, sizeof(corpus) - 1, 2 * seed + 1);
         ckpt[0] = corpus[0] = 'x'; /* neither empty nor a file of options */
         cr_assert_eq(options_parse(&o, 6, argv, &e), OK, "%s", e.msg);
-        char *const line = options_command_line(&o), *const stored = options_canonical(&o);
+        char *const line = options_command_line(&o), *const stored = options_canonical(&o, CONTINUED_RUN);
         cr_assert_eq(options_parse_again(&again, line, &e), OK, "%s: %s", line, e.msg);
         cr_expect_str_eq(again.ckpt, ckpt);
         cr_expect_str_eq(again.corpus, corpus);
         cr_expect_eq(options_resumable(&again, stored, "r", &e), OK, "%s", e.msg);
+        char *same[] = {"bench", "train", "--resume", NULL};
+        options_free(&again);
+        cr_assert_eq(options_parse(&again, 3, same, &e), OK, "%s", e.msg);
+        cr_assert_eq(options_continue(&again, stored, CONTINUED_RUN, &e), OK, "%s", e.msg);
+        cr_expect_str_eq(again.corpus, corpus);
         again.corpus = "another";
         cr_expect_eq(options_resumable(&again, stored, "r", &e), E_USAGE);
         free(line);

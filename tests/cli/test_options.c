@@ -333,7 +333,7 @@ Test(options, resume_compares_what_matters)
     forget_settings();
     must_parse(&before, "--seq 128..512 --max-time 0.3 --out a");
     before.default_threads = 2;
-    stored = options_canonical(&before);
+    stored = options_canonical(&before, CONTINUED_RUN);
     cr_expect(strstr(stored, "seq=128,256,512\n") != NULL, "%s", stored);
     cr_expect(strstr(stored, "threads=2\n") != NULL, "%s", stored);
 
@@ -356,4 +356,88 @@ Test(options, resume_compares_what_matters)
     options_free(&now);
     free(stored);
     options_free(&before);
+}
+
+static void expect_continued(const char *first, const char *line, const char *whole)
+{
+    struct options before, now, both;
+    struct err e;
+
+    must_parse(&before, first);
+    before.default_threads = 2;
+    char *const stored = options_canonical(&before, CONTINUED_RUN);
+    must_parse(&now, line);
+    cr_assert_eq(options_continue(&now, stored, CONTINUED_RUN, &e), OK, "%s", e.msg);
+    must_parse(&both, whole);
+    now.default_threads = both.default_threads = 2;
+    char *const is = options_canonical(&now, CONTINUED_RUN), *const must = options_canonical(
+                                                                 &both, CONTINUED_RUN);
+    cr_expect_str_eq(is, must);
+    free(is);
+    free(must);
+    free(stored);
+    options_free(&before);
+    options_free(&now);
+    options_free(&both);
+}
+
+Test(options, what_is_continued_has_its_options)
+{
+    static const char many[] =
+        "--variant window,xl --mask window=4,global=1 --filter mask:window=4,global=1 --filter "
+        "seq<=9 --gate gru,output --same-length --no-check --max-time 0.3 --seed "
+        "18446744073709551615 "
+        "--corpus copy:lag=3,p=0.9,alphabet=4 --pin 0,1 --kv-heads 2 --set experts=4,moe_k=1 "
+        "--clip 3,9 --layers 2 --threads 2 --impl fused --order given --shard 1/2";
+
+    forget_settings();
+    expect_continued(many, "--resume", many);
+    expect_continued("", "--resume", "");
+    expect_continued("--seq 3", "--resume --format csv", "--seq 3");
+    expect_continued("--seq 3,4", "--resume --seq 5 --filter seq<=9", "--seq 5 --filter seq<=9");
+}
+
+/* Only options that are not of what is continued come from the environment. */
+Test(options, the_environment_of_what_is_continued)
+{
+    struct options o;
+    struct err e;
+
+    forget_settings();
+    setenv("BENCH_GATE", "highway", 1);
+    setenv("BENCH_BATCH", "7", 1);
+    setenv("BENCH_QUIET", "1", 1);
+    must_parse(&o, "--resume");
+    cr_expect_eq(o.batch.v[0], 7);
+    cr_assert_eq(options_continue(&o, "batch=1\nseq=3\n", CONTINUED_RUN, &e), OK, "%s", e.msg);
+    cr_expect(o.batch.n == 1 && o.batch.v[0] == 1 && o.chosen[CHOICE_gate].n == 0);
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 3 && o.quiet && o.resume);
+    options_free(&o);
+    forget_settings();
+    must_parse(&o, "--resume");
+    cr_expect_eq(options_continue(&o, "none-such=1\n", CONTINUED_RUN, &e), E_USAGE);
+    cr_expect_eq(options_continue(&o, "none-such=\n", CONTINUED_RUN, &e), OK);
+    cr_expect_eq(options_continue(&o, "seq=x\n", CONTINUED_RUN, &e), E_USAGE);
+    options_free(&o);
+}
+
+/* Defaults of the command do not replace what was said: train has a --d-model of its own. */
+Test(options, a_training_keeps_the_general_default)
+{
+    struct options o, now;
+    struct err e;
+
+    forget_settings();
+    must_parse(&o, "train --variant xl --d-model 512 --lr 0.5 --ckpt a");
+    char *const stored = options_canonical(&o, CONTINUED_TRAINING);
+    cr_expect_not(strstr(stored, "ckpt="), "%s", stored);
+    must_parse(&now, "train --ckpt b --resume --lr 0.25");
+    cr_assert_eq(options_continue(&now, stored, CONTINUED_TRAINING, &e), OK, "%s", e.msg);
+    cr_expect_eq(now.d_model, 512);
+    cr_expect_eq(now.lr, 0.25);
+    cr_expect_str_eq(now.ckpt, "b");
+    cr_expect_str_eq(now.variants.v[0], "xl");
+    free(stored);
+    options_free(&o);
+    options_free(&now);
 }

@@ -35,7 +35,7 @@ Test(bad_files, that_are_no_files)
         "$BENCH compare --axis backend r",
         "$BENCH plot r --format csv",
         "$BENCH report r -o page.html",
-        "$BENCH rerun 1 --resume=r",
+        "$BENCH rerun 1 r",
         "$BENCH baseline save b r --out .",
     };
 

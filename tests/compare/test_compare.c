@@ -85,6 +85,34 @@ Test(compare, axis_pairs_by_round)
     run_free(&r);
 }
 
+/* Pairs that are left out differ from rival to rival, the base's time does not. */
+Test(compare, one_base_has_one_time)
+{
+    static const struct made_case third = {"v", "three", "4444", 128, 1500};
+    struct rundir dir;
+    struct comparisons c = {0};
+    struct err e;
+
+    made_open(&dir, "aaaa");
+    made_row(&dir, &base, "host", "ok", "", 100);
+    made_row(&dir, &other, "host", "ok", "", 200);
+    made_row(&dir, &third, "host", "ok", "", 300);
+    write_interleaved(&dir, 6);
+    for (int round = 0; round < 20; round++)
+        made_sample(&dir, third.id, round, third.ns * (1 + 0.5 * round), round > 15);
+    made_close(&dir, "host", "CPU");
+    struct run r = must_run(dir.path);
+    cr_assert_eq(compare_axis(&c, &r, "backend", "one", 0.02, 1, &e), OK, "%s", e.msg);
+    cr_assert_eq(c.n, 2);
+    cr_expect_neq(c.v[0].change.median[BEFORE], c.v[1].change.median[BEFORE]);
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(comparison_ns(&c.v[i], BEFORE), base.ns);
+    cr_expect_eq(comparison_ns(&c.v[0], AFTER), other.ns);
+    cr_expect_eq(comparison_ns(&c.v[1], AFTER), third.ns);
+    comparisons_free(&c);
+    run_free(&r);
+}
+
 /* --order given: the same round numbers, but at another time. */
 Test(compare, cases_measured_alone_are_no_pairs)
 {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each case of the plan makes a plan of itself alone. Lists are left to the other grammars: their
- * product is as large as one likes. */
+/* Each case of the plan that can run makes a plan of itself alone. Lists are left to the other
+ * grammars: their product is as large as one likes. */
 static void plan(const char *text)
 {
     struct options o = {0}, one = {0};
@@ -23,6 +23,8 @@ static void plan(const char *text)
         return;
     if (options_parse_line(&o, text, &e) == OK && plan_make(&p, &o, &e) == OK)
         for (int i = 0; i < p.n && i < 4; i++) {
+            if (p.cases[i].unsupported)
+                continue;
             CHECK(options_parse_line(&one, p.cases[i].repro, &e) == OK);
             CHECK(plan_make(&again, &one, &e) == OK && again.n == 1);
             CHECK(strcmp(again.cases[0].case_id, p.cases[i].case_id) == 0);

@@ -3,10 +3,11 @@
  * Loaded before the C library (LD_PRELOAD): counts calls of the process that it is loaded into, and
  * lets call number $FAULT_AT go wrong. $FAULT_HOW says which calls count, and what happens:
  *
- *     kill         calls that change files: the process is killed before this one (halfway through
- * a write) full         calls that need room on a disk: this one and all later ones fail, as on a
- * full disk KIND:ERRNO   calls of a kind: this one fails and has done nothing. KIND is a row of
- * kinds[], ERRNO one of errors[]
+ *     kill        calls that change files: the process is killed before this one, and
+ *                 halfway through it if it writes
+ *     full        calls that need room on a disk: this one and all later ones fail
+ *     KIND:ERRNO  calls of a kind: this one fails and has done nothing. KIND is a row of
+ *                 kinds[], ERRNO one of errors[]
  *
  * Of kill and full, only files whose path contains $FAULT_IN count. Of the third, only calls that
  * the program asks for count: its own, and those of libraries that answer to an error (asking[]),

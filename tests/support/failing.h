@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The program with one call that fails (tests/preload/faults.c), and what must hold of every such
- * run. Tests take a sample of the calls; where FAULTS_ALL is set (make soak), each of them. Memory
- * is asked for in a thousand places of a sweep or a scoring, which only make soak goes through. */
+ * run. Tests take a sample of the calls; where FAULTS_ALL is set (make soak), each of them, or each
+ * FAULTS_ALL-th. Memory is asked for in a thousand places of a sweep or a scoring, which only make
+ * soak goes through. */
 #ifndef FAILING_H
 #define FAILING_H
 
@@ -45,10 +46,14 @@ static inline int count_failing(const char *how, const char *words)
     return n;
 }
 
-/* The call to fail after call n: of a sample of about `most`, or of all. */
+/* The call to fail after call n: of a sample of about `most`, or each FAULTS_ALL-th. */
 static inline int next_failing(int n, int calls, int most)
 {
-    return n + (getenv("FAULTS_ALL") || calls <= most ? 1 : (calls + most - 1) / most);
+    const char *const all = getenv("FAULTS_ALL");
+
+    if (all)
+        return n + max_int(1, atoi(all));
+    return n + (calls <= most ? 1 : (calls + most - 1) / most);
 }
 
 /* "No space left on device" of "write:ENOSPC". */

@@ -157,20 +157,20 @@ bool wait_for_text(const struct program *p, const char *text)
     return false;
 }
 
-static pid_t parent_of(pid_t pid)
+/* State (a letter) and parent of a process, as in /proc; false if there is none. */
+static bool look_at(pid_t pid, char *state, int *parent)
 {
     char path[64], text[512] = "";
-    int parent = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     FILE *f = fopen(path, "r");
     if (!f)
-        return 0;
+        return false;
     const size_t n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = '\0';
-    const char *name_end = strrchr(text, ')');
-    return name_end && sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
+    const char *name_end = strrchr(text, ')'); /* names may have anything in them */
+    return name_end && sscanf(name_end, ") %c %d", state, parent) == 2;
 }
 
 int children_of(pid_t pid, pid_t *out, int max)
@@ -181,7 +181,9 @@ int children_of(pid_t pid, pid_t *out, int max)
     cr_assert_not_null(proc);
     for (const struct dirent *d; (d = readdir(proc)) && n < max;) {
         const pid_t candidate = (pid_t)atoi(d->d_name);
-        if (candidate > 0 && parent_of(candidate) == pid)
+        char state;
+        int parent;
+        if (candidate > 0 && look_at(candidate, &state, &parent) && parent == pid)
             out[n++] = candidate;
     }
     closedir(proc);
@@ -190,17 +192,11 @@ int children_of(pid_t pid, pid_t *out, int max)
 
 bool has_ended(pid_t pid)
 {
-    char path[64], text[512] = "";
+    char state;
+    int parent;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return true;
-    const size_t n = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    const char *name_end = strrchr(text, ')');
-    return !name_end || name_end[2] == 'Z'; /* an orphan may have no parent to wait for it */
+    /* An orphan may have no parent to wait for it. */
+    return !look_at(pid, &state, &parent) || state == 'Z';
 }
 
 /* ---- expecting ---------------------------------------------------------------------------- */

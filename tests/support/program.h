@@ -50,7 +50,7 @@ bool has_ended(pid_t pid);
 void expect_exit(const struct ran *r, int code);
 void expect_said(const struct ran *r, const char *text); /* on stderr */
 
-/* A table of the run in folder/path; a failed assertion if it cannot be read. */
+/* A table of the run folder/run; a failed assertion if it cannot be read. */
 struct rows must_read(const char *folder, const char *run, enum table_id id);
 
 /* Rows with this status. */

@@ -16,6 +16,7 @@
 static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */
 
 static const struct runjson json = {
+    .command = "sweep",
     .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = "seq=4\n"};
 
 TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 60);
@@ -371,7 +372,7 @@ Test(rundir, nothing_to_resume)
     struct err e;
 
     cr_expect_eq(rundir_resume(&r, folder, NULL, &e), E_IO);
-    cr_expect(strstr(e.msg, "no run to resume in") && strstr(e.msg, "--resume=DIR"), "%s", e.msg);
+    cr_expect(strstr(e.msg, "no run in "), "%s", e.msg);
     cr_expect_eq(rundir_resume(&r, folder, folder, &e), E_IO); /* a folder, but not of a run */
     cr_expect(strstr(e.msg, "latency.csv: No such file"), "%s", e.msg);
 }

@@ -152,7 +152,8 @@ static void create_json(void)
 {
     static char w0[] = "bench", w1[] = "--variant", w2[] = "x\xff";
     char *argv[] = {w0, w1, w2};
-    const struct runjson r = {.run_id = "r1",
+    const struct runjson r = {.command = "sweep",
+                              .run_id = "r1",
                               .host_id = "h1",
                               .started_at_utc = "2026-11-21T06:01:02Z",
                               .argc = 3,

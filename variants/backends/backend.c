@@ -83,6 +83,8 @@ static void inherit(struct engine *g)
 #undef X
         if (!g->attn)
             g->attn = b->attn;
+        if (!g->recur)
+            g->recur = b->recur;
     }
 }
 
@@ -104,7 +106,7 @@ enum status engine_open(struct engine *g, const char *name, int threads, const c
     inherit(g);
     for (int op = 0; op < OP_COUNT; op++)
         CHECK(g->from[op]);
-    CHECK(g->attn);
+    CHECK(g->attn && g->recur);
     return OK;
 }
 

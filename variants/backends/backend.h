@@ -11,6 +11,7 @@
 #include "variants/base/cpu.h"
 
 struct engine;
+struct recur_impl;
 
 /* ---- attention implementations ------------------------------------------------------------ */
 
@@ -332,8 +333,9 @@ struct backend {
     /* It generates a kernel for each new shape: one run at bind generates them outside the measured
      * time. */
     bool makes_kernels;
-    struct ops ops;                      /* NULL members are inherited */
-    const struct attn_impl *const *attn; /* NULL-terminated; NULL = inherited */
+    struct ops ops;                        /* NULL members are inherited */
+    const struct attn_impl *const *attn;   /* NULL-terminated; NULL = inherited */
+    const struct recur_impl *const *recur; /* recur.h; likewise */
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
@@ -355,6 +357,7 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
+    const struct recur_impl *const *recur;
     /* From the backend that provides gemm; or NULL. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);

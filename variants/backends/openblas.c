@@ -4,6 +4,7 @@
  * OpenMP build is accepted: it shares libgomp (or libomp) with our own parallel regions, so there
  * is one pool that is pinned once; the threads of the pthread build cannot be pinned. */
 #include "variants/backends/composed/composed.h"
+#include "variants/backends/recur.h"
 
 #include <cblas.h>
 #include <string.h>
@@ -66,4 +67,5 @@ const struct backend backend_openblas = {
     .core_isa = core_isa,
     .ops = {.gemm = gemm_openblas},
     .attn = attn_list,
+    .recur = recur_composed,
 };

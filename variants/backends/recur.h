@@ -2,21 +2,23 @@
  *
  * Linear recurrences as data: what stands in place of attention in models whose past is a state of
  * fixed size. One closed form covers linear attention, gated and delta-rule recurrences, state
- * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/).
+ * spaces and matrix LSTMs; who is who is said where a mixer fills it in (parts/). */
+/* clang-format off */
+/* For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
  *
- * For one sequence and one state head, with t over keys, w_t = exp(g_t) and S [dk,dv]:
- *
- *   S'  = w_t (.) S_{t-1}                                   w_t: none, a number, or one per row of
- * S S_t = S' + k_t v_t^T                                    no erase S_t = S' + beta_t k_t (v_t -
- * S'^T k_t)^T                erase by the own key S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T free
- * rank one: reads before the decay o_t = S_t^T q_t, or with a bonus  S_{t-1}^T q_t + (sum_n q_n u_n
- * k_n) v_t z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t           where outputs are normalised:
+ *   S'  = w_t (.) S_{t-1}                                  w_t: none, a number, or one per row of S
+ *   S_t = S' + k_t v_t^T                                   no erase
+ *   S_t = S' + beta_t k_t (v_t - S'^T k_t)^T               erase by the own key
+ *   S_t = S' + b_t (S_{t-1}^T a_t)^T + k_t v_t^T           free rank one: reads before the decay
+ *   o_t = S_t^T q_t
+ *   o_t = S_{t-1}^T q_t + (sum_n q_n u_n k_n) v_t          with a bonus
+ *   z_t = w_t (.) z_{t-1} + k_t,  n_t = q_t . z_t          where outputs are normalised:
  *   o_t / (n_t + eps), or o_t / max(|n_t|, 1)
  *
  * q comes times `scale`. A write gate multiplies k_t v_t^T and the k_t of z by exp(i_t). S and z
  * are then stored times exp(-m_t), m_t = max(g_t + m_{t-1}, i_t), which keeps them finite for any
- * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, which is a constant in backward.
- */
+ * gate; the bound 1 becomes exp(-m_t). Outputs do not depend on m, a constant in backward. */
+/* clang-format on */
 #ifndef RECUR_H
 #define RECUR_H
 
@@ -28,6 +30,11 @@ struct recur_rows {
     const float *at;
     ptrdiff_t batch, row, head;
     int per;
+};
+
+enum {
+    RECUR_CHUNK = 64,     /* keys of a chunk */
+    RECUR_CHUNK_FREE = 32 /* with a free rank one, whose systems grow ill conditioned */
 };
 
 enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM };
@@ -49,7 +56,7 @@ struct recur {
     enum recur_norm norm;   /* not with an erase or a bonus */
     float eps;
     const float *s0, *z0, *m0; /* [B,Hs,dk,dv] [B,Hs,dk] [B,Hs]; NULL: zeros, zeros, -inf */
-    float *s1, *z1, *m1;       /* NULL = not wanted; never where s0, z0, m0 are */
+    float *s1, *z1, *m1;       /* NULL = not wanted; may be s0, z0, m0 if no backward follows */
     float *o;                  /* [B,L,H,dv] contiguous */
     float *den;                /* [B,L,H] the divisors, for backward; or NULL */
 };
@@ -74,8 +81,9 @@ struct recur_impl {
                      void *scratch);
 };
 extern const struct recur_impl recur_ref, recur_chunked;
+extern const struct recur_impl *const recur_composed[]; /* both, chunks first */
 
-/* The first implementation of the backend that accepts the call. */
+/* The first implementation in the backend's list that accepts the call. */
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);
 
 static inline const float *recur_at(const struct recur_rows *r, int b, int t, int h)
@@ -88,6 +96,12 @@ static inline float *recur_grad_at(float *d, const struct recur_rows *r, int b, 
 {
     return d + b * r->batch + t * r->row + h / (r->per ? r->per : 1) * r->head;
 }
+
+/* Useful FLOP of a call: one row after the other where there is one query, otherwise in chunks of
+ * recur_chunk(r) keys with masked pairs not counted; no exponentials, decays of single numbers,
+ * bonus or normaliser. */
+double recur_flop(const struct recur *r);
+int recur_chunk(const struct recur *r); /* keys of a chunk */
 
 /* Zero the gradients of operands, to which all that share one add; d_u, d_s0 and d_z0 are left. */
 void recur_clear(const struct recur *r, const struct recur_grad *d);

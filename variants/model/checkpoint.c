@@ -73,21 +73,33 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
     return relative == pos_find("none") ? absolute : relative;
 }
 
-/* Does the bare operator, the first layer, or the first attention of an order of sub-layers have
- * it? */
-static bool has_tensor(const struct reader *r, const struct config *c, const char *name)
+/* The tensor of the bare operator, of the first layer, or of the first attention of an order of
+ * sub-layers; NULL = none has it. */
+static const struct tensor *find_tensor(const struct reader *r, const struct config *c,
+                                        const char *name)
 {
     const int first = (int)strcspn(c->order, "spu");
+    const struct tensor *found;
     char full[TENSOR_NAME];
 
     snprintf(full, sizeof(full), "%s%s", r->prefix, name);
-    if (safetensors_find(r->s, full))
-        return true;
+    if ((found = safetensors_find(r->s, full)))
+        return found;
     snprintf(full, sizeof(full), "%ssub.%d.%s", r->prefix, first, name);
-    if (safetensors_find(r->s, full))
-        return true;
+    if ((found = safetensors_find(r->s, full)))
+        return found;
     snprintf(full, sizeof(full), "%slayers.0.%s", r->prefix, name);
-    return safetensors_find(r->s, full) != NULL;
+    return safetensors_find(r->s, full);
+}
+
+/* How many rows the row's tensor has; as usual where there is no such tensor. */
+static void read_rows_of(struct reader *r, const struct choice *row, int *at,
+                         const struct config *c)
+{
+    const struct tensor *const t = find_tensor(r, c, row->rows_of);
+
+    if (t && t->rank > 0 && t->shape[0] <= row->most)
+        *at = t->shape[0];
 }
 
 /* A number of the file, where it has the key. */
@@ -127,9 +139,10 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     if (r->st != OK)
         return;
     if (row->tensor)
-        *(bool *)at = has_tensor(r, c, row->tensor);
+        *(bool *)at = find_tensor(r, c, row->tensor) != NULL;
     else if (!text || strcmp(text, "none") == 0)
-        CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
+        row->rows_of ? read_rows_of(r, row, at, c)
+                     : CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
     else if (row->codec <= CODEC_WIDE)
         read_number(r, row, at);
     else if (choice_parse(row, base, text, &why) == OK)
@@ -397,8 +410,8 @@ enum status checkpoint_lm(const struct safetensors *s, struct config *c, struct 
         st = safetensors_fail(s, e, "metadata vocab is missing  -> a language model has it");
     if (st != OK)
         return st;
-    if (lm_init(&m, c, &why) != OK)
-        return safetensors_fail(s, e, "%s", why.msg);
+    if ((st = lm_init(&m, c, &why)) != OK) /* for want of memory it is not the file's fault */
+        return st == E_NOMEM ? fail(e, st, "%s", why.msg) : safetensors_fail(s, e, "%s", why.msg);
     st = checkpoint_fits(s, "", &m.params, e);
     lm_free(&m);
     return st == OK ? as_its_variant(s, c, e) : st;

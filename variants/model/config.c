@@ -18,7 +18,8 @@ const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
 
-const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none", "elementwise", "headwise", NULL};
+const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
+                                                       "swish", "sigmoid",     NULL};
 
 int config_window(const struct config *c, int layer)
 {
@@ -71,7 +72,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .mixer = v->mixer,
         .attn_extra = v->attn_extra,
         .around = v->around,
-        .head_eps = 1e-5f,
+        .head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f,
         .logit_cap = v->logit_cap,
         .layer_windows = v->layer_windows,
         .layer_rope_base = v->layer_rope_base,
@@ -82,10 +83,11 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .H = H,
         .dh = dh,
         .kv_heads = variant_kv_heads(v, H),
+        .dv = v->d_value ? v->d_value(D, H, dh) : 0,
         .F = F,
         .N = N,
         .V = V,
-        .scale = (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
+        .scale = v->unscaled ? 1 : (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
         .causal = true,
         .clip = DEFAULT_CLIP,
         .rel_rows = DEFAULT_CLIP + 1,
@@ -202,11 +204,17 @@ static enum status check_positions(const struct config *c, struct err *e)
     return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
 }
 
+/* Is its output gate one of attention, or one of recurrent mixers? */
+static bool gates_attention(const struct config *c)
+{
+    return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
+}
+
 /* Does attention do more than project, attend and project? */
 static bool has_around(const struct config *c)
 {
     return c->around.qk_norm || c->around.forget || c->around.diff || c->around.value_residual ||
-           c->around.out_gate != OUT_GATE_NONE;
+           gates_attention(c);
 }
 
 /* What is done around attention, and per layer. */
@@ -309,6 +317,10 @@ static enum status check_mixer(const struct config *c, struct err *e)
     const char *const name = c->variant->name;
     const struct pos *const pos = c->pos;
 
+    if ((!c->mixer || !c->mixer->build) && !gates_attention(c) &&
+        c->around.out_gate != OUT_GATE_NONE)
+        return fail(e, E_USAGE, "%s: out_gate %s is of recurrent mixers  -> elementwise, headwise",
+                    name, out_gate_name[c->around.out_gate]);
     if (!c->mixer)
         return OK;
     if (!c->causal || c->window || c->same_length || c->masks.n)
@@ -321,6 +333,21 @@ static enum status check_mixer(const struct config *c, struct err *e)
         c->around.soft_cap != 0)
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);
+    return OK;
+}
+
+/* A feed-forward network that reads the row before needs that row of the segment before. */
+static enum status check_ffn(const struct config *c, struct err *e)
+{
+    if (!c->ffn || !c->ffn->build)
+        return OK;
+    if (!c->variant->mem->state)
+        return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
+                    c->variant->name, c->ffn->name);
+    if (strchr(c->order, 'h') || c->wiring == WIRING_MACARON_PRE ||
+        c->wiring == WIRING_MACARON_POST)
+        return fail(e, E_USAGE, "%s: ffn %s in halves  -> another --norm", c->variant->name,
+                    c->ffn->name);
     return OK;
 }
 
@@ -355,6 +382,9 @@ enum status config_check(const struct config *c, struct err *e)
     if ((int64_t)c->H * c->dh > MAX_WIDTH)
         return fail(e, E_USAGE, "%s: n_head %d of d_head %d is too wide  -> at most %d together",
                     name, c->H, c->dh, (int)MAX_WIDTH);
+    if ((int64_t)c->H * config_dv(c) > MAX_WIDTH)
+        return fail(e, E_USAGE, "%s: n_head %d of d_value %d is too wide  -> at most %d together",
+                    name, c->H, c->dv, (int)MAX_WIDTH);
     if (c->pos->sinusoids && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
@@ -379,6 +409,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = check_around(c, e);
     if (st == OK)
         st = check_mixer(c, e);
+    if (st == OK)
+        st = check_ffn(c, e);
     if (st == OK)
         st = check_depth(c, e);
     return st == OK ? check_order(c, e) : st;

@@ -26,6 +26,8 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     m->at_model = p->n;
     if (c->pos->model_params)
         c->pos->model_params(c, p);
+    if (c->mixer && c->mixer->model_params)
+        c->mixer->model_params(c, p);
     if (c->final_ln) {
         m->at_final_ln = p->n;
         norm_params(c, "", "final_ln", p);

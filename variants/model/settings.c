@@ -27,8 +27,8 @@ static const struct choice *part_rows(size_t i)
 {
     const struct own *const own = *owns[i];
 
-    for (size_t k = 0; k < i; k++)
-        if (*owns[k] == own)
+    for (size_t k = 0; own && k < i; k++)
+        if (*owns[k] && (*owns[k])->choices == own->choices)
             return NULL;
     return own ? own->choices : NULL;
 }

@@ -10,6 +10,7 @@
 #include "variants/parts/cache.h"
 #include "variants/parts/dropout.h"
 #include "variants/parts/features.h"
+#include "variants/steps/steps.h"
 #include "variants/variant.h"
 
 /* How M past tokens reach the layer. */
@@ -94,7 +95,7 @@ struct sublayer_kind {
     enum drop_place place; /* of its output */
     /* `own` is the prefix of tensors that a layer may have several of, such as a feed-forward
      * network's; `prefix` that of all others. */
-    void (*params)(const struct config *c, const char *prefix, const char *own, struct params *p);
+    void (*params)(const struct sublayer *s, const char *prefix, const char *own, struct params *p);
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
@@ -106,7 +107,7 @@ struct sublayer_kind {
     /* Its arrays for up to `max`: of forward, and further ones of backward (n_kept only). */
     void (*arrays)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
     void (*arrays_grad)(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS]);
-    struct attn_need (*scratch)(const struct sublayer *s, int threads, bool backward);
+    struct attn_need (*scratch)(const struct sublayer *s, const struct engine *g, bool backward);
     /* Call once the weights have values, and again when they change. */
     void (*build_tables)(const struct engine *g, struct sublayer *s, const float *pos_encoding);
     /* Added to the stream before anything else, and the backward of that. */
@@ -151,7 +152,7 @@ struct compressed {
 };
 
 extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
-    sublayer_aan, sublayer_synthesizer;
+    sublayer_aan, sublayer_synthesizer, sublayer_steps;
 extern const struct own synthesizer_own;
 
 /* Attention's own state. */
@@ -183,16 +184,28 @@ struct average_memory {
     float *sum, *sum_next, *count;
 };
 
+/* A mixer that is a list of steps, with its states of all committed rows; `after` includes the last
+ * forward's. NULL where nothing is carried. */
+struct steps_memory {
+    struct steps steps;
+    struct extent max;
+    const char *impl, *impl_grad;
+    float *before[MAX_STATES], *after[MAX_STATES]; /* [B, n] */
+    float *first;                                  /* given; NULL = as usual */
+    int64_t position;                              /* rows committed */
+};
+
 /* ---- a sub-layer -------------------------------------------------------------------------- */
 
 struct sublayer {
     const struct sublayer_kind *kind;
     const struct config *c;
     enum wiring wiring;
-    float scale; /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
-    int nth;     /* sub-layers of its kind before it in the model */
-    int layer;   /* that it belongs to */
-    bool bare;   /* alone: it counts as one of several */
+    float scale;        /* of f in the residual sum: 1, or 0.5 for the halves of Macaron */
+    int nth;            /* sub-layers of its kind before it in the model */
+    int layer;          /* that it belongs to */
+    bool bare;          /* alone: it counts as one of several */
+    steps_build *build; /* of sublayer_steps */
     const struct sublayer *first; /* the first of its kind */
     int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */
     bool pools;                   /* its queries are means of two of the rows before it */
@@ -213,6 +226,7 @@ struct sublayer {
         struct attention attention;
         struct linear_memory linear;
         struct average_memory average;
+        struct steps_memory steps;
     } of;
 };
 

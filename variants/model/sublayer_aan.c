@@ -12,8 +12,11 @@
 
 #include <string.h>
 
-static void aan_params(const struct config *c, const char *prefix, const char *ff, struct params *p)
+static void aan_params(const struct sublayer *s, const char *prefix, const char *ff,
+                       struct params *p)
 {
+    const struct config *const c = s->c;
+
     (void)ff;
     params_matrix(p, c->F, c->D, prefix, "aan.ff.1.weight");
     params_vector(p, INIT_ZERO, 0, c->F, prefix, "aan.ff.1.bias");

@@ -34,9 +34,11 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
 
 /* ---- declaration and binding -------------------------------------------------------------- */
 
-static void attention_params(const struct config *c, const char *prefix, const char *ff,
+static void attention_params(const struct sublayer *s, const char *prefix, const char *ff,
                              struct params *p)
 {
+    const struct config *const c = s->c;
+
     (void)ff;
     project_params(c, attention_width(c), prefix, p);
     if (c->pos->layer_params)
@@ -125,13 +127,14 @@ static void attention_arrays_grad(const struct sublayer *s, struct extent max,
     out[AT_V0] = around_first_values(s, max, true);
 }
 
-static struct attn_need attention_scratch(const struct sublayer *s, int threads, bool backward)
+static struct attn_need attention_scratch(const struct sublayer *s, const struct engine *g,
+                                          bool backward)
 {
     const struct attn_impl *impl = s->of.attention.impl;
     const struct attn copy = attention_for_impl(s);
 
     struct attn_need need =
-        backward ? impl->need_backward(&copy, threads) : impl->need(&copy, threads);
+        backward ? impl->need_backward(&copy, g->threads) : impl->need(&copy, g->threads);
 
     if (backward) {
         const struct extent max = {copy.B, copy.L, copy.M};

@@ -5,8 +5,11 @@
 
 enum { WORK };
 
-static void ffn_params(const struct config *c, const char *prefix, const char *ff, struct params *p)
+static void ffn_params(const struct sublayer *s, const char *prefix, const char *ff,
+                       struct params *p)
 {
+    const struct config *const c = s->c;
+
     (void)prefix;
     c->ffn->params(c, ff, p);
 }

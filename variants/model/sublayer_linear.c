@@ -13,9 +13,11 @@
  * the divisors [B,L,H], which only backward reads; those of gradients have the same shapes. */
 enum { LIN_Q, LIN_K, LIN_V, LIN_O, LIN_FQ, LIN_FK, LIN_DEN };
 
-static void linear_params(const struct config *c, const char *prefix, const char *ff,
+static void linear_params(const struct sublayer *s, const char *prefix, const char *ff,
                           struct params *p)
 {
+    const struct config *const c = s->c;
+
     (void)ff;
     project_params(c, c->D, prefix, p);
 }
@@ -147,12 +149,13 @@ static struct linear_attn operands(const struct sublayer *s, const struct work *
     return a;
 }
 
-static struct attn_need linear_scratch(const struct sublayer *s, int threads, bool backward)
+static struct attn_need linear_scratch(const struct sublayer *s, const struct engine *g,
+                                       bool backward)
 {
     /* Enough for any shape. */
     const struct linear_attn a = core_of(s, 1, LINEAR_CHUNK, LINEAR_CHUNK);
 
-    return (struct attn_need){.scratch_bytes = linear_need(&a, threads, backward)};
+    return (struct attn_need){.scratch_bytes = linear_need(&a, g->threads, backward)};
 }
 
 static void project_keys(const struct engine *g, const struct sublayer *s, const struct work *w,

@@ -74,15 +74,28 @@ static struct names in_order(int i, char letter)
     return n;
 }
 
-static void begin(struct sublayers *s, int i, const struct config *c, char letter)
+static steps_build *build_of(const struct config *c, const struct letter *what)
+{
+    if (what->kind == &sublayer_attention)
+        return c->mixer ? c->mixer->build : NULL;
+    return what->kind == &sublayer_ffn ? c->ffn->build : NULL;
+}
+
+static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
+{
+    if (build_of(c, what))
+        return &sublayer_steps;
+    return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
+}
+
+static void begin(struct sublayers *s, int i, int layer, const struct config *c, char letter)
 {
     const struct letter *const what = letter_find(letter);
     const bool pools = letter == 'p';
     int nth = 0;
 
     CHECK(what);
-    const struct sublayer_kind *const kind =
-        what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
+    const struct sublayer_kind *const kind = kind_of(c, what);
     for (int k = 0; k < i; k++)
         nth += s->at[k].kind == kind;
     s->at[i] = (struct sublayer){.kind = kind,
@@ -90,6 +103,8 @@ static void begin(struct sublayers *s, int i, const struct config *c, char lette
                                  .wiring = c->wiring,
                                  .scale = what->scale,
                                  .nth = nth,
+                                 .layer = layer,
+                                 .build = build_of(c, what),
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,
                                  .joins = letter == 'u',
@@ -117,7 +132,7 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
         qkv_map->params(s->c, s->nth, n->prefix, p);
     }
     s->at_own = p->n;
-    s->kind->params(s->c, n->prefix, n->own, p);
+    s->kind->params(s, n->prefix, n->own, p);
     if (s->c->attn_extra && s->kind == &sublayer_attention) {
         s->at_attn_extra = p->n;
         s->c->attn_extra->layer_params(s->c, n->prefix, p);
@@ -193,8 +208,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
         struct names names[MAX_RNNS + 3];
         for (int k = 0; k < count; k++) {
             const int r = k - c->rnn_layers; /* after the LocalRNNs */
-            begin(s, i + k, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
-            s->at[i + k].layer = i / count;
+            begin(s, i + k, i / count, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
             names[k] = *c->order ? in_order(i, c->order[i])
                        : r < 0   ? rnn_in_layer(i / count, k)
                                  : in_layer(c->wiring, i / count, r);
@@ -215,7 +229,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
         return st;
     s->at_model = at_model;
     s->once = 1;
-    begin(s, 0, c, letter);
+    begin(s, 0, 0, c, letter);
     s->at->bare = true;
     s->at->wiring = WIRING_POST; /* no norm before f: source rows are used unchanged */
     snprintf(n.own, sizeof(n.own), "%s", letter_find(letter)->own);

@@ -8,9 +8,11 @@
 #include "sublayer_rnn.h"
 #include "variants/parts/linear.h"
 
-static void rnn_params(const struct config *c, const char *prefix, const char *own,
+static void rnn_params(const struct sublayer *s, const char *prefix, const char *own,
                        struct params *p)
 {
+    const struct config *const c = s->c;
+
     const int rows = rnn_cell_gates(c->rnn_cell) * c->D;
 
     (void)prefix;

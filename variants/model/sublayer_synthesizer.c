@@ -45,9 +45,11 @@ static int hidden(const struct config *c)
     return own->inner ? own->inner : c->dh;
 }
 
-static void syn_params(const struct config *c, const char *prefix, const char *own,
+static void syn_params(const struct sublayer *s, const char *prefix, const char *own,
                        struct params *p)
 {
+    const struct config *const c = s->c;
+
     const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh, T = max_int(1, places(c));
 
     (void)own;
@@ -144,12 +146,12 @@ static void syn_arrays_grad(const struct sublayer *s, struct extent max,
     }
 }
 
-static struct attn_need syn_scratch(const struct sublayer *s, int threads, bool backward)
+static struct attn_need syn_scratch(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct attention *t = &s->of.attention;
 
-    return backward ? t->impl->need_backward(&t->prepared, threads)
-                    : t->impl->need(&t->prepared, threads);
+    return backward ? t->impl->need_backward(&t->prepared, g->threads)
+                    : t->impl->need(&t->prepared, g->threads);
 }
 
 static void syn_impl(const struct sublayer *s, const char **forward, const char **backward)

@@ -58,7 +58,7 @@ static void *scratch_of_kind(const struct sublayers *s, int i, const struct engi
     for (int j = 0; j < s->n; j++) {
         if (s->at[j].kind != kind)
             continue;
-        const struct attn_need need = kind->scratch(&s->at[j], g->threads, backward);
+        const struct attn_need need = kind->scratch(&s->at[j], g, backward);
         if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
             most = need;
     }

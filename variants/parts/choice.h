@@ -52,6 +52,7 @@ struct choice {
     const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
     bool zero_is_absent; /* CODEC_INT */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
+    const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
     bool (*applies)(const struct config *c); /* NULL = always */
     void (*print)(char text[CHOICE_TEXT], const void *base);
     enum status (*parse)(void *base, const char *text, struct err *e);

@@ -195,6 +195,24 @@ static void fill(struct param *p, uint64_t seed)
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = p->init_arg * (float)rng_uniform(seed, stream, i);
         break;
+    case INIT_UNIFORM_BOTH:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = p->init_arg * (float)(2 * rng_uniform(seed, stream, i) - 1);
+        break;
+    case INIT_LOG:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = (float)log(1 + ((double)p->init_arg - 1) * rng_uniform(seed, stream, i));
+        break;
+    case INIT_STEP:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] =
+                (float)log(expm1(exp(log(0.001) + log(100) * rng_uniform(seed, stream, i))));
+        break;
+    case INIT_RISE:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] =
+                p->init_arg * (float)(0.5 + 0.5 * (double)i / (double)(p->n > 1 ? p->n - 1 : 1));
+        break;
     case INIT_NORMAL:
         rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
         break;

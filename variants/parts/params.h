@@ -18,6 +18,10 @@ enum init {
     INIT_OFF,
     INIT_CONST,
     INIT_UNIFORM,
+    INIT_UNIFORM_BOTH,
+    INIT_LOG,
+    INIT_STEP,
+    INIT_RISE,
     INIT_NORMAL,
     INIT_EYE
 };
@@ -28,8 +32,11 @@ struct param {
     int rank, shape[3];
     size_t n; /* elements */
     enum init init;
-    float init_arg; /* INIT_CONST: value; INIT_UNIFORM: upper end; INIT_NORMAL: deviation */
-    bool bounded;   /* the optimiser keeps each element in [least, most] */
+    /* INIT_CONST: value; INIT_UNIFORM: upper end, _BOTH: of both signs; INIT_LOG: the logarithm of
+     * 1 to it; INIT_STEP: softplus of it is 0.001 to 0.1, evenly in the logarithm; INIT_RISE:
+     * evenly from half of it to it; INIT_NORMAL: deviation */
+    float init_arg;
+    bool bounded; /* the optimiser keeps each element in [least, most] */
     float least, most;
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */

@@ -10,6 +10,7 @@
 #include "params.h"
 
 struct config;
+struct steps;
 
 /* The numbers of its own that a part has: a struct, and the rows that say what may be chosen of it.
  * A config keeps one such struct for each kind of part. */
@@ -119,8 +120,9 @@ struct dropout;
 struct ffn {
     const char *name;
     const struct own *own;
-    bool mixes;        /* a row's output may depend on the other rows */
-    enum act_kind act; /* of the hidden units */
+    void (*build)(struct steps *t); /* its steps, in place of all that follows; NULL = none */
+    bool mixes;                     /* a row's output may depend on the other rows */
+    enum act_kind act;              /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
     size_t (*work)(const struct config *c, int rows, bool keep);
@@ -172,7 +174,7 @@ struct mem {
 };
 
 /* A replacement of attention. `features` is the feature map of its queries and keys, eps the
- * default start value of its divisors (struct linear_attn). */
+ * default start value of its divisors (struct linear_attn); `build` lists its steps (steps/). */
 struct sublayer_kind;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {
@@ -181,6 +183,8 @@ struct mixer {
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
+    void (*build)(struct steps *t);
+    void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
 };
 
 #endif

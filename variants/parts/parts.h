@@ -9,12 +9,19 @@
 
 #define GATES(X) X(gru) X(input) X(output) X(highway) X(sigtanh) X(residual)
 #define FFNS(X)                                                                                    \
-    X(relu) X(gelu) X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe)
+    X(relu)                                                                                        \
+    X(gelu)                                                                                        \
+    X(gelu_tanh) X(swish) X(glu) X(reglu) X(geglu) X(swiglu) X(bilinear) X(moe) X(rwkv6) X(rwkv7)
 #define POSITIONS(X)                                                                               \
     X(none)                                                                                        \
     X(sinusoid)                                                                                    \
     X(learned) X(learned_layer) X(shaw) X(xl) X(rope) X(alibi) X(t5) X(kerple) X(tupe) X(deberta)
-#define MIXERS(X) X(linear_elu) X(favor) X(favor_hyp) X(aan) X(synth_dense) X(synth_random)
+#define MIXERS(X)                                                                                  \
+    X(linear_elu)                                                                                  \
+    X(favor)                                                                                       \
+    X(favor_hyp)                                                                                   \
+    X(aan) X(synth_dense) X(synth_random) X(retnet) X(gla) X(mamba2) X(deltanet) X(gdn) X(kda)     \
+        X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) X(mingru)
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(segment) X(compressive) X(state)

@@ -223,8 +223,9 @@ static void numerators(const struct chunk *c, const struct recur_grad *out, stru
             row[e] = d_o[e] / den;
             sum -= d_o[e] * o[e] / den;
         }
+        /* Against the bound and not against den, which another implementation may have rounded. */
         if (r->norm == RECUR_MLSTM)
-            sum = fabsf(n) >= den ? copysignf(1, n) * sum : 0;
+            sum = (double)fabsf(n) > exp(r->i.at ? -c->m[t + 1] : 0) ? copysignf(1, n) * sum : 0;
         row[r->dv] = sum;
     }
 }

@@ -8,8 +8,6 @@
 
 enum { PAD = 16 }; /* floats, so that rows begin at whole vectors */
 
-int recur_chunk(const struct recur *r) { return r->a.at ? RECUR_CHUNK_FREE : RECUR_CHUNK; }
-
 static int columns_of(const struct recur *r) { return r->dv + (r->norm != RECUR_PLAIN); }
 
 ptrdiff_t recur_ld(const struct recur *r)

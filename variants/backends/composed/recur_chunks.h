@@ -21,11 +21,7 @@
 
 #include "variants/backends/recur.h"
 
-enum {
-    RECUR_CHUNK = 64,      /* keys */
-    RECUR_CHUNK_FREE = 32, /* with a free rank one, whose systems grow ill conditioned */
-    RECUR_BLOCK = 16       /* keys of a sub-block where channels decay by themselves */
-};
+enum { RECUR_BLOCK = 16 }; /* keys of a sub-block where channels decay by themselves */
 
 /* One chunk of one sequence and state head, with its work space. Rows of S, V, W, X, O are ld
  * floats apart: dv values, the ones of the normaliser, zeros. */
@@ -46,7 +42,6 @@ struct chunk {
     double *m, *i;         /* [C+1] [C] of the write gate */
 };
 
-int recur_chunk(const struct recur *r); /* keys of a chunk */
 ptrdiff_t recur_ld(const struct recur *r);
 
 /* Bytes of a thread's chunk, and the chunk in them. */

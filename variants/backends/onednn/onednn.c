@@ -7,6 +7,7 @@
 #include "product.h"
 #include "sdpa.h"
 #include "variants/backends/composed/composed.h"
+#include "variants/backends/recur.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,4 +160,5 @@ const struct backend backend_onednn = {
     .gemm_act = gemm_act_onednn,
     .ops = {.gemm = gemm_onednn, .norm = norm_onednn},
     .attn = attn_list,
+    .recur = recur_composed,
 };

@@ -4,6 +4,7 @@
  * are in rows.c). Written as the equations, with double accumulators. Each number is summed by one
  * thread in one order, so results do not depend on the number of threads. */
 #include "ref.h"
+#include "variants/backends/recur.h"
 
 #include <math.h>
 #include <omp.h>
@@ -356,6 +357,7 @@ static const struct attn_impl attn_ref = {
 };
 
 static const struct attn_impl *const attn_list[] = {&attn_ref, NULL};
+static const struct recur_impl *const recur_list[] = {&recur_ref, NULL};
 
 const struct backend backend_ref = {
     .name = "ref",
@@ -377,4 +379,5 @@ const struct backend backend_ref = {
             .rnn_cell_grad = rnn_cell_grad_ref,
             .nll_grad = nll_grad_ref},
     .attn = attn_list,
+    .recur = recur_list,
 };

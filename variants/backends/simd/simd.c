@@ -5,9 +5,14 @@
 #include "simd.h"
 
 #include "variants/backends/composed/composed.h"
+#include "variants/backends/recur.h"
 
 static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
 static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
+static const struct recur_impl *const recur_avx2[] = {&recur_fused_avx2, &recur_chunked, &recur_ref,
+                                                      NULL};
+static const struct recur_impl *const recur_avx512[] = {&recur_fused_avx512, &recur_chunked,
+                                                        &recur_ref, NULL};
 
 const struct backend backend_avx2 = {
     .name = "avx2",
@@ -35,6 +40,7 @@ const struct backend backend_avx2 = {
             .rnn_cell_grad = rnn_cell_grad_avx2,
             .nll_grad = nll_grad_avx2},
     .attn = attn_avx2,
+    .recur = recur_avx2,
 };
 
 const struct backend backend_avx512 = {
@@ -63,4 +69,5 @@ const struct backend backend_avx512 = {
             .rnn_cell_grad = rnn_cell_grad_avx512,
             .nll_grad = nll_grad_avx512},
     .attn = attn_avx512,
+    .recur = recur_avx512,
 };

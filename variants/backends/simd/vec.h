@@ -59,6 +59,8 @@ VEC_INLINE vmask vfirst(int n) { return (vmask)((1u << n) - 1u); }
 VEC_INLINE vmask vlanes(uint64_t bits) { return (vmask)bits; }
 VEC_INLINE vf vld_m(const float *p, vmask m, vf fill) { return _mm512_mask_loadu_ps(fill, m, p); }
 VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm512_mask_storeu_ps(p, m, a); }
+/* a b in the lanes of m, a in the others. */
+VEC_INLINE vf vmul_m(vf a, vmask m, vf b) { return _mm512_mask_mul_ps(a, m, a, b); }
 
 VEC_INLINE float vsum(vf a) { return _mm512_reduce_add_ps(a); }
 VEC_INLINE float vmax_lanes(vf a) { return _mm512_reduce_max_ps(a); }
@@ -155,6 +157,11 @@ VEC_INLINE vf vld_m(const float *p, vmask m, vf fill)
     return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
 }
 VEC_INLINE void vst_m(float *p, vmask m, vf a) { _mm256_maskstore_ps(p, m, a); }
+/* a b in the lanes of m, a in the others. */
+VEC_INLINE vf vmul_m(vf a, vmask m, vf b)
+{
+    return _mm256_blendv_ps(a, vmul(a, b), _mm256_castsi256_ps(m));
+}
 
 VEC_INLINE float vsum(vf a)
 {
@@ -222,6 +229,13 @@ VEC_INLINE void vtranspose(vf r[VL])
 #endif
 
 /* Common to both instruction sets. */
+
+/* Fetch the lines of n floats, which may be read soon, into L2. */
+VEC_INLINE void vprefetch(const float *p, int n)
+{
+    for (int i = 0; i < n; i += 16)
+        _mm_prefetch((const char *)(p + i), _MM_HINT_T1);
+}
 
 VEC_INLINE vf vld_n(const float *p, int n) { return vld_m(p, vfirst(n), v0()); }
 VEC_INLINE void vst_n(float *p, int n, vf a) { vst_m(p, vfirst(n), a); }

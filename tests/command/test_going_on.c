@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How one goes on: --resume needs the folder of a run or the checkpoint of a training and nothing
+ * else, bench rerun finds its case in any run, and what was interrupted says which line to paste.
+ */
+#include "tests/support/whole_run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+TestSuite(going_on, .init = folder_make, .fini = folder_remove, .timeout = 120);
+
+static void must_run(const char *line, int code)
+{
+    struct ran r = run_shell(folder, line);
+
+    expect_exit(&r, code);
+    ran_free(&r);
+}
+
+static void expect_rows(const char *run, int n)
+{
+    struct rows rows = must_read(folder, run, TABLE_LATENCY);
+
+    cr_expect_eq(rows.n, n, "%s has %zu rows", run, rows.n);
+    cr_expect_eq(count_status(&rows, "ok"), n);
+    rows_free(&rows);
+}
+
+/* ---- runs --------------------------------------------------------------------------------- */
+
+#define MANY                                                                                       \
+    "--variant window,gtrxl --mask window=3,global=1 --gate gru,output --backend ref --workload "  \
+    "layer --seq 4,6,8 --mem 0 --filter 'seq<=6' --filter '!gate:output' --seed 7 --no-check "     \
+    "--d-model 16 --heads 2 --threads 1 --max-time 0.003 --min-samples 3 --warmup-ms 0 "           \
+    "--block-ms 0.5 --target-ci 0 "
+enum { MANY_CASES = 4 };
+
+/* All but the first row of each table of the run, as if it had been interrupted there. */
+#define CUT "for f in results/2*/latency.csv; do head -n 2 $f > cut && cp cut $f; done; "
+
+Test(going_on, a_run_with_nothing_but_resume)
+{
+    must_run("$BENCH -q " MANY, 0);
+    expect_rows("results/latest", MANY_CASES);
+    must_run(CUT "$BENCH -q --resume", 0);
+    expect_rows("results/latest", MANY_CASES);
+    must_run(CUT "cd /; $BENCH -q --resume=$OLDPWD/results/latest", 0);
+    expect_rows("results/latest", MANY_CASES);
+}
+
+/* What the environment says now is not what it said then. */
+Test(going_on, a_run_keeps_its_options)
+{
+    must_run("BENCH_SEED=9 $BENCH -q " MANY, 0);
+    must_run(CUT "BENCH_SEQ=5 BENCH_GATE=highway BENCH_SEED=11 $BENCH -q --resume", 0);
+    expect_rows("results/latest", MANY_CASES);
+    must_run("grep -q 'seed 7' results/latest/latency.csv", 0);
+}
+
+/* Output may differ, cases may not. */
+Test(going_on, options_beside_resume)
+{
+    must_run("$BENCH -q " MANY, 0);
+    must_run(CUT "$BENCH --resume --format jsonl -v --seed 7 | grep -q '\"status\":\"ok\"'", 0);
+    must_run("$BENCH --resume --seed 8", 2);
+    must_run("$BENCH --resume --filter 'seq<=8'", 2);
+    must_run("$BENCH -n --resume --columns seq_tokens --format csv | grep -c '^4' | grep -q 2", 0);
+    expect_rows("results/latest", MANY_CASES);
+}
+
+Test(going_on, a_run_of_another_command_is_named)
+{
+    must_run("$BENCH -q " MANY "; $BENCH rerun -q $(tail -n 1 results/latest/latency.csv | "
+             "cut -d, -f4) --max-time 0.003 --min-samples 3",
+             0);
+    struct ran r = run_bench(folder, "--resume");
+    expect_exit(&r, 2);
+    expect_said(&r, "is a run of bench rerun");
+    ran_free(&r);
+    r = run_bench(folder, "eval --resume=$(echo results/2* | cut -d' ' -f1)");
+    expect_exit(&r, 2);
+    expect_said(&r, "is a run of bench sweep");
+    ran_free(&r);
+}
+
+/* A run.json without a command, and one of a version with other options. */
+Test(going_on, a_description_of_another_version)
+{
+    must_run("$BENCH -q " MANY, 0);
+    must_run("sed -i '/\"command\"/d' results/latest/run.json; " CUT "$BENCH -q --resume", 0);
+    expect_rows("results/latest", MANY_CASES);
+    must_run(
+        "sed -i 's/\"seed\": \"7\"/\"seed\": \"7\", \"curl\": \"3\"/' results/latest/run.json; "
+        "$BENCH -q --resume",
+        2);
+    must_run("sed -i 's/\"curl\": \"3\"/\"curl\": \"\"/' results/latest/run.json; "
+             "$BENCH -q --resume",
+             0);
+}
+
+/* ---- trainings ---------------------------------------------------------------------------- */
+
+#define TRAIN                                                                                      \
+    "train --variant gtrxl --gate highway --backend ref --threads 1 --pin none --seq 4 --mem 4 "   \
+    "--batch 2 --layers 1 --d-model 8 --heads 2 --lr 0.01 --lr-warmup 2 --schedule constant "      \
+    "--dropout 0.1 --seed 5 --weight-decay 0.1 --grad-clip 0.5 --eval-every 2 --steps 6 "          \
+    "--corpus copy:lag=3,p=0.9,alphabet=4 --ckpt m "
+
+Test(going_on, a_training_with_nothing_but_its_checkpoint)
+{
+    must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);
+    must_run("$BENCH " TRAIN "--stop-at 2", 0);
+    must_run("BENCH_LR=0.5 BENCH_D_MODEL=16 $BENCH train --ckpt m --resume", 0);
+    must_run("cmp m whole/m && cmp m.best whole/m.best", 0);
+}
+
+Test(going_on, a_training_under_another_name)
+{
+    must_run("mkdir whole && cd whole && $BENCH " TRAIN, 0);
+    must_run("$BENCH " TRAIN "--stop-at 2 && mkdir other && mv m other/n && for e in opt best "
+             "train.csv; do mv m.$e other/n.$e; done",
+             0);
+    must_run("$BENCH train --ckpt other/n --resume && cmp other/n whole/m", 0);
+}
+
+Test(going_on, a_training_with_other_options)
+{
+    must_run("$BENCH " TRAIN, 0);
+    must_run("$BENCH train --ckpt m --resume --steps 8 && tail -n 1 m.train.csv | grep -q ,8,", 0);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --dropout 0.2", 2);
+    must_run("$BENCH train --ckpt m --resume --steps 9 --variant xl", 2);
+    must_run("$BENCH train --resume", 2);
+    must_run("$BENCH train --ckpt none_such --resume", 7);
+}
+
+/* The line below `label`, or a failed assertion. */
+static const char *printed_line(struct ran *r, const char *label)
+{
+    char *at = strstr(r->err.data, label);
+
+    cr_assert(at, "no \"%s\" in: %s", label, r->err.data);
+    at += strlen(label);
+    at[strcspn(at, "\n")] = '\0';
+    return at;
+}
+
+Test(going_on, an_interrupted_training_prints_its_line)
+{
+    struct program p =
+        start_bench(folder, TRAIN "--minutes 600 --progress plain --ckpt 'my model'");
+
+    cr_assert(wait_for_text(&p, "step 2 "));
+    kill(-p.pid, SIGINT); /* as a terminal does */
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    const char *const line = printed_line(&r, "resume with: ");
+    char go_on[512];
+    cr_expect_not(strstr(line, "--lr"), "%s", line);
+    snprintf(go_on, sizeof(go_on), "%s --stop-at 1", line);
+    must_run(go_on, 0);
+    ran_free(&r);
+}
+
+/* ---- lines to paste ----------------------------------------------------------------------- */
+
+Test(going_on, an_interrupted_run_prints_a_short_line)
+{
+    struct program p = start_bench(folder, SLOW "--format csv -v --out r --fail-fast");
+
+    cr_assert(wait_for_text(&p, "[2/8]"));
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    const char *const line = printed_line(&r, "resume with: ");
+    cr_expect(strstr(line, " --resume=r/2") && strstr(line, "--format csv") &&
+                  strstr(line, "--fail-fast") && strstr(line, "--verbose"),
+              "%s", line);
+    cr_expect_not(strstr(line, "--variant"), "%s", line);
+    struct ran again = run_shell(folder, line);
+    expect_exit(&again, 0);
+    cr_expect(strstr(again.out.data, "bench-latency"), "%s", again.out.data);
+    expect_complete("r/latest");
+    ran_free(&again);
+    ran_free(&r);
+}
+
+Test(going_on, what_begins_again_prints_its_line)
+{
+    struct program p = start_bench(folder, "check --variant xl -v --backend ref");
+
+    sleep(1);
+    kill(p.pid, SIGINT);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 130);
+    const char *const line = printed_line(&r, "repeat with: ");
+    cr_expect(strstr(line, "check --variant xl -v --backend ref"), "%s", line);
+    ran_free(&r);
+}
+
+/* ---- rerun -------------------------------------------------------------------------------- */
+
+#define AGAIN "-q --max-time 0.003 --min-samples 3 --warmup-ms 0 --format csv --columns seq_tokens "
+#define SHORT                                                                                      \
+    "$BENCH -q --variant xl --backend ref --workload attn --mem 0 --d-model 16 --heads 2 "         \
+    "--threads 1 --max-time 0.003 --min-samples 3 --warmup-ms 0 "
+#define ID_OF(run) "$(tail -n 1 " run "/latency.csv | cut -d, -f4)"
+
+Test(going_on, rerun_finds_its_case_in_any_run)
+{
+    must_run(SHORT "--seq 4", 0);
+    must_run("mkdir -p results/reference/here && cp -r results/latest/ results/reference/here/a "
+             "&& rm -r results/2* results/latest",
+             0);
+    must_run(SHORT "--seq 5; " SHORT "--seq 6", 0);
+    must_run("$BENCH rerun " ID_OF("results/reference/here/a") " " AGAIN "| tail -n 1 | grep -x 4",
+             0);
+    must_run("set -- results/2*; $BENCH rerun " ID_OF("$1") " " AGAIN "| tail -n 1 | grep -x 5", 0);
+    must_run("rm results/latest; $BENCH rerun " ID_OF(
+                 "results/reference/here/a") " " AGAIN "| tail -n 1 | grep -x 4",
+             0);
+}
+
+Test(going_on, rerun_in_a_named_run)
+{
+    must_run(SHORT "--seq 4,5 --out a; " SHORT "--seq 6 --out b", 0);
+    must_run("$BENCH rerun " ID_OF("a/latest") " a/latest --out c " AGAIN "| tail -n 1 | grep -x 5",
+             0);
+    must_run("$BENCH rerun " ID_OF("a/latest") " b/latest --out c " AGAIN, 2);
+    must_run("$BENCH rerun " ID_OF("a/latest") " none_such --out c " AGAIN, 7);
+    must_run("$BENCH rerun '' a/latest --out c " AGAIN, 2);
+}
+
+Test(going_on, rerun_obeys_the_environment)
+{
+    must_run(SHORT "--seq 4", 0);
+    const char *const again =
+        "$BENCH rerun " ID_OF("results/latest") " --max-time 0.003 "
+                                                "--min-samples 3 --format table";
+    char line[512];
+    snprintf(line, sizeof(line), "BENCH_COLOR=always %s | grep -q \"$(printf '\\033')\"", again);
+    must_run(line, 0);
+    snprintf(line, sizeof(line),
+             "BENCH_COLOR=always NO_COLOR=1 %s --color never | grep -q \"$(printf "
+             "'\\033')\"",
+             again);
+    must_run(line, 1);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DeltaNet: Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule over Sequence
+ * Length".
+ *
+ *   S_t = S_{t-1} + beta_t k_t (v_t - S_{t-1}^T k_t)^T      o_t = S_t^T q_t / sqrt(dk)
+ *   beta = sigma(W_b x)       q, k, v pass a short convolution; q and k have unit length
+ *
+ * Before a key is written, what the state returns for it is erased, by the share beta. */
+#include "variant.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
+
+static void build(struct steps *t)
+{
+    struct qkv x = mix_qkv(t, true);
+
+    x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
+    x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
+    struct recurrence r = mix_recurrence(t, x);
+    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
+    r.beta = step_curve(t, z, CURVE_SIGMOID, mix_of(t)->beta_max, NULL, INIT_ZERO, 0);
+    mix_output(t, step_recur(t, r));
+}
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct mix *)own = (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1};
+}
+
+static const struct own own = MIX_OWN(usual);
+const struct mixer mixer_deltanet = {
+    .name = "deltanet", .own = &own, .kind = &sublayer_steps, .build = build};
+
+const struct variant variant_deltanet = {
+    .name = "deltanet",
+    .paper = "Yang et al. 2024, arXiv:2406.06484",
+    .about = "a state that erases what it returns for a key before it writes",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_swiglu,
+    .mixer = &mixer_deltanet,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gated linear attention: Yang et al. 2024, "Gated Linear Attention Transformers with
+ * Hardware-Efficient Training".
+ *
+ *   S_t = diag(exp(g_t)) S_{t-1} + k_t v_t^T      o_t = S_t^T q_t / sqrt(dk)
+ *   g = log sigma(W_2 W_1 x + b_2) / tau          y = W_o (rms(o) (.) swish(W_g x))
+ *
+ * Every key channel decays at a rate of its own, which a low-rank map reads from the row. */
+#include "variant.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
+
+static void build(struct steps *t)
+{
+    const struct mix *const m = mix_of(t);
+    struct recurrence r = mix_recurrence(t, mix_qkv(t, false));
+    const int low = step_linear(t, STEPS_INPUT, m->lora, "gk.1");
+    const int z = step_affine(t, low, mix_keys(t), "gk.2");
+
+    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1 / m->gate_tau, NULL, INIT_ZERO, 0);
+    mix_output(t, step_recur(t, r));
+}
+
+static void usual(const struct config *c, void *own)
+{
+    *(struct mix *)own = (struct mix){.lora = min_int(16, c->D), .gate_tau = 16, .beta_max = 1};
+}
+
+static const struct own own = MIX_OWN(usual);
+const struct mixer mixer_gla = {
+    .name = "gla", .own = &own, .kind = &sublayer_steps, .build = build};
+
+/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
+static void sizes(int D, int H, int *dh, int *F)
+{
+    (void)F;
+    *dh = max_int(1, D / H / 2);
+}
+
+static int d_value(int D, int H, int dh)
+{
+    (void)D, (void)H;
+    return 2 * dh;
+}
+
+const struct variant variant_gla = {
+    .name = "gla",
+    .paper = "Yang et al. 2024, arXiv:2312.06635",
+    .about = "a state whose channels decay at rates read from the row",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_swiglu,
+    .mixer = &mixer_gla,
+    .around = {.out_gate = OUT_GATE_SWISH},
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+    .sizes = sizes,
+    .d_value = d_value,
+};

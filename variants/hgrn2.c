@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * HGRN2: Qin et al. 2024, "HGRN2: Gated Linear RNNs with State Expansion".
+ *
+ *   f_t = lb + (1 - lb) sigma(W_f x)      k_t = 1 - f_t      q_t = silu(W_q x)
+ *   S_t = diag(f_t) S_{t-1} + k_t v_t^T   o_t = S_t^T q_t / sqrt(dk)      y = W_o rms(o)
+ *
+ * What a channel forgets is what it writes. The least that it keeps, lb, grows from layer to layer:
+ * lb_l = s_1 + .. + s_l, s the softmax over layers of learned `lower_bounds` [N, H dk]. */
+#include "variant.h"
+#include "variants/model/choices.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
+
+#include <math.h>
+
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+
+/* ---- lower bounds --------------------------------------------------------------------------- */
+
+/* Softmax over layers of column e. */
+static void shares(const struct param *bounds, int e, double s[MAX_LAYERS])
+{
+    const int N = bounds->shape[0], n = bounds->shape[1];
+    double most = -INFINITY, sum = 0;
+
+    for (int l = 0; l < N; l++)
+        most = fmax(most, (double)bounds->data[(ptrdiff_t)l * n + e]);
+    for (int l = 0; l < N; l++)
+        sum += s[l] = exp((double)bounds->data[(ptrdiff_t)l * n + e] - most);
+    for (int l = 0; l < N; l++)
+        s[l] /= sum;
+}
+
+static void bounds_of_layer(const struct steps *t, const struct param *model, float *given)
+{
+    double s[MAX_LAYERS];
+
+    for (int e = 0; e < model->shape[1]; e++) {
+        double sum = 0;
+        shares(model, e, s);
+        for (int l = 1; l <= t->layer; l++)
+            sum += s[l];
+        given[e] = (float)sum;
+    }
+}
+
+/* From the gradient d of column e of this layer's bound. */
+static void bounds_grad(const struct step_call *c, int e, double d)
+{
+    const struct param *const bounds = c->model;
+    const int N = bounds->shape[0], n = bounds->shape[1], layer = c->steps->layer;
+    double s[MAX_LAYERS], mean = 0;
+
+    shares(bounds, e, s);
+    for (int l = 1; l <= layer; l++)
+        mean += s[l] * d;
+    for (int l = 0; l < N; l++)
+        bounds->grad[(ptrdiff_t)l * n + e] +=
+            (float)(s[l] * ((l >= 1 && l <= layer ? d : 0) - mean));
+}
+
+/* ---- decays and keys ------------------------------------------------------------------------ */
+
+enum { OUT_G, OUT_K };
+
+static double bound(const struct step_call *c, int e)
+{
+    return c->before[0] ? (double)c->before[0][e] : 0;
+}
+
+static void forward(const struct step_call *c)
+{
+#pragma omp parallel for num_threads(c->g->threads)
+    for (int i = 0; i < c->B * c->L; i++)
+        for (int e = 0; e < c->in->n; e++) {
+            const double s = logistic((double)matrix_row(&c->in[0], i)[e]), lb = bound(c, e);
+            const double rest = (1 - lb) * (1 - s); /* 1 - f */
+            matrix_row(&c->out[OUT_G], i)[e] = (float)log1p(-rest);
+            matrix_row(&c->out[OUT_K], i)[e] = (float)rest;
+        }
+}
+
+/* df = dg / f - dk, dy = df (1 - lb) s (1 - s), dlb = df (1 - s) */
+static void backward(const struct step_call *c)
+{
+    for (int e = 0; e < c->in->n; e++) {
+        double d_bound = 0;
+        for (int i = 0; i < c->B * c->L; i++) {
+            const double s = logistic((double)matrix_row(&c->in[0], i)[e]), lb = bound(c, e);
+            const double d_g = (double)matrix_row(&c->d_out[OUT_G], i)[e];
+            const double d_k = (double)matrix_row(&c->d_out[OUT_K], i)[e];
+            const double d_f = d_g / (lb + (1 - lb) * s) - d_k;
+            matrix_row(&c->d_in[0], i)[e] += (float)(d_f * (1 - lb) * s * (1 - s));
+            d_bound += d_f * (1 - s);
+        }
+        if (c->model)
+            bounds_grad(c, e, d_bound);
+    }
+}
+
+static void build(struct steps *t)
+{
+    static const struct step_kind kind = {
+        .name = "forget", .forward = forward, .backward = backward};
+    const int q = step_linear(t, STEPS_INPUT, mix_keys(t), "q");
+    const int f = step_linear(t, STEPS_INPUT, mix_keys(t), "f");
+    const int v = step_linear(t, STEPS_INPUT, mix_values(t), "v");
+    const int silu = step_curve(t, q, CURVE_SILU, 1, NULL, INIT_ZERO, 0);
+    struct step *const s = steps_add(t, &kind);
+
+    step_reads(t, s, f);
+    step_given(t, s, "lower_bound", mix_keys(t));
+    const int g = step_writes(t, s, mix_keys(t)), k = step_writes(t, s, mix_keys(t));
+    struct recurrence r = mix_recurrence(t, (struct qkv){silu, k, v});
+    r.g = g;
+    t->model = "lower_bounds";
+    t->tables = bounds_of_layer;
+    mix_output(t, step_recur(t, r));
+}
+
+static void model_params(const struct config *c, struct params *p)
+{
+    params_add(p, INIT_CONST, 1, 2, (const int[]){c->N, c->H * c->dh}, "lower_bounds");
+}
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct mix *)own = (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1};
+}
+
+static const struct own own = MIX_OWN(usual);
+const struct mixer mixer_hgrn2 = {.name = "hgrn2",
+                                  .own = &own,
+                                  .kind = &sublayer_steps,
+                                  .build = build,
+                                  .model_params = model_params};
+
+const struct variant variant_hgrn2 = {
+    .name = "hgrn2",
+    .paper = "Qin et al. 2024, arXiv:2404.07904",
+    .about = "a state whose channels write what they forget",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_swiglu,
+    .mixer = &mixer_hgrn2,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mLSTM: Beck et al. 2024, "xLSTM: Extended Long Short-Term Memory" (arXiv:2405.04517), with the
+ * layer of the 7B model (arXiv:2503.13427).
+ *
+ *   S_t = sigma(f_t) S_{t-1} + e^{i_t} k_t v_t^T      z_t = sigma(f_t) z_{t-1} + e^{i_t} k_t
+ *   o_t = S_t^T q / max(|z_t . q|, 1), q = q_t / sqrt(dk)
+ *   i, f = cap(W x + b), cap(y) = 15 tanh(y / 15)      y = W_o (layer(o) (.) sigma(W_g x))
+ *
+ * The exponential of the input gate is kept finite by a running maximum (backends/recur.h). */
+#include "variant.h"
+#include "variants/backends/recur.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
+
+static int capped(struct steps *t, int x)
+{
+    const float cap = mix_of(t)->gate_cap;
+
+    return cap > 0 ? step_curve(t, x, CURVE_CAP, cap, NULL, INIT_ZERO, 0) : x;
+}
+
+static void build(struct steps *t)
+{
+    struct recurrence r = mix_recurrence(t, mix_qkv(t, false));
+
+    r.i = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "i"));
+    const int f = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "f"));
+    r.g = step_curve(t, f, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.norm = RECUR_MLSTM;
+    mix_output(t, step_recur(t, r));
+}
+
+static void usual(const struct config *c, void *own)
+{
+    *(struct mix *)own = (struct mix){.head_norm = MIX_LAYER,
+                                      .norm_weights = c->H * config_dv(c),
+                                      .gate_tau = 1,
+                                      .gate_cap = 15,
+                                      .beta_max = 1};
+}
+
+static const struct own own = MIX_OWN(usual);
+const struct mixer mixer_mlstm = {
+    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .build = build};
+
+/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
+static void sizes(int D, int H, int *dh, int *F)
+{
+    (void)F;
+    *dh = max_int(1, D / H / 2);
+}
+
+static int d_value(int D, int H, int dh)
+{
+    (void)D, (void)H;
+    return 2 * dh;
+}
+
+const struct variant variant_mlstm = {
+    .name = "mlstm",
+    .paper = "Beck et al. 2024, arXiv:2405.04517",
+    .about = "a matrix state with exponential input and forget gates",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_swiglu,
+    .mixer = &mixer_mlstm,
+    .around = {.out_gate = OUT_GATE_SIGMOID},
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+    .sizes = sizes,
+    .d_value = d_value,
+};

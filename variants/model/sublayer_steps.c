@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A mixer made of steps as a kind of sub-layer: its steps, then W_o. Its memory is the states of
+ * its steps, which include all past rows. */
+#include "sublayer.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUES, FIRST }; /* its arrays; the second is one for all layers */
+
+static const struct param *last_map(const struct sublayer *s)
+{
+    return &s->own[s->of.steps.steps.n_params];
+}
+
+static bool in_place_of_ffn(const struct sublayer *s)
+{
+    return s->c->ffn && s->build == s->c->ffn->build;
+}
+
+static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
+                         struct params *p)
+{
+    struct steps t;
+    char names[64];
+
+    snprintf(names, sizeof(names), "%s%s", in_place_of_ffn(s) ? own : prefix,
+             in_place_of_ffn(s) ? "" : "attn.");
+    steps_make(&t, s->build, s->c, s->layer, s->bare, names, p);
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+
+static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
+
+static size_t state_floats(const struct sublayer *s, int i)
+{
+    const struct state *const state = &s->of.steps.steps.state[i];
+
+    return (state->given ? 1 : (size_t)s->of.steps.max.B) * (size_t)state->n;
+}
+
+/* Is the i-th state there, and does it go from segment to segment? */
+static bool is_kept(const struct sublayer *s, int i)
+{
+    return goes_on(s) || s->of.steps.steps.state[i].given;
+}
+
+static bool advances(const struct sublayer *s, int i)
+{
+    return goes_on(s) && !s->of.steps.steps.state[i].given;
+}
+
+static void begin_state(struct sublayer *s, int i)
+{
+    for (size_t e = 0; e < state_floats(s, i); e++)
+        s->of.steps.before[i][e] = s->of.steps.steps.state[i].start;
+}
+
+static void steps_forget(struct sublayer *s)
+{
+    s->of.steps.position = 0;
+    for (int i = 0; i < s->of.steps.steps.n_states; i++)
+        if (advances(s, i))
+            begin_state(s, i);
+}
+
+static size_t first_floats(const struct sublayer *s, struct extent max)
+{
+    const struct steps *const t = &s->of.steps.steps;
+
+    return t->first < 0 ? 0 : (size_t)(max.B * max.L) * (size_t)t->value[t->first].width;
+}
+
+static enum status steps_bind(struct sublayer *s, const struct engine *g, struct extent max,
+                              struct arena *a, struct err *e)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
+        return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
+                    s->c->variant->name);
+    *m = (struct steps_memory){.max = max};
+    steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
+    m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
+    for (int i = 0; i < m->steps.n_states; i++) {
+        const bool given = m->steps.state[i].given;
+        if (is_kept(s, i))
+            m->before[i] = arena_f32(a, given ? PART_REL_POS : PART_MEMORY, state_floats(s, i));
+        if (advances(s, i))
+            m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
+        if (a->base && is_kept(s, i))
+            begin_state(s, i);
+    }
+    if (s->bare && m->steps.first >= 0) /* it is given what the first layer shares */
+        m->first = arena_f32(a, PART_ACTIVATIONS, first_floats(s, max));
+    return OK;
+}
+
+/* The parameters that all layers share; the bare operator has none. */
+static const struct param *shared_of(const struct sublayer *s)
+{
+    const char *const name = s->of.steps.steps.model;
+
+    return name && strcmp(s->model->name, name) == 0 ? s->model : NULL;
+}
+
+static void steps_build_tables(const struct engine *g, struct sublayer *s,
+                               const float *pos_encoding)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    (void)g, (void)pos_encoding;
+    for (int i = 0; shared_of(s) && i < m->steps.n_states; i++)
+        if (m->steps.state[i].given)
+            m->steps.tables(&m->steps, shared_of(s), m->before[i]);
+}
+
+static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
+{
+    const size_t n = steps_floats(&s->of.steps.steps, (size_t)max.B * (size_t)max.L);
+
+    out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
+    out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
+}
+
+static void steps_arrays_grad(const struct sublayer *s, struct extent max,
+                              struct array out[SUB_ARRAYS])
+{
+    steps_arrays(s, max, out);
+    out[VALUES].n = 0;
+    out[VALUES].shared = true;
+    out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
+}
+
+static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
+{
+    const struct extent max = s->of.steps.max;
+
+    return (struct attn_need){.scratch_bytes =
+                                  steps_scratch(&s->of.steps.steps, g, max.B, max.L, backward)};
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
+                               const struct work *w, struct sublayer_input from)
+{
+    const struct steps_memory *const m = &s->of.steps;
+    struct steps_run r = {.g = g,
+                          .params = s->own,
+                          .model = shared_of(s),
+                          .B = from.B,
+                          .L = from.L,
+                          .position = m->position,
+                          .x = from.at.at,
+                          .values = w->own[VALUES],
+                          .first = m->first ? m->first : w->own[FIRST],
+                          .scratch = w->scratch};
+
+    CHECK(from.M == 0 && (from.B == 1 || from.at.stride == (ptrdiff_t)from.L * s->c->D));
+    memcpy(r.before, m->before, sizeof(r.before));
+    memcpy(r.after, m->after, sizeof(r.after));
+    return r;
+}
+
+static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
+                                   struct sublayer_input from, struct act epilogue)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const struct steps_run r = run_of(g, s, w, from);
+
+    const float *const result = steps_matrix(t, &r, t->result).at;
+
+    steps_forward(t, &r);
+    if (t->last)
+        linear_forward(g, last_map(s), NULL, w->y, result, from.B * from.L, epilogue);
+    else {
+        epilogue.x = result;
+        epilogue.rows = from.B * from.L;
+        epilogue.n = s->c->D;
+        epilogue.threads = g->threads;
+        g->ops.act(&epilogue);
+    }
+}
+
+static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
+                                    const struct work *w, struct sublayer_input from, float *d_in,
+                                    const float *d_y, int skip)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const int rows = from.B * from.L;
+    struct steps_run r = run_of(g, s, w, from);
+
+    (void)skip; /* there are no memory rows */
+    r.d_x = d_in;
+    r.d_values = w->d_own[VALUES];
+    r.d_first = w->d_own[FIRST];
+    r.scratch = w->d_scratch;
+    if (r.d_first && !w->above) /* the last layer, which is the first one here */
+        memset(r.d_first, 0, first_floats(s, s->of.steps.max) * sizeof(float));
+    float *const d = steps_gradient(t, &r, t->result).at;
+    if (t->last) {
+        linear_weight_grad(g, last_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
+        linear_input_grad(g, last_map(s), d, d_y, rows, 0);
+    } else
+        memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
+    steps_backward(t, &r);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static void steps_remember(const struct engine *g, struct sublayer *s, struct work *w,
+                           struct sublayer_input from)
+{
+    const struct steps_run r = run_of(g, s, w, from);
+
+    steps_forward(&s->of.steps.steps, &r);
+}
+
+static void steps_commit(struct sublayer *s, int L)
+{
+    struct steps_memory *const m = &s->of.steps;
+
+    m->position += goes_on(s) ? L : 0;
+    for (int i = 0; i < m->steps.n_states; i++) {
+        if (!advances(s, i))
+            continue;
+        float *const old = m->before[i];
+        m->before[i] = m->after[i];
+        m->after[i] = old;
+    }
+}
+
+static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
+{
+    const struct steps_memory *const m = &s->of.steps;
+
+    if (i == m->steps.n_states && m->first)
+        *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true};
+    else if (i < m->steps.n_states)
+        *out = (struct carried){m->steps.state[i].name, m->before[i],
+                                is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};
+    else
+        return false;
+    return true;
+}
+
+/* ---- cost --------------------------------------------------------------------------------- */
+
+static void steps_impl_names(const struct sublayer *s, const char **forward, const char **backward)
+{
+    const struct steps_memory *const m = &s->of.steps;
+
+    *forward = m->impl;
+    *backward = strcmp(m->impl, m->impl_grad) == 0 ? NULL : m->impl_grad;
+}
+
+/* A state has all past rows already. */
+static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
+{
+    const struct steps *const t = &s->of.steps.steps;
+
+    (void)M;
+    return steps_flop(t, B, L) + (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
+}
+
+static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
+{
+    return 2 * steps_sublayer_flop(s, B, L, M);
+}
+
+const struct sublayer_kind sublayer_steps = {
+    .name = "steps",
+    .mixes = true,
+    .place = DROP_ATTENTION,
+    .params = steps_params,
+    .bind = steps_bind,
+    .arrays = steps_arrays,
+    .arrays_grad = steps_arrays_grad,
+    .scratch = scratch_of,
+    .build_tables = steps_build_tables,
+    .forward = steps_sublayer_forward,
+    .backward = steps_sublayer_backward,
+    .remember = steps_remember,
+    .commit = steps_commit,
+    .forget = steps_forget,
+    .carries = steps_carries,
+    .impl = steps_impl_names,
+    .flop = steps_sublayer_flop,
+    .grad_flop = steps_sublayer_grad_flop,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Retentive network: Sun et al. 2023, "Retentive Network: A Successor to Transformer".
+ *
+ *   S_t = gamma_h S_{t-1} + k_t v_t^T      o_t = S_t^T q_t / sqrt(dk)      gamma_h = 1 - 2^(-5-h)
+ *   y   = W_o (rms(o) (.) swish(W_g x))
+ *
+ * A constant decay per head takes the place of the softmax; q and k are rotated by position, as
+ * rotary positions do. */
+#include "variant.h"
+#include "variants/model/sublayer.h"
+#include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
+
+#include <math.h>
+
+/* One constant per head, in every row. */
+static void decays(const struct step_call *c)
+{
+    for (int i = 0; i < c->B * c->L; i++)
+        for (int h = 0; h < c->out->n; h++)
+            matrix_row(&c->out[0], i)[h] = (float)log1p(-exp2(-5.0 - h));
+}
+
+static void constant(const struct step_call *c) { (void)c; }
+
+static void build(struct steps *t)
+{
+    static const struct step_kind kind = {
+        .name = "decays", .forward = decays, .backward = constant};
+    const struct qkv x = mix_qkv(t, false);
+    struct recurrence r = mix_recurrence(t, x);
+
+    r.q = step_rotate(t, x.q, t->c->dh, 10000, false);
+    r.k = step_rotate(t, x.k, t->c->dh, 10000, false);
+    r.g = step_writes(t, steps_add(t, &kind), t->c->H);
+    mix_output(t, step_recur(t, r));
+}
+
+static void usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct mix *)own = (struct mix){.gate_tau = 1, .beta_max = 1};
+}
+
+static const struct own own = MIX_OWN(usual);
+const struct mixer mixer_retnet = {
+    .name = "retnet", .own = &own, .kind = &sublayer_steps, .build = build};
+
+/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
+static void sizes(int D, int H, int *dh, int *F)
+{
+    (void)F;
+    *dh = max_int(1, D / H / 2);
+}
+
+static int d_value(int D, int H, int dh)
+{
+    (void)D, (void)H;
+    return 2 * dh;
+}
+
+const struct variant variant_retnet = {
+    .name = "retnet",
+    .paper = "Sun et al. 2023, arXiv:2307.08621",
+    .about = "a state that decays at a constant rate per head",
+    .pos = &pos_none,
+    .mem = &mem_state,
+    .ffn = &ffn_swiglu,
+    .mixer = &mixer_retnet,
+    .around = {.out_gate = OUT_GATE_SWISH},
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+    .sizes = sizes,
+    .d_value = d_value,
+};

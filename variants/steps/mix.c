@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What recurrent mixers have in common. */
+#include "mix.h"
+
+#include <math.h>
+
+static const char *const norm_words[] = {
+    [MIX_RMS] = "rms", [MIX_LAYER] = "layer", [MIX_UNNORMED] = "none", NULL};
+
+/* A number may be set where the mixer usually has one. */
+static struct mix usual_of(const struct config *c)
+{
+    struct mix m = {0};
+
+    if (c->mixer && c->mixer->own && c->mixer->own->choices == mix_choices)
+        c->mixer->own->usual(c, &m);
+    return m;
+}
+
+static bool has_conv(const struct config *c) { return usual_of(c).conv_width > 0; }
+static bool has_groups(const struct config *c) { return usual_of(c).groups > 0; }
+static bool has_lora(const struct config *c) { return usual_of(c).lora > 0; }
+
+#define AT(field) offsetof(struct mix, field)
+
+const struct choice mix_choices[] = {
+    {.name = "conv_width",
+     .help = "rows of the convolution before a recurrence; 0 = none",
+     .codec = CODEC_INT,
+     .at = AT(conv_width),
+     .most = 256,
+     .setting = true,
+     .applies = has_conv,
+     .absent = "0"},
+    {.name = "groups",
+     .help = "groups of heads that share q and k",
+     .codec = CODEC_INT,
+     .at = AT(groups),
+     .most = 1 << 20,
+     .setting = true,
+     .applies = has_groups,
+     .absent = "1"},
+    {.name = "lora",
+     .help = "rank of the low-rank maps of gates",
+     .codec = CODEC_INT,
+     .at = AT(lora),
+     .most = 1 << 20,
+     .setting = true,
+     .applies = has_lora,
+     .rows_of = "attn.gk.1.weight"},
+    {.name = "head_norm",
+     .codec = CODEC_WORD,
+     .at = AT(head_norm),
+     .words = norm_words,
+     .absent = "rms"},
+    {.name = "norm_weights",
+     .codec = CODEC_INT,
+     .at = AT(norm_weights),
+     .most = 1 << 20,
+     .rows_of = "attn.norm.weight"},
+    {.name = "gate_tau", .codec = CODEC_REAL, .at = AT(gate_tau), .most = 1 << 20, .absent = "16"},
+    {.name = "gate_cap", .codec = CODEC_REAL, .at = AT(gate_cap), .most = 1 << 20, .absent = "0"},
+    {.name = "beta_max", .codec = CODEC_REAL, .at = AT(beta_max), .most = 2, .absent = "1"},
+    {.name = "norm_whole", .codec = CODEC_FLAG, .at = AT(norm_whole), .most = 1, .absent = "0"},
+    {.name = "norm_bias", .codec = CODEC_FLAG, .at = AT(norm_bias), .tensor = "attn.norm.bias"},
+    {.name = "log_space", .codec = CODEC_FLAG, .at = AT(log_space), .most = 1, .absent = "1"},
+    {.name = "minlstm", .codec = CODEC_FLAG, .at = AT(minlstm), .tensor = "attn.f.weight"},
+    {0},
+};
+
+const struct mix *mix_of(const struct steps *t) { return config_own(t->c, SLOT_MIXER); }
+
+static enum status refuse(const struct config *c, struct err *e, const char *what, double n,
+                          const char *instead)
+{
+    return fail(e, E_USAGE, "%s: %s %g  -> %s", c->variant->name, what, n, instead);
+}
+
+enum status mix_check(const struct config *c, const void *own, struct err *e)
+{
+    const struct mix *const m = own;
+    const int dv = config_dv(c);
+
+    if (c->kv_heads != c->H)
+        return refuse(c, e, "kv_heads", c->kv_heads,
+                      "as many as heads: a recurrence has no groups");
+    if (m->groups < 0 || (m->groups && c->H % m->groups))
+        return refuse(c, e, "groups", m->groups, "a divisor of --heads");
+    if (has_lora(c) && m->lora < 1)
+        return refuse(c, e, "lora", m->lora, "1 or more");
+    if (m->norm_weights && m->norm_weights != dv && m->norm_weights != c->H * dv)
+        return refuse(c, e, "norm_weights", m->norm_weights, "the width of a head, or of all");
+    if (!(m->gate_tau > 0))
+        return refuse(c, e, "gate_tau", (double)m->gate_tau, "more than 0");
+    if (!(m->beta_max > 0))
+        return refuse(c, e, "beta_max", (double)m->beta_max, "1 or 2");
+    return OK;
+}
+
+/* ---- pieces of mixers ---------------------------------------------------------------------- */
+
+struct qkv mix_qkv(struct steps *t, bool silu)
+{
+    const int keys = mix_keys(t), values = mix_values(t), taps = mix_of(t)->conv_width;
+    const int all = steps_value(t, 2 * keys + values);
+    int from = all;
+
+    step_linear_to(t, steps_columns(t, all, 0, keys), STEPS_INPUT, "q");
+    step_linear_to(t, steps_columns(t, all, keys, keys), STEPS_INPUT, "k");
+    step_linear_to(t, steps_columns(t, all, 2 * keys, values), STEPS_INPUT, "v");
+    if (taps)
+        from = step_conv(t, all, taps, false);
+    else if (silu)
+        from = step_curve(t, all, CURVE_SILU, 1, NULL, INIT_ZERO, 0);
+    return (struct qkv){steps_columns(t, from, 0, keys), steps_columns(t, from, keys, keys),
+                        steps_columns(t, from, 2 * keys, values)};
+}
+
+struct recurrence mix_recurrence(const struct steps *t, struct qkv x)
+{
+    return (struct recurrence){.heads = t->c->H,
+                               .dk = t->c->dh,
+                               .dv = config_dv(t->c),
+                               .scale = t->c->scale,
+                               .q = x.q,
+                               .k = x.k,
+                               .v = x.v,
+                               .g = NO_VALUE,
+                               .beta = NO_VALUE,
+                               .a = NO_VALUE,
+                               .b = NO_VALUE,
+                               .i = NO_VALUE};
+}
+
+int mix_normed(struct steps *t, int o)
+{
+    const struct mix *const m = mix_of(t);
+    const int all = t->value[o].width, head = m->norm_whole ? all : config_dv(t->c);
+
+    if (m->head_norm == MIX_UNNORMED)
+        return o;
+    return step_norm(t, o,
+                     (struct head_norm){.width = head,
+                                        .layer = m->head_norm == MIX_LAYER,
+                                        .each = m->norm_weights > head,
+                                        .bias = m->norm_bias,
+                                        .eps = t->c->head_eps});
+}
+
+void mix_output(struct steps *t, int o)
+{
+    const enum out_gate gate = t->c->around.out_gate;
+
+    t->result = mix_normed(t, o);
+    if (gate == OUT_GATE_NONE)
+        return;
+    const int z = step_linear(t, STEPS_INPUT, t->value[o].width, "g");
+    const int act = step_curve(t, z, gate == OUT_GATE_SWISH ? CURVE_SILU : CURVE_SIGMOID, 1, NULL,
+                               INIT_ZERO, 0);
+    t->result = step_times(t, t->result, act);
+}

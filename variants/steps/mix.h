@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What recurrent mixers have in common: their numbers, the projections before the recurrence with
+ * an optional convolution, the norm of heads and the output gate after it. */
+#ifndef MIX_H
+#define MIX_H
+
+#include "steps.h"
+
+enum mix_norm { MIX_RMS, MIX_LAYER, MIX_UNNORMED };
+
+/* Numbers of a mixer. Each uses some; the others are 0. */
+struct mix {
+    int conv_width;   /* taps; 0 = no convolution */
+    int groups;       /* of heads that share q and k */
+    int lora;         /* rank of low-rank maps */
+    int head_norm;    /* enum mix_norm */
+    int norm_weights; /* a head's width, or one for each column */
+    float gate_tau;   /* divides log decays */
+    float gate_cap;   /* of gates before their exponential; 0 = none */
+    float beta_max;   /* 2 allows negative eigenvalues */
+    bool norm_whole;  /* one norm over all heads */
+    bool norm_bias;
+    bool log_space; /* positive candidates (minGRU) */
+    bool minlstm;   /* separate input and forget gates */
+};
+
+/* A mixer's own numbers, with what they usually are. */
+#define MIX_OWN(usual)                                                                             \
+    {                                                                                              \
+        mix_choices, OWN_SIZE(struct mix), usual, mix_check                                        \
+    }
+extern const struct choice mix_choices[];
+enum status mix_check(const struct config *c, const void *own, struct err *e);
+const struct mix *mix_of(const struct steps *t);
+
+static inline int mix_keys(const struct steps *t) { return t->c->H * t->c->dh; }
+static inline int mix_values(const struct steps *t) { return t->c->H * config_dv(t->c); }
+
+/* q, k [H dk] and v [H dv] of the input; with a convolution of all three behind it if conv_width is
+ * given, with `silu` in any case. */
+struct qkv {
+    int q, k, v;
+};
+struct qkv mix_qkv(struct steps *t, bool silu);
+
+/* A recurrence of the model's sizes over these, with no further term yet. */
+struct recurrence mix_recurrence(const struct steps *t, struct qkv x);
+
+/* Head norm and output gate of a recurrence's output; it becomes the result. */
+int mix_normed(struct steps *t, int o);
+void mix_output(struct steps *t, int o);
+
+#endif

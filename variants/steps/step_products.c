@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps that combine two values, or a value and a parameter, number by number. */
+#include "steps.h"
+
+#include <math.h>
+
+enum { A, B_ }; /* inputs */
+enum { PER };   /* numbers */
+
+static int team(const struct step_call *c)
+{
+    enum { PARALLEL_MIN = 1 << 14 };
+
+    return (ptrdiff_t)c->B * c->L * c->out->n > PARALLEL_MIN ? c->g->threads : 1;
+}
+
+#define EACH_ROW                                                                                   \
+    _Pragma("omp parallel for num_threads(team(c))") for (int i = 0; i < c->B * c->L; i++)
+
+/* ---- copy ---------------------------------------------------------------------------------- */
+
+static void copy_forward(const struct step_call *c)
+{
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = a[e];
+    }
+}
+
+static void add_to(const struct step_call *c, int input)
+{
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_a = matrix_row(&c->d_in[input], i);
+        for (int e = 0; e < c->out->n; e++)
+            d_a[e] += d[e];
+    }
+}
+
+static void copy_backward(const struct step_call *c) { add_to(c, A); }
+
+static const struct step_kind copy = {
+    .name = "copy", .forward = copy_forward, .backward = copy_backward};
+
+void step_copy_to(struct steps *t, int to, int a)
+{
+    struct step *const s = steps_add(t, &copy);
+
+    step_reads(t, s, a);
+    step_writes_to(t, s, to);
+}
+
+int step_copy(struct steps *t, int a)
+{
+    const int to = steps_value(t, t->value[a].width);
+
+    step_copy_to(t, to, a);
+    return to;
+}
+
+/* ---- a weight per column -------------------------------------------------------------------- */
+
+static void scale_forward(const struct step_call *c)
+{
+    const float *const w = c->param[0]->data;
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = a[e] * w[e];
+    }
+}
+
+static void scale_backward(const struct step_call *c)
+{
+    const struct param *const w = c->param[0];
+
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_a = matrix_row(&c->d_in[A], i);
+        for (int e = 0; e < c->out->n; e++)
+            d_a[e] += d[e] * w->data[e];
+    }
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            w->grad[e] += d[e] * a[e];
+    }
+}
+
+int step_scale(struct steps *t, int a, const char *name, float initial)
+{
+    static const struct step_kind scale = {
+        .name = "scale", .forward = scale_forward, .backward = scale_backward};
+    struct step *const s = steps_add(t, &scale);
+
+    step_reads(t, s, a);
+    step_vector(t, s, INIT_CONST, initial, t->value[a].width, name);
+    return step_writes(t, s, t->value[a].width);
+}
+
+/* ---- sum ----------------------------------------------------------------------------------- */
+
+static void plus_forward(const struct step_call *c)
+{
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = a[e] + b[e];
+    }
+}
+
+static void plus_backward(const struct step_call *c)
+{
+    add_to(c, A);
+    add_to(c, B_);
+}
+
+int step_plus(struct steps *t, int a, int b)
+{
+    static const struct step_kind plus = {
+        .name = "plus", .forward = plus_forward, .backward = plus_backward};
+    struct step *const s = steps_add(t, &plus);
+
+    CHECK(t->value[a].width == t->value[b].width);
+    step_reads(t, s, a);
+    step_reads(t, s, b);
+    return step_writes(t, s, t->value[a].width);
+}
+
+/* ---- product ------------------------------------------------------------------------------- */
+
+static void times_forward(const struct step_call *c)
+{
+    const int per = c->s->n[PER];
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int h = 0; h < c->in[B_].n; h++)
+            for (int e = h * per; e < (h + 1) * per; e++)
+                y[e] = a[e] * b[h];
+    }
+}
+
+static void times_backward(const struct step_call *c)
+{
+    const int per = c->s->n[PER];
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_a = matrix_row(&c->d_in[A], i), *const d_b = matrix_row(&c->d_in[B_], i);
+        for (int h = 0; h < c->in[B_].n; h++) {
+            float sum = 0;
+            for (int e = h * per; e < (h + 1) * per; e++) {
+                d_a[e] += d[e] * b[h];
+                sum += d[e] * a[e];
+            }
+            d_b[h] += sum;
+        }
+    }
+}
+
+int step_times(struct steps *t, int a, int b)
+{
+    static const struct step_kind times = {
+        .name = "times", .forward = times_forward, .backward = times_backward};
+    struct step *const s = steps_add(t, &times);
+
+    CHECK(t->value[a].width % t->value[b].width == 0);
+    s->n[PER] = t->value[a].width / t->value[b].width;
+    step_reads(t, s, a);
+    step_reads(t, s, b);
+    return step_writes(t, s, t->value[a].width);
+}
+
+/* ---- a sum with a weight per group ---------------------------------------------------------- */
+
+static void skip_forward(const struct step_call *c)
+{
+    const float *const w = c->param[0]->data;
+    const int per = c->s->n[PER];
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = a[e] + w[e / per] * b[e];
+    }
+}
+
+static void skip_backward(const struct step_call *c)
+{
+    const struct param *const w = c->param[0];
+    const int per = c->s->n[PER];
+
+    add_to(c, A);
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_b = matrix_row(&c->d_in[B_], i);
+        for (int e = 0; e < c->out->n; e++)
+            d_b[e] += w->data[e / per] * d[e];
+    }
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const b = matrix_row(&c->in[B_], i), *const d = matrix_row(&c->d_out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            w->grad[e / per] += d[e] * b[e];
+    }
+}
+
+int step_skip(struct steps *t, int a, int b, int per, const char *name)
+{
+    static const struct step_kind skip = {
+        .name = "skip", .forward = skip_forward, .backward = skip_backward};
+    struct step *const s = steps_add(t, &skip);
+    const int n = t->value[a].width;
+
+    CHECK(t->value[b].width == n && n % per == 0);
+    s->n[PER] = per;
+    step_reads(t, s, a);
+    step_reads(t, s, b);
+    step_vector(t, s, INIT_ONE, 0, n / per, name);
+    return step_writes(t, s, n);
+}
+
+/* ---- decays from a rate -------------------------------------------------------------------- */
+
+enum { A_PER, W_PER }; /* numbers: columns of the result for one of a, and for one of w */
+
+static void rate_forward(const struct step_call *c)
+{
+    const float *const w = c->param[0]->data;
+    const int a_per = c->s->n[A_PER], w_per = c->s->n[W_PER];
+
+    EACH_ROW
+    {
+        const float *const a = matrix_row(&c->in[A], i);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            y[e] = -expf(w[e / w_per]) * a[e / a_per];
+    }
+}
+
+static void rate_backward(const struct step_call *c)
+{
+    const struct param *const w = c->param[0];
+    const int a_per = c->s->n[A_PER], w_per = c->s->n[W_PER];
+
+    EACH_ROW
+    {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_a = matrix_row(&c->d_in[A], i);
+        for (int e = 0; e < c->out->n; e++)
+            d_a[e / a_per] -= expf(w->data[e / w_per]) * d[e];
+    }
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const y = matrix_row(&c->out[0], i), *const d = matrix_row(&c->d_out[0], i);
+        for (int e = 0; e < c->out->n; e++)
+            w->grad[e / w_per] += d[e] * y[e];
+    }
+}
+
+int step_rate(struct steps *t, int a, int per, bool wide, const char *name)
+{
+    static const struct step_kind rate = {
+        .name = "rate", .forward = rate_forward, .backward = rate_backward};
+    struct step *const s = steps_add(t, &rate);
+    const int n = t->value[a].width;
+
+    CHECK(wide || n % per == 0);
+    s->n[A_PER] = wide ? per : 1;
+    s->n[W_PER] = wide ? 1 : per;
+    step_reads(t, s, a);
+    step_tensor(t, s, INIT_LOG, 16, wide ? 2 : 1, (const int[]){wide ? n : n / per, per}, name);
+    return step_writes(t, s, wide ? n * per : n);
+}

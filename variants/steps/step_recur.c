@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The recurrence itself as a step, executed by the engine's implementation (backends/recur.h). */
+#include "steps.h"
+#include "variants/backends/recur.h"
+
+#include <math.h>
+
+enum { IN_Q, IN_K, IN_V, IN_G, IN_BETA, IN_A, IN_B, IN_I };
+enum { OUT_O, OUT_DEN };
+enum { STATE_S, STATE_Z, STATE_M };
+enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS }; /* numbers */
+enum { SCALE, EPS };
+
+/* Rows of `heads` heads, which `states` heads share in groups. */
+static struct recur_rows rows_of(const struct matrix *m, int L, int heads, int states)
+{
+    return (struct recur_rows){.at = m->at,
+                               .batch = m->row * L,
+                               .row = m->row,
+                               .head = heads ? m->n / heads : 0,
+                               .per = heads ? states / heads : 0};
+}
+
+static struct recur shape_of(const struct step *s, int B, int L)
+{
+    const int H = s->n[HEADS];
+
+    return (struct recur){.B = B,
+                          .L = L,
+                          .H = H,
+                          .Hs = H,
+                          .dk = s->n[DK],
+                          .dv = s->n[DV],
+                          .scale = s->x[SCALE],
+                          .g_width = s->in[IN_G] < 0 ? 0 : s->width[IN_G] / H,
+                          .norm = (enum recur_norm)s->n[NORM],
+                          .eps = s->x[EPS]};
+}
+
+static struct recur recur_of(const struct step_call *c)
+{
+    const struct step *const s = c->s;
+    const int H = s->n[HEADS], L = c->L;
+    struct recur r = shape_of(s, c->B, L);
+
+    r.q = rows_of(&c->in[IN_Q], L, s->n[Q_HEADS], H);
+    r.k = rows_of(&c->in[IN_K], L, s->n[K_HEADS], H);
+    r.v = rows_of(&c->in[IN_V], L, H, H);
+    r.g = rows_of(&c->in[IN_G], L, H, H);
+    r.beta = rows_of(&c->in[IN_BETA], L, H, H);
+    r.a = rows_of(&c->in[IN_A], L, H, H);
+    r.b = rows_of(&c->in[IN_B], L, H, H);
+    r.i = rows_of(&c->in[IN_I], L, H, H);
+    r.u = c->param[0] ? c->param[0]->data : NULL;
+    r.s0 = c->before[STATE_S];
+    r.z0 = c->before[STATE_Z];
+    r.m0 = c->before[STATE_M];
+    r.s1 = c->after[STATE_S];
+    r.z1 = c->after[STATE_Z];
+    r.m1 = c->after[STATE_M];
+    r.o = c->out[OUT_O].at;
+    r.den = c->out[OUT_DEN].at;
+    return r;
+}
+
+static void forward(const struct step_call *c)
+{
+    const struct recur r = recur_of(c);
+
+    engine_recur(c->g, &r, false)->forward(c->g, &r, c->scratch);
+}
+
+static void backward(const struct step_call *c)
+{
+    struct recur r = recur_of(c);
+    const struct recur_grad d = {.d_o = c->d_out[OUT_O].at,
+                                 .d_q = c->d_in[IN_Q].at,
+                                 .d_k = c->d_in[IN_K].at,
+                                 .d_v = c->d_in[IN_V].at,
+                                 .d_g = c->d_in[IN_G].at,
+                                 .d_beta = c->d_in[IN_BETA].at,
+                                 .d_a = c->d_in[IN_A].at,
+                                 .d_b = c->d_in[IN_B].at,
+                                 .d_i = c->d_in[IN_I].at,
+                                 .d_u = c->param[0] ? c->param[0]->grad : NULL};
+
+    r.s1 = r.z1 = r.m1 = NULL; /* the forward pass has written them */
+    engine_recur(c->g, &r, true)->backward(c->g, &r, &d, c->scratch);
+}
+
+/* Which operands there are decides which implementation accepts; their addresses do not matter. */
+static struct recur like(const struct step *s, int B, int L)
+{
+    static const float there[1];
+    struct recur r = shape_of(s, B, L);
+    struct recur_rows *const rows[] = {&r.q, &r.k, &r.v, &r.g, &r.beta, &r.a, &r.b, &r.i};
+
+    for (int i = 0; i < (int)ARRAY_LEN(rows); i++)
+        rows[i]->at = s->in[i] < 0 ? NULL : there;
+    r.u = s->param[0] < 0 ? NULL : there;
+    return r;
+}
+
+static size_t scratch(const struct engine *g, const struct step *s, int B, int L, bool backward)
+{
+    const struct recur one = like(s, B, 1), all = like(s, B, L);
+    const size_t few = engine_recur(g, &one, backward)->need(&one, g->threads, backward);
+    const size_t many = engine_recur(g, &all, backward)->need(&all, g->threads, backward);
+
+    return few > many ? few : many;
+}
+
+static const char *impl(const struct engine *g, const struct step *s, int B, int L, bool backward)
+{
+    const struct recur r = like(s, B, L);
+
+    return engine_recur(g, &r, backward)->name;
+}
+
+static double flop(const struct step *s, int B, int L)
+{
+    const struct recur r = like(s, B, L);
+
+    return recur_flop(&r);
+}
+
+int step_recur(struct steps *t, struct recurrence r)
+{
+    static const struct step_kind kind = {
+        "recur",      forward,     backward, .overwrites = true, .scratch = scratch,
+        .impl = impl, .flop = flop};
+    struct step *const s = steps_add(t, &kind);
+    const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};
+
+    for (size_t i = 0; i < ARRAY_LEN(in); i++)
+        step_reads(t, s, in[i]);
+    s->n[HEADS] = r.heads;
+    s->n[DK] = r.dk;
+    s->n[DV] = r.dv;
+    s->n[NORM] = r.norm;
+    s->n[Q_HEADS] = r.q_heads ? r.q_heads : r.heads;
+    s->n[K_HEADS] = r.k_heads ? r.k_heads : r.heads;
+    s->x[SCALE] = r.scale;
+    s->x[EPS] = r.eps;
+    if (r.bonus)
+        step_tensor(t, s, INIT_TABLE, 0, 2, (const int[]){r.heads, r.dk}, r.bonus);
+    step_state(t, s, "state_s", r.heads * r.dk * r.dv, 0);
+    if (r.norm != RECUR_PLAIN) {
+        step_state(t, s, "state_z", r.heads * r.dk, 0);
+        if (r.i != NO_VALUE)
+            step_state(t, s, "state_m", r.heads, -INFINITY);
+    }
+    const int o = step_writes(t, s, r.heads * r.dv);
+    if (r.norm != RECUR_PLAIN)
+        step_writes(t, s, r.heads);
+    return o;
+}

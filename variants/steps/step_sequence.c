@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Steps along a sequence: a short causal convolution, and the difference to the row before. Each
+ * carries the last rows of its input to the next segment. */
+#include "steps.h"
+
+#include <math.h>
+#include <string.h>
+
+static int team(const struct step_call *c)
+{
+    enum { PARALLEL_MIN = 1 << 14 };
+
+    return (ptrdiff_t)c->B * c->L * c->in->n > PARALLEL_MIN ? c->g->threads : 1;
+}
+
+/* Row t of sequence b, t < 0 being one of the `kept` rows before; NULL = zeros. */
+static const float *row_at(const struct step_call *c, int kept, int b, int t)
+{
+    if (t >= 0)
+        return matrix_row(&c->in[0], (ptrdiff_t)b * c->L + t);
+    return c->before[0] ? c->before[0] + ((ptrdiff_t)b * kept + kept + t) * c->in->n : NULL;
+}
+
+/* The last `kept` rows of each sequence, those before it included. */
+static void keep_rows(const struct step_call *c, int kept)
+{
+    for (int b = 0; c->after[0] && b < c->B; b++)
+        for (int i = 0; i < kept; i++) {
+            const float *const from = row_at(c, kept, b, c->L - kept + i);
+            float *const to = c->after[0] + ((ptrdiff_t)b * kept + i) * c->in->n;
+            if (from)
+                memcpy(to, from, sizeof(float) * (size_t)c->in->n);
+            else
+                memset(to, 0, sizeof(float) * (size_t)c->in->n);
+        }
+}
+
+/* ---- convolution --------------------------------------------------------------------------- */
+
+enum { WEIGHT, BIAS }; /* parameters */
+enum { SILU, SUM };    /* outputs: the result, and what SiLU reads */
+enum { TAPS };         /* numbers */
+
+/* sum_s W[:,s] x_{t-taps+1+s} + bias: the last tap is the row itself. */
+static void convolve(const struct step_call *c, int b, int t, float *y)
+{
+    const int n = c->in->n, taps = c->s->n[TAPS];
+    const float *const w = c->param[WEIGHT]->data;
+
+    for (int e = 0; e < n; e++)
+        y[e] = c->param[BIAS] ? c->param[BIAS]->data[e] : 0;
+    for (int s = 0; s < taps; s++) {
+        const float *const x = row_at(c, taps - 1, b, t - taps + 1 + s);
+        for (int e = 0; x && e < n; e++)
+            y[e] += w[(ptrdiff_t)e * taps + s] * x[e];
+    }
+}
+
+static void conv_forward(const struct step_call *c)
+{
+#pragma omp parallel for num_threads(team(c))
+    for (int i = 0; i < c->B * c->L; i++)
+        convolve(c, i / c->L, i % c->L, matrix_row(&c->out[SUM], i));
+    c->g->ops.act(&(struct act){.kind = ACT_SWISH,
+                                .y = c->out[SILU].at,
+                                .x = c->out[SUM].at,
+                                .rows = c->B * c->L,
+                                .n = c->in->n,
+                                .threads = c->g->threads});
+    keep_rows(c, c->s->n[TAPS] - 1);
+}
+
+/* dx_j += W[:,s] dy_t and dW[:,s] += dy_t x_j with j = t - taps + 1 + s: for channels [e, e+n), so
+ * that threads share neither gradients of weights nor rows. */
+static void conv_backward_channels(const struct step_call *c, int from, int n)
+{
+    const int taps = c->s->n[TAPS];
+    const float *const w = c->param[WEIGHT]->data;
+    float *const d_w = c->param[WEIGHT]->grad;
+
+    for (int i = 0; i < c->B * c->L; i++) {
+        const int b = i / c->L, t = i % c->L;
+        const float *const d = matrix_row(&c->d_out[SUM], i);
+        for (int s = 0; s < taps; s++) {
+            const int j = t - taps + 1 + s;
+            const float *const x = row_at(c, taps - 1, b, j);
+            for (int e = from; x && e < from + n; e++)
+                d_w[(ptrdiff_t)e * taps + s] += d[e] * x[e];
+            float *const d_x = j < 0 ? NULL : matrix_row(&c->d_in[0], (ptrdiff_t)b * c->L + j);
+            for (int e = from; d_x && e < from + n; e++)
+                d_x[e] += w[(ptrdiff_t)e * taps + s] * d[e];
+        }
+        for (int e = from; c->param[BIAS] && e < from + n; e++)
+            c->param[BIAS]->grad[e] += d[e];
+    }
+}
+
+static void conv_backward(const struct step_call *c)
+{
+    enum { CHANNELS = 64 };
+
+    c->g->ops.act_grad(&(struct act_grad){.kind = ACT_SWISH,
+                                          .d_x = c->d_out[SUM].at,
+                                          .d_y = c->d_out[SILU].at,
+                                          .x = c->out[SUM].at,
+                                          .rows = c->B * c->L,
+                                          .n = c->in->n,
+                                          .threads = c->g->threads});
+#pragma omp parallel for num_threads(team(c))
+    for (int e = 0; e < c->in->n; e += CHANNELS)
+        conv_backward_channels(c, e, min_int(CHANNELS, c->in->n - e));
+}
+
+static double conv_flop(const struct step *s, int B, int L)
+{
+    return 2.0 * s->n[TAPS] * s->width[0] * B * L;
+}
+
+static const struct step_kind conv = {
+    .name = "conv", .forward = conv_forward, .backward = conv_backward, .flop = conv_flop};
+
+int step_conv(struct steps *t, int x, int taps, bool bias)
+{
+    const int n = t->value[x].width;
+    struct step *const s = steps_add(t, &conv);
+
+    s->n[TAPS] = taps;
+    step_reads(t, s, x);
+    step_tensor(t, s, INIT_UNIFORM_BOTH, 1 / sqrtf((float)taps), 2, (const int[]){n, taps},
+                "conv.weight");
+    if (bias)
+        step_vector(t, s, INIT_ZERO, 0, n, "conv.bias");
+    step_state(t, s, "conv", (taps - 1) * n, 0);
+    const int y = step_writes(t, s, n);
+    step_writes(t, s, n);
+    return y;
+}
+
+/* ---- difference to the row before ---------------------------------------------------------- */
+
+static void shift_forward(const struct step_call *c)
+{
+#pragma omp parallel for num_threads(team(c))
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const x = matrix_row(&c->in[0], i);
+        const float *const last = row_at(c, 1, i / c->L, i % c->L - 1);
+        float *const y = matrix_row(&c->out[0], i);
+        for (int e = 0; e < c->in->n; e++)
+            y[e] = (last ? last[e] : 0) - x[e];
+    }
+    keep_rows(c, 1);
+}
+
+static void shift_backward(const struct step_call *c)
+{
+#pragma omp parallel for num_threads(team(c))
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        const float *const next = i % c->L + 1 < c->L ? matrix_row(&c->d_out[0], i + 1) : NULL;
+        float *const d_x = matrix_row(&c->d_in[0], i);
+        for (int e = 0; e < c->in->n; e++)
+            d_x[e] += (next ? next[e] : 0) - d[e];
+    }
+}
+
+static const struct step_kind shift = {
+    .name = "shift", .forward = shift_forward, .backward = shift_backward};
+
+int step_shift(struct steps *t, int x, const char *name)
+{
+    struct step *const s = steps_add(t, &shift);
+
+    step_reads(t, s, x);
+    step_state(t, s, name, t->value[x].width, 0);
+    return step_writes(t, s, t->value[x].width);
+}

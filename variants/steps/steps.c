@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lists of steps: built, then run forwards and backwards. */
+#include "steps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- building ----------------------------------------------------------------------------- */
+
+int steps_value(struct steps *t, int width)
+{
+    CHECK(t->n_values < MAX_VALUES && width > 0);
+    t->value[t->n_values] = (struct value){t->n_values, 0, width};
+    t->width += width;
+    return t->n_values++;
+}
+
+int steps_first(struct steps *t, int width)
+{
+    t->first = steps_value(t, width);
+    t->width -= width; /* it lies outside */
+    return t->first;
+}
+
+int steps_columns(struct steps *t, int value, int first, int n)
+{
+    const struct value *const of = &t->value[value];
+
+    CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
+    t->value[t->n_values] = (struct value){of->of, of->at + first, n};
+    return t->n_values++;
+}
+
+struct step *steps_add(struct steps *t, const struct step_kind *kind)
+{
+    CHECK(t->n < MAX_STEPS);
+    struct step *const s = &t->step[t->n++];
+    *s = (struct step){.kind = kind};
+    for (int i = 0; i < STEP_IN; i++)
+        s->in[i] = NO_VALUE;
+    for (int i = 0; i < STEP_OUT; i++)
+        s->out[i] = NO_VALUE;
+    for (int i = 0; i < STEP_PARAMS; i++)
+        s->param[i] = -1;
+    for (int i = 0; i < STEP_STATES; i++)
+        s->state[i] = -1;
+    return s;
+}
+
+/* The first free place of a list. */
+static int *place(int *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == -1)
+            return &list[i];
+    CHECK(!"room for it");
+    return list;
+}
+
+void step_reads(struct steps *t, struct step *s, int value)
+{
+    enum { PASSED = -2 }; /* an input that the step does without */
+    int *const at = place(s->in, STEP_IN);
+
+    *at = value == NO_VALUE ? PASSED : value;
+    if (value != NO_VALUE)
+        s->width[at - s->in] = t->value[value].width;
+}
+
+void step_writes_to(struct steps *t, struct step *s, int value)
+{
+    int *const at = place(s->out, STEP_OUT);
+
+    *at = value;
+    if (at == s->out)
+        s->result = t->value[value].width;
+}
+
+int step_writes(struct steps *t, struct step *s, int width)
+{
+    const int value = steps_value(t, width);
+
+    step_writes_to(t, s, value);
+    return value;
+}
+
+void step_state(struct steps *t, struct step *s, const char *name, int n, float start)
+{
+    CHECK(t->n_states < MAX_STATES);
+    *place(s->state, STEP_STATES) = t->n_states;
+    t->state[t->n_states++] = (struct state){name, n, start, false};
+}
+
+void step_given(struct steps *t, struct step *s, const char *name, int n)
+{
+    step_state(t, s, name, n, 0);
+    t->state[t->n_states - 1].given = true;
+}
+
+void step_shares(struct step *s, int param) { *place(s->param, STEP_PARAMS) = param; }
+
+int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int *shape,
+                 const char *name)
+{
+    if (t->declares)
+        params_add(t->declares, init, arg, rank, shape, "%s%s", t->prefix, name);
+    return t->n_params++;
+}
+
+void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
+                 const int *shape, const char *name)
+{
+    step_shares(s, steps_tensor(t, init, arg, rank, shape, name));
+}
+
+void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
+{
+    step_tensor(t, s, INIT_LINEAR, 0, 2, (const int[]){out, in}, name);
+}
+
+void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
+                 const char *name)
+{
+    step_tensor(t, s, init, arg, 1, &n, name);
+}
+
+static bool overlap(const struct steps *t, int a, int b)
+{
+    const struct value *const x = &t->value[a], *const y = &t->value[b];
+
+    return x->of == y->of && x->at < y->at + y->width && y->at < x->at + x->width;
+}
+
+/* Does a step after the i-th read this value? */
+static bool read_later(const struct steps *t, int i, int value)
+{
+    for (int k = i + 1; k < t->n; k++)
+        for (int in = 0; in < STEP_IN; in++)
+            if (t->step[k].in[in] >= 0 && overlap(t, t->step[k].in[in], value))
+                return true;
+    return t->result == value;
+}
+
+static void check_overwritten(const struct steps *t)
+{
+    for (int i = 0; i < t->n; i++)
+        for (int in = 0; t->step[i].kind->overwrites && in < STEP_IN; in++)
+            CHECK(t->step[i].in[in] < 0 || !read_later(t, i, t->step[i].in[in]));
+}
+
+void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
+                const char *prefix, struct params *p)
+{
+    *t = (struct steps){.c = c,
+                        .layer = layer,
+                        .alone = alone,
+                        .prefix = prefix,
+                        .declares = p,
+                        .first = -1,
+                        .last = "o.weight",
+                        .result = -1};
+    steps_value(t, c->D);
+    t->width = 0; /* the input lies outside */
+    build(t);
+    CHECK(t->result > STEPS_INPUT && t->value[t->result].of == t->result);
+    CHECK(t->result != t->first);
+    if (p && t->last)
+        params_matrix(p, c->D, t->value[t->result].width, prefix, t->last);
+    check_overwritten(t);
+    t->prefix = NULL; /* the caller's */
+    t->declares = NULL;
+}
+
+void matrix_add_columns(const struct matrix *m, int rows, float *sums)
+{
+    for (int i = 0; i < rows; i++) {
+        const float *const row = matrix_row(m, i);
+        for (int e = 0; e < m->n; e++)
+            sums[e] += row[e];
+    }
+}
+
+/* ---- costs -------------------------------------------------------------------------------- */
+
+size_t steps_floats(const struct steps *t, size_t rows) { return rows * (size_t)t->width; }
+
+size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward)
+{
+    size_t most = 0;
+
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        if (s->kind->scratch) {
+            const size_t bytes = s->kind->scratch(g, s, B, L, backward);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+double steps_flop(const struct steps *t, int B, int L)
+{
+    double flop = 0;
+
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        flop += s->kind->flop ? s->kind->flop(s, B, L) : 0;
+    return flop;
+}
+
+const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward)
+{
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        if (s->kind->impl)
+            return s->kind->impl(g, s, B, L, backward);
+    return "steps";
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* Values lie one after the other, each whole. */
+static ptrdiff_t columns_before(const struct steps *t, int value)
+{
+    ptrdiff_t n = 0;
+
+    for (int i = STEPS_INPUT + 1; i < value; i++)
+        n += t->value[i].of == i && i != t->first ? t->value[i].width : 0;
+    return n;
+}
+
+static struct matrix matrix_in(const struct steps *t, const struct steps_run *r, int value,
+                               bool gradient)
+{
+    if (value < 0)
+        return (struct matrix){0};
+    const struct value *const v = &t->value[value];
+    float *at = gradient ? r->d_values : r->values;
+    if (v->of == STEPS_INPUT)
+        at = gradient ? r->d_x : (float *)r->x;
+    else if (v->of == t->first)
+        at = gradient ? r->d_first : r->first;
+    else
+        at += columns_before(t, v->of) * r->B * r->L;
+    return (struct matrix){at + v->at, t->value[v->of].width, v->width};
+}
+
+struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value)
+{
+    return matrix_in(t, r, value, false);
+}
+
+struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, int value)
+{
+    return matrix_in(t, r, value, true);
+}
+
+static struct step_call call_of(const struct steps *t, const struct steps_run *r,
+                                const struct step *s, bool backward)
+{
+    struct step_call c = {.g = r->g,
+                          .s = s,
+                          .B = r->B,
+                          .L = r->L,
+                          .position = r->position,
+                          .steps = t,
+                          .model = r->model,
+                          .scratch = r->scratch};
+
+    for (int i = 0; i < STEP_IN; i++) {
+        c.in[i] = steps_matrix(t, r, s->in[i]);
+        if (backward)
+            c.d_in[i] = steps_gradient(t, r, s->in[i]);
+    }
+    for (int i = 0; i < STEP_OUT; i++) {
+        c.out[i] = steps_matrix(t, r, s->out[i]);
+        if (backward)
+            c.d_out[i] = steps_gradient(t, r, s->out[i]);
+    }
+    for (int i = 0; i < STEP_PARAMS; i++)
+        c.param[i] = s->param[i] < 0 ? NULL : r->params + s->param[i];
+    for (int i = 0; i < STEP_STATES && s->state[i] >= 0; i++) {
+        c.before[i] = r->before[s->state[i]];
+        c.after[i] = r->after[s->state[i]];
+    }
+    return c;
+}
+
+void steps_forward(const struct steps *t, const struct steps_run *r)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct step_call c = call_of(t, r, &t->step[i], false);
+        c.s->kind->forward(&c);
+    }
+}
+
+void steps_backward(const struct steps *t, const struct steps_run *r)
+{
+    const size_t rows = (size_t)r->B * (size_t)r->L;
+    const size_t given = (size_t)columns_before(t, t->result) * rows;
+    const size_t n = (size_t)t->value[t->result].width * rows;
+
+    memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
+    memset(r->d_values, 0, given * sizeof(float));
+    memset(r->d_values + given + n, 0, (steps_floats(t, rows) - given - n) * sizeof(float));
+    for (int i = t->n - 1; i >= 0; i--) {
+        const struct step_call c = call_of(t, r, &t->step[i], true);
+        c.s->kind->backward(&c);
+    }
+}

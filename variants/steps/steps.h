@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A layer as a list of steps. A step computes a matrix from others, row by row or along each
+ * sequence, and knows its backward pass; a list of them, run forwards and then backwards, is a
+ * layer with its gradients. Mixers are made of them (variants/gla.c): each is a function that adds
+ * its steps in order, which declares its parameters, its states and its work space at once.
+ *
+ * Values are numbered; value STEPS_INPUT is the layer's input. Columns of a value are a value too.
+ * No step changes what another one has written, so all values are there when backward runs. */
+#ifndef STEPS_H
+#define STEPS_H
+
+#include "variants/parts/params.h"
+#include "variants/variant.h"
+
+enum {
+    MAX_STEPS = 64,
+    MAX_VALUES = 96,
+    MAX_STATES = 8,
+    STEP_IN = 8,
+    STEP_OUT = 2,
+    STEP_PARAMS = 2,
+    STEP_STATES = 3,
+    STEP_NUMBERS = 6,
+    STEPS_INPUT = 0,
+    NO_VALUE = -1,
+};
+
+/* Rows of n numbers, `row` floats apart; at NULL = absent. */
+struct matrix {
+    float *at;
+    ptrdiff_t row;
+    int n;
+};
+
+static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m->at + i * m->row; }
+static inline bool matrix_contiguous(const struct matrix *m) { return m->row == m->n; }
+
+struct step;
+
+/* One step of one call: B sequences of L rows each, in this order. */
+struct step_call {
+    const struct engine *g;
+    const struct step *s;
+    int B, L;
+    int64_t position; /* in their streams, of the first row of all sequences */
+    struct matrix in[STEP_IN], out[STEP_OUT];
+    struct matrix d_in[STEP_IN], d_out[STEP_OUT]; /* backward only */
+    const struct param *param[STEP_PARAMS];       /* NULL = absent */
+    const struct param *model;                    /* those that all layers share; NULL = none */
+    const struct steps *steps;
+    const float *before[STEP_STATES]; /* states [B, n] before the first row; NULL = 0 */
+    float *after[STEP_STATES];        /* after the last; NULL = not wanted */
+    void *scratch;
+};
+
+/* Add the column sums of a gradient to that of a parameter: in the order of rows. */
+void matrix_add_columns(const struct matrix *m, int rows, float *sums);
+
+struct step_kind {
+    const char *name;
+    void (*forward)(const struct step_call *c);
+    /* Adds to d_in and to the gradients of the parameters. With `overwrites` it writes d_in
+     * instead, so no other step may read its inputs after it: copy them first. */
+    void (*backward)(const struct step_call *c);
+    bool overwrites;
+    /* Bytes, for up to B sequences of L rows; NULL = none. */
+    size_t (*scratch)(const struct engine *g, const struct step *s, int B, int L, bool backward);
+    /* The implementation that runs it; NULL = none of its own. */
+    const char *(*impl)(const struct engine *g, const struct step *s, int B, int L, bool backward);
+    /* Useful FLOP of B sequences of L rows; NULL = element-wise, not counted. */
+    double (*flop)(const struct step *s, int B, int L);
+};
+
+struct step {
+    const struct step_kind *kind;
+    int in[STEP_IN], out[STEP_OUT];
+    int param[STEP_PARAMS], state[STEP_STATES];
+    int width[STEP_IN], result; /* of its inputs and of its first output */
+    int n[STEP_NUMBERS];        /* what they mean is the kind's */
+    float x[STEP_NUMBERS];
+};
+
+/* `width` columns from `at` on of value `of`, which is not a part of another one. */
+struct value {
+    int of, at, width;
+};
+
+/* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
+ * one is the same [n] for all rows: a table, or an input of files. */
+struct state {
+    const char *name; /* in files */
+    int n;
+    float start;
+    bool given;
+};
+
+struct steps {
+    const struct config *c;
+    int layer; /* of the model, from 0 */
+    const char *prefix;
+    struct params *declares; /* NULL = parameters have been declared */
+    int n, n_values, n_params, n_states;
+    struct step step[MAX_STEPS];
+    struct value value[MAX_VALUES];
+    struct state state[MAX_STATES];
+    int width; /* of all values but the input, together */
+    /* The parameters that all layers share, if any, and the table made of them: the given state. */
+    const char *model;
+    void (*tables)(const struct steps *t, const struct param *model, float *given);
+    /* A value of the first of these layers that the others read; -1 = none. */
+    int first;
+    bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
+    const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
+    int result;       /* the value that the layer's last map, W_o, reads */
+};
+
+/* ---- building ----------------------------------------------------------------------------- */
+
+/* What a mixer adds its steps with. */
+typedef void steps_build(struct steps *t);
+
+/* Build the list for one layer, appending its parameters to p if that is given; their names follow
+ * `prefix`. */
+void steps_make(struct steps *t, steps_build *build, const struct config *c, int layer, bool alone,
+                const char *prefix, struct params *p);
+
+/* A new value; columns [first, first + n) of one. */
+int steps_value(struct steps *t, int width);
+int steps_columns(struct steps *t, int value, int first, int n);
+/* A step of this kind, with nothing set; add inputs and outputs in order. */
+struct step *steps_add(struct steps *t, const struct step_kind *kind);
+void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
+int step_writes(struct steps *t, struct step *s, int width); /* a new value, which it returns */
+void step_writes_to(struct steps *t, struct step *s, int value);
+void step_given(struct steps *t, struct step *s, const char *name, int n);
+void step_state(struct steps *t, struct step *s, const char *name, int n, float start);
+/* The value that the first layer shares with the others, from outside the list. */
+int steps_first(struct steps *t, int width);
+/* Parameters, declared in this order. A step may use one that another step has declared. */
+void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name);
+void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
+                 const char *name);
+void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
+                 const int *shape, const char *name);
+void step_shares(struct step *s, int param);
+
+/* ---- kinds of steps ------------------------------------------------------------------------
+ *
+ * Each returns the value it computes; x, a, b are values. Names are those of parameters. */
+
+/* W x, with "NAME.weight" [width, n]; affine: plus "NAME.bias". _to: into columns of a value. */
+int step_linear(struct steps *t, int x, int width, const char *name);
+int step_affine(struct steps *t, int x, int width, const char *name);
+void step_linear_to(struct steps *t, int to, int x, const char *name);
+
+/* Depth-wise causal convolution of `taps` rows, then SiLU; "conv.weight" [width, taps] (and
+ * "conv.bias"). Its state is the rows before: "conv" [B, taps-1, width]. */
+int step_conv(struct steps *t, int x, int taps, bool bias);
+
+/* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
+int step_shift(struct steps *t, int x, const char *name);
+
+/* y = factor f(x + bias), bias a vector of that name or NULL; for CAP f(x) = factor tanh(x/factor).
+ */
+enum curve {
+    CURVE_NONE,
+    CURVE_RELU_SQUARED,
+    CURVE_TANH,
+    CURVE_SIGMOID,
+    CURVE_SILU,
+    CURVE_LOG_SIGMOID,
+    CURVE_SOFTPLUS,
+    CURVE_EXP,
+    CURVE_CAP
+};
+int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
+               enum init init, float arg);
+
+/* Element-wise. times: b may be narrower, a whole fraction: each of its numbers then multiplies a
+ * group of a's. plus: a + b. skip: a + w b, w "NAME" of one number per group of `per`. */
+int step_copy(struct steps *t, int a);
+void step_copy_to(struct steps *t, int to, int a);
+int step_scale(struct steps *t, int a, const char *name, float initial); /* a (.) w */
+int step_times(struct steps *t, int a, int b);
+int step_plus(struct steps *t, int a, int b);
+int step_skip(struct steps *t, int a, int b, int per, const char *name);
+/* -exp(w) a, w "NAME". Each number of w is for a group of `per` columns of a, or with `wide` each
+ * column of a for a group of `per` numbers of w [n, per], which are then the columns of the result.
+ */
+int step_rate(struct steps *t, int a, int per, bool wide, const char *name);
+
+/* Heads of `width` columns: each divided by sqrt(sum of squares + eps), or with `clamped` by
+ * max(norm, eps). */
+int step_unit(struct steps *t, int x, int width, float eps, bool clamped);
+/* Root-mean-square or layer norm of each head of `width` columns, times "norm.weight": one for all
+ * heads or, with `each`, one of their own, plus "norm.bias". */
+struct head_norm {
+    int width;
+    bool layer, each, bias;
+    float eps;
+};
+int step_norm(struct steps *t, int x, struct head_norm n);
+
+/* x + d (.) (w_r + m_r) for rows r of [from, from + n) of a parameter w [.., D], side by side; m [n
+ * D] may be NO_VALUE. */
+struct mix_weights {
+    int param, from, n;
+};
+int step_mixes(struct steps *t, int x, int d, int m, struct mix_weights w);
+/* A parameter that steps share, declared before them. */
+int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int *shape,
+                 const char *name);
+/* n maps side by side: columns c of the result are W_c of columns c of x, "NAME" [n, width, rank].
+ */
+int step_blocks(struct steps *t, int x, int n, int width, const char *name);
+
+/* Rotary positions of heads of `width` columns at stream positions, see parts/pos_rope.c. */
+int step_rotate(struct steps *t, int x, int width, double base, bool halves);
+
+/* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are "state_s" and, where used,
+ * "state_z" and "state_m". Inputs are values, NO_VALUE where the term is absent. q and k may have
+ * fewer heads than states: groups of heads share one. */
+struct recurrence {
+    int heads, dk, dv;
+    float scale;
+    int q, k, v, g, beta, a, b, i;
+    int q_heads, k_heads; /* 0 = heads */
+    int g_width;
+    const char *bonus; /* name of u [H, dk], or NULL */
+    int norm;          /* enum recur_norm */
+    float eps;
+};
+int step_recur(struct steps *t, struct recurrence r);
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* Floats of all values, for up to `rows` rows; bytes of scratch. */
+size_t steps_floats(const struct steps *t, size_t rows);
+size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward);
+double steps_flop(const struct steps *t, int B, int L);
+/* Name of the implementation that runs the recurrence in it. */
+const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward);
+
+/* What one run of a list works on. states: as in struct steps, one array each, before and after. */
+struct steps_run {
+    const struct engine *g;
+    const struct param *params; /* the list's first */
+    const struct param *model;  /* of all layers, NULL = none */
+    int B, L;
+    int64_t position;
+    const float *x;         /* [B L, D] */
+    float *values;          /* steps_floats */
+    float *first, *d_first; /* [B L, width] of the value that layers share */
+    float *before[MAX_STATES], *after[MAX_STATES];
+    float *d_x, *d_values; /* backward: likewise */
+    void *scratch;
+};
+void steps_forward(const struct steps *t, const struct steps_run *r);
+/* d_values of the result is given; d_x [B L, D] and everything else is overwritten. */
+void steps_backward(const struct steps *t, const struct steps_run *r);
+/* The value in a run, and its gradient. */
+struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value);
+struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, int value);
+
+#endif
