@@ -67,7 +67,8 @@
     X(gated) \
     X(sink) \
     X(fox) \
-    X(value_residual)
+    X(value_residual) \
+    X(diff)
 /* clang-format on */
 
 #endif

@@ -9,7 +9,8 @@
 #include "variants/parts/parts.h"
 
 const struct variant variant_value_residual = {
-    .name = "value_residual",
+    .name = "value-residual",
+    .alias = "value_residual",
     .paper = "Zhou et al. 2024, arXiv:2410.17897",
     .about = "values mixed with those of the first layer",
     .pos = &pos_rope,

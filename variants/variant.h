@@ -71,6 +71,7 @@ struct around {
     bool qk_norm;           /* queries and keys are normed, head by head */
     bool forget;            /* each key fades with what comes after it */
     bool value_residual;    /* values are mixed with the first attention's */
+    bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */
 };
@@ -179,7 +180,8 @@ struct config {
     const struct pos *attn_extra;
     struct around around;
     float head_eps;                  /* of norms of a head */
-    struct layer_list layer_windows; /* replaces `window`; 0 = all keys */
+    float lambda_init;               /* of differences; 0 = by the layer */
+    struct layer_list layer_windows; /* besides `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
     bool rel_per_head, rel_k, rel_v;
@@ -225,7 +227,16 @@ void config_own_reset(struct config *c);
  * sqrt(D), ln_eps 1e-5, clip 16, uv shared, and the usual numbers of its parts. */
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V);
 
-/* The window of a layer. */
+/* Softmaxes of a head. It has as many queries and keys, and values and outputs are as many times as
+ * wide; so are rows of all heads. */
+static inline int config_maps(const struct config *c) { return c->around.diff ? 2 : 1; }
+static inline int config_q_width(const struct config *c) { return config_maps(c) * c->H * c->dh; }
+static inline int config_kv_width(const struct config *c)
+{
+    return config_maps(c) * c->kv_heads * c->dh;
+}
+
+/* The window of a layer: the shorter of its own and that of all. */
 int config_window(const struct config *c, int layer);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */

@@ -78,6 +78,13 @@ static enum status forward(struct run *r, struct err *e)
     return OK;
 }
 
+static void probs(struct run *r, const struct sublayer *s, const struct work *w)
+{
+    const struct attn a = s->kind->ends_in(s, w, r->max.B, r->max.L);
+
+    golden_probs(r, &a, 1, s->of.attention.impl, w->scratch);
+}
+
 static void finish(struct run *r)
 {
     struct sublayer *const s = r->sublayers.at;
@@ -86,8 +93,7 @@ static void finish(struct run *r)
     char name[TENSOR_NAME];
 
     if (s->kind->ends_in)
-        golden_probs(r, s->kind->ends_in(s, w, r->max.B, r->max.L), s->of.attention.impl,
-                     w->scratch);
+        probs(r, s, w);
     sublayer_commit(s, r->max.L);
     for (int i = 0; carried(r, i, "out.", &c, name); i++)
         if (!c.given)

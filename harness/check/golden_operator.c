@@ -5,7 +5,7 @@
 #include "golden_inner.h"
 
 #include "variants/model/checkpoint.h"
-#include "variants/model/sublayer_attention.h"
+#include "variants/model/sublayer_attention_around.h"
 
 #include <string.h>
 
@@ -129,7 +129,7 @@ static enum status forward(struct run *r, struct err *e)
     if (o->first_values)
         memcpy(w->own[AT_V0], o->first_values->data, o->first_values->n * sizeof(float));
     o->a = attention_project(r->g, s, w, from);
-    s->of.attention.impl->forward(r->g, &o->a, w->scratch);
+    attention_core(r->g, s, w, &o->a);
     attention_unproject(r->g, s, w, from, (struct act){.y = r->y});
     check_buckets(r, o);
     check_visible(r, o, &o->a);
@@ -155,8 +155,14 @@ static void backward(struct run *r)
 static void finish(struct run *r)
 {
     const struct operator_run *o = r->own;
+    const struct sublayer *const s = r->sublayers.at;
+    const struct work *const w = r->sublayers.work;
+    const struct around_call n = attention_call(s, r->max.B, r->max.L);
+    struct attn maps[2];
 
-    golden_probs(r, o->a, r->sublayers.at->of.attention.impl, r->sublayers.work->scratch);
+    for (int map = 0; map < config_maps(&r->c); map++)
+        maps[map] = around_map(s, w, n, &o->a, map);
+    golden_probs(r, maps, config_maps(&r->c), s->of.attention.impl, w->scratch);
 }
 
 static enum status read_scores(struct run *r, struct operator_run *o, struct err *e)
@@ -177,7 +183,7 @@ static enum status read_scores(struct run *r, struct operator_run *o, struct err
 static enum status read_values(struct run *r, struct operator_run *o, struct err *e)
 {
     const struct extent m = r->max;
-    const size_t n = (size_t)(m.B * (m.M + m.L)) * (size_t)(r->c.kv_heads * r->c.dh);
+    const size_t n = (size_t)(m.B * (m.M + m.L)) * (size_t)config_kv_width(&r->c);
     enum status st = OK;
 
     if (r->c.around.value_residual)

@@ -75,12 +75,32 @@ static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v
     }
 }
 
-/* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
-void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, void *scratch)
+/* `a` with values v, as wide as its keys, and output o. */
+static struct attn with_values(const struct attn *a, float *o, const float *v, const float *sink_v)
 {
-    const int sinks = a.sink_v ? a.sinks : 0; /* else they have no values to read them from */
-    const int columns = sinks + a.M + a.L, HD = a.H * a.dh;
-    const size_t rows = (size_t)a.B * (size_t)a.H * (size_t)a.L, n = rows * (size_t)columns;
+    const int HD = a->H * a->dh;
+    struct attn with = *a;
+
+    with.dv = 0;
+    with.rel_v = NULL;
+    with.lse = NULL;
+    with.o = o;
+    with.o_at = (struct stride){.batch = (ptrdiff_t)a->L * HD, .row = HD};
+    with.v = v;
+    with.v_at = (struct stride){.batch = 0, .row = (ptrdiff_t)a->Hkv * a->dh};
+    with.sink_v = sink_v;
+    return with;
+}
+
+/* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
+void golden_probs(struct run *r, const struct attn *maps, int n_maps, const struct attn_impl *impl,
+                  void *scratch)
+{
+    const int sinks = maps->sink_v ? maps->sinks : 0; /* else there are none to read them from */
+    const int H = maps->H, L = maps->L, dh = maps->dh, HD = H * dh;
+    const int columns = sinks + maps->M + L;
+    const size_t rows = (size_t)maps->B * (size_t)H * (size_t)L;
+    const size_t n = (size_t)n_maps * rows * (size_t)columns;
     const struct tensor *const wanted = safetensors_find(r->s, "out.probs");
 
     if (!wanted || wanted->n != n) {
@@ -88,27 +108,25 @@ void golden_probs(struct run *r, struct attn a, const struct attn_impl *impl, vo
         return;
     }
     float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
-    float *const slice = calloc(rows * (size_t)a.dh, sizeof(*slice));
+    float *const slice = calloc(rows * (size_t)dh, sizeof(*slice));
     float *const probs = calloc(n, sizeof(*probs));
-    float *const sink_v = v + (size_t)(a.M + a.L) * (size_t)HD;
+    float *const sink_v = v + (size_t)(maps->M + L) * (size_t)HD;
     NEED(v && slice && probs);
-    a.rel_v = NULL;
-    a.lse = NULL;
-    a.o = slice;
-    a.v = v;
-    a.v_at = (struct stride){.batch = 0, .row = a.Hkv * a.dh};
-    a.sink_v = sinks ? sink_v : NULL;
-    for (int c0 = 0; c0 < columns; c0 += a.dh) {
-        const int width = min_int(a.dh, columns - c0);
-        set_one_hot(&a, sinks, v, sink_v, c0, width);
-        impl->forward(r->g, &a, scratch);
-        for (size_t row = 0; row < rows; row++) {
-            const size_t L = (size_t)a.L, H = (size_t)a.H;
-            const size_t b = row / (H * L), h = row / L % H, i = row % L;
-            memcpy(probs + row * (size_t)columns + c0, slice + ((b * L + i) * H + h) * (size_t)a.dh,
-                   sizeof(float) * (size_t)width);
+    for (int map = 0; map < n_maps; map++)
+        for (int c0 = 0; c0 < columns; c0 += dh) {
+            const int width = min_int(dh, columns - c0);
+            const struct attn a = with_values(&maps[map], slice, v, sinks ? sink_v : NULL);
+            set_one_hot(&a, sinks, v, sink_v, c0, width);
+            impl->forward(r->g, &a, scratch);
+            for (size_t row = 0; row < rows; row++) {
+                const size_t h = row / (size_t)L, i = row % (size_t)L; /* of all sequences */
+                const size_t b = h / (size_t)H, to = (h * (size_t)n_maps + (size_t)map) * (size_t)L;
+                const float *const from =
+                    slice + ((b * (size_t)L + i) * (size_t)H + h % (size_t)H) * (size_t)dh;
+                memcpy(probs + (to + i) * (size_t)columns + c0, from,
+                       sizeof(float) * (size_t)width);
+            }
         }
-    }
     golden_compare(r, "out.probs", probs, n);
     free(v), free(slice), free(probs);
 }

@@ -41,13 +41,17 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
-/* Scores come from the attention below and go on to the one above. */
+/* What is added to the scores. They come from the attention below and go on to the one above. */
 static void bind_scores(struct job *j)
 {
     struct attn *const at = &j->attn.attn;
     const ptrdiff_t K = at->M + at->L;
     const size_t pairs = (size_t)at->B * (size_t)at->H * (size_t)at->L * (size_t)K;
 
+    if (j->config.around.forget) { /* what each key's scores lose */
+        const size_t keys = (size_t)at->B * (size_t)at->H * (size_t)K;
+        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, keys), at->H * K, K, 0};
+    }
     if (!j->config.score_residual)
         return;
     at->add =
@@ -70,7 +74,7 @@ static enum status bind(struct job *j, struct err *e)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const int K = s.L + s.M, HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+    const int K = s.L + s.M, HD = config_q_width(c), kv_width = config_kv_width(c);
     struct attn_job *t = &j->attn;
     struct arena *a = &j->arena;
 
@@ -101,8 +105,8 @@ static void fill(struct job *j)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const size_t queries = job_elements(s.B, s.L, c->H * c->dh);
-    const size_t keys = job_elements(s.B, s.L + s.M, c->kv_heads * c->dh);
+    const size_t queries = job_elements(s.B, s.L, config_q_width(c));
+    const size_t keys = job_elements(s.B, s.L + s.M, config_kv_width(c));
     struct attn_job *t = &j->attn;
 
     job_draw(j, "attn.q", (float *)t->attn.q, queries);
@@ -111,6 +115,8 @@ static void fill(struct job *j)
     masks_draw(&c->masks, 0, &t->attn);
     if (t->pos_encoding)
         c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
+    if (c->around.forget)
+        job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
     if (c->score_residual)
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
@@ -127,7 +133,7 @@ static void forward(struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { OPERANDS = 14, WRITTEN = 3, D_BIAS = 7 };
+enum { OPERANDS = 15, WRITTEN = 3, D_BIAS = 7 };
 struct operand {
     const char *name;
     float **at;
@@ -170,8 +176,9 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
         {"d_add", &d->d_add, a->add.at ? dense_floats(a) : 0},
         {"d_mix_logits", &d->d_mix_logits, a->mix_logits ? mix : 0},
         {"d_mix_probs", &d->d_mix_probs, a->mix_probs ? mix : 0},
-        {"d_sink_k", &d->d_sink_k, row * (size_t)a->sinks},
-        {"d_sink_v", &d->d_sink_v, row * (size_t)a->sinks},
+        {"d_sink_k", &d->d_sink_k, a->sink_k ? row * (size_t)a->sinks : 0},
+        {"d_sink_v", &d->d_sink_v, a->sink_v ? row * (size_t)a->sinks : 0},
+        {"d_sink_logit", &d->d_sink_logit, a->sink_logit ? (size_t)a->H * (size_t)a->sinks : 0},
     };
 
     memcpy(out, all, sizeof(all));

@@ -26,6 +26,16 @@ static void expect_same(const float *got, const float *want, size_t n, const cha
                   x, y, i, (double)got[i], (double)want[i]);
 }
 
+/* The same keys in other segments. What forgetting adds to a key's scores is relative to the
+ * segment's end, so there it is rounded elsewhere: as close as another backend. */
+static void expect_stream(const struct config *c, const float *got, const float *want, size_t n,
+                          const char *what, int x, int y)
+{
+    if (!c->around.forget)
+        expect_same(got, want, n, what, x, y);
+    cr_assert_lt(case_error(got, want, n), 1.0, "%s: %s %d, %d", form_now, what, x, y);
+}
+
 /* The logits of B sequences from b0 on, by a fresh model on the reference. */
 static float *logits_of(const struct config *c, enum mem_kind kind, int M, int b0, int B, int T,
                         int L)
@@ -82,7 +92,7 @@ EACH_FORM(lm, streaming_is_one_pass, true)
         for (int L = 1; L <= 9; L += 4)
             for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
                 float *many = logits_of(&c, kind, TEXT, 0, 2, TEXT, L);
-                expect_same(many, one, (size_t)(2 * TEXT * c.V), "seq, kind", L, (int)kind);
+                expect_stream(&c, many, one, (size_t)(2 * TEXT * c.V), "seq, kind", L, (int)kind);
                 free(many);
             }
         free(one);
@@ -97,7 +107,7 @@ EACH_FORM(lm, window_needs_no_more_memory, true)
         c.window = window;
         float *one = logits_of(&c, MEM_NONE, 0, 0, 1, TEXT, TEXT);
         float *many = logits_of(&c, MEM_HIDDEN, window, 0, 1, TEXT, 3);
-        expect_same(many, one, (size_t)(TEXT * c.V), "window, -", window, 0);
+        expect_stream(&c, many, one, (size_t)(TEXT * c.V), "window, -", window, 0);
         free(one), free(many);
     }
 }

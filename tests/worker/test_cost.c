@@ -103,11 +103,13 @@ Test(cost, flop_of_further_terms)
 {
     static const int windows[] = {1, 6}; /* 3 and 17 pairs */
     struct attn added = core(), keyed = core(), sunk = core(), mixing = core(), only = core();
-    struct attn spans = core();
+    struct attn spans = core(), bare = core(), wide = core();
 
     added.add.at = some, added.add.row = 7;
     keyed.rel_q = some, keyed.R = 7;
-    sunk.sinks = 3;
+    sunk.sinks = 3, sunk.sink_k = sunk.sink_v = some;
+    bare.sinks = 3, bare.sink_logit = some;
+    wide.dv = 2 * wide.dh;
     mixing.mix_logits = mixing.mix_probs = some;
     only.no_content = true;
     spans.window_of_head = windows;
@@ -115,6 +117,8 @@ Test(cost, flop_of_further_terms)
     cr_expect_eq(attn_flop(&keyed), 1440 + 720);  /* 2 B H P d */
     cr_expect_eq(attn_flop(&sunk), 1440 + 720);   /* 4 B H L 3 d */
     cr_expect_eq(attn_flop(&mixing), 1440 + 576); /* 4 B H H P */
+    cr_expect_eq(attn_flop(&bare), 1440);         /* logits alone are no products */
+    cr_expect_eq(attn_flop(&wide), 720 + 1440);   /* 2 B H P (d + dv) */
     cr_expect_eq(attn_flop(&only), 720);          /* 2 B H P d */
     cr_expect_eq(attn_flop(&spans), 4 * 2 * 20 * 5);
     keyed.R = 2; /* K rows of 2 products each are cheaper: 2 B H K 2 d and B H P */
@@ -130,6 +134,7 @@ Test(cost, flop_of_further_terms)
 Test(cost, bytes_of_further_terms)
 {
     struct attn added = core(), sunk = core(), mixing = core(), only = core();
+    struct attn bare = core(), wide = core();
 
     added.add.at = some, added.add.row = 7, added.add.head = 21;
     cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18); /* visible pairs, for all sequences */
@@ -137,8 +142,12 @@ Test(cost, bytes_of_further_terms)
     cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18); /* for all heads */
     added.scores_out = (float[1]){0};
     cr_expect_eq(attn_bytes(&added), 1600 + 4 * 2 * 18 + 4 * 4 * 18);
-    sunk.sinks = 3;
+    sunk.sinks = 3, sunk.sink_k = sunk.sink_v = some;
     cr_expect_eq(attn_bytes(&sunk), 1600 + 4 * 2 * 2 * 3 * 5);
+    bare.sinks = 3, bare.sink_logit = some;
+    cr_expect_eq(attn_bytes(&bare), 1600 + 4 * 2 * 3);
+    wide.dv = 2 * wide.dh; /* half of the bytes are v and o */
+    cr_expect_eq(attn_bytes(&wide), 800 + 2 * 800);
     mixing.mix_logits = some;
     cr_expect_eq(attn_bytes(&mixing), 1600 + 4 * 4);
     only.no_content = true;

@@ -360,6 +360,17 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
     return OK;
 }
 
+#define AROUND_KEYS "qk_norm, soft_cap, logit_cap, out_gate, forget, diff or value_residual"
+
+static bool around_differs(const struct config *a, const struct config *b)
+{
+    const struct around *const x = &a->around, *const y = &b->around;
+
+    return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
+           x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
+           x->value_residual != y->value_residual;
+}
+
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */
 static enum status as_its_variant(const struct safetensors *s, const struct config *c,
                                   struct err *e)
@@ -367,9 +378,10 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
     const struct config own = config_default(c->variant, c->D, c->H, c->dh, c->F, c->N, c->V);
     const char *const key = c->pos != own.pos                 ? "pos or scheme"
                             : c->mixer != own.mixer           ? "mixer"
-                            : c->attn_extra != own.attn_extra ? "talking, persistent or span"
+                            : c->attn_extra != own.attn_extra ? "talking, persistent, span or sink"
                             : c->qkv_map != own.qkv_map       ? "dextra"
                             : c->score_residual != own.score_residual ? "realformer"
+                            : around_differs(c, &own)                 ? AROUND_KEYS
                             : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
                             : (c->steps > 0) != (own.steps > 0)       ? "steps"
                             : strcmp(c->order, own.order) != 0        ? "order"

@@ -24,8 +24,9 @@ const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "
 int config_window(const struct config *c, int layer)
 {
     const struct layer_list *const w = &c->layer_windows;
+    const int own = w->n ? (int)w->at[layer % w->n] : 0;
 
-    return w->n ? (int)w->at[layer % w->n] : c->window;
+    return own && c->window ? min_int(own, c->window) : max_int(own, c->window);
 }
 
 bool wiring_norms_first(enum wiring w)
@@ -212,7 +213,8 @@ static bool gates_attention(const struct config *c)
 /* Does attention do more than project, attend and project? */
 static bool has_around(const struct config *c)
 {
-    return c->around.qk_norm || c->around.forget || c->around.value_residual || gates_attention(c);
+    return c->around.qk_norm || c->around.forget || c->around.diff || c->around.value_residual ||
+           gates_attention(c);
 }
 
 /* What is done around attention, and per layer. */
@@ -226,13 +228,20 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
                     "before  -> none of them",
                     name);
+    if (c->around.diff && (c->pos->reserve || c->attn_extra || c->around.forget ||
+                           c->score_residual != SCORE_RESIDUAL_NONE))
+        return fail(e, E_USAGE,
+                    "%s: differences of heads with positions %s, forgetting or terms of attention  "
+                    "-> rotated or no positions",
+                    name, c->pos->name);
+    if (has_around(c) && compressive_of(c)->rows)
+        return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
+                    name);
     if (c->around.value_residual && c->steps)
         return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);
-    if (c->layer_windows.n && (c->window || c->same_length || c->steps || *c->order))
+    if (c->layer_windows.n && (c->steps || *c->order))
         return fail(e, E_USAGE,
-                    "%s: windows of layers with a window, steps or an order of sub-layers  -> none "
-                    "of them",
-                    name);
+                    "%s: windows of layers with steps or an order of sub-layers  -> neither", name);
     if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
         return fail(e, E_USAGE,
                     "%s: bases of rotation per layer with positions %s, steps or an order of "

@@ -11,7 +11,7 @@
 
 struct attn attn_of_config(const struct config *c, int B, int L, int M)
 {
-    const ptrdiff_t row = (ptrdiff_t)c->H * c->dh, kv_row = (ptrdiff_t)c->kv_heads * c->dh;
+    const ptrdiff_t row = config_q_width(c), kv_row = config_kv_width(c);
 
     return (struct attn){
         .B = B,
@@ -20,6 +20,7 @@ struct attn attn_of_config(const struct config *c, int B, int L, int M)
         .L = L,
         .M = M,
         .dh = c->dh,
+        .dv = c->around.diff ? config_maps(c) * c->dh : 0,
         .window = config_window(c, 0),
         .causal = c->causal,
         .scale = c->scale,
@@ -55,7 +56,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
 {
     const struct config *c = s->c;
     struct attention *t = &s->of.attention;
-    const int kv_width = c->kv_heads * c->dh;
+    const int kv_width = config_kv_width(c);
 
     *t = (struct attention){.pos = s->own + (c->attn_bias ? 2 : 1) * ATTN_WEIGHTS};
     if (s->mem == MEM_KV) {
@@ -88,12 +89,12 @@ static enum status attention_can_grad(const struct sublayer *s, const struct eng
 static void attention_arrays(const struct sublayer *s, struct extent max,
                              struct array out[SUB_ARRAYS])
 {
-    const size_t HD = (size_t)s->c->H * (size_t)s->c->dh;
-    const size_t kv_width = (size_t)s->c->kv_heads * (size_t)s->c->dh;
+    const size_t HD = (size_t)config_q_width(s->c);
+    const size_t kv_width = (size_t)config_kv_width(s->c);
     const size_t query_rows = (size_t)max.B * (size_t)attention_query_rows(s, max.L),
                  q = query_rows * HD;
     const size_t k = s->mem == MEM_KV ? 0 : (size_t)max.B * (size_t)(max.L + max.M) * kv_width;
-    const size_t lse = query_rows * (size_t)s->c->H;
+    const size_t lse = query_rows * (size_t)(config_maps(s->c) * s->c->H);
     const size_t pooled = s->pools ? query_rows * (size_t)s->c->D : 0;
 
     out[AT_Q] = out[AT_O] = (struct array){q, q, false, PART_ACTIVATIONS};
@@ -219,7 +220,8 @@ static void project_kv(const struct engine *g, struct sublayer *s, const struct 
     around_keys(g, s, w, n, k);
     around_values(g, s, w, n, v, end);
     around_fade(g, s, w, n, from.at);
-    attention_rotate(g, s, k, from.B, rows, s->c->kv_heads, end - rows, false);
+    attention_rotate(g, s, k, from.B, rows, config_maps(s->c) * s->c->kv_heads, end - rows, false);
+    around_split(g, s, w, n, k, rows, s->c->kv_heads, false);
 }
 
 int attention_memory(const struct sublayer *s)
@@ -246,8 +248,7 @@ struct attn attention_operands(const struct sublayer *s, const struct work *w, i
 {
     const struct attention *t = &s->of.attention;
     const bool kv = s->mem == MEM_KV;
-    const ptrdiff_t HD = (ptrdiff_t)s->c->H * s->c->dh;
-    const ptrdiff_t kv_width = (ptrdiff_t)s->c->kv_heads * s->c->dh;
+    const ptrdiff_t HD = config_q_width(s->c), kv_width = config_kv_width(s->c);
     const int M = attention_memory(s);
     struct attn a = t->prepared;
 
@@ -283,7 +284,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
 {
     const struct config *c = s->c;
     struct attention *t = &s->of.attention;
-    const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, kv_width = (ptrdiff_t)c->kv_heads * c->dh;
+    const ptrdiff_t HD = config_q_width(c), kv_width = config_kv_width(c);
     const int64_t end = attention_base(s) + attention_memory(s) + from.L;
     const bool kv = s->mem == MEM_KV;
     const int K = from.M + from.L; /* rows whose keys are projected in this call */
@@ -301,7 +302,8 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
 
     project_rows(g, s, ATTN_Q, q, fresh, from.B, query_rows);
     around_queries(g, s, w, n, q);
-    attention_rotate(g, s, q, from.B, query_rows, c->H, end - from.L, false);
+    attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
+    around_split(g, s, w, n, q, query_rows, c->H, false);
     project_kv(g, s, w, k, v, from, end);
     return attention_operands(s, w, from.B, from.L);
 }
@@ -315,12 +317,24 @@ void attention_unproject(const struct engine *g, const struct sublayer *s, struc
     project_out(g, s, w, around_output(s, w, n), n.B * n.L, epilogue);
 }
 
+void attention_core(const struct engine *g, const struct sublayer *s, const struct work *w,
+                    const struct attn *a)
+{
+    const struct around_call n = attention_call(s, a->B, s->pools ? 2 * a->L : a->L);
+
+    for (int map = 0; map < config_maps(s->c); map++) {
+        const struct attn one = around_map(s, w, n, a, map);
+        s->of.attention.impl->forward(g, &one, w->scratch);
+    }
+    around_difference(g, s, w, n);
+}
+
 static void attention_forward(const struct engine *g, struct sublayer *s, struct work *w,
                               struct sublayer_input from, struct act epilogue)
 {
     const struct attn a = attention_project(g, s, w, from);
 
-    s->of.attention.impl->forward(g, &a, w->scratch);
+    attention_core(g, s, w, &a);
     attention_unproject(g, s, w, from, epilogue);
 }
 
@@ -365,13 +379,13 @@ static void attention_forget(struct sublayer *s)
 static double attention_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
-    const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
+    const double HD = config_q_width(c), kv_width = config_kv_width(c);
     const double rows = (double)B * attention_query_rows(s, L);
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const struct attn a = attention_for_flop(s, B, L, M);
     const double in = attention_width(c);
-    return attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
-           + 4 * projected * in * kv_width             /* W_k, W_v */
+    return config_maps(c) * attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
+           + 4 * projected * in * kv_width                              /* W_k, W_v */
            + around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 

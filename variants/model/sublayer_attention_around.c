@@ -9,6 +9,10 @@
  *                   see a constant of the query, so key j gets the sum up to the newest row.
  *   value_residual  v <- m_0 v + m_1 v of the first attention, in all others
  *                   (Zhou et al. 2024, arXiv:2410.17897)
+ *   diff            o = (1 - l_0) rms((P_1 - l P_2) v),  P_1 and P_2 softmaxes of 2h and 2h+1 of 2H
+ *                   heads of queries and keys, l = e^(l_q1.l_k1) - e^(l_q2.l_k2) + l_0,
+ *                   l_0 = 0.8 - 0.6 e^(-0.3 layer)
+ *                   (Ye et al. 2024, "Differential Transformer", arXiv:2410.05258)
  *   out_gate        o <- o (.) sigma(W_g x), by element or by head
  *                   (Qiu et al. 2025, "Gated Attention", arXiv:2505.06708)
  *
@@ -41,6 +45,12 @@ static bool has_param(const struct sublayer *s, enum around_param which)
         return around_mixes_values(s);
     case AROUND_G:
         return a->out_gate != OUT_GATE_NONE;
+    case AROUND_LAMBDA_Q1:
+    case AROUND_LAMBDA_K1:
+    case AROUND_LAMBDA_Q2:
+    case AROUND_LAMBDA_K2:
+    case AROUND_DIFF_NORM:
+        return a->diff;
     case AROUND_PARAMS:
         break;
     }
@@ -60,7 +70,7 @@ const struct param *around_param(const struct sublayer *s, enum around_param whi
 /* Width of the gate. */
 static int gate_width(const struct config *c)
 {
-    return c->around.out_gate == OUT_GATE_HEADWISE ? c->H : c->H * c->dh;
+    return c->around.out_gate == OUT_GATE_HEADWISE ? c->H : config_q_width(c);
 }
 
 void around_params(const struct sublayer *s, const char *prefix, struct params *p)
@@ -80,6 +90,13 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
         params_vector(p, INIT_CONST, 0.5f, two, prefix, "attn.v_mix");
     if (c->around.out_gate != OUT_GATE_NONE)
         params_matrix(p, gate_width(c), in, prefix, "attn.g.weight");
+    if (c->around.diff) {
+        static const char *const names[] = {"attn.lambda_q1", "attn.lambda_k1", "attn.lambda_q2",
+                                            "attn.lambda_k2"};
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+            params_vector(p, INIT_NORMAL, 0.1f, c->dh, prefix, names[i]);
+        params_vector(p, INIT_ONE, 0, config_maps(c) * c->dh, prefix, "attn.norm.weight");
+    }
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
@@ -97,7 +114,7 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
 {
     const struct config *const c = s->c;
     const struct around *const a = &c->around;
-    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+    const int HD = config_q_width(c), kv_width = config_kv_width(c);
     const bool gated = a->out_gate != OUT_GATE_NONE, norms = a->qk_norm;
     size_t at = 0;
     const struct around_work x = {
@@ -108,7 +125,13 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
         .add = take(base, &at, a->forget, n.B * n.all, c->H),
         .gate = take(base, &at, gated, n.B * n.L, gate_width(c)),
         .gated = take(base, &at, gated && !backward, n.B * n.L, HD),
-        .stats = take(base, &at, norms && backward, n.B * n.K * c->H, NORM_STATS),
+        .o = {take(base, &at, a->diff && !backward, n.B * n.L, HD),
+              take(base, &at, a->diff, n.B * n.L, HD)},
+        .mixed = take(base, &at, a->diff && !backward, n.B * n.L, HD),
+        .spare = take(base, &at, a->diff, n.B * n.K, HD),
+        .d_v = take(base, &at, a->diff && backward, n.B * n.K, kv_width),
+        .stats = take(base, &at, (norms || a->diff) && backward, n.B * n.K * config_maps(c) * c->H,
+                      NORM_STATS),
     };
 
     if (floats)
@@ -150,7 +173,7 @@ struct array around_array_grad(const struct sublayer *s, struct extent max)
 struct array around_first_values(const struct sublayer *s, struct extent max, bool backward)
 {
     const size_t rows = (size_t)max.B * (size_t)(max.M + max.L);
-    const size_t n = rows * (size_t)(s->c->kv_heads * s->c->dh);
+    const size_t n = rows * (size_t)config_kv_width(s->c);
 
     if (!s->c->around.value_residual || s->mem == MEM_KV)
         return (struct array){0};
@@ -185,7 +208,8 @@ void around_queries(const struct engine *g, const struct sublayer *s, const stru
 {
     if (s->c->around.qk_norm)
         norm_heads(g, s, around_param(s, AROUND_Q_NORM), q,
-                   around_work_of(s, w->own[AT_AROUND], n, false).raw_q, n.B, n.L, s->c->H);
+                   around_work_of(s, w->own[AT_AROUND], n, false).raw_q, n.B, n.L,
+                   config_maps(s->c) * s->c->H);
 }
 
 void around_keys(const struct engine *g, const struct sublayer *s, const struct work *w,
@@ -193,7 +217,8 @@ void around_keys(const struct engine *g, const struct sublayer *s, const struct 
 {
     if (s->c->around.qk_norm)
         norm_heads(g, s, around_param(s, AROUND_K_NORM), k,
-                   around_work_of(s, w->own[AT_AROUND], n, false).raw_k, n.B, n.K, s->c->kv_heads);
+                   around_work_of(s, w->own[AT_AROUND], n, false).raw_k, n.B, n.K,
+                   config_maps(s->c) * s->c->kv_heads);
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -202,7 +227,7 @@ void around_keys(const struct engine *g, const struct sublayer *s, const struct 
 static struct seq_rows first_values(const struct sublayer *s, const struct work *w,
                                     struct around_call n, int64_t end)
 {
-    const int kv_width = s->c->kv_heads * s->c->dh;
+    const int kv_width = config_kv_width(s->c);
     const struct cache *const cache = &s->first->of.attention.values;
 
     if (s->mem != MEM_KV)
@@ -215,7 +240,7 @@ static struct seq_rows first_values(const struct sublayer *s, const struct work 
 void around_values(const struct engine *g, const struct sublayer *s, const struct work *w,
                    struct around_call n, struct seq_rows v, int64_t end)
 {
-    const ptrdiff_t row = (ptrdiff_t)n.K * s->c->kv_heads * s->c->dh;
+    const ptrdiff_t row = (ptrdiff_t)n.K * config_kv_width(s->c);
 
     if (!s->c->around.value_residual)
         return;
@@ -240,8 +265,8 @@ void around_values(const struct engine *g, const struct sublayer *s, const struc
 
 /* ---- forgetting --------------------------------------------------------------------------- */
 
-/* log sigma(y) */
-static double log_sigma(double y) { return fmin(y, 0) - log1p(exp(-fabs(y))); }
+/* log sigma(y), as it is remembered. */
+static float log_sigma(double y) { return (float)(fmin(y, 0) - log1p(exp(-fabs(y)))); }
 
 /* log f of sequence b's key j: remembered ones from the cache, the last n.K from this call. */
 static double log_f(const struct sublayer *s, const struct around_work *x, struct around_call n,
@@ -250,7 +275,7 @@ static double log_f(const struct sublayer *s, const struct around_work *x, struc
     const int H = s->c->H, fresh = j - (n.all - n.K);
 
     if (fresh >= 0)
-        return log_sigma((double)x->fade[((ptrdiff_t)b * n.K + fresh) * H + h]);
+        return (double)log_sigma((double)x->fade[((ptrdiff_t)b * n.K + fresh) * H + h]);
     return (double)cache_rows(&s->of.attention.fades, b)[(ptrdiff_t)j * H + h];
 }
 
@@ -270,7 +295,7 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
     for (int b = 0; b < n.B && s->mem == MEM_KV; b++) {
         float *const at = cache_rows(cache, b) + (ptrdiff_t)cache->M * H;
         for (ptrdiff_t e = 0; e < (ptrdiff_t)n.K * H; e++)
-            at[e] = (float)log_sigma((double)to.fade[b * (ptrdiff_t)n.K * H + e]);
+            at[e] = log_sigma((double)to.fade[b * (ptrdiff_t)n.K * H + e]);
     }
     for (int b = 0; b < n.B; b++)
         for (int h = 0; h < H; h++) {
@@ -292,6 +317,93 @@ void around_set_scores(const struct sublayer *s, const struct work *w, struct ar
                                 .head = n.all};
 }
 
+/* ---- differences -------------------------------------------------------------------------- */
+
+void around_split(const struct engine *g, const struct sublayer *s, const struct work *w,
+                  struct around_call n, struct seq_rows x, int rows, int heads, bool back)
+{
+    const ptrdiff_t dh = s->c->dh, width = 2 * heads * dh, all = (ptrdiff_t)n.B * rows;
+    float *const base = back ? w->d_own[AT_AROUND] : w->own[AT_AROUND];
+
+    if (!s->c->around.diff)
+        return;
+    float *const spare = around_work_of(s, base, n, back).spare;
+#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t r = 0; r < all; r++) {
+        float *const row = x.at + r / rows * x.stride + r % rows * width;
+        float *const copy = spare + r * width;
+        memcpy(copy, row, sizeof(float) * (size_t)width);
+        for (int h = 0; h < 2 * heads; h++) {
+            const ptrdiff_t pair = h * dh, map = (h % 2 * heads + h / 2) * dh;
+            memcpy(row + (back ? pair : map), copy + (back ? map : pair),
+                   sizeof(float) * (size_t)dh);
+        }
+    }
+}
+
+struct attn around_map(const struct sublayer *s, const struct work *w, struct around_call n,
+                       const struct attn *a, int map)
+{
+    struct attn one = *a;
+
+    if (!s->c->around.diff)
+        return one;
+    one.q += (ptrdiff_t)map * a->H * a->dh;
+    one.k += (ptrdiff_t)map * a->Hkv * a->dh;
+    one.o = around_work_of(s, w->own[AT_AROUND], n, false).o[map];
+    if (one.lse)
+        one.lse += (ptrdiff_t)map * a->B * a->H * a->L;
+    return one;
+}
+
+double around_lambda_init(const struct sublayer *s)
+{
+    const double given = (double)s->c->lambda_init;
+
+    return given != 0 ? given : 0.8 - 0.6 * exp(-0.3 * s->layer);
+}
+
+float around_lambda(const struct sublayer *s, double part[2])
+{
+    for (int map = 0; map < 2; map++) {
+        const float *const q = around_param(s, AROUND_LAMBDA_Q1 + 2 * (unsigned)map)->data;
+        const float *const k = around_param(s, AROUND_LAMBDA_K1 + 2 * (unsigned)map)->data;
+        double sum = 0;
+        for (int e = 0; e < s->c->dh; e++)
+            sum += (double)q[e] * (double)k[e];
+        part[map] = exp(sum);
+    }
+    return (float)(part[0] - part[1] + around_lambda_init(s));
+}
+
+void around_difference(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n)
+{
+    const struct config *const c = s->c;
+    const ptrdiff_t all = (ptrdiff_t)n.B * n.L * config_q_width(c);
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
+    double part[2];
+
+    if (!c->around.diff)
+        return;
+    const float lambda = around_lambda(s, part), rest = (float)(1 - around_lambda_init(s));
+    float *const o = w->own[AT_O];
+#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t e = 0; e < all; e++)
+        x.mixed[e] = x.o[0][e] - lambda * x.o[1][e];
+    g->ops.norm(&(struct norm){.kind = NORM_RMS,
+                               .y = o,
+                               .x = x.mixed,
+                               .weight = around_param(s, AROUND_DIFF_NORM)->data,
+                               .rows = n.B * n.L * c->H,
+                               .n = 2 * c->dh,
+                               .eps = c->head_eps,
+                               .threads = g->threads});
+#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t e = 0; e < all; e++)
+        o[e] *= rest;
+}
+
 /* ---- gated outputs ------------------------------------------------------------------------ */
 
 void around_gate(const struct engine *g, const struct sublayer *s, const struct work *w,
@@ -299,8 +411,7 @@ void around_gate(const struct engine *g, const struct sublayer *s, const struct 
 {
     const struct config *const c = s->c;
     const struct around_work to = around_work_of(s, w->own[AT_AROUND], n, false);
-    const ptrdiff_t HD = (ptrdiff_t)c->H * c->dh, width = gate_width(c),
-                    rows = (ptrdiff_t)n.B * n.L;
+    const ptrdiff_t HD = config_q_width(c), width = gate_width(c), rows = (ptrdiff_t)n.B * n.L;
 
     if (c->around.out_gate == OUT_GATE_NONE)
         return;

@@ -15,6 +15,11 @@ enum around_param {
     AROUND_F_BIAS,
     AROUND_V_MIX,
     AROUND_G,
+    AROUND_LAMBDA_Q1, /* one vector, then K1, Q2, K2 */
+    AROUND_LAMBDA_K1,
+    AROUND_LAMBDA_Q2,
+    AROUND_LAMBDA_K2,
+    AROUND_DIFF_NORM,
     AROUND_PARAMS
 };
 const struct param *around_param(const struct sublayer *s, enum around_param which);
@@ -32,6 +37,9 @@ struct around_work {
     float *raw_q, *raw_k, *raw_v; /* projections before norms and mixing [B,L,H,dh] [B,K,Hkv,dh] */
     float *fade;                  /* [B,K,H] y, of which log f = -log(1 + e^-y) */
     float *add;                   /* [B,H,all] what each key's scores lose */
+    float *o[2], *mixed;          /* [B,L,H,2 dh] of each map, and their difference */
+    float *spare;                 /* [B,K] rows of queries or keys */
+    float *d_v;                   /* backward only: of the second map */
     float *gate, *gated;          /* [B,L,H or H*dh] the gate, [B,L,H*dh] the gated output */
     float *stats;                 /* backward only: of norms */
 };
@@ -53,6 +61,16 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
                  struct around_call n, struct seq_rows x);
 void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
                        struct attn *a);
+/* Differences: rows [heads, 2, dh] of queries or keys become [2, heads, dh], or `back`; the
+ * attention of one map; its output in w->own[AT_O]. */
+void around_split(const struct engine *g, const struct sublayer *s, const struct work *w,
+                  struct around_call n, struct seq_rows x, int rows, int heads, bool back);
+struct attn around_map(const struct sublayer *s, const struct work *w, struct around_call n,
+                       const struct attn *a, int map);
+void around_difference(const struct engine *g, const struct sublayer *s, const struct work *w,
+                       struct around_call n);
+double around_lambda_init(const struct sublayer *s);
+float around_lambda(const struct sublayer *s, double part[2]);
 void around_gate(const struct engine *g, const struct sublayer *s, const struct work *w,
                  struct around_call n, struct seq_rows x);
 /* The rows that W_o reads. */
@@ -65,6 +83,8 @@ void around_output_grad(const struct engine *g, const struct sublayer *s, const 
                         struct around_call n, float *d_o);
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
                         struct attn_grad *d);
+struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
+                                 struct around_call n, const struct attn_grad *d, int map);
 void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                           struct around_call n, struct attn_grad *d);
 void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,

@@ -14,18 +14,31 @@ static struct around_work gradients(const struct sublayer *s, const struct work 
     return around_work_of(s, w->d_own[AT_AROUND], n, true);
 }
 
+static void norm_grad(const struct engine *g, const struct sublayer *s, const struct param *weight,
+                      float *d, const float *raw, float *stats, int rows)
+{
+    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_RMS,
+                                         .d_x = d,
+                                         .d_weight = weight->grad,
+                                         .d_y = d,
+                                         .x = raw,
+                                         .weight = weight->data,
+                                         .stats = stats,
+                                         .rows = rows,
+                                         .n = weight->shape[0],
+                                         .eps = s->c->head_eps,
+                                         .threads = g->threads});
+}
+
 /* do = d (.) s, d(W_g x) = d (.) o (.) s (1 - s), summed where heads share a gate. */
-void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
-                        struct around_call n, float *d_o)
+static void gate_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                      struct around_call n, float *d_o)
 {
     const struct config *const c = s->c;
-
-    if (c->around.out_gate == OUT_GATE_NONE)
-        return;
     const struct param *const W = around_param(s, AROUND_G);
     const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
                              d = gradients(s, w, n);
-    const ptrdiff_t width = W->shape[0], each = (ptrdiff_t)c->H * c->dh / width;
+    const ptrdiff_t width = W->shape[0], each = config_q_width(c) / width;
     const ptrdiff_t rows = (ptrdiff_t)n.B * n.L;
     const float *const o = w->own[AT_O];
 #pragma omp parallel for num_threads(rows *width *each > PARALLEL_MIN ? g->threads : 1)
@@ -37,6 +50,75 @@ void around_output_grad(const struct engine *g, const struct sublayer *s, const 
         }
         d.gate[y] = sum * x.gate[y] * (1 - x.gate[y]);
     }
+}
+
+static double dot(const float *x, const float *y, ptrdiff_t n)
+{
+    double sum = 0;
+
+    for (ptrdiff_t e = 0; e < n; e++)
+        sum += (double)x[e] * (double)y[e];
+    return sum;
+}
+
+/* d lambda reaches the vectors through the two exponentials. */
+static void lambda_grad(const struct sublayer *s, double d, const double part[2])
+{
+    for (int map = 0; map < 2; map++) {
+        const struct param *const q = around_param(s, AROUND_LAMBDA_Q1 + 2 * (unsigned)map);
+        const struct param *const k = around_param(s, AROUND_LAMBDA_K1 + 2 * (unsigned)map);
+        const double x = (map ? -d : d) * part[map];
+        for (int e = 0; e < s->c->dh; e++) {
+            q->grad[e] += (float)(x * (double)k->data[e]);
+            k->grad[e] += (float)(x * (double)q->data[e]);
+        }
+    }
+}
+
+/* do_1 in place of d_o, do_2 = -lambda do_1. */
+static void difference_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                            struct around_call n, float *d_o)
+{
+    const struct config *const c = s->c;
+    const ptrdiff_t all = (ptrdiff_t)n.B * n.L * config_q_width(c);
+    const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false);
+    const struct around_work d = gradients(s, w, n);
+    const struct param *const weight = around_param(s, AROUND_DIFF_NORM);
+    double part[2];
+    const float lambda = around_lambda(s, part), rest = (float)(1 - around_lambda_init(s));
+
+#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t e = 0; e < all; e++)
+        d_o[e] *= rest;
+    norm_grad(g, s, weight, d_o, x.mixed, d.stats, n.B * n.L * c->H);
+    lambda_grad(s, -dot(d_o, x.o[1], all), part);
+#pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
+    for (ptrdiff_t e = 0; e < all; e++)
+        d.o[1][e] = -lambda * d_o[e];
+}
+
+void around_output_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+                        struct around_call n, float *d_o)
+{
+    if (s->c->around.out_gate != OUT_GATE_NONE)
+        gate_grad(g, s, w, n, d_o);
+    if (s->c->around.diff)
+        difference_grad(g, s, w, n, d_o);
+}
+
+struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
+                                 struct around_call n, const struct attn_grad *d, int map)
+{
+    const struct around_work x = gradients(s, w, n);
+    struct attn_grad one = *d;
+
+    if (map == 0)
+        return one;
+    one.d_o = x.o[1];
+    one.d_q += s->c->H * s->c->dh;
+    one.d_k += s->c->kv_heads * s->c->dh;
+    one.d_v = x.d_v;
+    return one;
 }
 
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
@@ -67,21 +149,12 @@ static void fade_grad(const struct sublayer *s, const struct around_work *x,
         }
 }
 
-static double dot(const float *x, const float *y, ptrdiff_t n)
-{
-    double sum = 0;
-
-    for (ptrdiff_t e = 0; e < n; e++)
-        sum += (double)x[e] * (double)y[e];
-    return sum;
-}
-
 /* d_v of the mixed values becomes that of this layer's; the first attention's collects its share.
  */
 static void values_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                         struct around_call n, float *d_v)
 {
-    const ptrdiff_t all = (ptrdiff_t)n.B * n.K * s->c->kv_heads * s->c->dh;
+    const ptrdiff_t all = (ptrdiff_t)n.B * n.K * config_kv_width(s->c);
     float *const d_first = w->d_own[AT_V0];
 
     if (!w->above || s->bare) /* nothing has arrived yet */
@@ -103,22 +176,6 @@ static void values_grad(const struct engine *g, const struct sublayer *s, const 
     }
 }
 
-static void norm_grad(const struct engine *g, const struct sublayer *s, const struct param *weight,
-                      float *d, const float *raw, float *stats, int rows)
-{
-    g->ops.norm_grad(&(struct norm_grad){.kind = NORM_RMS,
-                                         .d_x = d,
-                                         .d_weight = weight->grad,
-                                         .d_y = d,
-                                         .x = raw,
-                                         .weight = weight->data,
-                                         .stats = stats,
-                                         .rows = rows,
-                                         .n = s->c->dh,
-                                         .eps = s->c->head_eps,
-                                         .threads = g->threads});
-}
-
 void around_operands_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                           struct around_call n, struct attn_grad *d)
 {
@@ -126,11 +183,16 @@ void around_operands_grad(const struct engine *g, const struct sublayer *s, cons
     const struct around_work x = around_work_of(s, w->own[AT_AROUND], n, false),
                              to = gradients(s, w, n);
 
+    if (a->diff) {
+        const ptrdiff_t all = (ptrdiff_t)n.B * n.K * config_kv_width(s->c);
+        for (ptrdiff_t e = 0; e < all; e++)
+            d->d_v[e] += to.d_v[e];
+    }
     if (a->qk_norm) {
         norm_grad(g, s, around_param(s, AROUND_Q_NORM), d->d_q, x.raw_q, to.stats,
-                  n.B * n.L * s->c->H);
+                  n.B * n.L * config_maps(s->c) * s->c->H);
         norm_grad(g, s, around_param(s, AROUND_K_NORM), d->d_k, x.raw_k, to.stats,
-                  n.B * n.K * s->c->kv_heads);
+                  n.B * n.K * config_maps(s->c) * s->c->kv_heads);
     }
     if (a->forget)
         fade_grad(s, &x, &to, n);

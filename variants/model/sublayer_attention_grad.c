@@ -24,10 +24,16 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
     around_scores_grad(s, w, n, &d);
-    t->impl->backward(g, &a, &d, w->d_scratch);
-    attention_rotate(g, s, (struct seq_rows){d.d_q, a.q_at.batch}, B, a.L, c->H, base + a.M, true);
-    attention_rotate(g, s, (struct seq_rows){d.d_k, a.k_at.batch}, B, a.M + a.L, c->kv_heads, base,
-                     true);
+    for (int map = 0; map < config_maps(c); map++) {
+        const struct attn one = around_map(s, w, n, &a, map);
+        const struct attn_grad d_one = around_map_grad(s, w, n, &d, map);
+        t->impl->backward(g, &one, &d_one, w->d_scratch);
+    }
+    const struct seq_rows d_q = {d.d_q, a.q_at.batch}, d_k = {d.d_k, a.k_at.batch};
+    around_split(g, s, w, n, d_q, a.L, c->H, true);
+    around_split(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
+    attention_rotate(g, s, d_q, B, a.L, config_maps(c) * c->H, base + a.M, true);
+    attention_rotate(g, s, d_k, B, a.M + a.L, config_maps(c) * c->kv_heads, base, true);
     around_operands_grad(g, s, w, n, &d);
     terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
 }
@@ -50,15 +56,16 @@ void attention_backward_projections(const struct engine *g, struct sublayer *s,
 double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct config *c = s->c;
-    const double HD = (double)c->H * c->dh, kv_width = (double)c->kv_heads * c->dh;
+    const double HD = config_q_width(c), kv_width = config_kv_width(c);
     const double rows = (double)B * attention_query_rows(s, L);
     const double projected = (double)B * (s->mem == MEM_HIDDEN ? M + L : L);
     const double in = attention_width(c);
     /* Memory is a constant unless a norm or a map with weights is applied to it. */
     const double reached = wiring_norms_first(s->wiring) || c->qkv_map ? projected : (double)B * L;
     const struct attn a = attention_for_flop(s, B, L, M);
-    return attn_grad_flop(&a) + 4 * rows * (in + c->D) * HD /* W_q, W_o: dX and dW */
-           + 4 * projected * in * kv_width                  /* dW_k, dW_v */
-           + 4 * reached * in * kv_width                    /* dX through them */
+    return config_maps(c) * attn_grad_flop(&a) +
+           4 * rows * (in + c->D) * HD     /* W_q, W_o: dX and dW */
+           + 4 * projected * in * kv_width /* dW_k, dW_v */
+           + 4 * reached * in * kv_width   /* dX through them */
            + 2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
 }

@@ -6,7 +6,7 @@
 
 void project_params(const struct config *c, int in, const char *prefix, struct params *p)
 {
-    const int HD = c->H * c->dh, kv_width = c->kv_heads * c->dh;
+    const int HD = config_q_width(c), kv_width = config_kv_width(c);
 
     params_matrix(p, HD, in, prefix, "attn.q.weight");
     params_matrix(p, kv_width, in, prefix, "attn.k.weight");
@@ -94,7 +94,7 @@ static struct seq_rows after_memory(struct seq_rows r, int M, int n)
 static void kv_backward(const struct engine *g, const struct sublayer *s, int in,
                         struct sublayer_input from, float *d_in, struct project_grad d_of, int skip)
 {
-    const int kv_width = s->c->kv_heads * s->c->dh;
+    const int kv_width = config_kv_width(s->c);
     const int B = from.B, K = from.M + from.L, rows = K - skip;
     const struct param *W = s->own, *bias = W + ATTN_WEIGHTS;
     const struct seq_rows k = {d_of.d_k, (ptrdiff_t)K * kv_width},
@@ -114,7 +114,7 @@ static void kv_backward(const struct engine *g, const struct sublayer *s, int in
 static void q_backward(const struct engine *g, const struct sublayer *s, struct seq_rows x,
                        struct seq_rows d_x, float *d_q, int B, int L, float beta)
 {
-    const struct seq_rows q = {d_q, (ptrdiff_t)L * s->c->H * s->c->dh};
+    const struct seq_rows q = {d_q, (ptrdiff_t)L * config_q_width(s->c)};
 
     project_weight_grad(g, &s->own[ATTN_Q], q, x, B, L);
     if (s->c->attn_bias)
