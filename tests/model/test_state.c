@@ -4,13 +4,14 @@
  * length, it can be set and forgotten, and neither it nor the work of a token grows. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
+#include "variants/model/choices.h"
 
 #include <criterion/parameterized.h>
 
 enum { TEXT = 75, V = 11 };
 
-/* Variants that carry a state, by any mixer. */
-static bool of_state(const struct variant *v) { return v->mem->state; }
+/* Variants that carry nothing but states, by any mixer. */
+static bool of_state(const struct variant *v) { return v->mem->state && !v->mem->recurrent; }
 
 static struct config small(const struct variant *v)
 {
@@ -67,8 +68,12 @@ Test(state, remembers_and_forgets)
             continue;
         model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 8, 0});
         struct sublayer *const s = &m.lm.sublayers.at[0];
-        float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12), *keep = NULL;
+        float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12);
+        float *keep = NULL, *start = NULL;
         lm_build_tables(&m.lm, &m.g);
+        cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
+        start = normal(ran.n, "start", 0, 1);
+        memcpy(start, ran.at, ran.n * sizeof(float));
         sublayer_forward(&m.g, s, &m.lm.sublayers.work[0], z, x, 2, 8);
         sublayer_commit(s, 8);
         cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
@@ -76,12 +81,12 @@ Test(state, remembers_and_forgets)
         memcpy(keep, ran.at, ran.n * sizeof(float));
         sublayer_forget(s);
         cr_assert(s->kind->carries(s, 0, &told));
-        for (size_t i = 0; i < told.n; i++)
-            cr_assert_eq(told.at[i], 0);
+        cr_expect_arr_neq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
+        cr_expect_arr_eq(told.at, start, told.n * sizeof(float), "%s", variants[v]->name);
         sublayer_remember(&m.g, s, &m.lm.sublayers.work[0], x, 2, 8);
         cr_assert(s->kind->carries(s, 0, &told));
         cr_expect_arr_eq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
-        release(x), release(z), release(keep);
+        release(x), release(z), release(keep), release(start);
         model_close(&m);
     }
 }
@@ -103,14 +108,84 @@ Test(state, costs_the_same_after_any_past)
             model_open(&m, &c, "ref", 1, MEM_STATE, (struct extent){2, 1, M});
             bytes[far] = m.arena.part[PART_MEMORY];
             flop[far] = lm_flop(&m.lm, 2, 1, M, 1);
-            const struct sublayer *const s = &m.lm.sublayers.at[0];
             state = 0;
-            for (int k = 0; s->kind->carries(s, k, &at); k++)
-                state += at.given ? 0 : at.n * sizeof(float);
+            for (int i = 0; i < m.lm.sublayers.n; i++) {
+                const struct sublayer *const s = &m.lm.sublayers.at[i];
+                for (int k = 0; s->kind->carries && s->kind->carries(s, k, &at); k++)
+                    state += at.given ? 0 : at.n * sizeof(float);
+            }
             model_close(&m);
         }
-        cr_expect(bytes[0] == bytes[1] && bytes[0] == 2 * state, "%s: %zu, %zu of %zu",
+        cr_expect(bytes[0] == bytes[1] && bytes[0] == state, "%s: %zu, %zu of %zu",
                   variants[v]->name, bytes[0], bytes[1], state);
         cr_expect_eq(flop[0], flop[1]);
     }
+}
+
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+static struct config stacked(const char *stack, int mem_len)
+{
+    struct config c = config_default(variant_find("gdn-hybrid"), 12, 2, 6, 17, 4, V);
+
+    c.max_seq = TEXT;
+    c.mem_len = mem_len;
+    cr_assert_eq(choice_parse(model_choice("stack"), &c, stack, NULL), OK);
+    cr_assert_eq(config_check(&c, NULL), OK);
+    return c;
+}
+
+static float *stacked_stream(const struct config *c, const char *backend, enum mem_kind kind, int L)
+{
+    struct model m;
+
+    model_open(&m, c, backend, 1, kind, (struct extent){2, L, c->mem_len});
+    float *x = model_stream(&m, 0, 2, TEXT, L);
+    model_close(&m);
+    return x;
+}
+
+/* With a memory of all rows segments of any length are one pass, whatever the kind of memory. */
+ParameterizedTestParameters(state, stacks_go_on) { return every_backend(); }
+ParameterizedTest(int *b, state, stacks_go_on, .timeout = 120)
+{
+    static const char *const stacks[] = {"gdn,gdn,gdn,rope", "rope,gdn", "nope,gdn,gdn", "gdn"};
+    static const int lengths[] = {1, 3, 32};
+
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    for (size_t i = 0; i < ARRAY_LEN(stacks); i++) {
+        const struct config c = stacked(stacks[i], TEXT);
+        float *one = stacked_stream(&c, backend_ref.name, MEM_NONE, TEXT);
+        for (size_t k = 0; k < ARRAY_LEN(lengths); k++)
+            for (enum mem_kind kind = MEM_HIDDEN; kind <= MEM_KV; kind++) {
+                float *many = stacked_stream(&c, backends[*b]->name, kind, lengths[k]);
+                const double error = case_error(many, one, 2 * TEXT * V);
+                cr_expect_lt(error, 1, "%s, %s, %s, segments of %d: %.3g", stacks[i],
+                             backends[*b]->name, mem_kind_name[kind], lengths[k], error);
+                free(many);
+            }
+        free(one);
+    }
+}
+
+Test(state, stacks_are_written_and_read)
+{
+    static const char *const bad[] = {"gdn,gla", "gdn,,rope", "alibi,gdn", "gdn,"};
+    char text[CHOICE_TEXT];
+    struct config c = stacked("gdn,nope,gdn", 0);
+    struct err e;
+
+    choice_print(text, model_choice("stack"), &c);
+    cr_expect_str_eq(text, "gdn,nope,gdn");
+    cr_expect(!config_attends(&c, 0) && config_attends(&c, 1) && !config_attends(&c, 3));
+    cr_expect(config_attends(&c, 4));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct config broken = c;
+        cr_expect(choice_parse(model_choice("stack"), &broken, bad[i], &e) == E_USAGE ||
+                      config_check(&broken, &e) == E_USAGE,
+                  "%s", bad[i]);
+    }
+    c.mixer = NULL;
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
 }

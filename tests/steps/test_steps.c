@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lists of steps: each kind's gradients against finite differences, with segments that carry on;
+ * what the builder refuses; where values lie. What the kinds compute is in golden files of mixers.
+ */
+#include "tests/support/every_backend.h"
+#include "tests/support/finite.h"
+#include "tests/support/open_engine.h"
+#include "variants/backends/recur.h"
+#include "variants/steps/steps.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <string.h>
+
+enum { B = 2, L = 7, D = 12, ROWS = B * L };
+
+/* ---- lists of one kind ----------------------------------------------------------------------- */
+
+static void build_linear(struct steps *t)
+{
+    const int to = steps_value(t, 9);
+
+    step_linear_to(t, steps_columns(t, to, 0, 5), STEPS_INPUT, "a");
+    step_linear_to(t, steps_columns(t, to, 5, 4), steps_columns(t, STEPS_INPUT, 3, 6), "b");
+    t->result = step_affine(t, to, 5, "c");
+}
+
+static void build_conv(struct steps *t) { t->result = step_conv(t, STEPS_INPUT, 4, true); }
+static void build_conv_of_one(struct steps *t)
+{
+    t->result = step_conv(t, steps_columns(t, STEPS_INPUT, 2, 5), 1, false);
+}
+static void build_shift(struct steps *t) { t->result = step_shift(t, STEPS_INPUT, "shift"); }
+
+static void build_mixes(struct steps *t)
+{
+    const int w = steps_tensor(t, INIT_NORMAL, 0.5f, 2, (const int[]){3, 6}, "w");
+    const int x = steps_columns(t, STEPS_INPUT, 0, 6), d = steps_columns(t, STEPS_INPUT, 6, 6);
+    const int m = step_mixes(t, x, d, NO_VALUE, (struct mix_weights){w, 0, 2});
+
+    t->result = step_mixes(t, x, d, m, (struct mix_weights){w, 1, 2});
+}
+
+static void build_blocks(struct steps *t) { t->result = step_blocks(t, STEPS_INPUT, 3, 5, "w"); }
+
+static void build_curves(struct steps *t)
+{
+    const int a = step_curve(t, STEPS_INPUT, CURVE_SILU, 1.5f, "b0", INIT_NORMAL, 1);
+    const int b = step_curve(t, a, CURVE_CAP, 2, NULL, INIT_ZERO, 0);
+    const int c = step_curve(t, b, CURVE_LOG_SIGMOID, 0.5f, "b1", INIT_NORMAL, 1);
+    const int d = step_curve(t, c, CURVE_SOFTPLUS, -2, NULL, INIT_ZERO, 0);
+    const int e = step_curve(t, d, CURVE_EXP, -1, NULL, INIT_ZERO, 0);
+    const int f = step_curve(t, e, CURVE_SIGMOID, 2, NULL, INIT_ZERO, 0);
+    const int g = step_curve(t, f, CURVE_RELU_SQUARED, 1, "b2", INIT_CONST, 1);
+
+    t->result = step_plus(t, step_curve(t, g, CURVE_TANH, 3, NULL, INIT_ZERO, 0),
+                          step_curve(t, a, CURVE_NONE, -1, NULL, INIT_ZERO, 0));
+}
+
+static void build_products(struct steps *t)
+{
+    const int x = step_linear(t, STEPS_INPUT, 4, "x"), y = step_linear(t, STEPS_INPUT, 12, "y");
+    const int wide = step_times(t, y, x), same = step_times(t, wide, step_copy(t, y));
+    const int skip = step_skip(t, same, y, 3, "s"), scaled = step_scale(t, skip, "w", 0.7f);
+    const int narrow = step_rate(t, scaled, 4, false, "r");
+
+    t->result = step_plus(t, narrow, step_rate(t, x, 3, true, "q"));
+}
+
+static void build_units(struct steps *t)
+{
+    const int a = step_unit(t, STEPS_INPUT, 4, 1e-6f, false);
+
+    t->result = step_unit(t, step_linear(t, a, 6, "w"), 3, 1e-12f, true);
+}
+
+static void build_norms(struct steps *t)
+{
+    const struct head_norm one = {.width = 4, .eps = 1e-5f};
+    const struct head_norm all = {
+        .width = 6, .layer = true, .each = true, .bias = true, .eps = 1e-3f};
+
+    t->result = step_norm(t, step_norm(t, STEPS_INPUT, one), all);
+}
+
+static void build_rotations(struct steps *t)
+{
+    t->result = step_rotate(t, step_rotate(t, STEPS_INPUT, 4, 10000, false), 3, 50, true);
+}
+
+/* Every operand of a recurrence, two heads. */
+static void build_recurrence(struct steps *t)
+{
+    const int q = step_linear(t, STEPS_INPUT, 3, "q"), k = step_linear(t, STEPS_INPUT, 6, "k");
+    const int z = step_linear(t, STEPS_INPUT, 6, "g");
+    struct recurrence r = {
+        .heads = 2, .dk = 3, .dv = 4, .scale = 0.6f, .q = q, .q_heads = 1, .k = k};
+
+    r.v = step_linear(t, STEPS_INPUT, 8, "v");
+    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.beta = NO_VALUE;
+    r.a = step_unit(t, step_linear(t, STEPS_INPUT, 6, "a"), 3, 1e-6f, false);
+    r.b = step_linear(t, STEPS_INPUT, 6, "b");
+    r.i = NO_VALUE;
+    r.bonus = "u";
+    t->result = step_recur(t, r);
+}
+
+static void build_normalised(struct steps *t)
+{
+    const int k = step_linear(t, STEPS_INPUT, 6, "k"), z = step_linear(t, STEPS_INPUT, 2, "g");
+    struct recurrence r = {.heads = 2, .dk = 3, .dv = 4, .scale = 0.6f, .k = k};
+
+    r.q = step_linear(t, STEPS_INPUT, 6, "q");
+    r.v = step_linear(t, STEPS_INPUT, 8, "v");
+    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.beta = r.a = r.b = NO_VALUE;
+    r.i = step_linear(t, STEPS_INPUT, 2, "i");
+    r.norm = RECUR_MLSTM;
+    t->result = step_recur(t, r);
+}
+
+struct list {
+    char name[16];
+    steps_build *build;
+};
+
+static const struct list lists[] = {
+    {"linear", build_linear},
+    {"conv", build_conv},
+    {"conv of one", build_conv_of_one},
+    {"shift", build_shift},
+    {"mixes", build_mixes},
+    {"blocks", build_blocks},
+    {"curves", build_curves},
+    {"products", build_products},
+    {"units", build_units},
+    {"norms", build_norms},
+    {"rotations", build_rotations},
+    {"recurrence", build_recurrence},
+    {"normalised", build_normalised},
+};
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+struct problem {
+    struct engine g;
+    struct config c;
+    struct steps t;
+    struct params p;
+    struct arena a;
+    struct steps_run r;
+    float *x, *weights; /* the scalar is sum weights (.) result */
+    float *d_x, *values, *d_values;
+    void *scratch;
+};
+
+static void open_problem(struct problem *p, const struct list *list, const char *backend)
+{
+    struct err e;
+
+    memset(p, 0, sizeof(*p));
+    p->c = (struct config){.D = D};
+    p->g = open_engine(backend, 2);
+    steps_make(&p->t, list->build, &p->c, 0, false, "", &p->p);
+    for (int twice = 0; twice < 2; twice++) {
+        params_place(&p->p, &p->a);
+        params_place_grad(&p->p, &p->a);
+        for (int i = 0; i < p->t.n_states; i++) {
+            p->r.before[i] = arena_f32(&p->a, PART_MEMORY, (size_t)(B * p->t.state[i].n));
+            p->r.after[i] = arena_f32(&p->a, PART_MEMORY, (size_t)(B * p->t.state[i].n));
+        }
+        p->scratch = arena_take(&p->a, PART_SCRATCH,
+                                steps_scratch(&p->t, &p->g, B, L, true) +
+                                    steps_scratch(&p->t, &p->g, B, L, false));
+        if (!twice)
+            cr_assert_eq(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &e), OK);
+    }
+    params_init(&p->p, SEED);
+    for (int i = 0; i < p->p.n; i++)
+        quantise(p->p.v[i].data, p->p.v[i].n);
+    p->x = normal(ROWS * D, "x", 0, 0.7f);
+    quantise(p->x, ROWS * D);
+    p->d_x = guarded(ROWS * D);
+    p->values = guarded(steps_floats(&p->t, ROWS));
+    p->d_values = guarded(steps_floats(&p->t, ROWS));
+    p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
+    for (int i = 0; i < p->t.n_states; i++) /* a past */
+        for (int e2 = 0; e2 < B * p->t.state[i].n; e2++)
+            p->r.before[i][e2] = 0.1f * (float)((e2 % 7) - 3);
+    p->r.g = &p->g;
+    p->r.params = p->p.v;
+    p->r.B = B, p->r.L = L, p->r.position = 1000;
+    p->r.x = p->x;
+    p->r.values = p->values;
+    p->r.d_x = p->d_x;
+    p->r.d_values = p->d_values;
+    p->r.scratch = p->scratch;
+}
+
+static void close_problem(struct problem *p)
+{
+    release(p->x), release(p->d_x), release(p->values), release(p->d_values), release(p->weights);
+    params_free(&p->p);
+    arena_free(&p->a);
+}
+
+static double scalar_of(void *ctx)
+{
+    struct problem *const p = ctx;
+    const size_t n = (size_t)(ROWS * p->t.value[p->t.result].width);
+    double sum = 0;
+
+    steps_forward(&p->t, &p->r);
+    const float *const y = steps_matrix(&p->t, &p->r, p->t.result).at;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)p->weights[i] * (double)y[i];
+    return sum;
+}
+
+ParameterizedTestParameters(steps, gradients) { return every_backend(); }
+ParameterizedTest(int *b, steps, gradients, .timeout = 120)
+{
+    if (backend_usable(backends[*b], NULL) != OK)
+        cr_skip_test("not here");
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        struct problem p;
+        open_problem(&p, &lists[k], backends[*b]->name);
+        /* A hundred numbers near 1, each good to some ten roundings. */
+        const struct scalar f = {scalar_of, &p, 64 * U, 0x1p-6};
+        const size_t n = (size_t)(ROWS * p.t.value[p.t.result].width);
+        scalar_of(&p);
+        params_zero_grad(&p.p);
+        memcpy(steps_gradient(&p.t, &p.r, p.t.result).at, p.weights, n * sizeof(float));
+        steps_backward(&p.t, &p.r);
+        for (int i = -1; i < p.p.n; i++) {
+            float *const at = i < 0 ? p.x : p.p.v[i].data;
+            const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
+            float *const grad = normal(m, "grad", 0, 1);
+            char what[80];
+            snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
+                     i < 0 ? "x" : p.p.v[i].name);
+            memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
+            expect_gradient_aside(&f, what, at, grad, m, 256 * U, 2 * f.noise / f.step);
+            release(grad);
+        }
+        close_problem(&p);
+    }
+}
+
+/* Two halves, with the states of the first, are the whole. */
+Test(steps, segments)
+{
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        struct problem whole, half;
+        enum { FIRST = 3 };
+        open_problem(&whole, &lists[k], "ref");
+        open_problem(&half, &lists[k], "ref");
+        const int n = whole.t.value[whole.t.result].width;
+        scalar_of(&whole);
+        const float *const want = steps_matrix(&whole.t, &whole.r, whole.t.result).at;
+        for (int part = 0, from = 0; part < 2; part++) {
+            const int rows = part ? L - FIRST : FIRST;
+            float *const x = normal((size_t)(B * rows * D), "x", 0, 1);
+            for (int b = 0; b < B; b++)
+                memcpy(x + (ptrdiff_t)b * rows * D, whole.x + ((ptrdiff_t)b * L + from) * D,
+                       sizeof(float) * (size_t)(rows * D));
+            half.r.x = x;
+            half.r.L = rows;
+            steps_forward(&half.t, &half.r);
+            const float *const got = steps_matrix(&half.t, &half.r, half.t.result).at;
+            for (int b = 0; b < B; b++)
+                for (int e = 0; e < rows * n; e++) {
+                    const float w = want[((ptrdiff_t)b * L + from) * n + e];
+                    cr_expect_float_eq(got[(ptrdiff_t)b * rows * n + e], w,
+                                       1e-5f * fmaxf(1, fabsf(w)), "%s, part %d: %g, not %g",
+                                       lists[k].name, part,
+                                       (double)got[(ptrdiff_t)b * rows * n + e], (double)w);
+                }
+            for (int i = 0; i < half.t.n_states; i++) {
+                float *const old = half.r.before[i];
+                half.r.before[i] = half.r.after[i];
+                half.r.after[i] = old;
+            }
+            half.r.position += rows;
+            from += rows;
+            release(x);
+        }
+        close_problem(&whole), close_problem(&half);
+    }
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static void build_places(struct steps *t)
+{
+    const int a = steps_value(t, 5), first = steps_first(t, 7);
+    const int part = steps_columns(t, a, 1, 3), inner = steps_columns(t, part, 1, 2);
+
+    step_linear_to(t, a, STEPS_INPUT, "a");
+    step_linear_to(t, first, STEPS_INPUT, "b");
+    t->result = step_linear(t, inner, 4, "c");
+    t->last = NULL;
+}
+
+Test(steps, values_lie_one_after_the_other)
+{
+    const struct config c = {.D = D};
+    float x[3 * D], values[3 * 9], first[3 * 7];
+    struct params p = {0};
+    struct steps t;
+
+    steps_make(&t, build_places, &c, 1, false, "layers.1.attn.", &p);
+    const struct steps_run r = {.B = 1, .L = 3, .x = x, .values = values, .first = first};
+    cr_expect_eq(steps_floats(&t, 3), 3 * 9); /* neither the input nor what layers share */
+    const struct matrix inner = steps_matrix(&t, &r, 4);
+    cr_expect(inner.at == values + 2 && inner.row == 5 && inner.n == 2);
+    cr_expect_eq(steps_matrix(&t, &r, 2).at, first);
+    cr_expect_eq(steps_matrix(&t, &r, t.result).at, values + 3 * 5);
+    cr_expect_eq(matrix_row(&inner, 2), values + 12);
+    cr_expect_eq(p.n, 3);
+    cr_expect_str_eq(p.v[2].name, "layers.1.attn.c.weight");
+    params_free(&p);
+}
