@@ -25,7 +25,8 @@ endif
 CFLAGS_release := -O2 -g
 CFLAGS_sanitize := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
     -fno-sanitize-recover=undefined
-CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link
+# Loops that are instrumented are not vectorised.
+CFLAGS_fuzz := $(CFLAGS_sanitize) -fsanitize=fuzzer-no-link -Wno-pass-failed
 # The kernels as they are: instrumented, clang takes minutes for each; the sanitizers' own build has
 # them.
 KERNEL_fuzz := -fno-sanitize=all -fno-sanitize=fuzzer-no-link

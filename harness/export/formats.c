@@ -3,7 +3,9 @@
  * The formats, each as its program documents it. */
 #include "export.h"
 
-#include <jansson.h>
+#include "variants/base/json_text.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 /* "NAME" for times, "NAME arena" for other measures of the same case. */
@@ -18,11 +20,14 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static enum status dump(FILE *f, json_t *doc, struct err *e)
 {
-    const int failed = doc ? json_dumpf(doc, f, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : 0;
+    char *const text = doc ? json_write(doc, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
 
     json_decref(doc);
-    fputc('\n', f);
-    return doc || failed ? OK : fail(e, E_NOMEM, "no memory for a document");
+    if (!text)
+        return fail(e, E_NOMEM, "no memory for a document");
+    fprintf(f, "%s\n", text);
+    free(text);
+    return OK;
 }
 
 /* ---- github-action-benchmark: tool "customSmallerIsBetter" --------------------------------- */

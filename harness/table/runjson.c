@@ -4,7 +4,7 @@
 #include "runjson.h"
 
 #include "harness/cli/command_table.h"
-#include "variants/base/json_read.h"
+#include "variants/base/json_text.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -55,7 +55,7 @@ static enum status save(const char *dir, json_t *run, struct err *e)
 {
     char path[FILE_PATH];
     enum status st = file_join(path, dir, runjson_file, e);
-    char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    char *text = json_write(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 
     if (!text)
         return no_memory(e);

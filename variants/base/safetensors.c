@@ -4,7 +4,7 @@
  * every byte of the data exactly once and in order, so that callers need not. */
 #include "safetensors.h"
 
-#include "json_read.h"
+#include "json_text.h"
 
 #include <ctype.h>
 #include <endian.h>

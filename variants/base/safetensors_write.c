@@ -3,6 +3,8 @@
  * Writing safetensors files atomically. */
 #include "safetensors.h"
 
+#include "json_text.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -125,7 +127,7 @@ enum status safetensors_write(const char *path, const struct tensor *tensors, in
                   path);
         goto out;
     }
-    text = json_dumps(header, JSON_COMPACT);
+    text = json_write(header, JSON_COMPACT);
     if (!text || asprintf(&tmp, "%s.tmp", path) < 0) {
         tmp = NULL;
         st = no_memory(path, e);
