@@ -190,8 +190,10 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
         if (st == OK)
             st = plot_set_base(&runs[i], g->opt->base, &g->e);
     }
-    if (st == OK)
+    if (st == OK) {
+        CHECK(run && n > 0);
         st = folder_of(dir, g, run[n - 1], 1);
+    }
     if (st == OK)
         st = draw_figure(g, &d, dir, plot_figure("history"));
     for (int i = 0; runs && i < n; i++)
@@ -326,9 +328,10 @@ static enum status list_runs(struct names *runs, const char *dir, struct err *e)
             S_ISDIR(is.st_mode) && access(table, F_OK) == 0) {
             st = GROW(runs->v, runs->n, e);
             if (st == OK) {
-                runs->v[runs->n] = strdup(run);
-                NEED(runs->v[runs->n]);
-                runs->n++;
+                char *const name = strdup(run);
+                NEED(name);
+                CHECK(runs->v);
+                runs->v[runs->n++] = name;
             }
         }
         free(entries[i]);

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "harness/compare/baseline.h"
 #include "harness/table/run.h"
+#include "harness/util/grow.h"
 #include "harness/util/units.h"
 
 #include <dirent.h>
@@ -66,54 +67,75 @@ static bool is_run(const char *dir)
     return file_join(path, dir, tables[TABLE_LATENCY].file, NULL) == OK && access(path, F_OK) == 0;
 }
 
-/* A run has folders too (plots/), but no runs in them. */
-static bool look_below(const char *dir, int depth, struct search *s);
+/* Folders still to look at, in this order. */
+struct folders {
+    struct folder {
+        char path[FILE_PATH];
+        int depth;
+    } * v;
+    int n;
+};
 
-static bool look_at(const char *dir, int depth, struct search *s)
+/* Append the folders in this one; runs are named by their time: the newest first. Links are not
+ * followed. */
+static enum status add_below(struct folders *f, const char *dir, int depth, struct err *e)
 {
-    struct err why;
-
-    if (!is_run(dir))
-        return depth > 0 && look_below(dir, depth - 1, s);
-    s->runs++;
-    const enum status st = look(dir, s, &why);
-    if (st != OK && s->found > 1)
-        s->ambiguous = why;
-    return st == OK || s->found > 1;
-}
-
-/* Runs are named by their time: the newest first. */
-static bool look_below(const char *dir, int depth, struct search *s)
-{
-    char path[FILE_PATH];
     struct dirent **entries = NULL;
     const int n = scandir(dir, &entries, NULL, alphasort);
-    bool found = false;
+    enum status st = OK;
 
     for (int i = n - 1; i >= 0; i--) {
+        struct folder one = {.depth = depth};
         struct stat is;
-        found = found || (entries[i]->d_name[0] != '.' &&
-                          file_join(path, dir, entries[i]->d_name, NULL) == OK &&
-                          lstat(path, &is) == 0 && S_ISDIR(is.st_mode) && look_at(path, depth, s));
+        if (st == OK && entries[i]->d_name[0] != '.' &&
+            file_join(one.path, dir, entries[i]->d_name, NULL) == OK && lstat(one.path, &is) == 0 &&
+            S_ISDIR(is.st_mode)) {
+            st = GROW(f->v, f->n, e);
+            CHECK(st != OK || f->v);
+            if (st == OK)
+                f->v[f->n++] = one;
+        }
         free(entries[i]);
     }
     free(entries);
-    return found;
+    return st;
+}
+
+/* Look at all runs below `dir`, up to the first that has the case, or several that begin so: then
+ * s->ambiguous says it. What cannot be read as a run is none. */
+static enum status look_below(const char *dir, struct search *s, struct err *e)
+{
+    enum { DEPTH = 3 }; /* results/reference/MACHINE/RUN */
+    struct folders all = {0};
+    enum status st = add_below(&all, dir, 0, e);
+
+    for (int i = 0; i < all.n && s->found == 0 && st == OK; i++) {
+        const struct folder at = all.v[i];
+        if (is_run(at.path)) {
+            s->runs++;
+            if (look(at.path, s, &s->ambiguous) != OK && s->found == 1)
+                s->found = 0;
+        } else if (at.depth < DEPTH) {
+            st = add_below(&all, at.path, at.depth + 1, e);
+        }
+    }
+    free(all.v);
+    return st;
 }
 
 /* In the run that is named, or in any below --out. */
 static enum status find_case(struct search *s, const struct options *opt, struct err *e)
 {
-    enum { DEPTH = 3 }; /* results/reference/MACHINE/RUN */
     char dir[FILE_PATH];
 
     if (opt->words.n > 1) {
         const enum status st = baseline_or_run(dir, opt, opt->words.v[1], e);
         return st == OK ? look(dir, s, e) : st;
     }
-    if (look_below(opt->out, DEPTH, s)) {
-        if (s->found == 1)
-            return OK;
+    const enum status st = look_below(opt->out, s, e);
+    if (st != OK || s->found == 1)
+        return st;
+    if (s->found > 1) {
         *e = s->ambiguous;
         return E_USAGE;
     }
