@@ -31,12 +31,13 @@ enum {
 /* Rows of S, z and of the readers have room for dkp channels, which are 0 behind the last. */
 struct chunk {
     const struct recur *r;
-    int b, hs, t0, n;      /* keys [t0, t0+n) */
-    int ahead;             /* keys of the next chunk, of which rows are fetched */
-    int e0, columns;       /* of v and o */
-    ptrdiff_t dkp, ld;     /* dk and columns in whole lines */
-    float *S, *z;          /* [dkp,ld] [dkp] before the chunk */
-    float *V, *X, *O;      /* [CHUNK,ld]; of an erase by the own key, V becomes its solution */
+    int b, hs, t0, n;  /* keys [t0, t0+n) */
+    int next, fetched; /* the chunk after this one: keys from t0 + next on, of which so many rows
+                          are fetched */
+    int e0, columns;   /* of v and o */
+    ptrdiff_t dkp, ld; /* dk and columns in whole lines */
+    float *S, *z;      /* [dkp,ld] [dkp] before the chunk */
+    float *V, *X, *O;  /* [CHUNK,ld]; of an erase by the own key, V becomes its solution */
     float *q, *k, *e, *rb; /* [CHUNK,dkp] readers and writers; q comes times scale */
     float *x;              /* [CHUNK,dkp] a reader times its decays */
     float *kt, *bt;        /* [dkp,CHUNK] writers across */
@@ -148,8 +149,8 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
                    int t, int h, int first, int width, const float *scale)
 {
     for (int i = 0; i < CHUNK; i++, to += ld) {
-        if (rows->at && i < c->ahead)
-            vprefetch(recur_at(rows, c->b, t + CHUNK + i, h) + first, width);
+        if (rows->at && i < c->fetched)
+            vprefetch(recur_at(rows, c->b, t + c->next + i, h) + first, width);
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) + first : NULL;
         const vf by = v1(scale && i < c->n ? scale[i] : 1);
         for (int x = 0; x < ld; x += VL) {
@@ -610,7 +611,8 @@ static void run(struct chunk *c)
     for (int t0 = 0; t0 < K; t0 += c->n) {
         const bool reads = t0 >= r->M; /* no chunk has keys of both kinds */
         const int until = reads ? K : r->M;
-        c->ahead = clamp_int(until - t0 - CHUNK, 0, CHUNK);
+        c->next = CHUNK;
+        c->fetched = clamp_int(until - t0 - CHUNK, 0, CHUNK);
         enter(c, t0, min_int(CHUNK, until - t0));
         solve(c);
         if (!reads)

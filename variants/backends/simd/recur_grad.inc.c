@@ -217,7 +217,16 @@ static void decay_back(const struct chunk *c, struct grads *d, float sign, const
         vst(G + i, vfma(vmul(v1(sign), vld(x + i)), vld(d_x + i), vld(G + i)));
 }
 
-/* Row t's gradient += by x. */
+/* Row t of a gradient; fetches that of the next chunk. */
+static float *grad_row(const struct chunk *c, float *d, const struct recur_rows *rows, int t, int h,
+                       int width)
+{
+    if (c->fetched)
+        vprefetch(recur_grad_at(d, rows, c->b, t + c->next, h), width);
+    return recur_grad_at(d, rows, c->b, t, h);
+}
+
+/* to += by x */
 static void add_row(float *to, const float *x, int n, float by)
 {
     for (int i = 0; i < n; i += VL)
@@ -249,6 +258,8 @@ static void numerators(const struct chunk *c, const struct recur_grad *out, stru
             continue;
         const ptrdiff_t at = ((ptrdiff_t)c->b * r->L + c->t0 - r->M + t) * r->H + h;
         const float by = r->norm ? 1 / r->den[at] : 1;
+        if (c->fetched)
+            vprefetch(out->d_o + (at + (ptrdiff_t)c->next * r->H) * r->dv, r->dv);
         add_row(row, out->d_o + at * r->dv, r->dv, by);
         if (!r->norm)
             continue;
@@ -307,7 +318,7 @@ static void head_back(struct chunk *c, const struct recur_grad *out, struct grad
     if (r->u)
         bonus_back(c, out, d, h);
     for (int t = 0; out->d_q && r->q.at && t < c->n; t++)
-        add_row(recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h), d->q + t * c->dkp, r->dk,
+        add_row(grad_row(c, out->d_q, &r->q, c->t0 - r->M + t, h, r->dk), d->q + t * c->dkp, r->dk,
                 r->scale);
 }
 
@@ -408,29 +419,29 @@ static void key_back(const struct chunk *c, const struct recur_grad *out, const 
     const float beta = r->beta.at ? *recur_at(&r->beta, c->b, at, c->hs) : 1;
 
     if (out->d_k && r->k.at) {
-        float *const to = recur_grad_at(out->d_k, &r->k, c->b, at, c->hs);
+        float *const to = grad_row(c, out->d_k, &r->k, at, c->hs, r->dk);
         add_row(to, k, r->dk, 1);
         if (r->beta.at)
             add_row(to, e, r->dk, -beta);
     }
     if (out->d_v)
-        add_row(recur_grad_at(out->d_v, &r->v, c->b, at, c->hs), d_W, r->dv, beta);
+        add_row(grad_row(c, out->d_v, &r->v, at, c->hs, r->dv), d_W, r->dv, beta);
     if (out->d_beta && r->beta.at)
         *recur_grad_at(out->d_beta, &r->beta, c->b, at, c->hs) +=
             dot(d_W, d->v + t * c->ld, c->ld) - dot(e, c->k + t * dkp, dkp);
     if (out->d_a && r->a.at)
-        add_row(recur_grad_at(out->d_a, &r->a, c->b, at, c->hs), e, r->dk, 1);
+        add_row(grad_row(c, out->d_a, &r->a, at, c->hs, r->dk), e, r->dk, 1);
     if (out->d_b && r->a.at)
-        add_row(recur_grad_at(out->d_b, &r->b, c->b, at, c->hs), d->b + t * dkp, r->dk, 1);
+        add_row(grad_row(c, out->d_b, &r->b, at, c->hs, r->dk), d->b + t * dkp, r->dk, 1);
     if (out->d_i && r->i.at)
         *recur_grad_at(out->d_i, &r->i, c->b, at, c->hs) += dot(k, c->k + t * dkp, dkp);
     if (out->d_g && by_channel(r))
-        add_row(recur_grad_at(out->d_g, &r->g, c->b, at, c->hs), G, r->dk, 1);
+        add_row(grad_row(c, out->d_g, &r->g, at, c->hs, r->g_width), G, r->dk, 1);
     else if (out->d_g && r->g_width) {
         vf sum = v0();
         for (ptrdiff_t x = 0; x < dkp; x += VL)
             sum = vadd(sum, vld(G + x));
-        *recur_grad_at(out->d_g, &r->g, c->b, at, c->hs) += vsum(sum);
+        *grad_row(c, out->d_g, &r->g, at, c->hs, r->g_width) += vsum(sum);
     }
 }
 
@@ -494,7 +505,7 @@ static void reverse(struct chunk *c, const struct recur_grad *out, struct grads 
     int t0;
 
     load_state(c);
-    c->ahead = 0;
+    c->next = CHUNK;
     for (int i = 0; i <= chunks; i++) {
         float *const to = d->kept + (size_t)i * step;
         memcpy(to, c->S, sizeof(float) * (size_t)size);
@@ -503,6 +514,7 @@ static void reverse(struct chunk *c, const struct recur_grad *out, struct grads 
         if (i == chunks)
             break;
         const int n = chunk_keys(r, i, &t0);
+        c->fetched = clamp_int((t0 < r->M ? r->M : r->M + r->L) - t0 - CHUNK, 0, CHUNK);
         enter(c, t0, n);
         solve(c);
         decay_writers(c);
@@ -521,6 +533,8 @@ static void reverse(struct chunk *c, const struct recur_grad *out, struct grads 
         c->S = from;
         c->z = from + size;
         memcpy(&c->m[0], from + size + c->dkp, sizeof(double));
+        c->next = -CHUNK;
+        c->fetched = t0 - CHUNK < (t0 < r->M ? 0 : r->M) ? 0 : CHUNK;
         enter(c, t0, n);
         solve(c);
         chunk_back(c, out, d, from + step);
