@@ -380,7 +380,7 @@ static void channel_pairs(const struct chunk *c, float *A, const float *x, const
 /* to [rows,CHUNK] = a times bt [n,CHUNK]; `rows` is a multiple of CHUNK. */
 static void dots(float *to, int rows, const float *a, ptrdiff_t row, const float *bt, int n)
 {
-    enum { R = VL == 16 ? 16 : TILE_ROWS };
+    enum { R = TILE_ROWS };
 
     for (int t = 0; t < rows; t += R) {
         vf acc[R][TILE_COLS];
