@@ -29,6 +29,43 @@ void recur_clear(const struct recur *r, const struct recur_grad *d)
     clear(d->d_i, &r->i, r->B, K, r->Hs, 1);
 }
 
+/* Which gradients are sums over state heads, or over sequences. */
+static void shares(const struct recur *r, const struct recur_grad *d, bool *heads, bool *sequences)
+{
+    const struct {
+        const struct recur_rows *rows;
+        const float *d;
+    } all[] = {{&r->q, d->d_q},       {&r->k, d->d_k}, {&r->v, d->d_v}, {&r->g, d->d_g},
+               {&r->beta, d->d_beta}, {&r->a, d->d_a}, {&r->b, d->d_b}, {&r->i, d->d_i}};
+
+    *heads = false;
+    *sequences = r->B > 1 && d->d_u;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        const struct recur_rows *const rows = all[i].rows;
+        if (!rows->at || !all[i].d)
+            continue;
+        *heads = *heads || (r->Hs > 1 && (rows->per > 1 || rows->head == 0));
+        *sequences = *sequences || (r->B > 1 && rows->batch == 0);
+    }
+}
+
+int recur_parts(const struct recur *r, const struct recur_grad *d)
+{
+    bool heads, sequences;
+
+    shares(r, d, &heads, &sequences);
+    return (heads ? 1 : r->Hs) * (sequences ? 1 : r->B);
+}
+
+struct recur_part recur_part(const struct recur *r, const struct recur_grad *d, int i)
+{
+    bool heads, sequences;
+
+    shares(r, d, &heads, &sequences);
+    const int h = heads ? 0 : i % r->Hs, b = sequences ? 0 : heads ? i : i / r->Hs;
+    return (struct recur_part){b, sequences ? r->B : b + 1, h, heads ? r->Hs : h + 1};
+}
+
 const struct recur_impl *const recur_composed[] = {&recur_chunked, &recur_ref, NULL};
 
 int recur_chunk(const struct recur *r) { return r->a.at ? RECUR_CHUNK_FREE : RECUR_CHUNK; }

@@ -107,6 +107,14 @@ int recur_chunk(const struct recur *r); /* keys of a chunk */
 /* Zero the gradients of operands, to which all that share one add; d_u, d_s0 and d_z0 are left. */
 void recur_clear(const struct recur *r, const struct recur_grad *d);
 
+/* Backward in parts that add to no gradient of each other's: sequences share that of the bonus and
+ * of what they share, state heads that of operands that they share. */
+struct recur_part {
+    int b0, b1, h0, h1; /* sequences, state heads */
+};
+int recur_parts(const struct recur *r, const struct recur_grad *d);
+struct recur_part recur_part(const struct recur *r, const struct recur_grad *d, int i);
+
 /* Index of the state of sequence b's head. */
 static inline ptrdiff_t recur_state(const struct recur *r, int b, int hs)
 {

@@ -75,7 +75,7 @@ static void forward(const struct engine *g, const struct recur *r, void *scratch
 static bool accepts(const struct recur *r, bool backward)
 {
     (void)backward;
-    return !(r->u && r->i.at);
+    return !(r->u && (r->i.at || r->beta.at));
 }
 
 static size_t need(const struct recur *r, int threads, bool backward)

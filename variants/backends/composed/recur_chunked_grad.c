@@ -452,34 +452,22 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
 
 /* ---- all ---------------------------------------------------------------------------------- */
 
-static bool shared(const struct recur_rows *rows, const float *d, int heads)
-{
-    return d && heads > 1 && (rows->per > 1 || rows->head == 0);
-}
-
-/* Threads take what shares no gradient: sequences share that of the bonus, state heads those of
- * operands that they share. Where both do, one thread takes all. */
 void recur_chunked_backward(const struct engine *g, const struct recur *r,
                             const struct recur_grad *d, void *scratch)
 {
-    const bool by_head = !shared(&r->q, r->q.at ? d->d_q : NULL, r->Hs) &&
-                         !shared(&r->k, d->d_k, r->Hs) && !shared(&r->v, d->d_v, r->Hs) &&
-                         !shared(&r->g, d->d_g, r->Hs);
-    const int sequences = d->d_u ? 1 : r->B, items = by_head ? sequences * r->Hs : sequences;
+    const int parts = recur_parts(r, d);
     const size_t bytes = recur_chunked_grad_bytes(r);
 
     recur_clear(r, d);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(items > 1 ? g->threads : 1)
-    for (int item = 0; item < items; item++) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(parts > 1 ? g->threads : 1)
+    for (int i = 0; i < parts; i++) {
         char *const room = (char *)scratch + bytes * (size_t)omp_get_thread_num();
+        const struct recur_part part = recur_part(r, d, i);
         struct chunk c = chunk_of(g, r, room);
         struct grads grads;
         lay_out(r, room + chunk_bytes(r), &grads);
-        const int b0 = d->d_u ? 0 : by_head ? item / r->Hs : item;
-        const int b1 = d->d_u ? r->B : b0 + 1;
-        const int h0 = by_head ? item % r->Hs : 0, h1 = by_head ? h0 + 1 : r->Hs;
-        for (c.b = b0; c.b < b1; c.b++)
-            for (c.hs = h0; c.hs < h1; c.hs++)
+        for (c.b = part.b0; c.b < part.b1; c.b++)
+            for (c.hs = part.h0; c.hs < part.h1; c.hs++)
                 run(&c, d, &grads);
     }
 }

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The recurrences of recur_chunk.inc.c compiled for AVX2. */
+ * recur_chunk.inc.c and recur_grad.inc.c compiled for AVX2. */
 #define VEC_AVX2
 #include "recur_chunk.inc.c"
+#include "recur_grad.inc.c"
 #include "simd.h"
 
 static bool accepts(const struct recur *r, bool backward)
 {
     (void)backward;
-    return !(r->u && r->i.at);
+    return !(r->u && (r->i.at || r->beta.at));
 }
 
 static size_t need(const struct recur *r, int threads, bool backward)
 {
-    return backward ? recur_chunked.need(r, threads, true) : (size_t)threads * chunk_bytes(r);
-}
-
-static void backward(const struct engine *g, const struct recur *r, const struct recur_grad *d,
-                     void *scratch)
-{
-    recur_chunked.backward(g, r, d, scratch);
+    return (size_t)threads * (backward ? grads_bytes(r) : chunk_bytes(r));
 }
 
 const struct recur_impl recur_fused_avx2 = {
@@ -27,5 +22,5 @@ const struct recur_impl recur_fused_avx2 = {
     .accepts = accepts,
     .need = need,
     .forward = chunk_forward,
-    .backward = backward,
+    .backward = chunk_backward,
 };

@@ -31,12 +31,13 @@ enum {
 /* Rows of S, z and of the readers have room for dkp channels, which are 0 behind the last. */
 struct chunk {
     const struct recur *r;
-    int b, hs, t0, n;      /* keys [t0, t0+n) */
-    int ahead;             /* keys of the next chunk, of which rows are fetched */
-    int e0, columns;       /* of v and o */
-    ptrdiff_t dkp, ld;     /* dk and columns in whole lines */
-    float *S, *z;          /* [dkp,ld] [dkp] before the chunk */
-    float *V, *X, *O;      /* [CHUNK,ld]; of an erase by the own key, V becomes its solution */
+    int b, hs, t0, n;  /* keys [t0, t0+n) */
+    int next, fetched; /* the chunk after this one: keys from t0 + next on, of which so many rows
+                          are fetched */
+    int e0, columns;   /* of v and o */
+    ptrdiff_t dkp, ld; /* dk and columns in whole lines */
+    float *S, *z;      /* [dkp,ld] [dkp] before the chunk */
+    float *V, *X, *O;  /* [CHUNK,ld]; of an erase by the own key, V becomes its solution */
     float *q, *k, *e, *rb; /* [CHUNK,dkp] readers and writers; q comes times scale */
     float *x;              /* [CHUNK,dkp] a reader times its decays */
     float *kt, *bt;        /* [dkp,CHUNK] writers across */
@@ -114,6 +115,8 @@ static void load_state(struct chunk *c)
 
     memset(c->S, 0, sizeof(float) * (size_t)(c->dkp * c->ld));
     memset(c->z, 0, sizeof(float) * (size_t)c->dkp);
+    memset(c->kd, 0, sizeof(float) * (size_t)(CHUNK * c->dkp));
+    memset(c->bd, 0, sizeof(float) * (size_t)(CHUNK * c->dkp));
     for (int x = 0; r->s0 && x < r->dk; x++)
         memcpy(c->S + x * c->ld, r->s0 + (at * r->dk + x) * r->dv + c->e0,
                sizeof(float) * (size_t)c->columns);
@@ -146,8 +149,8 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
                    int t, int h, int first, int width, const float *scale)
 {
     for (int i = 0; i < CHUNK; i++, to += ld) {
-        if (rows->at && i < c->ahead)
-            vprefetch(recur_at(rows, c->b, t + CHUNK + i, h) + first, width);
+        if (rows->at && i < c->fetched)
+            vprefetch(recur_at(rows, c->b, t + c->next + i, h) + first, width);
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) + first : NULL;
         const vf by = v1(scale && i < c->n ? scale[i] : 1);
         for (int x = 0; x < ld; x += VL) {
@@ -162,11 +165,11 @@ static void gather(const struct chunk *c, float *to, ptrdiff_t ld, const struct 
     }
 }
 
-/* [CHUNK,dkp] to [dkp,CHUNK] */
-static void across(const struct chunk *c, float *to, const float *from)
+/* [CHUNK,width] to [width,CHUNK] */
+static void across(float *to, const float *from, ptrdiff_t width)
 {
     for (int l = 0; l < CHUNK; l += VL)
-        pack_across(to + l, CHUNK, from + l * c->dkp, c->dkp, VL, (int)c->dkp, 1);
+        pack_across(to + l, CHUNK, from + l * width, width, VL, (int)width, 1);
 }
 
 /* w and P of channels; E is a mask. */
@@ -243,7 +246,7 @@ static void enter(struct chunk *c, int t0, int n)
     c->n = n;
     decays(c);
     gather(c, c->k, c->dkp, &r->k, t0, c->hs, 0, r->dk, NULL);
-    across(c, c->kt, c->k);
+    across(c->kt, c->k, c->dkp);
     for (int t = 0; r->beta.at && t < n; t++) {
         beta[t] = *recur_at(&r->beta, c->b, t0 + t, c->hs);
         minus[t] = -beta[t];
@@ -254,7 +257,7 @@ static void enter(struct chunk *c, int t0, int n)
     if (r->a.at) {
         gather(c, c->e, c->dkp, &r->a, t0, c->hs, 0, r->dk, NULL);
         gather(c, c->rb, c->dkp, &r->b, t0, c->hs, 0, r->dk, NULL);
-        across(c, c->bt, c->rb);
+        across(c->bt, c->rb, c->dkp);
     }
 }
 
@@ -374,33 +377,47 @@ static void channel_pairs(const struct chunk *c, float *A, const float *x, const
         }
 }
 
-/* A[t,j] of readers x and writers across yt: those before row t, or up to it; 0 elsewhere. yd
- * becomes the writers with their decays up to the chunk's end. */
-static void pairs(const struct chunk *c, float *A, const float *x, const float *yt, float *yd,
-                  bool before)
+/* to [rows,CHUNK] = a times bt [n,CHUNK]; `rows` is a multiple of CHUNK. */
+static void dots(float *to, int rows, const float *a, ptrdiff_t row, const float *bt, int n)
 {
-    enum { R = VL == 16 ? 16 : TILE_ROWS };
+    enum { R = TILE_ROWS };
 
-    if (by_channel(c->r)) {
-        channel_pairs(c, A, x, yt, yd, before);
-        return;
-    }
-    for (int t = 0; t < CHUNK; t += R) {
+    for (int t = 0; t < rows; t += R) {
         vf acc[R][TILE_COLS];
         UNROLL
         for (int i = 0; i < R; i++)
             UNROLL
         for (int l = 0; l < LANES; l++)
             acc[i][l] = v0();
-        tile_fma(R, LANES, acc, c->r->dk, x + t * c->dkp, c->dkp, 1, yt, CHUNK, VL);
+        tile_fma(R, LANES, acc, n, a + t * row, row, 1, bt, CHUNK, VL);
         UNROLL
         for (int i = 0; i < R; i++)
             UNROLL
-        for (int l = 0; l < LANES; l++) {
-            const float *const decay = c->E + (t + i + !before) * CHUNK;
-            vst(A + (t + i) * CHUNK + l * VL, vmul(acc[i][l], vld(decay + l * VL)));
-        }
+        for (int l = 0; l < LANES; l++)
+            vst(to + (t + i) * CHUNK + l * VL, acc[i][l]);
     }
+}
+
+/* Pairs times the decays between them; 0 where they do not count. */
+static void weigh(const struct chunk *c, float *A, bool before)
+{
+    const float *const E = c->E + (before ? 0 : CHUNK);
+
+    for (int i = 0; i < CHUNK * CHUNK; i += VL)
+        vst(A + i, vmul(vld(A + i), vld(E + i)));
+}
+
+/* A[t,j] of readers x and writers across yt: those before row t, or up to it; 0 elsewhere. yd
+ * becomes the writers with their decays up to the chunk's end. */
+static void pairs(const struct chunk *c, float *A, const float *x, const float *yt, float *yd,
+                  bool before)
+{
+    if (by_channel(c->r)) {
+        channel_pairs(c, A, x, yt, yd, before);
+        return;
+    }
+    dots(A, CHUNK, x, c->dkp, yt, c->r->dk);
+    weigh(c, A, before);
     for (int n = 0; n < c->r->dk; n++)
         for (int l = 0; l < CHUNK; l += VL)
             vst(yd + n * CHUNK + l, vmul(vld(yt + n * CHUNK + l), vld(c->E + c->n * CHUNK + l)));
@@ -445,6 +462,8 @@ static void solve(struct chunk *c)
 
     if (!free_form && !r->beta.at)
         return;
+    if (free_form && c->n < CHUNK)
+        memset(X, 0, sizeof(float) * (size_t)(CHUNK * c->ld));
     decay_reader(c, c->e, free_form);
     pairs(c, c->A, c->e, c->kt, c->kd, free_form);
     if (free_form)
@@ -477,18 +496,29 @@ static void add_bonus(struct chunk *c, int h)
     }
 }
 
-static float divisor(const struct chunk *c, int t)
+/* q . z of row t, for the queries asked last. */
+static float normaliser(const struct chunk *c, int t)
 {
-    const struct recur *r = c->r;
     vf sum = v0();
 
     for (int x = 0; x < c->dkp; x += VL)
         sum = vfma(vld(c->x + t * c->dkp + x), vld(c->z + x), sum);
     for (int j = 0; j < CHUNK; j += VL)
         sum = vadd(sum, vld(c->A + t * CHUNK + j));
-    const float n = vsum(sum);
-    return r->norm == RECUR_SUM ? n + r->eps
-                                : fmaxf(fabsf(n), (float)exp(r->i.at ? -c->m[t + 1] : 0));
+    return vsum(sum);
+}
+
+/* The mLSTM's, 1 in units of the state. */
+static float least_divisor(const struct chunk *c, int t)
+{
+    return (float)exp(c->r->i.at ? -c->m[t + 1] : 0);
+}
+
+static float divisor(const struct chunk *c, int t)
+{
+    const float n = normaliser(c, t);
+
+    return c->r->norm == RECUR_SUM ? n + c->r->eps : fmaxf(fabsf(n), least_divisor(c, t));
 }
 
 static void put_outputs(const struct chunk *c, int h)
@@ -508,7 +538,8 @@ static void put_outputs(const struct chunk *c, int h)
     }
 }
 
-static void outputs(struct chunk *c, int h)
+/* Queries of head h: their rows in q, with decays in x, and their pairs. */
+static void ask(struct chunk *c, int h)
 {
     const struct recur *r = c->r;
     const bool before = r->u;
@@ -523,6 +554,13 @@ static void outputs(struct chunk *c, int h)
         add_bonus(c, h);
     if (r->a.at)
         pairs(c, c->Ab, c->q, c->bt, c->bd, before);
+}
+
+static void outputs(struct chunk *c, int h)
+{
+    const struct recur *r = c->r;
+
+    ask(c, h);
     for (int t = 0; t < c->n; t += TILE_ROWS) {
         const int seen = min_int(c->n, t + TILE_ROWS);
         const struct term terms[] = {{c->x + t * c->dkp, c->dkp, 1, c->S, r->dk},
@@ -531,6 +569,13 @@ static void outputs(struct chunk *c, int h)
         tiles(c->ld, c->O + t * c->ld, NULL, NULL, terms, r->a.at ? 3 : 2);
     }
     put_outputs(c, h);
+}
+
+/* The writers' decays up to the chunk's end, where no reader has asked for its pairs. */
+static void decay_writers(struct chunk *c)
+{
+    if (!c->r->a.at && !c->r->beta.at)
+        pairs(c, c->A, c->k, c->kt, c->kd, false);
 }
 
 /* From the state before the chunk to the one after it. */
@@ -563,17 +608,15 @@ static void run(struct chunk *c)
     const int K = r->M + r->L, heads = r->H / r->Hs;
 
     load_state(c);
-    memset(c->kd, 0, sizeof(float) * (size_t)(CHUNK * c->dkp));
-    if (r->a.at)
-        memset(c->bd, 0, sizeof(float) * (size_t)(CHUNK * c->dkp));
     for (int t0 = 0; t0 < K; t0 += c->n) {
         const bool reads = t0 >= r->M; /* no chunk has keys of both kinds */
         const int until = reads ? K : r->M;
-        c->ahead = clamp_int(until - t0 - CHUNK, 0, CHUNK);
+        c->next = CHUNK;
+        c->fetched = clamp_int(until - t0 - CHUNK, 0, CHUNK);
         enter(c, t0, min_int(CHUNK, until - t0));
         solve(c);
-        if (!reads && !r->a.at && !r->beta.at)
-            pairs(c, c->A, c->k, c->kt, c->kd, false); /* for the keys' decays only */
+        if (!reads)
+            decay_writers(c);
         for (int h = c->hs * heads; reads && h < (c->hs + 1) * heads; h++)
             outputs(c, h);
         if (t0 + c->n < K || r->s1 || r->z1 || r->m1)
