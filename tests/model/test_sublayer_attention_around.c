@@ -159,6 +159,7 @@ Test(sublayer_attention_around, contradictions_are_refused)
     c = with("linear"), c.around.qk_norm = true;
     expect_refused("normed keys of a mixer", &c);
     c = with("compressive"), c.mem_len = 16, c.around.qk_norm = true;
+    config_own_reset(&c);
     expect_refused("normed keys of compressed memory", &c);
     c = with("xl"), c.layer_rope_base = (struct layer_list){1, {100}};
     expect_refused("bases without rotation", &c);

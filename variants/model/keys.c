@@ -14,7 +14,6 @@
 static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
-static bool has_cope(const struct config *c) { return c->around.cope > 0; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
@@ -239,14 +238,7 @@ static const struct choice others[] = {
      .words = out_gate_name,
      .absent = "none"},
     {.name = "forget", .codec = CODEC_FLAG, .at = AT(around.forget), .absent = "0"},
-    {.name = "cope",
-     .codec = CODEC_INT,
-     .at = AT(around.cope),
-     .help = "contextual positions told apart",
-     .most = 1 << 16,
-     .setting = true,
-     .applies = has_cope,
-     .absent = "0"},
+    {.name = "cope", .codec = CODEC_INT, .at = AT(around.cope), .most = 1 << 16, .absent = "0"},
     {.name = "diff", .codec = CODEC_FLAG, .at = AT(around.diff), .absent = "0"},
     {.name = "lambda_init", .codec = CODEC_REAL, .at = AT(lambda_init), .most = 1, .absent = "0"},
     {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},
