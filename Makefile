@@ -167,6 +167,8 @@ test-browser: deps ## the report in headless Chromium
 	@$(MAKE) all
 	@mkdir -p $(BUILD)/browser
 	@tests/browser/report.py $(BUILD)/bench $(BUILD)/browser
+screens: tests ## write tests/screens/ anew: what commands print for known rows
+	@REWRITE_SCREENS=1 scripts/test.sh $(BUILD) --filter 'screens/*'
 soak: tests ## sweeps and trainings killed at random moments and resumed (KILLS=100 SEED=1), each call (EVERY=1) failing once: an hour
 	@tests/soak/kills.py sweep --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 	@tests/soak/kills.py train --bench $(BUILD)/bench --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
@@ -224,6 +226,6 @@ clean: ## remove what was built
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { sub(/\$$\(BUILD\)/, "build/MODE", $$2); printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: man install uninstall deb soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
+.PHONY: screens man install uninstall deb soak repro mutate corpus study variants models compare all tests missing deps hooks demo test test-browser sanitize fuzz fuzz-all golden check qemu lint tidy format clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -17,23 +17,12 @@
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
 static int (*const run[COMMAND_COUNT])(struct options *opt) = {
-    [CMD_SWEEP] = cmd_sweep,
-    [CMD_LIST] = cmd_list,
-    [CMD_CHECK] = cmd_check,
-    [CMD_EVAL] = cmd_eval,
-    [CMD_TRAIN] = cmd_train,
-    [CMD_RERUN] = cmd_rerun,
-    [CMD_TOPO] = cmd_topo,
-    [CMD_DOCTOR] = cmd_doctor,
-    [CMD_COMPARE] = cmd_compare,
-    [CMD_GATE] = cmd_gate,
-    [CMD_BASELINE] = cmd_baseline,
-    [CMD_MERGE] = cmd_merge,
-    [CMD_EXPORT] = cmd_export,
-    [CMD_PLOT] = cmd_plot,
-    [CMD_REPORT] = cmd_report,
-    [CMD_HELP] = cmd_help,
-    [CMD_COMPLETION] = cmd_completion,
+    [CMD_SWEEP] = cmd_sweep,   [CMD_LIST] = cmd_list,         [CMD_CHECK] = cmd_check,
+    [CMD_EVAL] = cmd_eval,     [CMD_TRAIN] = cmd_train,       [CMD_RERUN] = cmd_rerun,
+    [CMD_TOPO] = cmd_topo,     [CMD_DOCTOR] = cmd_doctor,     [CMD_COMPARE] = cmd_compare,
+    [CMD_GATE] = cmd_gate,     [CMD_BASELINE] = cmd_baseline, [CMD_MERGE] = cmd_merge,
+    [CMD_EXPORT] = cmd_export, [CMD_PLOT] = cmd_plot,         [CMD_HISTORY] = cmd_history,
+    [CMD_REPORT] = cmd_report, [CMD_HELP] = cmd_help,         [CMD_COMPLETION] = cmd_completion,
     [CMD_CELL] = cmd_worker,
 };
 
@@ -55,7 +44,7 @@ static int find_command(const char *name, struct err *e)
 /* Pictures are a form of plot's files only. */
 static enum status check_format(int command, const struct options *o, struct err *e)
 {
-    if (o->format < FORMAT_SVG || command == CMD_PLOT)
+    if (o->format < FORMAT_SVG || command == CMD_PLOT || command == CMD_HISTORY)
         return OK;
     return fail(e, E_USAGE, "bench %s has no --format %s  -> %s, %s, %s, %s or %s",
                 command_specs[command].name, format_name[o->format], format_name[FORMAT_TABLE],

@@ -51,6 +51,9 @@ function ratioText(row) {
         + (row.low === "" ? "" : ` [${number(row.low)} ${number(row.high)}]`);
 }
 
+// Of the first: shown to be faster than each of the others, or not.
+const LEADS = ["fastest", "first"];
+
 function rankingTable(run, lines, places) {
     const cases = new Map(run.latency.map((row) => [row.case_id, row]));
     const variants = lines[0].subject === "variants", scored = lines.some((line) => line.bits !== "");
@@ -66,9 +69,9 @@ function rankingTable(run, lines, places) {
             cells.push(make("td", {class: "n"}, time ? timeTexts(time.median_ns, "", "")[0] : "-"));
         if (scored)
             cells.push(make("td", {class: "n"}, line.bits === "" ? "-" : Number(line.bits).toFixed(3) + " bits"));
-        cells.push(make("td", {class: "n"}, line.verdict === "fastest" ? "" : ratioText(line)),
-            make("td", {}, ["fastest", "slower"].includes(line.verdict) ? "" : line.verdict));
-        return make("tr", {class: line.verdict === "fastest" ? "best" : ""}, ...cells);
+        cells.push(make("td", {class: "n"}, LEADS.includes(line.verdict) ? "" : ratioText(line)),
+            make("td", {}, [...LEADS, "slower"].includes(line.verdict) ? "" : line.verdict));
+        return make("tr", {class: LEADS.includes(line.verdict) ? "best" : ""}, ...cells);
     }));
     return boxed(make("table", {class: "ranking"}, body));
 }
@@ -99,7 +102,7 @@ function timeCell(row) {
     if (!row)
         return make("td", {class: "n"}, "-");
     const [time, interval] = timeTexts(row.median_ns, row.ci95_low_ns, row.ci95_high_ns);
-    const leads = ["fastest", "no difference shown"].includes(placed(row)?.verdict);
+    const leads = [...LEADS, "no difference shown"].includes(placed(row)?.verdict);
     return make("td", {class: leads ? "n best" : "n", title: row.backend}, time, " ", make("small", {}, interval));
 }
 

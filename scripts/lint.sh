@@ -24,19 +24,20 @@ level() {
     variants/base/*) echo 0 ;;
     variants/backends/*) echo 1 ;;
     variants/parts/* | variants/variant.h) echo 2 ;;
-    variants/model/*) echo 3 ;;
-    variants/*) echo 4 ;;
-    harness/util/*) echo 5 ;;
-    harness/cli/*) echo 6 ;;
-    harness/plan/*) echo 7 ;;
-    harness/table/*) echo 8 ;;
-    harness/machine/*) echo 9 ;;
-    harness/worker/*) echo 10 ;;
-    harness/measure/*) echo 11 ;;
-    harness/learn/* | harness/compare/* | harness/figure/* | harness/check/* | harness/export/*) echo 12 ;;
-    harness/command/*) echo 13 ;;
-    harness/*) echo 14 ;;
-    *) echo 15 ;;
+    variants/steps/*) echo 3 ;;
+    variants/model/*) echo 4 ;;
+    variants/*) echo 5 ;;
+    harness/util/*) echo 6 ;;
+    harness/cli/*) echo 7 ;;
+    harness/plan/*) echo 8 ;;
+    harness/table/*) echo 9 ;;
+    harness/machine/*) echo 10 ;;
+    harness/worker/*) echo 11 ;;
+    harness/measure/*) echo 12 ;;
+    harness/learn/* | harness/compare/* | harness/figure/* | harness/check/* | harness/export/*) echo 13 ;;
+    harness/command/*) echo 14 ;;
+    harness/*) echo 15 ;;
+    *) echo 16 ;;
     esac
 }
 say < <(grep -nHE '^ *# *include "' "${files[@]}" | sed -E 's/^([^:]*):([0-9]+):[^"]*"([^"]*)".*/\1 \2 \3/' |

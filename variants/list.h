@@ -50,6 +50,10 @@
     X(deltanet) \
     X(gdn) \
     X(kda) \
+    X(gla_hybrid) \
+    X(mamba2_hybrid) \
+    X(gdn_hybrid) \
+    X(kda_hybrid) \
     X(mlstm) \
     X(hgrn2) \
     X(rwkv6) \

@@ -37,6 +37,13 @@ struct masks {
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
 
+/* Which layers of a model attend, in turn; n = 0: all do, or all have the mixer. */
+enum { MAX_STACK = 32 };
+struct stack {
+    int n;
+    bool attends[MAX_STACK];
+};
+
 /* ---- variants ----------------------------------------------------------------------------- */
 
 /* How the scores of one attention enter the next: not at all, added, or added with a softmax of
@@ -104,6 +111,8 @@ struct variant {
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
     int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
+    struct stack stack;                   /* default */
+    const struct variant *recurrent;      /* whose mixer's sizes its recurrent layers have */
     bool unscaled;                        /* the scale is 1 by default */
     int products;  /* summed in a score, each of variance dh: scale 1/sqrt(products dh); 0 = 1 */
     int kv_heads;  /* most key/value heads by default; 0 = all */
@@ -180,8 +189,14 @@ struct config {
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;
     struct around around;
-    float head_eps;                  /* of norms of a head */
-    float lambda_init;               /* of differences; 0 = by the layer */
+    float head_eps;    /* of norms of a head */
+    float lambda_init; /* of differences; 0 = by the layer */
+    /* Layers that alternate between the mixer and attention; `recurrent` has the mixer's sizes. */
+    struct stack stack;
+    struct recurrent_sizes {
+        int H, dh, dv; /* H 0 = those of attention */
+        float scale;
+    } recurrent;
     struct layer_list layer_windows; /* besides `window`; 0 = all keys */
     /* position schemes */
     int clip, rel_rows; /* Shaw: clip+1 rows (causal) or 2*clip+1 */
@@ -248,6 +263,14 @@ enum status config_set_masks(struct config *c, const struct variant *v, const ch
  * number. */
 int variant_kv_heads(const struct variant *v, int H);
 static inline int config_dv(const struct config *c) { return c->dv ? c->dv : c->dh; }
+/* Its memory: that of its variant, or of a stack. */
+const struct mem *config_mem(const struct config *c);
+/* The model as its recurrent layers see it, or its attention: c itself without a stack. */
+struct config config_of_layers(const struct config *c, bool attends);
+static inline bool config_attends(const struct config *c, int layer)
+{
+    return c->stack.n ? c->stack.attends[layer % c->stack.n] : !c->mixer;
+}
 /* Its sizes, see above. */
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
 

@@ -44,7 +44,8 @@ static void compare_rows(struct run *r, const struct sublayer *sublayer, const c
     NEED(flat);
     for (int b = 0; b < c->B; b++)
         memcpy(flat + (size_t)b * n, cache_rows(c, b) + (ptrdiff_t)first * c->n, n * sizeof(*flat));
-    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment, sublayer->nth);
+    snprintf(name, sizeof(name), "out.%s.%d.%d", word, segment,
+             sublayer->c->stack.n ? sublayer->layer : sublayer->nth);
     golden_compare(r, name, flat, (size_t)c->B * n);
     free(flat);
 }
@@ -169,7 +170,7 @@ static enum status read(struct run *r, struct err *e)
     max->M = config_memory(c);
     if ((st = golden_rows(r, e)) != OK)
         return st;
-    if (max->M && !mem_can(c->variant->mem, MEM_HIDDEN))
+    if (max->M && !mem_can(config_mem(c), MEM_HIDDEN))
         return safetensors_fail(r->s, e, "mem %d with variant %s, which has no memory  -> 0",
                                 max->M, c->variant->name);
     if ((st = lm_init(&o->m, c, e)) != OK)

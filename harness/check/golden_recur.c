@@ -53,9 +53,8 @@ static enum status read_sizes(struct run *run, struct recur_file *f, struct err 
     r->M = run->max.M;
     r->scale = (float)scale;
     r->eps = (float)eps;
-    r->norm = says(run, "normaliser", "sum")     ? RECUR_SUM
-              : says(run, "normaliser", "mlstm") ? RECUR_MLSTM
-                                                 : RECUR_PLAIN;
+    for (enum recur_norm n = RECUR_PLAIN; n < RECUR_NORMS; n++)
+        r->norm = says(run, "normaliser", recur_norm_name[n]) ? n : r->norm;
     r->g_width = says(run, "decay", "none") ? 0 : says(run, "decay", "channel") ? r->dk : 1;
     if (r->H % r->Hs != 0 || r->H % f->q_heads != 0 || r->Hs % f->k_heads != 0)
         return fail(e, E_IO,

@@ -106,7 +106,7 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
          {"bench gate --exec old=OLD --instructions --variant xl --backend avx2",
           "count instructions too"}},
         NULL,
-        {{NULL, NULL}}},
+        {{"threshold", "5"}}},
     [CMD_BASELINE] = {
         "baseline", "WHAT", 3, "save, list, show or rm a run kept for this machine",
         "WHAT is save NAME [RUN], list, show NAME or rm NAME.",
@@ -129,6 +129,15 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         {{"bench plot", "every figure of the latest run"},
          {"bench plot results/latest --figure latency-seq --format png", "one, as PNG"},
          {"bench plot --term --filter backend:avx2", "some rows, in the terminal"}},
+        NULL,
+        {{NULL, NULL}}},
+    [CMD_HISTORY] = {
+        "history", "[RUN...]", INT_MAX, "times of each case over several runs, by date and commit",
+        "Without a RUN all runs in results/. The figure goes to the plots folder of the last RUN "
+        "unless --out names one. A report of several runs has it too.",
+        {{"bench history", "every case that two runs in results/ have"},
+         {"bench history results/old results/new --term", "two runs, in the terminal"},
+         {"bench report results/old results/new -o history.html", "as a page that opens offline"}},
         NULL,
         {{NULL, NULL}}},
     [CMD_REPORT] = {

@@ -19,6 +19,7 @@ enum command_id {
     CMD_BASELINE,
     CMD_MERGE,
     CMD_PLOT,
+    CMD_HISTORY,
     CMD_REPORT,
     CMD_EXPORT,
     CMD_HELP,

@@ -63,6 +63,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define RUNS (FOR(SWEEP) | FOR(EVAL) | FOR(RERUN)) /* write the folder of a run */
 #define RUNS_AND_PLANS (PLANS | FOR(EVAL) | FOR(RERUN))
 #define PRINTS (RUNS_AND_PLANS | FOR(CHECK) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
+#define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
 #define ALL ((1u << COMMAND_COUNT) - 1)
 
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, ...)      \
@@ -83,10 +84,13 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 const struct option_spec option_specs[] = {
     {"variant", 'V', "LIST", "base", AXIS, NAMES, .flags = IN_RUN, AT(variants),
      .only = MODELS | FOR(CHECK),
-     .doc = "variants, or base (the classic four), or all"},
+     .doc = "variants, or base (the classic four), or all",
+     .own = {{FOR(TRAIN), "the variant to train"}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .only = MODELS | FOR(CHECK) | FOR(EVAL),
-     .doc = "what executes them; auto = all that this CPU and build support"},
+     .doc = "what executes them; auto = all that this CPU and build support",
+     .own = {{FOR(TRAIN), "what executes it; the fastest unless it is given"},
+             {FOR(EVAL), "what executes it; of several the fastest"}}},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
      .words = workload_words, .only = PLANS,
      .doc = "attn, layer, segment (prefill), decode, train"},
@@ -107,7 +111,8 @@ const struct option_spec option_specs[] = {
      .doc = "sequences run together"},
     {"layers", 'N', "RANGE", NULL, "4", AXIS, INTS, .flags = IN_RUN, AT(layers), 1, MAX_LAYERS,
      .only = MODELS,
-     .doc = "layers of a model: segment, decode, train; attn and layer have one"},
+     .doc = "layers of a model: segment, decode, train; attn and layer have one",
+     .own = {{FOR(TRAIN), "layers of the model"}}},
     {"d-model", 0, "N", "512", AXIS, INT, .flags = IN_RUN, AT(d_model), 1, MAX_WIDTH,
      .only = MODELS,
      .doc = "width of the model"},
@@ -128,10 +133,15 @@ const struct option_spec option_specs[] = {
      .doc = "further numbers, of the models that have them"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
      AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR),
-     .doc = "threads of a case"},
+     .doc = "threads of a case",
+     .own = {{FOR(TOPO), "how many threads to place"},
+             {FOR(TRAIN), "threads"}}},
     {"filter", 0, "EXPR", AXIS, .kind = KIND_FILTER, .flags = IN_RUN, AT(filters),
-     .only = PLANS | FOR(PLOT) | FOR(EXPORT),
-     .doc = "only cases (plot: only rows) with key:value, !key:value, key<=N; all must hold"},
+     .only = PLANS | DRAWS | FOR(EXPORT),
+     .doc = "only cases with key:value, !key:value, key<=N; all must hold",
+     .own = {{DRAWS | FOR(EXPORT), "only rows with key:value, !key:value, key<=N; all must hold"},
+             {FOR(COMPARE), "only cases, or rows of the runs, with key:value, !key:value, "
+                            "key<=N; all must hold"}}},
     {"impl", 0, "NAME", AXIS, .kind = KIND_TEXT, .flags = IN_CASE, AT(impl), .only = COMPUTES,
      .doc = "only this attention implementation"},
     {"max-isa", 0, "ISA", "avx512", AXIS, WORD, .flags = IN_CASE, AT(max_isa),
@@ -169,18 +179,23 @@ const struct option_spec option_specs[] = {
      .doc = "hot or cold"},
     {"seed", 0, "N", "1", MEASURE, .kind = KIND_SEED, .flags = IN_CASE, AT(seed),
      .only = PLANS | FOR(CHECK) | FOR(TRAIN),
-     .doc = "seed of weights, inputs and order"},
+     .doc = "seed of weights, inputs and order",
+     .own = {{FOR(TRAIN), "seed of weights, text and dropout"}}},
     {"no-check", 0, NULL, MEASURE, .kind = KIND_OFF, .flags = IN_RUN, AT(check), .only = TIMES,
      .doc = "do not compare with the reference; rows are marked unchecked"},
     {"check-time", 0, "S", NULL, "--max-time", MEASURE, DECIMAL, .flags = IN_RUN | ABOVE,
      AT(check_time_s), 0, 86400, .only = SWEEPS | FOR(RERUN),
-     .doc = "seconds for a reference output. One that takes longer is computed for a sample of rows "
-            "(64 or more of each sequence, ends included) where rows can be computed singly: forward "
-            "of attn, and of layers whose rows meet in one attention only. All others, whole models "
+     .doc = "seconds for a reference output. One that takes longer is computed for a sample of "
+            "rows "
+            "(64 or more of each sequence, ends included) where rows can be computed singly: "
+            "forward "
+            "of attn, and of layers whose rows meet in one attention only. All others, whole "
+            "models "
             "and gradients among them, are computed in full, however long that takes"},
     {"isolate", 0, "HOW", "exec", MEASURE, WORD, .flags = IN_RUN, AT(isolate),
      .words = isolate_name, .only = COMPUTES | FOR(RERUN) | FOR(TOPO) | FOR(DOCTOR),
-     .doc = "what a case runs in: exec, fork, or none (in process)"},
+     .doc = "what a case runs in: exec, fork, or none (in process)",
+     .own = {{FOR(TRAIN) | FOR(CHECK), "what it runs in: exec, fork, or none (in process)"}}},
 
     {"pin", 0, "POLICY", "compact", PLACE, .kind = KIND_TEXT, .flags = IN_CASE | OR_CPUS, AT(pin),
      .words = pin_words, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR),
@@ -193,13 +208,17 @@ const struct option_spec option_specs[] = {
      .doc = "never or madvise"},
 
     {"out", 'o', "DIR", "results", OUTPUT, .kind = KIND_PATH, AT(out),
-     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | FOR(PLOT) | FOR(REPORT) |
+     .only = RUNS | FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(MERGE) | DRAWS | FOR(REPORT) |
          FOR(EXPORT),
-     .doc = "folder for the run's folder; plot: folder of figures; report: the file"},
+     .doc = "folder that the run's folder is made in",
+     .own = {{FOR(LIST) | FOR(COMPARE) | FOR(BASELINE) | FOR(EXPORT), "folder of runs and "
+                                                                      "baselines"},
+             {DRAWS, "folder of the figures (default: RUN/plots)"},
+             {FOR(REPORT), "the file to write"}}},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
-     .only = PRINTS | FOR(TOPO) | FOR(PLOT),
-     .doc = "of standard output: table, csv, jsonl, json, md; auto = table on a terminal, else csv; "
-            "plot: svg (auto), png, pdf, or csv, the input of the scripts"},
+     .only = PRINTS | FOR(TOPO) | DRAWS,
+     .doc = "of standard output: table, csv, jsonl, json, md; auto = table on a terminal, else csv",
+     .own = {{DRAWS, "svg (auto), png, pdf, or csv, the input of the scripts"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS,
      .doc = "columns of standard output"},
     {"raw", 0, "HOW", "zst", OUTPUT, WORD, AT(raw), .words = raw_name,
@@ -207,8 +226,9 @@ const struct option_spec option_specs[] = {
      .doc = "samples file: none, csv, zst"},
     {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
      .only = FOR(SWEEP) | FOR(EVAL) | FOR(TRAIN),
-     .doc = "continue an interrupted run (the latest, or --resume=DIR) with its options; "
-            "rows that failed or timed out are measured again, skipped and wrong ones stay"},
+     .doc = "continue an interrupted run (the latest, or --resume=DIR) with its options; rows "
+            "that failed or timed out are measured again, skipped and wrong ones stay",
+     .own = {{FOR(TRAIN), "go on with the training of --ckpt, with its options"}}},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
      .only = RUNS_AND_PLANS | FOR(TRAIN) | FOR(CHECK),
      .doc = "auto, bar, plain, none"},
@@ -218,7 +238,8 @@ const struct option_spec option_specs[] = {
     {"quiet", 'q', NULL, OUTPUT, FLAG, AT(quiet), .only = ALL,
      .doc = "only results and errors"},
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
-     .doc = "sweep, rerun: what ran and how often; check: what passed too"},
+     .doc = "what ran and how often",
+     .own = {{FOR(CHECK), "also what passed"}}},
     {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT),
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
@@ -230,19 +251,26 @@ const struct option_spec option_specs[] = {
     {"baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(baseline), .only = FOR(SWEEP),
      .doc = "compare with the tables kept under this name"},
     {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard), .only = SWEEPS,
-     .doc = "only every N-th group, from the I-th on; see: merge"},
+     .doc = "only every N-th group, from the I-th on; bench merge joins them"},
     {"force", 0, NULL, OUTPUT, FLAG, AT(force),
-     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(BASELINE) | FOR(PLOT) | FOR(REPORT),
-     .doc = "overwrite what exists: a baseline, a checkpoint, a figure, a report"},
+     .only = FOR(SWEEP) | FOR(TRAIN) | FOR(BASELINE) | DRAWS | FOR(REPORT),
+     .doc = "overwrite what exists",
+     .own = {{FOR(SWEEP) | FOR(BASELINE), "overwrite a baseline of that name"},
+             {FOR(TRAIN), "overwrite the checkpoint"},
+             {DRAWS, "overwrite figures in --out"},
+             {FOR(REPORT), "overwrite the file"}}},
 
     {"golden", 0, "FILE|DIR", OTHER, .kind = KIND_PATH, AT(golden), .only = FOR(CHECK),
      .doc = "golden files to run through every backend"},
     {"ckpt", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(ckpt),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
-     .doc = "weights of a model; sweep: none = do not score shipped ones; train: where to write them"},
+     .doc = "weights of a model",
+     .own = {{SWEEPS, "weights to score; none = do not score shipped ones"},
+             {FOR(TRAIN), "file to write the weights to"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
-     .doc = "text to score or train on: a file, or copy:lag=192,p=0.9,alphabet=16"},
+     .doc = "text to score: a file, or copy:lag=192,p=0.9,alphabet=16",
+     .own = {{FOR(TRAIN), "text to train on: a file, or copy:lag=192,p=0.9,alphabet=16"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .doc = "bytes of text to score, 0 = all"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = FOR(CHECK),
@@ -250,12 +278,13 @@ const struct option_spec option_specs[] = {
     {"axis", 0, "COLUMN", OTHER, .kind = KIND_TEXT, AT(axis), .only = FOR(COMPARE),
      .doc = "inside one run, along backend, variant, threads or another choice"},
     {"base", 0, "VALUE", OTHER, .kind = KIND_TEXT, AT(base),
-     .only = FOR(COMPARE) | FOR(PLOT) | FOR(REPORT),
-     .doc = "compare: the value of --axis that the others are compared with; plot, report: the "
-            "backend (ref is drawn only if it is the base, or alone)"},
+     .only = FOR(COMPARE) | DRAWS | FOR(REPORT),
+     .doc = "the value of --axis that the others are compared with",
+     .own = {{DRAWS | FOR(REPORT), "the backend that others are compared with (ref is drawn only "
+                                   "if it is this one, or alone)"}}},
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = FOR(COMPARE) | FOR(GATE),
      .doc = "old=PATH and new=PATH, two programs measured in turns"},
-    {"threshold", 0, "PCT", NULL, "gate 5, compare 2", OTHER, DECIMAL, .flags = ABOVE,
+    {"threshold", 0, "PCT", "2", OTHER, DECIMAL, .flags = ABOVE,
      AT(threshold_pct), 0, 1000, .only = FOR(COMPARE) | FOR(GATE) | FOR(SWEEP),
      .doc = "differences up to PCT % count as the same"},
     {"instructions", 0, NULL, OTHER, FLAG, AT(instructions), .only = FOR(GATE),
@@ -263,12 +292,13 @@ const struct option_spec option_specs[] = {
     {"summary", 0, "FILE", OTHER, .kind = KIND_PATH, AT(summary), .only = FOR(GATE),
      .doc = "append the result to FILE as Markdown"},
     {"figure", 0, "LIST", OTHER, NAMES, AT(figures), .only = FOR(PLOT) | FOR(REPORT),
-     .doc = "plot: only these figures; report: of those that gnuplot draws"},
-    {"size", 0, "WxH", OTHER, .kind = KIND_TEXT, AT(size), .only = FOR(PLOT),
+     .doc = "only these figures",
+     .own = {{FOR(REPORT), "only these of the figures that gnuplot draws"}}},
+    {"size", 0, "WxH", OTHER, .kind = KIND_TEXT, AT(size), .only = DRAWS,
      .doc = "size of each figure in pixels of 1/96 inch (default: what it needs)"},
-    {"dpi", 0, "N", "96", OTHER, INT, AT(dpi), 48, 1200, .only = FOR(PLOT),
+    {"dpi", 0, "N", "96", OTHER, INT, AT(dpi), 48, 1200, .only = DRAWS,
      .doc = "pixels per inch of a png"},
-    {"term", 0, NULL, OTHER, FLAG, AT(term), .only = FOR(PLOT),
+    {"term", 0, NULL, OTHER, FLAG, AT(term), .only = DRAWS,
      .doc = "draw in the terminal"},
     {"to", 0, "FORMAT", "json", OTHER, WORD, AT(to), .words = export_name, .only = FOR(EXPORT),
      .doc = "json, github-action-benchmark, bencher, openmetrics, junit, or fom: lines of figures "
@@ -315,4 +345,12 @@ int option_find(const char *name)
         if (strcmp(option_specs[i].name, name) == 0)
             return i;
     return -1;
+}
+
+const char *option_doc(const struct option_spec *s, int command)
+{
+    for (int i = 0; command >= 0 && i < OWN_DOCS; i++)
+        if (s->own[i].only & 1u << command)
+            return s->own[i].doc;
+    return s->doc;
 }

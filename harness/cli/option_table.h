@@ -46,6 +46,8 @@ enum option_flags {
     IN_TRAINING = 32, /* of a training, which goes on with it */
 };
 
+enum { OWN_DOCS = 5 };
+
 struct option_spec {
     const char *name;
     int key;             /* short option, 0 = none */
@@ -53,6 +55,10 @@ struct option_spec {
     const char *preset;  /* the default, as the user would write it; NULL: zero */
     const char *shown;   /* the default as help shows it, if different */
     const char *doc;
+    struct { /* what it means to some of its commands */
+        unsigned only;
+        const char *doc;
+    } own[OWN_DOCS];
     enum option_group group;
     enum option_kind kind;
     unsigned flags;
@@ -76,6 +82,9 @@ static inline bool option_is_for(const struct option_spec *s, int command)
 {
     return command >= 0 && s->only & 1u << command;
 }
+
+/* What it means to this command; command -1: in general. */
+const char *option_doc(const struct option_spec *s, int command);
 
 static inline const void *option_field(const struct options *o, const struct option_spec *s)
 {

@@ -254,10 +254,10 @@ static enum status check_owners(const struct options *o, struct err *e)
         if (o->given[i] != FROM_USER || option_is_for(&option_specs[i], command))
             continue;
         owners(&option_specs[i], text, sizeof(text));
-        if (command == CMD_PLOT && option_specs[i].group == GROUP_AXES)
+        if ((command == CMD_PLOT || command == CMD_HISTORY) && option_specs[i].group == GROUP_AXES)
             return fail(e, E_USAGE,
-                        "--%s does not apply to plot  -> plot --filter KEY:VALUE chooses rows",
-                        option_specs[i].name);
+                        "--%s does not apply to %s  -> %s --filter KEY:VALUE chooses rows",
+                        option_specs[i].name, o->command, o->command);
         return fail(e, E_USAGE, "--%s does not apply to %s  -> it belongs to %s",
                     option_specs[i].name, o->command, text);
     }

@@ -106,7 +106,7 @@ struct options {
     /* compare, gate */
     const char *axis, *base; /* NULL = not inside one run; NULL = the first value */
     struct names exec;       /* "old=PATH", "new=PATH" */
-    double threshold_pct;    /* 0 = the command's default */
+    double threshold_pct;
     bool instructions;
     const char *summary;
 

@@ -22,6 +22,7 @@ int cmd_gate(struct options *opt);
 int cmd_baseline(struct options *opt);
 int cmd_merge(struct options *opt);
 int cmd_plot(struct options *opt);
+int cmd_history(struct options *opt);
 int cmd_report(struct options *opt);
 int cmd_export(struct options *opt);
 int cmd_help(struct options *opt);

@@ -10,12 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double COMPARE_THRESHOLD = 0.02; /* fraction */
-
-static double threshold_of(const struct options *o)
-{
-    return o->threshold_pct > 0 ? o->threshold_pct / 100 : COMPARE_THRESHOLD;
-}
+static double threshold_of(const struct options *o) { return o->threshold_pct / 100; }
 
 static void note_doubled(const struct run *r)
 {

@@ -145,7 +145,7 @@ static void print_bash(FILE *f)
 
 /* ---- zsh ----------------------------------------------------------------------------------- */
 
-static void zsh_option(FILE *f, const struct option_spec *s)
+static void zsh_option(FILE *f, const struct option_spec *s, int command)
 {
     const char *const end = !s->metavar ? "" : s->kind == KIND_RESUME ? "=-" : "=";
 
@@ -156,7 +156,7 @@ static void zsh_option(FILE *f, const struct option_spec *s)
     else
         fprintf(f, "'--%s%s'", s->name, end);
     fputs("'[", f);
-    print_quoted(f, s->doc, "[]:\\");
+    print_quoted(f, option_doc(s, command), "[]:\\");
     fputc(']', f);
     if (s->metavar) {
         fprintf(f, "%s:", s->kind == KIND_RESUME ? ":" : "");
@@ -178,7 +178,7 @@ static void zsh_command(FILE *f, int c)
     fprintf(f, "    %s)\n        _arguments -s", command_specs[c].name);
     for (int i = 0; i < option_count; i++)
         if (option_is_for(&option_specs[i], c))
-            zsh_option(f, &option_specs[i]);
+            zsh_option(f, &option_specs[i], c);
     fputs(" \\\n            '*:word:", f);
     fputs(command_specs[c].choices || c == CMD_HELP ? "(" : "_files", f);
     fputs(print_words(f, c) ? ")'\n        ;;\n" : "'\n        ;;\n", f);
@@ -221,19 +221,22 @@ static void print_zsh(FILE *f)
 
 /* ---- fish ---------------------------------------------------------------------------------- */
 
-static void fish_option(FILE *f, const struct option_spec *s)
+/* For the commands that it means `doc` to. */
+static void fish_line(FILE *f, const struct option_spec *s, const char *doc)
 {
     int owners = 0, all = 0;
 
-    fputs("complete -c bench", f);
     for (int c = 0; c < COMMAND_COUNT; c++) {
         all += command_specs[c].doc != NULL;
-        owners += command_specs[c].doc && option_is_for(s, c);
+        owners += command_specs[c].doc && option_is_for(s, c) && option_doc(s, c) == doc;
     }
+    if (owners == 0)
+        return;
+    fputs("complete -c bench", f);
     if (owners < all) {
         fputs(" -n 'contains -- (__bench_command)", f);
         for (int c = 0; c < COMMAND_COUNT; c++)
-            if (command_specs[c].doc && option_is_for(s, c))
+            if (command_specs[c].doc && option_is_for(s, c) && option_doc(s, c) == doc)
                 fprintf(f, " %s", command_specs[c].name);
         fputc('\'', f);
     }
@@ -248,9 +251,16 @@ static void fish_option(FILE *f, const struct option_spec *s)
         fputs(is_list(s) ? ")'" : "'", f);
     }
     fputs(" -d '", f);
-    for (const char *c = s->doc; *c; c++)
+    for (const char *c = doc; *c; c++)
         fprintf(f, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
     fputs("'\n", f);
+}
+
+static void fish_option(FILE *f, const struct option_spec *s)
+{
+    fish_line(f, s, s->doc);
+    for (int i = 0; i < OWN_DOCS && s->own[i].doc; i++)
+        fish_line(f, s, s->own[i].doc);
 }
 
 static void print_fish(FILE *f)

@@ -21,8 +21,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double GATE_THRESHOLD = 0.05; /* fraction */
-
 /* ---- times -------------------------------------------------------------------------------- */
 
 enum { FIRST_AA, SECOND_AA, FIRST_ROUND, SECOND_ROUND }; /* salts of the runs of a case */
@@ -329,32 +327,6 @@ static enum status write_summary(const struct trial *g, int code, struct err *e)
     return st;
 }
 
-/* Skipped, failed, or without times. */
-static int without_times(const struct trial *g)
-{
-    int n = 0;
-
-    for (int i = 0; i < g->all.n; i++)
-        n += g->all.v[i].change.n == 0;
-    return n;
-}
-
-static void say(const struct trial *g)
-{
-    const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
-
-    fprintf(stderr,
-            "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times\n",
-            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
-            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
-            unclear, without_times(g));
-    if (unclear > 0)
-        fprintf(stderr,
-                "warning: %d case%s unclear  -> a quieter machine, or more "
-                "--min-samples; --strict makes this exit code 4\n",
-                unclear, unclear == 1 ? " is" : "s are");
-}
-
 static enum status check(const struct options *o, struct err *e)
 {
     if (o->words.n > 0 || o->exec.n == 0)
@@ -370,8 +342,7 @@ static enum status check(const struct options *o, struct err *e)
 
 int cmd_gate(struct options *opt)
 {
-    struct trial g = {.threshold =
-                          opt->threshold_pct > 0 ? opt->threshold_pct / 100 : GATE_THRESHOLD};
+    struct trial g = {.threshold = opt->threshold_pct / 100};
     struct err e, io;
     enum status st = check(opt, &e);
 
@@ -391,7 +362,7 @@ int cmd_gate(struct options *opt)
             written = write_summary(&g, code, &io);
         if (!opt->quiet)
             comparisons_print_means(table ? stdout : stderr, &g.all);
-        say(&g);
+        gate_say(stderr, &g);
     } else if (st == OK) {
         fprintf(stderr, "bench: no cases to measure  -> see: bench list cases\n");
     }

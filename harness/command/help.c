@@ -78,7 +78,7 @@ char *option_text(const struct option_spec *s, int command)
     FILE *const f = bytes_open(&text, NULL);
 
     NEED(f);
-    fputs(s->doc, f);
+    fputs(option_doc(s, command), f);
     for (int i = 0; s->row && (word = choice_word(s->row, i)); i++)
         fprintf(f, "%s%s", i ? ", " : ": ", word);
     if (s->at == offsetof(struct options, settings))

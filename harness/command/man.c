@@ -58,6 +58,20 @@ static void put_owners(FILE *f, const struct option_spec *s)
         fputs(")\n", f);
 }
 
+/* What it means to some commands: "plot: ...". */
+static void put_own(FILE *f, const struct option_spec *s)
+{
+    for (int i = 0; i < OWN_DOCS && s->own[i].doc; i++) {
+        int n = 0;
+        fputs(".br\n", f);
+        for (int c = 0; c < COMMAND_COUNT; c++)
+            if (s->own[i].only & 1u << c && command_specs[c].doc)
+                fprintf(f, "%s%s", n++ ? ", " : "", command_specs[c].name);
+        fputs(": ", f);
+        put_line(f, s->own[i].doc);
+    }
+}
+
 static void put_option(FILE *f, const struct option_spec *s)
 {
     char *const text = option_text(s, -1);
@@ -75,6 +89,7 @@ static void put_option(FILE *f, const struct option_spec *s)
     }
     fputc('\n', f);
     put_line(f, text);
+    put_own(f, s);
     put_owners(f, s);
     free(text);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench plot: the figures of runs, as files or in the terminal. stdout lists the files written;
- * stderr says what was left out and why. */
+ * bench plot, and bench history: the figures of runs, as files or in the terminal. stdout lists the
+ * files written; stderr says what was left out and why. */
 #include "commands.h"
 #include "harness/cli/option_set.h"
-#include "harness/figure/figure.h"
+#include "harness/figure/plot_run.h"
 #include "harness/table/run.h"
+#include "harness/util/grow.h"
 #include "harness/util/signals.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -22,8 +24,6 @@ static const enum plot_form form_of[] = {
     [AS_SVG] = PLOT_SVG, [AS_PNG] = PLOT_PNG, [AS_PDF] = PLOT_PDF, [ON_TERMINAL] = PLOT_TERMINAL};
 
 enum { SIDE_MIN = 200, SIDE_MAX = 8000 };
-/* In place of the first run: all others in one figure. */
-static const char HISTORY[] = "history";
 
 struct drawing {
     const struct options *opt;
@@ -135,6 +135,17 @@ static enum status folder_of(char dir[FILE_PATH], struct drawing *g, const char 
     return st;
 }
 
+/* What the figures show, in words. */
+static enum status rank(struct drawing *g, const struct plot_data *d, const char *run, int runs)
+{
+    if (g->opt->quiet)
+        return OK;
+    fflush(stdout);
+    if (runs > 1)
+        text_line(stderr, "\n%s", run);
+    return plot_run_rank(d, terminal_color((enum color)g->opt->color, STDERR_FILENO), &g->e);
+}
+
 static enum status draw_run(struct drawing *g, const char *run, int runs)
 {
     struct plot_data d;
@@ -156,6 +167,8 @@ static enum status draw_run(struct drawing *g, const char *run, int runs)
         if (*g->stop) /* gnuplot received the signal too: its failure is not an error */
             st = fail(&g->e, E_INTERRUPTED, "interrupted");
     }
+    if (st == OK)
+        st = rank(g, &d, run, runs);
     plot_data_free(&d);
     return st;
 }
@@ -169,7 +182,7 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
     enum status st = runs ? OK : fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
 
     if (st == OK && n < 2)
-        st = fail(&g->e, E_USAGE, "a history needs two runs  -> bench plot history RUN RUN");
+        st = fail(&g->e, E_USAGE, "a history needs two runs  -> bench history RUN RUN");
     for (int i = 0; i < n && st == OK; i++) {
         st = plot_read(&runs[i], run[i], &g->e);
         if (st == OK)
@@ -180,16 +193,11 @@ static enum status draw_history(struct drawing *g, const char *const *run, int n
     if (st == OK)
         st = folder_of(dir, g, run[n - 1], 1);
     if (st == OK)
-        st = draw_figure(g, &d, dir, plot_figure(HISTORY));
+        st = draw_figure(g, &d, dir, plot_figure("history"));
     for (int i = 0; runs && i < n; i++)
         plot_data_free(&runs[i]);
     free(runs);
     return st;
-}
-
-static bool is_history(const struct options *o)
-{
-    return o->words.n > 0 && strcmp(o->words.v[0], HISTORY) == 0;
 }
 
 /* With several runs, -o DIR has a folder for each, named by the last part of its path: equal names
@@ -203,8 +211,7 @@ static enum status check_folders(struct drawing *g)
 
     if (!real)
         return fail(&g->e, E_NOMEM, "no memory for runs  -> free some");
-    for (int i = 0;
-         i < runs->n && given && g->what != ON_TERMINAL && !is_history(g->opt) && st == OK; i++) {
+    for (int i = 0; i < runs->n && given && g->what != ON_TERMINAL && st == OK; i++) {
         real[i] = realpath(runs->v[i], NULL);
         if (!real[i])
             st = file_fail(&g->e, "read", runs->v[i], errno);
@@ -259,13 +266,23 @@ static enum status choose_what(struct drawing *g)
               : o->format == FORMAT_PDF  ? AS_PDF
                                          : AS_CSV;
     if (o->format != FORMAT_AUTO && o->format != FORMAT_CSV && o->format < FORMAT_SVG)
-        return fail(&g->e, E_USAGE, "bench plot has no --format %s  -> svg, png, pdf or csv",
-                    format_name[o->format]);
+        return fail(&g->e, E_USAGE, "bench %s has no --format %s  -> svg, png, pdf or csv",
+                    o->command, format_name[o->format]);
     if (o->term && o->format != FORMAT_AUTO)
         return fail(&g->e, E_USAGE, "--term draws no file  -> leave out --format");
-    if (is_history(o) && o->figures.n > 0)
-        return fail(&g->e, E_USAGE, "a history is one figure  -> leave out --figure");
     return choose_page(g);
+}
+
+/* The exit code, once everything was drawn. */
+static int finish(const struct drawing *g, enum status st)
+{
+    if (st == E_INTERRUPTED)
+        return signals_exit_code();
+    if (st != OK)
+        return report_error(st, &g->e);
+    if (g->drawn == 0 && g->misfit.msg[0])
+        return report_error(E_USAGE, &g->misfit);
+    return g->drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
 }
 
 int cmd_plot(struct options *opt)
@@ -286,15 +303,54 @@ int cmd_plot(struct options *opt)
         if (st == OK)
             st = draw_run(&g, latest, 1);
     }
-    if (is_history(opt) && st == OK)
-        st = draw_history(&g, opt->words.v + 1, opt->words.n - 1);
-    for (int i = 0; i < opt->words.n && !is_history(opt) && st == OK; i++)
+    for (int i = 0; i < opt->words.n && st == OK; i++)
         st = draw_run(&g, opt->words.v[i], opt->words.n);
-    if (st == E_INTERRUPTED)
-        return signals_exit_code();
-    if (st != OK)
-        return report_error(st, &g.e);
-    if (g.drawn == 0 && g.misfit.msg[0])
-        return report_error(E_USAGE, &g.misfit);
-    return g.drawn > 0 ? EXIT_FINE : EXIT_NOTHING_TO_DO;
+    return finish(&g, st);
+}
+
+/* ---- bench history ------------------------------------------------------------------------- */
+
+/* The runs of a folder, by name: the link to the latest is not another one. */
+static enum status list_runs(struct names *runs, const char *dir, struct err *e)
+{
+    struct dirent **entries = NULL;
+    const int n = scandir(dir, &entries, NULL, alphasort);
+    enum status st = n < 0 ? file_fail(e, "read", dir, errno) : OK;
+
+    for (int i = 0; i < n; i++) {
+        char run[FILE_PATH], table[FILE_PATH];
+        struct stat is;
+        if (st == OK && entries[i]->d_name[0] != '.' &&
+            file_join(run, dir, entries[i]->d_name, NULL) == OK &&
+            file_join(table, run, tables[TABLE_LATENCY].file, NULL) == OK && lstat(run, &is) == 0 &&
+            S_ISDIR(is.st_mode) && access(table, F_OK) == 0) {
+            st = GROW(runs->v, runs->n, e);
+            if (st == OK) {
+                runs->v[runs->n] = strdup(run);
+                NEED(runs->v[runs->n]);
+                runs->n++;
+            }
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return st;
+}
+
+int cmd_history(struct options *opt)
+{
+    struct drawing g = {.opt = opt, .width = drawing_width(), .stop = signals_watch()};
+    const bool given = opt->given[option_find("out")] == FROM_USER;
+    struct names found = {0};
+    enum status st = choose_what(&g);
+
+    if (st == OK && opt->words.n == 0)
+        st = list_runs(&found, given ? "results" : opt->out, &g.e);
+    const struct names *const runs = opt->words.n > 0 ? &opt->words : &found;
+    if (st == OK)
+        st = draw_history(&g, runs->v, runs->n);
+    for (int i = 0; i < found.n; i++)
+        free((char *)found.v[i]); /* our own copies */
+    free(found.v);
+    return finish(&g, st);
 }

@@ -4,6 +4,7 @@
 #include "harness/figure/report.h"
 #include "commands.h"
 #include "harness/cli/option_set.h"
+#include "harness/figure/plot_run.h"
 #include "harness/table/run.h"
 #include "harness/util/signals.h"
 #include "harness/util/suggest.h"
@@ -66,6 +67,11 @@ int cmd_report(struct options *opt)
     }
     if (st == OK)
         st = write_page(&r, opt->out, &e);
+    for (int i = 0; i < r.runs && st == OK && !opt->quiet; i++) {
+        if (r.runs > 1)
+            text_line(stderr, "\n%s", runs[i].dir);
+        st = plot_run_rank(&runs[i], terminal_color((enum color)opt->color, STDERR_FILENO), &e);
+    }
     for (int i = 0; i < r.runs; i++)
         plot_data_free(&runs[i]);
     free(runs);

@@ -358,16 +358,7 @@ static void tell_run(struct sweep *w)
         run_free(&run);
         return;
     }
-    const int width = terminal_width(STDOUT_FILENO);
-    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS; what++) {
-        struct rankings r;
-        if (rankings_make(&r, &run, what, &e) != OK)
-            break;
-        if (r.n > 0)
-            putchar('\n');
-        rankings_print(stdout, &r, what, width, w->s.console.color);
-        rankings_free(&r);
-    }
+    (void)rankings_show(stdout, &run, terminal_width(STDOUT_FILENO), w->s.console.color, &e);
     run_free(&run);
     console_flush(&w->s.console);
 }

@@ -116,6 +116,9 @@ static enum status check_files(const struct options *o, struct err *e)
 /* --resume: what is not written again is as it was when the training began. */
 static enum status take_options(struct options *o, struct err *e)
 {
+    if (o->resume_dir)
+        return fail(e, E_USAGE, "train --resume takes no value  -> train --ckpt %.200s --resume",
+                    o->resume_dir);
     if (!o->resume || !o->ckpt)
         return OK;
     enum status st = check_files(o, e);

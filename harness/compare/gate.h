@@ -38,6 +38,9 @@ struct trial {
     double threshold;
 };
 
+/* The counts, and what to do about unclear cases. */
+void gate_say(FILE *f, const struct trial *g);
+
 /* The result as Markdown: verdict, table, and the command that repeats it. */
 void gate_markdown(FILE *f, const struct trial *g, int code);
 

@@ -114,9 +114,31 @@ void gate_markdown(FILE *f, const struct trial *g, int code)
     for (int i = 0; i < g->all.n; i++)
         print_case(f, &g->all.v[i]);
     fputs("\nRepeat it:\n\n    ", f);
-    for (int i = 0; i < o->argc; i++) {
-        fputs(i ? " " : "", f);
-        word_print(f, o->argv[i], '\0');
-    }
+    options_print_again(f, o);
     fputs("\n\n", f);
+}
+
+/* Skipped, failed, or without times. */
+static int without_times(const struct trial *g)
+{
+    int n = 0;
+
+    for (int i = 0; i < g->all.n; i++)
+        n += g->all.v[i].change.n == 0;
+    return n;
+}
+
+void gate_say(FILE *f, const struct trial *g)
+{
+    const int unclear = comparisons_count(&g->all, VERDICT_UNCLEAR);
+
+    fprintf(f, "gate: %d case%s, %d slower, %d faster, %d same, %d unclear, %d without times\n",
+            g->all.n, plural(g->all.n), comparisons_count(&g->all, VERDICT_SLOWER),
+            comparisons_count(&g->all, VERDICT_FASTER), comparisons_count(&g->all, VERDICT_SAME),
+            unclear, without_times(g));
+    if (unclear > 0)
+        fprintf(f,
+                "warning: %d case%s unclear  -> a quieter machine, or more --min-samples; --strict "
+                "makes this exit code 4\n",
+                unclear, unclear == 1 ? " is" : "s are");
 }

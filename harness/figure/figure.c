@@ -132,8 +132,7 @@ const struct figure figures[] = {
      .more = speed_slowdown},
     {.name = "history",
      .title = "Times of a case over several runs",
-     .caption = "Median time of a call with its 95 % interval in each run, by date: "
-                "bench plot history RUN...",
+     .caption = "Median time of a call with its 95 % interval in each run, by date.",
      .several = true,
      .fill = case_history},
 };

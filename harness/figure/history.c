@@ -145,7 +145,7 @@ enum status case_history(struct plot *p, const struct plot_data *d, struct err *
     if (st == OK)
         st = draw_cases(p, &c, k, run, n, e);
     if (n < 2)
-        snprintf(p->why, sizeof(p->why), "one run only  -> bench plot history RUN RUN");
+        snprintf(p->why, sizeof(p->why), "one run only  -> bench history RUN RUN");
     if (st == OK)
         plot_wrap(p, PANELS_ABREAST);
     for (int r = 0; k && r < n; r++)

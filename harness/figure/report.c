@@ -22,7 +22,8 @@ struct page {
     struct err *e;
     const struct plot_data *run; /* the current run, and the items of its parts */
     int n_run, n_figure, n_missing, n_file;
-    bool command, unsampled;
+    bool command, unsampled, history;
+    struct plot_data all; /* the runs together: of the history */
     char no_samples[WHY]; /* why the run's samples could not be read, or "" */
     struct bytes ranking; /* of the run, as CSV */
     struct plot plot;
@@ -160,7 +161,10 @@ static const struct figure *figure_of(const struct page *p)
     return &figures[p->n_missing >= 0 ? p->n_missing : p->n_figure];
 }
 
-static int figure_number(const struct page *p) { return p->n_run * figure_count + p->n_figure; }
+static int figure_number(const struct page *p)
+{
+    return (p->n_run + 1) * figure_count + p->n_figure;
+}
 
 static void put_number(struct page *p)
 {
@@ -299,6 +303,22 @@ static void draw(struct page *p)
 
 /* Each goes to the next item of its part; false after the last. */
 
+/* One figure of all runs, if there are several. */
+static bool next_history(struct page *p)
+{
+    const struct figure *const f = plot_figure("history");
+    const bool first = !p->history;
+
+    p->history = true;
+    if (!first || p->r->runs < 2 || (p->r->figures->n > 0 && !plot_is_wanted(f, p->r->figures)))
+        return false;
+    p->all = (struct plot_data){.runs = p->r->run, .n_runs = p->r->runs};
+    p->run = &p->all;
+    p->n_figure = (int)(f - figures);
+    draw(p);
+    return p->st == OK && !p->why[p->n_figure][0];
+}
+
 static bool next_run(struct page *p)
 {
     p->n_figure = p->n_missing = p->n_file = -1;
@@ -359,6 +379,7 @@ static const struct {
 } parts[] = {
     {"run", next_run},         {"command", next_command}, {"figure", next_figure},
     {"missing", next_missing}, {"table", next_table},     {"unsampled", next_unsampled},
+    {"history", next_history},
 };
 
 /* ---- the page ----------------------------------------------------------------------------- */
@@ -391,7 +412,7 @@ static enum status next_item(void *arg, const char *name, bool *more, bool *know
 
 enum status report_write(FILE *f, struct report *r, struct err *e)
 {
-    struct page p = {.f = f, .r = r, .e = e, .n_run = -1};
+    struct page p = {.f = f, .r = r, .e = e, .n_run = -1, .n_missing = -1};
     const struct form form = {f, FORM, &p, put_value, next_item};
     struct bytes text = {0};
     char path[FILE_PATH];

@@ -4,6 +4,7 @@
 #include "report_csv.h"
 
 #include "harness/measure/ranking.h"
+#include "plot_run.h"
 #include "variants/backends/backend.h"
 #include "variants/variant.h"
 
@@ -67,19 +68,14 @@ static enum status print_rankings(FILE *f, const struct run *run, struct err *e)
 enum status report_rank(struct bytes *out, char *unsampled, size_t size, const struct plot_data *d,
                         struct err *e)
 {
-    struct run read = {0}, rows = {0};
+    struct plot_run run;
 
-    for (int t = 0; t <= TABLE_ENV; t++)
-        rows.table[t] = d->table[t];
-    *unsampled = '\0';
-    const bool sampled = rows.latency.n > 0 && run_read(&read, d->dir, e) == OK;
-    if (rows.latency.n > 0 && (!sampled || read.samples.n == 0))
-        text_put(unsampled, size, sampled ? "there are none" : e->msg);
+    plot_run_open(&run, d);
+    text_put(unsampled, size, run.unsampled);
     FILE *const f = bytes_open(out, e);
-    enum status st = f ? print_rankings(f, sampled ? &read : &rows, e) : E_NOMEM;
+    enum status st = f ? print_rankings(f, &run.run, e) : E_NOMEM;
     if (f && bytes_close(f, out, st == OK ? e : &(struct err){""}) != OK && st == OK)
         st = E_NOMEM;
-    if (sampled)
-        run_free(&read);
+    plot_run_close(&run);
     return st;
 }

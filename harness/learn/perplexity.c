@@ -169,10 +169,10 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
  * what a token is. The floor is that of the text's true source, where it is known. */
 enum { SEQ, MEM, BITS, INTERVAL, FLOOR, PPL, SCORED, SPEED, SCREEN_COLUMNS };
 
-static void print_screen(struct session *s, const struct perplexity_row *row, bool first)
+void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md)
 {
     static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 8, 8, 8};
-    const bool md = s->console.format == FORMAT_MD, ok = strcmp(row->status, "ok") == 0;
+    const bool ok = strcmp(row->status, "ok") == 0;
     struct text_table_column column[SCREEN_COLUMNS];
     char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
     const char *name[SCREEN_COLUMNS] = {"seq",   "mem", bits,     "95 % interval",
@@ -202,20 +202,21 @@ static void print_screen(struct session *s, const struct perplexity_row *row, bo
     if (!ok)
         cell[INTERVAL] = row->status_detail;
     if (first) {
-        printf(md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
-               row->checkpoint);
+        fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
+                row->checkpoint);
         for (int k = 0; k < SCREEN_COLUMNS && !md; k++)
-            printf("%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+            fprintf(f, "%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
         if (md)
-            text_row_print(stdout, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
+            text_row_print(f, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
     }
     if (md)
-        text_row_print(stdout, FORMAT_MD, column, cell, SCREEN_COLUMNS);
+        text_row_print(f, FORMAT_MD, column, cell, SCREEN_COLUMNS);
     else if (!ok)
-        printf("%6s %6s  %s: %s\n", text[SEQ], text[MEM], row->status, row->status_detail);
+        fprintf(f, "%*s%*s  %s: %s\n", width[SEQ], text[SEQ], width[MEM], text[MEM], row->status,
+                row->status_detail);
     else
         for (int k = 0; k < SCREEN_COLUMNS; k++)
-            printf("%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+            fprintf(f, "%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
 }
 
 static void print_row(struct session *s, const struct perplexity_row *row)
@@ -226,7 +227,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
     const struct selection *columns = &s->console.columns;
 
     if ((format == FORMAT_TABLE || format == FORMAT_MD) && !chosen) {
-        print_screen(s, row, first);
+        perplexity_print(stdout, row, first, format == FORMAT_MD);
     } else if (format == FORMAT_TABLE) {
         char line[LINE_SIZE];
         if (first) {

@@ -23,4 +23,7 @@ enum status sweep_perplexity(struct session *s, const struct plan *plan, struct 
  */
 enum status perplexity_eval(struct session *s, struct err *e);
 
+/* A row for people; `first`: below a heading. As Markdown: a table that ends with its last row. */
+void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md);
+
 #endif

@@ -25,7 +25,7 @@ struct stream {
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
                            struct err *e)
 {
-    const struct mem *const mem = c->variant->mem;
+    const struct mem *const mem = config_mem(c);
     const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
 
     *kind = mem_usual(mem, false);

@@ -113,8 +113,8 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
     t->M = c.mem_len;
-    t->kind = c.variant->mem->recurrent           ? MEM_HIDDEN
-              : c.variant->mem->state && t->M > 0 ? MEM_STATE
+    t->kind = config_mem(&c)->recurrent           ? MEM_HIDDEN
+              : config_mem(&c)->state && t->M > 0 ? MEM_STATE
                                                   : MEM_NONE;
     t->adam.weight_decay = o->weight_decay;
     if (st == OK)

@@ -54,8 +54,12 @@ void rankings_free(struct rankings *r);
 /* For people, `width` columns wide. */
 void rankings_print(FILE *f, const struct rankings *r, enum ranked what, int width, bool color);
 
+/* Both rankings of a run for people, each after an empty line. */
+enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e);
+
 /* For programs: of each contestant a line over all shapes, then one without `mean` for each case
- * that it ran. `verdict` is of the same words as for people. */
+ * that it ran. `verdict` is of the same words as for people; of the leader "fastest", or
+ * "first" where another is not shown to be slower. */
 void rankings_print_csv_header(FILE *f);
 void rankings_print_csv(FILE *f, const struct rankings *r, enum ranked what);
 

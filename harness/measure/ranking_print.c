@@ -190,6 +190,23 @@ static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked wha
     fputc('\n', f);
 }
 
+enum status rankings_show(FILE *f, const struct run *run, int width, bool color, struct err *e)
+{
+    enum status st = OK;
+
+    for (enum ranked what = RANKED_VARIANTS; what <= RANKED_BACKENDS && st == OK; what++) {
+        struct rankings r;
+        st = rankings_make(&r, run, what, e);
+        if (st != OK)
+            break;
+        if (r.n > 0)
+            fputc('\n', f);
+        rankings_print(f, &r, what, width, color);
+        rankings_free(&r);
+    }
+    return st;
+}
+
 void rankings_print(FILE *f, const struct rankings *all, enum ranked what, int width, bool color)
 {
     char setting[256], shapes[64];
@@ -229,16 +246,30 @@ static void csv_number(FILE *f, double x)
         putc(',', f);
 }
 
-static void csv_change(FILE *f, const struct interval *log, bool leads, bool slower)
+/* `alone`: it leads, and each of the others is shown to be slower. */
+static void csv_change(FILE *f, const struct interval *log, bool leads, bool alone, bool slower)
 {
     csv_number(f, exp(log->mid));
     csv_number(f, exp(log->low));
     csv_number(f, exp(log->high));
     fprintf(f, ",%s",
-            leads                 ? "fastest"
+            leads                 ? alone ? "fastest" : "first"
             : !isfinite(log->mid) ? ""
             : slower              ? "slower"
                                   : unshown(log));
+}
+
+/* Is the first of the ranking, or the leader of shape `s`, shown to be faster than each other that
+ * ran there? */
+static bool is_alone(const struct ranking *r, int s)
+{
+    const int leader = s < 0 ? 0 : r->leader[s];
+
+    for (int i = 0; i < r->n; i++)
+        if (i != leader &&
+            (s < 0 ? !r->v[i].slower : r->v[i].place[s].row && !r->v[i].place[s].slower))
+            return false;
+    return true;
 }
 
 /* The fields up to the changes; `row` is NULL over all shapes. */
@@ -273,7 +304,8 @@ void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
         for (int i = 0; i < r->n; i++) {
             const struct contestant *v = &r->v[i];
             csv_names(f, what, setting, shapes, v, NULL);
-            csv_change(f, r->common > 0 ? &v->log : &none, i == 0 && r->common > 0, v->slower);
+            csv_change(f, r->common > 0 ? &v->log : &none, i == 0 && r->common > 0, is_alone(r, -1),
+                       v->slower);
             csv_number(f, v->bits);
             fprintf(f, ",%s\n", isfinite(v->bits) ? all->unit : "");
             for (int s = 0; s < r->shapes; s++) {
@@ -282,7 +314,7 @@ void rankings_print_csv(FILE *f, const struct rankings *all, enum ranked what)
                 if (!p->row)
                     continue;
                 csv_names(f, what, setting, "", v, p->row);
-                csv_change(f, leads ? &one : &p->change.log, leads, p->slower);
+                csv_change(f, leads ? &one : &p->change.log, leads, is_alone(r, s), p->slower);
                 fputs(",,\n", f);
             }
         }

@@ -35,6 +35,7 @@ static const struct member {
     {"gated", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0.2f},
     {"gated strongly", BY_CHANNEL, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 20},
     {"head strongly", BY_HEAD, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 30},
+    {"plain", NO_DECAY, NO_ERASE, false, false, RECUR_PLAIN, 0, 0, 0},
     {"bonus", BY_CHANNEL, NO_ERASE, true, false, RECUR_PLAIN, 0, 0, 0.3f},
     {"delta", NO_DECAY, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0},
     {"gated delta", BY_HEAD, BY_OWN_KEY, false, false, RECUR_PLAIN, 0, 0, 0.2f},
@@ -49,9 +50,12 @@ static const struct shape {
     int B, H, Hs, L, M, dk, dv;
     bool state;
 } shapes[] = {
-    {1, 2, 2, 1, 0, 5, 4, true},      {2, 4, 2, 7, 0, 8, 3, true},   {1, 4, 4, 16, 1, 7, 9, false},
-    {1, 4, 2, 17, 0, 16, 16, true},   {2, 2, 2, 64, 5, 6, 17, true}, {1, 4, 4, 65, 64, 9, 8, true},
+    {1, 2, 2, 1, 0, 5, 4, true},      {2, 4, 2, 7, 0, 8, 3, true},
+    {1, 4, 4, 16, 1, 7, 9, false},    {1, 4, 2, 17, 0, 16, 16, true},
+    {2, 2, 2, 64, 5, 6, 17, true},    {1, 4, 4, 65, 64, 9, 8, true},
     {1, 2, 2, 150, 70, 24, 20, true}, {1, 2, 2, 0, 40, 6, 5, true},
+    {1, 4, 2, 1, 0, 130, 300, true},  {1, 2, 2, 40, 0, 20, 200, true},
+    {2, 46, 46, 21, 5, 1, 1, true},   {1, 200, 200, 60, 0, 1, 1, false},
 };
 
 /* ---- problems ----------------------------------------------------------------------------- */
@@ -163,7 +167,8 @@ struct result {
     size_t n_out[OUTPUTS], n_grad[GRADS];
 };
 
-static struct result run(const struct engine *g, const struct problem *p, bool backward)
+static struct result run(const struct engine *g, const struct problem *p, bool backward,
+                         bool in_place)
 {
     struct recur r = p->r;
     const struct recur_impl *const impl = engine_recur(g, &r, backward);
@@ -180,6 +185,12 @@ static struct result run(const struct engine *g, const struct problem *p, bool b
     r.s1 = t.out[S1];
     r.z1 = r.norm ? t.out[Z1] : NULL;
     r.m1 = r.i.at ? t.out[M1] : NULL;
+    if (in_place && r.s0)
+        r.s0 = memcpy(r.s1, r.s0, t.n_out[S1] * sizeof(float));
+    if (in_place && r.z0)
+        r.z0 = memcpy(r.z1, r.z0, t.n_out[Z1] * sizeof(float));
+    if (in_place && r.m0)
+        r.m0 = memcpy(r.m1, r.m0, t.n_out[M1] * sizeof(float));
     const size_t bytes = round_up(impl->need(&r, g->threads, backward), 64) + 64;
     void *const scratch = aligned_alloc(64, bytes);
     cr_assert_not_null(scratch);
@@ -259,10 +270,21 @@ static double decay_floor(const struct problem *p, const struct result *want)
             largest(p->in[K], p->n[K]) * largest(want->grad[D_K], p->n[K]));
 }
 
+static const double FORWARD = 3e-5, BACKWARD = 1e-4;
+
+static void compare_outputs(const char *who, const char *member, size_t shape,
+                            const struct result *got, const struct result *want)
+{
+    for (int o = 0; o < OUTPUTS; o++) {
+        const double worst = error(got->out[o], want->out[o], want->n_out[o], FORWARD, 0);
+        cr_expect_leq(worst, 1, "%s, %s, shape %zu: %s %.2f x its bound", who, member, shape,
+                      output_name[o], worst);
+    }
+}
+
 ParameterizedTestParameters(recur, every_backend_as_the_reference) { return every_backend(); }
 ParameterizedTest(int *b, recur, every_backend_as_the_reference, .timeout = 120)
 {
-    const double FORWARD = 3e-5, BACKWARD = 1e-4;
     const struct engine ref = open_engine("ref", 1);
 
     for (int threads = 1; threads <= 2; threads++)
@@ -270,12 +292,8 @@ ParameterizedTest(int *b, recur, every_backend_as_the_reference, .timeout = 120)
             for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
                 const struct engine g = open_engine(backends[*b]->name, threads);
                 struct problem p = make(&members[i], &shapes[k]);
-                struct result want = run(&ref, &p, true), got = run(&g, &p, true);
-                for (int o = 0; o < OUTPUTS; o++) {
-                    const double worst = error(got.out[o], want.out[o], want.n_out[o], FORWARD, 0);
-                    cr_expect_leq(worst, 1, "%s, %s, shape %zu: %s %.2f x its bound",
-                                  g.backend->name, members[i].name, k, output_name[o], worst);
-                }
+                struct result want = run(&ref, &p, true, false), got = run(&g, &p, true, false);
+                compare_outputs(g.backend->name, members[i].name, k, &got, &want);
                 for (int d = 0; d < GRADS; d++) {
                     const double floor = d == D_G && p.n[G] ? decay_floor(&p, &want) : 0;
                     const double worst =
@@ -287,4 +305,30 @@ ParameterizedTest(int *b, recur, every_backend_as_the_reference, .timeout = 120)
                 drop_result(&got);
                 drop(&p);
             }
+}
+
+/* As in decoding: what runs may be another implementation, and states are replaced. Threads
+ * change nothing, except where a library adds products in an order of its own. */
+ParameterizedTestParameters(recur, states_in_place_without_gradients) { return every_backend(); }
+ParameterizedTest(int *b, recur, states_in_place_without_gradients, .timeout = 120)
+{
+    const struct engine ref = open_engine("ref", 1);
+
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
+            const struct engine one = open_engine(backends[*b]->name, 1);
+            const struct engine g = open_engine(backends[*b]->name, 3);
+            struct problem p = make(&members[i], &shapes[k]);
+            struct result want = run(&ref, &p, false, false);
+            struct result alone = run(&one, &p, false, true), got = run(&g, &p, false, true);
+            compare_outputs(g.backend->name, members[i].name, k, &got, &want);
+            for (int o = 0; one.recur != recur_composed && o < OUTPUTS; o++)
+                cr_expect_eq(memcmp(got.out[o], alone.out[o], got.n_out[o] * sizeof(float)), 0,
+                             "%s, %s, shape %zu: %s depends on the number of threads",
+                             g.backend->name, members[i].name, k, output_name[o]);
+            drop_result(&want);
+            drop_result(&alone);
+            drop_result(&got);
+            drop(&p);
+        }
 }

@@ -42,7 +42,8 @@ Test(command_line, any_bytes_arrive)
         random_word(corpus + 1, sizeof(corpus) - 1, 2 * seed + 1);
         ckpt[0] = corpus[0] = 'x'; /* neither empty nor a file of options */
         cr_assert_eq(options_parse(&o, 6, argv, &e), OK, "%s", e.msg);
-        char *const line = options_command_line(&o), *const stored = options_canonical(&o, CONTINUED_RUN);
+        char *const line = options_command_line(&o), *const stored =
+                                                         options_canonical(&o, CONTINUED_RUN);
         cr_assert_eq(options_parse_again(&again, line, &e), OK, "%s: %s", line, e.msg);
         cr_expect_str_eq(again.ckpt, ckpt);
         cr_expect_str_eq(again.corpus, corpus);

@@ -63,6 +63,47 @@ Test(help, a_page_for_each_command_with_its_options)
     }
 }
 
+/* A page is of one command: its texts do not say "plot: ...", nor do its options' defaults. */
+Test(help, texts_of_options_name_no_other_command)
+{
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        for (int i = 0; i < option_count && command_specs[c].doc; i++) {
+            char *const text =
+                option_is_for(&option_specs[i], c) ? option_text(&option_specs[i], c) : NULL;
+            for (int k = 0; text && k < COMMAND_COUNT; k++) {
+                static const char *const before[] = {"; ", ", ", "("};
+                char label[32];
+                snprintf(label, sizeof(label), "%s:", command_specs[k].name);
+                bool named = strncmp(text, label, strlen(label)) == 0;
+                for (size_t b = 0; b < ARRAY_LEN(before); b++) {
+                    snprintf(label, sizeof(label), "%s%s:", before[b], command_specs[k].name);
+                    named = named || strstr(text, label);
+                }
+                cr_expect_not(named, "%s --%s: %s", command_specs[c].name, option_specs[i].name,
+                              text);
+            }
+            free(text);
+        }
+}
+
+/* What an option means to a command is said to that command, and in the manual. */
+Test(help, own_texts)
+{
+    const struct option_spec *const s = &option_specs[option_find("base")];
+    struct ran plot = run_bench(folder, "help plot"), compare = run_bench(folder, "help compare");
+
+    cr_expect_str_neq(option_doc(s, CMD_PLOT), option_doc(s, CMD_COMPARE));
+    cr_expect_str_eq(option_doc(s, CMD_PLOT), option_doc(s, CMD_REPORT));
+    cr_expect(strstr(compare.out.data, "--axis"), "%s", compare.out.data);
+    cr_expect_not(strstr(plot.out.data, "--axis"), "%s", plot.out.data);
+    for (int i = 0; i < option_count; i++)
+        for (int k = 0; k < OWN_DOCS && option_specs[i].own[k].doc; k++)
+            cr_expect_eq(option_specs[i].own[k].only & ~option_specs[i].only, 0,
+                         "--%s is not of %x", option_specs[i].name, option_specs[i].own[k].only);
+    ran_free(&plot);
+    ran_free(&compare);
+}
+
 Test(help, the_general_page_names_every_command_and_is_short)
 {
     struct ran r = run_bench(folder, "help");

@@ -72,6 +72,27 @@ Test(plot_files, writes_svg_with_its_series)
 }
 
 /* Two variants in two kinds each, that is two colours and two dashes: the legend has both. */
+/* What the figures show is said in words, beside the names of the files. */
+Test(plot_files, ends_with_the_ranking)
+{
+    make_run();
+    struct ran r = run_bench(folder, "plot run --format csv");
+    expect_exit(&r, 0);
+    expect_said(&r, "variants by time");
+    cr_expect_not(strstr(r.out.data, "by time"), "%s", r.out.data);
+    ran_free(&r);
+    r = run_bench(folder, "plot run --format csv --filter backend:one");
+    cr_expect_not(strstr(r.err.data, "by time"), "%s", r.err.data);
+    ran_free(&r);
+    r = run_bench(folder, "plot run --format csv -q");
+    cr_expect_not(strstr(r.err.data, "by time"), "%s", r.err.data);
+    ran_free(&r);
+    r = run_bench(folder, "report run -o page.html");
+    expect_said(&r, "variants by time");
+    cr_expect_str_eq(r.out.data, "page.html\n");
+    ran_free(&r);
+}
+
 Test(plot_files, the_legend_draws_what_the_curve_draws)
 {
     const char *const kinds[] = {"hidden", "kv"};
@@ -300,9 +321,21 @@ Test(plot_files, history_draws_several_runs_in_one_figure)
 {
     need_gnuplot();
     make_run();
-    struct ran r = run_shell(folder, "cp -r run other; $BENCH plot history run other -o there");
+    struct ran r = run_shell(folder, "cp -r run other; $BENCH history run other -o there");
     expect_exit(&r, 0);
     cr_expect_str_eq(r.out.data, "there/history.svg\n");
+    ran_free(&r);
+    r = run_shell(folder, "mkdir results && cp -r run results/a && cp -r run results/b && ln -s b "
+                          "results/latest && $BENCH history --format csv");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "results/b/plots/history.csv\n");
+    ran_free(&r);
+    r = run_shell(folder,
+                  "$BENCH report run other -o page.html -q && grep -c 'id=\"figure-.*-history\"' "
+                  "page.html && $BENCH report run -o one.html -q && ! grep -q "
+                  "'id=\"figure-.*-history\"' one.html");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "page.html\n1\none.html\n");
     ran_free(&r);
 }
 
@@ -423,8 +456,10 @@ Test(plot_files, usage)
         {"plot run --size 640x480x3", 2, "--size"},
         {"plot run --size 640x480 --term", 2, "--size"},
         {"plot run --dpi 300", 2, "--format png"},
-        {"plot history run", 2, "two runs"},
-        {"plot history run run --figure latency-seq", 2, "--figure"},
+        {"history run", 2, "two runs"},
+        {"history run run --figure latency-seq", 2, "--figure"},
+        {"history run run --format jsonl", 2, "jsonl"},
+        {"history", 7, "results"},
         {"plot", 7, "there is no run results/latest  -> bench plot RUN"},
         {"plot .", 7, "has no tables of bench"},
         {"plot nowhere", 7, "nowhere"},

@@ -204,6 +204,15 @@ Test(ranking, what_an_interval_does_not_show_is_a_tie)
     cr_expect(tie && tie > strstr(text, "rope") && tie < strstr(text, "window"), "%s", text);
     cr_expect(!strstr(tie + 1, "no difference shown"), "%s", text);
     free(text);
+
+    /* For programs: the first is not called the fastest. */
+    FILE *const csv = open_memstream(&text, &size);
+    rankings_print_csv(csv, &r, RANKED_VARIANTS);
+    fclose(csv);
+    cr_expect(strstr(text, "\"xl\",\"\",\"\",\"\",1,1,1,first,"), "%s", text);
+    cr_expect(strstr(text, "\"xl\",\"xl\",\"avx2\",\"1\",1,1,1,first,"), "%s", text);
+    cr_expect_not(strstr(text, "fastest"), "%s", text);
+    free(text);
     rankings_free(&r);
     run_free(&run);
 }

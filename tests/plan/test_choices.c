@@ -415,20 +415,22 @@ Test(choices, rows_identify_the_model, .init = folder_make, .fini = folder_remov
     "train -q -V %s --ckpt m.safetensors --backend ref --threads 1 --seq 8 --mem 12 --batch 2 "    \
     "--layers 2 --d-model 16 --heads 2 --steps 2 --progress none "
 
-/* A checkpoint stores the choices: eval reports them, and training continues with no others. */
+/* A checkpoint stores the choices: eval reports them, and training continues with them and no
+ * others. */
 Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
 {
     static const struct {
         const char *variant, *chosen, *other, *settings, *rnn_cell, *halt;
     } cases[] = {
-        {"rtransformer", "--rnn-cell lstm --set rnn_window=3", "--rnn-cell lstm",
+        {"rtransformer", "--rnn-cell lstm --set rnn_window=3", "--set rnn_window=4",
          "rnn_window=3,rnn_carry=1", "lstm", ""},
         {"universal", "--halt t2t", "--halt none", "", "", "t2t"},
-        {"switch", "--set experts=2,moe_k=2", "--set experts=2", "experts=2,moe_k=2", "", ""},
-        {"compressive", "--set cmem=4,c_ratio=2", "", "cmem=4,c_ratio=2", "", ""},
-        {"performer", "--set features=5", "", "features=5", "", ""},
-        {"span", "--set span_max=20", "", "span_max=20", "", ""},
-        {"all-attention", "--set persistent=6", "", "persistent=6", "", ""},
+        {"switch", "--set experts=2,moe_k=2", "--set experts=2,moe_k=1", "experts=2,moe_k=2", "",
+         ""},
+        {"compressive", "--set cmem=4,c_ratio=2", "--set cmem=6", "cmem=4,c_ratio=2", "", ""},
+        {"performer", "--set features=5", "--set features=6", "features=5", "", ""},
+        {"span", "--set span_max=20", "--set span_max=21", "span_max=20", "", ""},
+        {"all-attention", "--set persistent=6", "--set persistent=7", "persistent=6", "", ""},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -439,9 +441,11 @@ Test(choices, checkpoints_remember, .init = folder_make, .fini = folder_remove)
         r = run_bench(folder, TRAIN "--resume %s", v, cases[i].other);
         cr_expect(r.code == 2 && strstr(r.err.data, "cannot resume"), "%s: %s", v, r.err.data);
         ran_free(&r);
-        r = run_bench(folder, TRAIN "--resume %s", v, cases[i].chosen);
-        expect_exit(&r, 0);
-        ran_free(&r);
+        for (int said = 0; said < 2; said++) { /* with its choices, and without */
+            r = run_bench(folder, TRAIN "--resume %s", v, said ? cases[i].chosen : "");
+            expect_exit(&r, 0);
+            ran_free(&r);
+        }
         r = run_bench(folder,
                       "eval -q --ckpt m.safetensors --seq 8 --mem 12 --bytes 64 --backend ref "
                       "--threads 1 --out r");

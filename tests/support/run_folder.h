@@ -90,8 +90,7 @@ static inline void made_perplexity(struct rundir *r, const struct made_case *c, 
 }
 
 static const struct runjson made_json = {
-    .command = "sweep",
-    .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = ""};
+    .command = "sweep", .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = ""};
 
 static inline void made_open(struct rundir *r, const char *commit)
 {

@@ -15,9 +15,10 @@
 
 static const time_t started = 1795240862; /* 2026-11-21T06:01:02Z */
 
-static const struct runjson json = {
-    .command = "sweep",
-    .host_id = "host", .started_at_utc = "2026-11-21T06:01:02Z", .options = "seq=4\n"};
+static const struct runjson json = {.command = "sweep",
+                                    .host_id = "host",
+                                    .started_at_utc = "2026-11-21T06:01:02Z",
+                                    .options = "seq=4\n"};
 
 TestSuite(rundir, .init = folder_make, .fini = folder_remove, .timeout = 60);
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+const char *const recur_norm_name[RECUR_NORMS + 1] = {"none", "sum", "mlstm", NULL};
+
 static void clear(float *d, const struct recur_rows *rows, int B, int T, int heads, int width)
 {
     for (int b = 0; d && b < B; b++)

@@ -37,7 +37,8 @@ enum {
     RECUR_CHUNK_FREE = 32 /* with a free rank one, whose systems grow ill conditioned */
 };
 
-enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM };
+enum recur_norm { RECUR_PLAIN, RECUR_SUM, RECUR_MLSTM, RECUR_NORMS };
+extern const char *const recur_norm_name[RECUR_NORMS + 1]; /* "none" "sum" "mlstm" NULL */
 
 struct recur {
     int B, L, M;            /* sequences, queries, keys before them; K = M+L */

@@ -6,6 +6,7 @@
 #include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
@@ -17,13 +18,57 @@ static bool has_clamp(const struct config *c)
 {
     return c->pos->clamps && c->attn_extra != &extra_span;
 }
+static bool has_stack(const struct config *c) { return c->stack.n > 0; }
+
+static const char attends_word[] = "nope"; /* without positions; with them, their name */
+
+static void print_stack(char text[CHOICE_TEXT], const void *config)
+{
+    const struct config *const c = config;
+    const char *const attends = c->pos->rotate ? c->pos->name : attends_word;
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < c->stack.n; i++) {
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%s", i ? "," : "",
+                              c->stack.attends[i] ? attends : c->mixer->name);
+        CHECK(n < CHOICE_TEXT);
+    }
+}
+
+/* Attention has the positions that the model has, or those that the text names. */
+static enum status parse_stack(void *config, const char *text, struct err *e)
+{
+    struct config *const c = config;
+    struct stack stack = {0};
+
+    for (const char *at = *text ? text : NULL; at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[24];
+        const int len = (int)strcspn(at, ",");
+        snprintf(word, sizeof(word), "%.*s", len < 23 ? len : 23, at);
+        const bool mixes = c->mixer && strcmp(word, c->mixer->name) == 0;
+        const bool nope = strcmp(word, attends_word) == 0;
+        const struct pos *const pos = nope ? pos_find("none") : pos_find(word);
+        if (stack.n == MAX_STACK || (!mixes && !pos))
+            return fail(e, E_USAGE,
+                        "stack \"%.60s\": cannot use \"%s\"  -> up to %d of %s, rope, nope", text,
+                        word, (int)MAX_STACK, c->mixer ? c->mixer->name : "a mixer");
+        if (!mixes && strcmp(word, "none") != 0)
+            c->pos = pos;
+        stack.attends[stack.n++] = !mixes;
+    }
+    c->stack = stack;
+    return OK;
+}
+
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 
 /* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
 static bool has_same_length(const struct config *c)
 {
-    return c->variant->mem->recurrent && !c->variant->mem->compressed && !has_masks(c);
+    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c);
 }
 
 /* A model with an order of its own may be attention only. */

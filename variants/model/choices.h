@@ -49,6 +49,11 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* toke
       CORE,                                                                                        \
       .applies = has_masks, .print = print_mask_heads, .parse = parse_mask_heads,                  \
       .key = "mask_head", .absent = "")                                                            \
+    X(stack, line, TEXT, stack, "stack", "LIST", "the variant's own", "",                          \
+      "what mixes in each layer, in turn: the variant's mixer, or attention as rope or nope, "     \
+      "such as gdn,gdn,rope", "; empty where all layers are alike", MODEL,                         \
+      .special = true, .applies = has_stack, .print = print_stack, .parse = parse_stack,           \
+      .key = "layer_mixers", .absent = "")                                                         \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
       "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
       .key = "norm", .absent = "post")                                                             \

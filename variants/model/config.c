@@ -21,6 +21,36 @@ const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum"
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 
+/* Is its output gate one of attention, or one of recurrent mixers? */
+static bool gates_attention(const struct config *c)
+{
+    return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
+}
+
+const struct mem *config_mem(const struct config *c)
+{
+    return c->stack.n ? &mem_hybrid : c->variant->mem;
+}
+
+struct config config_of_layers(const struct config *c, bool attends)
+{
+    struct config one = *c;
+
+    if (c->stack.n && attends) {
+        one.mixer = NULL;
+        one.around.out_gate = gates_attention(c) ? c->around.out_gate : OUT_GATE_NONE;
+    } else if (c->stack.n) {
+        if (c->recurrent.H) {
+            one.H = c->recurrent.H;
+            one.dh = c->recurrent.dh;
+            one.dv = c->recurrent.dv;
+            one.scale = c->recurrent.scale;
+        }
+        one.kv_heads = one.H;
+    }
+    return one;
+}
+
 int config_window(const struct config *c, int layer)
 {
     const struct layer_list *const w = &c->layer_windows;
@@ -59,6 +89,17 @@ void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F)
         v->sizes(D, H, dh, F);
 }
 
+static struct recurrent_sizes recurrent_sizes(const struct variant *v, int D, int H)
+{
+    struct recurrent_sizes r = {.H = H};
+    int F;
+
+    variant_sizes(v, D, H, &r.dh, &F);
+    r.dv = v->d_value ? v->d_value(D, H, r.dh) : r.dh;
+    r.scale = v->unscaled ? 1 : (float)(1 / sqrt((double)r.dh));
+    return r;
+}
+
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
@@ -74,6 +115,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .around = v->around,
         .head_eps = v->head_eps > 0 ? v->head_eps : 1e-5f,
         .logit_cap = v->logit_cap,
+        .stack = v->stack,
         .layer_windows = v->layer_windows,
         .layer_rope_base = v->layer_rope_base,
         .score_residual = v->score_residual,
@@ -109,6 +151,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ponder_tau = 0.01f,
     };
 
+    if (v->recurrent)
+        c.recurrent = recurrent_sizes(v->recurrent, D, H);
     if (v->order)
         v->order(c.order, N);
     if (v->loops) {
@@ -194,7 +238,7 @@ static enum status check_positions(const struct config *c, struct err *e)
     if (c->pos->past_only && !c->causal)
         return fail(e, E_USAGE, "%s: %s positions know no future  -> causal attention",
                     c->variant->name, c->pos->name);
-    if (c->pos->enter && c->variant->mem->recurrent)
+    if (c->pos->enter && config_mem(c)->recurrent)
         return fail(e, E_USAGE,
                     "%s: %s positions enter each layer, whose memory has rows without them  -> a "
                     "variant without memory",
@@ -202,12 +246,6 @@ static enum status check_positions(const struct config *c, struct err *e)
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
     return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
-}
-
-/* Is its output gate one of attention, or one of recurrent mixers? */
-static bool gates_attention(const struct config *c)
-{
-    return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
 /* Does attention do more than project, attend and project? */
@@ -283,7 +321,7 @@ static enum status check_cells(const struct config *c, struct err *e)
     if (c->window || c->layer_windows.n || c->same_length || c->masks.n || c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
-    if (c->variant->mem->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
+    if (config_mem(c)->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
         c->pos->positions)
         return fail(e, E_USAGE,
                     "%s: order \"%.64s\" with a memory or positions %s  -> positions "
@@ -318,6 +356,27 @@ static enum status check_order(const struct config *c, struct err *e)
     return check_cells(c, e);
 }
 
+/* Layers of a stack are recurrent mixers or plain attention, with rotated heads or no positions. */
+static enum status check_stack(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (!c->mixer || !c->mixer->build || c->mixer->model_params)
+        return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
+                    name);
+    if (!c->causal || c->same_length || c->masks.n || c->steps || *c->order || c->rnn_layers ||
+        c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
+        return fail(e, E_USAGE,
+                    "%s: a stack with a mask, steps, an order or terms of attention  -> none",
+                    name);
+    if (c->pos->reserve || c->pos->enter || c->pos->embed)
+        return fail(e, E_USAGE, "%s: a stack with positions %s  -> rope or none", name,
+                    c->pos->name);
+    if (c->recurrent.H < 0 || c->recurrent.dh < 0 || c->recurrent.dv < 0)
+        return fail(e, E_USAGE, "%s: sizes of recurrent layers below 0  -> 1 or more", name);
+    return OK;
+}
+
 /* What is not attention has nothing of what is done to scores. */
 static enum status check_mixer(const struct config *c, struct err *e)
 {
@@ -328,6 +387,8 @@ static enum status check_mixer(const struct config *c, struct err *e)
         c->around.out_gate != OUT_GATE_NONE)
         return fail(e, E_USAGE, "%s: out_gate %s is of recurrent mixers  -> elementwise, headwise",
                     name, out_gate_name[c->around.out_gate]);
+    if (c->stack.n)
+        return check_stack(c, e);
     if (!c->mixer)
         return OK;
     if (!c->causal || c->window || c->same_length || c->masks.n)
@@ -348,7 +409,7 @@ static enum status check_ffn(const struct config *c, struct err *e)
 {
     if (!c->ffn || !c->ffn->build)
         return OK;
-    if (!c->variant->mem->state)
+    if (!config_mem(c)->state)
         return fail(e, E_USAGE, "%s: ffn %s without states of its past  -> a variant that has them",
                     c->variant->name, c->ffn->name);
     if (strchr(c->order, 'h') || c->wiring == WIRING_MACARON_PRE ||

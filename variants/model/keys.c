@@ -108,6 +108,34 @@ static enum status parse_windows(void *config, const char *text, struct err *e)
     return st;
 }
 
+/* "3/4/5/0.5": heads, widths of keys and of values, and scale of recurrent layers. */
+static void print_dims(char text[CHOICE_TEXT], const void *config)
+{
+    const struct recurrent_sizes *const r = &((const struct config *)config)->recurrent;
+
+    *text = '\0';
+    if (r->H)
+        snprintf(text, CHOICE_TEXT, "%d/%d/%d/%.9g", r->H, r->dh, r->dv, (double)r->scale);
+}
+
+static enum status parse_dims(void *config, const char *text, struct err *e)
+{
+    struct recurrent_sizes r = {0};
+    double scale = 0;
+    int end = 0;
+
+    if (*text && (sscanf(text, "%7d/%7d/%7d/%lf%n", &r.H, &r.dh, &r.dv, &scale, &end) != 4 ||
+                  text[end] || r.H < 1 || r.dh < 1 || r.dv < 1 || !(scale >= 0 && scale < 1e6) ||
+                  (int64_t)r.H * r.dh > MAX_WIDTH || (int64_t)r.H * r.dv > MAX_WIDTH))
+        return fail(e, E_USAGE,
+                    "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> such as "
+                    "8/32/64/0.18",
+                    text);
+    r.scale = (float)scale;
+    ((struct config *)config)->recurrent = r;
+    return OK;
+}
+
 static void print_bases(char text[CHOICE_TEXT], const void *config)
 {
     print_list(text, &((const struct config *)config)->layer_rope_base);
@@ -242,6 +270,11 @@ static const struct choice others[] = {
     {.name = "diff", .codec = CODEC_FLAG, .at = AT(around.diff), .absent = "0"},
     {.name = "lambda_init", .codec = CODEC_REAL, .at = AT(lambda_init), .most = 1, .absent = "0"},
     {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},
+    {.name = "layer_dims",
+     .codec = CODEC_TEXT,
+     .print = print_dims,
+     .parse = parse_dims,
+     .absent = ""},
     {.name = "layer_windows",
      .codec = CODEC_TEXT,
      .print = print_windows,

@@ -25,7 +25,7 @@ bool mem_can(const struct mem *m, enum mem_kind kind)
     case MEM_RECOMPUTE:
         return !m->recurrent;
     case MEM_STATE:
-        return m->state;
+        return m->state && !m->recurrent;
     default:
         return false;
     }
@@ -33,7 +33,7 @@ bool mem_can(const struct mem *m, enum mem_kind kind)
 
 enum mem_kind mem_usual(const struct mem *m, bool decode)
 {
-    if (m->state)
+    if (m->state && !m->recurrent)
         return MEM_STATE;
     if (!m->recurrent)
         return MEM_RECOMPUTE;

@@ -10,10 +10,11 @@
 
 struct sublayers {
     int n;
-    int once;            /* sub-layers until weights repeat */
-    struct sublayer *at; /* [n] */
-    struct work *work;   /* [n] */
-    int at_model;        /* first of the parameters that all layers share */
+    struct config *of_layers; /* [2] of a stack: its mixers' and its attention's; else NULL */
+    int once;                 /* sub-layers until weights repeat */
+    struct sublayer *at;      /* [n] */
+    struct work *work;        /* [n] */
+    int at_model;             /* first of the parameters that all layers share */
     enum mem_kind mem;
     struct extent max;
     float *mid;          /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */

@@ -88,8 +88,16 @@ static const struct sublayer_kind *kind_of(const struct config *c, const struct 
     return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
 }
 
-static void begin(struct sublayers *s, int i, int layer, const struct config *c, char letter)
+/* The model as this layer sees it. */
+static const struct config *layer_config(const struct sublayers *s, const struct config *c,
+                                         int layer)
 {
+    return s->of_layers ? &s->of_layers[config_attends(c, layer)] : c;
+}
+
+static void begin(struct sublayers *s, int i, int layer, const struct config *model, char letter)
+{
+    const struct config *const c = layer_config(s, model, layer);
     const struct letter *const what = letter_find(letter);
     const bool pools = letter == 'p';
     int nth = 0;
@@ -169,12 +177,15 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
         at[k].at_alpha = at->at_alpha;
 }
 
-static enum status make_room(struct sublayers *s, int n, struct err *e)
+static enum status make_room(struct sublayers *s, const struct config *c, int n, struct err *e)
 {
     s->n = n;
     s->at = calloc((size_t)n, sizeof(*s->at));
     s->work = calloc((size_t)n, sizeof(*s->work));
-    if (s->at && s->work)
+    s->of_layers = c->stack.n ? calloc(2, sizeof(*s->of_layers)) : NULL;
+    for (int attends = 0; s->of_layers && attends < 2; attends++)
+        s->of_layers[attends] = config_of_layers(c, attends);
+    if (s->at && s->work && (s->of_layers || !c->stack.n))
         return OK;
     sublayers_free(s);
     return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);
@@ -198,7 +209,7 @@ enum status sublayers_init(struct sublayers *s, const struct config *c, struct p
     const char *const block = macaron(c->wiring) ? "hsh" : "sf";
     const int count = *c->order ? 1 : c->rnn_layers + (int)strlen(block);
     const int once = *c->order ? (int)strlen(c->order) : count * c->N;
-    const enum status st = make_room(s, once * max_int(1, c->steps), e);
+    const enum status st = make_room(s, c, once * max_int(1, c->steps), e);
 
     if (st != OK)
         return st;
@@ -223,7 +234,7 @@ enum status sublayers_init_bare(struct sublayers *s, const struct config *c, cha
                                 struct params *p, int at_model, struct err *e)
 {
     struct names n = {.prefix = ""};
-    const enum status st = make_room(s, 1, e);
+    const enum status st = make_room(s, c, 1, e);
 
     if (st != OK)
         return st;
@@ -247,5 +258,6 @@ void sublayers_free(struct sublayers *s)
 {
     free(s->at);
     free(s->work);
+    free(s->of_layers);
     *s = (struct sublayers){0};
 }

@@ -34,7 +34,11 @@ static void steps_params(const struct sublayer *s, const char *prefix, const cha
 
 /* ---- binding ------------------------------------------------------------------------------ */
 
-static bool goes_on(const struct sublayer *s) { return s->mem == MEM_STATE; }
+/* In a stack the kind of memory is that of attention. */
+static bool goes_on(const struct sublayer *s)
+{
+    return s->mem == MEM_STATE || (s->c->stack.n && (s->mem == MEM_HIDDEN || s->mem == MEM_KV));
+}
 
 static size_t state_floats(const struct sublayer *s, int i)
 {
@@ -80,7 +84,7 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 {
     struct steps_memory *const m = &s->of.steps;
 
-    if (s->mem == MEM_HIDDEN || s->mem == MEM_KV)
+    if (!goes_on(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};

@@ -53,6 +53,7 @@ const struct mem mem_segment = {.name = "segment", .recurrent = true};
 
 /* Each layer carries a state of fixed size that all past tokens are summed into. */
 const struct mem mem_state = {.name = "state", .state = true};
+const struct mem mem_hybrid = {.name = "hybrid", .recurrent = true, .state = true};
 
 /* As segment, but rows too old for the memory are compressed instead of dropped. */
 const struct mem mem_compressive = {

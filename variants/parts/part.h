@@ -170,7 +170,7 @@ struct mem {
     const struct own *own;
     bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
-    bool state;      /* carries a state of fixed size instead of rows */
+    bool state;      /* carries a state of fixed size instead of rows, or in some of its layers */
 };
 
 /* A replacement of attention. `features` is the feature map of its queries and keys, eps the

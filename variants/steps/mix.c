@@ -80,16 +80,17 @@ static enum status refuse(const struct config *c, struct err *e, const char *wha
 enum status mix_check(const struct config *c, const void *own, struct err *e)
 {
     const struct mix *const m = own;
-    const int dv = config_dv(c);
+    const struct config layer = config_of_layers(c, false);
+    const int dv = config_dv(&layer);
 
-    if (c->kv_heads != c->H)
+    if (!c->stack.n && c->kv_heads != c->H)
         return refuse(c, e, "kv_heads", c->kv_heads,
                       "as many as heads: a recurrence has no groups");
-    if (m->groups < 0 || (m->groups && c->H % m->groups))
+    if (m->groups < 0 || (m->groups && layer.H % m->groups))
         return refuse(c, e, "groups", m->groups, "a divisor of --heads");
     if (has_lora(c) && m->lora < 1)
         return refuse(c, e, "lora", m->lora, "1 or more");
-    if (m->norm_weights && m->norm_weights != dv && m->norm_weights != c->H * dv)
+    if (m->norm_weights && m->norm_weights != dv && m->norm_weights != layer.H * dv)
         return refuse(c, e, "norm_weights", m->norm_weights, "the width of a head, or of all");
     if (!(m->gate_tau > 0))
         return refuse(c, e, "gate_tau", (double)m->gate_tau, "more than 0");

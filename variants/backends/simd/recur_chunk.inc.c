@@ -589,7 +589,10 @@ static void chunk_forward(const struct engine *g, const struct recur *r, void *s
     const bool worth = (double)r->B * r->Hs * (r->M + r->L) * r->dk * r->dv > PARALLEL_MIN;
     const int threads = worth ? g->threads : 1, states = r->B * r->Hs,
               vectors = (r->dv + PAD - 1) / PAD;
-    const int slices = clamp_int((threads + states - 1) / max_int(states, 1), 1, vectors);
+    /* In place, one slice would overwrite what another has still to read. */
+    const bool whole = (r->z0 && r->z0 == r->z1) || (r->m0 && r->m0 == r->m1);
+    const int slices =
+        whole ? 1 : clamp_int((threads + states - 1) / max_int(states, 1), 1, vectors);
     const size_t bytes = chunk_bytes(r);
 
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One key and one query of a recurrence, as in decoding; included once per instruction set. It is
+ * bound by memory: each element of a state is fetched once and written once, in place if the caller
+ * wants. With an erase a strip of columns is read twice, the second time from L1. */
+#include "variants/backends/recur.h"
+#include "vec.h"
+
+#include <math.h>
+#include <omp.h>
+
+enum { STRIP = VEC_REGISTERS / 4 }; /* vectors of columns whose sums stay in registers */
+
+/* One state. Rows [dk]; what the erase reads with is w k or a. */
+struct step {
+    const struct recur *r;
+    int b, hs;
+    const float *from; /* [dk,dv] */
+    float *to;
+    float *w, *k, *e, *rb, *q;
+    float beta, bonus, den;
+};
+
+enum { STEP_ROWS = 5 };
+
+static size_t step_bytes(const struct recur *r)
+{
+    return round_up((size_t)r->dk * STEP_ROWS * sizeof(float), 64);
+}
+
+/* ---- one strip of columns ----------------------------------------------------------------- */
+
+/* sum = S^T y of W vectors of columns; with W > 1 they are whole. */
+VEC_INLINE void read_strip(int W, const float *S, ptrdiff_t dv, int dk, const float *y, int left,
+                           vf sum[STRIP])
+{
+    UNROLL
+    for (int c = 0; c < W; c++)
+        sum[c] = v0();
+    for (int n = 0; n < dk; n++, S += dv)
+        UNROLL
+    for (int c = 0; c < W; c++)
+        sum[c] = vfma(v1(y[n]), vld_upto(S + c * VL, left, v0()), sum[c]);
+}
+
+/* S becomes w S + k y^T + b x^T; o = S^T q of the new state, or of the old one. */
+VEC_INLINE void write_strip(int W, bool adds, bool before, const struct step *s, int at, int left,
+                            const vf y[STRIP], const vf x[STRIP], vf o[STRIP])
+{
+    const ptrdiff_t dv = s->r->dv;
+    const float *from = s->from + at;
+    float *to = s->to + at;
+
+    UNROLL
+    for (int c = 0; c < W; c++)
+        o[c] = v0();
+    for (int n = 0; n < s->r->dk; n++, from += dv, to += dv) {
+        const vf w = v1(s->w[n]), k = v1(s->k[n]), q = v1(s->q[n]);
+        UNROLL
+        for (int c = 0; c < W; c++) {
+            const vf old = vld_upto(from + c * VL, left, v0());
+            vf S = vfma(k, y[c], vmul(w, old));
+            if (adds)
+                S = vfma(v1(s->rb[n]), x[c], S);
+            vst_upto(to + c * VL, left, S);
+            o[c] = vfma(q, before ? old : S, o[c]);
+        }
+    }
+}
+
+/* o of the query in s->q from S^T q. */
+VEC_INLINE void put(int W, const struct step *s, const float *v, int left, float *out, const vf o[])
+{
+    const struct recur *r = s->r;
+
+    UNROLL
+    for (int c = 0; c < W; c++) {
+        vf y = o[c];
+        if (r->u)
+            y = vfma(v1(s->bonus), vld_upto(v + c * VL, left, v0()), y);
+        vst_upto(out + c * VL, left, r->norm ? vdiv(y, v1(s->den)) : y);
+    }
+}
+
+/* W vectors of columns from `at` on: the erase, the write, and the output of one query. */
+VEC_INLINE void strip(int W, const struct step *s, float *out, int at)
+{
+    const struct recur *r = s->r;
+    const int left = W > 1 ? VL : r->dv - at;
+    const float *const v = recur_at(&r->v, s->b, 0, s->hs) + at;
+    vf x[STRIP], y[STRIP], o[STRIP];
+
+    UNROLL
+    for (int c = 0; c < W; c++)
+        x[c] = v0();
+    if (r->beta.at || r->a.at)
+        read_strip(W, s->from + at, r->dv, r->dk, s->e, left, x);
+    UNROLL
+    for (int c = 0; c < W; c++) {
+        y[c] = vld_upto(v + c * VL, left, v0());
+        if (r->beta.at)
+            y[c] = vmul(v1(s->beta), vsub(y[c], x[c]));
+    }
+    if (r->a.at && r->u)
+        write_strip(W, true, true, s, at, left, y, x, o);
+    else if (r->a.at)
+        write_strip(W, true, false, s, at, left, y, x, o);
+    else if (r->u)
+        write_strip(W, false, true, s, at, left, y, x, o);
+    else
+        write_strip(W, false, false, s, at, left, y, x, o);
+    put(W, s, v, left, out + at, o);
+}
+
+/* The output of a further query of the same state S. */
+VEC_INLINE void query_strip(int W, const struct step *s, const float *S, float *out, int at)
+{
+    const struct recur *r = s->r;
+    const int left = W > 1 ? VL : r->dv - at;
+    vf o[STRIP];
+
+    read_strip(W, S + at, r->dv, r->dk, s->q, left, o);
+    put(W, s, recur_at(&r->v, s->b, 0, s->hs) + at, left, out + at, o);
+}
+
+/* Columns [at, end): all of them, or a thread's, which begin at whole vectors. `writes`: this query
+ * also takes the state to its next value; others read S. */
+static void columns(const struct step *s, bool writes, const float *S, float *out, int at, int end)
+{
+#define STRIPS(W)                                                                                  \
+    for (; at + (W)*VL <= end; at += (W)*VL)                                                       \
+        if (writes)                                                                                \
+            strip(W, s, out, at);                                                                  \
+        else                                                                                       \
+            query_strip(W, s, S, out, at);
+    STRIPS(STRIP)
+    STRIPS(STRIP / 2)
+    for (; at < end; at += VL)
+        if (writes)
+            strip(1, s, out, at);
+        else
+            query_strip(1, s, S, out, at);
+#undef STRIPS
+}
+
+/* ---- one state ---------------------------------------------------------------------------- */
+
+static void copy_row(float *to, const struct recur_rows *rows, int b, int h, int n, float scale)
+{
+    const float *const from = rows->at ? recur_at(rows, b, 0, h) : NULL;
+
+    for (int x = 0; x < n; x += VL)
+        vst_upto(to + x, n - x,
+                 from ? vmul(v1(scale), vld_upto(from + x, n - x, v0())) : v1(scale));
+}
+
+static float dot(const float *x, const float *y, const float *z, int n)
+{
+    vf sum = v0();
+
+    for (int i = 0; i < n; i += VL) {
+        const vf xy = vmul(vld_upto(x + i, n - i, v0()), vld_upto(y + i, n - i, v0()));
+        sum = z ? vfma(xy, vld_upto(z + i, n - i, v0()), sum) : vadd(xy, sum);
+    }
+    return vsum(sum);
+}
+
+/* Decays, the written key, and z; returns the least divisor of the mLSTM. */
+static double enter(struct step *s)
+{
+    const struct recur *r = s->r;
+    const ptrdiff_t state = recur_state(r, s->b, s->hs);
+    const float *const g = r->g_width ? recur_at(&r->g, s->b, 0, s->hs) : NULL;
+    const double m0 = r->m0 ? (double)r->m0[state] : -INFINITY;
+    double head = g && r->g_width == 1 ? (double)*g : 0, m = 0;
+    float write = 1;
+
+    if (r->i.at) {
+        const double i = (double)*recur_at(&r->i, s->b, 0, s->hs);
+        m = fmax(head + m0, i);
+        head += m0 - m;
+        write = (float)exp(i - m);
+        if (r->m1)
+            r->m1[state] = (float)m;
+    }
+    copy_row(s->k, &r->k, s->b, s->hs, r->dk, write);
+    const float w = (float)exp(head);
+    for (int x = 0; x < r->dk; x += VL) {
+        const int left = r->dk - x;
+        vst_upto(s->w + x, left, r->g_width > 1 ? vexp(vld_upto(g + x, left, v0())) : v1(w));
+    }
+    for (int x = 0; r->norm && x < r->dk; x += VL) {
+        const int left = r->dk - x;
+        const vf z = r->z0 ? vld_upto(r->z0 + state * r->dk + x, left, v0()) : v0();
+        vst_upto(s->e + x, left,
+                 vfma(vld_upto(s->w + x, left, v0()), z, vld_upto(s->k + x, left, v0())));
+        if (r->z1)
+            vst_upto(r->z1 + state * r->dk + x, left, vld_upto(s->e + x, left, v0()));
+    }
+    if (r->beta.at) {
+        s->beta = *recur_at(&r->beta, s->b, 0, s->hs);
+        for (int x = 0; x < r->dk; x += VL)
+            vst_upto(
+                s->e + x, r->dk - x,
+                vmul(vld_upto(s->w + x, r->dk - x, v0()), vld_upto(s->k + x, r->dk - x, v0())));
+    } else if (r->a.at) {
+        copy_row(s->e, &r->a, s->b, s->hs, r->dk, 1);
+        copy_row(s->rb, &r->b, s->b, s->hs, r->dk, 1);
+    }
+    return r->i.at ? exp(-m) : 1;
+}
+
+/* The query of head h; its divisor from z, which a normalised state keeps in s->e. */
+static void ask(struct step *s, int h, double least)
+{
+    const struct recur *r = s->r;
+
+    copy_row(s->q, &r->q, s->b, h, r->dk, r->scale);
+    s->bonus = r->u ? dot(s->q, s->k, r->u + (ptrdiff_t)h * r->dk, r->dk) : 0;
+    s->den = 1;
+    if (r->norm) {
+        const float n = dot(s->q, s->e, NULL, r->dk);
+        s->den = r->norm == RECUR_SUM ? n + r->eps : fmaxf(fabsf(n), (float)least);
+    }
+}
+
+/* Columns [at, end) of one state. The last query of those that read the state before the write, and
+ * the first of those that read it afterwards, also writes. */
+static void step(struct step *s, int at, int end)
+{
+    const struct recur *r = s->r;
+    const int heads = r->H / r->Hs, writer = r->u ? heads - 1 : 0;
+    const ptrdiff_t size = (ptrdiff_t)r->dk * r->dv, state = recur_state(r, s->b, s->hs);
+    const double least = enter(s);
+
+    s->from = r->s0 + state * size;
+    s->to = r->s1 + state * size;
+    for (int i = 0; i < heads; i++) {
+        const int h = s->hs * heads + i;
+        const ptrdiff_t query = (ptrdiff_t)s->b * r->H + h;
+        ask(s, h, least);
+        if (r->den && at == 0)
+            r->den[query] = s->den;
+        columns(s, i == writer, r->u ? s->from : s->to, r->o + query * r->dv, at, end);
+    }
+}
+
+static bool step_accepts(const struct recur *r, bool backward)
+{
+    return !backward && r->L == 1 && r->M == 0 && r->s0 && r->s1 && !(r->u && r->i.at);
+}
+
+/* Threads take states, or columns where there are too few states and nothing else is carried. */
+static void step_forward(const struct engine *g, const struct recur *r, void *scratch)
+{
+    enum { PARALLEL_MIN = 1 << 15, WIDTH = 64 }; /* numbers of all states; columns of a slice */
+    const int states = r->B * r->Hs;
+    const int threads = (double)states * r->dk * r->dv > PARALLEL_MIN ? g->threads : 1;
+    const bool whole = states >= threads || r->norm || r->i.at;
+    const int slices = whole ? 1 : (r->dv + WIDTH - 1) / WIDTH;
+    const size_t bytes = step_bytes(r);
+
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int item = 0; item < states * slices; item++) {
+        float *const room = (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num());
+        struct step s = {.r = r, .b = item / slices / r->Hs, .hs = item / slices % r->Hs};
+        float **const rows[STEP_ROWS] = {&s.w, &s.k, &s.e, &s.rb, &s.q};
+        for (int i = 0; i < STEP_ROWS; i++)
+            *rows[i] = room + (ptrdiff_t)i * r->dk;
+        const int slice = item % slices;
+        step(&s, slice * WIDTH, whole ? r->dv : min_int((slice + 1) * WIDTH, r->dv));
+    }
+}
