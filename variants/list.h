@@ -72,7 +72,8 @@
     X(sink) \
     X(fox) \
     X(value_residual) \
-    X(diff)
+    X(diff) \
+    X(cope)
 /* clang-format on */
 
 #endif

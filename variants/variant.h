@@ -78,6 +78,7 @@ struct around {
     bool qk_norm;           /* queries and keys are normed, head by head */
     bool forget;            /* each key fades with what comes after it */
     bool value_residual;    /* values are mixed with the first attention's */
+    int cope;               /* contextual positions told apart; 0 = none */
     bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */

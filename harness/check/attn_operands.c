@@ -28,7 +28,7 @@ void make_operands(struct operands *x, const struct shape *s, const struct schem
     x->w = normal((size_t)s->H * (size_t)width, "w", 0, 0.5f);
     x->rel_k = normal(tables * table + 1, "rel_k", 0, 1);
     x->rel_v = normal(tables * table + 1, "rel_v", 0, 1);
-    x->sink_logit = normal((size_t)(s->H * SINK_LOGITS), "sink_logit", 0, 2);
+    x->sink_logit = normal((size_t)s->H * SINK_LOGITS, "sink_logit", 0, 2);
     x->bias = normal(tables * (size_t)rows + 1, "bias", 0, 2);
     x->o_size = (size_t)(s->B * o_at.batch);
     x->lse_size = (size_t)s->B * (size_t)s->H * (size_t)s->L;

@@ -48,10 +48,12 @@ static void bind_scores(struct job *j)
     const ptrdiff_t K = at->M + at->L;
     const size_t pairs = (size_t)at->B * (size_t)at->H * (size_t)at->L * (size_t)K;
 
-    if (j->config.around.forget) { /* what each key's scores lose */
-        const size_t keys = (size_t)at->B * (size_t)at->H * (size_t)K;
-        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, keys), at->H * K, K, 0};
-    }
+    if (j->config.around.forget) /* what each key's scores lose */
+        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs / (size_t)at->L),
+                                 at->H * K, K, 0};
+    if (j->config.around.cope) /* by contextual positions */
+        at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K,
+                                 at->L * K, K};
     if (!j->config.score_residual)
         return;
     at->add =
@@ -117,7 +119,7 @@ static void fill(struct job *j)
         c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
     if (c->around.forget)
         job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
-    if (c->score_residual)
+    if (c->score_residual || c->around.cope)
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);

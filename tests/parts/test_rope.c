@@ -326,3 +326,19 @@ Test(rope, angles_are_not_dropped)
     release(pos_encoding);
     model_close(&m);
 }
+
+/* Linear scaling divides positions: by 2, position 2 p turns as p did. */
+Test(rope, linear_scaling_divides_positions)
+{
+    const struct turn t = {8, 8, ROPE_HALVES, 3, 2, 1, 0, 1, 0};
+    struct rotated plain = open_rotated(&t), linear = open_rotated(&t);
+
+    set_choice(&linear.c, "rope_scaling", "linear");
+    set_number(&linear.c, "rope_factor", 2);
+    pos_rope.pos_encoding(&linear.c, 1, linear.pos_encoding);
+    rotate(&plain, &t, 301, false);
+    rotate(&linear, &t, 602, false);
+    for (size_t i = 0; i < (size_t)(t.B * plain.stride); i++)
+        cr_expect_float_eq(linear.x[i], plain.x[i], 1e-5f);
+    close_rotated(&plain), close_rotated(&linear);
+}

@@ -360,7 +360,7 @@ static enum status no_strange_keys(const struct safetensors *s, struct err *e)
     return OK;
 }
 
-#define AROUND_KEYS "qk_norm, soft_cap, logit_cap, out_gate, forget, diff or value_residual"
+#define AROUND_KEYS "qk_norm, soft_cap, logit_cap, out_gate, forget, diff, cope or value_residual"
 
 static bool around_differs(const struct config *a, const struct config *b)
 {
@@ -368,7 +368,7 @@ static bool around_differs(const struct config *a, const struct config *b)
 
     return x->qk_norm != y->qk_norm || x->soft_cap != y->soft_cap || a->logit_cap != b->logit_cap ||
            x->out_gate != y->out_gate || x->forget != y->forget || x->diff != y->diff ||
-           x->value_residual != y->value_residual;
+           (x->cope > 0) != (y->cope > 0) || x->value_residual != y->value_residual;
 }
 
 /* Rows are reported under the variant's name: in what no option chooses it is as the variant. */

@@ -251,8 +251,8 @@ static enum status check_positions(const struct config *c, struct err *e)
 /* Does attention do more than project, attend and project? */
 static bool has_around(const struct config *c)
 {
-    return c->around.qk_norm || c->around.forget || c->around.diff || c->around.value_residual ||
-           gates_attention(c);
+    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
+           c->around.value_residual || gates_attention(c);
 }
 
 /* What is done around attention, and per layer. */
@@ -266,6 +266,13 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: forgetting with a view of the future, sinks, steps or scores of the layer "
                     "before  -> none of them",
                     name);
+    if (c->around.cope &&
+        (!c->causal || c->score_residual != SCORE_RESIDUAL_NONE || c->around.forget ||
+         c->around.diff || c->pos->reserve || c->pos->rotate || c->attn_extra))
+        return fail(e, E_USAGE,
+                    "%s: contextual positions with positions %s, a view of the future, forgetting, "
+                    "differences or terms of attention  -> none of them",
+                    name, c->pos->name);
     if (c->around.diff && (c->pos->reserve || c->attn_extra || c->around.forget ||
                            c->score_residual != SCORE_RESIDUAL_NONE))
         return fail(e, E_USAGE,

@@ -266,6 +266,7 @@ static const struct choice others[] = {
      .words = out_gate_name,
      .absent = "none"},
     {.name = "forget", .codec = CODEC_FLAG, .at = AT(around.forget), .absent = "0"},
+    {.name = "cope", .codec = CODEC_INT, .at = AT(around.cope), .most = 1 << 16, .absent = "0"},
     {.name = "diff", .codec = CODEC_FLAG, .at = AT(around.diff), .absent = "0"},
     {.name = "lambda_init", .codec = CODEC_REAL, .at = AT(lambda_init), .most = 1, .absent = "0"},
     {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},

@@ -305,7 +305,10 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     attention_rotate(g, s, q, from.B, query_rows, config_maps(c) * c->H, end - from.L, false);
     around_split(g, s, w, n, q, query_rows, c->H, false);
     project_kv(g, s, w, k, v, from, end);
-    return attention_operands(s, w, from.B, from.L);
+    const struct attn a = attention_operands(s, w, from.B, from.L);
+    if (c->around.cope)
+        cope_add(g, s, w, n, &a);
+    return a;
 }
 
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,
@@ -386,7 +389,7 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double in = attention_width(c);
     return config_maps(c) * attn_flop(&a) + 2 * rows * (in + c->D) * HD /* W_q, W_o */
            + 4 * projected * in * kv_width                              /* W_k, W_v */
-           + around_flop(s, rows, projected) + attention_map_flop(s, projected);
+           + cope_flop(s, &a) + around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 
 const struct sublayer_kind sublayer_attention = {

@@ -51,6 +51,8 @@ static bool has_param(const struct sublayer *s, enum around_param which)
     case AROUND_LAMBDA_K2:
     case AROUND_DIFF_NORM:
         return a->diff;
+    case AROUND_COPE:
+        return a->cope > 0;
     case AROUND_PARAMS:
         break;
     }
@@ -97,6 +99,9 @@ void around_params(const struct sublayer *s, const char *prefix, struct params *
             params_vector(p, INIT_NORMAL, 0.1f, c->dh, prefix, names[i]);
         params_vector(p, INIT_ONE, 0, config_maps(c) * c->dh, prefix, "attn.norm.weight");
     }
+    if (c->around.cope)
+        params_add(p, INIT_OFF, 0, 2, (const int[]){c->around.cope, c->dh}, "%sattn.cope.weight",
+                   prefix);
 }
 
 /* ---- work space --------------------------------------------------------------------------- */
@@ -122,7 +127,10 @@ static struct around_work lay_out(const struct sublayer *s, float *base, struct 
         .raw_k = take(base, &at, norms && !backward, n.B * n.K, kv_width),
         .raw_v = take(base, &at, around_mixes_values(s) && !backward, n.B * n.K, kv_width),
         .fade = take(base, &at, a->forget, n.B * n.K, c->H),
-        .add = take(base, &at, a->forget, n.B * n.all, c->H),
+        .add = take(base, &at, a->forget || a->cope, n.B * n.all * (a->cope ? n.L : 1), c->H),
+        .x = take(base, &at, a->cope, n.L, n.all),
+        .by_vector = take(base, &at, a->cope, n.L, a->cope),
+        .d_by_vector = take(base, &at, a->cope && backward, n.L, a->cope),
         .gate = take(base, &at, gated, n.B * n.L, gate_width(c)),
         .gated = take(base, &at, gated && !backward, n.B * n.L, HD),
         .o = {take(base, &at, a->diff && !backward, n.B * n.L, HD),
@@ -311,6 +319,11 @@ void around_fade(const struct engine *g, struct sublayer *s, const struct work *
 void around_set_scores(const struct sublayer *s, const struct work *w, struct around_call n,
                        struct attn *a)
 {
+    if (s->c->around.cope)
+        a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
+                                .batch = (ptrdiff_t)s->c->H * n.L * n.all,
+                                .head = (ptrdiff_t)n.L * n.all,
+                                .row = n.all};
     if (s->c->around.forget)
         a->add = (struct dense){.at = around_work_of(s, w->own[AT_AROUND], n, false).add,
                                 .batch = (ptrdiff_t)s->c->H * n.all,

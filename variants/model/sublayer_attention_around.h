@@ -20,6 +20,7 @@ enum around_param {
     AROUND_LAMBDA_Q2,
     AROUND_LAMBDA_K2,
     AROUND_DIFF_NORM,
+    AROUND_COPE,
     AROUND_PARAMS
 };
 const struct param *around_param(const struct sublayer *s, enum around_param which);
@@ -36,7 +37,9 @@ struct around_call {
 struct around_work {
     float *raw_q, *raw_k, *raw_v; /* projections before norms and mixing [B,L,H,dh] [B,K,Hkv,dh] */
     float *fade;                  /* [B,K,H] y, of which log f = -log(1 + e^-y) */
-    float *add;                   /* [B,H,all] what each key's scores lose */
+    float *add;                   /* [B,H,all] what each key's scores lose, or [B,H,L,all] */
+    float *x, *by_vector;         /* contextual positions: [L,all] and [L,n] of one head */
+    float *d_by_vector;           /* backward only */
     float *o[2], *mixed;          /* [B,L,H,2 dh] of each map, and their difference */
     float *spare;                 /* [B,K] rows of queries or keys */
     float *d_v;                   /* backward only: of the second map */
@@ -89,6 +92,15 @@ void around_operands_grad(const struct engine *g, const struct sublayer *s, cons
                           struct around_call n, struct attn_grad *d);
 void around_input_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
                        struct around_call n, struct sublayer_input from, float *d_in, int skip);
+
+/* Contextual positions, sublayer_attention_cope.c: what is added to the scores of `a`, whose q and
+ * k are set; from its gradient d->d_add, which is overwritten, to those of q and k, which are added
+ * to; useful FLOP forward. */
+void cope_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+              struct around_call n, const struct attn *a);
+void cope_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+               struct around_call n, const struct attn *a, const struct attn_grad *d);
+double cope_flop(const struct sublayer *s, const struct attn *a);
 
 /* Products forward, for rows of queries and projected rows. */
 double around_flop(const struct sublayer *s, double rows, double projected);

@@ -124,10 +124,12 @@ struct attn_grad around_map_grad(const struct sublayer *s, const struct work *w,
 void around_scores_grad(const struct sublayer *s, const struct work *w, struct around_call n,
                         struct attn_grad *d)
 {
-    if (!s->c->around.forget)
+    const size_t rows = s->c->around.cope ? (size_t)n.L : 1;
+
+    if (!s->c->around.forget && !s->c->around.cope)
         return;
     d->d_add = gradients(s, w, n).add;
-    memset(d->d_add, 0, sizeof(float) * (size_t)(n.B * n.all) * (size_t)s->c->H);
+    memset(d->d_add, 0, sizeof(float) * rows * (size_t)(n.B * n.all) * (size_t)s->c->H);
 }
 
 /* dlog f_t = sum of d_add_j over j < t;  dy = dlog f sigma(-y) */

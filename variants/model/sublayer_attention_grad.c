@@ -29,6 +29,8 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
         const struct attn_grad d_one = around_map_grad(s, w, n, &d, map);
         t->impl->backward(g, &one, &d_one, w->d_scratch);
     }
+    if (c->around.cope)
+        cope_grad(g, s, w, n, &a, &d);
     const struct seq_rows d_q = {d.d_q, a.q_at.batch}, d_k = {d.d_k, a.k_at.batch};
     around_split(g, s, w, n, d_q, a.L, c->H, true);
     around_split(g, s, w, n, d_k, a.M + a.L, c->kv_heads, true);
@@ -67,5 +69,6 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
            4 * rows * (in + c->D) * HD     /* W_q, W_o: dX and dW */
            + 4 * projected * in * kv_width /* dW_k, dW_v */
            + 4 * reached * in * kv_width   /* dX through them */
-           + 2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
+           + 2 * cope_flop(s, &a) + 2 * around_flop(s, rows, reached) +
+           2 * attention_map_flop(s, projected);
 }

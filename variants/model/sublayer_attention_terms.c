@@ -27,7 +27,7 @@ struct attn attention_for_impl(const struct sublayer *s)
     static const float something = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
 
-    if (s->c->score_residual || s->c->around.forget)
+    if (s->c->score_residual || s->c->around.forget || s->c->around.cope)
         a.add.at = &something;
     if (!s->c->score_residual)
         return a;
@@ -75,7 +75,7 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->around.forget)
+    if (s->c->around.forget || s->c->around.cope)
         a.add.at = &something;
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Contextual positions: Golovneva et al. 2024, "Contextual Position Encoding: Learning to Count
+ * What's Important".
+ *
+ *   s_ij = (q_i . k_j + q_i . e[p_ij]) / sqrt(dh),   p_ij = sum of sigma(q_i . k_t / sqrt(dh)),
+ *                                                     over t from j to i
+ *
+ * Each query counts the keys that matter to it (sublayer_attention_cope.c). */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_cope = {
+    .name = "cope",
+    .paper = "Golovneva et al. 2024, arXiv:2405.18719",
+    .about = "positions count the keys that the query attends to",
+    .pos = &pos_none,
+    .mem = &mem_segment,
+    .ffn = &ffn_swiglu,
+    .wiring = WIRING_PRE,
+    .norm_kind = NORM_RMS,
+    .bare_ffn = true,
+    .around = {.cope = 64},
+};

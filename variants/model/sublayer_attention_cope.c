@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Contextual positions (Golovneva et al. 2024, "Contextual Position Encoding", arXiv:2405.18719).
+ * For query i of a head and the keys j that it sees, with n trained vectors e:
+ *
+ *   g_ij = sigma(scale q_i . k_j)      p_ij = sum of g_it over the keys t from j to i, at most n -
+ * 1 s_ij += scale q_i . e[p_ij]        between two vectors linearly
+ *
+ * The product with all keys stands beside attention's own and costs as much; what it yields is
+ * added to the scores per pair. */
+#include "sublayer_attention_around.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One head of one sequence: its operands, and [L,all] products, [L,n] those with the vectors. */
+struct head {
+    const struct attn *a;
+    const float *q, *k, *e;
+    float *x, *by_vector;
+    int n, h;
+};
+
+static struct head head_of(const struct sublayer *s, const struct around_work *w,
+                           const struct attn *a, int b, int h)
+{
+    return (struct head){.a = a,
+                         .q = a->q + b * a->q_at.batch + (ptrdiff_t)h * a->dh,
+                         .k = a->k + b * a->k_at.batch + (ptrdiff_t)(h / (a->H / a->Hkv)) * a->dh,
+                         .e = around_param(s, AROUND_COPE)->data,
+                         .x = w->x,
+                         .by_vector = w->by_vector,
+                         .n = s->c->around.cope,
+                         .h = h};
+}
+
+static void product(const struct engine *g, const struct gemm *p)
+{
+    struct gemm one = *p;
+
+    one.threads = g->threads;
+    g->ops.gemm(&one);
+}
+
+/* x = scale q k^T, by_vector = q e^T */
+static void products(const struct engine *g, const struct head *t)
+{
+    const struct attn *a = t->a;
+    const int all = a->M + a->L;
+
+    product(g, &(struct gemm){.tb = true,
+                              .m = a->L,
+                              .n = all,
+                              .k = a->dh,
+                              .alpha = a->scale,
+                              .a = t->q,
+                              .lda = a->q_at.row,
+                              .b = t->k,
+                              .ldb = a->k_at.row,
+                              .c = t->x,
+                              .ldc = all});
+    product(g, &(struct gemm){.tb = true,
+                              .m = a->L,
+                              .n = t->n,
+                              .k = a->dh,
+                              .alpha = 1,
+                              .a = t->q,
+                              .lda = a->q_at.row,
+                              .b = t->e,
+                              .ldb = a->dh,
+                              .c = t->by_vector,
+                              .ldc = t->n});
+}
+
+static double sigma(double x) { return 1 / (1 + exp(-x)); }
+
+/* Position p lies between vectors lo and hi, `part` of the way. */
+struct place {
+    int lo, hi;
+    double part;
+};
+
+static struct place place_of(double p, int n)
+{
+    const double at = fmin(p, n - 1);
+    const int lo = (int)at;
+
+    return (struct place){lo, min_int(lo + 1, n - 1), at - lo};
+}
+
+static void add_row(const struct head *t, int i, float *add)
+{
+    const struct sight sight = attn_sight(t->a, t->h);
+    const int all = t->a->M + t->a->L;
+    const float *const x = t->x + (ptrdiff_t)i * all, *const y = t->by_vector + (ptrdiff_t)i * t->n;
+    double p = 0;
+
+    for (int j = all - 1; j >= 0; j--) {
+        add[j] = 0;
+        if (!sight_visible(&sight, i, j))
+            continue;
+        p += sigma((double)x[j]);
+        const struct place at = place_of(p, t->n);
+        add[j] = (float)((double)t->a->scale *
+                         ((double)y[at.lo] * (1 - at.part) + (double)y[at.hi] * at.part));
+    }
+}
+
+void cope_add(const struct engine *g, const struct sublayer *s, const struct work *w,
+              struct around_call n, const struct attn *a)
+{
+    const struct around_work at = around_work_of(s, w->own[AT_AROUND], n, false);
+
+    for (int x = 0; x < a->B * a->H; x++) {
+        const struct head t = head_of(s, &at, a, x / a->H, x % a->H);
+        float *const add = at.add + (ptrdiff_t)x * a->L * n.all;
+        products(g, &t);
+#pragma omp parallel for num_threads(g->threads)
+        for (int i = 0; i < a->L; i++)
+            add_row(&t, i, add + (ptrdiff_t)i * n.all);
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* d [all] from the gradients of what was added to those of positions; t->x from products to their
+ * gradients; d_by_vector [n]. */
+static void row_grad(const struct head *t, int i, float *d, float *d_by_vector)
+{
+    const struct sight sight = attn_sight(t->a, t->h);
+    const int all = t->a->M + t->a->L;
+    const double scale = (double)t->a->scale;
+    float *const x = t->x + (ptrdiff_t)i * all;
+    const float *const y = t->by_vector + (ptrdiff_t)i * t->n;
+    double p = 0, sum = 0;
+
+    memset(d_by_vector, 0, sizeof(float) * (size_t)t->n);
+    for (int j = all - 1; j >= 0; j--) {
+        if (!sight_visible(&sight, i, j))
+            continue;
+        p += sigma((double)x[j]);
+        const struct place at = place_of(p, t->n);
+        const double own = scale * (double)d[j];
+        d_by_vector[at.lo] += (float)(own * (1 - at.part));
+        d_by_vector[at.hi] += (float)(own * at.part);
+        d[j] = p < t->n - 1 ? (float)(own * ((double)y[at.hi] - (double)y[at.lo])) : 0;
+    }
+    for (int j = 0; j < all; j++) {
+        const double gate = sigma((double)x[j]);
+        if (sight_visible(&sight, i, j))
+            sum += (double)d[j];
+        x[j] = sight_visible(&sight, i, j) ? (float)(sum * gate * (1 - gate)) : 0;
+    }
+}
+
+/* From dX and the gradient of the products with vectors to those of queries, keys and vectors. */
+static void operands_grad(const struct engine *g, const struct sublayer *s, const struct head *t,
+                          const float *d_by_vector, float *d_q, float *d_k)
+{
+    const struct attn *a = t->a;
+    const int all = a->M + a->L;
+    const struct gemm vectors = {.alpha = 1, .beta = 1, .a = d_by_vector, .lda = t->n};
+    const struct gemm pairs = {.alpha = a->scale, .beta = 1, .a = t->x, .lda = all};
+    struct gemm p = pairs;
+
+    p.m = a->L, p.n = a->dh, p.k = all;
+    p.b = t->k, p.ldb = a->k_at.row, p.c = d_q, p.ldc = a->q_at.row;
+    product(g, &p);
+    p.ta = true, p.m = all, p.k = a->L;
+    p.b = t->q, p.ldb = a->q_at.row, p.c = d_k, p.ldc = a->k_at.row;
+    product(g, &p);
+    p = vectors;
+    p.m = a->L, p.n = a->dh, p.k = t->n;
+    p.b = t->e, p.ldb = a->dh, p.c = d_q, p.ldc = a->q_at.row;
+    product(g, &p);
+    p.ta = true, p.m = t->n, p.k = a->L;
+    p.b = t->q, p.ldb = a->q_at.row, p.c = around_param(s, AROUND_COPE)->grad, p.ldc = a->dh;
+    product(g, &p);
+}
+
+void cope_grad(const struct engine *g, const struct sublayer *s, const struct work *w,
+               struct around_call n, const struct attn *a, const struct attn_grad *d)
+{
+    const struct around_work at = around_work_of(s, w->d_own[AT_AROUND], n, true);
+
+    for (int x = 0; x < a->B * a->H; x++) {
+        const int b = x / a->H, h = x % a->H, kv = h / (a->H / a->Hkv);
+        const struct head t = head_of(s, &at, a, b, h);
+        float *const d_add = d->d_add + (ptrdiff_t)x * a->L * n.all;
+        products(g, &t);
+#pragma omp parallel for num_threads(g->threads)
+        for (int i = 0; i < a->L; i++)
+            row_grad(&t, i, d_add + (ptrdiff_t)i * n.all, at.d_by_vector + (ptrdiff_t)i * t.n);
+        operands_grad(g, s, &t, at.d_by_vector, d->d_q + b * a->q_at.batch + (ptrdiff_t)h * a->dh,
+                      d->d_k + b * a->k_at.batch + (ptrdiff_t)kv * a->dh);
+    }
+}
+
+double cope_flop(const struct sublayer *s, const struct attn *a)
+{
+    double pairs = 0;
+
+    for (int h = 0; s->c->around.cope && h < a->H; h++)
+        pairs += attn_pairs(a, h);
+    return s->c->around.cope
+               ? 2.0 * a->B * a->dh * (pairs + (double)a->H * a->L * s->c->around.cope)
+               : 0;
+}
