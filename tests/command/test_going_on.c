@@ -23,7 +23,7 @@ static void expect_rows(const char *run, int n)
 {
     struct rows rows = must_read(folder, run, TABLE_LATENCY);
 
-    cr_expect_eq(rows.n, n, "%s has %zu rows", run, rows.n);
+    cr_expect_eq((int)rows.n, n, "%s has %zu rows", run, rows.n);
     cr_expect_eq(count_status(&rows, "ok"), n);
     rows_free(&rows);
 }

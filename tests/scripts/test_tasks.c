@@ -10,7 +10,7 @@
 
 enum { TASKS = 10 };
 
-TestSuite(tasks, .init = folder_make, .fini = folder_remove, .timeout = 300);
+TestSuite(tasks, .init = folder_make, .fini = folder_remove, .timeout = 600);
 
 static struct bytes must_load(const char *path)
 {
