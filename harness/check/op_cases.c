@@ -20,6 +20,7 @@ static const struct op_row *row_of(int op)
     } parts[] = {
         {op_products, PRODUCT_ROWS}, {op_softmaxes, SOFTMAX_ROWS}, {op_norms, NORM_ROWS},
         {op_acts, ACT_ROWS},         {op_gates, GATE_ROWS},        {op_attns, ATTN_ROWS},
+        {op_recurs, RECUR_ROWS},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(parts); op -= parts[i++].n)

@@ -9,6 +9,8 @@
 #include "op_bounds.h"
 #include "op_cases.h"
 
+#include "variants/backends/recur.h"
+
 enum { MAX_OUTPUTS = 10, MAX_BUFFERS = 32 };
 
 /* One array that the operation writes, `n` floats between guard words. Before each run it holds
@@ -62,6 +64,8 @@ struct trial {
         struct rnn_step_grad cell_grad;
         struct nll_grad nll_grad;
         struct attn_grad attn_grad;
+        struct recur recur;
+        struct recur_grad recur_grad;
     } a;
     struct operands attn;
     bool has_attn;
@@ -83,7 +87,7 @@ struct op_timing {
     const char *shape, *unit;
     double work;
 };
-enum { MAX_TIMINGS = 3 };
+enum { MAX_TIMINGS = 4 };
 
 struct op_row {
     const char *name;
@@ -113,10 +117,12 @@ enum {
     NORM_ROWS = 2,
     ACT_ROWS = 4,
     GATE_ROWS = 4,
-    ATTN_ROWS = 3
+    ATTN_ROWS = 3,
+    RECUR_ROWS = 3
 };
 extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],
-    op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS];
+    op_norms[NORM_ROWS], op_acts[ACT_ROWS], op_gates[GATE_ROWS], op_attns[ATTN_ROWS],
+    op_recurs[RECUR_ROWS];
 
 /* ---- for makers --------------------------------------------------------------------------- */
 
