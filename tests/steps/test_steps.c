@@ -11,6 +11,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { B = 2, L = 7, D = 12, ROWS = B * L };
@@ -203,7 +204,7 @@ static void close_problem(struct problem *p)
 {
     release(p->x), release(p->d_x), release(p->values), release(p->d_values), release(p->weights);
     params_free(&p->p);
-    arena_free(&p->a);
+    arena_release(&p->a);
 }
 
 static double scalar_of(void *ctx)
@@ -238,7 +239,7 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
             float *const grad = normal(m, "grad", 0, 1);
-            char what[80];
+            char what[400];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
