@@ -309,7 +309,7 @@ static void head_back(struct chunk *c, const struct recur_grad *out, struct grad
     if (r->a.at) {
         add_pairs(c, d->d_X, c->Ab, true, d->d_O, c->ld);
         dots(d->A, CHUNK, d->d_O, c->ld, d->xt, c->columns);
-        pairs_back(c, d->A, c->q, c->rb, false, d->q, d->b);
+        pairs_back(c, d->A, c->q, c->rb, before, d->q, d->b);
     }
     read_back(c, d, d->q, c->q, before, d->d_O, d->ot, r->norm);
     for (int t = 0; r->norm && t < c->n; t++)
