@@ -57,6 +57,16 @@ ParameterizedTest(int *b, state, goes_on, .timeout = 120)
     }
 }
 
+/* The first state that is its own, not given. */
+static bool own_state(const struct sublayer *s, struct carried *out)
+{
+    int i = 0;
+
+    while (s->kind->carries(s, i, out) && out->given)
+        i++;
+    return s->kind->carries(s, i, out) && out->n > 0;
+}
+
 /* Remembering row by row gives the state of the run; forgetting clears it. */
 Test(state, remembers_and_forgets)
 {
@@ -71,20 +81,20 @@ Test(state, remembers_and_forgets)
         float *x = normal(2 * 8 * 12, "rows", 0, 1), *z = guarded(2 * 8 * 12);
         float *keep = NULL, *start = NULL;
         lm_build_tables(&m.lm, &m.g);
-        cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
+        cr_assert(own_state(s, &ran));
         start = normal(ran.n, "start", 0, 1);
         memcpy(start, ran.at, ran.n * sizeof(float));
         sublayer_forward(&m.g, s, &m.lm.sublayers.work[0], z, x, 2, 8);
         sublayer_commit(s, 8);
-        cr_assert(s->kind->carries(s, 0, &ran) && ran.n > 0);
+        cr_assert(own_state(s, &ran));
         keep = normal(ran.n, "copy", 0, 1);
         memcpy(keep, ran.at, ran.n * sizeof(float));
         sublayer_forget(s);
-        cr_assert(s->kind->carries(s, 0, &told));
+        cr_assert(own_state(s, &told));
         cr_expect_arr_neq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
         cr_expect_arr_eq(told.at, start, told.n * sizeof(float), "%s", variants[v]->name);
         sublayer_remember(&m.g, s, &m.lm.sublayers.work[0], x, 2, 8);
-        cr_assert(s->kind->carries(s, 0, &told));
+        cr_assert(own_state(s, &told));
         cr_expect_arr_eq(told.at, keep, told.n * sizeof(float), "%s", variants[v]->name);
         release(x), release(z), release(keep), release(start);
         model_close(&m);
