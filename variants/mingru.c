@@ -18,6 +18,44 @@
 
 extern const struct variant variant_minlstm;
 
+struct numbers {
+    bool log_space;
+    bool three_gates; /* minLSTM */
+};
+
+static const struct choice choices[] = {
+    {.name = "log_space",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct numbers, log_space),
+     .most = 1,
+     .absent = "1"},
+    {.name = "minlstm",
+     .codec = CODEC_FLAG,
+     .at = offsetof(struct numbers, three_gates),
+     .tensor = "attn.f.weight"},
+    {0},
+};
+
+static void usual(const struct config *c, void *own)
+{
+    *(struct numbers *)own = (struct numbers){true, c->variant == &variant_minlstm};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    (void)own;
+    return c->kv_heads == c->H ? OK
+                               : fail(e, E_USAGE, "%s: kv_heads %d  -> as many as heads",
+                                      c->variant->name, c->kv_heads);
+}
+
+static const struct own own = {choices, OWN_SIZE(struct numbers), usual, check};
+
+static const struct numbers *numbers_of(const struct steps *t)
+{
+    return config_own(t->c, SLOT_MIXER);
+}
+
 static double logistic(double x) { return 1 / (1 + exp(-x)); }
 static double log_sigmoid(double x) { return -(fmax(-x, 0) + log1p(exp(-fabs(x)))); }
 
@@ -89,11 +127,11 @@ static void build(struct steps *t)
     const int width = mix_values(t);
     const int z = step_affine(t, STEPS_INPUT, width, "z");
     const int h = step_affine(t, STEPS_INPUT, width, "h");
-    const int f = mix_of(t)->minlstm ? step_affine(t, STEPS_INPUT, width, "f") : NO_VALUE;
+    const int f = numbers_of(t)->three_gates ? step_affine(t, STEPS_INPUT, width, "f") : NO_VALUE;
     struct step *const s = steps_add(t, &kind);
     struct recurrence r = mix_recurrence(t, (struct qkv){NO_VALUE, NO_VALUE, NO_VALUE});
 
-    s->n[LOG_SPACE] = mix_of(t)->log_space;
+    s->n[LOG_SPACE] = numbers_of(t)->log_space;
     step_reads(t, s, z);
     step_reads(t, s, h);
     step_reads(t, s, f);
@@ -104,13 +142,6 @@ static void build(struct steps *t)
     t->result = step_recur(t, r);
 }
 
-static void usual(const struct config *c, void *own)
-{
-    *(struct mix *)own = (struct mix){
-        .log_space = true, .minlstm = c->variant == &variant_minlstm, .gate_tau = 1, .beta_max = 1};
-}
-
-static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_mingru = {
     .name = "mingru", .own = &own, .kind = &sublayer_steps, .build = build};
 

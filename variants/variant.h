@@ -271,6 +271,8 @@ static inline bool config_attends(const struct config *c, int layer)
 {
     return c->stack.n ? c->stack.attends[layer % c->stack.n] : !c->mixer;
 }
+/* Can several query heads share keys and values? */
+bool config_groups(const struct config *c);
 /* Its sizes, see above. */
 void variant_sizes(const struct variant *v, int D, int H, int *dh, int *F);
 

@@ -124,7 +124,7 @@ enum status config_from_options(struct config *to, const struct variant *v,
     variant_sizes(v, D, H, &dh, &F);
     *to = config_default(v, D, H, opt->d_head ? opt->d_head : dh, opt->d_inner ? opt->d_inner : F,
                          layers, vocab);
-    if (opt->kv_heads)
+    if (opt->kv_heads && config_groups(to))
         to->kv_heads = opt->kv_heads;
     to->mem_len = mem_len;
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {

@@ -22,7 +22,8 @@ Test(config, defaults_are_the_variants)
         cr_expect(c.variant == v && c.pos == v->pos && c.gate == v->gate && c.wiring == v->wiring);
         cr_expect(c.D == 48 && c.H == 3 && c.dh == 20 && c.F == 90 && c.V == 256);
         cr_expect(v->loops ? c.N == 1 && c.steps == 2 : c.N == 2 && c.steps == 0);
-        cr_expect_float_eq(c.scale, 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
+        cr_expect_float_eq(c.scale,
+                           v->unscaled ? 1 : 1 / sqrtf(20 * (float)max_int(1, v->products)), 1e-7f);
         cr_expect_float_eq(c.emb_scale, sqrtf(48), 1e-6f);
         cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
         cr_expect(c.causal && c.tied != v->untied && c.out_bias && c.rel_k && c.rel_v);

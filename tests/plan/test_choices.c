@@ -248,12 +248,13 @@ static const char *value_of(int i, int n)
 {
     static const char *const masks[] = {"window=4", "window=4;stride=2", NULL};
     static const char *const mask_heads[] = {"0,1,1,0", NULL};
+    static const char *const stacks[] = {"nope", "rope,rope", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
     static const char *const flags[] = {"1", NULL};
 
     switch (model_choices[i].codec) {
     case CODEC_TEXT:
-        return i == CHOICE_mask ? masks[n] : mask_heads[n];
+        return i == CHOICE_mask ? masks[n] : i == CHOICE_stack ? stacks[n] : mask_heads[n];
     case CODEC_INT:
         return numbers[n];
     case CODEC_FLAG:

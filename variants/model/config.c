@@ -27,6 +27,8 @@ static bool gates_attention(const struct config *c)
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
+bool config_groups(const struct config *c) { return !c->mixer || !c->mixer->build || c->stack.n; }
+
 const struct mem *config_mem(const struct config *c)
 {
     return c->stack.n ? &mem_hybrid : c->variant->mem;

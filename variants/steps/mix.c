@@ -64,8 +64,6 @@ const struct choice mix_choices[] = {
     {.name = "beta_max", .codec = CODEC_REAL, .at = AT(beta_max), .most = 2, .absent = "1"},
     {.name = "norm_whole", .codec = CODEC_FLAG, .at = AT(norm_whole), .most = 1, .absent = "0"},
     {.name = "norm_bias", .codec = CODEC_FLAG, .at = AT(norm_bias), .tensor = "attn.norm.bias"},
-    {.name = "log_space", .codec = CODEC_FLAG, .at = AT(log_space), .most = 1, .absent = "1"},
-    {.name = "minlstm", .codec = CODEC_FLAG, .at = AT(minlstm), .tensor = "attn.f.weight"},
     {0},
 };
 

@@ -21,8 +21,6 @@ struct mix {
     float beta_max;   /* 2 allows negative eigenvalues */
     bool norm_whole;  /* one norm over all heads */
     bool norm_bias;
-    bool log_space; /* positive candidates (minGRU) */
-    bool minlstm;   /* separate input and forget gates */
 };
 
 /* A mixer's own numbers, with what they usually are. */
