@@ -10,14 +10,14 @@
  *   rank one   R = A_ak V + (e P) S_0         dV += A_ak^T dR, dA_ak = dR V^T */
 
 struct grads {
-    float *d_S, *d_S0;           /* [dkp,ld] behind the chunk, before it */
+    float *d_S, *d_Sb;           /* [dkp,ld] behind the chunk, before it */
     float *d_z, *d_z0;           /* [dkp] likewise */
     float *d_O, *d_W, *d_X, *v;  /* [CHUNK,ld]; v as given */
     float *wt, *xt, *ot;         /* [ld,CHUNK] W, X and d_O across */
     float *q, *k, *e, *b, *rows; /* [CHUNK,dkp] gradients of readers and writers; work space */
     float *R;                    /* [CHUNK,dkp] decays of a writer up to the chunk's end */
     float *lanes;                /* [dkp,CHUNK] work space */
-    float *A, *A_e, *A_ek;       /* [CHUNK,CHUNK] of d_A; of the eraser with b (own: k), with k */
+    float *A, *Ae, *Aek;         /* [CHUNK,CHUNK] of d_A; of the eraser with b (own: k), with k */
     float *G;                    /* [CHUNK+1,dkp] */
     float *kept;                 /* S, z and m before each chunk, and behind the last */
     float d_n[CHUNK];            /* of the normalisers */
@@ -43,7 +43,7 @@ static size_t grads_layout(struct grads *d, const struct chunk *c, char *at)
         float **to;
         size_t n;
     } arrays[] = {{&d->d_S, dkp * ld},
-                  {&d->d_S0, dkp * ld},
+                  {&d->d_Sb, dkp * ld},
                   {&d->d_z, dkp},
                   {&d->d_z0, dkp},
                   {&d->d_O, CHUNK * ld},
@@ -61,8 +61,8 @@ static size_t grads_layout(struct grads *d, const struct chunk *c, char *at)
                   {&d->R, CHUNK * dkp},
                   {&d->lanes, CHUNK * dkp},
                   {&d->A, square},
-                  {&d->A_e, square},
-                  {&d->A_ek, square},
+                  {&d->Ae, square},
+                  {&d->Aek, square},
                   {&d->G, (CHUNK + 1) * dkp},
                   {&d->kept, kept_floats(c) * (size_t)(chunks_of(r) + 1)}};
     size_t used = 0;
@@ -132,7 +132,7 @@ static void read_back(struct chunk *c, struct grads *d, float *d_x, const float 
     decay_reader(c, x, before);
     for (ptrdiff_t n = 0; n < c->dkp; n += TILE_ROWS) {
         const struct term term = {c->x + n, 1, c->dkp, d_out, c->n};
-        tiles(c->ld, d->d_S0 + n * c->ld, d->d_S0 + n * c->ld, NULL, &term, 1);
+        tiles(c->ld, d->d_Sb + n * c->ld, d->d_Sb + n * c->ld, NULL, &term, 1);
     }
 }
 
@@ -348,14 +348,14 @@ static void erase_back(struct chunk *c, struct grads *d)
     const bool free_form = c->r->a.at;
     float *const d_R = free_form ? d->d_X : d->d_W;
 
-    substitute_back(c, d_R, d->A_e);
+    substitute_back(c, d_R, d->Ae);
     across(d->ot, d_R, c->ld);
     dots(d->A, CHUNK, d_R, c->ld, free_form ? d->xt : d->wt, c->columns);
     for (int t = 0; t < CHUNK; t++)
         d->A[t * CHUNK + t] = 0; /* an eraser does not read its own row */
     if (free_form) {
         pairs_back(c, d->A, c->e, c->rb, true, d->e, d->b);
-        add_pairs(c, d->d_W, d->A_ek, true, d_R, c->ld);
+        add_pairs(c, d->d_W, d->Aek, true, d_R, c->ld);
         dots(d->A, CHUNK, d_R, c->ld, d->wt, c->columns);
         pairs_back(c, d->A, c->e, c->k, true, d->e, d->k);
         decay_back(c, d, -1, c->rb, d->b, 1);
@@ -388,7 +388,7 @@ static void begin_chunk(const struct chunk *c, struct grads *d, const float *beh
     for (ptrdiff_t x = 0; x < r->dk; x++) {
         const float w = by_channel(r) ? c->P[c->n * dkp + x] : c->P[c->n];
         for (ptrdiff_t e = 0; e < ld; e += VL)
-            vst(d->d_S0 + x * ld + e, vmul(v1(w), vld(d->d_S + x * ld + e)));
+            vst(d->d_Sb + x * ld + e, vmul(v1(w), vld(d->d_S + x * ld + e)));
         d->d_z0[x] = w * d->d_z[x];
         if (by_channel(r))
             G[x] = dot(behind + x * ld, d->d_S + x * ld, ld);
@@ -452,8 +452,8 @@ static void chunk_back(struct chunk *c, const struct recur_grad *out, struct gra
     const struct recur *r = c->r;
     const int heads = r->H / r->Hs;
 
-    memcpy(d->A_e, r->a.at ? c->Ab : c->A, CHUNK * CHUNK * sizeof(float));
-    memcpy(d->A_ek, c->A, CHUNK * CHUNK * sizeof(float));
+    memcpy(d->Ae, r->a.at ? c->Ab : c->A, CHUNK * CHUNK * sizeof(float));
+    memcpy(d->Aek, c->A, CHUNK * CHUNK * sizeof(float));
     begin_chunk(c, d, behind);
     across(d->wt, c->V, c->ld);
     if (r->a.at)
@@ -478,8 +478,8 @@ static void chunk_back(struct chunk *c, const struct recur_grad *out, struct gra
     for (int t = 0; t < c->n; t++)
         key_back(c, out, d, t);
     float *const S = d->d_S, *const z = d->d_z;
-    d->d_S = d->d_S0;
-    d->d_S0 = S;
+    d->d_S = d->d_Sb;
+    d->d_Sb = S;
     d->d_z = d->d_z0;
     d->d_z0 = z;
 }
@@ -521,7 +521,7 @@ static void reverse(struct chunk *c, const struct recur_grad *out, struct grads 
         leave(c);
     }
     clear(d->d_S, size);
-    clear(d->d_S0, size);
+    clear(d->d_Sb, size);
     clear(d->d_z, c->dkp);
     clear(d->d_z0, c->dkp);
     for (int x = 0; out->d_s1 && x < r->dk; x++)
