@@ -26,8 +26,7 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *own)
 {
-    (void)c;
-    *(struct mix *)own = (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1};
+    mix_usual(c, own, (struct mix){.conv_width = 4, .gate_tau = 1, .beta_max = 1});
 }
 
 static const struct own own = MIX_OWN(usual);

@@ -25,7 +25,7 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *own)
 {
-    *(struct mix *)own = (struct mix){.lora = min_int(16, c->D), .gate_tau = 16, .beta_max = 1};
+    mix_usual(c, own, (struct mix){.lora = min_int(16, c->D), .gate_tau = 16, .beta_max = 1});
 }
 
 static const struct own own = MIX_OWN(usual);

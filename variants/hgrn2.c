@@ -127,8 +127,7 @@ static void model_params(const struct config *c, struct params *p)
 
 static void usual(const struct config *c, void *own)
 {
-    (void)c;
-    *(struct mix *)own = (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1};
+    mix_usual(c, own, (struct mix){.norm_whole = true, .gate_tau = 1, .beta_max = 1});
 }
 
 static const struct own own = MIX_OWN(usual);

@@ -34,11 +34,12 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *own)
 {
-    *(struct mix *)own = (struct mix){.head_norm = MIX_LAYER,
-                                      .norm_weights = c->H * config_dv(c),
-                                      .gate_tau = 1,
-                                      .gate_cap = 15,
-                                      .beta_max = 1};
+    mix_usual(c, own,
+              (struct mix){.head_norm = MIX_LAYER,
+                           .norm_weights = c->H * config_dv(c),
+                           .gate_tau = 1,
+                           .gate_cap = 15,
+                           .beta_max = 1});
 }
 
 static const struct own own = MIX_OWN(usual);

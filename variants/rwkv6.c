@@ -45,12 +45,13 @@ static void build(struct steps *t)
 
 static void usual(const struct config *c, void *own)
 {
-    *(struct mix *)own = (struct mix){.lora = min_int(32, c->D),
-                                      .head_norm = MIX_LAYER,
-                                      .norm_weights = c->H * config_dv(c),
-                                      .norm_bias = true,
-                                      .gate_tau = 1,
-                                      .beta_max = 1};
+    mix_usual(c, own,
+              (struct mix){.lora = min_int(32, c->D),
+                           .head_norm = MIX_LAYER,
+                           .norm_weights = c->H * config_dv(c),
+                           .norm_bias = true,
+                           .gate_tau = 1,
+                           .beta_max = 1});
 }
 
 static const struct own own = MIX_OWN(usual);

@@ -69,6 +69,15 @@ const struct choice mix_choices[] = {
 
 const struct mix *mix_of(const struct steps *t) { return config_own(t->c, SLOT_MIXER); }
 
+void mix_usual(const struct config *c, void *own, struct mix m)
+{
+    const struct config layer = config_of_layers(c, false);
+
+    if (m.norm_weights == 0)
+        m.norm_weights = m.norm_whole ? layer.H * config_dv(&layer) : config_dv(&layer);
+    *(struct mix *)own = m;
+}
+
 static enum status refuse(const struct config *c, struct err *e, const char *what, double n,
                           const char *instead)
 {

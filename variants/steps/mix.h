@@ -30,6 +30,8 @@ struct mix {
     }
 extern const struct choice mix_choices[];
 enum status mix_check(const struct config *c, const void *own, struct err *e);
+/* Store these numbers, with the weights of norms where none are said: a head's, or all. */
+void mix_usual(const struct config *c, void *own, struct mix m);
 const struct mix *mix_of(const struct steps *t);
 
 static inline int mix_keys(const struct steps *t) { return t->c->H * t->c->dh; }
