@@ -129,7 +129,18 @@ static void read_number(struct reader *r, const struct choice *row, void *at)
         *(double *)at = real;
 }
 
-/* Where the file has no such key, or says "none", the value stays or is what the row says. */
+/* Is this one of the row's words? */
+static bool has_word(const struct choice *row, const char *text)
+{
+    int i = 0;
+
+    while (row->codec == CODEC_WORD && row->words[i] && strcmp(row->words[i], text) != 0)
+        i++;
+    return row->codec == CODEC_WORD && row->words[i];
+}
+
+/* Where the file has no such key, or says "none" of what has no such value, the value stays or is
+ * what the row says. */
 static void read_row(struct reader *r, const struct choice *row, void *base, const struct config *c)
 {
     const char *const text = safetensors_meta(r->s, choice_key(row));
@@ -140,7 +151,7 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
         return;
     if (row->tensor)
         *(bool *)at = find_tensor(r, c, row->tensor) != NULL;
-    else if (!text || strcmp(text, "none") == 0)
+    else if (!text || (strcmp(text, "none") == 0 && !has_word(row, text)))
         row->rows_of ? read_rows_of(r, row, at, c)
                      : CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
     else if (row->codec <= CODEC_WIDE)
