@@ -154,9 +154,11 @@ static void forward_run(const struct engine *g, struct trial *t, float *const *o
 /* Sums of up to a few hundred terms, each a product of decays: the rule of golden files. */
 static void bounds(struct trial *t, double limit)
 {
-    for (int k = 0; k < t->n_out; k++)
+    for (int k = 0; k < t->n_out; k++) {
+        const double most = fmax(1e-3, largest(t->out[k].want, t->out[k].n));
         for (size_t i = 0; i < t->out[k].n; i++)
-            t->out[k].bound[i] = limit * fmax(1e-3, largest(t->out[k].want, t->out[k].n));
+            t->out[k].bound[i] = limit * most;
+    }
 }
 
 static void forward_bounds(struct trial *t) { bounds(t, 3e-5); }
