@@ -27,7 +27,7 @@ ParameterizedTestParameters(cli, mistakes)
          "unknown variant \"xll\"  -> did you mean xl?  (vanilla, shaw, xl, gtrxl, "},
         {"swep", 2,
          "unknown command \"swep\"  -> did you mean sweep?  (sweep, list, check, eval, "},
-        {"check --variant nope", 2, "unknown variant \"nope\"  -> "},
+        {"check --variant nosuch", 2, "unknown variant \"nosuch\"  -> "},
         {"check --format json", 2, "bench check has no --format json  -> jsonl"},
         {"check --columns result", 2, "--columns chooses columns of rows  -> "},
         {"--filter backend:avx3", 2, "unknown backend \"avx3\"  -> did you mean avx2?"},

@@ -43,7 +43,7 @@ class Bench(unittest.TestCase):
         self.assertFalse(os.path.exists("r"))
 
     def test_mistakes(self):
-        for call in (lambda: bench.run("--variant nope"), lambda: bench.cases("--seq 0"),
+        for call in (lambda: bench.run("--variant nosuch"), lambda: bench.cases("--seq 0"),
                      lambda: bench.load("nowhere")):
             with self.assertRaises(bench.BenchError) as caught:
                 call()
