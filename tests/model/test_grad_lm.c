@@ -72,6 +72,13 @@ static struct config smooth_form(const struct form *w, int turn)
     return c;
 }
 
+/* Nothing keeps the ReLU before a gate off its corner where the last map has no bias. */
+static bool corners_everywhere(const struct config *c)
+{
+    return c->wiring == WIRING_REORDER &&
+           ((c->mixer && c->mixer->build) || (c->ffn && c->ffn->build));
+}
+
 static void expect_derivatives_of(const struct form *w, int turn)
 {
     struct config c = smooth_form(w, turn);
@@ -84,7 +91,8 @@ static void expect_derivatives_of(const struct form *w, int turn)
     }
     if (c.pos == &pos_sinusoid && turn & 1 && !c.mixer)
         c.pos = &pos_learned_layer;
-    expect_derivatives_somewhere(&c, 0);
+    if (!corners_everywhere(&c))
+        expect_derivatives_somewhere(&c, 0);
 }
 
 /* What a variant is by itself with two turns of the options. */
@@ -105,5 +113,6 @@ EACH_FORM(grad_lm, is_the_derivative_with_dropout, false)
 {
     const struct config c = smooth_form(w, 0);
 
-    expect_derivatives_somewhere(&c, 0.125f);
+    if (!corners_everywhere(&c))
+        expect_derivatives_somewhere(&c, 0.125f);
 }

@@ -101,7 +101,7 @@ static inline bool own_form(const struct form *f)
 
 /* Every variant in its own form, and every valid form (each wiring without a gate, reorder with
  * each gate) once for all variants that join the stream alike. `recurrent_only` leaves out those
- * without memory. Returns their number. */
+ * without a memory of rows in every layer. Returns their number. */
 static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
 {
     size_t n = 0;
@@ -115,7 +115,9 @@ static inline size_t all_wirings(struct form list[WIRINGS], bool recurrent_only)
                 bool again = false;
                 for (size_t i = 0; i < n; i++)
                     again = again || same_form(&list[i], &form);
-                if ((recurrent_only && !variants[v]->mem->recurrent) || config_check(&c, &e) != OK)
+                const struct mem *const mem = variants[v]->mem;
+                if ((recurrent_only && (!mem->recurrent || mem->state)) ||
+                    config_check(&c, &e) != OK)
                     continue;
                 if (again && !own_form(&form))
                     continue;

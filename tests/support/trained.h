@@ -104,13 +104,13 @@ static inline bool ends_in(const char *name, const char *end)
  * its corner. */
 static inline void avoid_corners(struct params *p)
 {
-    static const char *const maps[] = {"ff.1.weight",  "ff.2.weight",   "ff0.1.weight",
-                                       "ff0.2.weight", "attn.o.weight", "halt.weight",
-                                       "w_ih",         "w_hh",          "e.1.weight",
-                                       "e.2.weight",   "syn.1.weight"};
-    static const char *const biases[] = {"ff.1.bias",  "ff.2.bias",   "ff0.1.bias",
-                                         "ff0.2.bias", "attn.o.bias", "b_ih",
-                                         "e.1.bias",   "e.2.bias",    "syn.1.bias"};
+    static const char *const maps[] = {
+        "ff.1.weight",  "ff.2.weight",   "ff0.1.weight", "ff0.2.weight", "attn.o.weight",
+        "halt.weight",  "w_ih",          "w_hh",         "e.1.weight",   "e.2.weight",
+        "syn.1.weight", "attn.h.weight", "attn.i.weight"};
+    static const char *const biases[] = {"ff.1.bias",   "ff.2.bias",   "ff0.1.bias", "ff0.2.bias",
+                                         "attn.o.bias", "b_ih",        "e.1.bias",   "e.2.bias",
+                                         "syn.1.bias",  "attn.h.bias", "attn.i.bias"};
 
     /* sinusoids at every step make a long stream */
     const float small = params_find(p, "halt.weight") ? 0.0625f : 0.25f;

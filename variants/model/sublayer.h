@@ -152,7 +152,7 @@ struct compressed {
 };
 
 extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
-    sublayer_aan, sublayer_synthesizer, sublayer_steps;
+    sublayer_aan, sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn;
 extern const struct own synthesizer_own;
 
 /* Attention's own state. */

@@ -84,7 +84,7 @@ static steps_build *build_of(const struct config *c, const struct letter *what)
 static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
 {
     if (build_of(c, what))
-        return &sublayer_steps;
+        return what->kind == &sublayer_ffn ? &sublayer_steps_ffn : &sublayer_steps;
     return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
 }
 

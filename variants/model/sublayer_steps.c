@@ -16,10 +16,7 @@ static const struct param *last_map(const struct sublayer *s)
     return &s->own[s->of.steps.steps.n_params];
 }
 
-static bool in_place_of_ffn(const struct sublayer *s)
-{
-    return s->c->ffn && s->build == s->c->ffn->build;
-}
+static bool in_place_of_ffn(const struct sublayer *s) { return s->kind == &sublayer_steps_ffn; }
 
 static void steps_params(const struct sublayer *s, const char *prefix, const char *own,
                          struct params *p)
@@ -278,23 +275,15 @@ static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, i
     return 2 * steps_sublayer_flop(s, B, L, M);
 }
 
-const struct sublayer_kind sublayer_steps = {
-    .name = "steps",
-    .mixes = true,
-    .place = DROP_ATTENTION,
-    .params = steps_params,
-    .bind = steps_bind,
-    .arrays = steps_arrays,
-    .arrays_grad = steps_arrays_grad,
-    .scratch = scratch_of,
-    .build_tables = steps_build_tables,
-    .forward = steps_sublayer_forward,
-    .backward = steps_sublayer_backward,
-    .remember = steps_remember,
-    .commit = steps_commit,
-    .forget = steps_forget,
-    .carries = steps_carries,
-    .impl = steps_impl_names,
-    .flop = steps_sublayer_flop,
-    .grad_flop = steps_sublayer_grad_flop,
-};
+/* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
+#define STEPS_KIND(of, where)                                                                      \
+    {                                                                                              \
+        .name = of, .mixes = true, .place = where, .params = steps_params, .bind = steps_bind,     \
+        .arrays = steps_arrays, .arrays_grad = steps_arrays_grad, .scratch = scratch_of,           \
+        .build_tables = steps_build_tables, .forward = steps_sublayer_forward,                     \
+        .backward = steps_sublayer_backward, .remember = steps_remember, .commit = steps_commit,   \
+        .forget = steps_forget, .carries = steps_carries, .impl = steps_impl_names,                \
+        .flop = steps_sublayer_flop, .grad_flop = steps_sublayer_grad_flop,                        \
+    }
+const struct sublayer_kind sublayer_steps = STEPS_KIND("steps", DROP_ATTENTION);
+const struct sublayer_kind sublayer_steps_ffn = STEPS_KIND("steps_ffn", DROP_FFN);
