@@ -12,8 +12,8 @@ static enum status declare(struct job *j, struct err *e)
     struct params *p = &j->layer.params;
     const enum status st = config_check(&j->config, e);
 
-    if (st == OK && j->config.pos->model_params)
-        j->config.pos->model_params(&j->config, p);
+    if (st == OK)
+        sublayers_model_params(&j->config, p);
     return st == OK ? sublayers_init(&j->layer.sublayers, &j->config, p, 0, e) : st;
 }
 

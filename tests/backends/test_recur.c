@@ -194,7 +194,7 @@ static struct result run(const struct engine *g, const struct problem *p, bool b
     const size_t bytes = round_up(impl->need(&r, g->threads, backward), 64) + 64;
     void *const scratch = aligned_alloc(64, bytes);
     cr_assert_not_null(scratch);
-    memset(scratch, 0xff, bytes);
+    memset(scratch, r.L % 2 ? 0xff : 0x7b, bytes);
     impl->forward(g, &r, scratch);
     if (backward) {
         float *d[GRADS];
@@ -218,7 +218,7 @@ static struct result run(const struct engine *g, const struct problem *p, bool b
                                         .d_i = d[D_GATE],
                                         .d_s0 = d[D_S0],
                                         .d_z0 = d[D_Z0]};
-        memset(scratch, 0xff, bytes);
+        memset(scratch, r.L % 2 ? 0x7b : 0xff, bytes);
         impl->backward(g, &r, &grad, scratch);
     }
     free(scratch);

@@ -24,10 +24,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     struct params *p = &m->params;
     m->at_embed = params_add(p, INIT_EMBED, 0, 2, (const int[]){c->V, c->D}, "%s", "embed.weight");
     m->at_model = p->n;
-    if (c->pos->model_params)
-        c->pos->model_params(c, p);
-    if (c->mixer && c->mixer->model_params)
-        c->mixer->model_params(c, p);
+    sublayers_model_params(c, p);
     if (c->final_ln) {
         m->at_final_ln = p->n;
         norm_params(c, "", "final_ln", p);

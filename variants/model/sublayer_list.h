@@ -35,6 +35,9 @@ enum { MAX_RNNS = 4 }; /* LocalRNNs in a layer */
  * attention before which every token gets its row again. */
 bool sublayer_letter(char letter);
 
+/* Append the parameters that layers share. */
+void sublayers_model_params(const struct config *c, struct params *p);
+
 /* List the sub-layers of a model of `c`, which must stay valid, and append their parameters. Model
  * parameters that positions share over layers begin at `at_model`. */
 enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,

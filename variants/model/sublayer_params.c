@@ -203,6 +203,14 @@ static void repeat(struct sublayers *s)
     }
 }
 
+void sublayers_model_params(const struct config *c, struct params *p)
+{
+    if (c->pos->model_params)
+        c->pos->model_params(c, p);
+    if (c->mixer && c->mixer->model_params)
+        c->mixer->model_params(c, p);
+}
+
 enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
                            int at_model, struct err *e)
 {

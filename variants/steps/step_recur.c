@@ -38,20 +38,27 @@ static struct recur shape_of(const struct step *s, int B, int L)
                           .eps = s->x[EPS]};
 }
 
+/* The call's operands: `in` are its inputs, of which step_recur says how many heads they have. */
+static struct recur operands_of(const struct step *s, int B, int L, const struct matrix *in)
+{
+    const int H = s->n[HEADS];
+    struct recur r = shape_of(s, B, L);
+
+    r.q = rows_of(&in[IN_Q], L, s->n[Q_HEADS], H);
+    r.k = rows_of(&in[IN_K], L, s->n[K_HEADS], H);
+    r.v = rows_of(&in[IN_V], L, H, H);
+    r.g = rows_of(&in[IN_G], L, H, H);
+    r.beta = rows_of(&in[IN_BETA], L, H, H);
+    r.a = rows_of(&in[IN_A], L, H, H);
+    r.b = rows_of(&in[IN_B], L, H, H);
+    r.i = rows_of(&in[IN_I], L, H, H);
+    return r;
+}
+
 static struct recur recur_of(const struct step_call *c)
 {
-    const struct step *const s = c->s;
-    const int H = s->n[HEADS], L = c->L;
-    struct recur r = shape_of(s, c->B, L);
+    struct recur r = operands_of(c->s, c->B, c->L, c->in);
 
-    r.q = rows_of(&c->in[IN_Q], L, s->n[Q_HEADS], H);
-    r.k = rows_of(&c->in[IN_K], L, s->n[K_HEADS], H);
-    r.v = rows_of(&c->in[IN_V], L, H, H);
-    r.g = rows_of(&c->in[IN_G], L, H, H);
-    r.beta = rows_of(&c->in[IN_BETA], L, H, H);
-    r.a = rows_of(&c->in[IN_A], L, H, H);
-    r.b = rows_of(&c->in[IN_B], L, H, H);
-    r.i = rows_of(&c->in[IN_I], L, H, H);
     r.u = c->param[0] ? c->param[0]->data : NULL;
     r.s0 = c->before[STATE_S];
     r.z0 = c->before[STATE_Z];
@@ -89,38 +96,43 @@ static void backward(const struct step_call *c)
     engine_recur(c->g, &r, true)->backward(c->g, &r, &d, c->scratch);
 }
 
-/* Which operands there are decides which implementation accepts; their addresses do not matter. */
-static struct recur like(const struct step *s, int B, int L)
+/* Which operands there are, and which rows are shared, decides which implementation accepts and
+ * what it needs; their addresses do not matter. */
+static struct recur like(const struct step *s, int B, int L, bool states)
 {
-    static const float there[1];
-    struct recur r = shape_of(s, B, L);
-    struct recur_rows *const rows[] = {&r.q, &r.k, &r.v, &r.g, &r.beta, &r.a, &r.b, &r.i};
+    static float there[1];
+    struct matrix in[STEP_IN];
 
-    for (int i = 0; i < (int)ARRAY_LEN(rows); i++)
-        rows[i]->at = s->in[i] < 0 ? NULL : there;
+    for (int i = 0; i < STEP_IN; i++)
+        in[i] = (struct matrix){s->in[i] < 0 ? NULL : there, s->width[i], s->width[i]};
+    struct recur r = operands_of(s, B, L, in);
     r.u = s->param[0] < 0 ? NULL : there;
+    r.s0 = r.s1 = states ? there : NULL;
     return r;
 }
 
 static size_t scratch(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
-    const struct recur one = like(s, B, 1), all = like(s, B, L);
-    const size_t few = engine_recur(g, &one, backward)->need(&one, g->threads, backward);
-    const size_t many = engine_recur(g, &all, backward)->need(&all, g->threads, backward);
+    size_t most = 0;
 
-    return few > many ? few : many;
+    for (int turn = 0; turn < 4; turn++) { /* one row may run elsewhere, and so with states */
+        const struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
+        const size_t bytes = engine_recur(g, &r, backward)->need(&r, g->threads, backward);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 static const char *impl(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
-    const struct recur r = like(s, B, L);
+    const struct recur r = like(s, B, L, true);
 
     return engine_recur(g, &r, backward)->name;
 }
 
 static double flop(const struct step *s, int B, int L)
 {
-    const struct recur r = like(s, B, L);
+    const struct recur r = like(s, B, L, true);
 
     return recur_flop(&r);
 }
