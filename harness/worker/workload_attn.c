@@ -72,26 +72,39 @@ static void *take_scratch(struct arena *a, struct attn_need need)
     return scratch;
 }
 
+/* Rows without gaps: a layer's may have heads between them that other calls read. */
+static void pack_rows(struct attn *a)
+{
+    const ptrdiff_t K = a->M + a->L, q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
+    const ptrdiff_t o = (ptrdiff_t)a->H * attn_dv(a), v = (ptrdiff_t)a->Hkv * attn_dv(a);
+
+    a->q_at = (struct stride){a->L * q, q};
+    a->k_at = (struct stride){K * k, k};
+    a->v_at = (struct stride){K * v, v};
+    a->o_at = (struct stride){a->L * o, o};
+}
+
 static enum status bind(struct job *j, struct err *e)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const int K = s.L + s.M, HD = config_q_width(c), kv_width = config_kv_width(c);
+    const int K = s.L + s.M;
     struct attn_job *t = &j->attn;
     struct arena *a = &j->arena;
 
     params_place(&t->params, a);
     t->attn = attn_of_config(c, s.B, s.L, s.M);
+    pack_rows(&t->attn);
     t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = term_params(t);
     terms_reserve(c, &p, s.L, K, a, &t->attn);
     bind_scores(j);
     if (c->pos->build_tables && c->pos->n_pos_encoding)
         t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));
-    t->attn.q = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, HD));
-    t->attn.k = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, kv_width));
-    t->attn.v = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, kv_width));
-    t->attn.o = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, HD));
+    t->attn.q = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, (int)t->attn.q_at.row));
+    t->attn.k = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, (int)t->attn.k_at.row));
+    t->attn.v = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, K, (int)t->attn.v_at.row));
+    t->attn.o = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, (int)t->attn.o_at.row));
     if (j->bcase->phase == PHASE_FWD_BWD)
         t->attn.lse = arena_f32(a, PART_ACTIVATIONS, job_elements(s.B, s.L, c->H));
     const struct attn asked = masks_placeholder(&t->attn);
@@ -99,7 +112,7 @@ static enum status bind(struct job *j, struct err *e)
     if (st != OK)
         return st;
     t->scratch = take_scratch(a, t->impl->need(&t->attn, j->engine.threads));
-    job_set_output(j, t->attn.o, s.L, HD);
+    job_set_output(j, t->attn.o, s.L, (int)t->attn.o_at.row);
     return OK;
 }
 
@@ -107,13 +120,14 @@ static void fill(struct job *j)
 {
     const struct config *c = &j->config;
     const struct extent s = j->shape;
-    const size_t queries = job_elements(s.B, s.L, config_q_width(c));
-    const size_t keys = job_elements(s.B, s.L + s.M, config_kv_width(c));
     struct attn_job *t = &j->attn;
+    const size_t queries = job_elements(s.B, s.L, (int)t->attn.q_at.row);
+    const size_t keys = job_elements(s.B, s.L + s.M, (int)t->attn.k_at.row);
+    const size_t values = job_elements(s.B, s.L + s.M, (int)t->attn.v_at.row);
 
     job_draw(j, "attn.q", (float *)t->attn.q, queries);
     job_draw(j, "attn.k", (float *)t->attn.k, keys);
-    job_draw(j, "attn.v", (float *)t->attn.v, keys);
+    job_draw(j, "attn.v", (float *)t->attn.v, values);
     masks_draw(&c->masks, 0, &t->attn);
     if (t->pos_encoding)
         c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
@@ -162,12 +176,13 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     struct attn_grad *d = &t->d;
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
     const size_t queries = B * (size_t)a->L * row,
-                 keys = B * (size_t)(a->L + a->M) * (size_t)a->Hkv * (size_t)a->dh;
+                 rows = B * (size_t)(a->L + a->M) * (size_t)a->Hkv;
+    const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
     const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[OPERANDS] = {
         {"d_q", &d->d_q, queries},
         {"d_k", &d->d_k, keys},
-        {"d_v", &d->d_v, keys},
+        {"d_v", &d->d_v, values},
         {"d_u", &d->d_u, a->u ? row : 0},
         {"d_w", &d->d_w, a->w ? row : 0},
         {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
