@@ -111,14 +111,18 @@ static struct recur like(const struct step *s, int B, int L, bool states)
     return r;
 }
 
+/* A check runs the reference in the same work space, whatever the engine it is for. */
 static size_t scratch(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
     size_t most = 0;
 
     for (int turn = 0; turn < 4; turn++) { /* one row may run elsewhere, and so with states */
         const struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
-        const size_t bytes = engine_recur(g, &r, backward)->need(&r, g->threads, backward);
-        most = bytes > most ? bytes : most;
+        const struct recur_impl *const impls[] = {engine_recur(g, &r, backward), &recur_ref};
+        for (size_t i = 0; i < ARRAY_LEN(impls); i++) {
+            const size_t bytes = impls[i]->need(&r, g->threads, backward);
+            most = bytes > most ? bytes : most;
+        }
     }
     return most;
 }

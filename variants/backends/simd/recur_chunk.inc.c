@@ -99,14 +99,6 @@ static size_t chunk_layout(struct chunk *c, const struct recur *r, char *at)
     return used;
 }
 
-/* Rows behind the end of a chunk are multiplied by 0, so they must be finite: what the chunk before
- * left there is, scratch is not. */
-static void settle(const struct recur *r, void *room, size_t bytes)
-{
-    if ((r->M ? r->M : r->L) < CHUNK)
-        memset(room, 0, bytes);
-}
-
 static size_t chunk_bytes(const struct recur *r)
 {
     struct chunk c;
@@ -475,7 +467,6 @@ static void chunk_forward(const struct engine *g, const struct recur *r, void *s
         char *const room = (char *)scratch + bytes * (size_t)omp_get_thread_num();
         struct chunk c;
         chunk_layout(&c, r, room);
-        settle(r, room, bytes);
         c.b = state / r->Hs;
         c.hs = state % r->Hs;
         c.e0 = vectors * slice / slices * PAD;

@@ -567,7 +567,6 @@ static void chunk_backward(const struct engine *g, const struct recur *r,
             c.columns = r->dv;
             c.ld = padded(r->dv);
             grads_layout(&grads, &c, room + used);
-            settle(r, room, bytes);
             reverse(&c, d, &grads);
         }
     }
