@@ -37,6 +37,7 @@ static void bounds_of_layer(const struct steps *t, const struct param *model, fl
 {
     double s[MAX_LAYERS];
 
+    CHECK(t->layer < model->shape[0]);
     for (int e = 0; e < model->shape[1]; e++) {
         double sum = 0;
         shares(model, e, s);
@@ -53,6 +54,7 @@ static void bounds_grad(const struct step_call *c, int e, double d)
     const int N = bounds->shape[0], n = bounds->shape[1], layer = c->steps->layer;
     double s[MAX_LAYERS], mean = 0;
 
+    CHECK(layer < N);
     shares(bounds, e, s);
     for (int l = 1; l <= layer; l++)
         mean += s[l] * d;

@@ -88,8 +88,7 @@ static void compare_carried(struct run *r, const struct lm *m, int segment)
         const struct sublayer *const s = &m->sublayers.at[i];
         for (int k = 0; s->kind->carries && s->kind->carries(s, k, &c); k++) {
             char name[64];
-            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment,
-                     s->build ? s->layer : l);
+            snprintf(name, sizeof(name), "out.%s.%d.%d", c.name, segment, s->build ? s->layer : l);
             if (!c.given && c.n)
                 golden_compare(r, name, c.at, c.n);
         }

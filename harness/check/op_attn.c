@@ -182,7 +182,7 @@ static void backward_make(struct trial *t, int at)
     zeros(t, "d_rel_k", rows * (size_t)a->dh);
     zeros(t, "d_rel_v", rows * (size_t)a->dh);
     zeros(t, "d_bias", rows);
-    zeros(t, "d_sink_logit", (size_t)(a->H * SINK_LOGITS));
+    zeros(t, "d_sink_logit", (size_t)a->H * SINK_LOGITS);
     describe(t, s, scheme);
 }
 

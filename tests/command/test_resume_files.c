@@ -190,8 +190,8 @@ Test(resume_files, with_doubled_rows)
         "$BENCH plot r/latest --format csv",
         "$BENCH report r/latest -o page.html",
         "$BENCH baseline save b r/latest --out r",
-        "$BENCH rerun $(cut -d, -f4 r/latest/latency.csv | tail -n 1) $(echo r/2*) --out r "
-        "--max-time 0.003 --min-samples 3",
+        ("$BENCH rerun $(cut -d, -f4 r/latest/latency.csv | tail -n 1) $(echo r/2*) --out r "
+         "--max-time 0.003 --min-samples 3"),
     };
 
     run_whole();

@@ -341,6 +341,7 @@ void around_split(const struct engine *g, const struct sublayer *s, const struct
     if (!s->c->around.diff)
         return;
     float *const spare = around_work_of(s, base, n, back).spare;
+    CHECK(spare);
 #pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
     for (ptrdiff_t r = 0; r < all; r++) {
         float *const row = x.at + r / rows * x.stride + r % rows * width;
@@ -401,6 +402,7 @@ void around_difference(const struct engine *g, const struct sublayer *s, const s
         return;
     const float lambda = around_lambda(s, part), rest = (float)(1 - around_lambda_init(s));
     float *const o = w->own[AT_O];
+    CHECK(x.mixed && x.o[0] && x.o[1]);
 #pragma omp parallel for simd num_threads(all > PARALLEL_MIN ? g->threads : 1)
     for (ptrdiff_t e = 0; e < all; e++)
         x.mixed[e] = x.o[0][e] - lambda * x.o[1][e];
@@ -430,6 +432,7 @@ void around_gate(const struct engine *g, const struct sublayer *s, const struct 
         return;
     const ptrdiff_t each = HD / width; /* elements that share a gate */
     const float *const o = w->own[AT_O];
+    CHECK(o && to.gate && to.gated);
     project_map(g, around_param(s, AROUND_G), NULL, (struct seq_rows){to.gate, n.L * width}, x, n.B,
                 n.L);
     g->ops.act(&(struct act){.kind = ACT_SIGMOID,

@@ -135,7 +135,7 @@ static void blocks_backward(const struct step_call *c)
 
 static double blocks_flop(const struct step *s, int B, int L)
 {
-    return 2.0 * B * L * s->width[0] * (s->result / s->n[N]);
+    return 2.0 * B * L * s->width[0] * s->result / s->n[N];
 }
 
 int step_blocks(struct steps *t, int x, int n, int width, const char *name)

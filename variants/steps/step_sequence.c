@@ -154,6 +154,7 @@ static void shift_forward(const struct step_call *c)
 
 static void shift_backward(const struct step_call *c)
 {
+    CHECK(c->d_out[0].at);
 #pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
