@@ -35,7 +35,7 @@ static void shares(const struct param *bounds, int e, double s[MAX_LAYERS])
 
 static void bounds_of_layer(const struct steps *t, const struct param *model, float *given)
 {
-    double s[MAX_LAYERS];
+    double s[MAX_LAYERS] = {0};
 
     CHECK(t->layer < model->shape[0]);
     for (int e = 0; e < model->shape[1]; e++) {
@@ -52,7 +52,7 @@ static void bounds_grad(const struct step_call *c, int e, double d)
 {
     const struct param *const bounds = c->model;
     const int N = bounds->shape[0], n = bounds->shape[1], layer = c->steps->layer;
-    double s[MAX_LAYERS], mean = 0;
+    double s[MAX_LAYERS] = {0}, mean = 0;
 
     CHECK(layer < N);
     shares(bounds, e, s);
