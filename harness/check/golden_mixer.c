@@ -72,7 +72,7 @@ static enum status forward(struct run *r, struct err *e)
     if (s->kind == &sublayer_steps && (st = golden_whole(r, "base", &base, e)) != OK)
         return st;
     if (s->kind == &sublayer_steps)
-        s->of.steps.position = base;
+        sublayer_steps_seek(s, base);
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;

@@ -192,8 +192,12 @@ struct steps_memory {
     const char *impl, *impl_grad;
     float *before[MAX_STATES], *after[MAX_STATES]; /* [B, n] */
     float *first;                                  /* given; NULL = as usual */
-    int64_t position;                              /* rows committed */
+    float *position; /* rows committed, where a step reads them: high and low part */
 };
+
+struct sublayer;
+/* Say at which stream position the next row of a list of steps stands. */
+void sublayer_steps_seek(struct sublayer *s, int64_t position);
 
 /* ---- a sub-layer -------------------------------------------------------------------------- */
 

@@ -61,9 +61,29 @@ static void begin_state(struct sublayer *s, int i)
         s->of.steps.before[i][e] = s->of.steps.steps.state[i].start;
 }
 
+/* As two floats, because one would round from 2^24 on. */
+enum { POSITION_LOW = 1 << 20 };
+
+static int64_t position_of(const struct sublayer *s)
+{
+    const float *const at = s->of.steps.position;
+
+    return at ? (int64_t)at[0] * POSITION_LOW + (int64_t)at[1] : 0;
+}
+
+void sublayer_steps_seek(struct sublayer *s, int64_t position)
+{
+    float *const at = s->of.steps.position;
+
+    if (!at)
+        return;
+    at[0] = (float)(position / POSITION_LOW);
+    at[1] = (float)(position % POSITION_LOW);
+}
+
 static void steps_forget(struct sublayer *s)
 {
-    s->of.steps.position = 0;
+    sublayer_steps_seek(s, 0);
     for (int i = 0; i < s->of.steps.steps.n_states; i++)
         if (advances(s, i))
             begin_state(s, i);
@@ -96,6 +116,11 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
             m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
         if (a->base && is_kept(s, i))
             begin_state(s, i);
+    }
+    if (goes_on(s) && m->steps.positions) {
+        m->position = arena_f32(a, PART_MEMORY, 2);
+        if (a->base)
+            sublayer_steps_seek(s, 0);
     }
     if (s->bare && m->steps.first >= 0) /* it is given what the first layer shares */
         m->first = arena_f32(a, PART_ACTIVATIONS, first_floats(s, max));
@@ -157,7 +182,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                           .model = shared_of(s),
                           .B = from.B,
                           .L = from.L,
-                          .position = m->position,
+                          .position = position_of(s),
                           .x = from.at.at,
                           .values = w->own[VALUES],
                           .first = m->first ? m->first : w->own[FIRST],
@@ -227,7 +252,7 @@ static void steps_commit(struct sublayer *s, int L)
 {
     struct steps_memory *const m = &s->of.steps;
 
-    m->position += goes_on(s) ? L : 0;
+    sublayer_steps_seek(s, position_of(s) + L);
     for (int i = 0; i < m->steps.n_states; i++) {
         if (!advances(s, i))
             continue;
@@ -243,6 +268,8 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
 
     if (i == m->steps.n_states && m->first)
         *out = (struct carried){"v_first", m->first, first_floats(s, m->max), true};
+    else if (i == m->steps.n_states && m->position)
+        *out = (struct carried){"position", m->position, 2, false};
     else if (i < m->steps.n_states)
         *out = (struct carried){m->steps.state[i].name, m->before[i],
                                 is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};

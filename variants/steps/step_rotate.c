@@ -64,6 +64,7 @@ int step_rotate(struct steps *t, int x, int width, double base, bool halves)
     struct step *const s = steps_add(t, &rotate);
 
     CHECK(t->value[x].width % width == 0);
+    t->positions = true;
     s->n[WIDTH] = width;
     s->n[HALVES] = halves;
     s->x[BASE] = (float)base;

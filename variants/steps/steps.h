@@ -110,6 +110,7 @@ struct steps {
     void (*tables)(const struct steps *t, const struct param *model, float *given);
     /* A value of the first of these layers that the others read; -1 = none. */
     int first;
+    bool positions;   /* a step reads positions in the stream */
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
     int result;       /* the value that the layer's last map, W_o, reads */
