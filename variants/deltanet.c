@@ -14,13 +14,8 @@
 
 static void build(struct steps *t)
 {
-    struct qkv x = mix_qkv(t, true);
+    const struct recurrence r = mix_delta(t);
 
-    x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
-    x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
-    struct recurrence r = mix_recurrence(t, x);
-    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
-    r.beta = step_curve(t, z, CURVE_SIGMOID, mix_of(t)->beta_max, NULL, INIT_ZERO, 0);
     mix_output(t, step_recur(t, r));
 }
 

@@ -14,13 +14,8 @@
 
 static void build(struct steps *t)
 {
-    struct qkv x = mix_qkv(t, true);
+    struct recurrence r = mix_delta(t);
 
-    x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
-    x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
-    struct recurrence r = mix_recurrence(t, x);
-    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
-    r.beta = step_curve(t, z, CURVE_SIGMOID, mix_of(t)->beta_max, NULL, INIT_ZERO, 0);
     const int dt = step_linear(t, STEPS_INPUT, t->c->H, "dt");
     const int step = step_curve(t, dt, CURVE_SOFTPLUS, 1, "dt_bias", INIT_STEP, 0);
     r.g = step_rate(t, step, 1, false, "A_log");
@@ -36,19 +31,6 @@ static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_gdn = {
     .name = "gdn", .own = &own, .kind = &sublayer_steps, .build = build};
 
-/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
-
-static int d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
-
 const struct variant variant_gdn = {
     .name = "gdn",
     .paper = "Yang et al. 2024, arXiv:2412.06464",
@@ -62,6 +44,6 @@ const struct variant variant_gdn = {
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
     .alias = "gated-deltanet",
-    .sizes = sizes,
-    .d_value = d_value,
+    .sizes = mix_sizes,
+    .d_value = mix_d_value,
 };

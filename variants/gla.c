@@ -19,7 +19,7 @@ static void build(struct steps *t)
     const int low = step_linear(t, STEPS_INPUT, m->lora, "gk.1");
     const int z = step_affine(t, low, mix_keys(t), "gk.2");
 
-    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1 / m->gate_tau, NULL, INIT_ZERO, 0);
+    r.g = step_apply(t, z, CURVE_LOG_SIGMOID, 1 / m->gate_tau);
     mix_output(t, step_recur(t, r));
 }
 
@@ -31,19 +31,6 @@ static void usual(const struct config *c, void *own)
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_gla = {
     .name = "gla", .own = &own, .kind = &sublayer_steps, .build = build};
-
-/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
-
-static int d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
 
 const struct variant variant_gla = {
     .name = "gla",
@@ -57,6 +44,6 @@ const struct variant variant_gla = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .sizes = sizes,
-    .d_value = d_value,
+    .sizes = mix_sizes,
+    .d_value = mix_d_value,
 };

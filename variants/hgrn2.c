@@ -109,7 +109,7 @@ static void build(struct steps *t)
     const int q = step_linear(t, STEPS_INPUT, mix_keys(t), "q");
     const int f = step_linear(t, STEPS_INPUT, mix_keys(t), "f");
     const int v = step_linear(t, STEPS_INPUT, mix_values(t), "v");
-    const int silu = step_curve(t, q, CURVE_SILU, 1, NULL, INIT_ZERO, 0);
+    const int silu = step_apply(t, q, CURVE_SILU, 1);
     struct step *const s = steps_add(t, &kind);
 
     step_reads(t, s, f);

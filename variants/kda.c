@@ -15,13 +15,8 @@
 
 static void build(struct steps *t)
 {
-    struct qkv x = mix_qkv(t, true);
+    struct recurrence r = mix_delta(t);
 
-    x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
-    x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
-    struct recurrence r = mix_recurrence(t, x);
-    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
-    r.beta = step_curve(t, z, CURVE_SIGMOID, mix_of(t)->beta_max, NULL, INIT_ZERO, 0);
     const int low = step_linear(t, STEPS_INPUT, mix_of(t)->lora, "dt_a");
     const int dt = step_linear(t, low, mix_keys(t), "dt_b");
     const int step = step_curve(t, dt, CURVE_SOFTPLUS, 1, "dt_bias", INIT_STEP, 0);
@@ -40,19 +35,6 @@ static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_kda = {
     .name = "kda", .own = &own, .kind = &sublayer_steps, .build = build};
 
-/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
-
-static int d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
-
 const struct variant variant_kda = {
     .name = "kda",
     .paper = "Kimi Team 2025, arXiv:2510.26692",
@@ -65,6 +47,6 @@ const struct variant variant_kda = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .sizes = sizes,
-    .d_value = d_value,
+    .sizes = mix_sizes,
+    .d_value = mix_d_value,
 };

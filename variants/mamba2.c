@@ -30,7 +30,7 @@ static void build(struct steps *t)
     r.q_heads = r.k_heads = G;
     r.g = step_rate(t, dt, 1, false, "A_log");
     const int o = step_skip(t, step_recur(t, r), x, config_dv(c), "D");
-    const int z = step_curve(t, steps_columns(t, in, 0, values), CURVE_SILU, 1, NULL, INIT_ZERO, 0);
+    const int z = step_apply(t, steps_columns(t, in, 0, values), CURVE_SILU, 1);
     t->result = mix_normed(t, step_times(t, o, z));
 }
 

@@ -18,7 +18,7 @@ static int capped(struct steps *t, int x)
 {
     const float cap = mix_of(t)->gate_cap;
 
-    return cap > 0 ? step_curve(t, x, CURVE_CAP, cap, NULL, INIT_ZERO, 0) : x;
+    return cap > 0 ? step_apply(t, x, CURVE_CAP, cap) : x;
 }
 
 static void build(struct steps *t)
@@ -27,7 +27,7 @@ static void build(struct steps *t)
 
     r.i = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "i"));
     const int f = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "f"));
-    r.g = step_curve(t, f, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.g = step_apply(t, f, CURVE_LOG_SIGMOID, 1);
     r.norm = RECUR_MLSTM;
     mix_output(t, step_recur(t, r));
 }
@@ -46,19 +46,6 @@ static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_mlstm = {
     .name = "mlstm", .own = &own, .kind = &sublayer_steps, .build = build};
 
-/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
-
-static int d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
-
 const struct variant variant_mlstm = {
     .name = "mlstm",
     .paper = "Beck et al. 2024, arXiv:2405.04517",
@@ -71,6 +58,6 @@ const struct variant variant_mlstm = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .sizes = sizes,
-    .d_value = d_value,
+    .sizes = mix_sizes,
+    .d_value = mix_d_value,
 };

@@ -46,19 +46,6 @@ static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_retnet = {
     .name = "retnet", .own = &own, .kind = &sublayer_steps, .build = build};
 
-/* Keys are half as wide as values, which keeps the projections at about 4 D^2 weights. */
-static void sizes(int D, int H, int *dh, int *F)
-{
-    (void)F;
-    *dh = max_int(1, D / H / 2);
-}
-
-static int d_value(int D, int H, int dh)
-{
-    (void)D, (void)H;
-    return 2 * dh;
-}
-
 const struct variant variant_retnet = {
     .name = "retnet",
     .paper = "Sun et al. 2023, arXiv:2307.08621",
@@ -71,6 +58,6 @@ const struct variant variant_retnet = {
     .wiring = WIRING_PRE,
     .norm_kind = NORM_RMS,
     .bare_ffn = true,
-    .sizes = sizes,
-    .d_value = d_value,
+    .sizes = mix_sizes,
+    .d_value = mix_d_value,
 };

@@ -24,7 +24,7 @@ static void build(struct steps *t)
     const int d = step_shift(t, STEPS_INPUT, "shift");
     const int first = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 1});
     const int low = step_linear(t, first, (SHIFTS - 1) * rank, "mix_a");
-    const int code = step_curve(t, low, CURVE_TANH, 1, NULL, INIT_ZERO, 0);
+    const int code = step_apply(t, low, CURVE_TANH, 1);
     const int m = step_blocks(t, code, SHIFTS - 1, D, "mix_b.weight");
     const int all = step_mixes(t, STEPS_INPUT, d, m, (struct mix_weights){maa, 1, SHIFTS - 1});
 #define SHIFTED(c) steps_columns(t, all, (SHIFTED_##c - 1) * D, D)
@@ -32,14 +32,13 @@ static void build(struct steps *t)
     const int k = step_linear(t, SHIFTED(K), keys, "k");
     const int v = step_linear(t, SHIFTED(V), values, "v");
     const int w = step_linear(t, SHIFTED(W), rank, "decay_a");
-    const int z =
-        step_linear(t, step_curve(t, w, CURVE_TANH, 1, NULL, INIT_ZERO, 0), keys, "decay_b");
+    const int z = step_linear(t, step_apply(t, w, CURVE_TANH, 1), keys, "decay_b");
     struct recurrence r = mix_recurrence(t, (struct qkv){q, k, v});
     r.g = step_curve(t, z, CURVE_EXP, -1, "decay", INIT_ZERO, 0);
     r.bonus = "u";
     const int o = mix_normed(t, step_recur(t, r));
     const int gate = step_linear(t, SHIFTED(G), values, "g");
-    t->result = step_times(t, o, step_curve(t, gate, CURVE_SILU, 1, NULL, INIT_ZERO, 0));
+    t->result = step_times(t, o, step_apply(t, gate, CURVE_SILU, 1));
 #undef SHIFTED
 }
 
@@ -67,9 +66,9 @@ static void build_ffn(struct steps *t)
     const int d = step_shift(t, STEPS_INPUT, "ff_shift");
     const int all = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 2});
     const int hidden = step_linear(t, steps_columns(t, all, 0, D), t->c->F, "1");
-    const int k = step_curve(t, hidden, CURVE_RELU_SQUARED, 1, NULL, INIT_ZERO, 0);
+    const int k = step_apply(t, hidden, CURVE_RELU_SQUARED, 1);
     const int r = step_linear(t, steps_columns(t, all, D, D), D, "r");
-    const int gate = step_curve(t, r, CURVE_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    const int gate = step_apply(t, r, CURVE_SIGMOID, 1);
 
     t->result = step_times(t, step_linear(t, k, D, "2"), gate);
     t->last = NULL;

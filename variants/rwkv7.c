@@ -190,19 +190,17 @@ static void build(struct steps *t)
     const int k = step_linear(t, SHIFTED(K), keys, "k");
     const int v = values_of(t, SHIFTED(V), step_linear(t, SHIFTED(V), values, "v"));
     const int w = step_linear(t, SHIFTED(W), rank, "decay_a");
-    const int z =
-        step_linear(t, step_curve(t, w, CURVE_TANH, 1, NULL, INIT_ZERO, 0), keys, "decay_b");
+    const int z = step_linear(t, step_apply(t, w, CURVE_TANH, 1), keys, "decay_b");
     const int alpha = step_curve(t, low_rank(t, SHIFTED(A), keys, "a_a", "a_b"), CURVE_SIGMOID, 1,
                                  "a0", INIT_ZERO, 0);
     const int kk = step_unit(t, step_scale(t, k, "k_k", 0.71f), t->c->dh, 1e-12f, true);
     const int key = replaced_key(t, k, alpha);
-    const int gate = step_curve(t, step_linear(t, SHIFTED(G), rank, "g_a"), CURVE_SIGMOID, 1, NULL,
-                                INIT_ZERO, 0);
+    const int gate = step_apply(t, step_linear(t, SHIFTED(G), rank, "g_a"), CURVE_SIGMOID, 1);
     struct recurrence of =
         mix_recurrence(t, (struct qkv){step_copy(t, r), step_copy(t, key), step_copy(t, v)});
     of.g = step_curve(t, z, CURVE_SIGMOID, -0.60653066f, "decay", INIT_ZERO, 0); /* -e^{-1/2} */
     of.b = step_times(t, kk, alpha);
-    of.a = step_curve(t, kk, CURVE_NONE, -1, NULL, INIT_ZERO, 0);
+    of.a = step_apply(t, kk, CURVE_NONE, -1);
     const int o = with_bonus(t, mix_normed(t, step_recur(t, of)), r, key, v);
     t->result = step_times(t, o, step_linear(t, gate, values, "g_b"));
 #undef SHIFTED
@@ -230,8 +228,7 @@ static void build_ffn(struct steps *t)
     const int d = step_shift(t, STEPS_INPUT, "ff_shift");
     const int x = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 1});
 
-    t->result =
-        step_curve(t, step_linear(t, x, t->c->F, "1"), CURVE_RELU_SQUARED, 1, NULL, INIT_ZERO, 0);
+    t->result = step_apply(t, step_linear(t, x, t->c->F, "1"), CURVE_RELU_SQUARED, 1);
     t->last = "2.weight";
 }
 

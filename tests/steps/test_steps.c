@@ -48,15 +48,14 @@ static void build_blocks(struct steps *t) { t->result = step_blocks(t, STEPS_INP
 static void build_curves(struct steps *t)
 {
     const int a = step_curve(t, STEPS_INPUT, CURVE_SILU, 1.5f, "b0", INIT_NORMAL, 1);
-    const int b = step_curve(t, a, CURVE_CAP, 2, NULL, INIT_ZERO, 0);
+    const int b = step_apply(t, a, CURVE_CAP, 2);
     const int c = step_curve(t, b, CURVE_LOG_SIGMOID, 0.5f, "b1", INIT_NORMAL, 1);
-    const int d = step_curve(t, c, CURVE_SOFTPLUS, -2, NULL, INIT_ZERO, 0);
-    const int e = step_curve(t, d, CURVE_EXP, -1, NULL, INIT_ZERO, 0);
-    const int f = step_curve(t, e, CURVE_SIGMOID, 2, NULL, INIT_ZERO, 0);
+    const int d = step_apply(t, c, CURVE_SOFTPLUS, -2);
+    const int e = step_apply(t, d, CURVE_EXP, -1);
+    const int f = step_apply(t, e, CURVE_SIGMOID, 2);
     const int g = step_curve(t, f, CURVE_RELU_SQUARED, 1, "b2", INIT_CONST, 1);
 
-    t->result = step_plus(t, step_curve(t, g, CURVE_TANH, 3, NULL, INIT_ZERO, 0),
-                          step_curve(t, a, CURVE_NONE, -1, NULL, INIT_ZERO, 0));
+    t->result = step_plus(t, step_apply(t, g, CURVE_TANH, 3), step_apply(t, a, CURVE_NONE, -1));
 }
 
 static void build_products(struct steps *t)
@@ -99,7 +98,7 @@ static void build_recurrence(struct steps *t)
         .heads = 2, .dk = 3, .dv = 4, .scale = 0.6f, .q = q, .q_heads = 1, .k = k};
 
     r.v = step_linear(t, STEPS_INPUT, 8, "v");
-    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.g = step_apply(t, z, CURVE_LOG_SIGMOID, 1);
     r.beta = NO_VALUE;
     r.a = step_unit(t, step_linear(t, STEPS_INPUT, 6, "a"), 3, 1e-6f, false);
     r.b = step_linear(t, STEPS_INPUT, 6, "b");
@@ -115,7 +114,7 @@ static void build_normalised(struct steps *t)
 
     r.q = step_linear(t, STEPS_INPUT, 6, "q");
     r.v = step_linear(t, STEPS_INPUT, 8, "v");
-    r.g = step_curve(t, z, CURVE_LOG_SIGMOID, 1, NULL, INIT_ZERO, 0);
+    r.g = step_apply(t, z, CURVE_LOG_SIGMOID, 1);
     r.beta = r.a = r.b = NO_VALUE;
     r.i = step_linear(t, STEPS_INPUT, 2, "i");
     r.norm = RECUR_MLSTM;

@@ -189,6 +189,7 @@ struct average_memory {
 struct steps_memory {
     struct steps steps;
     struct extent max;
+    const struct param *shared; /* with all layers; NULL = none */
     const char *impl, *impl_grad;
     float *before[MAX_STATES], *after[MAX_STATES]; /* [B, n] */
     float *first;                                  /* given; NULL = as usual */

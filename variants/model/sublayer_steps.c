@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A mixer made of steps as a kind of sub-layer: its steps, then W_o. Its memory is the states of
- * its steps, which include all past rows. */
+ * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network: its
+ * steps, then its last map. Its memory is the states of its steps, which include all past rows. */
 #include "sublayer.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -106,6 +106,8 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};
     steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
+    /* The bare operator has no parameters that layers share: the first in its list is its own. */
+    m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
     m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
     m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
     for (int i = 0; i < m->steps.n_states; i++) {
@@ -127,23 +129,15 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
     return OK;
 }
 
-/* The parameters that all layers share; the bare operator has none. */
-static const struct param *shared_of(const struct sublayer *s)
-{
-    const char *const name = s->of.steps.steps.model;
-
-    return name && strcmp(s->model->name, name) == 0 ? s->model : NULL;
-}
-
 static void steps_build_tables(const struct engine *g, struct sublayer *s,
                                const float *pos_encoding)
 {
     struct steps_memory *const m = &s->of.steps;
 
     (void)g, (void)pos_encoding;
-    for (int i = 0; shared_of(s) && i < m->steps.n_states; i++)
+    for (int i = 0; m->shared && i < m->steps.n_states; i++)
         if (m->steps.state[i].given)
-            m->steps.tables(&m->steps, shared_of(s), m->before[i]);
+            m->steps.tables(&m->steps, m->shared, m->before[i]);
 }
 
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
@@ -179,7 +173,7 @@ static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
     const struct steps_memory *const m = &s->of.steps;
     struct steps_run r = {.g = g,
                           .params = s->own,
-                          .model = shared_of(s),
+                          .model = m->shared,
                           .B = from.B,
                           .L = from.L,
                           .position = position_of(s),
@@ -199,7 +193,6 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
 {
     const struct steps *const t = &s->of.steps.steps;
     const struct steps_run r = run_of(g, s, w, from);
-
     const float *const result = steps_matrix(t, &r, t->result).at;
 
     steps_forward(t, &r);

@@ -208,11 +208,6 @@ static void fill(struct param *p, uint64_t seed)
             p->data[i] =
                 (float)log(expm1(exp(log(0.001) + log(100) * rng_uniform(seed, stream, i))));
         break;
-    case INIT_RISE:
-        for (size_t i = 0; i < p->n; i++)
-            p->data[i] =
-                p->init_arg * (float)(0.5 + 0.5 * (double)i / (double)(p->n > 1 ? p->n - 1 : 1));
-        break;
     case INIT_NORMAL:
         rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
         break;

@@ -21,7 +21,6 @@ enum init {
     INIT_UNIFORM_BOTH,
     INIT_LOG,
     INIT_STEP,
-    INIT_RISE,
     INIT_NORMAL,
     INIT_EYE
 };

@@ -78,6 +78,18 @@ void mix_usual(const struct config *c, void *own, struct mix m)
     *(struct mix *)own = m;
 }
 
+void mix_sizes(int D, int H, int *dh, int *F)
+{
+    (void)F;
+    *dh = max_int(1, D / H / 2);
+}
+
+int mix_d_value(int D, int H, int dh)
+{
+    (void)D, (void)H;
+    return 2 * dh;
+}
+
 static enum status refuse(const struct config *c, struct err *e, const char *what, double n,
                           const char *instead)
 {
@@ -120,7 +132,7 @@ struct qkv mix_qkv(struct steps *t, bool silu)
     if (taps)
         from = step_conv(t, all, taps, false);
     else if (silu)
-        from = step_curve(t, all, CURVE_SILU, 1, NULL, INIT_ZERO, 0);
+        from = step_apply(t, all, CURVE_SILU, 1);
     return (struct qkv){steps_columns(t, from, 0, keys), steps_columns(t, from, keys, keys),
                         steps_columns(t, from, 2 * keys, values)};
 }
@@ -139,6 +151,18 @@ struct recurrence mix_recurrence(const struct steps *t, struct qkv x)
                                .a = NO_VALUE,
                                .b = NO_VALUE,
                                .i = NO_VALUE};
+}
+
+struct recurrence mix_delta(struct steps *t)
+{
+    struct qkv x = mix_qkv(t, true);
+
+    x.q = step_unit(t, x.q, t->c->dh, 1e-6f, false);
+    x.k = step_unit(t, x.k, t->c->dh, 1e-6f, false);
+    struct recurrence r = mix_recurrence(t, x);
+    const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
+    r.beta = step_apply(t, z, CURVE_SIGMOID, mix_of(t)->beta_max);
+    return r;
 }
 
 int mix_normed(struct steps *t, int o)
@@ -164,7 +188,6 @@ void mix_output(struct steps *t, int o)
     if (gate == OUT_GATE_NONE)
         return;
     const int z = step_linear(t, STEPS_INPUT, t->value[o].width, "g");
-    const int act = step_curve(t, z, gate == OUT_GATE_SWISH ? CURVE_SILU : CURVE_SIGMOID, 1, NULL,
-                               INIT_ZERO, 0);
+    const int act = step_apply(t, z, gate == OUT_GATE_SWISH ? CURVE_SILU : CURVE_SIGMOID, 1);
     t->result = step_times(t, t->result, act);
 }

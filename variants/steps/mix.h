@@ -34,6 +34,11 @@ enum status mix_check(const struct config *c, const void *own, struct err *e);
 void mix_usual(const struct config *c, void *own, struct mix m);
 const struct mix *mix_of(const struct steps *t);
 
+/* Sizes of a variant whose keys are half as wide as its values, which keeps the projections at
+ * about 4 D^2 weights; of values for any width of keys. */
+void mix_sizes(int D, int H, int *dh, int *F);
+int mix_d_value(int D, int H, int dh);
+
 static inline int mix_keys(const struct steps *t) { return t->c->H * t->c->dh; }
 static inline int mix_values(const struct steps *t) { return t->c->H * config_dv(t->c); }
 
@@ -46,6 +51,10 @@ struct qkv mix_qkv(struct steps *t, bool silu);
 
 /* A recurrence of the model's sizes over these, with no further term yet. */
 struct recurrence mix_recurrence(const struct steps *t, struct qkv x);
+
+/* The same with the delta rule's: unit q and k behind their convolution, beta from "beta.weight".
+ */
+struct recurrence mix_delta(struct steps *t);
 
 /* Head norm and output gate of a recurrence's output; it becomes the result. */
 int mix_normed(struct steps *t, int o);

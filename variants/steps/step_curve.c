@@ -110,16 +110,27 @@ static void backward(const struct step_call *c)
 
 static const struct step_kind kind = {.name = "curve", .forward = forward, .backward = backward};
 
-int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
-               enum init init, float arg)
+static struct step *curve_of(struct steps *t, int x, enum curve curve, float factor)
 {
     struct step *const s = steps_add(t, &kind);
-    const int n = t->value[x].width;
 
     s->n[CURVE] = curve;
     s->x[FACTOR] = factor;
     step_reads(t, s, x);
-    if (bias)
-        step_vector(t, s, init, arg, n, bias);
+    return s;
+}
+
+int step_apply(struct steps *t, int x, enum curve curve, float factor)
+{
+    return step_writes(t, curve_of(t, x, curve, factor), t->value[x].width);
+}
+
+int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
+               enum init init, float arg)
+{
+    struct step *const s = curve_of(t, x, curve, factor);
+    const int n = t->value[x].width;
+
+    step_vector(t, s, init, arg, n, bias);
     return step_writes(t, s, n);
 }

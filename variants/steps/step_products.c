@@ -251,8 +251,11 @@ static void rate_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i);
         float *const y = matrix_row(&c->out[0], i);
-        for (int e = 0; e < c->out->n; e++)
-            y[e] = -expf(w[e / w_per]) * a[e / a_per];
+        for (int h = 0; h < c->out->n / w_per; h++) {
+            const float rate = -expf(w[h]);
+            for (int e = h * w_per; e < (h + 1) * w_per; e++)
+                y[e] = rate * a[e / a_per];
+        }
     }
 }
 
@@ -265,8 +268,11 @@ static void rate_backward(const struct step_call *c)
     {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i);
-        for (int e = 0; e < c->out->n; e++)
-            d_a[e / a_per] -= expf(w->data[e / w_per]) * d[e];
+        for (int h = 0; h < c->out->n / w_per; h++) {
+            const float rate = -expf(w->data[h]);
+            for (int e = h * w_per; e < (h + 1) * w_per; e++)
+                d_a[e / a_per] += rate * d[e];
+        }
     }
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const y = matrix_row(&c->out[0], i), *const d = matrix_row(&c->d_out[0], i);

@@ -11,7 +11,7 @@
 int steps_value(struct steps *t, int width)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
-    t->value[t->n_values] = (struct value){t->n_values, 0, width};
+    t->value[t->n_values] = (struct value){t->n_values, 0, width, t->width};
     t->width += width;
     return t->n_values++;
 }
@@ -28,7 +28,7 @@ int steps_columns(struct steps *t, int value, int first, int n)
     const struct value *const of = &t->value[value];
 
     CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
-    t->value[t->n_values] = (struct value){of->of, of->at + first, n};
+    t->value[t->n_values] = (struct value){of->of, of->at + first, n, of->before};
     return t->n_values++;
 }
 
@@ -217,15 +217,6 @@ const char *steps_impl(const struct steps *t, const struct engine *g, int B, int
 /* ---- running ------------------------------------------------------------------------------ */
 
 /* Values lie one after the other, each whole. */
-static ptrdiff_t columns_before(const struct steps *t, int value)
-{
-    ptrdiff_t n = 0;
-
-    for (int i = STEPS_INPUT + 1; i < value; i++)
-        n += t->value[i].of == i && i != t->first ? t->value[i].width : 0;
-    return n;
-}
-
 static struct matrix matrix_in(const struct steps *t, const struct steps_run *r, int value,
                                bool gradient)
 {
@@ -238,7 +229,7 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
     else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
     else
-        at += columns_before(t, v->of) * r->B * r->L;
+        at += (ptrdiff_t)v->before * r->B * r->L;
     return (struct matrix){at + v->at, t->value[v->of].width, v->width};
 }
 
@@ -294,7 +285,7 @@ void steps_forward(const struct steps *t, const struct steps_run *r)
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
     const size_t rows = (size_t)r->B * (size_t)r->L;
-    const size_t given = (size_t)columns_before(t, t->result) * rows;
+    const size_t given = (size_t)t->value[t->result].before * rows;
     const size_t n = (size_t)t->value[t->result].width * rows;
 
     memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));

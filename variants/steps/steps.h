@@ -34,7 +34,6 @@ struct matrix {
 };
 
 static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m->at + i * m->row; }
-static inline bool matrix_contiguous(const struct matrix *m) { return m->row == m->n; }
 
 struct step;
 
@@ -81,9 +80,10 @@ struct step {
     float x[STEP_NUMBERS];
 };
 
-/* `width` columns from `at` on of value `of`, which is not a part of another one. */
+/* `width` columns from `at` on of value `of`, which is not a part of another one; that has `before`
+ * columns of others before it. */
 struct value {
-    int of, at, width;
+    int of, at, width, before;
 };
 
 /* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
@@ -162,8 +162,8 @@ int step_conv(struct steps *t, int x, int taps, bool bias);
 /* x_{t-1} - x_t; its state is the last row: NAME [B, width]. */
 int step_shift(struct steps *t, int x, const char *name);
 
-/* y = factor f(x + bias), bias a vector of that name or NULL; for CAP f(x) = factor tanh(x/factor).
- */
+/* apply: y = factor f(x); for CAP y = factor tanh(x / factor). curve: of x + bias, a vector of that
+ * name. */
 enum curve {
     CURVE_NONE,
     CURVE_RELU_SQUARED,
@@ -175,6 +175,7 @@ enum curve {
     CURVE_EXP,
     CURVE_CAP
 };
+int step_apply(struct steps *t, int x, enum curve curve, float factor);
 int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
                enum init init, float arg);
 
@@ -227,9 +228,8 @@ struct recurrence {
     float scale;
     int q, k, v, g, beta, a, b, i;
     int q_heads, k_heads; /* 0 = heads */
-    int g_width;
-    const char *bonus; /* name of u [H, dk], or NULL */
-    int norm;          /* enum recur_norm */
+    const char *bonus;    /* name of u [H, dk], or NULL */
+    int norm;             /* enum recur_norm */
     float eps;
 };
 int step_recur(struct steps *t, struct recurrence r);
