@@ -256,11 +256,27 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                 m->opt->mem_kinds.v[0], v->name);
 }
 
+/* --kv-heads is for variants whose query heads can share keys; others have as many as heads. */
+static enum status check_kv_heads(const struct maker *m, struct err *e)
+{
+    for (int i = 0; i < m->n_variants; i++) {
+        const struct config c = config_default(m->variants[i], 8, 2, 4, 8, 1, 0);
+        if (m->opt->kv_heads == 0 || config_groups(&c))
+            return OK;
+    }
+    return fail(e, E_USAGE,
+                "--kv-heads %d does not apply to %s, whose heads have a state each  -> another "
+                "variant, or --heads",
+                m->opt->kv_heads, m->variants[0]->name);
+}
+
 static enum status make(struct maker *m, struct err *e)
 {
     const struct options *const opt = m->opt;
     enum status st = lookup_variants(m->variants, &m->n_variants, opt, e);
 
+    if (st == OK)
+        st = check_kv_heads(m, e);
     if (st == OK)
         st = lookup_backends(m->backends, &m->n_backends, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)

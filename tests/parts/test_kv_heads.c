@@ -306,3 +306,22 @@ Test(kv_heads, option_must_divide)
     cr_expect_str_eq(e.msg, "xl: --kv-heads 3 does not divide --heads 8  -> a divisor");
     options_free(&o);
 }
+
+/* Recurrent mixers have a state per head: alone they refuse it, among others they keep theirs. */
+Test(kv_heads, option_is_for_attention)
+{
+    struct options o;
+    struct plan p;
+    struct err e = {""};
+
+    cr_assert_eq(options_parse_line(&o, "-V gla -b ref --seq 4 --mem 0 --kv-heads 2", &e), OK);
+    cr_expect_eq(plan_make(&p, &o, &e), E_USAGE);
+    cr_expect(strstr(e.msg, "gla"), "%s", e.msg);
+    options_free(&o);
+    p = plan_of(&o, "-V gla,rope -b ref --seq 4 --mem 0 --kv-heads 2");
+    cr_assert_eq(p.n, 2);
+    cr_expect_eq(p.cases[0].config.kv_heads, 8);
+    cr_expect_eq(p.cases[1].config.kv_heads, 2);
+    plan_free(&p);
+    options_free(&o);
+}
