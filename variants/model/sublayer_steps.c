@@ -73,12 +73,13 @@ static int64_t position_of(const struct sublayer *s)
 
 void sublayer_steps_seek(struct sublayer *s, int64_t position)
 {
+    const int64_t high = position / POSITION_LOW, low = position % POSITION_LOW;
     float *const at = s->of.steps.position;
 
     if (!at)
         return;
-    at[0] = (float)(position / POSITION_LOW);
-    at[1] = (float)(position % POSITION_LOW);
+    at[0] = (float)high;
+    at[1] = (float)low;
 }
 
 static void steps_forget(struct sublayer *s)
