@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# test.sh BUILD [CRITERION OPTION...]: run BUILD/run_tests, name every skip, end with
+# test.sh BUILD [CRITERION OPTION...]: run BUILD/run_tests, name every skip and every failure, end with
 # "N passed, N failed, N skipped". Criterion's own last line leaves out skips: its TAP report has them.
 # The suites find the program under test in $BENCH.
 set -u
@@ -48,7 +48,10 @@ done
 # A runner that died early leaves tests without a line; a failure outside any test leaves only rc.
 awk -v rc="$rc" -v n_reports="$n_reports" '
     /^1\.\.[0-9]+/  { planned = substr($1, 4) }
-    /^not ok /      { failed++; next }
+    /^not ok /      { failed++; sub(/^not ok - /, ""); test = $0; said[test] = ""; next }
+    # Below a failure: where, then what (its first line tells enough), at most three.
+    test != "" && /^  - .*:$|^  - .*\|\+$/ { sub(/^  - /, ""); sub(/ *\|\+$/, ""); at = $0; next }
+    at != ""        { sub(/^ +/, ""); if (++told[test] <= 3) said[test] = said[test] "\n    " at " " $0; at = "" }
     # Left out by --filter: this is all that Criterion reports of it.
     /^ok .*# SKIP test was skipped$/ { skipped++; next }
     /^ok .*# SKIP / { skipped++; sub(/^ok - /, ""); sub(/ *# SKIP /, ": "); why[$0]++; next }
@@ -56,6 +59,7 @@ awk -v rc="$rc" -v n_reports="$n_reports" '
     END {
         for (w in why) print "skipped " w (why[w] > 1 ? " (" why[w] " times)" : "") | "sort"
         close("sort")
+        for (w in said) print "failed " w said[w]
         lost = planned - passed - failed - skipped
         if (lost > 0) { print "tests without a result: " lost; failed += lost }
         if (n_reports > 0) { print "sanitizer reports: " n_reports; failed += n_reports }
