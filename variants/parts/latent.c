@@ -61,9 +61,6 @@ static enum status check(const struct config *c, const void *own, struct err *e)
         return fail(e, E_USAGE,
                     "%s: d_nope %d and d_rope %d of a head of width %d  -> --d-head %d, or others",
                     name, l->nope, l->rope, c->dh, l->nope + l->rope);
-    if (l->rope % 2)
-        return fail(e, E_USAGE, "%s: d_rope %d is odd  -> coordinates are rotated in pairs", name,
-                    l->rope);
     if ((int64_t)c->H * (l->rank + l->rope) > WIDEST ||
         (int64_t)c->H * (l->nope + (int64_t)config_dv(c)) > WIDEST)
         return fail(e, E_USAGE, "%s: %d heads of kv_rank %d or d_nope %d are too wide  -> fewer",

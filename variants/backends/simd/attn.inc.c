@@ -206,7 +206,7 @@ static void run(const struct fused *f, int worker, int t)
 static bool fused_accepts(const struct attn *a, const char **why_not)
 {
     if (a->dh > HEAD || attn_dv(a) > HEAD) {
-        *why_not = "heads wider than 256";
+        *why_not = "heads wider than 576";
         return false;
     }
     if (a->sinks && a->rel_v) {

@@ -21,7 +21,7 @@ enum {
     COLS = TILE_COLS,
     QUERIES = 64,        /* per work item, in groups of ROWS that share one pass over the keys */
     KEYS = 256,          /* per block */
-    HEAD = 256,          /* widest head */
+    HEAD = 576,          /* widest head: the latents of DeepSeek-V2 */
     HEAD_LD = HEAD + 16, /* not a power of two, otherwise rows collide in L1 */
     LD = KEYS + 3 * VL,  /* of scores and band: VL before, 2 VL after */
 };
