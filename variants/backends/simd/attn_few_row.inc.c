@@ -12,12 +12,11 @@ enum {
 
 /* One query of one head. */
 struct few_row {
-    _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 after dh */
-    float o[HEAD];
-    float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
+    _Alignas(64) float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
+    float *qu, *qw, *o;                  /* as in struct work, whole vectors, 0 after dh */
     float top, sum;
     ptrdiff_t key, value; /* offset of its head in a row of keys or values, in floats */
-    uint64_t *seen;       /* bits of visible keys, if a mask hides some */
+    uint64_t *seen;       /* bits of visible keys, if a mask hides some; else NULL */
 };
 
 /* q . k; q is 0 beyond d. */
