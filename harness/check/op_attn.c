@@ -52,6 +52,7 @@ static const struct shape long_shapes[] = {
 static const struct shape few_queries[] = {
     {1, 1, 1, 1, 1000, 40}, {2, 1, 1, 3, 130, 64}, {1, 2, 1, 4, 200, 16}, {1, 1, 1, 1, 0, 8},
     {1, 6, 3, 2, 300, 41},  {1, 5, 5, 1, 90, 24},  {2, 4, 2, 4, 511, 8},  {1, 4, 1, 2, 150, 576},
+    {1, 2, 1, 1, 40, 583}, /* too wide for rows of their own */
 };
 enum {
     N_LONG = ARRAY_LEN(long_shapes),

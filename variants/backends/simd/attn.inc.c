@@ -223,14 +223,14 @@ static struct attn_need fused_need(const struct attn *a, int threads)
     const size_t each =
         sizeof(struct work) + work_rows(a) * sizeof(float) + seen_words(a) * sizeof(uint64_t);
     const size_t many = f.floats * sizeof(float) + (size_t)threads * each;
-    const size_t few = (size_t)threads * few_bytes(a);
+    const size_t few = few_fits(a) ? (size_t)threads * few_bytes(a) : 0;
 
     return (struct attn_need){.scratch_bytes = few > many ? few : many};
 }
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    if (a->L <= FEW) {
+    if (a->L <= FEW && few_fits(a)) {
         few_forward(a, g->threads, scratch);
         return;
     }

@@ -87,26 +87,14 @@ static size_t few_words(const struct attn *a)
     return a->mask ? (size_t)bits_words(a->M + a->L) : 0;
 }
 
-/* Bytes of a thread's rows; their vectors follow the rows of all threads, and then the bits. */
+/* Bytes of a thread's rows; the bits follow the rows of all threads. */
 static size_t few_bytes(const struct attn *a)
 {
-    return few_room(a) * (sizeof(struct few_row) + 3 * (size_t)work_ld(a) * sizeof(float) +
-                          few_words(a) * sizeof(uint64_t));
+    return few_room(a) * (sizeof(struct few_row) + few_words(a) * sizeof(uint64_t));
 }
 
-static void few_lay_out(const struct attn *a, struct few_row *rows, ptrdiff_t n)
-{
-    const ptrdiff_t ld = work_ld(a);
-    float *const vectors = (float *)(void *)(rows + n);
-    uint64_t *const bits = (uint64_t *)(void *)(vectors + 3 * n * ld);
-
-    for (ptrdiff_t t = 0; t < n; t++) {
-        rows[t].qu = vectors + 3 * t * ld;
-        rows[t].qw = rows[t].qu + ld;
-        rows[t].o = rows[t].qw + ld;
-        rows[t].seen = a->mask ? bits + t * (ptrdiff_t)few_words(a) : NULL;
-    }
-}
+/* Does a row hold a head of this width? */
+static bool few_fits(const struct attn *a) { return a->dh <= FEW_HEAD && attn_dv(a) <= FEW_HEAD; }
 
 /* A call's items: sequences x shares of the heads x parts of the keys, enough for every thread.
  * Parts are preferred, because whole rows are read in memory order. A part yields a partial
@@ -166,8 +154,10 @@ static void few_forward(const struct attn *a, int threads, struct few_row *rows)
 {
     const ptrdiff_t room = (ptrdiff_t)few_room(a);
     const struct few_items n = few_items_of(a, threads);
+    const ptrdiff_t all = threads * room;
 
-    few_lay_out(a, rows, threads * room);
+    for (ptrdiff_t t = 0; a->mask && t < all; t++)
+        rows[t].seen = (uint64_t *)(void *)(rows + all) + t * (ptrdiff_t)few_words(a);
     if (threads <= 1) {
         for (int t = 0; t < n.n; t++)
             few_item(a, &n, rows, t);
