@@ -31,18 +31,7 @@ static void copy_forward(const struct step_call *c)
     }
 }
 
-static void add_to(const struct step_call *c, int input)
-{
-    EACH_ROW
-    {
-        const float *const d = matrix_row(&c->d_out[0], i);
-        float *const d_a = matrix_row(&c->d_in[input], i);
-        for (int e = 0; e < c->out->n; e++)
-            d_a[e] += d[e];
-    }
-}
-
-static void copy_backward(const struct step_call *c) { add_to(c, A); }
+static void copy_backward(const struct step_call *c) { step_add_gradient(c, A); }
 
 static const struct step_kind copy = {
     .name = "copy", .forward = copy_forward, .backward = copy_backward};
@@ -122,8 +111,8 @@ static void plus_forward(const struct step_call *c)
 
 static void plus_backward(const struct step_call *c)
 {
-    add_to(c, A);
-    add_to(c, B_);
+    step_add_gradient(c, A);
+    step_add_gradient(c, B_);
 }
 
 int step_plus(struct steps *t, int a, int b)
@@ -208,7 +197,7 @@ static void skip_backward(const struct step_call *c)
     const struct param *const w = c->param[0];
     const int per = c->s->n[PER];
 
-    add_to(c, A);
+    step_add_gradient(c, A);
     EACH_ROW
     {
         const float *const d = matrix_row(&c->d_out[0], i);

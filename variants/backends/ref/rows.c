@@ -115,6 +115,18 @@ double ref_act(enum act_kind kind, double x, double beta)
         return x * sigma(2 * sqrt(2 / REF_PI) * (x + 0.044715 * x * x * x));
     case ACT_ELU1:
         return x > 0 ? x + 1 : exp(x);
+    case ACT_TANH:
+        return tanh(beta * x);
+    case ACT_RELU_SQUARED:
+        return x < 0 ? 0 : x * x;
+    case ACT_SOFTPLUS:
+        return (x < 0 ? 0 : x) + log1p(exp(-fabs(x)));
+    case ACT_LOG_SIGMOID:
+        return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
+    case ACT_EXP:
+        return exp(x);
+    case ACT_HALF_SIGMOID:
+        return x < 0 ? sigma(x) : x + 0.5;
     case ACT_KINDS:
         break;
     }
@@ -123,14 +135,16 @@ double ref_act(enum act_kind kind, double x, double beta)
 
 void act_ref(const struct act *o)
 {
-    const double beta = o->beta ? (double)*o->beta : 1;
+    const double beta = o->beta ? (double)*o->beta : 1, factor = o->factor ? (double)*o->factor : 1;
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const double x = (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
-            o->y[at] = (float)(ref_act(o->kind, x, beta) + (o->add ? (double)o->add[at] : 0));
+            const double x = (double)o->x[i * x_row + e] + (o->bias ? (double)o->bias[e] : 0);
+            const double add = o->add ? (double)o->add[at] : 0;
+            o->y[at] = (float)(factor * ref_act(o->kind, x, beta) + add);
         }
 }
 

@@ -156,6 +156,19 @@ static double slope_of(enum act_kind kind, double x, double beta)
         return s + x * s * sigma(-z) * c * (1 + 3 * 0.044715 * x * x);
     case ACT_ELU1:
         return x > 0 ? 1 : exp(x);
+    case ACT_TANH: /* 1 - tanh^2 = 4 s(2 z) s(-2 z), which does not cancel */
+        z = 2 * beta * x;
+        return 4 * beta * sigma(z) * sigma(-z);
+    case ACT_RELU_SQUARED:
+        return x < 0 ? 0 : 2 * x;
+    case ACT_SOFTPLUS:
+        return sigma(x);
+    case ACT_LOG_SIGMOID:
+        return sigma(-x);
+    case ACT_EXP:
+        return exp(x);
+    case ACT_HALF_SIGMOID:
+        return x < 0 ? sigma(x) * sigma(-x) : 1;
     case ACT_KINDS:
         break;
     }
@@ -171,16 +184,20 @@ static void beta_grad(const struct act_grad *o)
     double sum = 0;
 
     for (ptrdiff_t at = 0; at < (ptrdiff_t)o->rows * o->n; at++) {
-        const double x = (double)o->x[at] + (o->bias ? (double)o->bias[at % o->n] : 0);
+        const ptrdiff_t i = at / o->n, e = at % o->n;
+        const double x =
+            (double)o->x[i * act_x_row(o->x_row, o->n) + e] + (o->bias ? (double)o->bias[e] : 0);
         const double z = (o->beta ? (double)*o->beta : 1) * x;
         sum += (double)o->d_y[at] * x * x * sigma(z) * sigma(-z);
     }
+    sum *= o->factor ? (double)*o->factor : 1;
     *o->d_beta = (float)((double)*o->d_beta + sum);
 }
 
 void act_grad_ref(const struct act_grad *o)
 {
-    const double beta = o->beta ? (double)*o->beta : 1;
+    const double beta = o->beta ? (double)*o->beta : 1, factor = o->factor ? (double)*o->factor : 1;
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
     if (o->d_beta)
         beta_grad(o);
@@ -189,9 +206,10 @@ void act_grad_ref(const struct act_grad *o)
         double bias = 0;
         for (int i = 0; i < o->rows; i++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const double x =
-                o->kind == ACT_NONE ? 0 : (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
-            const double d = times_slope((double)o->d_y[at], slope_of(o->kind, x, beta));
+            const double x = o->kind == ACT_NONE
+                                 ? 0
+                                 : (double)o->x[i * x_row + e] + (o->bias ? (double)o->bias[e] : 0);
+            const double d = times_slope((double)o->d_y[at], factor * slope_of(o->kind, x, beta));
             bias += d;
             if (o->d_x)
                 o->d_x[at] = (float)d;
