@@ -62,6 +62,7 @@ static void scale_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i);
         float *const y = matrix_row(&c->out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             y[e] = a[e] * w[e];
     }
@@ -75,11 +76,13 @@ static void scale_backward(const struct step_call *c)
     {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             d_a[e] += d[e] * w->data[e];
     }
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             w->grad[e] += d[e] * a[e];
     }
@@ -104,6 +107,7 @@ static void plus_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             y[e] = a[e] + b[e];
     }
@@ -137,9 +141,17 @@ static void times_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
-        for (int h = 0; h < c->in[B_].n; h++)
+        if (per == 1) {
+#pragma omp simd
+            for (int e = 0; e < c->out->n; e++)
+                y[e] = a[e] * b[e];
+            continue;
+        }
+        for (int h = 0; h < c->in[B_].n; h++) {
+#pragma omp simd
             for (int e = h * per; e < (h + 1) * per; e++)
                 y[e] = a[e] * b[h];
+        }
     }
 }
 
@@ -152,8 +164,17 @@ static void times_backward(const struct step_call *c)
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i), *const d_b = matrix_row(&c->d_in[B_], i);
+        if (per == 1) {
+#pragma omp simd
+            for (int e = 0; e < c->out->n; e++) {
+                d_a[e] += d[e] * b[e];
+                d_b[e] += d[e] * a[e];
+            }
+            continue;
+        }
         for (int h = 0; h < c->in[B_].n; h++) {
             float sum = 0;
+#pragma omp simd reduction(+ : sum)
             for (int e = h * per; e < (h + 1) * per; e++) {
                 d_a[e] += d[e] * b[h];
                 sum += d[e] * a[e];
@@ -163,10 +184,11 @@ static void times_backward(const struct step_call *c)
     }
 }
 
+static const struct step_kind times = {
+    .name = "times", .forward = times_forward, .backward = times_backward};
+
 int step_times(struct steps *t, int a, int b)
 {
-    static const struct step_kind times = {
-        .name = "times", .forward = times_forward, .backward = times_backward};
     struct step *const s = steps_add(t, &times);
 
     CHECK(t->value[a].width % t->value[b].width == 0);
@@ -187,8 +209,11 @@ static void skip_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
-        for (int e = 0; e < c->out->n; e++)
-            y[e] = a[e] + w[e / per] * b[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+#pragma omp simd
+            for (int e = h * per; e < (h + 1) * per; e++)
+                y[e] = a[e] + w[h] * b[e];
+        }
     }
 }
 
@@ -202,13 +227,21 @@ static void skip_backward(const struct step_call *c)
     {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_b = matrix_row(&c->d_in[B_], i);
-        for (int e = 0; e < c->out->n; e++)
-            d_b[e] += w->data[e / per] * d[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+#pragma omp simd
+            for (int e = h * per; e < (h + 1) * per; e++)
+                d_b[e] += w->data[h] * d[e];
+        }
     }
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const b = matrix_row(&c->in[B_], i), *const d = matrix_row(&c->d_out[0], i);
-        for (int e = 0; e < c->out->n; e++)
-            w->grad[e / per] += d[e] * b[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+            float sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int e = h * per; e < (h + 1) * per; e++)
+                sum += d[e] * b[e];
+            w->grad[h] += sum;
+        }
     }
 }
 

@@ -182,6 +182,7 @@ void step_add_gradient(const struct step_call *c, int input)
     for (int i = 0; i < rows; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_in = matrix_row(&c->d_in[input], i);
+#pragma omp simd
         for (int e = 0; e < n; e++)
             d_in[e] += d[e];
     }
@@ -191,6 +192,7 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 {
     for (int i = 0; i < rows; i++) {
         const float *const row = matrix_row(m, i);
+#pragma omp simd
         for (int e = 0; e < m->n; e++)
             sums[e] += row[e];
     }
