@@ -24,9 +24,14 @@ double norm_term(const struct norm *o, int i, int e)
     return (double)o->x[at] + (o->add ? (double)o->add[at] : 0);
 }
 
-double norm_weight(const struct norm *o, int e)
+double norm_weight(const struct norm *o, int i, int e)
 {
-    return (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+    return (double)o->weight[o->kind == NORM_SCALE ? 0 : norm_weights_at(o->heads, o->n, i) + e];
+}
+
+static double norm_bias(const struct norm *o, int i, int e)
+{
+    return o->bias ? (double)o->bias[norm_weights_at(o->heads, o->n, i) + e] : 0;
 }
 
 struct moments moments_of(const struct norm *o, int i)
@@ -52,15 +57,17 @@ struct moments moments_of(const struct norm *o, int i)
 /* Centred: a deviation is off by the rounding of x + add, twice, its own and the mean's, and by the
  * sums: dd = U (2 T + (n+4) D), T the largest |x + add|, D the largest deviation. The root's
  * relative error is 2 dd/root, (n+3)/2 U from its sum and 4 U from the rest. Otherwise nothing
- * cancels: 1 U for x + add, as much and (n+3)/2 for the root, 6 for root, division, products. */
-double norm_bound(const struct norm *o, const struct moments *m, double want, int e)
+ * cancels: 1 U for x + add, as much and (n+3)/2 for the root, 6 for root, division, products; a
+ * bias rounds once more. */
+double norm_bound(const struct norm *o, const struct moments *m, double want, int i, int e)
 {
     if (!norm_centred(o->kind))
-        return U * (o->n / 2.0 + 10) * fabs(want);
+        return U * (o->n / 2.0 + 10) * fabs(want - norm_bias(o, i, e)) +
+               2 * U * (o->bias ? fabs(want) + fabs(norm_bias(o, i, e)) : 0);
     const double dd = U * (2 * m->largest + (o->n + 4) * m->deviation);
     const double root = 2 * dd / m->root + U * ((o->n + 3) / 2.0 + 4);
-    return fabs(norm_weight(o, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
-           2 * U * (fabs(want) + fabs((double)o->bias[e]));
+    return fabs(norm_weight(o, i, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
+           2 * U * (fabs(want) + fabs(norm_bias(o, i, e)));
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */

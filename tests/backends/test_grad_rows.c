@@ -80,8 +80,15 @@ static void forward(const struct ops *ops, const struct operands_of *o, float *o
 {
     switch (o->kind) {
     case NORM:
-        ops->norm(&(struct norm){NORM_LAYER, out, o->x, NULL, o->weight, o->bias, o->rows, o->n,
-                                 1e-5f, 1});
+        ops->norm(&(struct norm){.kind = NORM_LAYER,
+                                 .y = out,
+                                 .x = o->x,
+                                 .weight = o->weight,
+                                 .bias = o->bias,
+                                 .rows = o->rows,
+                                 .n = o->n,
+                                 .eps = 1e-5f,
+                                 .threads = 1});
         break;
     case RELU:
         ops->act(&(struct act){
@@ -161,8 +168,18 @@ static void backward(const struct ops *ops, const struct operands_of *o, struct 
     memset(stats, 0xff, n_stats * sizeof(*stats)); /* NaN */
     switch (o->kind) {
     case NORM:
-        ops->norm_grad(&(struct norm_grad){NORM_LAYER, r->d_x, r->d_weight, r->d_bias, o->d_out,
-                                           o->x, o->weight, stats, o->rows, o->n, 1e-5f, threads});
+        ops->norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
+                                           .d_x = r->d_x,
+                                           .d_weight = r->d_weight,
+                                           .d_bias = r->d_bias,
+                                           .d_y = o->d_out,
+                                           .x = o->x,
+                                           .weight = o->weight,
+                                           .stats = stats,
+                                           .rows = o->rows,
+                                           .n = o->n,
+                                           .eps = 1e-5f,
+                                           .threads = threads});
         break;
     case RELU:
         forward(&backend_ref.ops, o, y);

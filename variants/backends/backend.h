@@ -75,19 +75,25 @@ struct softmax {
 
 /* y = N(x + add) over the last axis, n long; below, x is a row and xc = x - mean(x):
  *   LAYER     weight (.) xc / sqrt(mean(xc^2) + eps) + bias
- *   RMS       weight (.) x / sqrt(mean(x^2) + eps)                           bias is NULL
- *   SCALE     weight x / max(|x|, eps)                                       weight is one number
+ *   RMS       weight (.) x / sqrt(mean(x^2) + eps) + bias
+ *   SCALE     weight x / max(|x|, eps)         weight is one number; no bias, heads at most 1
  *   UNBIASED  weight (.) xc / (sqrt(sum(xc^2) / (n-1)) + eps) + bias         n > 1
- * add may be NULL; y may be x or add. Rows are contiguous. */
+ * add may be NULL, and so may bias; y may be x or add. Rows are contiguous. Heads that follow each
+ * other as rows may have weights and biases of their own, [heads, n]: row i those of i % heads. 0
+ * heads = 1. */
 enum norm_kind { NORM_LAYER, NORM_RMS, NORM_SCALE, NORM_UNBIASED, NORM_KIND_COUNT };
 struct norm {
     enum norm_kind kind;
     float *y;
     const float *x, *add, *weight, *bias;
-    int rows, n;
+    int rows, n, heads;
     float eps;
     int threads;
 };
+static inline ptrdiff_t norm_weights_at(int heads, int n, int row)
+{
+    return heads > 1 ? (ptrdiff_t)(row % heads) * n : 0;
+}
 
 /* y = factor f(x + bias) + add; bias [n] and add may be NULL; y may be x or add.
  *   RELU   max(0, x)     SIGMOID  s(x) = 1 / (1 + e^-x)     SWISH      x s(beta x)
@@ -223,7 +229,7 @@ struct norm_grad {
     float *d_x, *d_weight, *d_bias;
     const float *d_y, *x, *weight;
     float *stats; /* [NORM_STATS * rows] work space */
-    int rows, n;
+    int rows, n, heads;
     float eps;
     int threads;
 };

@@ -69,6 +69,7 @@ static void norm_row(const struct norm *o, int i)
 {
     const float *x = o->x + (ptrdiff_t)i * o->n;
     const float *add = o->add ? o->add + (ptrdiff_t)i * o->n : NULL;
+    const ptrdiff_t head = norm_weights_at(o->heads, o->n, i);
     float *y = o->y + (ptrdiff_t)i * o->n;
     double mean = 0, squares = 0;
 
@@ -82,8 +83,8 @@ static void norm_row(const struct norm *o, int i)
     const double root = ref_norm_root(o->kind, squares, o->n, (double)o->eps);
     for (int e = 0; e < o->n; e++) {
         const double d = (double)x[e] + (add ? (double)add[e] : 0) - mean;
-        const double weight = (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
-        y[e] = (float)(d / root * weight + (o->bias ? (double)o->bias[e] : 0));
+        const double weight = (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
+        y[e] = (float)(d / root * weight + (o->bias ? (double)o->bias[head + e] : 0));
     }
 }
 

@@ -70,29 +70,31 @@ static struct normal normal_of(const struct norm_grad *o, int i)
 static void norm_grad_row(const struct norm_grad *o, int i)
 {
     const float *x = o->x + (ptrdiff_t)i * o->n, *d_y = o->d_y + (ptrdiff_t)i * o->n;
+    const ptrdiff_t head = norm_weights_at(o->heads, o->n, i);
     float *d_x = o->d_x + (ptrdiff_t)i * o->n;
     const struct normal s = normal_of(o, i);
     double mean_t = 0, tx = 0;
 
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
         mean_t += ref_norm_centred(o->kind) ? t / o->n : 0;
         tx += t * ((double)x[e] - s.mean) / s.root;
     }
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
         const double xhat = ((double)x[e] - s.mean) / s.root;
         d_x[e] = (float)((t - mean_t - s.pull * xhat * tx) / s.root);
     }
 }
 
-/* The column sums of d_y xhat and of d_y, for columns [e0, e1) together. One float is too coarse
- * for the mean, so `stats` holds it as a sum of two. */
-static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
+/* The column sums of d_y xhat and of d_y over the rows of one head, for columns [e0, e1) together.
+ * One float is too coarse for the mean, so `stats` holds it as a sum of two. */
+static void norm_weight_grad(const struct norm_grad *o, int head, int e0, int e1)
 {
+    const ptrdiff_t to = (ptrdiff_t)head * o->n + e0;
     double weight = 0, bias = 0;
 
-    for (int i = 0; i < o->rows; i++)
+    for (int i = head; i < o->rows; i += max_int(1, o->heads))
         for (int e = e0; e < e1; e++) {
             const float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
@@ -101,9 +103,9 @@ static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
             bias += (double)o->d_y[at];
         }
     if (o->d_weight)
-        o->d_weight[e0] = (float)((double)o->d_weight[e0] + weight);
+        o->d_weight[to] = (float)((double)o->d_weight[to] + weight);
     if (o->d_bias)
-        o->d_bias[e0] = (float)((double)o->d_bias[e0] + bias);
+        o->d_bias[to] = (float)((double)o->d_bias[to] + bias);
 }
 
 /* Stats of all rows come first, because d_x may alias x or d_y. */
@@ -121,7 +123,8 @@ void norm_grad_ref(const struct norm_grad *o)
     }
 #pragma omp parallel for num_threads(o->threads)
     for (int e = 0; e < o->n; e += step)
-        norm_weight_grad(o, e, e + step);
+        for (int head = 0; head < max_int(1, o->heads); head++)
+            norm_weight_grad(o, head, e, e + step);
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
         norm_grad_row(o, i);
