@@ -172,10 +172,27 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     t->declares = NULL;
 }
 
+void step_add_gradient(const struct step_call *c, int input)
+{
+    enum { PARALLEL_MIN = 1 << 14 };
+    const int rows = c->B * c->L, n = c->out->n;
+    const bool worth = (ptrdiff_t)rows * n > PARALLEL_MIN;
+
+#pragma omp parallel for num_threads(worth ? c->g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_in = matrix_row(&c->d_in[input], i);
+#pragma omp simd
+        for (int e = 0; e < n; e++)
+            d_in[e] += d[e];
+    }
+}
+
 void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 {
     for (int i = 0; i < rows; i++) {
         const float *const row = matrix_row(m, i);
+#pragma omp simd
         for (int e = 0; e < m->n; e++)
             sums[e] += row[e];
     }

@@ -53,6 +53,8 @@ struct step_call {
     void *scratch;
 };
 
+/* Add the first output's gradient to that of an input of the same width. */
+void step_add_gradient(const struct step_call *c, int input);
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
 void matrix_add_columns(const struct matrix *m, int rows, float *sums);
 
@@ -165,15 +167,16 @@ int step_shift(struct steps *t, int x, const char *name);
 /* apply: y = factor f(x); for CAP y = factor tanh(x / factor). curve: of x + bias, a vector of that
  * name. */
 enum curve {
-    CURVE_NONE,
-    CURVE_RELU_SQUARED,
-    CURVE_TANH,
-    CURVE_SIGMOID,
-    CURVE_SILU,
-    CURVE_LOG_SIGMOID,
-    CURVE_SOFTPLUS,
-    CURVE_EXP,
-    CURVE_CAP
+    CURVE_NONE = ACT_NONE,
+    CURVE_RELU_SQUARED = ACT_RELU_SQUARED,
+    CURVE_TANH = ACT_TANH,
+    CURVE_SIGMOID = ACT_SIGMOID,
+    CURVE_SILU = ACT_SWISH,
+    CURVE_LOG_SIGMOID = ACT_LOG_SIGMOID,
+    CURVE_SOFTPLUS = ACT_SOFTPLUS,
+    CURVE_EXP = ACT_EXP,
+    CURVE_HALF_SIGMOID = ACT_HALF_SIGMOID,
+    CURVE_CAP = ACT_KINDS
 };
 int step_apply(struct steps *t, int x, enum curve curve, float factor);
 int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
