@@ -11,7 +11,7 @@
 int steps_value(struct steps *t, int width)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
-    t->value[t->n_values] = (struct value){t->n_values, 0, width, t->width};
+    t->value[t->n_values] = (struct value){.of = t->n_values, .width = width, .before = t->width};
     t->width += width;
     return t->n_values++;
 }
@@ -23,12 +23,23 @@ int steps_first(struct steps *t, int width)
     return t->first;
 }
 
+int steps_queries(struct steps *t)
+{
+    if (t->queries < 0) {
+        t->queries = steps_value(t, t->c->D);
+        t->width -= t->c->D; /* likewise */
+        t->value[t->queries].queries = true;
+    }
+    return t->queries;
+}
+
 int steps_columns(struct steps *t, int value, int first, int n)
 {
     const struct value *const of = &t->value[value];
 
     CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
-    t->value[t->n_values] = (struct value){of->of, of->at + first, n, of->before};
+    t->value[t->n_values] =
+        (struct value){of->of, of->at + first, n, of->before, .queries = of->queries};
     return t->n_values++;
 }
 
@@ -68,6 +79,12 @@ void step_reads(struct steps *t, struct step *s, int value)
         s->width[at - s->in] = t->value[value].width;
 }
 
+/* A step's rows are those of its first input. */
+static bool of_queries(const struct steps *t, const struct step *s)
+{
+    return s->in[0] >= 0 && t->value[s->in[0]].queries;
+}
+
 void step_writes_to(struct steps *t, struct step *s, int value)
 {
     int *const at = place(s->out, STEP_OUT);
@@ -75,6 +92,7 @@ void step_writes_to(struct steps *t, struct step *s, int value)
     *at = value;
     if (at == s->out)
         s->result = t->value[value].width;
+    t->value[value].queries = of_queries(t, s);
 }
 
 int step_writes(struct steps *t, struct step *s, int width)
@@ -89,13 +107,30 @@ void step_state(struct steps *t, struct step *s, const char *name, int n, float 
 {
     CHECK(t->n_states < MAX_STATES);
     *place(s->state, STEP_STATES) = t->n_states;
-    t->state[t->n_states++] = (struct state){name, n, start, false};
+    t->state[t->n_states++] =
+        (struct state){.name = name, .n = n, .start = start, .in_files = true};
 }
 
-void step_given(struct steps *t, struct step *s, const char *name, int n)
+int steps_state(const struct steps *t, const char *name)
 {
-    step_state(t, s, name, n, 0);
-    t->state[t->n_states - 1].given = true;
+    for (int i = 0; i < t->n_states; i++)
+        if (strcmp(t->state[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+struct state *step_given(struct steps *t, struct step *s, const char *name, int n)
+{
+    const int there = steps_state(t, name);
+
+    if (there < 0) {
+        step_state(t, s, name, n, 0);
+        t->state[t->n_states - 1].given = true;
+        return &t->state[t->n_states - 1];
+    }
+    CHECK(t->state[there].given && t->state[there].n == n);
+    *place(s->state, STEP_STATES) = there;
+    return &t->state[there];
 }
 
 void step_shares(struct step *s, int param) { *place(s->param, STEP_PARAMS) = param; }
@@ -158,6 +193,7 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
                         .prefix = prefix,
                         .declares = p,
                         .first = -1,
+                        .queries = -1,
                         .last = "o.weight",
                         .result = -1};
     steps_value(t, c->D);
@@ -167,6 +203,8 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     CHECK(t->result != t->first);
     if (p && t->last)
         params_matrix(p, c->D, t->value[t->result].width, prefix, t->last);
+    if (p && t->last_bias)
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
     check_overwritten(t);
     t->prefix = NULL; /* the caller's */
     t->declares = NULL;
@@ -185,32 +223,43 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 
 size_t steps_floats(const struct steps *t, size_t rows) { return rows * (size_t)t->width; }
 
-size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward)
+/* Rows of a step: of queries, or of all. */
+static struct step_rows rows_of(const struct steps *t, const struct step *s, struct step_rows all)
+{
+    return of_queries(t, s) ? all : (struct step_rows){all.B, all.L + all.M, 0};
+}
+
+size_t steps_scratch(const struct steps *t, const struct engine *g, struct step_rows r,
+                     bool backward)
 {
     size_t most = 0;
 
     for (const struct step *s = t->step; s < t->step + t->n; s++)
         if (s->kind->scratch) {
-            const size_t bytes = s->kind->scratch(g, s, B, L, backward);
+            const size_t bytes = s->kind->scratch(g, s, rows_of(t, s, r), backward);
             most = bytes > most ? bytes : most;
         }
     return most;
 }
 
-double steps_flop(const struct steps *t, int B, int L)
+double steps_flop(const struct steps *t, struct step_rows r)
 {
     double flop = 0;
 
-    for (const struct step *s = t->step; s < t->step + t->n; s++)
-        flop += s->kind->flop ? s->kind->flop(s, B, L) : 0;
+    for (const struct step *s = t->step; s < t->step + t->n; s++) {
+        const struct step_rows rows = rows_of(t, s, r);
+        flop += s->kind->flop ? s->kind->flop(s, rows.B, rows.L) : 0;
+        flop += s->kind->memory_flop ? s->kind->memory_flop(s, rows.B, rows.M) : 0;
+    }
     return flop;
 }
 
-const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward)
+const char *steps_impl(const struct steps *t, const struct engine *g, struct step_rows r,
+                       bool backward)
 {
     for (const struct step *s = t->step; s < t->step + t->n; s++)
         if (s->kind->impl)
-            return s->kind->impl(g, s, B, L, backward);
+            return s->kind->impl(g, s, rows_of(t, s, r), backward);
     return "steps";
 }
 
@@ -228,8 +277,12 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
         at = gradient ? r->d_x : (float *)r->x;
     else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
+    else if (v->of == t->queries && r->queries)
+        at = gradient ? r->d_queries : (float *)r->queries;
+    else if (v->of == t->queries)
+        at = gradient ? r->d_x : (float *)r->x;
     else
-        at += (ptrdiff_t)v->before * r->B * r->L;
+        at += (ptrdiff_t)v->before * r->B * (r->M + r->L);
     return (struct matrix){at + v->at, t->value[v->of].width, v->width};
 }
 
@@ -246,10 +299,12 @@ struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, i
 static struct step_call call_of(const struct steps *t, const struct steps_run *r,
                                 const struct step *s, bool backward)
 {
+    const struct step_rows rows = rows_of(t, s, (struct step_rows){r->B, r->L, r->M});
     struct step_call c = {.g = r->g,
                           .s = s,
-                          .B = r->B,
-                          .L = r->L,
+                          .B = rows.B,
+                          .L = rows.L,
+                          .M = rows.M,
                           .position = r->position,
                           .steps = t,
                           .model = r->model,
@@ -284,11 +339,13 @@ void steps_forward(const struct steps *t, const struct steps_run *r)
 
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
-    const size_t rows = (size_t)r->B * (size_t)r->L;
+    const size_t rows = (size_t)r->B * (size_t)(r->M + r->L);
     const size_t given = (size_t)t->value[t->result].before * rows;
     const size_t n = (size_t)t->value[t->result].width * rows;
 
     memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
+    if (r->d_queries)
+        memset(r->d_queries, 0, (size_t)r->B * (size_t)r->L * (size_t)t->c->D * sizeof(float));
     memset(r->d_values, 0, given * sizeof(float));
     memset(r->d_values + given + n, 0, (steps_floats(t, rows) - given - n) * sizeof(float));
     for (int i = t->n - 1; i >= 0; i--) {
