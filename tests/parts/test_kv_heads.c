@@ -65,8 +65,8 @@ static void each_sharing(int b, void (*test)(const struct variant *, int, const 
     if (backend_usable(backends[b], &e) != OK)
         cr_skip_test("%s", e.msg);
     for (int v = 0, kinds = 0; variants[v]; v++) {
-        bool again =
-            variants[v]->mixer && variants[v]->mixer->build; /* recurrences have no groups */
+        const struct config c = grouped(variants[v], HEADS);
+        bool again = !config_groups(&c);
         for (int w = 0; w < v; w++)
             again = again || attend_alike(variants[v], variants[w]);
         if (!again)

@@ -7,7 +7,7 @@
 #include "tests/support/finite.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/recur.h"
-#include "variants/steps/steps.h"
+#include "variants/steps/mix.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -124,6 +124,7 @@ static void build_normalised(struct steps *t)
 struct list {
     char name[16];
     steps_build *build;
+    const char *mixer; /* whose numbers it has; "" = none */
 };
 
 static const struct list lists[] = {
@@ -140,6 +141,9 @@ static const struct list lists[] = {
     {"rotations", build_rotations},
     {"recurrence", build_recurrence},
     {"normalised", build_normalised},
+    {"elu", mix_linear, "linear_elu"},
+    {"exp", mix_linear, "favor"},
+    {"cosh", mix_linear, "favor_hyp"},
 };
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -156,12 +160,40 @@ struct problem {
     void *scratch;
 };
 
+/* Pairs of heads that share keys. */
+static struct config config_of(const char *mixer)
+{
+    struct config c = config_default(variant_find("linear"), D, 4, 3, 1, 1, 0);
+
+    c.mixer = mixer_find(mixer);
+    c.kv_heads = 2;
+    c.attn_bias = true;
+    config_own_reset(&c);
+    return c;
+}
+
+/* A past. Divisors of positive features are kept off 0. */
+static void begin_states(struct problem *p)
+{
+    for (int i = 0; i < p->t.n_states; i++) {
+        const struct state *const s = &p->t.state[i];
+        const int least = strcmp(s->name, "state_z") == 0 ? 0 : -3;
+        for (int e = 0; e < B * s->n; e++)
+            p->r.before[i][e] = 0.1f * (float)(e % 7 + least);
+        if (s->draw)
+            s->draw(&p->c, p->r.before[i]);
+    }
+    if (p->t.tables)
+        p->t.tables(&p->t, NULL, p->r.before);
+}
+
 static void open_problem(struct problem *p, const struct list *list, const char *backend)
 {
+    const struct step_rows most = {B, L, L};
     struct err e;
 
     memset(p, 0, sizeof(*p));
-    p->c = (struct config){.D = D};
+    p->c = list->mixer ? config_of(list->mixer) : (struct config){.D = D};
     p->g = open_engine(backend, 2);
     steps_make(&p->t, list->build, &p->c, 0, false, "", &p->p);
     for (int twice = 0; twice < 2; twice++) {
@@ -172,8 +204,8 @@ static void open_problem(struct problem *p, const struct list *list, const char 
             p->r.after[i] = arena_f32(&p->a, PART_MEMORY, (size_t)(B * p->t.state[i].n));
         }
         p->scratch = arena_take(&p->a, PART_SCRATCH,
-                                steps_scratch(&p->t, &p->g, B, L, true) +
-                                    steps_scratch(&p->t, &p->g, B, L, false));
+                                steps_scratch(&p->t, &p->g, most, true) +
+                                    steps_scratch(&p->t, &p->g, most, false));
         if (!twice)
             cr_assert_eq(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &e), OK);
     }
@@ -186,9 +218,7 @@ static void open_problem(struct problem *p, const struct list *list, const char 
     p->values = guarded(steps_floats(&p->t, ROWS));
     p->d_values = guarded(steps_floats(&p->t, ROWS));
     p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
-    for (int i = 0; i < p->t.n_states; i++) /* a past */
-        for (int e2 = 0; e2 < B * p->t.state[i].n; e2++)
-            p->r.before[i][e2] = 0.1f * (float)((e2 % 7) - 3);
+    begin_states(p);
     p->r.g = &p->g;
     p->r.params = p->p.v;
     p->r.B = B, p->r.L = L, p->r.position = 1000;
@@ -279,6 +309,8 @@ Test(steps, segments)
                                        (double)got[(ptrdiff_t)b * rows * n + e], (double)w);
                 }
             for (int i = 0; i < half.t.n_states; i++) {
+                if (half.t.state[i].given)
+                    continue;
                 float *const old = half.r.before[i];
                 half.r.before[i] = half.r.after[i];
                 half.r.after[i] = old;
@@ -288,6 +320,74 @@ Test(steps, segments)
             release(x);
         }
         close_problem(&whole), close_problem(&half);
+    }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static float *last_rows(const float *x, int rows, int n)
+{
+    float *const to = normal((size_t)(B * rows * n), "last", 0, 1);
+
+    for (int b = 0; b < B; b++)
+        memcpy(to + (ptrdiff_t)b * rows * n, x + ((ptrdiff_t)b * L + L - rows) * n,
+               sizeof(float) * (size_t)(rows * n));
+    return to;
+}
+
+static void run_back(struct problem *p, const float *weights, size_t n)
+{
+    params_zero_grad(&p->p);
+    memcpy(steps_gradient(&p->t, &p->r, p->t.result).at, weights, n * sizeof(float));
+    steps_backward(&p->t, &p->r);
+}
+
+static void expect_same(const struct list *list, const char *what, const float *got,
+                        const float *want, size_t n)
+{
+    double largest = 0;
+
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs((double)want[i]));
+    for (size_t i = 0; i < n; i++)
+        cr_expect_float_eq((double)got[i], (double)want[i], 1e-5 * largest + 1e-6,
+                           "%s: %s %zu: %g, not %g", list->name, what, i, (double)got[i],
+                           (double)want[i]);
+}
+
+/* Rows of memory are keys: with as many queries fewer, the others' results are the same, and so are
+ * gradients if the weights of the results left out are 0. */
+Test(steps, memory_is_keys, .timeout = 120)
+{
+    enum { MEMORY = 3, NEW = L - MEMORY };
+
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        struct problem all, some;
+        if (!lists[k].mixer)
+            continue;
+        open_problem(&all, &lists[k], "ref");
+        open_problem(&some, &lists[k], "ref");
+        const int n = all.t.value[all.t.result].width;
+        for (int b = 0; b < B; b++)
+            memset(all.weights + (ptrdiff_t)b * L * n, 0, sizeof(float) * (size_t)(MEMORY * n));
+        float *const new = last_rows(all.x, NEW, D), *const d_new = normal(B * NEW * D, "d", 0, 1);
+        float *const weights = last_rows(all.weights, NEW, n);
+        some.r.L = NEW, some.r.M = MEMORY;
+        some.r.queries = new, some.r.d_queries = d_new;
+        steps_forward(&all.t, &all.r), steps_forward(&some.t, &some.r);
+        float *const y = last_rows(steps_matrix(&all.t, &all.r, all.t.result).at, NEW, n);
+        expect_same(&lists[k], "o", steps_matrix(&some.t, &some.r, some.t.result).at, y,
+                    (size_t)(B * NEW * n));
+        run_back(&all, all.weights, (size_t)(ROWS * n));
+        run_back(&some, weights, (size_t)(B * NEW * n));
+        for (int i = 0; i < B * NEW * D; i++)
+            some.d_x[(i / (NEW * D) * L + MEMORY) * D + i % (NEW * D)] += d_new[i];
+        expect_same(&lists[k], "d_x", some.d_x, all.d_x, ROWS * D);
+        for (int i = 0; i < all.p.n; i++)
+            expect_same(&lists[k], all.p.v[i].name, some.p.v[i].grad, all.p.v[i].grad,
+                        all.p.v[i].n);
+        release(new), release(d_new), release(weights), release(y);
+        close_problem(&all), close_problem(&some);
     }
 }
 

@@ -24,7 +24,7 @@ static void divide(const struct chunk *c, int h)
         if (r->den)
             r->den[at] = den;
         for (int e = 0; e < r->dv; e++)
-            r->o[at * r->dv + e] = r->norm ? row[e] / den : row[e];
+            r->o[at * r->dv + e] = row[e] / den;
     }
 }
 

@@ -121,8 +121,9 @@ static void through_state(const struct chunk *c, float *to, float alpha, const f
                                    .ldc = c->r->dk});
 }
 
-/* dS_0 += alpha (decayed readers)^T rows;  c->x holds the readers */
-static void add_state(const struct chunk *c, float *d_Sb, float alpha, const float *rows)
+/* dS_0 += alpha (decayed readers)^T rows */
+static void add_state(const struct chunk *c, float *d_Sb, float alpha, const float *readers,
+                      const float *rows)
 {
     chunk_product(c, (struct gemm){.ta = true,
                                    .m = c->r->dk,
@@ -130,7 +131,7 @@ static void add_state(const struct chunk *c, float *d_Sb, float alpha, const flo
                                    .k = c->n,
                                    .alpha = alpha,
                                    .beta = 1,
-                                   .a = c->x,
+                                   .a = readers,
                                    .lda = c->r->dk,
                                    .b = rows,
                                    .ldb = c->ld,
@@ -138,48 +139,59 @@ static void add_state(const struct chunk *c, float *d_Sb, float alpha, const flo
                                    .ldc = c->ld});
 }
 
+/* Row t of `rows`, and of the operand into `decayed`, times the factors in c->f. */
+static void multiply_rows(const struct chunk *c, int t, float *rows, float *decayed,
+                          const float *operand)
+{
+    const int dk = c->r->dk;
+
+    for (int x = 0; x < dk; x++) {
+        rows[t * dk + x] *= c->f[x];
+        decayed[t * dk + x] = operand[t * dk + x] * c->f[x];
+    }
+}
+
+static void add_rows(const struct chunk *c, float *to, const float *rows)
+{
+    for (int i = 0; i < c->n * c->r->dk; i++)
+        to[i] += rows[i];
+}
+
 /* A reader's part through S_0: d += alpha (rows S_0^T) . factor, dS_0 += alpha (reader . factor)^T
  * rows. */
 static void read_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                       enum reads reads, bool gated, float alpha, const float *rows)
 {
-    const int dk = c->r->dk, gw = c->r->g_width;
+    const bool weighs = chunk_weighs(c, gated);
 
     through_state(c, d->rows, alpha, rows, c->S);
-    for (int t = 0; t < c->n; t++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_read_factor(c, t, x, reads, gated) : 1;
-            to[t * dk + x] += d->rows[t * dk + x] * factor;
-            c->x[t * dk + x] = operand[t * dk + x] * factor;
-        }
+    for (int t = 0; weighs && t < c->n; t++) {
+        chunk_read_factors(c, c->f, t, reads, gated);
+        multiply_rows(c, t, d->rows, c->x, operand);
     }
-    add_state(c, d->d_Sb, alpha, rows);
+    add_rows(c, to, d->rows);
+    add_state(c, d->d_Sb, alpha, weighs ? c->x : operand, rows);
 }
 
 /* A writer's part through S_C: d_rows += (writer . factor) d_S, d += (rows d_S^T) . factor. */
 static void write_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                        bool gated, float *d_rows, const float *rows)
 {
-    const int dk = c->r->dk, gw = c->r->g_width;
+    const int dk = c->r->dk;
+    const bool weighs = chunk_weighs(c, gated);
 
     through_state(c, d->rows, 1, rows, d->d_S);
-    for (int j = 0; j < c->n; j++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_write_factor(c, j, x, gated) : 1;
-            to[j * dk + x] += d->rows[j * dk + x] * factor;
-            c->y[j * dk + x] = operand[j * dk + x] * factor;
-        }
+    for (int j = 0; weighs && j < c->n; j++) {
+        chunk_write_factors(c, c->f, j, gated);
+        multiply_rows(c, j, d->rows, c->y, operand);
     }
+    add_rows(c, to, d->rows);
     chunk_product(c, (struct gemm){.m = c->n,
                                    .n = (int)c->ld,
                                    .k = dk,
                                    .alpha = 1,
                                    .beta = 1,
-                                   .a = c->y,
+                                   .a = weighs ? c->y : operand,
                                    .lda = dk,
                                    .b = d->d_S,
                                    .ldb = c->ld,
@@ -276,10 +288,11 @@ static void head_grad(struct chunk *c, const struct recur_grad *out, struct grad
         memcpy(d->rows, diagonal, sizeof(float) * (size_t)c->n);
         bonus_grad(c, out, d, h);
     }
-    for (int t = 0; out->d_q && t < c->n; t++)
+    for (int t = 0; out->d_q && t < c->n; t++) {
+        float *const d_q = recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h);
         for (int x = 0; x < dk; x++)
-            recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h)[x] +=
-                r->scale * d->q[t * dk + x];
+            d_q[x] += r->scale * d->q[t * dk + x];
+    }
 }
 
 /* ---- erasing ------------------------------------------------------------------------------ */
@@ -358,14 +371,14 @@ static void keys_grad(const struct chunk *c, const struct recur_grad *out, struc
     for (int t = 0; t < c->n; t++) {
         const int at = c->t0 + t;
         double d_i = 0;
-        for (int x = 0; x < dk; x++) {
+        float *const d_k = out->d_k ? recur_grad_at(out->d_k, &r->k, c->b, at, c->hs) : NULL;
+        float *const d_v = out->d_v ? recur_grad_at(out->d_v, &r->v, c->b, at, c->hs) : NULL;
+        for (int x = 0; out->d_i && x < dk; x++)
             d_i += (double)c->k[t * dk + x] * (double)d->k[t * dk + x];
-            if (out->d_k)
-                recur_grad_at(out->d_k, &r->k, c->b, at, c->hs)[x] +=
-                    d->k[t * dk + x] + d->read[t * dk + x];
-        }
-        for (int e = 0; out->d_v && e < r->dv; e++)
-            recur_grad_at(out->d_v, &r->v, c->b, at, c->hs)[e] += d->d_W[t * c->ld + e];
+        for (int x = 0; d_k && x < dk; x++)
+            d_k[x] += d->k[t * dk + x] + d->read[t * dk + x];
+        for (int e = 0; d_v && e < r->dv; e++)
+            d_v[e] += d->d_W[t * c->ld + e];
         for (int x = 0; out->d_g && x < gw; x++)
             recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] += (float)d->G[(t + 1) * gw + x];
         if (out->d_i)
@@ -389,10 +402,10 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
     for (int x = 0; x < dk; x++) {
         const float w = gw || r->i.at ? (float)chunk_decay(c, x) : 1;
         double sum = 0;
-        for (int e = 0; e < c->ld; e++) {
+        for (int e = 0; e < c->ld; e++)
             d->d_Sb[x * c->ld + e] = w * d->d_S[x * c->ld + e];
+        for (int e = 0; gw && e < c->ld; e++)
             sum += (double)after[x * c->ld + e] * (double)d->d_S[x * c->ld + e];
-        }
         if (gw)
             d->G[c->n * gw + (gw == 1 ? 0 : x)] += sum;
     }
