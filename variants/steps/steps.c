@@ -337,17 +337,36 @@ void steps_forward(const struct steps *t, const struct steps_run *r)
     }
 }
 
+/* Does a step write the whole of this value's gradient, to which others add later? */
+static bool is_overwritten(const struct steps *t, int value)
+{
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        for (int in = 0; s->kind->overwrites && in < STEP_IN; in++)
+            if (s->in[in] == value)
+                return true;
+    return false;
+}
+
+/* Zero the gradients that steps add to. */
+static void clear(const struct steps *t, const struct steps_run *r, size_t rows)
+{
+    for (int i = 0; i < t->n_values; i++) {
+        const bool outside = i == STEPS_INPUT || i == t->first || i == t->queries;
+        if (t->value[i].of != i || outside || i == t->result || is_overwritten(t, i))
+            continue;
+        const size_t width = (size_t)t->value[i].width;
+        memset(steps_gradient(t, r, i).at, 0, rows * width * sizeof(float));
+    }
+}
+
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
     const size_t rows = (size_t)r->B * (size_t)(r->M + r->L);
-    const size_t given = (size_t)t->value[t->result].before * rows;
-    const size_t n = (size_t)t->value[t->result].width * rows;
 
     memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
     if (r->d_queries)
         memset(r->d_queries, 0, (size_t)r->B * (size_t)r->L * (size_t)t->c->D * sizeof(float));
-    memset(r->d_values, 0, given * sizeof(float));
-    memset(r->d_values + given + n, 0, (steps_floats(t, rows) - given - n) * sizeof(float));
+    clear(t, r, rows);
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);
         c.s->kind->backward(&c);

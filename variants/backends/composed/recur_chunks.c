@@ -123,6 +123,7 @@ static void gather(const struct chunk *c, float *to, const struct recur_rows *ro
 
     for (int i = 0; i < c->n; i++) {
         const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) : NULL;
+#pragma omp simd
         for (int x = 0; x < dk; x++)
             to[i * dk + x] = from ? scale * from[x] : scale;
     }
@@ -238,6 +239,7 @@ static const float *read_rows(const struct chunk *c, const float *rows, enum rea
         return rows;
     for (int t = 0; t < c->n; t++) {
         chunk_read_factors(c, c->f, t, reads, gated);
+#pragma omp simd
         for (int x = 0; x < dk; x++)
             c->x[t * dk + x] = rows[t * dk + x] * c->f[x];
     }
@@ -252,6 +254,7 @@ static const float *write_rows(const struct chunk *c, const float *rows, bool ga
         return rows;
     for (int j = 0; j < c->n; j++) {
         chunk_write_factors(c, c->f, j, gated);
+#pragma omp simd
         for (int x = 0; x < dk; x++)
             c->y[j * dk + x] = rows[j * dk + x] * c->f[x];
     }
