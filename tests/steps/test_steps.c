@@ -189,7 +189,6 @@ static void begin_states(struct problem *p)
 
 static void open_problem(struct problem *p, const struct list *list, const char *backend)
 {
-    const struct step_rows most = {B, L, L};
     struct err e;
 
     memset(p, 0, sizeof(*p));
@@ -204,8 +203,8 @@ static void open_problem(struct problem *p, const struct list *list, const char 
             p->r.after[i] = arena_f32(&p->a, PART_MEMORY, (size_t)(B * p->t.state[i].n));
         }
         p->scratch = arena_take(&p->a, PART_SCRATCH,
-                                steps_scratch(&p->t, &p->g, most, true) +
-                                    steps_scratch(&p->t, &p->g, most, false));
+                                steps_scratch(&p->t, &p->g, B, L, true) +
+                                    steps_scratch(&p->t, &p->g, B, L, false));
         if (!twice)
             cr_assert_eq(arena_place(&p->a, HUGE_NEVER, NULL, NULL, &e), OK);
     }
@@ -320,74 +319,6 @@ Test(steps, segments)
             release(x);
         }
         close_problem(&whole), close_problem(&half);
-    }
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static float *last_rows(const float *x, int rows, int n)
-{
-    float *const to = normal((size_t)(B * rows * n), "last", 0, 1);
-
-    for (int b = 0; b < B; b++)
-        memcpy(to + (ptrdiff_t)b * rows * n, x + ((ptrdiff_t)b * L + L - rows) * n,
-               sizeof(float) * (size_t)(rows * n));
-    return to;
-}
-
-static void run_back(struct problem *p, const float *weights, size_t n)
-{
-    params_zero_grad(&p->p);
-    memcpy(steps_gradient(&p->t, &p->r, p->t.result).at, weights, n * sizeof(float));
-    steps_backward(&p->t, &p->r);
-}
-
-static void expect_same(const struct list *list, const char *what, const float *got,
-                        const float *want, size_t n)
-{
-    double largest = 0;
-
-    for (size_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs((double)want[i]));
-    for (size_t i = 0; i < n; i++)
-        cr_expect_float_eq((double)got[i], (double)want[i], 1e-5 * largest + 1e-6,
-                           "%s: %s %zu: %g, not %g", list->name, what, i, (double)got[i],
-                           (double)want[i]);
-}
-
-/* Rows of memory are keys: with as many queries fewer, the others' results are the same, and so are
- * gradients if the weights of the results left out are 0. */
-Test(steps, memory_is_keys, .timeout = 120)
-{
-    enum { MEMORY = 3, NEW = L - MEMORY };
-
-    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
-        struct problem all, some;
-        if (!lists[k].mixer)
-            continue;
-        open_problem(&all, &lists[k], "ref");
-        open_problem(&some, &lists[k], "ref");
-        const int n = all.t.value[all.t.result].width;
-        for (int b = 0; b < B; b++)
-            memset(all.weights + (ptrdiff_t)b * L * n, 0, sizeof(float) * (size_t)(MEMORY * n));
-        float *const new = last_rows(all.x, NEW, D), *const d_new = normal(B * NEW * D, "d", 0, 1);
-        float *const weights = last_rows(all.weights, NEW, n);
-        some.r.L = NEW, some.r.M = MEMORY;
-        some.r.queries = new, some.r.d_queries = d_new;
-        steps_forward(&all.t, &all.r), steps_forward(&some.t, &some.r);
-        float *const y = last_rows(steps_matrix(&all.t, &all.r, all.t.result).at, NEW, n);
-        expect_same(&lists[k], "o", steps_matrix(&some.t, &some.r, some.t.result).at, y,
-                    (size_t)(B * NEW * n));
-        run_back(&all, all.weights, (size_t)(ROWS * n));
-        run_back(&some, weights, (size_t)(B * NEW * n));
-        for (int i = 0; i < B * NEW * D; i++)
-            some.d_x[(i / (NEW * D) * L + MEMORY) * D + i % (NEW * D)] += d_new[i];
-        expect_same(&lists[k], "d_x", some.d_x, all.d_x, ROWS * D);
-        for (int i = 0; i < all.p.n; i++)
-            expect_same(&lists[k], all.p.v[i].name, some.p.v[i].grad, all.p.v[i].grad,
-                        all.p.v[i].n);
-        release(new), release(d_new), release(weights), release(y);
-        close_problem(&all), close_problem(&some);
     }
 }
 

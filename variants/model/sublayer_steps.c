@@ -2,7 +2,7 @@
  *
  * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network: its
  * steps, then its last map. Its memory is the states of its steps, which include all past rows; of
- * linear attention it may be rows before the segment instead, whose keys are computed again. */
+ * linear attention it may be rows before the segment instead, run again in front of each. */
 #include "sublayer.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Its arrays; the second is one for all layers. The others are the rows of several sequences, with
- * memory and without, one sequence after the other. */
-enum { VALUES, FIRST, ROWS, QUERIES };
+/* Its arrays; the second is one for all layers. Where rows of memory stand in front of each
+ * sequence, ROWS are all of them without gaps, and RESULT those of the result that are new. */
+enum { VALUES, FIRST, ROWS, RESULT };
 
 static const struct param *last_map(const struct sublayer *s)
 {
@@ -56,12 +56,10 @@ static int linear_keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
-/* Most rows of a call, with those of memory. */
-static struct step_rows most_rows(const struct sublayer *s)
+/* Most rows of a sequence that the steps run. */
+static int most_rows(const struct sublayer *s, struct extent max)
 {
-    const struct extent max = s->of.steps.max;
-
-    return (struct step_rows){max.B, max.L, keeps_rows(s) ? max.M : 0};
+    return max.L + (keeps_rows(s) ? max.M : 0);
 }
 
 static size_t state_floats(const struct sublayer *s, int i)
@@ -71,8 +69,8 @@ static size_t state_floats(const struct sublayer *s, int i)
     return (state->given ? 1 : (size_t)s->of.steps.max.B) * (size_t)state->n;
 }
 
-/* Is the i-th state there, and does each call change it? It begins with the memory's rows if there
- * are any, otherwise where the call before has ended. */
+/* Is the i-th state there, and does each call change it? It begins where the call before has ended,
+ * or at the first row of memory. */
 static bool is_kept(const struct sublayer *s, int i)
 {
     return goes_on(s) || keeps_rows(s) || s->of.steps.steps.state[i].given;
@@ -85,12 +83,12 @@ static bool advances(const struct sublayer *s, int i)
 
 static void begin_state(struct sublayer *s, int i)
 {
-    if (s->of.steps.steps.state[i].draw) {
-        s->of.steps.steps.state[i].draw(s->c, s->of.steps.before[i]);
-        return;
-    }
-    for (size_t e = 0; e < state_floats(s, i); e++)
-        s->of.steps.before[i][e] = s->of.steps.steps.state[i].start;
+    const struct state *const state = &s->of.steps.steps.state[i];
+
+    if (state->draw)
+        state->draw(s->c, s->of.steps.before[i]);
+    for (size_t e = 0; !state->draw && e < state_floats(s, i); e++)
+        s->of.steps.before[i][e] = state->start;
 }
 
 /* As two floats, because one would round from 2^24 on. */
@@ -141,8 +139,8 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
     steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
     /* The bare operator has no parameters that layers share: the first in its list is its own. */
     m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
-    m->impl = steps_impl(&m->steps, g, most_rows(s), false);
-    m->impl_grad = steps_impl(&m->steps, g, most_rows(s), true);
+    m->impl = steps_impl(&m->steps, g, max.B, most_rows(s, max), false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, most_rows(s, max), true);
     for (int i = 0; i < m->steps.n_states; i++) {
         const bool given = m->steps.state[i].given;
         const enum part memory = keeps_rows(s) ? PART_SCRATCH : PART_MEMORY;
@@ -173,21 +171,17 @@ static void steps_build_tables(const struct engine *g, struct sublayer *s,
         m->steps.tables(&m->steps, m->shared, m->before);
 }
 
-/* Rows that do not lie one sequence after the other are copied. */
-static size_t copied_rows(const struct sublayer *s, struct extent max)
-{
-    return keeps_rows(s) && max.B > 1 ? (size_t)max.B * (size_t)(max.M + max.L) : 0;
-}
-
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const int rows = max.L + (keeps_rows(s) ? max.M : 0);
-    const size_t n = steps_floats(&s->of.steps.steps, (size_t)max.B * (size_t)rows);
-    const size_t copies = copied_rows(s, max) * (size_t)s->c->D;
+    const struct steps *const t = &s->of.steps.steps;
+    const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
+    const size_t n = steps_floats(t, rows), copied = keeps_rows(s) ? rows : 0;
 
     out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
     out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
-    out[ROWS] = out[QUERIES] = (struct array){copies, 0, true, PART_ACTIVATIONS};
+    out[ROWS] = (struct array){copied * (size_t)s->c->D, 0, true, PART_ACTIVATIONS};
+    out[RESULT] =
+        (struct array){copied * (size_t)t->value[t->result].width, 0, true, PART_ACTIVATIONS};
 }
 
 static void steps_arrays_grad(const struct sublayer *s, struct extent max,
@@ -197,56 +191,80 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
     out[VALUES].n = 0;
     out[VALUES].shared = true;
     out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
-    if (keeps_rows(s)) { /* also of one sequence: the first rows may be constants */
-        const size_t n = (size_t)max.B * (size_t)(max.M + max.L) * (size_t)s->c->D;
-        out[ROWS] = out[QUERIES] = (struct array){0, n, true, PART_ACTIVATIONS};
-    }
+    for (int i = ROWS; i <= RESULT; i++)
+        out[i] = (struct array){0, out[i].n, true, PART_ACTIVATIONS};
 }
 
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
 {
-    return (struct attn_need){.scratch_bytes =
-                                  steps_scratch(&s->of.steps.steps, g, most_rows(s), backward)};
+    const struct extent max = s->of.steps.max;
+
+    return (struct attn_need){
+        .scratch_bytes = steps_scratch(&s->of.steps.steps, g, max.B, most_rows(s, max), backward)};
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Copy the last n of each sequence's rows, so that they lie one sequence after the other. */
-static const float *joined(float *to, struct sublayer_input from, int n, int D)
+/* Copy so many floats of each sequence. */
+static void copy_rows(float *to, ptrdiff_t to_stride, const float *from, ptrdiff_t from_stride,
+                      int B, size_t floats)
 {
-    const ptrdiff_t skip = (ptrdiff_t)(from.M + from.L - n) * D;
-    const size_t floats = (size_t)n * (size_t)D;
-
-    if (from.B == 1 || from.at.stride == (ptrdiff_t)floats)
-        return from.at.at + skip;
-    for (int b = 0; b < from.B; b++)
-        memcpy(to + (size_t)b * floats, from.at.at + b * from.at.stride + skip,
-               floats * sizeof(float));
-    return to;
+    for (int b = 0; b < B; b++)
+        memcpy(to + b * to_stride, from + b * from_stride, floats * sizeof(float));
 }
 
 static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                                const struct work *w, struct sublayer_input from)
 {
     const struct steps_memory *const m = &s->of.steps;
+    const int K = from.M + from.L;
+    const ptrdiff_t row = (ptrdiff_t)K * s->c->D;
     struct steps_run r = {.g = g,
                           .params = s->own,
                           .model = m->shared,
                           .B = from.B,
-                          .L = from.L,
-                          .M = from.M,
+                          .L = K,
                           .position = position_of(s),
-                          .x = joined(w->own[ROWS], from, from.M + from.L, s->c->D),
+                          .x = from.at.at,
                           .values = w->own[VALUES],
                           .first = m->first ? m->first : w->own[FIRST],
                           .scratch = w->scratch};
 
-    if (from.M)
-        r.queries = joined(w->own[QUERIES], from, from.L, s->c->D);
+    CHECK(keeps_rows(s) || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
+    if (keeps_rows(s)) {
+        copy_rows(w->own[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
+        r.x = w->own[ROWS];
+    }
     for (int i = 0; i < m->steps.n_states; i++)
         r.before[i] = keeps_rows(s) && advances(s, i) ? NULL : m->before[i];
     memcpy(r.after, m->after, sizeof(r.after));
     return r;
+}
+
+/* The result's rows without those of memory. */
+static const float *new_results(const struct sublayer *s, const struct work *w,
+                                const struct steps_run *r, struct sublayer_input from)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const float *const all = steps_matrix(t, r, t->result).at;
+    const ptrdiff_t n = t->value[t->result].width;
+
+    if (!keeps_rows(s))
+        return all;
+    copy_rows(w->own[RESULT], from.L * n, all + from.M * n, r->L * n, from.B, (size_t)(from.L * n));
+    return w->own[RESULT];
+}
+
+/* Into the result's gradient from that of its new rows; those of memory have none. */
+static void put_new_grads(const struct sublayer *s, const struct steps_run *r,
+                          struct sublayer_input from, const float *d_new)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const ptrdiff_t n = t->value[t->result].width;
+    float *const all = steps_gradient(t, r, t->result).at;
+
+    memset(all, 0, sizeof(float) * (size_t)(from.B * r->L * n));
+    copy_rows(all + from.M * n, r->L * n, d_new, from.L * n, from.B, (size_t)(from.L * n));
 }
 
 static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -254,9 +272,9 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
 {
     const struct steps *const t = &s->of.steps.steps;
     const struct steps_run r = run_of(g, s, w, from);
-    const float *const result = steps_matrix(t, &r, t->result).at;
 
     steps_forward(t, &r);
+    const float *const result = new_results(s, w, &r, from);
     if (t->last)
         linear_forward(g, last_map(s), last_bias(s), w->y, result, from.B * from.L, epilogue);
     else {
@@ -268,21 +286,6 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
     }
 }
 
-/* Gradients of the rows that are no constants: of all, and of queries. */
-static void add_queries(const struct steps_run *r, float *d_in, int skip, int D)
-{
-    const int rows = r->M + r->L - skip;
-    const ptrdiff_t n = (ptrdiff_t)r->L * D;
-
-    for (int b = 0; b < r->B; b++) {
-        float *const to = d_in + (ptrdiff_t)b * rows * D, *const last = to + rows * D - n;
-        memcpy(to, r->d_x + ((ptrdiff_t)b * (r->M + r->L) + skip) * D,
-               sizeof(float) * (size_t)rows * (size_t)D);
-        for (ptrdiff_t e = 0; e < n; e++)
-            last[e] += r->d_queries[b * n + e];
-    }
-}
-
 static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
                                     const struct work *w, struct sublayer_input from, float *d_in,
                                     const float *d_y, int skip)
@@ -291,24 +294,27 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     const int rows = from.B * from.L;
     struct steps_run r = run_of(g, s, w, from);
 
-    r.d_x = from.M ? w->d_own[ROWS] : d_in;
-    r.d_queries = from.M ? w->d_own[QUERIES] : NULL;
+    r.d_x = keeps_rows(s) ? w->d_own[ROWS] : d_in;
     r.d_values = w->d_own[VALUES];
     r.d_first = w->d_own[FIRST];
     r.scratch = w->d_scratch;
     if (r.d_first && !w->above) /* the last layer, which is the first one here */
         memset(r.d_first, 0, first_floats(s, s->of.steps.max) * sizeof(float));
-    float *const d = steps_gradient(t, &r, t->result).at;
+    float *const d = keeps_rows(s) ? w->d_own[RESULT] : steps_gradient(t, &r, t->result).at;
     if (t->last) {
-        linear_weight_grad(g, last_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
+        linear_weight_grad(g, last_map(s), d_y, new_results(s, w, &r, from), rows);
         if (t->last_bias)
             linear_bias_grad(g, last_bias(s), d_y, rows);
         linear_input_grad(g, last_map(s), d, d_y, rows, 0);
     } else
         memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
+    if (keeps_rows(s))
+        put_new_grads(s, &r, from, d);
     steps_backward(t, &r);
-    if (from.M)
-        add_queries(&r, d_in, skip, s->c->D);
+    if (keeps_rows(s)) {
+        const ptrdiff_t n = (ptrdiff_t)(r.L - skip) * s->c->D, first = (ptrdiff_t)skip * s->c->D;
+        copy_rows(d_in, n, r.d_x + first, n + first, from.B, (size_t)n);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -368,7 +374,7 @@ static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct steps *const t = &s->of.steps.steps;
 
-    return steps_flop(t, (struct step_rows){B, L, keeps_rows(s) ? M : 0}) +
+    return steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) +
            (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
 }
 

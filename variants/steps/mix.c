@@ -172,7 +172,7 @@ void mix_linear(struct steps *t)
     const struct config *const c = t->c;
     int (*const map)(struct steps *, int, int, const char *) =
         c->attn_bias ? step_affine : step_linear;
-    const int q = map(t, steps_queries(t), mix_keys(t), "q");
+    const int q = map(t, STEPS_INPUT, mix_keys(t), "q");
     const int k = map(t, STEPS_INPUT, c->kv_heads * c->dh, "k");
     const int v = map(t, STEPS_INPUT, c->kv_heads * config_dv(c), "v");
     struct recurrence r =

@@ -22,13 +22,12 @@ static struct recur_rows rows_of(const struct matrix *m, int L, int heads, int s
                                .per = heads ? states / heads : 0};
 }
 
-static struct recur shape_of(const struct step *s, struct step_rows rows)
+static struct recur shape_of(const struct step *s, int B, int L)
 {
     const int Hs = s->n[STATES];
 
-    return (struct recur){.B = rows.B,
-                          .L = rows.L,
-                          .M = rows.M,
+    return (struct recur){.B = B,
+                          .L = L,
                           .H = s->n[HEADS],
                           .Hs = Hs,
                           .dk = s->n[DK],
@@ -40,26 +39,25 @@ static struct recur shape_of(const struct step *s, struct step_rows rows)
 }
 
 /* The call's operands: `in` are its inputs, of which step_recur says how many heads they have. */
-static struct recur operands_of(const struct step *s, struct step_rows rows,
-                                const struct matrix *in)
+static struct recur operands_of(const struct step *s, int B, int L, const struct matrix *in)
 {
-    const int Hs = s->n[STATES], keys = rows.M + rows.L;
-    struct recur r = shape_of(s, rows);
+    const int Hs = s->n[STATES];
+    struct recur r = shape_of(s, B, L);
 
-    r.q = rows_of(&in[IN_Q], rows.L, s->n[Q_HEADS], s->n[HEADS]);
-    r.k = rows_of(&in[IN_K], keys, s->n[K_HEADS], Hs);
-    r.v = rows_of(&in[IN_V], keys, Hs, Hs);
-    r.g = rows_of(&in[IN_G], keys, Hs, Hs);
-    r.beta = rows_of(&in[IN_BETA], keys, Hs, Hs);
-    r.a = rows_of(&in[IN_A], keys, Hs, Hs);
-    r.b = rows_of(&in[IN_B], keys, Hs, Hs);
-    r.i = rows_of(&in[IN_I], keys, Hs, Hs);
+    r.q = rows_of(&in[IN_Q], L, s->n[Q_HEADS], s->n[HEADS]);
+    r.k = rows_of(&in[IN_K], L, s->n[K_HEADS], Hs);
+    r.v = rows_of(&in[IN_V], L, Hs, Hs);
+    r.g = rows_of(&in[IN_G], L, Hs, Hs);
+    r.beta = rows_of(&in[IN_BETA], L, Hs, Hs);
+    r.a = rows_of(&in[IN_A], L, Hs, Hs);
+    r.b = rows_of(&in[IN_B], L, Hs, Hs);
+    r.i = rows_of(&in[IN_I], L, Hs, Hs);
     return r;
 }
 
 static struct recur recur_of(const struct step_call *c)
 {
-    struct recur r = operands_of(c->s, (struct step_rows){c->B, c->L, c->M}, c->in);
+    struct recur r = operands_of(c->s, c->B, c->L, c->in);
 
     r.u = c->param[0] ? c->param[0]->data : NULL;
     r.s0 = c->before[STATE_S];
@@ -100,28 +98,26 @@ static void backward(const struct step_call *c)
 
 /* Which operands there are, and which rows are shared, decides which implementation accepts and
  * what it needs; their addresses do not matter. */
-static struct recur like(const struct step *s, struct step_rows rows, bool states)
+static struct recur like(const struct step *s, int B, int L, bool states)
 {
     static float there[1];
     struct matrix in[STEP_IN];
 
     for (int i = 0; i < STEP_IN; i++)
         in[i] = (struct matrix){s->in[i] < 0 ? NULL : there, s->width[i], s->width[i]};
-    struct recur r = operands_of(s, rows, in);
+    struct recur r = operands_of(s, B, L, in);
     r.u = s->param[0] < 0 ? NULL : there;
     r.s0 = r.s1 = states ? there : NULL;
     return r;
 }
 
 /* A check runs the reference in the same work space, whatever the engine it is for. */
-static size_t scratch(const struct engine *g, const struct step *s, struct step_rows rows,
-                      bool backward)
+static size_t scratch(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
     size_t most = 0;
 
-    for (int turn = 0; turn < 8; turn++) { /* one row may run elsewhere, and so with states */
-        const struct step_rows those = {rows.B, turn & 1 ? 1 : rows.L, turn & 4 ? 0 : rows.M};
-        const struct recur r = like(s, those, turn & 2);
+    for (int turn = 0; turn < 4; turn++) { /* one row may run elsewhere, and so with states */
+        const struct recur r = like(s, B, turn & 1 ? 1 : L, turn & 2);
         const struct recur_impl *const impls[] = {engine_recur(g, &r, backward), &recur_ref};
         for (size_t i = 0; i < ARRAY_LEN(impls); i++) {
             const size_t bytes = impls[i]->need(&r, g->threads, backward);
@@ -131,38 +127,25 @@ static size_t scratch(const struct engine *g, const struct step *s, struct step_
     return most;
 }
 
-static const char *impl(const struct engine *g, const struct step *s, struct step_rows rows,
-                        bool backward)
+static const char *impl(const struct engine *g, const struct step *s, int B, int L, bool backward)
 {
-    const struct recur r = like(s, rows, true);
+    const struct recur r = like(s, B, L, true);
 
     return engine_recur(g, &r, backward)->name;
 }
 
 static double flop(const struct step *s, int B, int L)
 {
-    const struct recur r = like(s, (struct step_rows){B, L, 0}, true);
+    const struct recur r = like(s, B, L, true);
 
     return recur_flop(&r);
 }
 
-static double memory_flop(const struct step *s, int B, int M)
-{
-    const struct recur r = like(s, (struct step_rows){B, 0, M}, true);
-
-    return M ? recur_flop(&r) : 0;
-}
-
 int step_recur(struct steps *t, struct recurrence r)
 {
-    static const struct step_kind kind = {.name = "recur",
-                                          .forward = forward,
-                                          .backward = backward,
-                                          .overwrites = true,
-                                          .scratch = scratch,
-                                          .impl = impl,
-                                          .flop = flop,
-                                          .memory_flop = memory_flop};
+    static const struct step_kind kind = {
+        "recur",      forward,     backward, .overwrites = true, .scratch = scratch,
+        .impl = impl, .flop = flop};
     const int states = r.states ? r.states : r.heads;
     struct step *const s = steps_add(t, &kind);
     const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};

@@ -11,7 +11,7 @@
 int steps_value(struct steps *t, int width)
 {
     CHECK(t->n_values < MAX_VALUES && width > 0);
-    t->value[t->n_values] = (struct value){.of = t->n_values, .width = width, .before = t->width};
+    t->value[t->n_values] = (struct value){t->n_values, 0, width, t->width};
     t->width += width;
     return t->n_values++;
 }
@@ -23,23 +23,12 @@ int steps_first(struct steps *t, int width)
     return t->first;
 }
 
-int steps_queries(struct steps *t)
-{
-    if (t->queries < 0) {
-        t->queries = steps_value(t, t->c->D);
-        t->width -= t->c->D; /* likewise */
-        t->value[t->queries].queries = true;
-    }
-    return t->queries;
-}
-
 int steps_columns(struct steps *t, int value, int first, int n)
 {
     const struct value *const of = &t->value[value];
 
     CHECK(t->n_values < MAX_VALUES && first >= 0 && n > 0 && first + n <= of->width);
-    t->value[t->n_values] =
-        (struct value){of->of, of->at + first, n, of->before, .queries = of->queries};
+    t->value[t->n_values] = (struct value){of->of, of->at + first, n, of->before};
     return t->n_values++;
 }
 
@@ -79,12 +68,6 @@ void step_reads(struct steps *t, struct step *s, int value)
         s->width[at - s->in] = t->value[value].width;
 }
 
-/* A step's rows are those of its first input. */
-static bool of_queries(const struct steps *t, const struct step *s)
-{
-    return s->in[0] >= 0 && t->value[s->in[0]].queries;
-}
-
 void step_writes_to(struct steps *t, struct step *s, int value)
 {
     int *const at = place(s->out, STEP_OUT);
@@ -92,7 +75,6 @@ void step_writes_to(struct steps *t, struct step *s, int value)
     *at = value;
     if (at == s->out)
         s->result = t->value[value].width;
-    t->value[value].queries = of_queries(t, s);
 }
 
 int step_writes(struct steps *t, struct step *s, int width)
@@ -193,7 +175,6 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
                         .prefix = prefix,
                         .declares = p,
                         .first = -1,
-                        .queries = -1,
                         .last = "o.weight",
                         .result = -1};
     steps_value(t, c->D);
@@ -223,43 +204,32 @@ void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 
 size_t steps_floats(const struct steps *t, size_t rows) { return rows * (size_t)t->width; }
 
-/* Rows of a step: of queries, or of all. */
-static struct step_rows rows_of(const struct steps *t, const struct step *s, struct step_rows all)
-{
-    return of_queries(t, s) ? all : (struct step_rows){all.B, all.L + all.M, 0};
-}
-
-size_t steps_scratch(const struct steps *t, const struct engine *g, struct step_rows r,
-                     bool backward)
+size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward)
 {
     size_t most = 0;
 
     for (const struct step *s = t->step; s < t->step + t->n; s++)
         if (s->kind->scratch) {
-            const size_t bytes = s->kind->scratch(g, s, rows_of(t, s, r), backward);
+            const size_t bytes = s->kind->scratch(g, s, B, L, backward);
             most = bytes > most ? bytes : most;
         }
     return most;
 }
 
-double steps_flop(const struct steps *t, struct step_rows r)
+double steps_flop(const struct steps *t, int B, int L)
 {
     double flop = 0;
 
-    for (const struct step *s = t->step; s < t->step + t->n; s++) {
-        const struct step_rows rows = rows_of(t, s, r);
-        flop += s->kind->flop ? s->kind->flop(s, rows.B, rows.L) : 0;
-        flop += s->kind->memory_flop ? s->kind->memory_flop(s, rows.B, rows.M) : 0;
-    }
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        flop += s->kind->flop ? s->kind->flop(s, B, L) : 0;
     return flop;
 }
 
-const char *steps_impl(const struct steps *t, const struct engine *g, struct step_rows r,
-                       bool backward)
+const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward)
 {
     for (const struct step *s = t->step; s < t->step + t->n; s++)
         if (s->kind->impl)
-            return s->kind->impl(g, s, rows_of(t, s, r), backward);
+            return s->kind->impl(g, s, B, L, backward);
     return "steps";
 }
 
@@ -277,12 +247,8 @@ static struct matrix matrix_in(const struct steps *t, const struct steps_run *r,
         at = gradient ? r->d_x : (float *)r->x;
     else if (v->of == t->first)
         at = gradient ? r->d_first : r->first;
-    else if (v->of == t->queries && r->queries)
-        at = gradient ? r->d_queries : (float *)r->queries;
-    else if (v->of == t->queries)
-        at = gradient ? r->d_x : (float *)r->x;
     else
-        at += (ptrdiff_t)v->before * r->B * (r->M + r->L);
+        at += (ptrdiff_t)v->before * r->B * r->L;
     return (struct matrix){at + v->at, t->value[v->of].width, v->width};
 }
 
@@ -299,12 +265,10 @@ struct matrix steps_gradient(const struct steps *t, const struct steps_run *r, i
 static struct step_call call_of(const struct steps *t, const struct steps_run *r,
                                 const struct step *s, bool backward)
 {
-    const struct step_rows rows = rows_of(t, s, (struct step_rows){r->B, r->L, r->M});
     struct step_call c = {.g = r->g,
                           .s = s,
-                          .B = rows.B,
-                          .L = rows.L,
-                          .M = rows.M,
+                          .B = r->B,
+                          .L = r->L,
                           .position = r->position,
                           .steps = t,
                           .model = r->model,
@@ -350,22 +314,18 @@ static bool is_overwritten(const struct steps *t, int value)
 /* Zero the gradients that steps add to. */
 static void clear(const struct steps *t, const struct steps_run *r, size_t rows)
 {
-    for (int i = 0; i < t->n_values; i++) {
-        const bool outside = i == STEPS_INPUT || i == t->first || i == t->queries;
-        if (t->value[i].of != i || outside || i == t->result || is_overwritten(t, i))
-            continue;
+    for (int i = STEPS_INPUT + 1; i < t->n_values; i++) {
         const size_t width = (size_t)t->value[i].width;
-        memset(steps_gradient(t, r, i).at, 0, rows * width * sizeof(float));
+        if (t->value[i].of == i && i != t->first && i != t->result && !is_overwritten(t, i))
+            memset(steps_gradient(t, r, i).at, 0, rows * width * sizeof(float));
     }
 }
 
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
-    const size_t rows = (size_t)r->B * (size_t)(r->M + r->L);
+    const size_t rows = (size_t)r->B * (size_t)r->L;
 
     memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
-    if (r->d_queries)
-        memset(r->d_queries, 0, (size_t)r->B * (size_t)r->L * (size_t)t->c->D * sizeof(float));
     clear(t, r, rows);
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);

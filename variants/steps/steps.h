@@ -37,12 +37,11 @@ static inline float *matrix_row(const struct matrix *m, ptrdiff_t i) { return m-
 
 struct step;
 
-/* One step of one call: B sequences of L rows each, in this order. Inputs after the first have M
- * rows more in front of them if that has queries only (steps_queries). */
+/* One step of one call: B sequences of L rows each, in this order. */
 struct step_call {
     const struct engine *g;
     const struct step *s;
-    int B, L, M;
+    int B, L;
     int64_t position; /* in their streams, of the first row of all sequences */
     struct matrix in[STEP_IN], out[STEP_OUT];
     struct matrix d_in[STEP_IN], d_out[STEP_OUT]; /* backward only */
@@ -57,11 +56,6 @@ struct step_call {
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
 void matrix_add_columns(const struct matrix *m, int rows, float *sums);
 
-/* Sequences, rows of each, and rows in front of those. */
-struct step_rows {
-    int B, L, M;
-};
-
 struct step_kind {
     const char *name;
     void (*forward)(const struct step_call *c);
@@ -69,16 +63,12 @@ struct step_kind {
      * instead, so no other step may read its inputs after it: copy them first. */
     void (*backward)(const struct step_call *c);
     bool overwrites;
-    /* Bytes, for up to B sequences of L rows, and M in front of them; NULL = none. */
-    size_t (*scratch)(const struct engine *g, const struct step *s, struct step_rows r,
-                      bool backward);
+    /* Bytes, for up to B sequences of L rows; NULL = none. */
+    size_t (*scratch)(const struct engine *g, const struct step *s, int B, int L, bool backward);
     /* The implementation that runs it; NULL = none of its own. */
-    const char *(*impl)(const struct engine *g, const struct step *s, struct step_rows r,
-                        bool backward);
+    const char *(*impl)(const struct engine *g, const struct step *s, int B, int L, bool backward);
     /* Useful FLOP of B sequences of L rows; NULL = element-wise, not counted. */
     double (*flop)(const struct step *s, int B, int L);
-    /* Those of M rows in front of them; NULL = none. */
-    double (*memory_flop)(const struct step *s, int B, int M);
 };
 
 struct step {
@@ -91,10 +81,9 @@ struct step {
 };
 
 /* `width` columns from `at` on of value `of`, which is not a part of another one; that has `before`
- * columns of others before it. Those of queries have no rows of memory. */
+ * columns of others before it. */
 struct value {
     int of, at, width, before;
-    bool queries;
 };
 
 /* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
@@ -122,8 +111,6 @@ struct steps {
     void (*tables)(const struct steps *t, const struct param *model, float *const state[]);
     /* A value of the first of these layers that the others read; -1 = none. */
     int first;
-    /* The input's rows without those of memory; -1 = it has none. */
-    int queries;
     bool positions;   /* a step reads positions in the stream */
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
@@ -155,9 +142,6 @@ int steps_state(const struct steps *t, const char *name);
 void step_state(struct steps *t, struct step *s, const char *name, int n, float start);
 /* The value that the first layer shares with the others, from outside the list. */
 int steps_first(struct steps *t, int width);
-/* The input's rows that are no memory. A list that has them may be run with rows of memory in
- * front, which all values have but these and those computed from them as a first input. */
-int steps_queries(struct steps *t);
 /* Parameters, declared in this order. A step may use one that another step has declared. */
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name);
 void step_vector(struct steps *t, struct step *s, enum init init, float arg, int n,
@@ -240,7 +224,7 @@ int step_blocks(struct steps *t, int x, int n, int width, const char *name);
 /* Rotary positions of heads of `width` columns at stream positions, see parts/pos_rope.c. */
 int step_rotate(struct steps *t, int x, int width, double base, bool halves);
 
-/* Features of heads of queries and keys, parts/features.h. Their directions are given: "omega". */
+/* Features of heads of queries or keys, parts/features.h. Their directions are given: "omega". */
 int step_features(struct steps *t, int x, bool queries);
 
 /* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are "state_s" and, where used,
@@ -262,30 +246,27 @@ int step_recur(struct steps *t, struct recurrence r);
 
 /* Floats of all values, for up to `rows` rows; bytes of scratch. */
 size_t steps_floats(const struct steps *t, size_t rows);
-size_t steps_scratch(const struct steps *t, const struct engine *g, struct step_rows r,
-                     bool backward);
-double steps_flop(const struct steps *t, struct step_rows r);
+size_t steps_scratch(const struct steps *t, const struct engine *g, int B, int L, bool backward);
+double steps_flop(const struct steps *t, int B, int L);
 /* Name of the implementation that runs the recurrence in it. */
-const char *steps_impl(const struct steps *t, const struct engine *g, struct step_rows r,
-                       bool backward);
+const char *steps_impl(const struct steps *t, const struct engine *g, int B, int L, bool backward);
 
 /* What one run of a list works on. states: as in struct steps, one array each, before and after. */
 struct steps_run {
     const struct engine *g;
     const struct param *params; /* the list's first */
     const struct param *model;  /* of all layers, NULL = none */
-    int B, L, M;
+    int B, L;
     int64_t position;
-    const float *x;         /* [B (M+L), D] */
-    const float *queries;   /* [B L, D] of them; NULL = x, where M = 0 */
-    float *values;          /* steps_floats of M+L rows */
+    const float *x;         /* [B L, D] */
+    float *values;          /* steps_floats */
     float *first, *d_first; /* [B L, width] of the value that layers share */
     float *before[MAX_STATES], *after[MAX_STATES];
-    float *d_x, *d_queries, *d_values; /* backward: likewise */
+    float *d_x, *d_values; /* backward: likewise */
     void *scratch;
 };
 void steps_forward(const struct steps *t, const struct steps_run *r);
-/* d_values of the result is given; d_x and everything else is overwritten. */
+/* d_values of the result is given; d_x [B L, D] and everything else is overwritten. */
 void steps_backward(const struct steps *t, const struct steps_run *r);
 /* The value in a run, and its gradient. */
 struct matrix steps_matrix(const struct steps *t, const struct steps_run *r, int value);
