@@ -124,23 +124,23 @@ static void build_normalised(struct steps *t)
 struct list {
     char name[16];
     steps_build *build;
-    const char *mixer; /* whose numbers it has; "" = none */
+    const char *mixer; /* whose numbers it has; NULL = none */
 };
 
 static const struct list lists[] = {
-    {"linear", build_linear},
-    {"conv", build_conv},
-    {"conv of one", build_conv_of_one},
-    {"shift", build_shift},
-    {"mixes", build_mixes},
-    {"blocks", build_blocks},
-    {"curves", build_curves},
-    {"products", build_products},
-    {"units", build_units},
-    {"norms", build_norms},
-    {"rotations", build_rotations},
-    {"recurrence", build_recurrence},
-    {"normalised", build_normalised},
+    {"linear", build_linear, NULL},
+    {"conv", build_conv, NULL},
+    {"conv of one", build_conv_of_one, NULL},
+    {"shift", build_shift, NULL},
+    {"mixes", build_mixes, NULL},
+    {"blocks", build_blocks, NULL},
+    {"curves", build_curves, NULL},
+    {"products", build_products, NULL},
+    {"units", build_units, NULL},
+    {"norms", build_norms, NULL},
+    {"rotations", build_rotations, NULL},
+    {"recurrence", build_recurrence, NULL},
+    {"normalised", build_normalised, NULL},
     {"elu", mix_linear, "linear_elu"},
     {"exp", mix_linear, "favor"},
     {"cosh", mix_linear, "favor_hyp"},
@@ -267,7 +267,7 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
             float *const grad = normal(m, "grad", 0, 1);
-            char what[400];
+            char what[600];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
