@@ -221,7 +221,7 @@ int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int
  */
 int step_blocks(struct steps *t, int x, int n, int width, const char *name);
 
-/* Rotary positions of heads of `width` columns at stream positions, see parts/pos_rope.c. */
+/* Rotary positions of heads of `width` columns at stream positions, see parts/rotary.h. */
 int step_rotate(struct steps *t, int x, int width, double base, bool halves);
 
 /* Features of heads of queries or keys, parts/features.h. Their directions are given: "omega". */
