@@ -172,13 +172,11 @@ static struct result run(const struct engine *g, const struct problem *p, bool b
                          bool in_place)
 {
     struct recur r = p->r;
-    const struct recur_impl *const impl = engine_recur(g, &r, backward);
     const size_t rows_of_o = (size_t)(r.B * r.L * r.H), states = (size_t)(r.B * r.Hs);
     struct result t = {.n_out = {rows_of_o * (size_t)r.dv, rows_of_o,
                                  states * (size_t)(r.dk * r.dv), r.norm ? states * (size_t)r.dk : 0,
                                  r.i.at ? states : 0}};
 
-    cr_assert_not_null(impl);
     for (int i = 0; i < OUTPUTS; i++)
         t.out[i] = guarded(t.n_out[i]);
     r.o = t.out[O];
@@ -192,6 +190,8 @@ static struct result run(const struct engine *g, const struct problem *p, bool b
         r.z0 = memcpy(r.z1, r.z0, t.n_out[Z1] * sizeof(float));
     if (in_place && r.m0)
         r.m0 = memcpy(r.m1, r.m0, t.n_out[M1] * sizeof(float));
+    const struct recur_impl *const impl = engine_recur(g, &r, backward); /* by the states, too */
+    cr_assert_not_null(impl);
     const size_t bytes = round_up(impl->need(&r, g->threads, backward), 64) + 64;
     void *const scratch = aligned_alloc(64, bytes);
     cr_assert_not_null(scratch);
