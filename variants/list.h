@@ -73,7 +73,8 @@
     X(fox) \
     X(value_residual) \
     X(diff) \
-    X(cope)
+    X(cope) \
+    X(mla)
 /* clang-format on */
 
 #endif

@@ -84,6 +84,10 @@ struct around {
     float soft_cap;         /* of scores (struct attn); 0 = off */
 };
 
+/* How latent attention computes (sublayer_latent.c). */
+enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
+extern const char *const mla_form_name[MLA_FORMS + 1]; /* "expanded" "absorbed" NULL */
+
 /* How pos_rope.c changes frequencies for longer contexts. */
 enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN };
 
@@ -191,6 +195,7 @@ struct config {
     struct around around;
     float head_eps;    /* of norms of a head */
     float lambda_init; /* of differences; 0 = by the layer */
+    enum mla_form mla; /* of latent attention */
     /* Layers that alternate between the mixer and attention; `recurrent` has the mixer's sizes. */
     struct stack stack;
     struct recurrent_sizes {

@@ -64,15 +64,19 @@ static enum status forward(struct run *r, struct err *e)
 
     if (st != OK)
         return st;
+    if (r->c.pos->pos_encoding)
+        r->c.pos->pos_encoding(&r->c, r->max.L + r->max.M, r->sublayers.pos_encoding);
     sublayers_build_tables(&r->sublayers, r->g);
     if ((st = load_carried(r, e)) != OK)
         return st;
     sublayers_build_tables(&r->sublayers,
                            r->g); /* given parameters may have tables built from them */
-    if (s->kind == &sublayer_steps && (st = golden_whole(r, "base", &base, e)) != OK)
+    if ((st = golden_whole(r, "base", &base, e)) != OK)
         return st;
     if (s->kind == &sublayer_steps)
         sublayer_steps_seek(s, base);
+    else
+        s->memory.seen = base; /* rows that have been forgotten */
     const struct sublayer_input from = golden_enter(r);
     s->kind->forward(r->g, s, r->sublayers.work, from, (struct act){.y = r->y});
     return OK;
@@ -94,6 +98,10 @@ static void finish(struct run *r)
 
     if (s->kind->ends_in)
         probs(r, s, w);
+    if (s->kind->shows && s->kind->shows(s, w, r->max, &c)) {
+        snprintf(name, sizeof(name), "out.%s", c.name);
+        golden_compare(r, name, c.at, c.n);
+    }
     sublayer_commit(s, r->max.L);
     for (int i = 0; carried(r, i, "out.", &c, name); i++)
         if (!c.given)
@@ -110,18 +118,9 @@ static enum status read(struct run *r, struct err *e)
     return sublayers_init_operator(&r->sublayers, &r->c, &r->params, 0, e);
 }
 
-static bool said(const struct safetensors *s, const char *key)
-{
-    const char *const value = safetensors_meta(s, key);
-
-    return value && strcmp(value, "none") != 0;
-}
-
-static bool claims(const struct safetensors *s) { return said(s, "mixer") || said(s, "synth"); }
-
 const struct golden_kind golden_mixer = {
     .name = "attention",
-    .claims = claims,
+    .claims = checkpoint_mixes,
     .read = read,
     .bind = bind,
     .forward = forward,

@@ -62,42 +62,41 @@ void golden_backward_sublayer(struct run *r)
  * coordinate e, else 0. The sinks' columns come first. */
 static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v, int c0, int n)
 {
-    const int K = a->M + a->L, kv_width = a->Hkv * a->dh;
+    const int K = a->M + a->L, dv = attn_dv(a), kv_width = a->Hkv * dv;
 
     memset(v, 0, sizeof(float) * (size_t)K * (size_t)kv_width);
-    memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)sinks * (size_t)a->dh);
+    memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)sinks * (size_t)dv);
     for (int e = 0; e < n; e++) {
         const int sink = c0 + e, j = sink - sinks;
         for (int h = 0; h < a->H && j < 0; h++)
-            sink_v[((ptrdiff_t)h * sinks + sink) * a->dh + e] = 1;
+            sink_v[((ptrdiff_t)h * sinks + sink) * dv + e] = 1;
         for (int h = 0; h < a->Hkv && j >= 0; h++)
-            v[j * kv_width + h * a->dh + e] = 1;
+            v[j * kv_width + h * dv + e] = 1;
     }
 }
 
-/* `a` with values v, as wide as its keys, and output o. */
+/* `a` with values v and output o. */
 static struct attn with_values(const struct attn *a, float *o, const float *v, const float *sink_v)
 {
-    const int HD = a->H * a->dh;
+    const int dv = attn_dv(a), HD = a->H * dv;
     struct attn with = *a;
 
-    with.dv = 0;
     with.rel_v = NULL;
     with.lse = NULL;
     with.o = o;
     with.o_at = (struct stride){.batch = (ptrdiff_t)a->L * HD, .row = HD};
     with.v = v;
-    with.v_at = (struct stride){.batch = 0, .row = (ptrdiff_t)a->Hkv * a->dh};
+    with.v_at = (struct stride){.batch = 0, .row = (ptrdiff_t)a->Hkv * dv};
     with.sink_v = sink_v;
     return with;
 }
 
-/* With one-hot values the output of query i is p[i, c0 .. c0+dh). */
+/* With one-hot values the output of query i is p[i, c0 .. c0+dv). */
 void golden_probs(struct run *r, const struct attn *maps, int n_maps, const struct attn_impl *impl,
                   void *scratch)
 {
     const int sinks = maps->sink_v ? maps->sinks : 0; /* else there are none to read them from */
-    const int H = maps->H, L = maps->L, dh = maps->dh, HD = H * dh;
+    const int H = maps->H, L = maps->L, dv = attn_dv(maps), HD = H * dv;
     const int columns = sinks + maps->M + L;
     const size_t rows = (size_t)maps->B * (size_t)H * (size_t)L;
     const size_t n = (size_t)n_maps * rows * (size_t)columns;
@@ -108,13 +107,13 @@ void golden_probs(struct run *r, const struct attn *maps, int n_maps, const stru
         return;
     }
     float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
-    float *const slice = calloc(rows * (size_t)dh, sizeof(*slice));
+    float *const slice = calloc(rows * (size_t)dv, sizeof(*slice));
     float *const probs = calloc(n, sizeof(*probs));
     float *const sink_v = v + (size_t)(maps->M + L) * (size_t)HD;
     NEED(v && slice && probs);
     for (int map = 0; map < n_maps; map++)
-        for (int c0 = 0; c0 < columns; c0 += dh) {
-            const int width = min_int(dh, columns - c0);
+        for (int c0 = 0; c0 < columns; c0 += dv) {
+            const int width = min_int(dv, columns - c0);
             const struct attn a = with_values(&maps[map], slice, v, sinks ? sink_v : NULL);
             set_one_hot(&a, sinks, v, sink_v, c0, width);
             impl->forward(r->g, &a, scratch);
@@ -122,7 +121,7 @@ void golden_probs(struct run *r, const struct attn *maps, int n_maps, const stru
                 const size_t h = row / (size_t)L, i = row % (size_t)L; /* of all sequences */
                 const size_t b = h / (size_t)H, to = (h * (size_t)n_maps + (size_t)map) * (size_t)L;
                 const float *const from =
-                    slice + ((b * (size_t)L + i) * (size_t)H + h % (size_t)H) * (size_t)dh;
+                    slice + ((b * (size_t)L + i) * (size_t)H + h % (size_t)H) * (size_t)dv;
                 memcpy(probs + (to + i) * (size_t)columns + c0, from,
                        sizeof(float) * (size_t)width);
             }

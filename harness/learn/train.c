@@ -15,8 +15,8 @@ enum status train_config(struct config *to, const struct variant *v, const struc
 {
     const int mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
     struct taken taken = {0};
-    enum status st =
-        config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab, SCOPE_MODEL, NULL, e);
+    enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab, SCOPE_MODEL,
+                                         false, NULL, e);
 
     if (st == OK) {
         taken_add(&taken, to, SCOPE_MODEL);

@@ -115,7 +115,8 @@ bool case_same_problem(const struct bench_case *a, const struct bench_case *b)
 
 enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
-                                enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e)
+                                enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
+                                struct err *e)
 {
     const int D = opt->d_model, H = opt->heads;
     enum status st = OK;
@@ -127,6 +128,8 @@ enum status config_from_options(struct config *to, const struct variant *v,
     if (opt->kv_heads && config_groups(to))
         to->kv_heads = opt->kv_heads;
     to->mem_len = mem_len;
+    if (decodes)
+        model_choices_decode(to);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++) {
         const struct names *const given = &opt->chosen[i];
         if (given->n && choice_applies(&model_choices[i], to, scope))
@@ -170,7 +173,8 @@ enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT
 {
     const enum scope scope = workload_scope(c->workload);
     const enum status st = config_from_options(&c->config, c->variant, c->opt, c->mem, c->layers,
-                                               scope == SCOPE_MODEL ? BYTES : 0, scope, at, e);
+                                               scope == SCOPE_MODEL ? BYTES : 0, scope,
+                                               c->workload == WORK_DECODE, at, e);
 
     c->config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
     return st;
@@ -182,6 +186,8 @@ struct config case_usual_config(const struct bench_case *c)
                                          c->config.F, c->layers, c->config.V);
 
     usual.mem_len = c->config.mem_len;
+    if (c->workload == WORK_DECODE)
+        model_choices_decode(&usual);
     config_own_reset(&usual);
     return usual;
 }

@@ -100,10 +100,11 @@ enum { DEFAULT_LAYERS = 4 };
 
 /* A model of the variant with the sizes and choices that the options give: of each choice value
  * number at[i], the first if `at` is NULL. Choices that do not apply at that scope keep the
- * variant's value. `mem_len` is the past that a layer keeps. */
+ * variant's value. `mem_len` is the past that a layer keeps; `decodes`: for one token at a time. */
 enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
-                                enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e);
+                                enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
+                                struct err *e);
 
 /* The options of models that a plan or a training uses. One that nothing uses is an error. */
 struct taken {

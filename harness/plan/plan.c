@@ -67,7 +67,8 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 static const char *why_unsupported(const struct variant *v, enum workload w)
 {
     if (w == WORK_ATTN)
-        return "unsupported: it has no attention";
+        return v->mixer->attends ? "unsupported: its core runs in a layer only"
+                                 : "unsupported: it has no attention";
     if (v->mem->state)
         return "unsupported: it carries a state, not this kind of memory";
     return v->mem->recurrent ? "unsupported: it keeps its memory, this kind recomputes it"
@@ -239,9 +240,9 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
-        return fail(e, E_UNSUPPORTED,
-                    "--workload attn does not apply to %s, which has no attention  -> layer",
-                    v->name);
+        return fail(e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> layer", v->name,
+                    v->mixer->attends ? "whose core runs in a layer only"
+                                      : "which has no attention");
     if (v->mem->state)
         return fail(e, E_USAGE,
                     "--mem-kind %s does not apply to %s, which carries a state  -> state, "

@@ -103,7 +103,7 @@ static void swap_attention(struct sublayers *sublayers, struct reference_impl *w
     for (int i = 0; i < sublayers->n; i++) {
         struct sublayer *const s = &sublayers->at[i];
         const struct reference_impl ours = with[i];
-        if (s->kind != &sublayer_attention)
+        if (!attention_runs(s))
             continue;
         with[i] = (struct reference_impl){s->of.attention.impl, sublayers->work[i].d_scratch};
         s->of.attention.impl = ours.impl;
@@ -118,7 +118,7 @@ static enum status find_reference_impls(const struct sublayers *sublayers,
     enum status st = OK;
 
     for (int i = 0; i < sublayers->n && st == OK; i++)
-        if (sublayers->at[i].kind == &sublayer_attention) {
+        if (attention_runs(&sublayers->at[i])) {
             const struct attn like = attention_for_impl(&sublayers->at[i]);
             st = job_find_reference_impl(&with[i], &like, ref, most, e);
         }
@@ -132,10 +132,6 @@ enum status job_sublayers_reference_backward(struct job *j, struct sublayers *su
     void *scratch = NULL;
     size_t bytes = 0;
 
-    if (!sublayers_attention(sublayers, 0)) { /* others use the engine that they are given */
-        j->ops->backward(j, ref);
-        return OK;
-    }
     struct reference_impl *const with = calloc((size_t)n, sizeof(*with));
     if (!with)
         return fail(e, E_NOMEM, "no memory for %d sub-layers  -> lower --layers", n);

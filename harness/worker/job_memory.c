@@ -65,14 +65,25 @@ static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
     return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
 }
 
+/* What MEM_KV caches of M rows. */
+static size_t cached_bytes(const struct job *j, const struct sublayers *sublayers)
+{
+    size_t floats = 0;
+
+    for (int i = 0; i < sublayers->n; i++) {
+        const struct sublayer *const s = &sublayers->at[i];
+        floats += s->kind->caches ? (size_t)s->kind->caches(s->c) : 0;
+    }
+    return 4 * floats * job_elements(j->shape.B, j->shape.M, 1);
+}
+
 /* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     const struct config *c = &j->config;
     const size_t rows = job_elements(sublayers_attentions(sublayers), j->shape.B, j->shape.M);
 
-    return j->kind == MEM_KV
-               ? 8 * rows * job_elements(c->kv_heads, c->dh, 1) + tail_bytes(j, sublayers)
+    return j->kind == MEM_KV       ? cached_bytes(j, sublayers) + tail_bytes(j, sublayers)
            : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j, sublayers)
            : j->kind == MEM_STATE  ? carried_bytes(sublayers)
                                    : 0;

@@ -9,6 +9,7 @@
 #include "variants/model/choices.h"
 #include "variants/model/keys.h"
 #include "variants/model/lm.h"
+#include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>
@@ -156,6 +157,11 @@ static void follow(struct config *c, const struct choice *row)
         c->rel_rows = c->clip + 1;
     if (row->at == offsetof(struct config, H))
         c->kv_heads = c->H;
+    struct latent *const latent = (struct latent *)c->own[SLOT_MIXER].bytes;
+    if (strcmp(row->name, "d_nope") == 0)
+        latent->rope = c->dh - latent->nope;
+    if (strcmp(row->name, "d_rope") == 0)
+        latent->nope = c->dh - latent->rope;
 }
 
 /* Other values of the row at `base`, a part of `c`, that make a model: each goes there and back. */
@@ -290,8 +296,10 @@ Test(keys, every_part)
         there_and_back(&c, extras[i]->name);
     }
     for (int i = 0; mixers[i]; i++) {
-        struct config c =
-            small(variant_find(strncmp(mixers[i]->name, "synth", 5) ? "linear" : "synthesizer"));
+        const bool synthesizes = strncmp(mixers[i]->name, "synth", 5) == 0;
+        struct config c = small(variant_find(synthesizes          ? "synthesizer"
+                                             : mixers[i]->attends ? "mla"
+                                                                  : "linear"));
         c.mixer = mixers[i];
         config_own_reset(&c);
         there_and_back(&c, mixers[i]->name);

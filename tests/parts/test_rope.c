@@ -64,6 +64,7 @@ static void rotate(const struct rotated *r, const struct turn *t, int64_t positi
                                        .B = t->B,
                                        .rows = t->rows,
                                        .heads = t->heads,
+                                       .width = t->dh,
                                        .position = position,
                                        .back = back});
 }

@@ -75,6 +75,11 @@ Test(choices, settings_are_refused_with_what_would_do)
         {"-V xl --set experts=2,", "--set \"experts=2,\": cannot read \"\""},
         {"-V xl --set experts=0", "--set experts=0: "},
         {"-V switch --set moe_k=5", "switch: 5 of 4 experts"},
+        {"-V mla --set d_rope=30", "mla: d_nope 64 and d_rope 30 of a head of width 96"},
+        {"-V mla --set d_nope=65,d_rope=31", "rope: 31 coordinates to rotate"},
+        {"-V mla --set d_rope=1", "--set d_rope=1: "},
+        {"-V mla --set kv_rank=0", "--set kv_rank=0: "},
+        {"-V mla --set d_value=2000000", "--set d_value=2000000: "},
         {"-V compressive --set cmem=64 --mem 64", "--set cmem=64 of 64 rows of memory  -> fewer"},
     };
 
@@ -167,6 +172,9 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V xl,rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,t2t", 5},
         {"-V rtransformer -w layer --rnn-cell rnn,gru --filter rnn_cell:gru", 1},
         {"-V universal -w segment --halt none,t2t --filter !halt:t2t", 1},
+        {"-V xl,mla -w layer --mla expanded,absorbed", 3},
+        {"-V mla -w decode --filter mla:absorbed", 1}, /* as usual there */
+        {"-V mla -w segment,layer --filter mla:expanded", 2},
         {"-V xl,llama -w layer --filter ffn:swiglu", 1},
         {"-V xl,llama,t5 -w layer --filter norm:rms", 2},
     };

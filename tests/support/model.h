@@ -31,7 +31,11 @@ static inline struct config wired(const struct form *w, int turn)
 
     c.gate = w->gate < 0 ? NULL : gates[w->gate];
     c.wiring = (enum wiring)w->wiring;
-    c.attn_bias = turn & 1;
+    c.attn_bias = turn & 1 && c.mixer != &mixer_mla; /* which has none */
+    if (c.mixer == &mixer_mla) {
+        c.mla = turn & 1 ? MLA_ABSORBED : MLA_EXPANDED;
+        set_number(&c, "q_rank", turn & 2 ? 4 : 0);
+    }
     c.uv_per_layer = c.rel_per_head = turn >> 1 & 1;
     c.tied = !(turn >> 2 & 1);
     c.clip = 3;

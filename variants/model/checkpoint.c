@@ -6,6 +6,7 @@
 #include "keys.h"
 #include "lm.h"
 #include "settings.h"
+#include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
@@ -154,7 +155,7 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     else if (!text || (strcmp(text, "none") == 0 && !has_word(row, text)))
         row->rows_of ? read_rows_of(r, row, at, c)
                      : CHECK(!row->absent || choice_parse(row, base, row->absent, NULL) == OK);
-    else if (row->codec <= CODEC_WIDE)
+    else if (row->codec <= CODEC_WIDE || row->in_digits)
         read_number(r, row, at);
     else if (choice_parse(row, base, text, &why) == OK)
         return;
@@ -164,6 +165,22 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
         complain(r, choice_key(row));
 }
 
+/* Files name latent attention by the width of its latents. */
+static const char *mixer_word(const struct reader *r)
+{
+    const char *const name = word(r, "mixer"), *const rank = word(r, "kv_rank");
+    const bool latents = strcmp(rank, "none") != 0 && strcmp(rank, "0") != 0;
+
+    return latents && strcmp(name, "none") == 0 ? mixer_mla.name : name;
+}
+
+bool checkpoint_mixes(const struct safetensors *s)
+{
+    const struct reader r = {.s = s};
+
+    return strcmp(word(&r, "synth"), "none") != 0 || strcmp(mixer_word(&r), "none") != 0;
+}
+
 static void read_mixer(struct reader *r, struct config *c)
 {
     const char *const synth = word(r, "synth");
@@ -171,10 +188,12 @@ static void read_mixer(struct reader *r, struct config *c)
     char synthesizer[32];
 
     snprintf(synthesizer, sizeof(synthesizer), "synth_%.20s", synth);
-    const char *const name = other ? synthesizer : word(r, "mixer");
+    const char *const name = other ? synthesizer : mixer_word(r);
     c->mixer = mixer_find(name);
     if (!c->mixer && strcmp(name, "none") != 0)
         complain(r, other ? "synth" : "mixer");
+    if (has_latents(c) && c->pos == pos_find("none"))
+        c->pos = &pos_rope; /* files leave it to the latents */
 }
 
 /* The second scheme: the one whose key is set. */

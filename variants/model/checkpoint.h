@@ -14,6 +14,9 @@
 enum status checkpoint_config(const struct safetensors *s, const char *prefix, struct config *c,
                               struct err *e);
 
+/* Does it describe something in place of attention (struct mixer)? */
+bool checkpoint_mixes(const struct safetensors *s);
+
 /* Only what norms, feed-forward networks and LocalRNNs are, and the numbers of the config's parts,
  * into a config that has the other sizes. */
 enum status checkpoint_parts(const struct safetensors *s, const char *prefix, struct config *c,

@@ -44,6 +44,8 @@ static void put_row(struct meta *m, const struct choice *row, const void *base)
     if (row->tensor && !row->print)
         return;
     choice_print(text, row, base);
+    if (row->in_digits)
+        snprintf(text, sizeof(text), "%d", *(const int *)((const char *)base + row->at));
     put(m, choice_key(row), "%s", *text ? text : "none");
 }
 

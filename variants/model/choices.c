@@ -3,6 +3,7 @@
  * The rows of choices.h as data, and when each applies. */
 #include "choices.h"
 #include "settings.h"
+#include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/parts.h"
 
@@ -133,6 +134,12 @@ const struct choice *model_choice(const char *name)
         if (strcmp(model_choices[i].name, name) == 0)
             return &model_choices[i];
     return NULL;
+}
+
+void model_choices_decode(struct config *c)
+{
+    if (has_latents(c))
+        c->mla = MLA_ABSORBED;
 }
 
 void model_choice_print(char text[CHOICE_TEXT], int i, const struct config *c, enum scope scope)

@@ -54,6 +54,11 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* toke
       "such as gdn,gdn,rope", "; empty where all layers are alike", MODEL,                         \
       .special = true, .applies = has_stack, .print = print_stack, .parse = parse_stack,           \
       .key = "layer_mixers", .absent = "")                                                         \
+    X(mla, text, WORD, mla, "mla", "LIST", "absorbed to decode, otherwise expanded", "",           \
+      "form of latent attention: keys and values of all heads, or the latents as those of one",    \
+      "; empty where there are no latents", CORE, .words = mla_form_name,                          \
+      .special = true, .applies = has_latents, .key = "absorbed", .absent = "expanded",            \
+      .in_digits = true, .most = MLA_FORMS - 1)                                                    \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
       "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
       .key = "norm", .absent = "post")                                                             \
@@ -73,6 +78,9 @@ extern const struct choice model_choices[MODEL_CHOICE_COUNT];
 
 /* The row of that name, NULL where there is none. */
 const struct choice *model_choice(const char *name);
+
+/* Give it the choices that are usual where one token at a time is decoded, before others. */
+void model_choices_decode(struct config *c);
 
 /* Print the value of row i for a model, or the part of one, of that scope: "" where the row does
  * not apply. */

@@ -4,6 +4,7 @@
 #include "choices.h"
 #include "keys.h"
 #include "sublayer_list.h"
+#include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
 #include "variants/parts/parts.h"
@@ -33,7 +34,10 @@ static bool is_recurrent(const struct config *c)
     return c->mixer && c->mixer->kind == &sublayer_steps;
 }
 
-bool config_groups(const struct config *c) { return !is_recurrent(c) || c->stack.n; }
+bool config_groups(const struct config *c)
+{
+    return !has_latents(c) && (!is_recurrent(c) || c->stack.n);
+}
 
 const struct mem *config_mem(const struct config *c)
 {
@@ -398,14 +402,15 @@ static enum status check_mixer(const struct config *c, struct err *e)
         return check_stack(c, e);
     if (!c->mixer)
         return OK;
-    if (!c->causal || c->window || c->same_length || c->masks.n)
+    const bool attends = c->mixer->attends;
+    if (!attends && (!c->causal || c->window || c->same_length || c->masks.n))
         return fail(e, E_USAGE,
                     "%s: a window, a mask or a view of the future with mixer %s, which only knows "
                     "all of the past  -> none of them",
                     name, c->mixer->name);
-    if (pos->reserve || pos->rotate || pos->enter || pos->layer_params || c->attn_extra ||
-        c->qkv_map || c->score_residual != SCORE_RESIDUAL_NONE || has_around(c) ||
-        c->around.soft_cap != 0)
+    if (pos->reserve || pos->enter || pos->layer_params || c->attn_extra || c->qkv_map ||
+        c->score_residual != SCORE_RESIDUAL_NONE || has_around(c) ||
+        (!attends && (pos->rotate || c->around.soft_cap != 0)))
         return fail(e, E_USAGE, "%s: positions %s or terms of attention with mixer %s  -> none",
                     name, pos->name, c->mixer->name);
     return OK;

@@ -4,6 +4,7 @@
 #include "keys.h"
 #include "choices.h"
 #include "sublayer_list.h"
+#include "variants/parts/latent.h"
 #include "variants/parts/parts.h"
 
 #include <float.h>
@@ -219,7 +220,10 @@ static const struct choice others[] = {
     {.name = "d_value",
      .codec = CODEC_INT,
      .at = AT(dv),
+     .help = "width of a head of values",
      .most = MAX_WIDTH,
+     .setting = true,
+     .applies = has_latents,
      .zero_is_absent = true,
      .absent = "0"},
     {.name = "attn_bias", .codec = CODEC_FLAG, .at = AT(attn_bias), .absent = "0"},

@@ -34,7 +34,7 @@ struct seq_rows {
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-enum { SUB_ARRAYS = 10 }; /* most arrays of a kind */
+enum { SUB_ARRAYS = 12 }; /* most arrays of a kind */
 
 /* An array that a kind asks for: n floats, n_kept if its forward is followed by a backward pass
  * that reads it; with `shared` it may be reused by the next sub-layer. */
@@ -98,6 +98,8 @@ struct sublayer_kind {
     /* Rows of its input that it remembers for this kind of memory, if M are asked for; -1 = it has
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
+    /* Floats that MEM_KV caches per row instead; NULL = nothing. */
+    int (*caches)(const struct config *c);
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
@@ -131,6 +133,9 @@ struct sublayer_kind {
     void (*forget)(struct sublayer *s);
     /* The i-th array that it carries besides rows of its input; false after the last. */
     bool (*carries)(const struct sublayer *s, int i, struct carried *out);
+    /* An array of the last forward pass of this shape that golden files show; NULL = none. */
+    bool (*shows)(const struct sublayer *s, const struct work *w, struct extent now,
+                  struct carried *out);
     /* The attention executed by its last forward pass of B sequences of L rows, for inspection;
      * NULL = none. */
     struct attn (*ends_in)(const struct sublayer *s, const struct work *w, int B, int L);
@@ -151,7 +156,7 @@ struct compressed {
 };
 
 extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
-    sublayer_aan, sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn;
+    sublayer_aan, sublayer_latent, sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn;
 extern const struct own synthesizer_own;
 
 /* Attention's own state. */
@@ -161,7 +166,7 @@ struct attention {
     struct attn prepared;         /* tables and terms for the largest shape; q, k, v, o unset */
     const float *pos_encoding;    /* the position scheme's, from the last build_tables */
     const struct attn_impl *impl; /* its implementation */
-    struct cache keys, values;    /* MEM_KV */
+    struct cache keys, values;    /* MEM_KV; keys are latents where these are attended to */
     struct cache fades;           /* likewise log f [B,rows,H], where attention forgets */
 };
 

@@ -51,6 +51,11 @@ static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
     return mem == MEM_HIDDEN ? M : -1;
 }
 
+static int attention_caches(const struct config *c)
+{
+    return 2 * config_kv_width(c) + (c->around.forget ? c->H : 0);
+}
+
 static enum status attention_bind(struct sublayer *s, const struct engine *g, struct extent max,
                                   struct arena *a, struct err *e)
 {
@@ -194,6 +199,7 @@ void attention_rotate(const struct engine *g, const struct sublayer *s, struct s
                                              .B = B,
                                              .rows = rows,
                                              .heads = heads,
+                                             .width = s->c->dh,
                                              .position = position,
                                              .layer = s->layer,
                                              .back = back});
@@ -399,6 +405,7 @@ const struct sublayer_kind sublayer_attention = {
     .place = DROP_ATTENTION,
     .params = attention_params,
     .keeps = attention_keeps,
+    .caches = attention_caches,
     .bind = attention_bind,
     .can_grad = attention_can_grad,
     .arrays = attention_arrays,

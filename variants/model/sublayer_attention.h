@@ -38,6 +38,13 @@ static inline int attention_query_rows(const struct sublayer *s, int L)
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
 
+/* Does it run an implementation of attention, the one in of.attention? */
+static inline bool attention_runs(const struct sublayer *s)
+{
+    return s->kind == &sublayer_attention || s->kind == &sublayer_latent ||
+           s->kind == &sublayer_synthesizer;
+}
+
 /* Current rows of memory. */
 int attention_memory(const struct sublayer *s);
 /* Stream position of the first key. */

@@ -51,6 +51,7 @@ struct choice {
     const char *key;     /* NULL = the name */
     const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
     bool zero_is_absent; /* CODEC_INT */
+    bool in_digits;      /* CODEC_WORD: files have its number, up to `most` */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
     const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
     bool (*applies)(const struct config *c); /* NULL = always */

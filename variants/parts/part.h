@@ -27,9 +27,9 @@ enum { MAX_OWN = 64 };
 /* Rows of heads that a scheme rotates: projected queries or keys, or, backwards, their
  * gradients. */
 struct rotation {
-    float *x;         /* [B,rows,heads,dh] */
+    float *x;         /* [B,rows,heads,width]; the first coordinates of a head are rotated */
     ptrdiff_t stride; /* floats between sequences */
-    int B, rows, heads;
+    int B, rows, heads, width;
     int64_t position; /* stream position of row 0 */
     int layer;        /* whose rows they are */
     bool back;        /* rotate by the negative angle */
@@ -185,6 +185,7 @@ struct mixer {
     float eps;
     void (*build)(struct steps *t);
     void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
+    bool attends; /* a softmax over keys: windows, masks and rotated positions apply to it */
 };
 
 #endif

@@ -11,7 +11,7 @@
  * arXiv:2309.00071) divides those that turn less than beta_slow times in the original context,
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
  * cosines and sines by 0.1 ln s + 1. */
-#include "parts.h"
+#include "latent.h"
 #include "rotary.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static void rope_usual(const struct config *c, void *own)
 {
     *(struct rope *)own = (struct rope){.dim = c->dh - c->dh % 2,
                                         .base = 10000,
-                                        .pairs = HALVES,
+                                        .pairs = has_latents(c) ? ADJACENT : HALVES,
                                         .scaling = c->variant->rope_scaling,
                                         .factor = c->variant->rope_scaling ? 4 : 1,
                                         .original = 4096,
@@ -115,7 +115,13 @@ static const struct own rope_own = {rope_choices, OWN_SIZE(struct rope), rope_us
 
 static const struct rope *rope_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
-static int pairs_of(const struct config *c) { return rope_of(c)->dim / 2; }
+/* Coordinates of a head that are rotated. Latent attention has its own number. */
+static int dim_of(const struct config *c)
+{
+    return has_latents(c) ? latent_of(c)->rope : rope_of(c)->dim;
+}
+
+static int pairs_of(const struct config *c) { return dim_of(c) / 2; }
 
 /* Each base has a table of its own; layer l has the table l % tables_of. */
 static int tables_of(const struct config *c) { return max_int(1, c->layer_rope_base.n); }
@@ -130,19 +136,18 @@ static enum status rope_check(const struct config *c, struct err *e)
     if (c->dh < 2)
         return fail(e, E_USAGE, "rope: a head of width %d has no pair to rotate  -> use 2 or more",
                     c->dh);
-    if (rope_of(c)->dim < 2 || rope_of(c)->dim > c->dh || rope_of(c)->dim % 2)
+    if (dim_of(c) < 2 || dim_of(c) > c->dh || dim_of(c) % 2)
         return fail(
             e, E_USAGE,
             "rope: %d coordinates to rotate  -> use an even number from 2 to the head width %d",
-            rope_of(c)->dim, c->dh);
+            dim_of(c), c->dh);
     for (int k = 0; k < tables_of(c); k++)
         if (base_of(c, k) != 0 && !(base_of(c, k) > 1))
             return fail(e, E_USAGE, "rope: base %g  -> use more than 1", base_of(c, k));
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
-    if (rope_of(c)->scaling == ROPE_NTK && rope_of(c)->dim < 4)
-        return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> 4 or more",
-                    rope_of(c)->dim);
+    if (rope_of(c)->scaling == ROPE_NTK && dim_of(c) < 4)
+        return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> 4 or more", dim_of(c));
     if (rope_of(c)->scaling == ROPE_YARN &&
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the fast ones more",
@@ -151,16 +156,17 @@ static enum status rope_check(const struct config *c, struct err *e)
 }
 
 /* The pair that turns so often in the original context. */
-static double pair_of(const struct rope *r, double base, double turns)
+static double pair_of(const struct config *c, double base, double turns)
 {
-    return r->dim * log(r->original / (turns * 2 * PI)) / (2 * log(base));
+    return dim_of(c) * log(rope_of(c)->original / (turns * 2 * PI)) / (2 * log(base));
 }
 
 /* How far the frequency of pair f is on the way to being divided, 0 to 1. */
-static double yarn_ramp(const struct rope *r, double base, int f)
+static double yarn_ramp(const struct config *c, double base, int f)
 {
-    const double lo = fmax(floor(pair_of(r, base, (double)r->beta_fast)), 0);
-    const double hi = fmin(ceil(pair_of(r, base, (double)r->beta_slow)), r->dim - 1);
+    const struct rope *const r = rope_of(c);
+    const double lo = fmax(floor(pair_of(c, base, (double)r->beta_fast)), 0);
+    const double hi = fmin(ceil(pair_of(c, base, (double)r->beta_slow)), dim_of(c) - 1);
 
     return fmin(fmax((f - lo) / (hi != lo ? hi - lo : 0.001), 0), 1);
 }
@@ -169,7 +175,7 @@ static double yarn_ramp(const struct rope *r, double base, int f)
 static double frequency(const struct config *c, int table, int f)
 {
     const struct rope *const r = rope_of(c);
-    const double s = (double)r->factor, dim = r->dim, base = base_of(c, table);
+    const double s = (double)r->factor, dim = dim_of(c), base = base_of(c, table);
     const double w = pow(base, -2.0 * f / dim);
 
     switch (r->scaling) {
@@ -178,7 +184,7 @@ static double frequency(const struct config *c, int table, int f)
     case ROPE_NTK:
         return pow(base * pow(s, dim / (dim - 2)), -2.0 * f / dim);
     case ROPE_YARN: {
-        const double ramp = yarn_ramp(r, base, f);
+        const double ramp = yarn_ramp(c, base, f);
         return w / s * ramp + w * (1 - ramp);
     }
     default:
@@ -197,10 +203,7 @@ static double magnitude(const struct config *c)
 }
 
 /* Row t: cosines, then sines, of position t. The table is the same for every window length. */
-static size_t table_floats(const struct config *c)
-{
-    return (size_t)STRETCH * (size_t)rope_of(c)->dim;
-}
+static size_t table_floats(const struct config *c) { return (size_t)STRETCH * (size_t)dim_of(c); }
 
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
@@ -214,7 +217,7 @@ static struct rotary_table table_of(const struct config *c, const float *pos_enc
 {
     float *const at = (float *)pos_encoding + (size_t)table * table_floats(c) + f0;
 
-    return (struct rotary_table){at, at + pairs_of(c), rope_of(c)->dim, STRETCH};
+    return (struct rotary_table){at, at + pairs_of(c), dim_of(c), STRETCH};
 }
 
 static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding)
@@ -250,7 +253,7 @@ static void rope_rotate(const struct engine *g, const struct config *c, const fl
                              .B = t->B,
                              .rows = t->rows,
                              .heads = t->heads,
-                             .width = c->dh,
+                             .width = t->width,
                              .pairs = pairs_of(c),
                              .position = t->position,
                              .halves = rope_of(c)->pairs == HALVES,

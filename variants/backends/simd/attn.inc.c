@@ -37,7 +37,8 @@ static void add_positions(const struct item *t, int g, int j, int n)
     for (int x = 0; x < TILES; x++)
         rows[x] = to - from;
     if (from < to)
-        add_relative_values(t->w->o[g], t->w->s[0] + VL + from - r, from, rows, &t->rel_v);
+        add_relative_values(t->w->o + g * t->w->ld, t->w->ld, t->w->s[0] + VL + from - r, from,
+                            rows, &t->rel_v);
     if (!t->f->a->causal)
         add_future_values(t, g, r, n);
 }
@@ -52,7 +53,7 @@ VEC_INLINE void step(const struct item *t, int g, bool fresh, int j, int n)
 
     group_scores(t, g, j, n, v1(-INFINITY), seen);
     softmax_block(w, g, (n + VL - 1) / VL, fresh, alpha);
-    add_values(fresh, w->o[g], alpha, w->s[0] + VL, j, seen, &t->v);
+    add_values(fresh, w->o + g * w->ld, w->ld, alpha, w->s[0] + VL, j, seen, &t->v);
     if (t->rel_v.at)
         add_positions(t, g, j, n);
 }
@@ -78,7 +79,7 @@ static void finish(const struct item *t, int g)
         const float sum = vsum(vld(t->w->sum[i]));
         const vf share = v1(sum == 0.0f ? 0.0f : 1.0f / sum);
         for (int e = 0; e < dv; e += VL) {
-            vf x = vmul(vld(t->w->o[i] + e), share);
+            vf x = vmul(vld(t->w->o + i * t->w->ld + e), share);
             if (far_v && sum != 0.0f)
                 x = vadd(x, vld_upto(far_v + e, dv - e, v0()));
             vst_upto(o + e, dv - e, x);
@@ -150,7 +151,7 @@ static struct item item_of(const struct fused *f, struct work *w, int b, int h, 
     const int n = min_int(QUERIES, a->L - i0);
     const ptrdiff_t first = b * a->q_at.batch + i0 * a->q_at.row + h * a->dh;
     const struct queries there = {a->no_content ? NULL : a->q + first, a->q_at.row};
-    const struct queries qu = {w->qu[0], HEAD_LD}, qw = {w->qw[0], HEAD_LD};
+    const struct queries qu = {w->qu, w->ld}, qw = {w->qw, w->ld};
     const bool copied = copy || n % ROWS || a->no_content;
     const bool copy_u = copied || a->u, copy_w = copied || a->w;
     const bool same = !a->rel_k || a->u == a->w;
@@ -205,10 +206,6 @@ static void run(const struct fused *f, int worker, int t)
 
 static bool fused_accepts(const struct attn *a, const char **why_not)
 {
-    if (a->dh > HEAD || attn_dv(a) > HEAD) {
-        *why_not = "heads wider than 256";
-        return false;
-    }
     if (a->sinks && a->rel_v) {
         *why_not = "does not support sinks with relative values";
         return false;
@@ -223,16 +220,17 @@ static bool fused_accepts(const struct attn *a, const char **why_not)
 static struct attn_need fused_need(const struct attn *a, int threads)
 {
     const struct fused f = layout(a, NULL);
-    const size_t each = sizeof(struct work) + seen_words(a) * sizeof(uint64_t);
+    const size_t each =
+        sizeof(struct work) + work_rows(a) * sizeof(float) + seen_words(a) * sizeof(uint64_t);
     const size_t many = f.floats * sizeof(float) + (size_t)threads * each;
-    const size_t few = (size_t)threads * few_bytes(a);
+    const size_t few = few_fits(a) ? (size_t)threads * few_bytes(a) : 0;
 
     return (struct attn_need){.scratch_bytes = few > many ? few : many};
 }
 
 static void fused_forward(const struct engine *g, const struct attn *a, void *scratch)
 {
-    if (a->L <= FEW) {
+    if (a->L <= FEW && few_fits(a)) {
         few_forward(a, g->threads, scratch);
         return;
     }
@@ -241,9 +239,13 @@ static void fused_forward(const struct engine *g, const struct attn *a, void *sc
     const int packs = tasks_count(&n);
     const int items = a->B * a->H * ((a->L + QUERIES - 1) / QUERIES);
 
-    for (int t = 0; a->mask && t < g->threads; t++)
-        seen_start(&f.work[t].seen, a,
-                   (uint64_t *)(void *)(f.work + g->threads) + (size_t)t * seen_words(a));
+    float *const rows = (float *)(void *)(f.work + g->threads);
+    uint64_t *const bits = (uint64_t *)(void *)(rows + (size_t)g->threads * work_rows(a));
+    for (int t = 0; t < g->threads; t++) {
+        work_start(&f.work[t], a, rows + (size_t)t * work_rows(a));
+        if (a->mask)
+            seen_start(&f.work[t].seen, a, bits + (size_t)t * seen_words(a));
+    }
     if (g->threads <= 1) {
         for (int t = 0; t < packs; t++)
             pack_task(&f, &n, t);

@@ -68,7 +68,7 @@ static void init_rows(const struct item *t, int g)
         w->top[m] = LOWEST;
         vst(w->sum[m], v0());
         for (int e = 0; e < t->f->v_pad; e += VL)
-            vst(w->o[m] + e, v0());
+            vst(w->o + m * w->ld + e, v0());
     }
     for (int j = 0; j < t->f->a->sinks; j += KEYS) {
         const int n = min_int(KEYS, t->f->a->sinks - j);
@@ -77,6 +77,6 @@ static void init_rows(const struct item *t, int g)
             seen[x] = n;
         sink_scores(t, g, j, n, seen, v1(-INFINITY));
         softmax_block(w, g, (n + VL - 1) / VL, false, alpha);
-        add_values(false, w->o[g], alpha, w->s[0] + VL, j, seen, &t->sink_v);
+        add_values(false, w->o + g * w->ld, w->ld, alpha, w->s[0] + VL, j, seen, &t->sink_v);
     }
 }

@@ -93,6 +93,9 @@ static size_t few_bytes(const struct attn *a)
     return few_room(a) * (sizeof(struct few_row) + few_words(a) * sizeof(uint64_t));
 }
 
+/* Does a row hold a head of this width? */
+static bool few_fits(const struct attn *a) { return a->dh <= FEW_HEAD && attn_dv(a) <= FEW_HEAD; }
+
 /* A call's items: sequences x shares of the heads x parts of the keys, enough for every thread.
  * Parts are preferred, because whole rows are read in memory order. A part yields a partial
  * softmax, merged afterwards; with parts there is at most one item per thread, and the item's

@@ -5,6 +5,8 @@
 
 enum {
     FEW = 4,        /* most queries; above, packing pays */
+    FEW_HEAD = 576, /* widest head, as wide as the latents of DeepSeek-V2: pointers to rows instead
+                     * of arrays would cost 2 to 5 % */
     FEW_KEYS = 256, /* per block: long, since the stream stops at its end; their scores stay in
                      * L1 */
     FEW_PART = 128, /* fewest keys of a thread's part */
@@ -12,8 +14,8 @@ enum {
 
 /* One query of one head. */
 struct few_row {
-    _Alignas(64) float qu[HEAD], qw[HEAD]; /* as in struct work, whole vectors, 0 after dh */
-    float o[HEAD];
+    _Alignas(64) float qu[FEW_HEAD], qw[FEW_HEAD]; /* as in struct work, 0 after dh */
+    float o[FEW_HEAD];
     float s[FEW_KEYS + VL]; /* of a block: scores, then 2^(s - top) */
     float top, sum;
     ptrdiff_t key, value; /* offset of its head in a row of keys or values, in floats */

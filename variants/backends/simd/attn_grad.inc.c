@@ -114,7 +114,8 @@ static size_t lay_out_backward(struct backward *c, int threads, float *base)
     c->sums = take(&at, base, (size_t)threads * c->sums_floats);
     c->work = base ? (struct grad_work *)(void *)(base + at) : NULL;
     return at * sizeof(float) +
-           (size_t)threads * (sizeof(struct grad_work) + seen_words(c->a) * sizeof(uint64_t));
+           (size_t)threads * (sizeof(struct grad_work) + 2 * work_rows(c->a) * sizeof(float) +
+                              seen_words(c->a) * sizeof(uint64_t));
 }
 
 static struct backward backward_of(const struct attn *a, const struct attn_grad *d)
@@ -139,8 +140,8 @@ static void finish_queries(const struct backward *c, const struct item *x,
     for (int i = 0; !a->no_content && i < x->n; i++) {
         float *to = c->d->d_q + x->b * a->q_at.batch + (x->i0 + i) * a->q_at.row + x->h * a->dh;
         for (int e = 0; e < a->dh; e += VL) {
-            const vf by_key = vmul(factor, vld(w->x.o[i] + e));
-            const vf by_row = vmul(factor, vld(w->y.o[i] + e));
+            const vf by_key = vmul(factor, vld(w->x.o + i * w->x.ld + e));
+            const vf by_row = vmul(factor, vld(w->y.o + i * w->y.ld + e));
             vst_upto(to + e, a->dh - e, vadd(by_key, by_row));
             vst(t.u + e, vadd(vld(t.u + e), by_key));
             vst(t.w + e, vadd(vld(t.w + e), by_row));
@@ -170,9 +171,9 @@ static void grad_queries(const struct backward *c, struct grad_work *w, int b, i
         for (int g = 0; g < x.n; g += ROWS)
             grad_group(c, &x, &y, w, g, j, n);
         if (!c->a->no_content)
-            add_by_key(&x, d_k, c->x.d_pad, w->g, j, n, x.qu.at);
-        add_by_key(&x, d_v, c->x.v_pad, w->p, j, n, y.qu.at);
-        add_terms(&x, t, w->p, w->g, y.qu.at, j, n);
+            add_by_key(&x, d_k, c->x.d_pad, w->g, j, n, x.qu);
+        add_by_key(&x, d_v, c->x.v_pad, w->p, j, n, y.qu);
+        add_terms(&x, t, w->p, w->g, y.qu, j, n);
     }
     if (row_sums_matter(c))
         add_far_row(&x, w);
@@ -276,9 +277,15 @@ static void fused_backward(const struct engine *g, const struct attn *a, const s
     lay_out_backward(&c, threads, scratch);
     c.adjusts =
         a->soft_cap != 0 || a->gain != 0 || d->d_scores_out || d->d_add || row_sums_matter(&c);
-    for (int t = 0; a->mask && t < threads; t++)
-        seen_start(&c.work[t].x.seen, a,
-                   (uint64_t *)(void *)(c.work + threads) + (size_t)t * seen_words(a));
+    const size_t each = work_rows(a);
+    float *const room = (float *)(void *)(c.work + threads);
+    uint64_t *const bits = (uint64_t *)(void *)(room + 2 * (size_t)threads * each);
+    for (int t = 0; t < threads; t++) {
+        work_start(&c.work[t].x, a, room + 2 * (size_t)t * each);
+        work_start(&c.work[t].y, a, room + (2 * (size_t)t + 1) * each);
+        if (a->mask)
+            seen_start(&c.work[t].x.seen, a, bits + (size_t)t * seen_words(a));
+    }
     pack_all(&c.x, threads);
     pack_all(&c.y, threads);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)

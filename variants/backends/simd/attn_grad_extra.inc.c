@@ -51,7 +51,8 @@ static void grad_sink_group(const struct item *x, const struct item *y, struct g
     sink_scores(y, at, j, n, seen, v0());
     for (int m = 0; m < ROWS; m++)
         make_gradients(w, at + m, m, 0, vectors);
-    value_tiles(false, w->x.o[at], NULL, w->y.s[0] + VL, LD, j, seen, &y->sink_v);
+    value_tiles(false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, j, seen,
+                &y->sink_v);
 }
 
 /* The sinks of an item's queries; its groups must be loaded. */
@@ -66,8 +67,8 @@ static void grad_sinks(const struct item *x, const struct item *y, struct grad_w
             grad_sink_group(x, y, w, g, j, n);
         for (int s = 0; s < n; s += TILE_ROWS) {
             const ptrdiff_t at = j + s;
-            outer(t.sink_k + at * d, d / VL, w->g[0] + VL + s, LD, x->n, x->qu.at);
-            outer(t.sink_v + at * dv, dv / VL, w->p[0] + VL + s, LD, x->n, y->qu.at);
+            outer(t.sink_k + at * d, d / VL, w->g[0] + VL + s, LD, x->n, x->qu);
+            outer(t.sink_v + at * dv, dv / VL, w->p[0] + VL + s, LD, x->n, y->qu);
         }
         for (int s = 0; s < n; s += VL)
             for (int i = 0; i < x->n; i++) {
@@ -85,7 +86,7 @@ static void add_far_row(const struct item *x, struct grad_work *w)
 
     for (int i = 0; i < x->n; i++)
         for (int e = 0; e < a->dh; e += VL) {
-            float *to = w->y.o[i] + e;
+            float *to = w->y.o + i * w->y.ld + e;
             vst(to,
                 vfma(v1(vsum(vld(w->total[i]))), vld_upto(far_k + e, a->dh - e, v0()), vld(to)));
         }

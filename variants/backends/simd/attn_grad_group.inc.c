@@ -25,14 +25,14 @@ static void load_group(const struct item *x, const struct item *y, struct grad_w
             vf seen = real ? vld_upto(o + e, dv - e, v0()) : v0();
             if (far_v)
                 seen = vsub(seen, vld_upto(a->rel_v + table + e, dv - e, v0()));
-            delta = vfma(vld(w->y.qu[i] + e), seen, delta);
+            delta = vfma(vld(w->y.qu + i * w->y.ld + e), seen, delta);
         }
         for (int e = 0; e < x->f->d_pad; e += VL) {
             if (far_k)
                 far = vfma(vld(x->qw.at + i * x->qw.ld + e),
                            vld_upto(a->rel_k + table + e, a->dh - e, v0()), far);
-            vst(w->x.o[i] + e, v0());
-            vst(w->y.o[i] + e, v0());
+            vst(w->x.o + i * w->x.ld + e, v0());
+            vst(w->y.o + i * w->y.ld + e, v0());
         }
         far = vmul(v1(attn_gain(a)), far);
         w->lse[i] = lse == -INFINITY ? INFINITY : lse - x->f->factor * vsum(far);
@@ -94,7 +94,8 @@ static void grad_keys(const struct backward *c, const struct item *x, const stru
             adjust_gradients(c, x, w, at + m, m, j, from, n);
     }
     if (!c->a->no_content)
-        value_tiles(false, w->x.o[at], NULL, w->y.s[0] + VL, LD, from, seen, &y->v);
+        value_tiles(false, w->x.o + at * w->x.ld, w->x.ld, NULL, w->y.s[0] + VL, LD, from, seen,
+                    &y->v);
     if (y->rel_v.at)
         add_positions(y, at, from, n);
 }

@@ -9,9 +9,9 @@ struct term_sums {
         *sink_logit; /* NULL = none, except u and w */
 };
 
-/* dst [TILE_ROWS, C vectors] += sum over i < n of a[r + i step] q[i]. */
+/* dst [TILE_ROWS, C vectors] += sum over i < n of a[r + i step] q_i. */
 VEC_INLINE void outer_tile(int C, float *dst, ptrdiff_t ld, const float *a, ptrdiff_t step, int n,
-                           const float *q)
+                           struct queries q)
 {
     vf acc[TILE_ROWS][TILE_COLS];
 
@@ -20,7 +20,7 @@ VEC_INLINE void outer_tile(int C, float *dst, ptrdiff_t ld, const float *a, ptrd
         UNROLL
     for (int c = 0; c < C; c++)
         acc[r][c] = vld(dst + r * ld + c * VL);
-    tile_fma(TILE_ROWS, C, acc, n, a, 1, step, q, HEAD_LD, VL);
+    tile_fma(TILE_ROWS, C, acc, n, a, 1, step, q.at, q.ld, VL);
     UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
@@ -28,26 +28,27 @@ VEC_INLINE void outer_tile(int C, float *dst, ptrdiff_t ld, const float *a, ptrd
         vst(dst + r * ld + c * VL, acc[r][c]);
 }
 
-static void outer(float *dst, int vectors, const float *a, ptrdiff_t step, int n, const float *q)
+static void outer(float *dst, int vectors, const float *a, ptrdiff_t step, int n, struct queries q)
 {
     for (int v = 0, width; v < vectors; v += width) {
+        const struct queries from = {q.at + v * VL, q.ld};
         width = tile_width(vectors - v);
         switch (width) {
         case 1:
-            outer_tile(1, dst + v * VL, vectors * VL, a, step, n, q + v * VL);
+            outer_tile(1, dst + v * VL, vectors * VL, a, step, n, from);
             break;
         case 2:
-            outer_tile(2, dst + v * VL, vectors * VL, a, step, n, q + v * VL);
+            outer_tile(2, dst + v * VL, vectors * VL, a, step, n, from);
             break;
         default:
-            outer_tile(COLS, dst + v * VL, vectors * VL, a, step, n, q + v * VL);
+            outer_tile(COLS, dst + v * VL, vectors * VL, a, step, n, from);
         }
     }
 }
 
 /* dst [keys of the block, d] += s^T q, where s is the block's p or g. */
 static void add_by_key(const struct item *t, float *dst, int d, float (*s)[LD], int j, int n,
-                       const float *q)
+                       struct queries q)
 {
     const struct attn *a = t->f->a;
 
@@ -58,14 +59,14 @@ static void add_by_key(const struct item *t, float *dst, int d, float (*s)[LD], 
         if (t->seen && !seeing_groups(t->seen, j + x, &from, &to))
             continue;
         outer(dst + (ptrdiff_t)(j + x) * d, d / VL, s[from] + VL + x, LD, to - from,
-              q + (ptrdiff_t)from * HEAD_LD);
+              group_of(q, from));
     }
 }
 
 /* dst [table rows] += s^T q by table row: row r belongs to key r - r0 + i for query i, where r0 is
  * the row of the block's first key for query 0. */
 static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0, int n,
-                       const float *q)
+                       struct queries q)
 {
     const int d = t->f->d_pad, first = t->f->far_shared ? 1 : 0;
     const int end = min_int(r0 + n, t->f->n_rel);
@@ -73,7 +74,7 @@ static void add_by_row(const struct item *t, float *dst, float (*s)[LD], int r0,
     for (int r = max_int(r0 - (t->n - 1), first); r < end; r += TILE_ROWS) {
         const int from = max_int(0, r0 - r - (TILE_ROWS - 1)), to = min_int(t->n, n - (r - r0));
         outer(dst + (ptrdiff_t)r * d, d / VL, s[from] + VL + (r - r0 + from), LD + 1, to - from,
-              q + (ptrdiff_t)from * HEAD_LD);
+              group_of(q, from));
     }
 }
 
@@ -103,7 +104,7 @@ static float sum_range(const float *s, int lo, int hi)
 /* The keys that share a row at an end of the table: the last row for the future, the first one for
  * the far past. */
 static void add_shared(const struct item *t, float *table, float *bias, float (*s)[LD], int r0,
-                       int n, bool far, const float *q)
+                       int n, bool far, struct queries q)
 {
     const int row = far ? 0 : t->f->n_rel - 1, d = t->f->d_pad;
 
@@ -115,7 +116,7 @@ static void add_shared(const struct item *t, float *table, float *bias, float (*
         const float share = sum_range(s[i] + VL, lo, hi);
         for (int e = 0; table && e < d; e += VL) {
             float *to = table + (ptrdiff_t)row * d + e;
-            vst(to, vfma(v1(share), vld(q + (ptrdiff_t)i * HEAD_LD + e), vld(to)));
+            vst(to, vfma(v1(share), vld(q.at + i * q.ld + e), vld(to)));
         }
         if (bias)
             bias[row] += share;
@@ -124,12 +125,12 @@ static void add_shared(const struct item *t, float *table, float *bias, float (*
 
 /* A block's share of the terms' gradients, from its p and g; d_o are rel_v's queries. */
 static void add_terms(const struct item *x, struct term_sums t, float (*p)[LD], float (*g)[LD],
-                      const float *d_o, int j, int n)
+                      struct queries d_o, int j, int n)
 {
     const int r0 = table_row(x, 0, j);
 
     if (t.rel_k)
-        add_by_row(x, t.rel_k, g, r0, n, x->qw.at);
+        add_by_row(x, t.rel_k, g, r0, n, x->qw);
     if (t.rel_v)
         add_by_row(x, t.rel_v, p, r0, n, d_o);
     if (t.bias)
@@ -138,7 +139,7 @@ static void add_terms(const struct item *x, struct term_sums t, float (*p)[LD], 
         if (far ? !x->f->far_shared : x->f->a->causal)
             continue;
         if (t.rel_k || t.bias)
-            add_shared(x, t.rel_k, t.bias, g, r0, n, far, x->qw.at);
+            add_shared(x, t.rel_k, t.bias, g, r0, n, far, x->qw);
         if (t.rel_v)
             add_shared(x, t.rel_v, NULL, p, r0, n, far, d_o);
     }

@@ -17,7 +17,7 @@ struct item {
 };
 
 /* dst = q + bias for the queries of group g. Rows after the last query are finite and unused. */
-static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], const float *bias)
+static void load_queries(const struct item *t, int g, float *dst, const float *bias)
 {
     const struct attn *a = t->f->a;
 
@@ -29,7 +29,7 @@ static void load_queries(const struct item *t, int g, float (*dst)[HEAD_LD], con
                 x = vld_upto(q + e, a->dh - e, v0());
             if (bias)
                 x = vadd(x, vld_upto(bias + t->h * a->dh + e, a->dh - e, v0()));
-            vst(dst[i] + e, x);
+            vst(dst + i * t->w->ld + e, x);
         }
     }
 }
@@ -39,9 +39,9 @@ static void fetch_queries(const struct item *t, int g)
 {
     if (t->f->a->no_content)
         return;
-    if (t->qu.at == t->w->qu[0])
+    if (t->qu.at == t->w->qu)
         load_queries(t, g, t->w->qu, t->f->a->u);
-    if (t->qw.at == t->w->qw[0])
+    if (t->qw.at == t->w->qw)
         load_queries(t, g, t->w->qw, t->f->a->w);
 }
 
@@ -88,7 +88,7 @@ static void add_future_values(const struct item *t, int g, int r, int n)
 
     for (int m = 0; m < ROWS; m++) {
         const float *p = t->w->s[m] + VL;
-        float *o = t->w->o[g + m];
+        float *o = t->w->o + (g + m) * t->w->ld;
         vf sum = v0();
         for (int x = max_int(0, last + 1 - (r - m)); x < n; x += VL)
             sum = vadd(sum, vld_upto(p + x, n - x, v0()));

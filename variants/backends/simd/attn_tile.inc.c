@@ -19,11 +19,10 @@ enum {
     TILES = 2, /* stacked in a group: the second reads its operand from L1 */
     ROWS = TILES * TILE_ROWS,
     COLS = TILE_COLS,
-    QUERIES = 64,        /* per work item, in groups of ROWS that share one pass over the keys */
-    KEYS = 256,          /* per block */
-    HEAD = 256,          /* widest head */
-    HEAD_LD = HEAD + 16, /* not a power of two, otherwise rows collide in L1 */
-    LD = KEYS + 3 * VL,  /* of scores and band: VL before, 2 VL after */
+    QUERIES = 64,       /* per work item, in groups of ROWS that share one pass over the keys */
+    KEYS = 256,         /* per block */
+    LINE = 16,          /* floats of a cache line */
+    LD = KEYS + 3 * VL, /* of scores and band: VL before, 2 VL after */
 };
 
 #define LOG2E 0x1.715476p+0f
@@ -45,15 +44,34 @@ enum { SEEN_ROWS = QUERIES + QUERIES / ROWS };
 
 /* Per thread. Rows of s and of `band` start VL floats in. */
 struct work {
-    _Alignas(64) float qu[QUERIES][HEAD_LD]; /* q + u */
-    _Alignas(64) float qw[QUERIES][HEAD_LD]; /* q + w */
-    _Alignas(64) float o[QUERIES][HEAD_LD];  /* not yet divided by the sum */
-    _Alignas(64) float sum[QUERIES][VL];     /* in VL partial sums */
-    _Alignas(64) float top[QUERIES + VL];    /* running row maxima */
-    _Alignas(64) float s[ROWS][LD];          /* scores, then 2^(s - top) */
-    _Alignas(64) float band[ROWS][LD];       /* (q + w) . rel_k + bias by table row */
+    float *qu, *qw;                       /* [QUERIES] rows of whole vectors: q + u, q + w */
+    float *o;                             /* likewise, not yet divided by the sum */
+    ptrdiff_t ld;                         /* floats between them */
+    _Alignas(64) float sum[QUERIES][VL];  /* in VL partial sums */
+    _Alignas(64) float top[QUERIES + VL]; /* running row maxima */
+    _Alignas(64) float s[ROWS][LD];       /* scores, then 2^(s - top) */
+    _Alignas(64) float band[ROWS][LD];    /* (q + w) . rel_k + bias by table row */
     struct seen seen;
 };
+
+/* An odd number of lines between rows as wide as a head, otherwise they collide in L1. */
+static ptrdiff_t work_ld(const struct attn *a)
+{
+    const int lines = (max_int(a->dh, attn_dv(a)) + LINE - 1) / LINE;
+
+    return (ptrdiff_t)(lines | 1) * LINE;
+}
+
+/* Floats of a thread's rows, and giving it those. */
+static size_t work_rows(const struct attn *a) { return 3 * (size_t)QUERIES * (size_t)work_ld(a); }
+
+static void work_start(struct work *w, const struct attn *a, float *rows)
+{
+    w->ld = work_ld(a);
+    w->qu = rows;
+    w->qw = rows + QUERIES * w->ld;
+    w->o = rows + 2 * QUERIES * w->ld;
+}
 
 /* Width of the next tile: a full tile is not followed by a single vector (4 = 2 + 2). */
 static int tile_width(int vectors)
@@ -163,10 +181,11 @@ static void softmax_block(struct work *w, int g, int vectors, bool fresh, float 
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* o = o alpha + p . v: C vectors of n rows of v. p_row = LD reads a block of keys; LD + 1 reads p
- * by table row, one key later per query. A fresh o counts as 0; alpha = NULL means 1. */
-VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, const float *p,
-                           ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
+/* o = o alpha + p . v, rows of o `ld` floats apart: C vectors of n rows of v. p_row = LD reads a
+ * block of keys; LD + 1 reads p by table row, one key later per query. A fresh o counts as 0; alpha
+ * = NULL means 1. */
+VEC_INLINE void value_tile(int C, bool fresh, float *o, ptrdiff_t ld, const float *alpha,
+                           const float *p, ptrdiff_t p_row, int n, const float *v, ptrdiff_t v_row)
 {
     vf acc[TILE_ROWS][TILE_COLS];
 
@@ -174,7 +193,7 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, cons
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++) {
-        acc[r][c] = fresh ? v0() : vld(o + r * HEAD_LD + c * VL);
+        acc[r][c] = fresh ? v0() : vld(o + r * ld + c * VL);
         if (alpha)
             acc[r][c] = vmul(acc[r][c], v1(alpha[r]));
     }
@@ -183,7 +202,7 @@ VEC_INLINE void value_tile(int C, bool fresh, float *o, const float *alpha, cons
     for (int r = 0; r < TILE_ROWS; r++)
         UNROLL
     for (int c = 0; c < C; c++)
-        vst(o + r * HEAD_LD + c * VL, acc[r][c]);
+        vst(o + r * ld + c * VL, acc[r][c]);
 }
 
 /* A matrix of values. Long ones are packed in strips as wide as the tiles that read them, each
@@ -219,7 +238,7 @@ static ptrdiff_t strip_at(int vectors, int rows, int v, int row)
 }
 
 /* A group's outputs from rows [x, ..) of the values; tile t needs only n[t] of them. */
-VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const float *p,
+VEC_INLINE void value_tiles(bool fresh, float *o, ptrdiff_t ld, const float *alpha, const float *p,
                             ptrdiff_t p_row, int x, const int n[TILES], const struct values *values)
 {
     for (int at = 0, width; at < values->vectors; at += width) {
@@ -230,31 +249,31 @@ VEC_INLINE void value_tiles(bool fresh, float *o, const float *alpha, const floa
         for (int t = 0; t < TILES; t++) {
             const int row = t * TILE_ROWS;
             const float *scale = alpha ? alpha + row : NULL, *p_t = p + row * p_row;
-            float *to = o + row * HEAD_LD + at * VL;
+            float *to = o + row * ld + at * VL;
             switch (width) {
             case 1:
-                value_tile(1, fresh, to, scale, p_t, p_row, n[t], v, step);
+                value_tile(1, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
                 break;
             case 2:
-                value_tile(2, fresh, to, scale, p_t, p_row, n[t], v, step);
+                value_tile(2, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
                 break;
             default:
-                value_tile(COLS, fresh, to, scale, p_t, p_row, n[t], v, step);
+                value_tile(COLS, fresh, to, ld, scale, p_t, p_row, n[t], v, step);
             }
         }
     }
 }
 
 /* By key: p is a group's block of probabilities, its first key is row x of the values. */
-VEC_INLINE void add_values(bool fresh, float *o, const float alpha[ROWS], const float *p, int x,
-                           const int n[TILES], const struct values *v)
+VEC_INLINE void add_values(bool fresh, float *o, ptrdiff_t ld, const float alpha[ROWS],
+                           const float *p, int x, const int n[TILES], const struct values *v)
 {
-    value_tiles(fresh, o, alpha, p, LD, x, n, v);
+    value_tiles(fresh, o, ld, alpha, p, LD, x, n, v);
 }
 
 /* By table row, from row x on: for query r, row x + y belongs to p's key y + r. */
-static void add_relative_values(float *o, const float *p, int x, const int n[TILES],
+static void add_relative_values(float *o, ptrdiff_t ld, const float *p, int x, const int n[TILES],
                                 const struct values *v)
 {
-    value_tiles(false, o, NULL, p, LD + 1, x, n, v);
+    value_tiles(false, o, ld, NULL, p, LD + 1, x, n, v);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sizes of latent attention as numbers of its own. */
+#include "latent.h"
+
+const char *const mla_form_name[MLA_FORMS + 1] = {"expanded", "absorbed", NULL};
+
+enum { WIDEST = 1 << 20 };
+
+static const struct choice latent_choices[] = {
+    {.name = "d_nope",
+     .help = "coordinates of a query and a key that are not rotated",
+     .codec = CODEC_INT,
+     .at = offsetof(struct latent, nope),
+     .least = 1,
+     .most = WIDEST,
+     .setting = true,
+     .zero_is_absent = true},
+    {.name = "d_rope",
+     .help = "coordinates of a query and a key that are rotated",
+     .codec = CODEC_INT,
+     .at = offsetof(struct latent, rope),
+     .least = 2,
+     .most = WIDEST,
+     .setting = true,
+     .zero_is_absent = true},
+    {.name = "kv_rank",
+     .help = "width of a latent",
+     .codec = CODEC_INT,
+     .at = offsetof(struct latent, rank),
+     .least = 1,
+     .most = WIDEST,
+     .setting = true,
+     .zero_is_absent = true},
+    {.name = "q_rank",
+     .help = "width that queries are compressed to, 0 = not",
+     .codec = CODEC_INT,
+     .at = offsetof(struct latent, q_rank),
+     .most = WIDEST,
+     .setting = true,
+     .absent = "0"},
+    {0},
+};
+
+int latent_rope(int dh) { return 2 * max_int(1, dh / 6); }
+
+static void usual(const struct config *c, void *own)
+{
+    const int rope = latent_rope(c->dh);
+
+    *(struct latent *)own =
+        (struct latent){.nope = c->dh - rope, .rope = rope, .rank = max_int(1, c->D / 2)};
+}
+
+static enum status check(const struct config *c, const void *own, struct err *e)
+{
+    const struct latent *const l = own;
+    const char *const name = c->variant->name;
+
+    if (l->nope + l->rope != c->dh)
+        return fail(e, E_USAGE,
+                    "%s: d_nope %d and d_rope %d of a head of width %d  -> --d-head %d, or others",
+                    name, l->nope, l->rope, c->dh, l->nope + l->rope);
+    if ((int64_t)c->H * (l->rank + l->rope) > WIDEST ||
+        (int64_t)c->H * (l->nope + (int64_t)config_dv(c)) > WIDEST)
+        return fail(e, E_USAGE, "%s: %d heads of kv_rank %d or d_nope %d are too wide  -> fewer",
+                    name, c->H, l->rank, l->nope);
+    if (c->pos != &pos_rope)
+        return fail(e, E_USAGE, "%s: positions %s  -> rope", name, c->pos->name);
+    if (c->kv_heads != c->H)
+        return fail(e, E_USAGE, "%s: %d key/value heads of %d  -> all heads share the latents",
+                    name, c->kv_heads, c->H);
+    if (c->attn_bias)
+        return fail(e, E_USAGE, "%s: biases of projections  -> none", name);
+    return OK;
+}
+
+const struct own latent_own = {latent_choices, OWN_SIZE(struct latent), usual, check};
