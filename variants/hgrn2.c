@@ -33,10 +33,14 @@ static void shares(const struct param *bounds, int e, double s[MAX_LAYERS])
         s[l] /= sum;
 }
 
-static void bounds_of_layer(const struct steps *t, const struct param *model, float *given)
+/* The bare operator is given its bound. */
+static void bounds_of_layer(const struct steps *t, const struct param *model, float *const state[])
 {
+    float *const given = state[steps_state(t, "lower_bound")];
     double s[MAX_LAYERS] = {0};
 
+    if (!model)
+        return;
     CHECK(t->layer < model->shape[0]);
     for (int e = 0; e < model->shape[1]; e++) {
         double sum = 0;

@@ -182,19 +182,6 @@ struct rnn_step {
     int threads;
 };
 
-/* Attention without softmax (struct linear_attn): adds one key to the state of one head, then
- * evaluates the queries that share this key. Runs on the calling thread:
- *   s = s0 + k v^T   z = z0 + k   den_t = q_t . z + eps   o_t = s^T q_t / den_t */
-struct linear_step {
-    float *s, *z;         /* [m,d] [m] */
-    const float *s0, *z0; /* may be s and z */
-    const float *k, *v;   /* [m] [d] */
-    const float *q;       /* [queries,m]; NULL if there are none */
-    float *o, *den;       /* [queries,d] [queries] */
-    float eps;
-    int queries, m, d;
-};
-
 /* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats. */
 struct nll_op {
     float *nll;
@@ -297,7 +284,6 @@ struct nll_grad {
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
     X(rnn_cell, rnn_step)                                                                          \
-    X(linear_step, linear_step)                                                                    \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
     X(norm_grad, norm_grad)                                                                        \
@@ -356,6 +342,8 @@ struct backend {
     struct ops ops;                        /* NULL members are inherited */
     const struct attn_impl *const *attn;   /* NULL-terminated; NULL = inherited */
     const struct recur_impl *const *recur; /* recur.h; likewise */
+    /* Those of them that have no products, which are tried first; likewise. */
+    const struct recur_impl *const *recur_rows;
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
@@ -377,7 +365,7 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
-    const struct recur_impl *const *recur;
+    const struct recur_impl *const *recur, *const *recur_rows; /* the second NULL = none */
     /* From the backend that provides gemm; or NULL. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);

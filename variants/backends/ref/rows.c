@@ -195,32 +195,6 @@ void gate_ref(const struct gate_op *o)
             o->out[(ptrdiff_t)i * o->n + e] = (float)gate_element(o, i, e);
 }
 
-/* ---- one step of linear attention --------------------------------------------------------- */
-
-void linear_step_ref(const struct linear_step *p)
-{
-    for (int x = 0; x < p->m; x++) {
-        p->z[x] = p->z0[x] + p->k[x];
-        for (int e = 0; e < p->d; e++) {
-            const ptrdiff_t at = (ptrdiff_t)x * p->d + e;
-            p->s[at] = (float)((double)p->s0[at] + (double)p->k[x] * (double)p->v[e]);
-        }
-    }
-    for (int t = 0; t < p->queries; t++) {
-        const float *q = p->q + (ptrdiff_t)t * p->m;
-        double den = (double)p->eps;
-        for (int x = 0; x < p->m; x++)
-            den += (double)q[x] * (double)p->z[x];
-        p->den[t] = (float)den;
-        for (int e = 0; e < p->d; e++) {
-            double num = 0;
-            for (int x = 0; x < p->m; x++)
-                num += (double)q[x] * (double)p->s[(ptrdiff_t)x * p->d + e];
-            p->o[(ptrdiff_t)t * p->d + e] = (float)(num / den);
-        }
-    }
-}
-
 /* ---- nll ---------------------------------------------------------------------------------- */
 
 void nll_ref(const struct nll_op *o)
