@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-static double logistic(double x) { return 1 / (1 + exp(-x)); }
+static float logistic(float x) { return 1 / (1 + expf(-x)); }
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
@@ -33,10 +33,14 @@ static void shares(const struct param *bounds, int e, double s[MAX_LAYERS])
         s[l] /= sum;
 }
 
-static void bounds_of_layer(const struct steps *t, const struct param *model, float *given)
+/* The bare operator is given its bound. */
+static void bounds_of_layer(const struct steps *t, const struct param *model, float *const state[])
 {
+    float *const given = state[steps_state(t, "lower_bound")];
     double s[MAX_LAYERS] = {0};
 
+    if (!model)
+        return;
     CHECK(t->layer < model->shape[0]);
     for (int e = 0; e < model->shape[1]; e++) {
         double sum = 0;
@@ -67,38 +71,49 @@ static void bounds_grad(const struct step_call *c, int e, double d)
 
 enum { OUT_G, OUT_K };
 
-static double bound(const struct step_call *c, int e)
-{
-    return c->before[0] ? (double)c->before[0][e] : 0;
-}
+static const float *bounds_of(const struct step_call *c) { return c->before[0]; }
+
+/* log f from f and 1 - f, whichever says it better. */
+static float log_of(float f, float rest) { return rest < 0.5f ? log1pf(-rest) : logf(f); }
 
 static void forward(const struct step_call *c)
 {
+    const float *const bound = bounds_of(c);
+
 #pragma omp parallel for num_threads(c->g->threads)
-    for (int i = 0; i < c->B * c->L; i++)
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const x = matrix_row(&c->in[0], i);
+        float *const g = matrix_row(&c->out[OUT_G], i), *const k = matrix_row(&c->out[OUT_K], i);
         for (int e = 0; e < c->in->n; e++) {
-            const double s = logistic((double)matrix_row(&c->in[0], i)[e]), lb = bound(c, e);
-            const double rest = (1 - lb) * (1 - s); /* 1 - f */
-            matrix_row(&c->out[OUT_G], i)[e] = (float)log1p(-rest);
-            matrix_row(&c->out[OUT_K], i)[e] = (float)rest;
+            const float lb = bound ? bound[e] : 0;
+            k[e] = (1 - lb) * logistic(-x[e]);
+            g[e] = log_of(lb + (1 - lb) * logistic(x[e]), k[e]);
         }
+    }
 }
 
 /* df = dg / f - dk, dy = df (1 - lb) s (1 - s), dlb = df (1 - s) */
 static void backward(const struct step_call *c)
 {
-    for (int e = 0; e < c->in->n; e++) {
-        double d_bound = 0;
-        for (int i = 0; i < c->B * c->L; i++) {
-            const double s = logistic((double)matrix_row(&c->in[0], i)[e]), lb = bound(c, e);
-            const double d_g = (double)matrix_row(&c->d_out[OUT_G], i)[e];
-            const double d_k = (double)matrix_row(&c->d_out[OUT_K], i)[e];
-            const double d_f = d_g / (lb + (1 - lb) * s) - d_k;
-            matrix_row(&c->d_in[0], i)[e] += (float)(d_f * (1 - lb) * s * (1 - s));
-            d_bound += d_f * (1 - s);
+    const float *const bound = bounds_of(c);
+
+#pragma omp parallel for num_threads(c->g->threads)
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const x = matrix_row(&c->in[0], i);
+        const float *const d_g = matrix_row(&c->d_out[OUT_G], i);
+        float *const d_k = matrix_row(&c->d_out[OUT_K], i), *const d_x = matrix_row(&c->d_in[0], i);
+        for (int e = 0; e < c->in->n; e++) {
+            const float lb = bound ? bound[e] : 0, s = logistic(x[e]), rest = logistic(-x[e]);
+            const float d_f = d_g[e] / (lb + (1 - lb) * s) - d_k[e];
+            d_x[e] += d_f * (1 - lb) * s * rest;
+            d_k[e] = d_f * rest; /* of the bound */
         }
-        if (c->model)
-            bounds_grad(c, e, d_bound);
+    }
+    for (int e = 0; c->model && e < c->in->n; e++) {
+        double d_bound = 0;
+        for (int i = 0; i < c->B * c->L; i++)
+            d_bound += (double)matrix_row(&c->d_out[OUT_K], i)[e];
+        bounds_grad(c, e, d_bound);
     }
 }
 

@@ -13,11 +13,13 @@
 #include "variants/model/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
 
 const struct mixer mixer_linear_elu = {
     .name = "linear_elu",
     .own = &linear_own,
     .kind = &sublayer_linear,
+    .build = mix_linear,
     .features = FEATURES_ELU,
     .eps = 1e-6f,
 };

@@ -14,8 +14,6 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
-#include <math.h>
-
 extern const struct variant variant_minlstm;
 
 struct numbers {
@@ -56,87 +54,28 @@ static const struct numbers *numbers_of(const struct steps *t)
     return config_own(t->c, SLOT_MIXER);
 }
 
-static double logistic(double x) { return 1 / (1 + exp(-x)); }
-static double log_sigmoid(double x) { return -(fmax(-x, 0) + log1p(exp(-fabs(x)))); }
-
-/* The gates of one number: z, and f where it has a gate of its own. */
-enum { IN_Z, IN_H, IN_F };
-enum { OUT_G, OUT_V };
-enum { LOG_SPACE };
-
-struct gates {
-    double decay, write; /* log of what stays, and the share that is written */
-};
-
-static struct gates gates_of(double z, const float *f)
+/* What decides the share that is written, sigma(x), and the log of what stays, log sigma(-x): with
+ * gates i = sigma(z) and f = sigma(f) of their own, x = log(i / f). */
+static int written(struct steps *t, int z, int f)
 {
-    if (!f)
-        return (struct gates){log_sigmoid(-z), logistic(z)};
-    const double of_f = log_sigmoid((double)*f), of_i = log_sigmoid(z);
-    const double most = fmax(of_f, of_i), sum = most + log(exp(of_f - most) + exp(of_i - most));
-    return (struct gates){of_f - sum, exp(of_i - sum)};
-}
-
-static double candidate(const struct step *s, double h)
-{
-    return !s->n[LOG_SPACE] ? h : h >= 0 ? h + 0.5 : logistic(h);
-}
-
-static void forward(const struct step_call *c)
-{
-    for (int i = 0; i < c->B * c->L; i++) {
-        const float *const z = matrix_row(&c->in[IN_Z], i), *const h = matrix_row(&c->in[IN_H], i);
-        const float *const f = c->in[IN_F].at ? matrix_row(&c->in[IN_F], i) : NULL;
-        for (int e = 0; e < c->out->n; e++) {
-            const struct gates of = gates_of((double)z[e], f ? f + e : NULL);
-            matrix_row(&c->out[OUT_G], i)[e] = (float)of.decay;
-            matrix_row(&c->out[OUT_V], i)[e] = (float)(of.write * candidate(c->s, (double)h[e]));
-        }
-    }
-}
-
-static void backward(const struct step_call *c)
-{
-    for (int i = 0; i < c->B * c->L; i++) {
-        const float *const z = matrix_row(&c->in[IN_Z], i), *const h = matrix_row(&c->in[IN_H], i);
-        const float *const f = c->in[IN_F].at ? matrix_row(&c->in[IN_F], i) : NULL;
-        for (int e = 0; e < c->out->n; e++) {
-            const struct gates of = gates_of((double)z[e], f ? f + e : NULL);
-            const double d_g = (double)matrix_row(&c->d_out[OUT_G], i)[e];
-            const double d_v = (double)matrix_row(&c->d_out[OUT_V], i)[e];
-            const double x = (double)h[e], s = logistic(x), to = candidate(c->s, x);
-            const double slope = !c->s->n[LOG_SPACE] || x >= 0 ? 1 : s * (1 - s);
-            matrix_row(&c->d_in[IN_H], i)[e] += (float)(d_v * of.write * slope);
-            if (!f) {
-                const double gate = of.write; /* sigma(z) */
-                matrix_row(&c->d_in[IN_Z], i)[e] +=
-                    (float)(-d_g * gate + d_v * to * gate * (1 - gate));
-                continue;
-            }
-            const double d = of.write * d_g - exp(of.decay) * of.write * d_v * to;
-            matrix_row(&c->d_in[IN_F], i)[e] += (float)(d * logistic(-(double)f[e]));
-            matrix_row(&c->d_in[IN_Z], i)[e] -= (float)(d * logistic(-(double)z[e]));
-        }
-    }
+    if (f == NO_VALUE)
+        return z;
+    return step_plus(t, step_apply(t, z, CURVE_LOG_SIGMOID, 1),
+                     step_apply(t, f, CURVE_LOG_SIGMOID, -1));
 }
 
 static void build(struct steps *t)
 {
-    static const struct step_kind kind = {
-        .name = "gates", .forward = forward, .backward = backward};
     const int width = mix_values(t);
     const int z = step_affine(t, STEPS_INPUT, width, "z");
     const int h = step_affine(t, STEPS_INPUT, width, "h");
     const int f = numbers_of(t)->three_gates ? step_affine(t, STEPS_INPUT, width, "f") : NO_VALUE;
-    struct step *const s = steps_add(t, &kind);
+    const int x = written(t, z, f), share = step_apply(t, x, CURVE_SIGMOID, 1);
+    const int to = numbers_of(t)->log_space ? step_apply(t, h, CURVE_HALF_SIGMOID, 1) : h;
     struct recurrence r = mix_recurrence(t, (struct qkv){NO_VALUE, NO_VALUE, NO_VALUE});
 
-    s->n[LOG_SPACE] = numbers_of(t)->log_space;
-    step_reads(t, s, z);
-    step_reads(t, s, h);
-    step_reads(t, s, f);
-    r.g = step_writes(t, s, width);
-    r.v = step_writes(t, s, width);
+    r.g = step_apply(t, x, CURVE_SOFTPLUS, -1);
+    r.v = step_times(t, share, to);
     r.heads = width;
     r.dk = r.dv = 1;
     t->result = step_recur(t, r);

@@ -12,12 +12,19 @@
 #include "variants/model/sublayer.h"
 #include "variants/parts/features.h"
 #include "variants/parts/parts.h"
+#include "variants/steps/mix.h"
 
-const struct mixer mixer_favor = {
-    .name = "favor", .own = &linear_own, .kind = &sublayer_linear, .features = FEATURES_EXP};
+const struct mixer mixer_favor = {.name = "favor",
+                                  .own = &linear_own,
+                                  .kind = &sublayer_linear,
+                                  .build = mix_linear,
+                                  .features = FEATURES_EXP};
 
-const struct mixer mixer_favor_hyp = {
-    .name = "favor_hyp", .own = &linear_own, .kind = &sublayer_linear, .features = FEATURES_COSH};
+const struct mixer mixer_favor_hyp = {.name = "favor_hyp",
+                                      .own = &linear_own,
+                                      .kind = &sublayer_linear,
+                                      .build = mix_linear,
+                                      .features = FEATURES_COSH};
 
 const struct variant variant_performer = {
     .name = "performer",

@@ -7,9 +7,10 @@
 #include <math.h>
 #include <stdio.h>
 
-static const float beta = 1.375f;
+static const float beta = 1.375f, factor = -0.4375f;
 static const float spreads[] = {1, 1e-3f, 8, 100};
-enum { N_SPREADS = ARRAY_LEN(spreads), ACT_MODES = 8 };
+enum { N_SPREADS = ARRAY_LEN(spreads), ACT_MODES = 16 };
+enum { GAP = 3 }; /* between rows of x, with a factor */
 enum {
     ACT_SIZED = ACT_MODES * N_SPREADS * ACT_KINDS * OP_SIZES,
     ACT_CASES = ACT_SIZED + ACT_KINDS
@@ -21,6 +22,15 @@ static void everywhere(float *x, size_t n)
     for (size_t i = 0; i < n; i++)
         x[i] = 16.0f * (2 * (float)i / (float)n - 1);
     x[0] = -1e9f, x[1] = 1e9f, x[2] = -0.0f, x[3] = 0, x[4] = NAN;
+}
+
+static bool takes_beta(int kind) { return kind == ACT_SWISH || kind == ACT_TANH; }
+
+/* Largest values stay finite, so that errors are. */
+static void within_range(int kind, float *x, size_t n)
+{
+    for (size_t i = 0; kind == ACT_EXP && i < n; i++)
+        x[i] = x[i] > 60 ? 60 : x[i];
 }
 
 static void act_make(struct trial *t, int at)
@@ -39,20 +49,25 @@ static void act_make(struct trial *t, int at)
         t->kind = pick(&at, ACT_KINDS);
     }
     set_size(t, large ? op_square : whole ? curve : op_sizes[at]);
-    t->over = mode & 4;
-    float *x = operand(t, t->size, "x", 0, spreads[spread]);
+    t->over = mode == (mode & 7) && mode & 4;
+    t->ld = mode & 8 ? t->n + GAP : t->n;
+    const size_t wide = (size_t)(t->rows * t->ld);
+    float *x = operand(t, wide, "x", 0, spreads[spread]);
+    within_range(t->kind, x, wide);
     if (whole)
         everywhere(x, t->size);
     else if (t->size > 1)
-        x[t->size / 2] = NAN;
+        x[t->rows / 2 * t->ld + t->n / 2] = NAN;
     t->a.act = (struct act){.kind = (enum act_kind)t->kind,
                             .x = x,
                             .bias = mode & 1 ? operand(t, (size_t)t->n, "bias", 0, 1) : NULL,
                             .add = mode & 2 ? operand(t, t->size, "add", 0, 1) : NULL,
-                            .beta = t->kind == ACT_SWISH ? &beta : NULL,
+                            .beta = takes_beta(t->kind) ? &beta : NULL,
+                            .factor = mode & 8 ? &factor : NULL,
+                            .x_row = mode & 8 ? t->ld : 0,
                             .rows = t->rows,
                             .n = t->n};
-    output(t, "y", t->size, x);
+    output(t, "y", t->size, t->over ? x : NULL);
     snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
              (double)spreads[spread], mode);
 }
@@ -67,48 +82,60 @@ static void act_run(const struct engine *g, struct trial *t, float *const *out)
     g->ops.act(&o);
 }
 
-/* The argument is rounded once, then f, then f + add; the reference stores it once. */
+static double factor_of(const float *f) { return f ? (double)*f : 1; }
+
+/* The argument is rounded once, then f, then its multiple, then f + add; the reference stores it
+ * once. */
 static void act_bounds(struct trial *t)
 {
     const struct act *o = &t->a.act;
 
     for (size_t i = 0; i < t->size; i++) {
-        const double arg = (double)o->x[i] + (o->bias ? (double)o->bias[i % (size_t)t->n] : 0);
+        const size_t row = i / (size_t)t->n, e = i % (size_t)t->n;
+        const double arg =
+            (double)o->x[row * (size_t)t->ld + e] + (o->bias ? (double)o->bias[e] : 0);
         const double add = o->add ? (double)o->add[i] : 0;
         const struct exact x = exactly(o->kind, arg, o->beta ? (double)*o->beta : 1);
-        t->out[0].bound[i] =
-            x.f_bound + U * fabs(arg) + U * (fabs(x.f) + fabs(add)) + 2 * U * fabs(x.f + add);
+        const double by = factor_of(o->factor), f = by * x.f;
+        t->out[0].bound[i] = fabs(by) * (x.f_bound + U * fabs(arg)) +
+                             U * (2 * fabs(f) + fabs(add)) + 2 * U * fabs(f + add);
     }
 }
 
 /* ---- their gradients ------------------------------------------------------------------------- */
 
-enum { ACT_GRAD_CASES = 4 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
+enum { ACT_GRAD_CASES = 8 * N_SPREADS * ACT_KINDS * OP_GRAD_SIZES };
 
 static void act_grad_make(struct trial *t, int at)
 {
     const bool large = at >= ACT_GRAD_CASES;
-    const int mode = large ? 1 : pick(&at, 4), spread = large ? 0 : pick(&at, N_SPREADS);
+    const int mode = large ? 1 : pick(&at, 8), spread = large ? 0 : pick(&at, N_SPREADS);
 
     t->kind = large ? ACT_RELU : pick(&at, ACT_KINDS);
     set_size(t, large ? op_square : op_grad_sizes[at]);
     t->over = mode & 2;
     const size_t n = (size_t)t->n;
     const bool swish = t->kind == ACT_SWISH;
-    float *x = operand(t, t->size, "x", 0, spreads[spread]);
+    t->ld = mode & 4 ? t->n + GAP : t->n;
+    const size_t wide = (size_t)(t->rows * t->ld);
+    float *x = operand(t, wide, "x", 0, spreads[spread]);
     float *d_y = operand(t, t->size, "d_y", 0, 1);
-    for (size_t i = 0; t->kind == ACT_RELU && spread == 0 && i < t->size; i++)
+    within_range(t->kind, x, wide);
+    for (size_t i = 0; t->kind == ACT_RELU && spread == 0 && i < wide; i++)
         x[i] = fmaxf(x[i], 0); /* its own output serves as well */
     t->a.act_grad = (struct act_grad){.kind = (enum act_kind)t->kind,
                                       .sums = scratch(t, n),
                                       .d_y = d_y,
                                       .x = t->kind == ACT_NONE ? NULL : x,
                                       .bias = mode & 1 ? operand(t, n, "a", 0, 1) : NULL,
-                                      .beta = swish ? &beta : NULL,
+                                      .beta = takes_beta(t->kind) ? &beta : NULL,
+                                      .factor = mode & 4 ? &factor : NULL,
+                                      .x_row = mode & 4 ? t->ld : 0,
                                       .rows = t->rows,
                                       .n = t->n};
     output(t, "d_x", t->size, d_y);
-    output_sums(t, "d_bias", n);
+    if (swish || mode != 6) /* gradients of data alone go another way */
+        output_sums(t, "d_bias", n);
     if (swish)
         output_sums(t, "d_beta", 1);
     snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, spread %g, mode %d", t->kind, t->rows, t->n,
@@ -121,7 +148,7 @@ static void act_grad_run(const struct engine *g, struct trial *t, float *const *
 
     o.d_x = out[0];
     o.d_y = t->in_place ? out[0] : o.d_y;
-    o.d_bias = out[1];
+    o.d_bias = t->n_out > 1 ? out[1] : NULL;
     o.d_beta = t->n_out > 2 ? out[2] : NULL;
     o.threads = g->threads;
     g->ops.act_grad(&o);
@@ -138,22 +165,24 @@ static void act_grad_bounds(struct trial *t)
         double sum = 0;
         for (int i = 0; i < t->rows; i++) {
             const int at = i * t->n + e;
-            const double d_y = (double)o->d_y[at];
-            const double arg = (o->x ? (double)o->x[at] : 0) + (o->bias ? (double)o->bias[e] : 0);
+            const double d_y = (double)o->d_y[at] * factor_of(o->factor);
+            const double arg =
+                (o->x ? (double)o->x[i * t->ld + e] : 0) + (o->bias ? (double)o->bias[e] : 0);
             const struct exact x = exactly(o->kind, arg, o->beta ? (double)beta : 1);
             const double size = fabs(d_y * x.slope);
-            const double bound = fabs(d_y) * x.slope_bound + 3 * U * size;
+            const double bound = fabs(d_y) * x.slope_bound + 4 * U * size;
             t->out[0].bound[at] = bound;
             sum += bound + (t->rows + 2) * U * size;
-            if (o->beta) {
+            if (o->kind == ACT_SWISH) {
                 const double z = (double)beta * arg,
                              part = d_y * arg * arg / (2 + exp(z) + exp(-z));
-                of_beta += U * (6 * fabs(z) + 60 + t->rows + t->n) * fabs(part) + SMALLEST;
+                of_beta += U * (6 * fabs(z) + 61 + t->rows + t->n) * fabs(part) + SMALLEST;
             }
         }
-        t->out[1].bound[e] = sum_bound(sum, (double)t->out[1].want[e]);
+        if (t->n_out > 1)
+            t->out[1].bound[e] = sum_bound(sum, (double)t->out[1].want[e]);
     }
-    if (o->beta)
+    if (o->kind == ACT_SWISH)
         t->out[2].bound[0] = sum_bound(of_beta, (double)t->out[2].want[0]);
 }
 
@@ -172,6 +201,7 @@ static void glu_make(struct trial *t, int at)
     set_size(t, large ? op_square : op_sizes[at]);
     t->ld = 2 * t->n + 3;
     float *pre = operand(t, (size_t)(t->rows * t->ld), "pre", 0, spreads[spread]);
+    within_range(t->kind, pre, (size_t)(t->rows * t->ld));
     if (t->size > 1)
         pre[t->rows / 2 * t->ld + t->n / 2] = NAN;
     t->a.glu = (struct glu){.kind = (enum act_kind)t->kind,
@@ -227,6 +257,7 @@ static void glu_grad_make(struct trial *t, int at)
     const size_t n = (size_t)t->n, wide = (size_t)(t->rows * t->ld);
     const bool bias = mode & 1;
     float *pre = operand(t, wide, "pre", 0, spreads[spread]);
+    within_range(t->kind, pre, wide);
     t->a.glu_grad = (struct glu_grad){.kind = (enum act_kind)t->kind,
                                       .d_y = operand(t, t->size, "d_y", 0, 1),
                                       .a = pre,

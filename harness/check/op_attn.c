@@ -244,81 +244,6 @@ static void backward_bounds(struct trial *t)
     }
 }
 
-/* ---- one key without a softmax --------------------------------------------------------------- */
-
-static const int widths[] = {1, 7, 8, 16, 17, 31, 48, 64, 65, 151};
-enum { N_WIDTHS = ARRAY_LEN(widths), LINEAR_CASES = 2 * 4 * N_WIDTHS };
-
-static void linear_make(struct trial *t, int at)
-{
-    const bool large = at >= LINEAR_CASES;
-    const int over = large ? 0 : pick(&at, 2), queries = large ? 8 : pick(&at, 4);
-    const int m = large ? 128 : widths[N_WIDTHS - 1 - at], d = large ? 64 : widths[at];
-    const size_t rows = (size_t)queries, n = (size_t)m * (size_t)d;
-
-    t->over = over;
-    t->a.linear_step =
-        (struct linear_step){.s0 = operand(t, n, "s", 0, 3),
-                             .z0 = operand_positive(t, (size_t)m, "z"),
-                             .k = operand_positive(t, (size_t)m, "k"),
-                             .v = operand(t, (size_t)d, "v", 0, 1),
-                             .q = queries ? operand_positive(t, rows * (size_t)m, "q") : NULL,
-                             .eps = 0.5f,
-                             .queries = queries,
-                             .m = m,
-                             .d = d};
-    output(t, "s", n, t->a.linear_step.s0);
-    output(t, "z", (size_t)m, t->a.linear_step.z0);
-    output(t, "o", rows * (size_t)d, NULL);
-    output(t, "den", rows, NULL);
-    snprintf(t->what, sizeof(t->what), "%d queries, m %d, d %d%s", queries, m, d,
-             over ? ", in place" : "");
-}
-
-static void linear_run(const struct engine *g, struct trial *t, float *const *out)
-{
-    struct linear_step o = t->a.linear_step;
-
-    o.s = out[0];
-    o.z = out[1];
-    o.o = out[2];
-    o.den = out[3];
-    if (t->in_place) {
-        o.s0 = out[0];
-        o.z0 = out[1];
-    }
-    g->ops.linear_step(&o);
-}
-
-/* Both sums of a key are exact but for their rounding, 2 U with the product's, and the reference's.
- * Numerator and divisor are sums of m products of these. */
-static void linear_bounds(struct trial *t)
-{
-    const struct linear_step *o = &t->a.linear_step;
-
-    for (int x = 0; x < o->m; x++) {
-        t->out[1].bound[x] = 3 * U * ((double)o->z0[x] + (double)o->k[x]);
-        for (int e = 0; e < o->d; e++) {
-            const int at = x * o->d + e;
-            t->out[0].bound[at] =
-                3 * U * (fabs((double)o->s0[at]) + fabs((double)o->k[x] * (double)o->v[e]));
-        }
-    }
-    for (int i = 0; i < o->queries; i++) {
-        const double den = (double)t->out[3].want[i];
-        t->out[3].bound[i] = (o->m + 6) * U * den;
-        for (int e = 0; e < o->d; e++) {
-            double size = 0;
-            for (int x = 0; x < o->m; x++)
-                size += (double)o->q[i * o->m + x] * (fabs((double)o->s0[x * o->d + e]) +
-                                                      fabs((double)o->k[x] * (double)o->v[e]));
-            const int at = i * o->d + e;
-            t->out[2].bound[at] =
-                (o->m + 8) * U * (size / den + 2 * fabs((double)t->out[2].want[at]));
-        }
-    }
-}
-
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 static bool own_attention(const struct engine *g) { return g->backend->attn != NULL; }
@@ -326,14 +251,6 @@ static bool own_attention(const struct engine *g) { return g->backend->attn != N
 #define PAIRS (8 * 64 * 256 * 257 / 2.0)
 
 const struct op_row op_attns[ATTN_ROWS] = {
-    {.name = "linear_step",
-     .op = OP_linear_step,
-     .cases = LINEAR_CASES,
-     .make = linear_make,
-     .run = linear_run,
-     .bounds = linear_bounds,
-     .same_bits = true,
-     .timing = {{"8 queries, 128x64", TIMED_ELEMENTS(9 * 128 * 64)}}},
     {.name = "attn",
      .op = -1,
      .cases = FORWARD_CASES,

@@ -24,9 +24,14 @@ double norm_term(const struct norm *o, int i, int e)
     return (double)o->x[at] + (o->add ? (double)o->add[at] : 0);
 }
 
-double norm_weight(const struct norm *o, int e)
+double norm_weight(const struct norm *o, int i, int e)
 {
-    return (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+    return (double)o->weight[o->kind == NORM_SCALE ? 0 : norm_weights_at(o->heads, o->n, i) + e];
+}
+
+static double norm_bias(const struct norm *o, int i, int e)
+{
+    return o->bias ? (double)o->bias[norm_weights_at(o->heads, o->n, i) + e] : 0;
 }
 
 struct moments moments_of(const struct norm *o, int i)
@@ -52,15 +57,17 @@ struct moments moments_of(const struct norm *o, int i)
 /* Centred: a deviation is off by the rounding of x + add, twice, its own and the mean's, and by the
  * sums: dd = U (2 T + (n+4) D), T the largest |x + add|, D the largest deviation. The root's
  * relative error is 2 dd/root, (n+3)/2 U from its sum and 4 U from the rest. Otherwise nothing
- * cancels: 1 U for x + add, as much and (n+3)/2 for the root, 6 for root, division, products. */
-double norm_bound(const struct norm *o, const struct moments *m, double want, int e)
+ * cancels: 1 U for x + add, as much and (n+3)/2 for the root, 6 for root, division, products; a
+ * bias rounds once more. */
+double norm_bound(const struct norm *o, const struct moments *m, double want, int i, int e)
 {
     if (!norm_centred(o->kind))
-        return U * (o->n / 2.0 + 10) * fabs(want);
+        return U * (o->n / 2.0 + 10) * fabs(want - norm_bias(o, i, e)) +
+               2 * U * (o->bias ? fabs(want) + fabs(norm_bias(o, i, e)) : 0);
     const double dd = U * (2 * m->largest + (o->n + 4) * m->deviation);
     const double root = 2 * dd / m->root + U * ((o->n + 3) / 2.0 + 4);
-    return fabs(norm_weight(o, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
-           2 * U * (fabs(want) + fabs((double)o->bias[e]));
+    return fabs(norm_weight(o, i, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
+           2 * U * (fabs(want) + fabs(norm_bias(o, i, e)));
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */
@@ -110,6 +117,36 @@ static struct exact by_exp(double t)
     return (struct exact){f, f, bound, bound};
 }
 
+/* e^t is infinite or finite on either side of the last float, so arguments keep away from it. Above
+ * 0 the vectors square e^(t/2). */
+static struct exact by_full_exp(double t)
+{
+    const double f = exp(t), bound = U * (fabs(t) + 20) * f + 4 * SMALLEST;
+
+    return (struct exact){f, f, bound, bound};
+}
+
+/* log(1 + e^t) = max(0, t) + log1p(e), e = e^-|t|: the argument is off by 1 U, to which it responds
+ * s(t) times; exp and the logarithm by 4 U each, their sum and the reference's store by 1 U. */
+static struct exact by_softplus(double t)
+{
+    const double s = 1 / (1 + exp(-t)), f = fmax(t, 0) + log1p(exp(-fabs(t)));
+
+    return (struct exact){f, s, U * (fabs(t) * s + 10 * f) + 4 * SMALLEST,
+                          U * (fabs(t) + 20) * s + 4 * SMALLEST};
+}
+
+/* tanh is good to 8 U, the slope 4 beta s s' as the logistics are. */
+static struct exact by_tanh(double t, double beta)
+{
+    const double z = 2 * beta * t, s = 1 / (1 + exp(-z)), rest = 1 / (1 + exp(z));
+    const double slope = 4 * beta * s * rest;
+
+    return (struct exact){tanh(beta * t), slope,
+                          U * (2 * fabs(t) * slope + 12 * fabs(tanh(beta * t))) + 4 * SMALLEST,
+                          U * (6 * fabs(z) + 60) * slope + 8 * SMALLEST};
+}
+
 struct exact exactly(enum act_kind kind, double t, double beta)
 {
     const double c = 2 * sqrt(2 / M_PI);
@@ -128,6 +165,23 @@ struct exact exactly(enum act_kind kind, double t, double beta)
                            c * (1 + 3 * 0.044715 * t * t));
     case ACT_ELU1:
         return by_exp(t);
+    case ACT_TANH:
+        return by_tanh(t, beta);
+    case ACT_RELU_SQUARED:
+        return t < 0 ? (struct exact){0}
+                     : (struct exact){t * t, 2 * t, 4 * U * t * t, 2 * U * fabs(t)};
+    case ACT_SOFTPLUS:
+        return by_softplus(t);
+    case ACT_LOG_SIGMOID: {
+        struct exact x = by_softplus(-t);
+        x.f = -x.f;
+        return x;
+    }
+    case ACT_EXP:
+        return by_full_exp(t);
+    case ACT_HALF_SIGMOID:
+        return t < 0 ? by_logistic(t, t, 1, false, 1)
+                     : (struct exact){t + 0.5, 1, 2 * U * (t + 0.5), 0};
     default:
         return (struct exact){t, 1, U * fabs(t), 0};
     }

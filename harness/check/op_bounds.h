@@ -24,9 +24,9 @@ struct moments moments_of(const struct norm *o, int i);
 static inline bool norm_centred(enum norm_kind k) { return k == NORM_LAYER || k == NORM_UNBIASED; }
 /* t of element e in row i; its weight. */
 double norm_term(const struct norm *o, int i, int e);
-double norm_weight(const struct norm *o, int e);
-/* The bound of element e, whose value is `want`. */
-double norm_bound(const struct norm *o, const struct moments *m, double want, int e);
+double norm_weight(const struct norm *o, int i, int e);
+/* The bound of element e in row i, whose value is `want`. */
+double norm_bound(const struct norm *o, const struct moments *m, double want, int i, int e);
 
 /* An activation and its slope at t, an argument rounded once, and the bounds of their rounding
  * errors. */

@@ -54,7 +54,6 @@ struct trial {
         struct glu glu;
         struct gate_op gate;
         struct rnn_step cell;
-        struct linear_step linear_step;
         struct nll_op nll;
         struct softmax_grad softmax_grad;
         struct norm_grad norm_grad;
@@ -117,7 +116,7 @@ enum {
     NORM_ROWS = 2,
     ACT_ROWS = 4,
     GATE_ROWS = 4,
-    ATTN_ROWS = 3,
+    ATTN_ROWS = 2,
     RECUR_ROWS = 3
 };
 extern const struct op_row op_products[PRODUCT_ROWS], op_softmaxes[SOFTMAX_ROWS],

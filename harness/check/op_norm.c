@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { NORM_MODES = 16, NORM_CASES = NORM_MODES * NORM_KIND_COUNT * OP_SIZES };
+enum { HEADS = 3 };
+enum { NORM_MODES = 32, NORM_CASES = NORM_MODES * NORM_KIND_COUNT * OP_SIZES };
 
 /* Hostile rows: equal elements, all zero, shorter than eps (divisors near zero); and a NaN, which
  * affects its whole row. */
@@ -26,24 +27,28 @@ static void norm_make(struct trial *t, int at)
 {
     static const float means[] = {0, 30, 1e4f, 0}; /* the last hostile */
     const bool large = at >= NORM_CASES;
-    const int mode = large ? 0 : pick(&at, NORM_MODES), rows_of = mode / 4;
+    const int mode = large ? 0 : pick(&at, NORM_MODES), rows_of = mode / 4 % 4;
 
     t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
     set_size(t, large ? op_square : op_sizes[at]);
     if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
         t->kind = NORM_LAYER;
     t->over = mode & 2;
+    const int heads = mode & 16 && t->kind != NORM_SCALE ? HEADS : 0;
+    const size_t weights = (size_t)t->n * (heads ? HEADS : 1);
     float *x = operand(t, t->size, "x", means[rows_of], 1);
-    float *bias = operand(t, (size_t)t->n, "bias", 0, 1);
+    float *bias = operand(t, weights, "bias", 0, 1);
+    const bool biased = heads ? mode != 16 : norm_centred((enum norm_kind)t->kind);
     if (rows_of == 3 && t->n <= 130) /* the bound does not count the roundings of longer sums */
         hostile_rows(x, t->rows, t->n);
     t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
                               .x = x,
                               .add = mode & 1 ? operand(t, t->size, "add", 0, 1) : NULL,
-                              .weight = operand(t, (size_t)t->n, "weight", 1, 0.5f),
-                              .bias = norm_centred((enum norm_kind)t->kind) ? bias : NULL,
+                              .weight = operand(t, weights, "weight", 1, 0.5f),
+                              .bias = biased ? bias : NULL,
                               .rows = t->rows,
                               .n = t->n,
+                              .heads = heads,
                               .eps = 1e-5f};
     output(t, "y", t->size, x);
     snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
@@ -65,19 +70,19 @@ static void norm_bounds(struct trial *t)
         const struct moments m = moments_of(&t->a.norm, i);
         for (int e = 0; e < t->n; e++) {
             const int at = i * t->n + e;
-            t->out[0].bound[at] = norm_bound(&t->a.norm, &m, (double)t->out[0].want[at], e);
+            t->out[0].bound[at] = norm_bound(&t->a.norm, &m, (double)t->out[0].want[at], i, e);
         }
     }
 }
 
 /* ---- its gradient ---------------------------------------------------------------------------- */
 
-enum { NORM_GRAD_CASES = 2 * NORM_KIND_COUNT * OP_GRAD_SIZES };
+enum { NORM_GRAD_CASES = 4 * NORM_KIND_COUNT * OP_GRAD_SIZES };
 
 static void norm_grad_make(struct trial *t, int at)
 {
     const bool large = at >= NORM_GRAD_CASES;
-    const int over = large ? 0 : pick(&at, 2);
+    const int mode = large ? 0 : pick(&at, 4), over = mode & 1;
 
     t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
     set_size(t, large ? op_square : op_grad_sizes[at]);
@@ -85,7 +90,8 @@ static void norm_grad_make(struct trial *t, int at)
         t->kind = NORM_LAYER;
     t->over = over;
     const bool centred = norm_centred((enum norm_kind)t->kind);
-    const size_t n = (size_t)t->n;
+    const int heads = mode & 2 && t->kind != NORM_SCALE ? HEADS : 0;
+    const size_t n = (size_t)t->n * (heads ? HEADS : 1);
     float *x = operand(t, t->size, "x", 1, 1), *weight = operand(t, n, "weight", 1, 0.5f);
     float *d_y = operand(t, t->size, "d_y", 0, 1);
     t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
@@ -93,6 +99,7 @@ static void norm_grad_make(struct trial *t, int at)
                               .weight = weight,
                               .rows = t->rows,
                               .n = t->n,
+                              .heads = heads,
                               .eps = 1e-5f};
     t->a.norm_grad = (struct norm_grad){.kind = (enum norm_kind)t->kind,
                                         .d_y = d_y,
@@ -101,12 +108,13 @@ static void norm_grad_make(struct trial *t, int at)
                                         .stats = scratch(t, NORM_STATS * (size_t)t->rows),
                                         .rows = t->rows,
                                         .n = t->n,
+                                        .heads = heads,
                                         .eps = 1e-5f};
     output(t, "d_x", t->size, d_y);
     output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
-    if (centred)
+    if (centred || heads)
         output_sums(t, "d_bias", n);
-    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d%s", t->kind, t->rows, t->n,
+    snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n, heads,
              over ? ", in place" : "");
 }
 
@@ -117,7 +125,7 @@ static void norm_grad_run(const struct engine *g, struct trial *t, float *const 
     o.d_x = out[0];
     o.d_y = t->in_place ? out[0] : o.d_y;
     o.d_weight = out[1];
-    o.d_bias = norm_centred(o.kind) ? out[2] : NULL;
+    o.d_bias = t->n_out > 2 ? out[2] : NULL;
     o.threads = g->threads;
     g->ops.norm_grad(&o);
 }
@@ -136,7 +144,7 @@ static void norm_grad_bounds(struct trial *t)
         const double xhat = m.deviation / m.root;
         double most = 0, sum_t = 0, sum_tx = 0;
         for (int e = 0; e < t->n; e++) {
-            const double te = fabs((double)d_y[i * t->n + e] * norm_weight(f, e));
+            const double te = fabs((double)d_y[i * t->n + e] * norm_weight(f, i, e));
             most = fmax(most, te);
             sum_t += te;
             sum_tx += te * fabs(norm_term(f, i, e) - m.mean) / m.root;

@@ -243,11 +243,10 @@ static enum status set_quick(const struct assignment *s, enum option_source from
                              struct err *e)
 {
     static const char *const stands_for[][2] = {
-        {"max-time", "0.3"}, {"min-samples", "5"}, {"warmup-ms", "50"}};
-    bool on = false;
-    enum status st = truth(s, &on, e);
+        {"max-time", "0.1"}, {"min-samples", "5"}, {"warmup-ms", "20"}};
+    enum status st = truth(s, &s->o->quick, e);
 
-    for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && on; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(stands_for) && st == OK && s->o->quick; i++) {
         const int index = option_find(stands_for[i][0]);
         struct assignment one = {s->o, &option_specs[index], stands_for[i][1], "--quick", true};
         if (!claim(s->o, index, from, depth, &one.replace))

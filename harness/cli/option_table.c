@@ -88,7 +88,7 @@ const struct option_spec option_specs[] = {
      .own = {{FOR(TRAIN), "the variant to train"}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
      .only = MODELS | FOR(CHECK) | FOR(EVAL),
-     .doc = "what executes them; auto = all that this CPU and build support",
+     .doc = "what executes them; auto = all that this CPU and build support, fast = those but ref",
      .own = {{FOR(TRAIN), "what executes it; the fastest unless it is given"},
              {FOR(EVAL), "what executes it; of several the fastest"}}},
     {"workload", 'w', "LIST", "layer", AXIS, NAMES, .flags = IN_RUN, AT(workloads),
@@ -154,8 +154,9 @@ const struct option_spec option_specs[] = {
      .words = onednn_isa_words, .only = COMPUTES | FOR(TOPO) | FOR(DOCTOR),
      .doc = "highest instruction set for oneDNN to use: sse41, avx2, avx512_core ..."},
 
-    {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK, .only = TIMES,
-     .doc = "short for --max-time 0.3 --min-samples 5 --warmup-ms 50"},
+    {"quick", 0, NULL, MEASURE, .kind = KIND_QUICK, AT(quick), .only = TIMES,
+     .doc = "short for --max-time 0.1 --min-samples 5 --warmup-ms 20; a sweep also takes "
+            "--backend fast --seq 128,512 --bytes 4096 unless given"},
     {"min-samples", 0, "N", "15", MEASURE, INT, .flags = IN_RUN, AT(min_samples), 1, 1000000,
      .only = TIMES,
      .doc = "samples before the interval may end a case"},

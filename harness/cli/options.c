@@ -356,6 +356,18 @@ static enum status read_earlier(struct options *o, const struct earlier *earlier
     return st;
 }
 
+/* A sweep of fewer cases, where they were not chosen. */
+static enum status quick_sweep(struct options *o, struct err *e)
+{
+    static const char *const few[][2] = {
+        {"backend", "fast"}, {"seq", "128,512"}, {"bytes", "4096"}};
+    enum status st = OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(few) && st == OK; i++)
+        st = options_default(o, few[i][0], few[i][1], e);
+    return st;
+}
+
 static enum status parse(struct options *o, int argc, char **argv, const struct earlier *earlier,
                          int earlier_command, struct err *e)
 {
@@ -377,6 +389,8 @@ static enum status parse(struct options *o, int argc, char **argv, const struct 
         if (command_preset(c, option_specs[i].name))
             st = options_default(o, option_specs[i].name, command_preset(c, option_specs[i].name),
                                  e);
+    if (st == OK && o->quick && command_find(o->command) == CMD_SWEEP)
+        st = quick_sweep(o, e);
     const bool runs = !(o->help || o->usage || o->version);
     if (st == OK && runs)
         st = check_owners(o, e);

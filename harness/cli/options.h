@@ -72,6 +72,7 @@ struct options {
     int min_samples;
     double max_time_s, target_ci_pct, block_ms, warmup_ms;
     int order, isolate; /* enum order, enum isolate */
+    bool quick;
     bool check;
     double check_time_s; /* 0 = max_time_s */
 

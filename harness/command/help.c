@@ -45,7 +45,7 @@ static const char *backend_word(int i)
 
     while (backends[n])
         n++;
-    return i < n ? backends[i]->name : i == n ? "auto" : NULL;
+    return i < n ? backends[i]->name : i == n ? "auto" : i == n + 1 ? "fast" : NULL;
 }
 
 const char *option_value_at(const struct option_spec *s, int i)

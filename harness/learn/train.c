@@ -14,9 +14,14 @@ enum status train_config(struct config *to, const struct variant *v, const struc
                          int vocab, struct err *e)
 {
     const int mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
-    const enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab,
-                                               SCOPE_MODEL, false, NULL, e);
+    struct taken taken = {0};
+    enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab, SCOPE_MODEL,
+                                         false, NULL, e);
 
+    if (st == OK) {
+        taken_add(&taken, to, SCOPE_MODEL);
+        st = taken_check(&taken, opt, v->name, e);
+    }
     to->max_seq = opt->seq.v[0];
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;

@@ -146,6 +146,29 @@ enum status config_from_options(struct config *to, const struct variant *v,
     return st;
 }
 
+void taken_add(struct taken *t, const struct config *c, enum scope scope)
+{
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        t->choice[i] = t->choice[i] || choice_applies(&model_choices[i], c, scope);
+    t->kv_heads = t->kv_heads || config_groups(c);
+}
+
+enum status taken_check(const struct taken *t, const struct options *opt, const char *who,
+                        struct err *e)
+{
+    const char *const what_then =
+        "-> leave it out, or choose a variant and --workload that have it";
+
+    if (opt->kv_heads && !t->kv_heads)
+        return fail(e, E_USAGE, "--kv-heads %d does not apply to %s  %s", opt->kv_heads, who,
+                    what_then);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (opt->chosen[i].n && !t->choice[i])
+            return fail(e, E_USAGE, "--%s %s does not apply to %s  %s", model_choices[i].option,
+                        opt->chosen[i].v[0], who, what_then);
+    return OK;
+}
+
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);

@@ -106,6 +106,16 @@ enum status config_from_options(struct config *to, const struct variant *v,
                                 enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
                                 struct err *e);
 
+/* The options of models that a plan or a training uses. One that nothing uses is an error. */
+struct taken {
+    bool choice[MODEL_CHOICE_COUNT], kv_heads;
+};
+void taken_add(struct taken *t, const struct config *c, enum scope scope);
+/* E_USAGE names the first option that is given and not taken; `who` is a variant that has it not.
+ */
+enum status taken_check(const struct taken *t, const struct options *opt, const char *who,
+                        struct err *e);
+
 /* Fill c->config; variant, workload, mem, seq, mem_kind and layers must be set. */
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);
 

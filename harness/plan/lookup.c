@@ -66,7 +66,7 @@ enum status lookup_variants(const struct variant *out[MAX_LOOKUP], int *n,
 /* The error for a name that the registry does not have: not built in, or misspelled. */
 static enum status unknown_backend(const char *name, struct err *e)
 {
-    const char *names[MAX_LOOKUP + 2] = {0};
+    const char *names[MAX_LOOKUP + 3] = {0};
     const char *optional, *repair;
     int n = 0;
 
@@ -75,7 +75,8 @@ static enum status unknown_backend(const char *name, struct err *e)
             return fail(e, E_UNSUPPORTED, "backend %s was not built in  -> %s", name, repair);
     for (; backends[n] && n < MAX_LOOKUP; n++)
         names[n] = backends[n]->name;
-    names[n] = "auto";
+    names[n++] = "auto";
+    names[n] = "fast";
     return unknown_word(e, "backend", name, names, "bench list backends");
 }
 
@@ -88,10 +89,15 @@ enum status lookup_backends(const struct backend *out[MAX_LOOKUP], int *n,
     for (int i = 0; i < opt->backends.n; i++) {
         const char *const name = opt->backends.v[i];
         const struct backend *const one = backend_find(name);
-        if (strcmp(name, "auto") == 0) {
+        const bool fast = strcmp(name, "fast") == 0;
+        if (fast || strcmp(name, "auto") == 0) {
             for (int k = 0; backends[k]; k++)
-                if (backend_usable(backends[k], NULL) == OK)
+                if (backend_usable(backends[k], NULL) == OK &&
+                    !(fast && backends[k] == &backend_ref))
                     add(chosen, n, backends[k]);
+            if (*n == 0)
+                return fail(e, E_UNSUPPORTED,
+                            "--backend fast: only ref is usable here  -> --backend ref");
             continue;
         }
         if (!one)

@@ -22,6 +22,7 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
+    struct taken taken;
     bool any; /* a case was made, even if a filter removed it */
 };
 
@@ -136,6 +137,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     enum status st = case_configure(&c, at, e);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);
+    taken_add(&m->taken, &c.config, scope);
     for (int i = 0; i < n && st == OK; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -257,27 +259,11 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
                 m->opt->mem_kinds.v[0], v->name);
 }
 
-/* --kv-heads is for variants whose query heads can share keys; others have as many as heads. */
-static enum status check_kv_heads(const struct maker *m, struct err *e)
-{
-    for (int i = 0; i < m->n_variants; i++) {
-        const struct config c = config_default(m->variants[i], 8, 2, 4, 8, 1, 0);
-        if (m->opt->kv_heads == 0 || config_groups(&c))
-            return OK;
-    }
-    return fail(e, E_USAGE,
-                "--kv-heads %d does not apply to %s, whose heads have a state each  -> another "
-                "variant, or --heads",
-                m->opt->kv_heads, m->variants[0]->name);
-}
-
 static enum status make(struct maker *m, struct err *e)
 {
     const struct options *const opt = m->opt;
     enum status st = lookup_variants(m->variants, &m->n_variants, opt, e);
 
-    if (st == OK)
-        st = check_kv_heads(m, e);
     if (st == OK)
         st = lookup_backends(m->backends, &m->n_backends, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)
@@ -289,7 +275,7 @@ static enum status make(struct maker *m, struct err *e)
                 st = add_workload(m, (enum workload)w, e);
     if (st == OK && !m->any)
         st = no_such_memory(m, e);
-    return st;
+    return st == OK ? taken_check(&m->taken, opt, m->variants[0]->name, e) : st;
 }
 
 /* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together.

@@ -13,7 +13,7 @@
 /* Does the variant fix the value of this choice? */
 static bool is_of_variant(int choice)
 {
-    return choice == CASE_mem_kind || choice == CASE_kv_heads ||
+    return choice == CASE_mem_kind || (choice >= CASE_heads && choice <= CASE_d_inner) ||
            (choice >= CASE_BEFORE_MODEL && choice <= SETTINGS_CHOICE);
 }
 

@@ -23,7 +23,7 @@ static struct act act_of(const struct units *o, float *y, int mode)
                         .x = mode & IN_PLACE ? y : o->x,
                         .bias = mode & WITH_BIAS ? o->a_bias : NULL,
                         .add = mode & WITH_ADD ? o->add : NULL,
-                        .beta = o->kind == ACT_SWISH ? &o->beta : NULL,
+                        .beta = &o->beta,
                         .rows = o->rows,
                         .n = o->n,
                         .threads = 1};

@@ -80,14 +80,28 @@ static void forward(const struct ops *ops, const struct operands_of *o, float *o
 {
     switch (o->kind) {
     case NORM:
-        ops->norm(&(struct norm){NORM_LAYER, out, o->x, NULL, o->weight, o->bias, o->rows, o->n,
-                                 1e-5f, 1});
+        ops->norm(&(struct norm){.kind = NORM_LAYER,
+                                 .y = out,
+                                 .x = o->x,
+                                 .weight = o->weight,
+                                 .bias = o->bias,
+                                 .rows = o->rows,
+                                 .n = o->n,
+                                 .eps = 1e-5f,
+                                 .threads = 1});
         break;
     case RELU:
-        ops->act(&(struct act){ACT_RELU, out, o->x, NULL, NULL, NULL, o->rows, o->n, 1});
+        ops->act(&(struct act){
+            .kind = ACT_RELU, .y = out, .x = o->x, .rows = o->rows, .n = o->n, .threads = 1});
         break;
     case SUM:
-        ops->act(&(struct act){ACT_NONE, out, o->x, o->bias, NULL, NULL, o->rows, o->n, 1});
+        ops->act(&(struct act){.kind = ACT_NONE,
+                               .y = out,
+                               .x = o->x,
+                               .bias = o->bias,
+                               .rows = o->rows,
+                               .n = o->n,
+                               .threads = 1});
         break;
     case SOFTMAX:
         memcpy(out, o->x, o->size * sizeof(*out));
@@ -154,17 +168,38 @@ static void backward(const struct ops *ops, const struct operands_of *o, struct 
     memset(stats, 0xff, n_stats * sizeof(*stats)); /* NaN */
     switch (o->kind) {
     case NORM:
-        ops->norm_grad(&(struct norm_grad){NORM_LAYER, r->d_x, r->d_weight, r->d_bias, o->d_out,
-                                           o->x, o->weight, stats, o->rows, o->n, 1e-5f, threads});
+        ops->norm_grad(&(struct norm_grad){.kind = NORM_LAYER,
+                                           .d_x = r->d_x,
+                                           .d_weight = r->d_weight,
+                                           .d_bias = r->d_bias,
+                                           .d_y = o->d_out,
+                                           .x = o->x,
+                                           .weight = o->weight,
+                                           .stats = stats,
+                                           .rows = o->rows,
+                                           .n = o->n,
+                                           .eps = 1e-5f,
+                                           .threads = threads});
         break;
     case RELU:
         forward(&backend_ref.ops, o, y);
-        ops->act_grad(&(struct act_grad){ACT_RELU, r->d_x, r->d_bias, NULL, NULL, o->d_out, y, NULL,
-                                         NULL, o->rows, o->n, threads});
+        ops->act_grad(&(struct act_grad){.kind = ACT_RELU,
+                                         .d_x = r->d_x,
+                                         .d_bias = r->d_bias,
+                                         .d_y = o->d_out,
+                                         .x = y,
+                                         .rows = o->rows,
+                                         .n = o->n,
+                                         .threads = threads});
         break;
     case SUM:
-        ops->act_grad(&(struct act_grad){ACT_NONE, r->d_x, r->d_bias, NULL, NULL, o->d_out, NULL,
-                                         NULL, NULL, o->rows, o->n, threads});
+        ops->act_grad(&(struct act_grad){.kind = ACT_NONE,
+                                         .d_x = r->d_x,
+                                         .d_bias = r->d_bias,
+                                         .d_y = o->d_out,
+                                         .rows = o->rows,
+                                         .n = o->n,
+                                         .threads = threads});
         break;
     case SOFTMAX:
         softmax_backward(ops, o, r, threads);

@@ -23,7 +23,7 @@ Test(norms, reference_is_the_equation)
                     const struct moments m = moments_of(&f, i);
                     for (int e = 0; e < o.n; e++) {
                         const double want =
-                            (norm_term(&f, i, e) - m.mean) / m.root * norm_weight(&f, e) +
+                            (norm_term(&f, i, e) - m.mean) / m.root * norm_weight(&f, i, e) +
                             (f.bias ? (double)f.bias[e] : 0);
                         /* one rounding; the roundings to double are far below the second term */
                         const double bound = U * fabs(want) + 1e-12;

@@ -93,8 +93,7 @@ ParameterizedTestParameters(cli, mistakes)
 }
 
 /* One line that says what and what to do, nothing on stdout, and nothing left behind. */
-ParameterizedTest(struct mistake *m, cli, mistakes, .init = folder_make, .fini = folder_remove,
-                  .timeout = 60)
+ParameterizedTest(struct mistake *m, cli, mistakes, .timeout = 60)
 {
     struct ran r = run_bench(folder, "%s", m->words);
 

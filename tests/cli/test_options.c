@@ -127,15 +127,22 @@ Test(options, lists_grow_from_their_first_use)
     options_free(&o);
 }
 
-Test(options, quick_stands_for_three)
+Test(options, quick_stands_for_others)
 {
     struct options o;
 
     must_parse(&o, "--quick --max-time 2");
-    cr_expect(o.max_time_s == 2 && o.min_samples == 5 && o.warmup_ms == 50);
+    cr_expect(o.max_time_s == 2 && o.min_samples == 5 && o.warmup_ms == 20);
     options_free(&o);
     must_parse(&o, "--max-time 2 --quick");
-    cr_expect(o.max_time_s == 0.3);
+    cr_expect(o.max_time_s == 0.1);
+    options_free(&o);
+    must_parse(&o, "--seq 7 --quick"); /* what was chosen stays */
+    cr_expect(o.seq.n == 1 && o.seq.v[0] == 7 && o.bytes == 4096);
+    cr_expect(o.backends.n == 1 && strcmp(o.backends.v[0], "fast") == 0);
+    options_free(&o);
+    must_parse(&o, "rerun 0 --quick");
+    cr_expect(o.max_time_s == 0.1 && o.bytes == 0);
     options_free(&o);
 }
 

@@ -81,8 +81,7 @@ ParameterizedTestParameters(faults, places_that_cannot_be_written)
 }
 
 /* Detected before anything is measured. */
-ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+ParameterizedTest(struct place *p, faults, places_that_cannot_be_written, .timeout = 120)
 {
     write_file("file", "x", 1);
     struct ran r = run_bench(folder, ONE_CASE "--out %s", p->out);
@@ -225,8 +224,7 @@ ParameterizedTestParameters(faults, a_child_is_killed)
 }
 
 /* Its row says so; the others are measured, and so is the following group. */
-ParameterizedTest(struct death *d, faults, a_child_is_killed, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+ParameterizedTest(struct death *d, faults, a_child_is_killed, .timeout = 120)
 {
     let_segv_kill();
     struct program p =

@@ -63,8 +63,7 @@ ParameterizedTestParameters(resume, after_a_signal)
     return cr_make_param_array(struct stop, stops, ARRAY_LEN(stops));
 }
 
-ParameterizedTest(struct stop *s, resume, after_a_signal, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+ParameterizedTest(struct stop *s, resume, after_a_signal, .timeout = 120)
 {
     struct program p = start_bench(folder, SLOW "--out 'my runs' --filter 'seq<=32'");
 
@@ -119,8 +118,7 @@ ParameterizedTestParameters(resume, one_signal_ends_any_phase)
 }
 
 /* Within a second, and two more for a busy machine to start and end processes in. */
-ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .init = folder_make,
-                  .fini = folder_remove, .timeout = 60)
+ParameterizedTest(struct stage *f, resume, one_signal_ends_any_phase, .timeout = 60)
 {
     if (strstr(f->options, "openblas") && !backend_find("openblas"))
         cr_skip_test("no openblas in this build");
@@ -287,8 +285,7 @@ ParameterizedTestParameters(resume, after_a_kill)
     return cr_make_param_array(struct moment, moments, ARRAY_LEN(moments));
 }
 
-ParameterizedTest(struct moment *m, resume, after_a_kill, .init = folder_make,
-                  .fini = folder_remove, .timeout = 120)
+ParameterizedTest(struct moment *m, resume, after_a_kill, .timeout = 120)
 {
     struct program p = start_bench(folder, SLOW "--out r");
     pid_t children[16];

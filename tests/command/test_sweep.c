@@ -181,8 +181,7 @@ ParameterizedTestParameters(sweep, every_variant_on_every_backend)
     return cr_make_param_array(struct slice, parts, ARRAY_LEN(parts));
 }
 
-ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .init = folder_make,
-                  .fini = folder_remove, .timeout = 240)
+ParameterizedTest(struct slice *p, sweep, every_variant_on_every_backend, .timeout = 240)
 {
     static const char sizes[] = "--d-model 64 --heads 2 --layers 2 --threads 1";
     struct ran listed = run_bench(folder, "list cases -q --columns case_id %s %s", sizes, p->axes);

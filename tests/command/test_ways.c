@@ -68,8 +68,7 @@ ParameterizedTestParameters(ways, each)
     return cr_make_param_array(struct way, ways, ARRAY_LEN(ways));
 }
 
-ParameterizedTest(struct way *w, ways, each, .init = folder_make, .fini = folder_remove,
-                  .timeout = 120)
+ParameterizedTest(struct way *w, ways, each, .timeout = 120)
 {
     const char *const threads = strstr(w->words, "--threads") ? "" : "--threads 1";
     const char *const shape = strstr(w->words, "--seq") ? "" : "--seq 6 --mem 5";

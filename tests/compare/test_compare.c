@@ -319,7 +319,7 @@ ParameterizedTestParameters(compare, refuses)
     return cr_make_param_array(struct fault, faults, ARRAY_LEN(faults));
 }
 
-ParameterizedTest(struct fault *f, compare, refuses, .init = folder_make, .fini = folder_remove)
+ParameterizedTest(struct fault *f, compare, refuses)
 {
     struct rundir dir;
     struct run r;

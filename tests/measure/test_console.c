@@ -103,7 +103,7 @@ ParameterizedTestParameters(screen, table_fits)
     return cr_make_param_array(struct fit, list, ARRAY_LEN(list));
 }
 
-ParameterizedTest(struct fit *f, screen, table_fits, .init = folder_make, .fini = folder_remove)
+ParameterizedTest(struct fit *f, screen, table_fits)
 {
     static struct view v;
 
@@ -204,7 +204,7 @@ ParameterizedTestParameters(screen, line_fits)
     return cr_make_param_array(int, columns, ARRAY_LEN(columns));
 }
 
-ParameterizedTest(int *columns, screen, line_fits, .init = folder_make, .fini = folder_remove)
+ParameterizedTest(int *columns, screen, line_fits)
 {
     static struct view v;
 
@@ -279,8 +279,7 @@ ParameterizedTestParameters(screen, plain_progress)
 }
 
 /* A line per case, nothing rewritten. */
-ParameterizedTest(struct plain *p, screen, plain_progress, .init = folder_make,
-                  .fini = folder_remove, .timeout = 60)
+ParameterizedTest(struct plain *p, screen, plain_progress, .timeout = 60)
 {
     static struct view v;
     char line[600];

@@ -76,7 +76,8 @@ static struct config smooth_form(const struct form *w, int turn)
 static bool corners_everywhere(const struct config *c)
 {
     return c->wiring == WIRING_REORDER &&
-           ((c->mixer && (c->mixer->build || c->mixer->attends)) || (c->ffn && c->ffn->build));
+           ((c->mixer && (c->mixer->kind == &sublayer_steps || c->mixer->attends)) ||
+            (c->ffn && c->ffn->build));
 }
 
 static void expect_derivatives_of(const struct form *w, int turn)

@@ -167,9 +167,9 @@ Test(choices, axes_of_words_multiply_where_they_apply)
     } cases[] = {
         {"-V rtransformer -w layer --rnn-cell rnn,gru,lstm", 3},
         {"-V rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,graves,t2t", 5},
-        {"-V rtransformer -w attn --rnn-cell rnn,lstm", 1},
-        {"-V universal -w layer --halt none,t2t", 1},
-        {"-V xl -w segment --rnn-cell rnn,lstm --halt none,t2t", 1},
+        {"-V rtransformer -w attn,layer --rnn-cell rnn,lstm", 3},
+        {"-V universal -w layer,segment --halt none,t2t", 3},
+        {"-V xl,rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,t2t", 5},
         {"-V rtransformer -w layer --rnn-cell rnn,gru --filter rnn_cell:gru", 1},
         {"-V universal -w segment --halt none,t2t --filter !halt:t2t", 1},
         {"-V xl,mla -w layer --mla expanded,absorbed", 3},

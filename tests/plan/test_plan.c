@@ -56,22 +56,22 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         const char *line;
         int n;
     } cases[] = {
-        {"-V xl --clip 4,8,16", 1},
+        {"-V xl,shaw --clip 4,8,16", 4},
         {"-V shaw --clip 4,8,16", 3},
-        {"-V shaw --gate gru,input", 1},
+        {"-V shaw,gtrxl --gate gru,input", 3},
         {"-V gtrxl --gate gru,input", 2},
-        {"-V gtrxl --gate gru,input --workload attn", 1},
-        {"-V vanilla --clip 4,8 --clamp-len 3 --same-length", 1},
+        {"-V gtrxl --gate gru,input --workload attn,layer", 3},
+        {"-V vanilla,shaw,xl --clip 4,8 --clamp-len 3 --same-length", 4},
         {"-V shaw,rpr,shaw", 1},
         {"-V xl -b ref,ref", 1},
         {"-V all,xl", 0}, /* as many as there are */
         {"-V base", BASE_VARIANTS},
         {"-V xl,base", BASE_VARIANTS},
         {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* no error */
-        {"-V span --clamp-len 7,8", 1},
+        {"-V span,xl --clamp-len 7,8", 3},
         {"-V funnel --clamp-len 7,8", 2},
         {"-V xl --norm pre,post --norm-kind layer,rms --clamp-len 0,5", 8},
-        {"-V rezero --norm-kind layer,rms", 1},
+        {"-V rezero,xl --norm-kind layer,rms", 3},
         {"-V xl --workload attn,layer --layers 2,3", 2},
         {"-V xl --workload segment --layers 2,3", 2},
         {"-V xl --workload decode --seq 16,32", 1},
@@ -285,6 +285,9 @@ Test(plan, errors_say_what_to_do)
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
         {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv does not apply to vanilla"},
         {"-V xl --mem-kind recompute", E_USAGE, "--mem-kind recompute does not apply to xl"},
+        {"-V vanilla,rope --gate gru", E_USAGE, "--gate gru does not apply to vanilla"},
+        {"-V rope --workload attn --ffn gelu", E_USAGE, "--ffn gelu does not apply to rope"},
+        {"-V gla --kv-heads 2", E_USAGE, "--kv-heads 2 does not apply to gla"},
         {"-V gtrxl --norm post", E_USAGE, "gtrxl: norm post with a gate"},
         {"-V vanilla --d-model 511 --heads 7", E_USAGE, "vanilla: --d-model 511 is odd"},
         {"-V vanilla,shaw,xl,gtrxl --backend ref --seq 1..4096+1 --mem 0..4095+1", E_USAGE,

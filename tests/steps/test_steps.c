@@ -7,7 +7,7 @@
 #include "tests/support/finite.h"
 #include "tests/support/open_engine.h"
 #include "variants/backends/recur.h"
-#include "variants/steps/steps.h"
+#include "variants/steps/mix.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -124,22 +124,26 @@ static void build_normalised(struct steps *t)
 struct list {
     char name[16];
     steps_build *build;
+    const char *mixer; /* whose numbers it has; NULL = none */
 };
 
 static const struct list lists[] = {
-    {"linear", build_linear},
-    {"conv", build_conv},
-    {"conv of one", build_conv_of_one},
-    {"shift", build_shift},
-    {"mixes", build_mixes},
-    {"blocks", build_blocks},
-    {"curves", build_curves},
-    {"products", build_products},
-    {"units", build_units},
-    {"norms", build_norms},
-    {"rotations", build_rotations},
-    {"recurrence", build_recurrence},
-    {"normalised", build_normalised},
+    {"linear", build_linear, NULL},
+    {"conv", build_conv, NULL},
+    {"conv of one", build_conv_of_one, NULL},
+    {"shift", build_shift, NULL},
+    {"mixes", build_mixes, NULL},
+    {"blocks", build_blocks, NULL},
+    {"curves", build_curves, NULL},
+    {"products", build_products, NULL},
+    {"units", build_units, NULL},
+    {"norms", build_norms, NULL},
+    {"rotations", build_rotations, NULL},
+    {"recurrence", build_recurrence, NULL},
+    {"normalised", build_normalised, NULL},
+    {"elu", mix_linear, "linear_elu"},
+    {"exp", mix_linear, "favor"},
+    {"cosh", mix_linear, "favor_hyp"},
 };
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -156,12 +160,39 @@ struct problem {
     void *scratch;
 };
 
+/* Pairs of heads that share keys. */
+static struct config config_of(const char *mixer)
+{
+    struct config c = config_default(variant_find("linear"), D, 4, 3, 1, 1, 0);
+
+    c.mixer = mixer_find(mixer);
+    c.kv_heads = 2;
+    c.attn_bias = true;
+    config_own_reset(&c);
+    return c;
+}
+
+/* A past. Divisors of positive features are kept off 0. */
+static void begin_states(struct problem *p)
+{
+    for (int i = 0; i < p->t.n_states; i++) {
+        const struct state *const s = &p->t.state[i];
+        const int least = strcmp(s->name, "state_z") == 0 ? 0 : -3;
+        for (int e = 0; e < B * s->n; e++)
+            p->r.before[i][e] = 0.1f * (float)(e % 7 + least);
+        if (s->draw)
+            s->draw(&p->c, p->r.before[i]);
+    }
+    if (p->t.tables)
+        p->t.tables(&p->t, NULL, p->r.before);
+}
+
 static void open_problem(struct problem *p, const struct list *list, const char *backend)
 {
     struct err e;
 
     memset(p, 0, sizeof(*p));
-    p->c = (struct config){.D = D};
+    p->c = list->mixer ? config_of(list->mixer) : (struct config){.D = D};
     p->g = open_engine(backend, 2);
     steps_make(&p->t, list->build, &p->c, 0, false, "", &p->p);
     for (int twice = 0; twice < 2; twice++) {
@@ -186,9 +217,7 @@ static void open_problem(struct problem *p, const struct list *list, const char 
     p->values = guarded(steps_floats(&p->t, ROWS));
     p->d_values = guarded(steps_floats(&p->t, ROWS));
     p->weights = normal((size_t)(ROWS * p->t.value[p->t.result].width), "weights", 0, 1);
-    for (int i = 0; i < p->t.n_states; i++) /* a past */
-        for (int e2 = 0; e2 < B * p->t.state[i].n; e2++)
-            p->r.before[i][e2] = 0.1f * (float)((e2 % 7) - 3);
+    begin_states(p);
     p->r.g = &p->g;
     p->r.params = p->p.v;
     p->r.B = B, p->r.L = L, p->r.position = 1000;
@@ -238,7 +267,7 @@ ParameterizedTest(int *b, steps, gradients, .timeout = 120)
             float *const at = i < 0 ? p.x : p.p.v[i].data;
             const size_t m = i < 0 ? ROWS * D : p.p.v[i].n;
             float *const grad = normal(m, "grad", 0, 1);
-            char what[400];
+            char what[600];
             snprintf(what, sizeof(what), "%s, %s: %s", backends[*b]->name, lists[k].name,
                      i < 0 ? "x" : p.p.v[i].name);
             memcpy(grad, i < 0 ? p.d_x : p.p.v[i].grad, m * sizeof(float));
@@ -279,6 +308,8 @@ Test(steps, segments)
                                        (double)got[(ptrdiff_t)b * rows * n + e], (double)w);
                 }
             for (int i = 0; i < half.t.n_states; i++) {
+                if (half.t.state[i].given)
+                    continue;
                 float *const old = half.r.before[i];
                 half.r.before[i] = half.r.after[i];
                 half.r.after[i] = old;

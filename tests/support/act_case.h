@@ -31,6 +31,10 @@ static inline void make(struct units *o, enum act_kind kind, int rows, int n, fl
     o->wide = (size_t)(rows * o->ld);
     o->x = normal(size, "x", 0, spread), o->add = normal(size, "add", 0, 1);
     o->pre = normal(o->wide, "pre", 0, spread), o->d_y = normal(size, "d_y", 0, 1);
+    for (size_t i = 0; kind == ACT_EXP && i < size; i++) /* finite, so that errors are */
+        o->x[i] = fminf(o->x[i], 60);
+    for (size_t i = 0; kind == ACT_EXP && i < o->wide; i++)
+        o->pre[i] = fminf(o->pre[i], 60);
     o->a_bias = normal((size_t)n, "a", 0, 1), o->b_bias = normal((size_t)n, "b", 0, 1);
 }
 
@@ -42,7 +46,7 @@ static inline void drop(struct units *o)
 
 static inline double beta_of(const struct units *o)
 {
-    return o->kind == ACT_SWISH ? (double)o->beta : 1;
+    return o->kind == ACT_SWISH || o->kind == ACT_TANH ? (double)o->beta : 1;
 }
 
 #endif

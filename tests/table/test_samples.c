@@ -23,6 +23,7 @@ Test(samples, every_flushed_sample_survives_a_kill_at_any_byte)
     struct bytes file;
     struct rows rows;
     char path[FILE_PATH];
+    enum { each = 5 };
     const enum raw raw = best_raw();
     static const char *const ids[] = {"a", "c", "d", "e"};
     size_t flushed[4], flushes = 0, rows_at[4];
@@ -30,8 +31,8 @@ Test(samples, every_flushed_sample_survives_a_kill_at_any_byte)
     folder_path(path, raw_file[raw]);
     cr_assert_eq(samples_create(&s, folder, raw, &e), OK, "%s", e.msg);
     for (size_t total = 0; flushes < 4; flushes++) {
-        put_samples(&s, ids[flushes], 20);
-        total += 20;
+        put_samples(&s, ids[flushes], each);
+        total += each;
         cr_assert_eq(samples_flush(&s, &e), OK, "%s", e.msg);
         flushed[flushes] = (size_t)s.out.end;
         rows_at[flushes] = total;

@@ -85,6 +85,8 @@ static void inherit(struct engine *g)
             g->attn = b->attn;
         if (!g->recur)
             g->recur = b->recur;
+        if (!g->recur_rows)
+            g->recur_rows = b->recur_rows;
     }
 }
 

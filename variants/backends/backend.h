@@ -75,26 +75,36 @@ struct softmax {
 
 /* y = N(x + add) over the last axis, n long; below, x is a row and xc = x - mean(x):
  *   LAYER     weight (.) xc / sqrt(mean(xc^2) + eps) + bias
- *   RMS       weight (.) x / sqrt(mean(x^2) + eps)                           bias is NULL
- *   SCALE     weight x / max(|x|, eps)                                       weight is one number
+ *   RMS       weight (.) x / sqrt(mean(x^2) + eps) + bias
+ *   SCALE     weight x / max(|x|, eps)         weight is one number; no bias, heads at most 1
  *   UNBIASED  weight (.) xc / (sqrt(sum(xc^2) / (n-1)) + eps) + bias         n > 1
- * add may be NULL; y may be x or add. Rows are contiguous. */
+ * add may be NULL, and so may bias; y may be x or add. Rows are contiguous. Heads that follow each
+ * other as rows may have weights and biases of their own, [heads, n]: row i those of i % heads. 0
+ * heads = 1. */
 enum norm_kind { NORM_LAYER, NORM_RMS, NORM_SCALE, NORM_UNBIASED, NORM_KIND_COUNT };
 struct norm {
     enum norm_kind kind;
     float *y;
     const float *x, *add, *weight, *bias;
-    int rows, n;
+    int rows, n, heads;
     float eps;
     int threads;
 };
+static inline ptrdiff_t norm_weights_at(int heads, int n, int row)
+{
+    return heads > 1 ? (ptrdiff_t)(row % heads) * n : 0;
+}
 
-/* y = f(x + bias) + add, rows contiguous; bias [n] and add may be NULL; y may be x or add.
+/* y = factor f(x + bias) + add; bias [n] and add may be NULL; y may be x or add.
  *   RELU   max(0, x)     SIGMOID  s(x) = 1 / (1 + e^-x)     SWISH      x s(beta x)
  *   GELU   x Phi(x)      Phi: normal distribution           GELU_TANH  x s(2 c (x + 0.044715 x^3))
- *   ELU1   x + 1 where x > 0, else e^x
- * with c = sqrt(2/pi). beta is one number, NULL = 1. ReLU propagates NaN, except that a library's
- * ReLU fused into a product may return 0. */
+ *   TANH   tanh(beta x)  EXP      e^x                       RELU_SQUARED  max(0, x)^2
+ *   SOFTPLUS     log(1 + e^x)                               LOG_SIGMOID   log s(x)
+ *   ELU1         x + 1 where x > 0, else e^x
+ *   HALF_SIGMOID x + 1/2 where x >= 0, else s(x)
+ * with c = sqrt(2/pi). beta and factor are one number each, NULL = 1. Rows of y and add are
+ * contiguous, those of x are x_row floats apart, 0 = n. ReLU propagates NaN, except that a
+ * library's ReLU fused into a product may return 0. */
 enum act_kind {
     ACT_NONE,
     ACT_RELU,
@@ -103,15 +113,23 @@ enum act_kind {
     ACT_GELU,
     ACT_GELU_TANH,
     ACT_ELU1,
+    ACT_TANH,
+    ACT_RELU_SQUARED,
+    ACT_SOFTPLUS,
+    ACT_LOG_SIGMOID,
+    ACT_EXP,
+    ACT_HALF_SIGMOID,
     ACT_KINDS
 };
 struct act {
     enum act_kind kind;
     float *y;
-    const float *x, *bias, *add, *beta;
+    const float *x, *bias, *add, *beta, *factor;
+    ptrdiff_t x_row;
     int rows, n;
     int threads;
 };
+static inline ptrdiff_t act_x_row(ptrdiff_t x_row, int n) { return x_row ? x_row : n; }
 
 /* Gated units (Shazeer 2020, arXiv:2002.05202): y = f(a + a_bias) (.) (b + b_bias), f as in struct
  * act with beta = 1. a and b are columns of one product, ld floats between rows; those of y are
@@ -164,19 +182,6 @@ struct rnn_step {
     int threads;
 };
 
-/* Attention without softmax (struct linear_attn): adds one key to the state of one head, then
- * evaluates the queries that share this key. Runs on the calling thread:
- *   s = s0 + k v^T   z = z0 + k   den_t = q_t . z + eps   o_t = s^T q_t / den_t */
-struct linear_step {
-    float *s, *z;         /* [m,d] [m] */
-    const float *s0, *z0; /* may be s and z */
-    const float *k, *v;   /* [m] [d] */
-    const float *q;       /* [queries,m]; NULL if there are none */
-    float *o, *den;       /* [queries,d] [queries] */
-    float eps;
-    int queries, m, d;
-};
-
 /* nll[t] = logsumexp(logits[t]) - logits[t][target[t]], nats. */
 struct nll_op {
     float *nll;
@@ -211,18 +216,20 @@ struct norm_grad {
     float *d_x, *d_weight, *d_bias;
     const float *d_y, *x, *weight;
     float *stats; /* [NORM_STATS * rows] work space */
-    int rows, n;
+    int rows, n, heads;
     float eps;
     int threads;
 };
 enum { NORM_STATS = 4 };
 
-/* Of struct act without add: d_x = d_y f'(x + bias). For ReLU x may be the output; NONE needs no x.
- * d_beta is one number, accumulated; it needs `sums` [n] as work space. */
+/* Of struct act without add: d_x = d_y factor f'(x + bias). For ReLU x may be the output; NONE
+ * needs no x. d_beta, of SWISH, is one number, accumulated; it needs `sums` [n] as work space. Rows
+ * of d_x and d_y are contiguous. */
 struct act_grad {
     enum act_kind kind;
     float *d_x, *d_bias, *d_beta, *sums;
-    const float *d_y, *x, *bias, *beta;
+    const float *d_y, *x, *bias, *beta, *factor;
+    ptrdiff_t x_row;
     int rows, n;
     int threads;
 };
@@ -277,7 +284,6 @@ struct nll_grad {
     X(glu, glu)                                                                                    \
     X(gate, gate_op)                                                                               \
     X(rnn_cell, rnn_step)                                                                          \
-    X(linear_step, linear_step)                                                                    \
     X(nll, nll_op)                                                                                 \
     X(softmax_grad, softmax_grad)                                                                  \
     X(norm_grad, norm_grad)                                                                        \
@@ -336,6 +342,8 @@ struct backend {
     struct ops ops;                        /* NULL members are inherited */
     const struct attn_impl *const *attn;   /* NULL-terminated; NULL = inherited */
     const struct recur_impl *const *recur; /* recur.h; likewise */
+    /* Those of them that have no products, which are tried first; likewise. */
+    const struct recur_impl *const *recur_rows;
 };
 
 extern const struct backend *const backends[]; /* in display order, NULL-terminated */
@@ -357,7 +365,7 @@ struct engine {
     struct ops ops;
     const char *from[OP_COUNT]; /* the backend that provides each op */
     const struct attn_impl *const *attn;
-    const struct recur_impl *const *recur;
+    const struct recur_impl *const *recur, *const *recur_rows; /* the second NULL = none */
     /* From the backend that provides gemm; or NULL. */
     size_t (*packed_floats)(const struct gemm *like);
     void (*pack)(float *dst, const struct gemm *like);

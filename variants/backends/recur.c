@@ -86,10 +86,18 @@ double recur_flop(const struct recur *r)
            states * (pairs * erases + 2 * area * (erases + 1));
 }
 
+static const struct recur_impl *first_of(const struct recur_impl *const *list,
+                                         const struct recur *r, bool backward)
+{
+    for (int i = 0; list && list[i]; i++)
+        if (list[i]->accepts(r, backward))
+            return list[i];
+    return NULL;
+}
+
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward)
 {
-    for (int i = 0; g->recur[i]; i++)
-        if (g->recur[i]->accepts(r, backward))
-            return g->recur[i];
-    return NULL;
+    const struct recur_impl *const rows = first_of(g->recur_rows, r, backward);
+
+    return rows ? rows : first_of(g->recur, r, backward);
 }

@@ -84,7 +84,8 @@ struct recur_impl {
 extern const struct recur_impl recur_ref, recur_chunked;
 extern const struct recur_impl *const recur_composed[]; /* both, chunks first */
 
-/* The first implementation in the backend's list that accepts the call. */
+/* The first implementation that accepts the call: of those without products, then of the backend's
+ * own. */
 const struct recur_impl *engine_recur(const struct engine *g, const struct recur *r, bool backward);
 
 static inline const float *recur_at(const struct recur_rows *r, int b, int t, int h)

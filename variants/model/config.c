@@ -28,9 +28,15 @@ static bool gates_attention(const struct config *c)
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
 }
 
+/* Linear attention has nothing but attention's maps around it. */
+static bool is_recurrent(const struct config *c)
+{
+    return c->mixer && c->mixer->kind == &sublayer_steps;
+}
+
 bool config_groups(const struct config *c)
 {
-    return !has_latents(c) && (!c->mixer || !c->mixer->build || c->stack.n);
+    return !has_latents(c) && (!is_recurrent(c) || c->stack.n);
 }
 
 const struct mem *config_mem(const struct config *c)
@@ -367,7 +373,7 @@ static enum status check_stack(const struct config *c, struct err *e)
 {
     const char *const name = c->variant->name;
 
-    if (!c->mixer || !c->mixer->build || c->mixer->model_params)
+    if (!is_recurrent(c) || c->mixer->model_params)
         return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
                     name);
     if (!c->causal || c->same_length || c->masks.n || c->steps || *c->order || c->rnn_layers ||
@@ -389,8 +395,7 @@ static enum status check_mixer(const struct config *c, struct err *e)
     const char *const name = c->variant->name;
     const struct pos *const pos = c->pos;
 
-    if ((!c->mixer || !c->mixer->build) && !gates_attention(c) &&
-        c->around.out_gate != OUT_GATE_NONE)
+    if (!is_recurrent(c) && !gates_attention(c) && c->around.out_gate != OUT_GATE_NONE)
         return fail(e, E_USAGE, "%s: out_gate %s is of recurrent mixers  -> elementwise, headwise",
                     name, out_gate_name[c->around.out_gate]);
     if (c->stack.n)

@@ -9,7 +9,6 @@
 
 #include "variants/parts/cache.h"
 #include "variants/parts/dropout.h"
-#include "variants/parts/features.h"
 #include "variants/steps/steps.h"
 #include "variants/variant.h"
 
@@ -171,17 +170,6 @@ struct attention {
     struct cache fades;           /* likewise log f [B,rows,H], where attention forgets */
 };
 
-/* State of linear attention: s [B,Hkv,m,dh] and z [B,Hkv,m] of all committed rows; s_next, z_next
- * include the last forward's. */
-struct linear_impl;
-struct linear_memory {
-    int B;
-    const struct linear_impl *impl; /* for its name: each call selects it by its engine */
-    float *s, *z, *s_next, *z_next; /* NULL if nothing is carried */
-    struct directions of;
-    bool drawn;
-};
-
 /* State of average attention: the sum [B,D] of all committed rows and their count, as high and low
  * part; sum_next as above. */
 struct average_memory {
@@ -234,7 +222,6 @@ struct sublayer {
     const struct param *compress;
     union {
         struct attention attention;
-        struct linear_memory linear;
         struct average_memory average;
         struct steps_memory steps;
     } of;

@@ -83,8 +83,8 @@ static steps_build *build_of(const struct config *c, const struct letter *what)
 
 static const struct sublayer_kind *kind_of(const struct config *c, const struct letter *what)
 {
-    if (build_of(c, what))
-        return what->kind == &sublayer_ffn ? &sublayer_steps_ffn : &sublayer_steps;
+    if (what->kind == &sublayer_ffn && c->ffn->build)
+        return &sublayer_steps_ffn;
     return what->kind == &sublayer_attention && c->mixer ? c->mixer->kind : what->kind;
 }
 

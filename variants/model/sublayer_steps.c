@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A list of steps as a kind of sub-layer, in place of attention or of the feed-forward network: its
- * steps, then its last map. Its memory is the states of its steps, which include all past rows. */
+ * steps, then its last map. Its memory is the states of its steps, which include all past rows; of
+ * linear attention it may be rows before the segment instead, run again in front of each. */
 #include "sublayer.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
@@ -9,11 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VALUES, FIRST }; /* its arrays; the second is one for all layers */
+/* Its arrays; the second is one for all layers. Where rows of memory stand in front of each
+ * sequence, ROWS are all of them without gaps, and RESULT those of the result that are new. */
+enum { VALUES, FIRST, ROWS, RESULT };
 
 static const struct param *last_map(const struct sublayer *s)
 {
     return &s->own[s->of.steps.steps.n_params];
+}
+
+static const struct param *last_bias(const struct sublayer *s)
+{
+    return s->of.steps.steps.last_bias ? last_map(s) + 1 : NULL;
 }
 
 static bool in_place_of_ffn(const struct sublayer *s) { return s->kind == &sublayer_steps_ffn; }
@@ -37,6 +45,23 @@ static bool goes_on(const struct sublayer *s)
     return s->mem == MEM_STATE || (s->c->stack.n && (s->mem == MEM_HIDDEN || s->mem == MEM_KV));
 }
 
+static bool keeps_rows(const struct sublayer *s)
+{
+    return s->kind == &sublayer_linear && s->mem == MEM_HIDDEN;
+}
+
+static int linear_keeps(const struct config *c, enum mem_kind mem, int M)
+{
+    (void)c;
+    return mem == MEM_HIDDEN ? M : -1;
+}
+
+/* Most rows of a sequence that the steps run. */
+static int most_rows(const struct sublayer *s, struct extent max)
+{
+    return max.L + (keeps_rows(s) ? max.M : 0);
+}
+
 static size_t state_floats(const struct sublayer *s, int i)
 {
     const struct state *const state = &s->of.steps.steps.state[i];
@@ -44,21 +69,26 @@ static size_t state_floats(const struct sublayer *s, int i)
     return (state->given ? 1 : (size_t)s->of.steps.max.B) * (size_t)state->n;
 }
 
-/* Is the i-th state there, and does it go from segment to segment? */
+/* Is the i-th state there, and does each call change it? It begins where the call before has ended,
+ * or at the first row of memory. */
 static bool is_kept(const struct sublayer *s, int i)
 {
-    return goes_on(s) || s->of.steps.steps.state[i].given;
+    return goes_on(s) || keeps_rows(s) || s->of.steps.steps.state[i].given;
 }
 
 static bool advances(const struct sublayer *s, int i)
 {
-    return goes_on(s) && !s->of.steps.steps.state[i].given;
+    return is_kept(s, i) && !s->of.steps.steps.state[i].given;
 }
 
 static void begin_state(struct sublayer *s, int i)
 {
-    for (size_t e = 0; e < state_floats(s, i); e++)
-        s->of.steps.before[i][e] = s->of.steps.steps.state[i].start;
+    const struct state *const state = &s->of.steps.steps.state[i];
+
+    if (state->draw)
+        state->draw(s->c, s->of.steps.before[i]);
+    for (size_t e = 0; !state->draw && e < state_floats(s, i); e++)
+        s->of.steps.before[i][e] = state->start;
 }
 
 /* As two floats, because one would round from 2^24 on. */
@@ -102,19 +132,20 @@ static enum status steps_bind(struct sublayer *s, const struct engine *g, struct
 {
     struct steps_memory *const m = &s->of.steps;
 
-    if (!goes_on(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
+    if (!goes_on(s) && !keeps_rows(s) && (s->mem == MEM_HIDDEN || s->mem == MEM_KV))
         return fail(e, E_UNSUPPORTED, "%s keeps no past rows, only states  -> --mem-kind state",
                     s->c->variant->name);
     *m = (struct steps_memory){.max = max};
     steps_make(&m->steps, s->build, s->c, s->layer, s->bare, "", NULL);
     /* The bare operator has no parameters that layers share: the first in its list is its own. */
     m->shared = m->steps.model && strcmp(s->model->name, m->steps.model) == 0 ? s->model : NULL;
-    m->impl = steps_impl(&m->steps, g, max.B, max.L, false);
-    m->impl_grad = steps_impl(&m->steps, g, max.B, max.L, true);
+    m->impl = steps_impl(&m->steps, g, max.B, most_rows(s, max), false);
+    m->impl_grad = steps_impl(&m->steps, g, max.B, most_rows(s, max), true);
     for (int i = 0; i < m->steps.n_states; i++) {
         const bool given = m->steps.state[i].given;
+        const enum part memory = keeps_rows(s) ? PART_SCRATCH : PART_MEMORY;
         if (is_kept(s, i))
-            m->before[i] = arena_f32(a, given ? PART_REL_POS : PART_MEMORY, state_floats(s, i));
+            m->before[i] = arena_f32(a, given ? PART_REL_POS : memory, state_floats(s, i));
         if (advances(s, i))
             m->after[i] = arena_f32(a, PART_SCRATCH, state_floats(s, i));
         if (a->base && is_kept(s, i))
@@ -136,17 +167,21 @@ static void steps_build_tables(const struct engine *g, struct sublayer *s,
     struct steps_memory *const m = &s->of.steps;
 
     (void)g, (void)pos_encoding;
-    for (int i = 0; m->shared && i < m->steps.n_states; i++)
-        if (m->steps.state[i].given)
-            m->steps.tables(&m->steps, m->shared, m->before[i]);
+    if (m->steps.tables)
+        m->steps.tables(&m->steps, m->shared, m->before);
 }
 
 static void steps_arrays(const struct sublayer *s, struct extent max, struct array out[SUB_ARRAYS])
 {
-    const size_t n = steps_floats(&s->of.steps.steps, (size_t)max.B * (size_t)max.L);
+    const struct steps *const t = &s->of.steps.steps;
+    const size_t rows = (size_t)max.B * (size_t)most_rows(s, max);
+    const size_t n = steps_floats(t, rows), copied = keeps_rows(s) ? rows : 0;
 
     out[VALUES] = (struct array){n, n, false, PART_ACTIVATIONS};
     out[FIRST] = (struct array){first_floats(s, max), 0, true, PART_ACTIVATIONS};
+    out[ROWS] = (struct array){copied * (size_t)s->c->D, 0, true, PART_ACTIVATIONS};
+    out[RESULT] =
+        (struct array){copied * (size_t)t->value[t->result].width, 0, true, PART_ACTIVATIONS};
 }
 
 static void steps_arrays_grad(const struct sublayer *s, struct extent max,
@@ -156,37 +191,80 @@ static void steps_arrays_grad(const struct sublayer *s, struct extent max,
     out[VALUES].n = 0;
     out[VALUES].shared = true;
     out[FIRST] = (struct array){0, first_floats(s, max), true, PART_ACTIVATIONS};
+    for (int i = ROWS; i <= RESULT; i++)
+        out[i] = (struct array){0, out[i].n, true, PART_ACTIVATIONS};
 }
 
 static struct attn_need scratch_of(const struct sublayer *s, const struct engine *g, bool backward)
 {
     const struct extent max = s->of.steps.max;
 
-    return (struct attn_need){.scratch_bytes =
-                                  steps_scratch(&s->of.steps.steps, g, max.B, max.L, backward)};
+    return (struct attn_need){
+        .scratch_bytes = steps_scratch(&s->of.steps.steps, g, max.B, most_rows(s, max), backward)};
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
+
+/* Copy so many floats of each sequence. */
+static void copy_rows(float *to, ptrdiff_t to_stride, const float *from, ptrdiff_t from_stride,
+                      int B, size_t floats)
+{
+    for (int b = 0; b < B; b++)
+        memcpy(to + b * to_stride, from + b * from_stride, floats * sizeof(float));
+}
 
 static struct steps_run run_of(const struct engine *g, const struct sublayer *s,
                                const struct work *w, struct sublayer_input from)
 {
     const struct steps_memory *const m = &s->of.steps;
+    const int K = from.M + from.L;
+    const ptrdiff_t row = (ptrdiff_t)K * s->c->D;
     struct steps_run r = {.g = g,
                           .params = s->own,
                           .model = m->shared,
                           .B = from.B,
-                          .L = from.L,
+                          .L = K,
                           .position = position_of(s),
                           .x = from.at.at,
                           .values = w->own[VALUES],
                           .first = m->first ? m->first : w->own[FIRST],
                           .scratch = w->scratch};
 
-    CHECK(from.M == 0 && (from.B == 1 || from.at.stride == (ptrdiff_t)from.L * s->c->D));
-    memcpy(r.before, m->before, sizeof(r.before));
+    CHECK(keeps_rows(s) || (from.M == 0 && (from.B == 1 || from.at.stride == row)));
+    if (keeps_rows(s)) {
+        copy_rows(w->own[ROWS], row, from.at.at, from.at.stride, from.B, (size_t)row);
+        r.x = w->own[ROWS];
+    }
+    for (int i = 0; i < m->steps.n_states; i++)
+        r.before[i] = keeps_rows(s) && advances(s, i) ? NULL : m->before[i];
     memcpy(r.after, m->after, sizeof(r.after));
     return r;
+}
+
+/* The result's rows without those of memory. */
+static const float *new_results(const struct sublayer *s, const struct work *w,
+                                const struct steps_run *r, struct sublayer_input from)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const float *const all = steps_matrix(t, r, t->result).at;
+    const ptrdiff_t n = t->value[t->result].width;
+
+    if (!keeps_rows(s))
+        return all;
+    copy_rows(w->own[RESULT], from.L * n, all + from.M * n, r->L * n, from.B, (size_t)(from.L * n));
+    return w->own[RESULT];
+}
+
+/* Into the result's gradient from that of its new rows; those of memory have none. */
+static void put_new_grads(const struct sublayer *s, const struct steps_run *r,
+                          struct sublayer_input from, const float *d_new)
+{
+    const struct steps *const t = &s->of.steps.steps;
+    const ptrdiff_t n = t->value[t->result].width;
+    float *const all = steps_gradient(t, r, t->result).at;
+
+    memset(all, 0, sizeof(float) * (size_t)(from.B * r->L * n));
+    copy_rows(all + from.M * n, r->L * n, d_new, from.L * n, from.B, (size_t)(from.L * n));
 }
 
 static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, struct work *w,
@@ -194,11 +272,11 @@ static void steps_sublayer_forward(const struct engine *g, struct sublayer *s, s
 {
     const struct steps *const t = &s->of.steps.steps;
     const struct steps_run r = run_of(g, s, w, from);
-    const float *const result = steps_matrix(t, &r, t->result).at;
 
     steps_forward(t, &r);
+    const float *const result = new_results(s, w, &r, from);
     if (t->last)
-        linear_forward(g, last_map(s), NULL, w->y, result, from.B * from.L, epilogue);
+        linear_forward(g, last_map(s), last_bias(s), w->y, result, from.B * from.L, epilogue);
     else {
         epilogue.x = result;
         epilogue.rows = from.B * from.L;
@@ -216,20 +294,27 @@ static void steps_sublayer_backward(const struct engine *g, struct sublayer *s,
     const int rows = from.B * from.L;
     struct steps_run r = run_of(g, s, w, from);
 
-    (void)skip; /* there are no memory rows */
-    r.d_x = d_in;
+    r.d_x = keeps_rows(s) ? w->d_own[ROWS] : d_in;
     r.d_values = w->d_own[VALUES];
     r.d_first = w->d_own[FIRST];
     r.scratch = w->d_scratch;
     if (r.d_first && !w->above) /* the last layer, which is the first one here */
         memset(r.d_first, 0, first_floats(s, s->of.steps.max) * sizeof(float));
-    float *const d = steps_gradient(t, &r, t->result).at;
+    float *const d = keeps_rows(s) ? w->d_own[RESULT] : steps_gradient(t, &r, t->result).at;
     if (t->last) {
-        linear_weight_grad(g, last_map(s), d_y, steps_matrix(t, &r, t->result).at, rows);
+        linear_weight_grad(g, last_map(s), d_y, new_results(s, w, &r, from), rows);
+        if (t->last_bias)
+            linear_bias_grad(g, last_bias(s), d_y, rows);
         linear_input_grad(g, last_map(s), d, d_y, rows, 0);
     } else
         memcpy(d, d_y, sizeof(float) * (size_t)rows * (size_t)s->c->D);
+    if (keeps_rows(s))
+        put_new_grads(s, &r, from, d);
     steps_backward(t, &r);
+    if (keeps_rows(s)) {
+        const ptrdiff_t n = (ptrdiff_t)(r.L - skip) * s->c->D, first = (ptrdiff_t)skip * s->c->D;
+        copy_rows(d_in, n, r.d_x + first, n + first, from.B, (size_t)n);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -265,8 +350,10 @@ static bool steps_carries(const struct sublayer *s, int i, struct carried *out)
     else if (i == m->steps.n_states && m->position)
         *out = (struct carried){"position", m->position, 2, false};
     else if (i < m->steps.n_states)
-        *out = (struct carried){m->steps.state[i].name, m->before[i],
-                                is_kept(s, i) ? state_floats(s, i) : 0, m->steps.state[i].given};
+        *out =
+            (struct carried){m->steps.state[i].name, m->before[i],
+                             is_kept(s, i) && m->steps.state[i].in_files ? state_floats(s, i) : 0,
+                             m->steps.state[i].given};
     else
         return false;
     return true;
@@ -287,8 +374,8 @@ static double steps_sublayer_flop(const struct sublayer *s, int B, int L, int M)
 {
     const struct steps *const t = &s->of.steps.steps;
 
-    (void)M;
-    return steps_flop(t, B, L) + (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
+    return steps_flop(t, B, L + (keeps_rows(s) ? M : 0)) +
+           (t->last ? 2.0 * B * L * s->c->D * t->value[t->result].width : 0);
 }
 
 static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, int M)
@@ -297,14 +384,16 @@ static double steps_sublayer_grad_flop(const struct sublayer *s, int B, int L, i
 }
 
 /* Mixers and feed-forward networks do not share arrays: what one layer gives the next is theirs. */
-#define STEPS_KIND(of, where)                                                                      \
+#define STEPS_KIND(of, where, rows)                                                                \
     {                                                                                              \
         .name = of, .mixes = true, .place = where, .params = steps_params, .bind = steps_bind,     \
-        .arrays = steps_arrays, .arrays_grad = steps_arrays_grad, .scratch = scratch_of,           \
-        .build_tables = steps_build_tables, .forward = steps_sublayer_forward,                     \
-        .backward = steps_sublayer_backward, .remember = steps_remember, .commit = steps_commit,   \
-        .forget = steps_forget, .carries = steps_carries, .impl = steps_impl_names,                \
-        .flop = steps_sublayer_flop, .grad_flop = steps_sublayer_grad_flop,                        \
+        .keeps = rows, .arrays = steps_arrays, .arrays_grad = steps_arrays_grad,                   \
+        .scratch = scratch_of, .build_tables = steps_build_tables,                                 \
+        .forward = steps_sublayer_forward, .backward = steps_sublayer_backward,                    \
+        .remember = steps_remember, .commit = steps_commit, .forget = steps_forget,                \
+        .carries = steps_carries, .impl = steps_impl_names, .flop = steps_sublayer_flop,           \
+        .grad_flop = steps_sublayer_grad_flop,                                                     \
     }
-const struct sublayer_kind sublayer_steps = STEPS_KIND("steps", DROP_ATTENTION);
-const struct sublayer_kind sublayer_steps_ffn = STEPS_KIND("steps_ffn", DROP_FFN);
+const struct sublayer_kind sublayer_steps = STEPS_KIND("steps", DROP_ATTENTION, NULL);
+const struct sublayer_kind sublayer_steps_ffn = STEPS_KIND("steps_ffn", DROP_FFN, NULL);
+const struct sublayer_kind sublayer_linear = STEPS_KIND("linear", DROP_ATTENTION, linear_keeps);

@@ -96,14 +96,14 @@ static void orthogonalize(float *w, int n, int dh, double length)
         w[e] = (float)((double)w[e] * factor);
 }
 
-void features_draw(const struct config *c, struct directions *of)
+void features_draw(const struct config *c, float *directions)
 {
     enum { SEED = 1 };
     const int dh = c->dh;
 
-    rng_normal(of->w, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
+    rng_normal(directions, features_floats(c), SEED, rng_stream("features.directions"), 0, 1);
     for (int r = 0; r < linear_of(c)->features; r++) {
-        float *const w = of->w + (ptrdiff_t)r * dh;
+        float *const w = directions + (ptrdiff_t)r * dh;
         double square = 0; /* squared length of another Gaussian vector */
         for (int e = 0; e < dh; e++) {
             float x;
@@ -113,17 +113,18 @@ void features_draw(const struct config *c, struct directions *of)
         }
         orthogonalize(w, r % dh, dh, sqrt(square));
     }
-    features_update(c, of);
 }
 
 /* w . x' - |x'|^2 / 2 = |w|^2 / 2 - |w - x'|^2 / 2 */
-void features_update(const struct config *c, struct directions *of)
+float features_top(const struct config *c, const float *directions)
 {
-    of->top = 0;
-    for (int r = 0; of->w && r < linear_of(c)->features; r++) {
-        const float *const w = of->w + (ptrdiff_t)r * c->dh;
-        of->top = fmaxf(of->top, (float)(dot(w, w, c->dh) / 2));
+    float top = 0;
+
+    for (int r = 0; r < linear_of(c)->features; r++) {
+        const float *const w = directions + (ptrdiff_t)r * c->dh;
+        top = fmaxf(top, (float)(dot(w, w, c->dh) / 2));
     }
+    return top;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------
@@ -269,9 +270,4 @@ void features_backward(const struct engine *g, const struct config *c, const str
                                    .c = d_x,
                                    .ldc = c->dh,
                                    .threads = g->threads});
-}
-
-double features_flop(const struct config *c, double rows)
-{
-    return is_random(c) ? 2 * rows * features_count(c) * c->dh : 0;
 }

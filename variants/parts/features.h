@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Feature maps of queries and keys whose products replace attention's exponentials (struct
- * linear_attn), for rows of heads x [rows,dh]:
+ * Feature maps of queries and keys whose products replace attention's exponentials, for rows of
+ * heads x [rows,dh]:
  *
  *   ELU    x + 1 where x > 0, else e^x                                            m = dh
  *   EXP    exp(w_r . x' - |x'|^2 / 2) / sqrt(m),  x' = x dh^(-1/4)                m = features
@@ -18,7 +18,7 @@
 /* The own numbers of a mixer that has features. */
 struct linear {
     int features; /* random ones */
-    float eps;    /* what the divisors of linear attention begin with */
+    float eps;    /* of divisors (struct recur) */
 };
 extern const struct own linear_own;
 static inline const struct linear *linear_of(const struct config *c)
@@ -28,18 +28,17 @@ static inline const struct linear *linear_of(const struct config *c)
 
 /* Random directions of a model. */
 struct directions {
-    float *w;  /* [features,dh]; NULL if the map has none */
-    float top; /* before scaling, no feature of a key exceeds exp(top) */
+    const float *w; /* [features,dh]; NULL if the map has none */
+    float top;      /* before scaling, no feature of a key exceeds exp(top) */
 };
 
 int features_count(const struct config *c); /* m */
 /* Floats of the directions; 0 if the map has none. */
 size_t features_floats(const struct config *c);
-/* The same numbers for every model of these sizes: blocks of dh orthogonal directions, with the
+/* The same numbers w for every model of these sizes: blocks of dh orthogonal directions, with the
  * lengths of Gaussian vectors (Choromanski et al. 2021, section 3.3). */
-void features_draw(const struct config *c, struct directions *of);
-/* Call after changing the directions. */
-void features_update(const struct config *c, struct directions *of);
+void features_draw(const struct config *c, float *w);
+float features_top(const struct config *c, const float *w);
 
 /* f [rows,m] of x [rows,dh]. */
 void features_forward(const struct engine *g, const struct config *c, const struct directions *of,
@@ -47,8 +46,5 @@ void features_forward(const struct engine *g, const struct config *c, const stru
 /* d_x from d_f, which is overwritten; x and f as in forward. */
 void features_backward(const struct engine *g, const struct config *c, const struct directions *of,
                        float *d_x, float *d_f, const float *f, const float *x, int rows);
-
-/* FLOP for `rows` rows of heads: products only. */
-double features_flop(const struct config *c, double rows);
 
 #endif

@@ -173,8 +173,8 @@ struct mem {
     bool state;      /* carries a state of fixed size instead of rows, or in some of its layers */
 };
 
-/* A replacement of attention. `features` is the feature map of its queries and keys, eps the
- * default start value of its divisors (struct linear_attn); `build` lists its steps (steps/). */
+/* A replacement of attention. `build` lists its steps (steps/); `features` is the feature map of
+ * its queries and keys, eps the default of its divisors' (struct recur). */
 struct sublayer_kind;
 enum feature_map { FEATURES_NONE, FEATURES_ELU, FEATURES_EXP, FEATURES_COSH };
 struct mixer {

@@ -12,14 +12,11 @@
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
  * cosines and sines by 0.1 ln s + 1. */
 #include "latent.h"
+#include "rotary.h"
 
 #include <math.h>
 
-enum {
-    PAIRS = 64,    /* rotated together: their cosines and sines stay in L1 */
-    STRETCH = 128, /* positions in the table; the angles of others are sums of two */
-    PARALLEL_MIN = 16384,
-};
+enum { STRETCH = 128 }; /* positions in the table */
 
 #define PI 3.14159265358979323846
 
@@ -174,8 +171,7 @@ static double yarn_ramp(const struct config *c, double base, int f)
     return fmin(fmax((f - lo) / (hi != lo ? hi - lo : 0.001), 0), 1);
 }
 
-/* Radians per position of pair f. Angles stay in double: a float one is off by 2e-4 at position
- * 4000. The cosine of a double is reduced exactly, for any number of turns. */
+/* Radians per position of pair f. */
 static double frequency(const struct config *c, int table, int f)
 {
     const struct rope *const r = rope_of(c);
@@ -206,14 +202,22 @@ static double magnitude(const struct config *c)
     return r->mscale != 0 ? (double)r->mscale : 0.1 * log((double)r->factor) + 1;
 }
 
-/* Row t: cosines, then sines, of position t. The table is the same for every window length, so the
- * rounding of a position's angles depends on the position only. */
+/* Row t: cosines, then sines, of position t. The table is the same for every window length. */
 static size_t table_floats(const struct config *c) { return (size_t)STRETCH * (size_t)dim_of(c); }
 
 static size_t rope_n_pos_encoding(const struct config *c, int K)
 {
     (void)K;
     return (size_t)tables_of(c) * table_floats(c);
+}
+
+/* Of one base, for pairs f0 .. */
+static struct rotary_table table_of(const struct config *c, const float *pos_encoding, int table,
+                                    int f0)
+{
+    float *const at = (float *)pos_encoding + (size_t)table * table_floats(c) + f0;
+
+    return (struct rotary_table){at, at + pairs_of(c), dim_of(c), STRETCH};
 }
 
 static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding)
@@ -224,108 +228,45 @@ static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding
     for (int x = 0; x < tables_of(c) * n; x++) {
         const int table = x / n, f = x % n;
         const double w = base_of(c, table) != 0 ? frequency(c, table, f) : 0;
-        float *const at = pos_encoding + (size_t)table * table_floats(c) + f;
-        for (int t = 0; t < STRETCH; t++) {
-            at[(ptrdiff_t)t * dim_of(c)] = (float)cos(t * w);
-            at[(ptrdiff_t)t * dim_of(c) + n] = (float)sin(t * w);
-        }
+        const struct rotary_table of = table_of(c, pos_encoding, table, f);
+        for (int t = 0; t < STRETCH; t++)
+            rotary_row(&of, t, &w, 1);
     }
 }
 
-/* Cosine and sine of up to PAIRS angles. */
-struct phases {
-    float c[PAIRS], s[PAIRS];
-};
-
-/* The angles of pairs f0.. at the first position of a stretch, with the magnitude of all. */
-static void first_phases(struct phases *p, const struct config *c, int table, int64_t position,
-                         int f0, int n)
+/* Those of yarn are no geometric series. */
+static void frequencies(double *w, const struct config *c, int table, int f0, int n)
 {
-    const double m = magnitude(c), ratio = frequency(c, table, 1) / frequency(c, table, 0);
-    double w = frequency(c, table, f0);
+    const double ratio = frequency(c, table, 1) / frequency(c, table, 0);
 
-    for (int f = 0; f < n; f++, w *= ratio) {
-        if (rope_of(c)->scaling == ROPE_YARN) /* the only one that is no geometric series */
-            w = frequency(c, table, f0 + f);
-        p->c[f] = (float)(m * cos((double)position * w));
-        p->s[f] = (float)(m * sin((double)position * w));
-    }
-}
-
-/* The angles of a row: those of its stretch plus the table's; negated when rotating back. */
-static void row_phases(struct phases *p, const struct phases *first, const float *c, const float *s,
-                       int n, bool back)
-{
-    const float sign = back ? -1 : 1;
-
-#pragma omp simd
-    for (int f = 0; f < n; f++) {
-        p->c[f] = first->c[f] * c[f] - first->s[f] * s[f];
-        p->s[f] = sign * (first->s[f] * c[f] + first->c[f] * s[f]);
-    }
-}
-
-/* (a, b) -> (a cos - b sin, a sin + b cos) */
-static void rotate_halves(float *a, float *b, const struct phases *p, int n)
-{
-#pragma omp simd
-    for (int f = 0; f < n; f++) {
-        const float x = a[f], y = b[f];
-        a[f] = x * p->c[f] - y * p->s[f];
-        b[f] = x * p->s[f] + y * p->c[f];
-    }
-}
-
-static void rotate_adjacent(float *a, const struct phases *p, int n)
-{
-#pragma omp simd
-    for (int f = 0; f < n; f++) {
-        const float x = a[2 * f], y = a[2 * f + 1];
-        a[2 * f] = x * p->c[f] - y * p->s[f];
-        a[2 * f + 1] = x * p->s[f] + y * p->c[f];
-    }
-}
-
-/* Rotate pairs f0 .. f0+n-1 of rows row0 .. of every sequence; their positions lie in one stretch,
- * from its position t0 on. */
-static void rotate_pairs(const struct engine *g, const struct config *c, const float *pos_encoding,
-                         const struct rotation *t, int row0, int rows, int t0, int f0, int n)
-{
-    const ptrdiff_t all = (ptrdiff_t)t->B * rows, width = (ptrdiff_t)t->heads * t->width;
-    const int half = pairs_of(c);
-    struct phases first;
-
-    const int table = t->layer % tables_of(c);
-    first_phases(&first, c, table, t->position + row0 - t0, f0, n);
-    pos_encoding += (size_t)table * table_floats(c);
-#pragma omp parallel for num_threads(all *width > PARALLEL_MIN ? g->threads : 1)
-    for (ptrdiff_t i = 0; i < all; i++) {
-        const ptrdiff_t row = i % rows;
-        const float *code = pos_encoding + (t0 + row) * dim_of(c) + f0;
-        float *x = t->x + i / rows * t->stride + (row0 + row) * width;
-        struct phases p;
-        row_phases(&p, &first, code, code + half, n, t->back);
-        for (int h = 0; h < t->heads; h++, x += t->width) {
-            if (rope_of(c)->pairs == HALVES)
-                rotate_halves(x + f0, x + half + f0, &p, n);
-            else
-                rotate_adjacent(x + 2 * f0, &p, n);
-        }
-    }
+    w[0] = frequency(c, table, f0);
+    for (int f = 1; f < n; f++)
+        w[f] = rope_of(c)->scaling == ROPE_YARN ? frequency(c, table, f0 + f) : w[f - 1] * ratio;
 }
 
 static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,
                         const struct rotation *t)
 {
-    const int n = pairs_of(c);
+    const int table = t->layer % tables_of(c);
+    const struct rotary r = {.x = t->x,
+                             .stride = t->stride,
+                             .B = t->B,
+                             .rows = t->rows,
+                             .heads = t->heads,
+                             .width = t->width,
+                             .pairs = pairs_of(c),
+                             .position = t->position,
+                             .halves = rope_of(c)->pairs == HALVES,
+                             .back = t->back};
 
-    if (base_of(c, t->layer % tables_of(c)) == 0)
+    if (base_of(c, table) == 0)
         return;
-    for (int row = 0, rows; row < t->rows; row += rows) {
-        const int t0 = (int)((t->position + row) % STRETCH);
-        rows = min_int(STRETCH - t0, t->rows - row);
-        for (int f0 = 0; f0 < n; f0 += PAIRS)
-            rotate_pairs(g, c, pos_encoding, t, row, rows, t0, f0, min_int(PAIRS, n - f0));
+    for (int f0 = 0; f0 < r.pairs; f0 += ROTARY_PAIRS) {
+        const struct rotary_table of = table_of(c, pos_encoding, table, f0);
+        const int n = min_int(ROTARY_PAIRS, r.pairs - f0);
+        double w[ROTARY_PAIRS];
+        frequencies(w, c, table, f0, n);
+        rotary_turn(g, &r, &of, w, magnitude(c), f0, n);
     }
 }
 

@@ -2,6 +2,8 @@
  *
  * What recurrent mixers have in common. */
 #include "mix.h"
+#include "variants/backends/recur.h"
+#include "variants/parts/features.h"
 
 #include <math.h>
 
@@ -163,6 +165,26 @@ struct recurrence mix_delta(struct steps *t)
     const int z = step_linear(t, STEPS_INPUT, t->c->H, "beta");
     r.beta = step_apply(t, z, CURVE_SIGMOID, mix_of(t)->beta_max);
     return r;
+}
+
+void mix_linear(struct steps *t)
+{
+    const struct config *const c = t->c;
+    int (*const map)(struct steps *, int, int, const char *) =
+        c->attn_bias ? step_affine : step_linear;
+    const int q = map(t, STEPS_INPUT, mix_keys(t), "q");
+    const int k = map(t, STEPS_INPUT, c->kv_heads * c->dh, "k");
+    const int v = map(t, STEPS_INPUT, c->kv_heads * config_dv(c), "v");
+    struct recurrence r =
+        mix_recurrence(t, (struct qkv){step_features(t, q, true), step_features(t, k, false), v});
+
+    r.states = c->kv_heads;
+    r.dk = features_count(c);
+    r.scale = 1;
+    r.norm = RECUR_SUM;
+    r.eps = linear_of(c)->eps;
+    t->result = step_recur(t, r);
+    t->last_bias = c->attn_bias ? "o.bias" : NULL;
 }
 
 int mix_normed(struct steps *t, int o)

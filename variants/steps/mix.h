@@ -56,6 +56,10 @@ struct recurrence mix_recurrence(const struct steps *t, struct qkv x);
  */
 struct recurrence mix_delta(struct steps *t);
 
+/* Linear attention: q, k and v as attention's, whose heads of q may share one of k, features of q
+ * and k (parts/features.h), outputs divided by the sums of their products. */
+void mix_linear(struct steps *t);
+
 /* Head norm and output gate of a recurrence's output; it becomes the result. */
 int mix_normed(struct steps *t, int o);
 void mix_output(struct steps *t, int o);

@@ -20,6 +20,7 @@ static void forward(const struct step_call *c)
     for (int i = 0; c->param[BIAS] && i < rows_of(c); i++) {
         const float *const b = c->param[BIAS]->data;
         float *const y = matrix_row(c->out, i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             y[e] += b[e];
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Steps that normalise heads: to unit length, or as root-mean-square and layer norms do, with
- * weights. Sums are double: a head has few numbers, but their squares may be far apart. */
+ * weights. A head is a row of the backend's norms. */
 #include "steps.h"
 
 #include <math.h>
@@ -10,6 +10,40 @@ enum { WIDTH, CLAMPED, LAYER, EACH }; /* numbers */
 enum { EPS };
 enum { WEIGHT, BIAS }; /* parameters */
 
+static int heads_of(const struct step *s) { return s->width[0] / s->n[WIDTH]; }
+
+/* Backward: what a norm keeps of each head. */
+static size_t stats_bytes(const struct step *s, int B, int L)
+{
+    return sizeof(float) * NORM_STATS * (size_t)B * (size_t)L * (size_t)heads_of(s);
+}
+
+/* ---- unit length --------------------------------------------------------------------------- */
+
+/* x / sqrt(sum x^2 + eps) is a root-mean-square norm with weights 1 / sqrt(width) and eps / width;
+ * x / max(norm, eps) is SCALE's with weight 1. `weight` is for one head. */
+static struct norm unit_of(const struct step *s, float *weight)
+{
+    const int width = s->n[WIDTH];
+    const bool clamped = s->n[CLAMPED];
+
+    for (int e = 0; e < width; e++)
+        weight[e] = clamped ? 1 : 1 / sqrtf((float)width);
+    return (struct norm){.kind = clamped ? NORM_SCALE : NORM_RMS,
+                         .weight = weight,
+                         .rows = heads_of(s),
+                         .n = width,
+                         .eps = clamped ? s->x[EPS] : s->x[EPS] / (float)width,
+                         .threads = 1};
+}
+
+static size_t unit_scratch(const struct engine *g, const struct step *s, int B, int L,
+                           bool backward)
+{
+    (void)g;
+    return sizeof(float) * (size_t)s->n[WIDTH] + (backward ? stats_bytes(s, B, L) : 0);
+}
+
 static int team(const struct step_call *c)
 {
     enum { PARALLEL_MIN = 1 << 13 };
@@ -17,63 +51,48 @@ static int team(const struct step_call *c)
     return (ptrdiff_t)c->B * c->L * c->in->n > PARALLEL_MIN ? c->g->threads : 1;
 }
 
-static double dot(const float *a, const float *b, int n)
-{
-    double sum = 0;
-
-    for (int e = 0; e < n; e++)
-        sum += (double)a[e] * (double)b[e];
-    return sum;
-}
-
-/* ---- unit length --------------------------------------------------------------------------- */
-
-static double length_of(const struct step *s, const float *x)
-{
-    const double squares = dot(x, x, s->n[WIDTH]), eps = (double)s->x[EPS];
-
-    return s->n[CLAMPED] ? fmax(sqrt(squares), eps) : sqrt(squares + eps);
-}
-
+/* The heads of one row follow each other, those of two rows may not. */
 static void unit_forward(const struct step_call *c)
 {
-    const int width = c->s->n[WIDTH];
+    const struct norm all = unit_of(c->s, c->scratch);
 
 #pragma omp parallel for num_threads(team(c))
-    for (int i = 0; i < c->B * c->L; i++)
-        for (int at = 0; at < c->in->n; at += width) {
-            const float *const x = matrix_row(&c->in[0], i) + at;
-            float *const y = matrix_row(&c->out[0], i) + at;
-            const float scale = (float)(1 / length_of(c->s, x));
-            for (int e = 0; e < width; e++)
-                y[e] = x[e] * scale;
-        }
+    for (int i = 0; i < c->B * c->L; i++) {
+        struct norm o = all;
+        o.x = matrix_row(&c->in[0], i);
+        o.y = matrix_row(&c->out[0], i);
+        c->g->ops.norm(&o);
+    }
 }
 
-/* dx = (dy - y (y . dy)) / n; without the second term where n is the clamp. */
+/* The output's gradient becomes the input's, which is added to. */
 static void unit_backward(const struct step_call *c)
 {
-    const int width = c->s->n[WIDTH];
+    const struct norm all = unit_of(c->s, c->scratch);
+    float *const stats = (float *)c->scratch + all.n;
 
 #pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++)
-        for (int at = 0; at < c->in->n; at += width) {
-            const float *const x = matrix_row(&c->in[0], i) + at;
-            const float *const y = matrix_row(&c->out[0], i) + at;
-            const float *const d = matrix_row(&c->d_out[0], i) + at;
-            float *const d_x = matrix_row(&c->d_in[0], i) + at;
-            const double n = length_of(c->s, x);
-            const bool clamped = c->s->n[CLAMPED] && n <= (double)c->s->x[EPS];
-            const double along = clamped ? 0 : dot(y, d, width);
-            for (int e = 0; e < width; e++)
-                d_x[e] += (float)(((double)d[e] - (double)y[e] * along) / n);
-        }
+        c->g->ops.norm_grad(
+            &(struct norm_grad){.kind = all.kind,
+                                .d_x = matrix_row(&c->d_out[0], i),
+                                .d_y = matrix_row(&c->d_out[0], i),
+                                .x = matrix_row(&c->in[0], i),
+                                .weight = all.weight,
+                                .stats = stats + (ptrdiff_t)NORM_STATS * all.rows * i,
+                                .rows = all.rows,
+                                .n = all.n,
+                                .eps = all.eps,
+                                .threads = 1});
+    step_add_gradient(c, 0);
 }
 
 int step_unit(struct steps *t, int x, int width, float eps, bool clamped)
 {
-    static const struct step_kind unit = {
-        .name = "unit", .forward = unit_forward, .backward = unit_backward};
+    static const struct step_kind unit = {.name = "unit",
+                                          .forward = unit_forward,
+                                          .backward = unit_backward,
+                                          .scratch = unit_scratch};
     struct step *const s = steps_add(t, &unit);
     const int n = t->value[x].width;
 
@@ -87,100 +106,61 @@ int step_unit(struct steps *t, int x, int width, float eps, bool clamped)
 
 /* ---- norms with weights -------------------------------------------------------------------- */
 
-/* y = (x - mean) scale; mean is 0 for root-mean-square norms. */
-struct spread {
-    double mean, scale;
-};
-
-static struct spread spread_of(const struct step *s, const float *x)
-{
-    const int n = s->n[WIDTH];
-    struct spread p = {0, 0};
-    double squares = 0;
-
-    for (int e = 0; s->n[LAYER] && e < n; e++)
-        p.mean += (double)x[e] / n;
-    for (int e = 0; e < n; e++)
-        squares += ((double)x[e] - p.mean) * ((double)x[e] - p.mean);
-    p.scale = 1 / sqrt(squares / n + (double)s->x[EPS]);
-    return p;
-}
-
-/* Weights of the head that begins at column `at`. */
-static const float *of_head(const struct step_call *c, int which, int at)
-{
-    return c->param[which] ? c->param[which]->data + (c->s->n[EACH] ? at : 0) : NULL;
-}
-
 static void norm_forward(const struct step_call *c)
 {
-    const int width = c->s->n[WIDTH];
+    const int heads = heads_of(c->s);
 
-#pragma omp parallel for num_threads(team(c))
-    for (int i = 0; i < c->B * c->L; i++)
-        for (int at = 0; at < c->in->n; at += width) {
-            const float *const x = matrix_row(&c->in[0], i) + at;
-            const float *const w = of_head(c, WEIGHT, at), *const b = of_head(c, BIAS, at);
-            float *const y = matrix_row(&c->out[0], i) + at;
-            const struct spread p = spread_of(c->s, x);
-            for (int e = 0; e < width; e++)
-                y[e] = (float)(((double)x[e] - p.mean) * p.scale) * w[e] + (b ? b[e] : 0);
-        }
+    c->g->ops.norm(&(struct norm){.kind = c->s->n[LAYER] ? NORM_LAYER : NORM_RMS,
+                                  .y = c->out->at,
+                                  .x = c->in->at,
+                                  .weight = c->param[WEIGHT]->data,
+                                  .bias = c->param[BIAS] ? c->param[BIAS]->data : NULL,
+                                  .rows = c->B * c->L * heads,
+                                  .n = c->s->n[WIDTH],
+                                  .heads = c->s->n[EACH] ? heads : 1,
+                                  .eps = c->s->x[EPS],
+                                  .threads = c->g->threads});
 }
 
-/* dx = scale (t - mean t - xh mean(t xh)), t = dy w; without mean t where nothing was subtracted.
- */
-static void norm_backward_head(const struct step_call *c, int i, int at)
-{
-    const int width = c->s->n[WIDTH];
-    const float *const x = matrix_row(&c->in[0], i) + at, *const w = of_head(c, WEIGHT, at);
-    const float *const d = matrix_row(&c->d_out[0], i) + at;
-    float *const d_x = matrix_row(&c->d_in[0], i) + at;
-    const struct spread p = spread_of(c->s, x);
-    double mean = 0, along = 0;
-
-    for (int e = 0; e < width; e++) {
-        const double t = (double)d[e] * (double)w[e];
-        mean += c->s->n[LAYER] ? t / width : 0;
-        along += t * ((double)x[e] - p.mean) * p.scale / width;
-    }
-    for (int e = 0; e < width; e++) {
-        const double xh = ((double)x[e] - p.mean) * p.scale;
-        d_x[e] += (float)(p.scale * ((double)d[e] * (double)w[e] - mean - xh * along));
-    }
-}
-
+/* As that of unit_backward. */
 static void norm_backward(const struct step_call *c)
 {
-    const int width = c->s->n[WIDTH];
+    const int heads = heads_of(c->s);
 
-#pragma omp parallel for num_threads(team(c))
-    for (int i = 0; i < c->B * c->L; i++)
-        for (int at = 0; at < c->in->n; at += width)
-            norm_backward_head(c, i, at);
-    for (int i = 0; i < c->B * c->L; i++)
-        for (int at = 0; at < c->in->n; at += width) {
-            const float *const x = matrix_row(&c->in[0], i) + at;
-            const float *const d = matrix_row(&c->d_out[0], i) + at;
-            const int first = c->s->n[EACH] ? at : 0;
-            const struct spread p = spread_of(c->s, x);
-            for (int e = 0; e < width; e++) {
-                c->param[WEIGHT]->grad[first + e] +=
-                    d[e] * (float)(((double)x[e] - p.mean) * p.scale);
-                if (c->param[BIAS])
-                    c->param[BIAS]->grad[first + e] += d[e];
-            }
-        }
+    c->g->ops.norm_grad(&(struct norm_grad){.kind = c->s->n[LAYER] ? NORM_LAYER : NORM_RMS,
+                                            .d_x = c->d_out->at,
+                                            .d_weight = c->param[WEIGHT]->grad,
+                                            .d_bias = c->param[BIAS] ? c->param[BIAS]->grad : NULL,
+                                            .d_y = c->d_out->at,
+                                            .x = c->in->at,
+                                            .weight = c->param[WEIGHT]->data,
+                                            .stats = c->scratch,
+                                            .rows = c->B * c->L * heads,
+                                            .n = c->s->n[WIDTH],
+                                            .heads = c->s->n[EACH] ? heads : 1,
+                                            .eps = c->s->x[EPS],
+                                            .threads = c->g->threads});
+    step_add_gradient(c, 0);
+}
+
+static size_t norm_scratch(const struct engine *g, const struct step *s, int B, int L,
+                           bool backward)
+{
+    (void)g;
+    return backward ? stats_bytes(s, B, L) : 0;
 }
 
 int step_norm(struct steps *t, int x, struct head_norm n)
 {
-    static const struct step_kind norm = {
-        .name = "norm", .forward = norm_forward, .backward = norm_backward};
+    static const struct step_kind norm = {.name = "norm",
+                                          .forward = norm_forward,
+                                          .backward = norm_backward,
+                                          .scratch = norm_scratch};
     struct step *const s = steps_add(t, &norm);
     const int all = t->value[x].width, weights = n.each ? all : n.width;
 
     CHECK(all % n.width == 0);
+    CHECK(all == t->value[t->value[x].of].width); /* not columns of a wider value */
     s->n[WIDTH] = n.width;
     s->n[LAYER] = n.layer;
     s->n[EACH] = n.each;

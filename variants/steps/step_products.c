@@ -31,18 +31,7 @@ static void copy_forward(const struct step_call *c)
     }
 }
 
-static void add_to(const struct step_call *c, int input)
-{
-    EACH_ROW
-    {
-        const float *const d = matrix_row(&c->d_out[0], i);
-        float *const d_a = matrix_row(&c->d_in[input], i);
-        for (int e = 0; e < c->out->n; e++)
-            d_a[e] += d[e];
-    }
-}
-
-static void copy_backward(const struct step_call *c) { add_to(c, A); }
+static void copy_backward(const struct step_call *c) { step_add_gradient(c, A); }
 
 static const struct step_kind copy = {
     .name = "copy", .forward = copy_forward, .backward = copy_backward};
@@ -73,6 +62,7 @@ static void scale_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i);
         float *const y = matrix_row(&c->out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             y[e] = a[e] * w[e];
     }
@@ -86,11 +76,13 @@ static void scale_backward(const struct step_call *c)
     {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             d_a[e] += d[e] * w->data[e];
     }
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const a = matrix_row(&c->in[A], i), *const d = matrix_row(&c->d_out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             w->grad[e] += d[e] * a[e];
     }
@@ -115,6 +107,7 @@ static void plus_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
+#pragma omp simd
         for (int e = 0; e < c->out->n; e++)
             y[e] = a[e] + b[e];
     }
@@ -122,8 +115,8 @@ static void plus_forward(const struct step_call *c)
 
 static void plus_backward(const struct step_call *c)
 {
-    add_to(c, A);
-    add_to(c, B_);
+    step_add_gradient(c, A);
+    step_add_gradient(c, B_);
 }
 
 int step_plus(struct steps *t, int a, int b)
@@ -148,9 +141,17 @@ static void times_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
-        for (int h = 0; h < c->in[B_].n; h++)
+        if (per == 1) {
+#pragma omp simd
+            for (int e = 0; e < c->out->n; e++)
+                y[e] = a[e] * b[e];
+            continue;
+        }
+        for (int h = 0; h < c->in[B_].n; h++) {
+#pragma omp simd
             for (int e = h * per; e < (h + 1) * per; e++)
                 y[e] = a[e] * b[h];
+        }
     }
 }
 
@@ -163,8 +164,17 @@ static void times_backward(const struct step_call *c)
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_a = matrix_row(&c->d_in[A], i), *const d_b = matrix_row(&c->d_in[B_], i);
+        if (per == 1) {
+#pragma omp simd
+            for (int e = 0; e < c->out->n; e++) {
+                d_a[e] += d[e] * b[e];
+                d_b[e] += d[e] * a[e];
+            }
+            continue;
+        }
         for (int h = 0; h < c->in[B_].n; h++) {
             float sum = 0;
+#pragma omp simd reduction(+ : sum)
             for (int e = h * per; e < (h + 1) * per; e++) {
                 d_a[e] += d[e] * b[h];
                 sum += d[e] * a[e];
@@ -174,10 +184,11 @@ static void times_backward(const struct step_call *c)
     }
 }
 
+static const struct step_kind times = {
+    .name = "times", .forward = times_forward, .backward = times_backward};
+
 int step_times(struct steps *t, int a, int b)
 {
-    static const struct step_kind times = {
-        .name = "times", .forward = times_forward, .backward = times_backward};
     struct step *const s = steps_add(t, &times);
 
     CHECK(t->value[a].width % t->value[b].width == 0);
@@ -198,8 +209,11 @@ static void skip_forward(const struct step_call *c)
     {
         const float *const a = matrix_row(&c->in[A], i), *const b = matrix_row(&c->in[B_], i);
         float *const y = matrix_row(&c->out[0], i);
-        for (int e = 0; e < c->out->n; e++)
-            y[e] = a[e] + w[e / per] * b[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+#pragma omp simd
+            for (int e = h * per; e < (h + 1) * per; e++)
+                y[e] = a[e] + w[h] * b[e];
+        }
     }
 }
 
@@ -208,18 +222,26 @@ static void skip_backward(const struct step_call *c)
     const struct param *const w = c->param[0];
     const int per = c->s->n[PER];
 
-    add_to(c, A);
+    step_add_gradient(c, A);
     EACH_ROW
     {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_b = matrix_row(&c->d_in[B_], i);
-        for (int e = 0; e < c->out->n; e++)
-            d_b[e] += w->data[e / per] * d[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+#pragma omp simd
+            for (int e = h * per; e < (h + 1) * per; e++)
+                d_b[e] += w->data[h] * d[e];
+        }
     }
     for (int i = 0; i < c->B * c->L; i++) {
         const float *const b = matrix_row(&c->in[B_], i), *const d = matrix_row(&c->d_out[0], i);
-        for (int e = 0; e < c->out->n; e++)
-            w->grad[e / per] += d[e] * b[e];
+        for (int h = 0; h * per < c->out->n; h++) {
+            float sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int e = h * per; e < (h + 1) * per; e++)
+                sum += d[e] * b[e];
+            w->grad[h] += sum;
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 enum { IN_Q, IN_K, IN_V, IN_G, IN_BETA, IN_A, IN_B, IN_I };
 enum { OUT_O, OUT_DEN };
 enum { STATE_S, STATE_Z, STATE_M };
-enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS }; /* numbers */
+enum { HEADS, DK, DV, NORM, Q_HEADS, K_HEADS, STATES }; /* numbers */
 enum { SCALE, EPS };
 
 /* Rows of `heads` heads, which `states` heads share in groups. */
@@ -24,16 +24,16 @@ static struct recur_rows rows_of(const struct matrix *m, int L, int heads, int s
 
 static struct recur shape_of(const struct step *s, int B, int L)
 {
-    const int H = s->n[HEADS];
+    const int Hs = s->n[STATES];
 
     return (struct recur){.B = B,
                           .L = L,
-                          .H = H,
-                          .Hs = H,
+                          .H = s->n[HEADS],
+                          .Hs = Hs,
                           .dk = s->n[DK],
                           .dv = s->n[DV],
                           .scale = s->x[SCALE],
-                          .g_width = s->in[IN_G] < 0 ? 0 : s->width[IN_G] / H,
+                          .g_width = s->in[IN_G] < 0 ? 0 : s->width[IN_G] / Hs,
                           .norm = (enum recur_norm)s->n[NORM],
                           .eps = s->x[EPS]};
 }
@@ -41,17 +41,17 @@ static struct recur shape_of(const struct step *s, int B, int L)
 /* The call's operands: `in` are its inputs, of which step_recur says how many heads they have. */
 static struct recur operands_of(const struct step *s, int B, int L, const struct matrix *in)
 {
-    const int H = s->n[HEADS];
+    const int Hs = s->n[STATES];
     struct recur r = shape_of(s, B, L);
 
-    r.q = rows_of(&in[IN_Q], L, s->n[Q_HEADS], H);
-    r.k = rows_of(&in[IN_K], L, s->n[K_HEADS], H);
-    r.v = rows_of(&in[IN_V], L, H, H);
-    r.g = rows_of(&in[IN_G], L, H, H);
-    r.beta = rows_of(&in[IN_BETA], L, H, H);
-    r.a = rows_of(&in[IN_A], L, H, H);
-    r.b = rows_of(&in[IN_B], L, H, H);
-    r.i = rows_of(&in[IN_I], L, H, H);
+    r.q = rows_of(&in[IN_Q], L, s->n[Q_HEADS], s->n[HEADS]);
+    r.k = rows_of(&in[IN_K], L, s->n[K_HEADS], Hs);
+    r.v = rows_of(&in[IN_V], L, Hs, Hs);
+    r.g = rows_of(&in[IN_G], L, Hs, Hs);
+    r.beta = rows_of(&in[IN_BETA], L, Hs, Hs);
+    r.a = rows_of(&in[IN_A], L, Hs, Hs);
+    r.b = rows_of(&in[IN_B], L, Hs, Hs);
+    r.i = rows_of(&in[IN_I], L, Hs, Hs);
     return r;
 }
 
@@ -146,6 +146,7 @@ int step_recur(struct steps *t, struct recurrence r)
     static const struct step_kind kind = {
         "recur",      forward,     backward, .overwrites = true, .scratch = scratch,
         .impl = impl, .flop = flop};
+    const int states = r.states ? r.states : r.heads;
     struct step *const s = steps_add(t, &kind);
     const int in[] = {r.q, r.k, r.v, r.g, r.beta, r.a, r.b, r.i};
 
@@ -156,16 +157,17 @@ int step_recur(struct steps *t, struct recurrence r)
     s->n[DV] = r.dv;
     s->n[NORM] = r.norm;
     s->n[Q_HEADS] = r.q_heads ? r.q_heads : r.heads;
-    s->n[K_HEADS] = r.k_heads ? r.k_heads : r.heads;
+    s->n[K_HEADS] = r.k_heads ? r.k_heads : states;
+    s->n[STATES] = states;
     s->x[SCALE] = r.scale;
     s->x[EPS] = r.eps;
     if (r.bonus)
         step_tensor(t, s, INIT_TABLE, 0, 2, (const int[]){r.heads, r.dk}, r.bonus);
-    step_state(t, s, "state_s", r.heads * r.dk * r.dv, 0);
+    step_state(t, s, "state_s", states * r.dk * r.dv, 0);
     if (r.norm != RECUR_PLAIN) {
-        step_state(t, s, "state_z", r.heads * r.dk, 0);
+        step_state(t, s, "state_z", states * r.dk, 0);
         if (r.i != NO_VALUE)
-            step_state(t, s, "state_m", r.heads, -INFINITY);
+            step_state(t, s, "state_m", states, -INFINITY);
     }
     const int o = step_writes(t, s, r.heads * r.dv);
     if (r.norm != RECUR_PLAIN)

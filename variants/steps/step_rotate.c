@@ -1,60 +1,69 @@
 /* SPDX-License-Identifier: MIT
  *
- * A step that rotates pairs of columns by their position in the stream (parts/pos_rope.c has the
- * equations, and the tables that long contexts of attention need). Angles are double: a float one
- * is off by 2e-4 at position 4000. */
+ * A step that rotates pairs of columns by their position in the stream (parts/rotary.h). */
 #include "steps.h"
+#include "variants/parts/rotary.h"
 
-#include <math.h>
+#include <string.h>
 
 enum { WIDTH, HALVES }; /* numbers */
 enum { BASE };
 
-enum { PAIRS = 64 };
-
-static void turn(const struct step_call *c, int i, bool back)
+/* In place: all rows of a value of its own, which lie one after the other. */
+static void turn(const struct step_call *c, const struct matrix *m, bool back)
 {
-    const int width = c->s->n[WIDTH], pairs = width / 2;
-    const int64_t position = c->position + i % c->L;
-    const bool halves = c->s->n[HALVES];
-    const struct matrix *const from = back ? &c->d_out[0] : &c->in[0];
-    const struct matrix *const to = back ? &c->d_in[0] : &c->out[0];
-    float co[PAIRS], si[PAIRS];
+    enum { STRETCH = 16 };
+    float cosines[STRETCH * ROTARY_PAIRS], sines[STRETCH * ROTARY_PAIRS];
+    const struct rotary_table table = {cosines, sines, ROTARY_PAIRS, STRETCH};
+    const struct rotary r = {.x = m->at,
+                             .stride = (ptrdiff_t)c->L * m->n,
+                             .B = c->B,
+                             .rows = c->L,
+                             .heads = m->n / c->s->n[WIDTH],
+                             .width = c->s->n[WIDTH],
+                             .pairs = c->s->n[WIDTH] / 2,
+                             .position = c->position,
+                             .halves = c->s->n[HALVES],
+                             .back = back};
 
-    for (int f0 = 0; f0 < pairs; f0 += PAIRS) {
-        const int n = min_int(PAIRS, pairs - f0);
-        for (int f = 0; f < n; f++) {
-            const double w = pow((double)c->s->x[BASE], -2.0 * (f0 + f) / (2 * pairs));
-            co[f] = (float)cos((double)position * w);
-            si[f] = (float)sin((double)position * w) * (back ? -1 : 1);
-        }
-        for (int at = 0; at < from->n; at += width) {
-            const float *const x = matrix_row(from, i) + at;
-            float *const y = matrix_row(to, i) + at;
-            for (int f = 0; f < n; f++) {
-                const int p = halves ? f0 + f : 2 * (f0 + f), q = halves ? p + pairs : p + 1;
-                const float a = x[p] * co[f] - x[q] * si[f], b = x[p] * si[f] + x[q] * co[f];
-                y[p] = back ? y[p] + a : a;
-                y[q] = back ? y[q] + b : b;
-            }
-            if (width % 2 && f0 + n == pairs)
-                y[width - 1] = back ? y[width - 1] + x[width - 1] : x[width - 1];
-        }
+    CHECK(m->row == m->n);
+    for (int f0 = 0; f0 < r.pairs; f0 += ROTARY_PAIRS) {
+        const int n = min_int(ROTARY_PAIRS, r.pairs - f0);
+        double w[ROTARY_PAIRS];
+        rotary_series(w, (double)c->s->x[BASE], r.pairs, f0, n);
+        for (int i = 0; i < min_int(c->L, STRETCH); i++) /* those that occur */
+            rotary_row(&table, (int)((c->position + i) % STRETCH), w, n);
+        rotary_turn(c->g, &r, &table, w, 1, f0, n);
     }
+}
+
+static int team(const struct step_call *c)
+{
+    enum { PARALLEL_MIN = 1 << 14 };
+
+    return (ptrdiff_t)c->B * c->L * c->in->n > PARALLEL_MIN ? c->g->threads : 1;
 }
 
 static void forward(const struct step_call *c)
 {
-#pragma omp parallel for num_threads(c->B * c->L > 1 ? c->g->threads : 1)
+#pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++)
-        turn(c, i, false);
+        memcpy(matrix_row(&c->out[0], i), matrix_row(&c->in[0], i),
+               sizeof(float) * (size_t)c->in->n);
+    turn(c, &c->out[0], false);
 }
 
+/* The output's gradient becomes that of the input. */
 static void backward(const struct step_call *c)
 {
-#pragma omp parallel for num_threads(c->B * c->L > 1 ? c->g->threads : 1)
-    for (int i = 0; i < c->B * c->L; i++)
-        turn(c, i, true);
+    turn(c, &c->d_out[0], true);
+#pragma omp parallel for num_threads(team(c))
+    for (int i = 0; i < c->B * c->L; i++) {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const to = matrix_row(&c->d_in[0], i);
+        for (int e = 0; e < c->in->n; e++)
+            to[e] += d[e];
+    }
 }
 
 int step_rotate(struct steps *t, int x, int width, double base, bool halves)

@@ -42,26 +42,51 @@ enum { WEIGHT, BIAS }; /* parameters */
 enum { SILU, SUM };    /* outputs: the result, and what SiLU reads */
 enum { TAPS };         /* numbers */
 
-/* sum_s W[:,s] x_{t-taps+1+s} + bias: the last tap is the row itself. */
-static void convolve(const struct step_call *c, int b, int t, float *y)
+/* The weights by taps, [taps, n], so that channels lie side by side; behind them, backward, their
+ * gradients. */
+static size_t conv_scratch(const struct engine *g, const struct step *s, int B, int L,
+                           bool backward)
+{
+    (void)g, (void)B, (void)L;
+    return sizeof(float) * (size_t)s->n[TAPS] * (size_t)s->width[0] * (backward ? 2 : 1);
+}
+
+static float *by_taps(const struct step_call *c)
 {
     const int n = c->in->n, taps = c->s->n[TAPS];
-    const float *const w = c->param[WEIGHT]->data;
+    float *const w = c->scratch;
+
+    for (int e = 0; e < n; e++)
+        for (int s = 0; s < taps; s++)
+            w[(ptrdiff_t)s * n + e] = c->param[WEIGHT]->data[(ptrdiff_t)e * taps + s];
+    return w;
+}
+
+/* sum_s W[:,s] x_{t-taps+1+s} + bias: the last tap is the row itself. */
+static void convolve(const struct step_call *c, const float *by_tap, int b, int t, float *y)
+{
+    const int n = c->in->n, taps = c->s->n[TAPS];
 
     for (int e = 0; e < n; e++)
         y[e] = c->param[BIAS] ? c->param[BIAS]->data[e] : 0;
     for (int s = 0; s < taps; s++) {
         const float *const x = row_at(c, taps - 1, b, t - taps + 1 + s);
-        for (int e = 0; x && e < n; e++)
-            y[e] += w[(ptrdiff_t)e * taps + s] * x[e];
+        const float *const w = by_tap + (ptrdiff_t)s * n;
+        if (!x)
+            continue;
+#pragma omp simd
+        for (int e = 0; e < n; e++)
+            y[e] += w[e] * x[e];
     }
 }
 
 static void conv_forward(const struct step_call *c)
 {
+    const float *const w = by_taps(c);
+
 #pragma omp parallel for num_threads(team(c))
     for (int i = 0; i < c->B * c->L; i++)
-        convolve(c, i / c->L, i % c->L, matrix_row(&c->out[SUM], i));
+        convolve(c, w, i / c->L, i % c->L, matrix_row(&c->out[SUM], i));
     c->g->ops.act(&(struct act){.kind = ACT_SWISH,
                                 .y = c->out[SILU].at,
                                 .x = c->out[SUM].at,
@@ -71,35 +96,47 @@ static void conv_forward(const struct step_call *c)
     keep_rows(c, c->s->n[TAPS] - 1);
 }
 
-/* dx_j += W[:,s] dy_t and dW[:,s] += dy_t x_j with j = t - taps + 1 + s: for channels [e, e+n), so
- * that threads share neither gradients of weights nor rows. */
-static void conv_backward_channels(const struct step_call *c, int from, int n)
+/* dx_j += W[:,s] dy_t and dW[:,s] += dy_t x_j with j = t - taps + 1 + s: for channels [from, to),
+ * so that threads share neither gradients of weights nor rows. */
+static void conv_backward_channels(const struct step_call *c, const float *by_tap, float *d_by_tap,
+                                   int from, int to)
 {
-    const int taps = c->s->n[TAPS];
-    const float *const w = c->param[WEIGHT]->data;
-    float *const d_w = c->param[WEIGHT]->grad;
+    const int taps = c->s->n[TAPS], n = c->in->n;
 
     for (int i = 0; i < c->B * c->L; i++) {
         const int b = i / c->L, t = i % c->L;
         const float *const d = matrix_row(&c->d_out[SUM], i);
         for (int s = 0; s < taps; s++) {
             const int j = t - taps + 1 + s;
-            const float *const x = row_at(c, taps - 1, b, j);
-            for (int e = from; x && e < from + n; e++)
-                d_w[(ptrdiff_t)e * taps + s] += d[e] * x[e];
-            float *const d_x = j < 0 ? NULL : matrix_row(&c->d_in[0], (ptrdiff_t)b * c->L + j);
-            for (int e = from; d_x && e < from + n; e++)
-                d_x[e] += w[(ptrdiff_t)e * taps + s] * d[e];
+            const float *const w = by_tap + (ptrdiff_t)s * n, *const x = row_at(c, taps - 1, b, j);
+            float *const d_w = d_by_tap + (ptrdiff_t)s * n;
+            if (!x)
+                continue;
+#pragma omp simd
+            for (int e = from; e < to; e++)
+                d_w[e] += d[e] * x[e];
+            if (j < 0)
+                continue;
+            float *const d_x = matrix_row(&c->d_in[0], (ptrdiff_t)b * c->L + j);
+#pragma omp simd
+            for (int e = from; e < to; e++)
+                d_x[e] += w[e] * d[e];
         }
-        for (int e = from; c->param[BIAS] && e < from + n; e++)
-            c->param[BIAS]->grad[e] += d[e];
     }
+    for (int e = from; e < to; e++)
+        for (int s = 0; s < taps; s++)
+            c->param[WEIGHT]->grad[(ptrdiff_t)e * taps + s] += d_by_tap[(ptrdiff_t)s * n + e];
 }
 
 static void conv_backward(const struct step_call *c)
 {
     enum { CHANNELS = 64 };
+    const int n = c->in->n;
+    const size_t all = (size_t)c->s->n[TAPS] * (size_t)n;
+    const float *const w = by_taps(c);
+    float *const d_w = (float *)c->scratch + all;
 
+    memset(d_w, 0, all * sizeof(float));
     c->g->ops.act_grad(&(struct act_grad){.kind = ACT_SWISH,
                                           .d_x = c->d_out[SUM].at,
                                           .d_y = c->d_out[SILU].at,
@@ -108,8 +145,10 @@ static void conv_backward(const struct step_call *c)
                                           .n = c->in->n,
                                           .threads = c->g->threads});
 #pragma omp parallel for num_threads(team(c))
-    for (int e = 0; e < c->in->n; e += CHANNELS)
-        conv_backward_channels(c, e, min_int(CHANNELS, c->in->n - e));
+    for (int e = 0; e < n; e += CHANNELS)
+        conv_backward_channels(c, w, d_w, e, min_int(e + CHANNELS, n));
+    if (c->param[BIAS])
+        matrix_add_columns(&c->d_out[SUM], c->B * c->L, c->param[BIAS]->grad);
 }
 
 static double conv_flop(const struct step *s, int B, int L)
@@ -117,8 +156,11 @@ static double conv_flop(const struct step *s, int B, int L)
     return 2.0 * s->n[TAPS] * s->width[0] * B * L;
 }
 
-static const struct step_kind conv = {
-    .name = "conv", .forward = conv_forward, .backward = conv_backward, .flop = conv_flop};
+static const struct step_kind conv = {.name = "conv",
+                                      .forward = conv_forward,
+                                      .backward = conv_backward,
+                                      .scratch = conv_scratch,
+                                      .flop = conv_flop};
 
 int step_conv(struct steps *t, int x, int taps, bool bias)
 {

@@ -89,13 +89,30 @@ void step_state(struct steps *t, struct step *s, const char *name, int n, float 
 {
     CHECK(t->n_states < MAX_STATES);
     *place(s->state, STEP_STATES) = t->n_states;
-    t->state[t->n_states++] = (struct state){name, n, start, false};
+    t->state[t->n_states++] =
+        (struct state){.name = name, .n = n, .start = start, .in_files = true};
 }
 
-void step_given(struct steps *t, struct step *s, const char *name, int n)
+int steps_state(const struct steps *t, const char *name)
 {
-    step_state(t, s, name, n, 0);
-    t->state[t->n_states - 1].given = true;
+    for (int i = 0; i < t->n_states; i++)
+        if (strcmp(t->state[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+struct state *step_given(struct steps *t, struct step *s, const char *name, int n)
+{
+    const int there = steps_state(t, name);
+
+    if (there < 0) {
+        step_state(t, s, name, n, 0);
+        t->state[t->n_states - 1].given = true;
+        return &t->state[t->n_states - 1];
+    }
+    CHECK(t->state[there].given && t->state[there].n == n);
+    *place(s->state, STEP_STATES) = there;
+    return &t->state[there];
 }
 
 void step_shares(struct step *s, int param) { *place(s->param, STEP_PARAMS) = param; }
@@ -167,15 +184,34 @@ void steps_make(struct steps *t, steps_build *build, const struct config *c, int
     CHECK(t->result != t->first);
     if (p && t->last)
         params_matrix(p, c->D, t->value[t->result].width, prefix, t->last);
+    if (p && t->last_bias)
+        params_vector(p, INIT_ZERO, 0, c->D, prefix, t->last_bias);
     check_overwritten(t);
     t->prefix = NULL; /* the caller's */
     t->declares = NULL;
+}
+
+void step_add_gradient(const struct step_call *c, int input)
+{
+    enum { PARALLEL_MIN = 1 << 14 };
+    const int rows = c->B * c->L, n = c->out->n;
+    const bool worth = (ptrdiff_t)rows * n > PARALLEL_MIN;
+
+#pragma omp parallel for num_threads(worth ? c->g->threads : 1)
+    for (int i = 0; i < rows; i++) {
+        const float *const d = matrix_row(&c->d_out[0], i);
+        float *const d_in = matrix_row(&c->d_in[input], i);
+#pragma omp simd
+        for (int e = 0; e < n; e++)
+            d_in[e] += d[e];
+    }
 }
 
 void matrix_add_columns(const struct matrix *m, int rows, float *sums)
 {
     for (int i = 0; i < rows; i++) {
         const float *const row = matrix_row(m, i);
+#pragma omp simd
         for (int e = 0; e < m->n; e++)
             sums[e] += row[e];
     }
@@ -282,15 +318,32 @@ void steps_forward(const struct steps *t, const struct steps_run *r)
     }
 }
 
+/* Does a step write the whole of this value's gradient, to which others add later? */
+static bool is_overwritten(const struct steps *t, int value)
+{
+    for (const struct step *s = t->step; s < t->step + t->n; s++)
+        for (int in = 0; s->kind->overwrites && in < STEP_IN; in++)
+            if (s->in[in] == value)
+                return true;
+    return false;
+}
+
+/* Zero the gradients that steps add to. */
+static void clear(const struct steps *t, const struct steps_run *r, size_t rows)
+{
+    for (int i = STEPS_INPUT + 1; i < t->n_values; i++) {
+        const size_t width = (size_t)t->value[i].width;
+        if (t->value[i].of == i && i != t->first && i != t->result && !is_overwritten(t, i))
+            memset(steps_gradient(t, r, i).at, 0, rows * width * sizeof(float));
+    }
+}
+
 void steps_backward(const struct steps *t, const struct steps_run *r)
 {
     const size_t rows = (size_t)r->B * (size_t)r->L;
-    const size_t given = (size_t)t->value[t->result].before * rows;
-    const size_t n = (size_t)t->value[t->result].width * rows;
 
     memset(r->d_x, 0, rows * (size_t)t->c->D * sizeof(float));
-    memset(r->d_values, 0, given * sizeof(float));
-    memset(r->d_values + given + n, 0, (steps_floats(t, rows) - given - n) * sizeof(float));
+    clear(t, r, rows);
     for (int i = t->n - 1; i >= 0; i--) {
         const struct step_call c = call_of(t, r, &t->step[i], true);
         c.s->kind->backward(&c);

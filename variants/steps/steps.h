@@ -21,7 +21,7 @@ enum {
     STEP_OUT = 2,
     STEP_PARAMS = 2,
     STEP_STATES = 3,
-    STEP_NUMBERS = 6,
+    STEP_NUMBERS = 7,
     STEPS_INPUT = 0,
     NO_VALUE = -1,
 };
@@ -53,6 +53,8 @@ struct step_call {
     void *scratch;
 };
 
+/* Add the first output's gradient to that of an input of the same width. */
+void step_add_gradient(const struct step_call *c, int input);
 /* Add the column sums of a gradient to that of a parameter: in the order of rows. */
 void matrix_add_columns(const struct matrix *m, int rows, float *sums);
 
@@ -87,12 +89,13 @@ struct value {
 };
 
 /* A state that a step carries from segment to segment: [B, n] floats, `start` at the start. A given
- * one is the same [n] for all rows: a table, or an input of files. */
+ * one is the same [n] for all rows: a table, or an input of files, which `draw` may fill before. */
 struct state {
-    const char *name; /* in files */
+    const char *name;
     int n;
     float start;
-    bool given;
+    bool given, in_files;
+    void (*draw)(const struct config *c, float *at);
 };
 
 struct steps {
@@ -104,16 +107,17 @@ struct steps {
     struct step step[MAX_STEPS];
     struct value value[MAX_VALUES];
     struct state state[MAX_STATES];
-    int width; /* of all values but the input, together */
-    /* The parameters that all layers share, if any, and the table made of them: the given state. */
-    const char *model;
-    void (*tables)(const struct steps *t, const struct param *model, float *given);
+    int width;         /* of all values but the input, together */
+    const char *model; /* parameters that all layers share, if any */
+    /* Computes given states from these, if there are any, or from each other. */
+    void (*tables)(const struct steps *t, const struct param *model, float *const state[]);
     /* A value of the first of these layers that the others read; -1 = none. */
     int first;
     bool positions;   /* a step reads positions in the stream */
     bool alone;       /* a bare operator: it counts as one of several layers, not as the first */
     const char *last; /* the layer's last map, W_o; NULL = none, the result is the output */
-    int result;       /* the value that the layer's last map, W_o, reads */
+    const char *last_bias; /* NULL = none */
+    int result;            /* the value that the layer's last map, W_o, reads */
 };
 
 /* ---- building ----------------------------------------------------------------------------- */
@@ -134,7 +138,9 @@ struct step *steps_add(struct steps *t, const struct step_kind *kind);
 void step_reads(struct steps *t, struct step *s, int value); /* NO_VALUE keeps the place */
 int step_writes(struct steps *t, struct step *s, int width); /* a new value, which it returns */
 void step_writes_to(struct steps *t, struct step *s, int value);
-void step_given(struct steps *t, struct step *s, const char *name, int n);
+struct state *step_given(struct steps *t, struct step *s, const char *name, int n);
+/* Index of the state of that name: one that is given may be of several steps. */
+int steps_state(const struct steps *t, const char *name);
 void step_state(struct steps *t, struct step *s, const char *name, int n, float start);
 /* The value that the first layer shares with the others, from outside the list. */
 int steps_first(struct steps *t, int width);
@@ -165,15 +171,16 @@ int step_shift(struct steps *t, int x, const char *name);
 /* apply: y = factor f(x); for CAP y = factor tanh(x / factor). curve: of x + bias, a vector of that
  * name. */
 enum curve {
-    CURVE_NONE,
-    CURVE_RELU_SQUARED,
-    CURVE_TANH,
-    CURVE_SIGMOID,
-    CURVE_SILU,
-    CURVE_LOG_SIGMOID,
-    CURVE_SOFTPLUS,
-    CURVE_EXP,
-    CURVE_CAP
+    CURVE_NONE = ACT_NONE,
+    CURVE_RELU_SQUARED = ACT_RELU_SQUARED,
+    CURVE_TANH = ACT_TANH,
+    CURVE_SIGMOID = ACT_SIGMOID,
+    CURVE_SILU = ACT_SWISH,
+    CURVE_LOG_SIGMOID = ACT_LOG_SIGMOID,
+    CURVE_SOFTPLUS = ACT_SOFTPLUS,
+    CURVE_EXP = ACT_EXP,
+    CURVE_HALF_SIGMOID = ACT_HALF_SIGMOID,
+    CURVE_CAP = ACT_KINDS
 };
 int step_apply(struct steps *t, int x, enum curve curve, float factor);
 int step_curve(struct steps *t, int x, enum curve curve, float factor, const char *bias,
@@ -217,8 +224,11 @@ int steps_tensor(struct steps *t, enum init init, float arg, int rank, const int
  */
 int step_blocks(struct steps *t, int x, int n, int width, const char *name);
 
-/* Rotary positions of heads of `width` columns at stream positions, see parts/pos_rope.c. */
+/* Rotary positions of heads of `width` columns at stream positions, see parts/rotary.h. */
 int step_rotate(struct steps *t, int x, int width, double base, bool halves);
+
+/* Features of heads of queries or keys, parts/features.h. Their directions are given: "omega". */
+int step_features(struct steps *t, int x, bool queries);
 
 /* A linear recurrence, backends/recur.h: o [.., H dv]. Its states are "state_s" and, where used,
  * "state_z" and "state_m". Inputs are values, NO_VALUE where the term is absent. q and k may have
@@ -227,7 +237,8 @@ struct recurrence {
     int heads, dk, dv;
     float scale;
     int q, k, v, g, beta, a, b, i;
-    int q_heads, k_heads; /* 0 = heads */
+    int states;           /* heads that share one are neighbours; 0 = one each */
+    int q_heads, k_heads; /* 0 = heads, states */
     const char *bonus;    /* name of u [H, dk], or NULL */
     int norm;             /* enum recur_norm */
     float eps;

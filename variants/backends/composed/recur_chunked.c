@@ -23,8 +23,9 @@ static void divide(const struct chunk *c, int h)
             den = fmaxf(fabsf(row[r->dv]), (float)exp(r->i.at ? -c->m[t + 1] : 0));
         if (r->den)
             r->den[at] = den;
+#pragma omp simd
         for (int e = 0; e < r->dv; e++)
-            r->o[at * r->dv + e] = r->norm ? row[e] / den : row[e];
+            r->o[at * r->dv + e] = row[e] / den;
     }
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 struct grads {
-    float *d_S, *d_Sb;           /* [dk,ld] */
+    float *d_S;                  /* [dk,ld] */
     float *d_W, *d_X, *d_O;      /* [C,ld]; d_W becomes the gradient of V */
     float *d_A;                  /* [C,C] */
     float *q, *k, *read, *a, *b; /* [C,dk]: of q, of k as a writer, as a reader of S', of a, of b */
@@ -59,9 +59,8 @@ static size_t lay_out(const struct recur *r, char *at, struct grads *d)
     const struct {
         float **to;
         size_t n;
-    } floats[] = {{&d->d_S, dk * ld},       {&d->d_Sb, dk * ld}, {&d->d_W, C * ld},
-                  {&d->d_X, C * ld},        {&d->d_O, C * ld},   {&d->d_A, C * C},
-                  {&d->S, states * dk * ld}};
+    } floats[] = {{&d->d_S, dk * ld}, {&d->d_W, C * ld}, {&d->d_X, C * ld},
+                  {&d->d_O, C * ld},  {&d->d_A, C * C},  {&d->S, states * dk * ld}};
     size_t used = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(floats); i++) {
@@ -104,15 +103,16 @@ static void pair_products(const struct chunk *c, float *d_A, float alpha, const 
                                    .ldc = c->n});
 }
 
-/* to [n,dk] = alpha rows S^T */
-static void through_state(const struct chunk *c, float *to, float alpha, const float *rows,
-                          const float *S)
+/* to [n,dk] = alpha rows S^T + beta to */
+static void through_state(const struct chunk *c, float *to, float beta, float alpha,
+                          const float *rows, const float *S)
 {
     chunk_product(c, (struct gemm){.tb = true,
                                    .m = c->n,
                                    .n = c->r->dk,
                                    .k = c->columns,
                                    .alpha = alpha,
+                                   .beta = beta,
                                    .a = rows,
                                    .lda = c->ld,
                                    .b = S,
@@ -121,8 +121,9 @@ static void through_state(const struct chunk *c, float *to, float alpha, const f
                                    .ldc = c->r->dk});
 }
 
-/* dS_0 += alpha (decayed readers)^T rows;  c->x holds the readers */
-static void add_state(const struct chunk *c, float *d_Sb, float alpha, const float *rows)
+/* dS_0 += alpha (decayed readers)^T rows */
+static void add_state(const struct chunk *c, float *d_S, float alpha, const float *readers,
+                      const float *rows)
 {
     chunk_product(c, (struct gemm){.ta = true,
                                    .m = c->r->dk,
@@ -130,12 +131,25 @@ static void add_state(const struct chunk *c, float *d_Sb, float alpha, const flo
                                    .k = c->n,
                                    .alpha = alpha,
                                    .beta = 1,
-                                   .a = c->x,
+                                   .a = readers,
                                    .lda = c->r->dk,
                                    .b = rows,
                                    .ldb = c->ld,
-                                   .c = d_Sb,
+                                   .c = d_S,
                                    .ldc = c->ld});
+}
+
+/* Row t of `rows` and of the operand, times the factors in c->f: to += .., decayed = .. */
+static void weigh_row(const struct chunk *c, int t, float *to, const float *rows, float *decayed,
+                      const float *operand)
+{
+    const int dk = c->r->dk;
+
+#pragma omp simd
+    for (int x = 0; x < dk; x++) {
+        to[t * dk + x] += rows[t * dk + x] * c->f[x];
+        decayed[t * dk + x] = operand[t * dk + x] * c->f[x];
+    }
 }
 
 /* A reader's part through S_0: d += alpha (rows S_0^T) . factor, dS_0 += alpha (reader . factor)^T
@@ -143,43 +157,34 @@ static void add_state(const struct chunk *c, float *d_Sb, float alpha, const flo
 static void read_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                       enum reads reads, bool gated, float alpha, const float *rows)
 {
-    const int dk = c->r->dk, gw = c->r->g_width;
+    const bool weighs = chunk_weighs(c, gated);
 
-    through_state(c, d->rows, alpha, rows, c->S);
-    for (int t = 0; t < c->n; t++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_read_factor(c, t, x, reads, gated) : 1;
-            to[t * dk + x] += d->rows[t * dk + x] * factor;
-            c->x[t * dk + x] = operand[t * dk + x] * factor;
-        }
+    through_state(c, weighs ? d->rows : to, !weighs, alpha, rows, c->S);
+    for (int t = 0; weighs && t < c->n; t++) {
+        chunk_read_factors(c, c->f, t, reads, gated);
+        weigh_row(c, t, to, d->rows, c->x, operand);
     }
-    add_state(c, d->d_Sb, alpha, rows);
+    add_state(c, d->d_S, alpha, weighs ? c->x : operand, rows);
 }
 
 /* A writer's part through S_C: d_rows += (writer . factor) d_S, d += (rows d_S^T) . factor. */
 static void write_grad(struct chunk *c, struct grads *d, float *to, const float *operand,
                        bool gated, float *d_rows, const float *rows)
 {
-    const int dk = c->r->dk, gw = c->r->g_width;
+    const int dk = c->r->dk;
+    const bool weighs = chunk_weighs(c, gated);
 
-    through_state(c, d->rows, 1, rows, d->d_S);
-    for (int j = 0; j < c->n; j++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_write_factor(c, j, x, gated) : 1;
-            to[j * dk + x] += d->rows[j * dk + x] * factor;
-            c->y[j * dk + x] = operand[j * dk + x] * factor;
-        }
+    through_state(c, weighs ? d->rows : to, !weighs, 1, rows, d->d_S);
+    for (int j = 0; weighs && j < c->n; j++) {
+        chunk_write_factors(c, c->f, j, gated);
+        weigh_row(c, j, to, d->rows, c->y, operand);
     }
     chunk_product(c, (struct gemm){.m = c->n,
                                    .n = (int)c->ld,
                                    .k = dk,
                                    .alpha = 1,
                                    .beta = 1,
-                                   .a = c->y,
+                                   .a = weighs ? c->y : operand,
                                    .lda = dk,
                                    .b = d->d_S,
                                    .ldb = c->ld,
@@ -219,9 +224,10 @@ static void numerators(const struct chunk *c, const struct recur_grad *out, stru
         }
         const float den = r->den[at], n = c->O[t * c->ld + r->dv];
         float sum = 0;
+#pragma omp simd reduction(- : sum)
         for (int e = 0; e < r->dv; e++) {
             row[e] = d_o[e] / den;
-            sum -= d_o[e] * o[e] / den;
+            sum -= o[e] * row[e];
         }
         /* Against the bound and not against den, which another implementation may have rounded. */
         if (r->norm == RECUR_MLSTM)
@@ -276,10 +282,12 @@ static void head_grad(struct chunk *c, const struct recur_grad *out, struct grad
         memcpy(d->rows, diagonal, sizeof(float) * (size_t)c->n);
         bonus_grad(c, out, d, h);
     }
-    for (int t = 0; out->d_q && t < c->n; t++)
+    for (int t = 0; out->d_q && t < c->n; t++) {
+        float *const d_q = recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h);
+#pragma omp simd
         for (int x = 0; x < dk; x++)
-            recur_grad_at(out->d_q, &r->q, c->b, c->t0 - r->M + t, h)[x] +=
-                r->scale * d->q[t * dk + x];
+            d_q[x] += r->scale * d->q[t * dk + x];
+    }
 }
 
 /* ---- erasing ------------------------------------------------------------------------------ */
@@ -345,6 +353,13 @@ static void free_grad(struct chunk *c, const struct recur_grad *out, struct grad
 
 /* ---- one chunk ---------------------------------------------------------------------------- */
 
+static void add_row(float *to, const float *row, int n)
+{
+#pragma omp simd
+    for (int x = 0; x < n; x++)
+        to[x] += row[x];
+}
+
 /* What the keys get when all roles are done. */
 static void keys_grad(const struct chunk *c, const struct recur_grad *out, struct grads *d)
 {
@@ -358,14 +373,16 @@ static void keys_grad(const struct chunk *c, const struct recur_grad *out, struc
     for (int t = 0; t < c->n; t++) {
         const int at = c->t0 + t;
         double d_i = 0;
-        for (int x = 0; x < dk; x++) {
+        float *const d_k = out->d_k ? recur_grad_at(out->d_k, &r->k, c->b, at, c->hs) : NULL;
+        float *const d_v = out->d_v ? recur_grad_at(out->d_v, &r->v, c->b, at, c->hs) : NULL;
+        for (int x = 0; out->d_i && x < dk; x++)
             d_i += (double)c->k[t * dk + x] * (double)d->k[t * dk + x];
-            if (out->d_k)
-                recur_grad_at(out->d_k, &r->k, c->b, at, c->hs)[x] +=
-                    d->k[t * dk + x] + d->read[t * dk + x];
-        }
-        for (int e = 0; out->d_v && e < r->dv; e++)
-            recur_grad_at(out->d_v, &r->v, c->b, at, c->hs)[e] += d->d_W[t * c->ld + e];
+        if (d_k)
+            add_row(d_k, d->k + t * dk, dk);
+        if (d_k && r->beta.at)
+            add_row(d_k, d->read + t * dk, dk);
+        if (d_v)
+            add_row(d_v, d->d_W + t * c->ld, r->dv);
         for (int x = 0; out->d_g && x < gw; x++)
             recur_grad_at(out->d_g, &r->g, c->b, at, c->hs)[x] += (float)d->G[(t + 1) * gw + x];
         if (out->d_i)
@@ -379,26 +396,32 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
 {
     const struct recur *r = c->r;
     const int dk = r->dk, gw = r->g_width, heads = r->H / r->Hs;
-    float *const clear[] = {d->k, d->read, d->a, d->b};
+    const struct {
+        float *at;
+        ptrdiff_t n;
+        bool used;
+    } clear[] = {{d->d_W, c->n * c->ld, true}, {d->d_X, c->n * c->ld, r->a.at},
+                 {d->k, c->n * dk, true},      {d->a, c->n * dk, r->a.at},
+                 {d->b, c->n * dk, r->a.at},   {d->read, c->n * dk, r->beta.at}};
 
-    memset(d->d_W, 0, sizeof(float) * (size_t)(c->n * c->ld));
-    memset(d->d_X, 0, sizeof(float) * (size_t)(c->n * c->ld));
     for (size_t i = 0; i < ARRAY_LEN(clear); i++)
-        memset(clear[i], 0, sizeof(float) * (size_t)(c->n * dk));
+        if (clear[i].used)
+            memset(clear[i].at, 0, sizeof(float) * (size_t)clear[i].n);
     memset(d->G, 0, sizeof(double) * (size_t)((c->n + 1) * gw));
-    for (int x = 0; x < dk; x++) {
-        const float w = gw || r->i.at ? (float)chunk_decay(c, x) : 1;
+    for (int x = 0; gw && x < dk; x++) {
         double sum = 0;
-        for (int e = 0; e < c->ld; e++) {
-            d->d_Sb[x * c->ld + e] = w * d->d_S[x * c->ld + e];
+        for (int e = 0; e < c->ld; e++)
             sum += (double)after[x * c->ld + e] * (double)d->d_S[x * c->ld + e];
-        }
-        if (gw)
-            d->G[c->n * gw + (gw == 1 ? 0 : x)] += sum;
+        d->G[c->n * gw + (gw == 1 ? 0 : x)] += sum;
     }
     write_grad(c, d, d->k, c->k, r->i.at, d->d_W, c->W);
     if (r->a.at)
         write_grad(c, d, d->b, c->rb, false, d->d_X, c->X);
+    for (int x = 0; chunk_weighs(c, r->i.at) && x < dk; x++) {
+        const float w = (float)chunk_decay(c, x);
+        for (int e = 0; e < c->ld; e++)
+            d->d_S[x * c->ld + e] *= w;
+    }
     for (int h = c->hs * heads; c->t0 >= r->M && h < (c->hs + 1) * heads; h++)
         head_grad(c, out, d, h);
     if (r->beta.at)
@@ -406,7 +429,6 @@ static void chunk_grad(struct chunk *c, const struct recur_grad *out, struct gra
     else if (r->a.at)
         free_grad(c, out, d);
     keys_grad(c, out, d);
-    memcpy(d->d_S, d->d_Sb, sizeof(float) * (size_t)(dk * c->ld));
 }
 
 /* ---- one sequence and state head ----------------------------------------------------------- */
@@ -418,16 +440,18 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
     const ptrdiff_t size = r->dk * c->ld, at = recur_state(r, c->b, c->hs);
     int t0;
 
+    c->S = d->S;
     chunk_load_state(c);
-    for (int i = 0; i <= chunks; i++) {
-        memcpy(d->S + i * size, c->S, sizeof(float) * (size_t)size);
-        d->m[i] = c->m[0];
-        if (i == chunks)
-            break;
+    d->m[0] = c->m[0];
+    for (int i = 0; i < chunks; i++) {
+        const float *const before = c->S;
         const int n = chunk_keys(r, i, &t0);
+        c->S = d->S + (i + 1) * size;
+        memcpy(c->S, before, sizeof(float) * (size_t)size);
         chunk_enter(c, t0, n);
         chunk_solve(c);
         chunk_leave(c);
+        d->m[i + 1] = c->m[0];
     }
     memset(d->d_S, 0, sizeof(float) * (size_t)size);
     for (int x = 0; out->d_s1 && x < r->dk; x++)
@@ -435,7 +459,7 @@ static void run(struct chunk *c, const struct recur_grad *out, struct grads *d)
                sizeof(float) * (size_t)r->dv);
     for (int i = chunks - 1; i >= 0; i--) {
         const int n = chunk_keys(r, i, &t0);
-        memcpy(c->S, d->S + i * size, sizeof(float) * (size_t)size);
+        c->S = d->S + i * size;
         c->m[0] = d->m[i];
         chunk_enter(c, t0, n);
         chunk_solve(c);

@@ -121,9 +121,12 @@ static void gather(const struct chunk *c, float *to, const struct recur_rows *ro
 {
     const int dk = c->r->dk;
 
-    for (int i = 0; i < c->n; i++)
+    for (int i = 0; i < c->n; i++) {
+        const float *const from = rows->at ? recur_at(rows, c->b, t + i, h) : NULL;
+#pragma omp simd
         for (int x = 0; x < dk; x++)
-            to[i * dk + x] = scale * (rows->at ? recur_at(rows, c->b, t + i, h)[x] : 1);
+            to[i * dk + x] = from ? scale * from[x] : scale;
+    }
 }
 
 static void gather_values(const struct chunk *c)
@@ -200,14 +203,22 @@ static double writer(const struct chunk *c, int j, int x, bool gated)
     return (gated ? c->i[j] : 0) - sum_at(c, j + 1, x);
 }
 
-double chunk_read_factor(const struct chunk *c, int t, int x, enum reads reads, bool gated)
+void chunk_read_factors(const struct chunk *c, float *f, int t, enum reads reads, bool gated)
 {
-    return exp(reader(c, t, x, reads, gated) + (gated ? c->m[0] : 0));
+    for (int x = 0; x < c->r->dk; x++)
+        f[x] = x == 0 || c->r->g_width > 1
+                   ? (float)exp(reader(c, t, x, reads, gated) + (gated ? c->m[0] : 0))
+                   : f[0];
 }
 
-double chunk_write_factor(const struct chunk *c, int j, int x, bool gated)
+void chunk_write_factors(const struct chunk *c, float *f, int j, bool gated)
 {
-    return exp(sum_at(c, c->n, x) + writer(c, j, x, gated) - (gated ? c->m[c->n] : 0));
+    const double m = gated ? c->m[c->n] : 0;
+
+    for (int x = 0; x < c->r->dk; x++)
+        f[x] = x == 0 || c->r->g_width > 1
+                   ? (float)exp(sum_at(c, c->n, x) + writer(c, j, x, gated) - m)
+                   : f[0];
 }
 
 double chunk_decay(const struct chunk *c, int x)
@@ -215,34 +226,39 @@ double chunk_decay(const struct chunk *c, int x)
     return exp(sum_at(c, c->n, x) + (c->r->i.at ? c->m[0] - c->m[c->n] : 0));
 }
 
-/* to = rows times the factors of readers, or of writers. */
-static void read_rows(const struct chunk *c, float *to, const float *rows, enum reads reads,
-                      bool gated)
-{
-    const int dk = c->r->dk, gw = c->r->g_width;
+bool chunk_weighs(const struct chunk *c, bool gated) { return c->r->g_width || gated; }
 
+/* Into c->x or c->y: rows times the factors of readers, or of writers; as they are where nothing
+ * decays. */
+static const float *read_rows(const struct chunk *c, const float *rows, enum reads reads,
+                              bool gated)
+{
+    const int dk = c->r->dk;
+
+    if (!chunk_weighs(c, gated))
+        return rows;
     for (int t = 0; t < c->n; t++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_read_factor(c, t, x, reads, gated) : 1;
-            to[t * dk + x] = rows[t * dk + x] * factor;
-        }
+        chunk_read_factors(c, c->f, t, reads, gated);
+#pragma omp simd
+        for (int x = 0; x < dk; x++)
+            c->x[t * dk + x] = rows[t * dk + x] * c->f[x];
     }
+    return c->x;
 }
 
-static void write_rows(const struct chunk *c, float *to, const float *rows, bool gated)
+static const float *write_rows(const struct chunk *c, const float *rows, bool gated)
 {
-    const int dk = c->r->dk, gw = c->r->g_width;
+    const int dk = c->r->dk;
 
+    if (!chunk_weighs(c, gated))
+        return rows;
     for (int j = 0; j < c->n; j++) {
-        float factor = 1;
-        for (int x = 0; x < dk; x++) {
-            if (x == 0 || gw > 1)
-                factor = gw || gated ? (float)chunk_write_factor(c, j, x, gated) : 1;
-            to[j * dk + x] = rows[j * dk + x] * factor;
-        }
+        chunk_write_factors(c, c->f, j, gated);
+#pragma omp simd
+        for (int x = 0; x < dk; x++)
+            c->y[j * dk + x] = rows[j * dk + x] * c->f[x];
     }
+    return c->y;
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
@@ -253,15 +269,12 @@ static int first_reader(int j, enum reads reads) { return reads == READS_AFTER ?
 /* A float per pair: A *= e^{r+e}, and 0 where there is no pair. */
 static void weigh_pairs(const struct chunk *c, float *A, enum reads reads, bool gated)
 {
-    const bool weighs = c->r->g_width || gated;
-
     for (int t = 0; t < c->n; t++) {
-        const double by = weighs ? reader(c, t, 0, reads, gated) : 0;
-        for (int j = 0; j < c->n; j++)
-            if (t < first_reader(j, reads))
-                A[t * c->n + j] = 0;
-            else if (weighs)
-                A[t * c->n + j] *= (float)exp(by + writer(c, j, 0, gated));
+        const int writers = reads == READS_AFTER ? t + 1 : t;
+        float *const row = A + t * c->n;
+        memset(row + writers, 0, sizeof(float) * (size_t)(c->n - writers));
+        for (int j = 0; chunk_weighs(c, gated) && j < writers; j++)
+            row[j] *= (float)exp(reader(c, t, 0, reads, gated) + writer(c, j, 0, gated));
     }
 }
 
@@ -447,12 +460,11 @@ void chunk_read_state(struct chunk *c, float *to, const float *rows, enum reads 
 {
     const int dk = c->r->dk;
 
-    read_rows(c, c->x, rows, reads, gated);
     chunk_product(c, (struct gemm){.m = c->n,
                                    .n = (int)c->ld,
                                    .k = dk,
                                    .alpha = 1,
-                                   .a = c->x,
+                                   .a = read_rows(c, rows, reads, gated),
                                    .lda = dk,
                                    .b = c->S,
                                    .ldb = c->ld,
@@ -549,14 +561,13 @@ static void write_state(struct chunk *c, const float *writers, const float *rows
 {
     const int dk = c->r->dk;
 
-    write_rows(c, c->y, writers, gated);
     chunk_product(c, (struct gemm){.ta = true,
                                    .m = dk,
                                    .n = (int)c->ld,
                                    .k = c->n,
                                    .alpha = 1,
                                    .beta = 1,
-                                   .a = c->y,
+                                   .a = write_rows(c, writers, gated),
                                    .lda = dk,
                                    .b = rows,
                                    .ldb = c->ld,

@@ -76,9 +76,11 @@ void chunk_pairs(struct chunk *c, float *A, const float *x, const float *y, enum
  * overwritten. */
 void chunk_pairs_grad(struct chunk *c, float *d_A, const float *x, const float *y, enum reads reads,
                       bool gated, float *d_x, float *d_y);
-/* What a reader's row is multiplied by where it reads S_0, and a writer's where it adds to S_C. */
-double chunk_read_factor(const struct chunk *c, int t, int x, enum reads reads, bool gated);
-double chunk_write_factor(const struct chunk *c, int j, int x, bool gated);
+/* What a reader's row is multiplied by where it reads S_0, and a writer's where it adds to S_C: f
+ * [dk], all 1 unless a chunk weighs. */
+bool chunk_weighs(const struct chunk *c, bool gated);
+void chunk_read_factors(const struct chunk *c, float *f, int t, enum reads reads, bool gated);
+void chunk_write_factors(const struct chunk *c, float *f, int j, bool gated);
 /* What S_0's rows are multiplied by on the way to S_C. */
 double chunk_decay(const struct chunk *c, int x);
 

@@ -81,7 +81,7 @@ static void norm_onednn(const struct norm *o)
 {
     enum { MIN_FLOATS = 1 << 14 }; /* floats */
 
-    const bool expressible = o->kind == NORM_LAYER && !o->add;
+    const bool expressible = o->kind == NORM_LAYER && !o->add && o->bias && o->heads <= 1;
 
     if (!expressible || (ptrdiff_t)o->rows * o->n < MIN_FLOATS || !product_norm(o))
         norm_inherited(o);

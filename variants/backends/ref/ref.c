@@ -369,7 +369,6 @@ const struct backend backend_ref = {
             .glu = glu_ref,
             .gate = gate_ref,
             .rnn_cell = rnn_cell_ref,
-            .linear_step = linear_step_ref,
             .nll = nll_ref,
             .softmax_grad = softmax_grad_ref,
             .norm_grad = norm_grad_ref,

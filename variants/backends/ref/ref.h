@@ -66,7 +66,6 @@ bool ref_norm_centred(enum norm_kind kind); /* is the mean subtracted first? */
 void softmax_ref(const struct softmax *o);
 void norm_ref(const struct norm *o);
 void act_ref(const struct act *o);
-void linear_step_ref(const struct linear_step *p);
 void glu_ref(const struct glu *o);
 void gate_ref(const struct gate_op *o);
 void rnn_cell_ref(const struct rnn_step *o);

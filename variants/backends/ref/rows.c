@@ -69,6 +69,7 @@ static void norm_row(const struct norm *o, int i)
 {
     const float *x = o->x + (ptrdiff_t)i * o->n;
     const float *add = o->add ? o->add + (ptrdiff_t)i * o->n : NULL;
+    const ptrdiff_t head = norm_weights_at(o->heads, o->n, i);
     float *y = o->y + (ptrdiff_t)i * o->n;
     double mean = 0, squares = 0;
 
@@ -82,8 +83,8 @@ static void norm_row(const struct norm *o, int i)
     const double root = ref_norm_root(o->kind, squares, o->n, (double)o->eps);
     for (int e = 0; e < o->n; e++) {
         const double d = (double)x[e] + (add ? (double)add[e] : 0) - mean;
-        const double weight = (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
-        y[e] = (float)(d / root * weight + (o->bias ? (double)o->bias[e] : 0));
+        const double weight = (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
+        y[e] = (float)(d / root * weight + (o->bias ? (double)o->bias[head + e] : 0));
     }
 }
 
@@ -115,6 +116,18 @@ double ref_act(enum act_kind kind, double x, double beta)
         return x * sigma(2 * sqrt(2 / REF_PI) * (x + 0.044715 * x * x * x));
     case ACT_ELU1:
         return x > 0 ? x + 1 : exp(x);
+    case ACT_TANH:
+        return tanh(beta * x);
+    case ACT_RELU_SQUARED:
+        return x < 0 ? 0 : x * x;
+    case ACT_SOFTPLUS:
+        return (x < 0 ? 0 : x) + log1p(exp(-fabs(x)));
+    case ACT_LOG_SIGMOID:
+        return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
+    case ACT_EXP:
+        return exp(x);
+    case ACT_HALF_SIGMOID:
+        return x < 0 ? sigma(x) : x + 0.5;
     case ACT_KINDS:
         break;
     }
@@ -123,14 +136,16 @@ double ref_act(enum act_kind kind, double x, double beta)
 
 void act_ref(const struct act *o)
 {
-    const double beta = o->beta ? (double)*o->beta : 1;
+    const double beta = o->beta ? (double)*o->beta : 1, factor = o->factor ? (double)*o->factor : 1;
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const double x = (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
-            o->y[at] = (float)(ref_act(o->kind, x, beta) + (o->add ? (double)o->add[at] : 0));
+            const double x = (double)o->x[i * x_row + e] + (o->bias ? (double)o->bias[e] : 0);
+            const double add = o->add ? (double)o->add[at] : 0;
+            o->y[at] = (float)(factor * ref_act(o->kind, x, beta) + add);
         }
 }
 
@@ -178,32 +193,6 @@ void gate_ref(const struct gate_op *o)
     for (int i = 0; i < o->rows; i++)
         for (int e = 0; e < o->n; e++)
             o->out[(ptrdiff_t)i * o->n + e] = (float)gate_element(o, i, e);
-}
-
-/* ---- one step of linear attention --------------------------------------------------------- */
-
-void linear_step_ref(const struct linear_step *p)
-{
-    for (int x = 0; x < p->m; x++) {
-        p->z[x] = p->z0[x] + p->k[x];
-        for (int e = 0; e < p->d; e++) {
-            const ptrdiff_t at = (ptrdiff_t)x * p->d + e;
-            p->s[at] = (float)((double)p->s0[at] + (double)p->k[x] * (double)p->v[e]);
-        }
-    }
-    for (int t = 0; t < p->queries; t++) {
-        const float *q = p->q + (ptrdiff_t)t * p->m;
-        double den = (double)p->eps;
-        for (int x = 0; x < p->m; x++)
-            den += (double)q[x] * (double)p->z[x];
-        p->den[t] = (float)den;
-        for (int e = 0; e < p->d; e++) {
-            double num = 0;
-            for (int x = 0; x < p->m; x++)
-                num += (double)q[x] * (double)p->s[(ptrdiff_t)x * p->d + e];
-            p->o[(ptrdiff_t)t * p->d + e] = (float)(num / den);
-        }
-    }
 }
 
 /* ---- nll ---------------------------------------------------------------------------------- */

@@ -70,29 +70,31 @@ static struct normal normal_of(const struct norm_grad *o, int i)
 static void norm_grad_row(const struct norm_grad *o, int i)
 {
     const float *x = o->x + (ptrdiff_t)i * o->n, *d_y = o->d_y + (ptrdiff_t)i * o->n;
+    const ptrdiff_t head = norm_weights_at(o->heads, o->n, i);
     float *d_x = o->d_x + (ptrdiff_t)i * o->n;
     const struct normal s = normal_of(o, i);
     double mean_t = 0, tx = 0;
 
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
         mean_t += ref_norm_centred(o->kind) ? t / o->n : 0;
         tx += t * ((double)x[e] - s.mean) / s.root;
     }
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : e];
+        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
         const double xhat = ((double)x[e] - s.mean) / s.root;
         d_x[e] = (float)((t - mean_t - s.pull * xhat * tx) / s.root);
     }
 }
 
-/* The column sums of d_y xhat and of d_y, for columns [e0, e1) together. One float is too coarse
- * for the mean, so `stats` holds it as a sum of two. */
-static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
+/* The column sums of d_y xhat and of d_y over the rows of one head, for columns [e0, e1) together.
+ * One float is too coarse for the mean, so `stats` holds it as a sum of two. */
+static void norm_weight_grad(const struct norm_grad *o, int head, int e0, int e1)
 {
+    const ptrdiff_t to = (ptrdiff_t)head * o->n + e0;
     double weight = 0, bias = 0;
 
-    for (int i = 0; i < o->rows; i++)
+    for (int i = head; i < o->rows; i += max_int(1, o->heads))
         for (int e = e0; e < e1; e++) {
             const float *stats = o->stats + (ptrdiff_t)NORM_STATS * i;
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
@@ -101,9 +103,9 @@ static void norm_weight_grad(const struct norm_grad *o, int e0, int e1)
             bias += (double)o->d_y[at];
         }
     if (o->d_weight)
-        o->d_weight[e0] = (float)((double)o->d_weight[e0] + weight);
+        o->d_weight[to] = (float)((double)o->d_weight[to] + weight);
     if (o->d_bias)
-        o->d_bias[e0] = (float)((double)o->d_bias[e0] + bias);
+        o->d_bias[to] = (float)((double)o->d_bias[to] + bias);
 }
 
 /* Stats of all rows come first, because d_x may alias x or d_y. */
@@ -121,7 +123,8 @@ void norm_grad_ref(const struct norm_grad *o)
     }
 #pragma omp parallel for num_threads(o->threads)
     for (int e = 0; e < o->n; e += step)
-        norm_weight_grad(o, e, e + step);
+        for (int head = 0; head < max_int(1, o->heads); head++)
+            norm_weight_grad(o, head, e, e + step);
 #pragma omp parallel for num_threads(o->threads)
     for (int i = 0; i < (o->d_x ? o->rows : 0); i++)
         norm_grad_row(o, i);
@@ -156,6 +159,19 @@ static double slope_of(enum act_kind kind, double x, double beta)
         return s + x * s * sigma(-z) * c * (1 + 3 * 0.044715 * x * x);
     case ACT_ELU1:
         return x > 0 ? 1 : exp(x);
+    case ACT_TANH: /* 1 - tanh^2 = 4 s(2 z) s(-2 z), which does not cancel */
+        z = 2 * beta * x;
+        return 4 * beta * sigma(z) * sigma(-z);
+    case ACT_RELU_SQUARED:
+        return x < 0 ? 0 : 2 * x;
+    case ACT_SOFTPLUS:
+        return sigma(x);
+    case ACT_LOG_SIGMOID:
+        return sigma(-x);
+    case ACT_EXP:
+        return exp(x);
+    case ACT_HALF_SIGMOID:
+        return x < 0 ? sigma(x) * sigma(-x) : 1;
     case ACT_KINDS:
         break;
     }
@@ -171,16 +187,20 @@ static void beta_grad(const struct act_grad *o)
     double sum = 0;
 
     for (ptrdiff_t at = 0; at < (ptrdiff_t)o->rows * o->n; at++) {
-        const double x = (double)o->x[at] + (o->bias ? (double)o->bias[at % o->n] : 0);
+        const ptrdiff_t i = at / o->n, e = at % o->n;
+        const double x =
+            (double)o->x[i * act_x_row(o->x_row, o->n) + e] + (o->bias ? (double)o->bias[e] : 0);
         const double z = (o->beta ? (double)*o->beta : 1) * x;
         sum += (double)o->d_y[at] * x * x * sigma(z) * sigma(-z);
     }
+    sum *= o->factor ? (double)*o->factor : 1;
     *o->d_beta = (float)((double)*o->d_beta + sum);
 }
 
 void act_grad_ref(const struct act_grad *o)
 {
-    const double beta = o->beta ? (double)*o->beta : 1;
+    const double beta = o->beta ? (double)*o->beta : 1, factor = o->factor ? (double)*o->factor : 1;
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
     if (o->d_beta)
         beta_grad(o);
@@ -189,9 +209,10 @@ void act_grad_ref(const struct act_grad *o)
         double bias = 0;
         for (int i = 0; i < o->rows; i++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + e;
-            const double x =
-                o->kind == ACT_NONE ? 0 : (double)o->x[at] + (o->bias ? (double)o->bias[e] : 0);
-            const double d = times_slope((double)o->d_y[at], slope_of(o->kind, x, beta));
+            const double x = o->kind == ACT_NONE
+                                 ? 0
+                                 : (double)o->x[i * x_row + e] + (o->bias ? (double)o->bias[e] : 0);
+            const double d = times_slope((double)o->d_y[at], factor * slope_of(o->kind, x, beta));
             bias += d;
             if (o->d_x)
                 o->d_x[at] = (float)d;

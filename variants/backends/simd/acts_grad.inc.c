@@ -10,7 +10,8 @@
 VEC_INLINE void act_grad_columns_as(enum act_kind kind, const struct act_grad *o, int i0, int i1,
                                     int j0, int j1)
 {
-    const vf number = act_beta(o->beta);
+    const vf number = act_number(o->beta), factor = act_number(o->factor);
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
     for (int j = j0; j < j1; j += VL) {
         const int left = o->n - j;
@@ -18,9 +19,9 @@ VEC_INLINE void act_grad_columns_as(enum act_kind kind, const struct act_grad *o
         vf bias = v0(), beta = v0();
         for (int i = i0; i < i1; i++) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
-            vf d = vld_upto(o->d_y + at, left, v0());
+            vf d = vmul(factor, vld_upto(o->d_y + at, left, v0()));
             if (kind != ACT_NONE) {
-                const vf x = vadd(vld_upto(o->x + at, left, v0()), shift);
+                const vf x = vadd(vld_upto(o->x + i * x_row + j, left, v0()), shift);
                 if (kind == ACT_SWISH && o->d_beta)
                     beta = vfma(d, swish_beta_slope(x, number), beta);
                 d = act_back(kind, d, x, number);
@@ -52,11 +53,23 @@ static void act_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
 #undef KIND
 }
 
+static void act_grad_rows(const void *arg, int first, int last)
+{
+    const struct act_grad *o = arg;
+
+    for (int i = first; i < last; i++) /* memory in its order */
+        act_grad_columns(o, i, i + 1, 0, o->n);
+}
+
 static void act_grad(const struct act_grad *o)
 {
     float beta = 0.0f;
 
     CHECK(!o->d_beta || o->kind == ACT_SWISH);
+    if (!o->d_bias && !o->d_beta) {
+        each_row(act_grad_rows, o, o->rows, o->n, o->threads);
+        return;
+    }
     for (int j = 0; o->d_beta && j < o->n; j++)
         o->sums[j] = 0.0f;
     each_column(act_grad_columns, o, o->rows, o->n, o->threads);

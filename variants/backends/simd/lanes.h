@@ -16,7 +16,17 @@
 /* X(kind) for every kind: each gets its own loops. */
 #define ACT_KIND_LIST(X)                                                                           \
     X(ACT_NONE)                                                                                    \
-    X(ACT_RELU) X(ACT_SIGMOID) X(ACT_SWISH) X(ACT_GELU) X(ACT_GELU_TANH) X(ACT_ELU1)
+    X(ACT_RELU) ACT_CURVED_LIST(X)
+
+/* Those that need many registers. */
+#define ACT_CURVED_LIST(X)                                                                         \
+    X(ACT_SIGMOID)                                                                                 \
+    X(ACT_SWISH)                                                                                   \
+    X(ACT_GELU)                                                                                    \
+    X(ACT_GELU_TANH)                                                                               \
+    X(ACT_ELU1)                                                                                    \
+    X(ACT_TANH)                                                                                    \
+    X(ACT_RELU_SQUARED) X(ACT_SOFTPLUS) X(ACT_LOG_SIGMOID) X(ACT_EXP) X(ACT_HALF_SIGMOID)
 
 /* f of struct act; `kind` is a compile-time constant. */
 VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
@@ -36,6 +46,20 @@ VEC_INLINE vf act_value(enum act_kind kind, vf x, vf beta)
         return vmul(x, vlogistic(vgelu_tanh_arg(x)));
     case ACT_ELU1:
         return vsel_lt(v0(), x, vadd(x, v1(1.0f)), vexp(vsub(v0(), vabs(x))));
+    case ACT_TANH:
+        return vtanh(vmul(beta, x));
+    case ACT_RELU_SQUARED: {
+        const vf most = vmax(v0(), x);
+        return vmul(most, most);
+    }
+    case ACT_SOFTPLUS:
+        return vsoftplus(x);
+    case ACT_LOG_SIGMOID:
+        return vsub(v0(), vsoftplus(vsub(v0(), x)));
+    case ACT_EXP:
+        return vexp_any(x);
+    case ACT_HALF_SIGMOID:
+        return vsel_lt(x, v0(), vlogistic(x), vadd(x, v1(0.5f)));
     default:
         return x;
     }
@@ -64,6 +88,22 @@ VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
     }
     case ACT_ELU1:
         return vsel_lt(v0(), x, v1(1.0f), vexp(vsub(v0(), vabs(x))));
+    case ACT_TANH: { /* beta (1 - tanh^2), without cancelling */
+        const vf z = vmul(v1(2.0f), vmul(beta, x));
+        return vmul(vmul(v1(4.0f), beta), vmul(vlogistic(z), vlogistic(vsub(v0(), z))));
+    }
+    case ACT_RELU_SQUARED:
+        return vmul(v1(2.0f), vmax(v0(), x));
+    case ACT_SOFTPLUS:
+        return vlogistic(x);
+    case ACT_LOG_SIGMOID:
+        return vlogistic(vsub(v0(), x));
+    case ACT_EXP:
+        return vexp_any(x);
+    case ACT_HALF_SIGMOID: {
+        const vf s = vlogistic(x);
+        return vsel_lt(x, v0(), vmul(s, vlogistic(vsub(v0(), x))), v1(1.0f));
+    }
     default:
         return v1(1.0f);
     }
@@ -73,7 +113,10 @@ VEC_INLINE vf act_slope(enum act_kind kind, vf x, vf beta)
  * NaN. */
 VEC_INLINE vf act_back(enum act_kind kind, vf d, vf x, vf beta)
 {
-    return kind == ACT_RELU ? vsel_lt(v0(), x, d, v0()) : vmul(d, act_slope(kind, x, beta));
+    if (kind == ACT_RELU)
+        return vsel_lt(v0(), x, d, v0());
+    const vf back = vmul(d, act_slope(kind, x, beta));
+    return kind == ACT_RELU_SQUARED ? vsel_lt(v0(), x, back, v0()) : back;
 }
 
 /* d f / d beta of SWISH: x^2 s (1 - s). */
@@ -83,22 +126,26 @@ VEC_INLINE vf swish_beta_slope(vf x, vf beta)
     return vmul(vmul(x, vlogistic(z)), vmul(x, vlogistic(vsub(v0(), z))));
 }
 
-VEC_INLINE vf act_beta(const float *beta) { return v1(beta ? *beta : 1.0f); }
+/* beta and factor. */
+VEC_INLINE vf act_number(const float *number) { return v1(number ? *number : 1.0f); }
 
 /* Rows [i0, i1), columns [j0, j1); nothing else is read or written. `kind` is a compile-time
  * constant. */
 VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int i1, int j0, int j1)
 {
-    const vf beta = act_beta(o->beta);
+    const vf beta = act_number(o->beta), factor = act_number(o->factor);
+    const ptrdiff_t x_row = act_x_row(o->x_row, o->n);
 
     for (int i = i0; i < i1; i++)
         for (int j = j0; j < j1; j += VL) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
             const int left = j1 - j;
-            vf t = vld_upto(o->x + at, left, v0());
+            vf t = vld_upto(o->x + i * x_row + j, left, v0());
             if (o->bias)
                 t = vadd(t, vld_upto(o->bias + j, left, v0()));
             t = act_value(kind, t, beta);
+            if (o->factor)
+                t = vmul(factor, t);
             if (o->add)
                 t = vadd(t, vld_upto(o->add + at, left, v0()));
             vst_upto(o->y + at, left, t);
@@ -109,25 +156,16 @@ VEC_INLINE void act_part_as(enum act_kind kind, const struct act *o, int i0, int
 static __attribute__((noinline)) void act_part_curved(const struct act *o, int i0, int i1, int j0,
                                                       int j1)
 {
+#define KIND(kind)                                                                                 \
+    case kind:                                                                                     \
+        act_part_as(kind, o, i0, i1, j0, j1);                                                      \
+        break;
     switch (o->kind) {
-    case ACT_SIGMOID:
-        act_part_as(ACT_SIGMOID, o, i0, i1, j0, j1);
-        break;
-    case ACT_SWISH:
-        act_part_as(ACT_SWISH, o, i0, i1, j0, j1);
-        break;
-    case ACT_GELU:
-        act_part_as(ACT_GELU, o, i0, i1, j0, j1);
-        break;
-    case ACT_GELU_TANH:
-        act_part_as(ACT_GELU_TANH, o, i0, i1, j0, j1);
-        break;
-    case ACT_ELU1:
-        act_part_as(ACT_ELU1, o, i0, i1, j0, j1);
-        break;
+        ACT_CURVED_LIST(KIND)
     default:
         CHECK(!"a curved kind of activation");
     }
+#undef KIND
 }
 
 static inline void act_part(const struct act *o, int i0, int i1, int j0, int j1)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * One key and one query of a recurrence, as in decoding; included once per instruction set. It is
- * bound by memory: each element of a state is fetched once and written once, in place if the caller
- * wants. With an erase a strip of columns is read twice, the second time from L1. */
+ * One key and one query of a recurrence, as in decoding, or a few one after the other; included
+ * once per instruction set. It is bound by memory: each element of a state is fetched once and
+ * written once, in place if the caller wants. With an erase a strip of columns is read twice, the
+ * second time from L1. */
 #include "variants/backends/recur.h"
 #include "vec.h"
 
@@ -14,8 +15,8 @@ enum { STRIP = VEC_REGISTERS / 4 }; /* vectors of columns whose sums stay in reg
 /* One state. Rows [dk]; what the erase reads with is w k or a. */
 struct step {
     const struct recur *r;
-    int b, hs;
-    const float *from; /* [dk,dv] */
+    int b, hs, t;
+    const float *z0, *m0, *from; /* before the key: [dk] or NULL, the number or NULL, [dk,dv] */
     float *to;
     float *w, *k, *e, *rb, *q;
     float beta, bonus, den;
@@ -87,7 +88,7 @@ VEC_INLINE void strip(int W, const struct step *s, float *out, int at)
 {
     const struct recur *r = s->r;
     const int left = W > 1 ? VL : r->dv - at;
-    const float *const v = recur_at(&r->v, s->b, 0, s->hs) + at;
+    const float *const v = recur_at(&r->v, s->b, s->t, s->hs) + at;
     vf x[STRIP], y[STRIP], o[STRIP];
 
     UNROLL
@@ -120,7 +121,7 @@ VEC_INLINE void query_strip(int W, const struct step *s, const float *S, float *
     vf o[STRIP];
 
     read_strip(W, S + at, r->dv, r->dk, s->q, left, o);
-    put(W, s, recur_at(&r->v, s->b, 0, s->hs) + at, left, out + at, o);
+    put(W, s, recur_at(&r->v, s->b, s->t, s->hs) + at, left, out + at, o);
 }
 
 /* Columns [at, end): all of them, or a thread's, which begin at whole vectors. `writes`: this query
@@ -145,9 +146,10 @@ static void columns(const struct step *s, bool writes, const float *S, float *ou
 
 /* ---- one state ---------------------------------------------------------------------------- */
 
-static void copy_row(float *to, const struct recur_rows *rows, int b, int h, int n, float scale)
+static void copy_row(float *to, const struct recur_rows *rows, const struct step *s, int h, int n,
+                     float scale)
 {
-    const float *const from = rows->at ? recur_at(rows, b, 0, h) : NULL;
+    const float *const from = rows->at ? recur_at(rows, s->b, s->t, h) : NULL;
 
     for (int x = 0; x < n; x += VL)
         vst_upto(to + x, n - x,
@@ -170,20 +172,20 @@ static double enter(struct step *s)
 {
     const struct recur *r = s->r;
     const ptrdiff_t state = recur_state(r, s->b, s->hs);
-    const float *const g = r->g_width ? recur_at(&r->g, s->b, 0, s->hs) : NULL;
-    const double m0 = r->m0 ? (double)r->m0[state] : -INFINITY;
+    const float *const g = r->g_width ? recur_at(&r->g, s->b, s->t, s->hs) : NULL;
+    const double m0 = s->m0 ? (double)*s->m0 : -INFINITY;
     double head = g && r->g_width == 1 ? (double)*g : 0, m = 0;
     float write = 1;
 
     if (r->i.at) {
-        const double i = (double)*recur_at(&r->i, s->b, 0, s->hs);
+        const double i = (double)*recur_at(&r->i, s->b, s->t, s->hs);
         m = fmax(head + m0, i);
         head += m0 - m;
         write = (float)exp(i - m);
         if (r->m1)
             r->m1[state] = (float)m;
     }
-    copy_row(s->k, &r->k, s->b, s->hs, r->dk, write);
+    copy_row(s->k, &r->k, s, s->hs, r->dk, write);
     const float w = (float)exp(head);
     for (int x = 0; x < r->dk; x += VL) {
         const int left = r->dk - x;
@@ -191,21 +193,21 @@ static double enter(struct step *s)
     }
     for (int x = 0; r->norm && x < r->dk; x += VL) {
         const int left = r->dk - x;
-        const vf z = r->z0 ? vld_upto(r->z0 + state * r->dk + x, left, v0()) : v0();
+        const vf z = s->z0 ? vld_upto(s->z0 + x, left, v0()) : v0();
         vst_upto(s->e + x, left,
                  vfma(vld_upto(s->w + x, left, v0()), z, vld_upto(s->k + x, left, v0())));
         if (r->z1)
             vst_upto(r->z1 + state * r->dk + x, left, vld_upto(s->e + x, left, v0()));
     }
     if (r->beta.at) {
-        s->beta = *recur_at(&r->beta, s->b, 0, s->hs);
+        s->beta = *recur_at(&r->beta, s->b, s->t, s->hs);
         for (int x = 0; x < r->dk; x += VL)
             vst_upto(
                 s->e + x, r->dk - x,
                 vmul(vld_upto(s->w + x, r->dk - x, v0()), vld_upto(s->k + x, r->dk - x, v0())));
     } else if (r->a.at) {
-        copy_row(s->e, &r->a, s->b, s->hs, r->dk, 1);
-        copy_row(s->rb, &r->b, s->b, s->hs, r->dk, 1);
+        copy_row(s->e, &r->a, s, s->hs, r->dk, 1);
+        copy_row(s->rb, &r->b, s, s->hs, r->dk, 1);
     }
     return r->i.at ? exp(-m) : 1;
 }
@@ -215,7 +217,7 @@ static void ask(struct step *s, int h, double least)
 {
     const struct recur *r = s->r;
 
-    copy_row(s->q, &r->q, s->b, h, r->dk, r->scale);
+    copy_row(s->q, &r->q, s, h, r->dk, r->scale);
     s->bonus = r->u ? dot(s->q, s->k, r->u + (ptrdiff_t)h * r->dk, r->dk) : 0;
     s->den = 1;
     if (r->norm) {
@@ -224,20 +226,17 @@ static void ask(struct step *s, int h, double least)
     }
 }
 
-/* Columns [at, end) of one state. The last query of those that read the state before the write, and
- * the first of those that read it afterwards, also writes. */
+/* Columns [at, end) of one state and key. The last query of those that read the state before the
+ * write, and the first of those that read it afterwards, also writes. */
 static void step(struct step *s, int at, int end)
 {
     const struct recur *r = s->r;
     const int heads = r->H / r->Hs, writer = r->u ? heads - 1 : 0;
-    const ptrdiff_t size = (ptrdiff_t)r->dk * r->dv, state = recur_state(r, s->b, s->hs);
     const double least = enter(s);
 
-    s->from = r->s0 + state * size;
-    s->to = r->s1 + state * size;
     for (int i = 0; i < heads; i++) {
         const int h = s->hs * heads + i;
-        const ptrdiff_t query = (ptrdiff_t)s->b * r->H + h;
+        const ptrdiff_t query = ((ptrdiff_t)s->b * r->L + s->t) * r->H + h;
         ask(s, h, least);
         if (r->den && at == 0)
             r->den[query] = s->den;
@@ -245,9 +244,31 @@ static void step(struct step *s, int at, int end)
     }
 }
 
+static const float *part_of(const float *all, ptrdiff_t at) { return all ? all + at : NULL; }
+
+/* All keys: the first one's state is the caller's, the others' that of the key before. */
+static void steps(struct step *s, int at, int end)
+{
+    const struct recur *r = s->r;
+    const ptrdiff_t size = (ptrdiff_t)r->dk * r->dv, state = recur_state(r, s->b, s->hs);
+
+    s->to = r->s1 + state * size;
+    for (s->t = 0; s->t < r->L; s->t++) {
+        s->from = (s->t ? r->s1 : r->s0) + state * size;
+        s->z0 = part_of(s->t ? r->z1 : r->z0, state * r->dk);
+        s->m0 = part_of(s->t ? r->m1 : r->m0, state);
+        step(s, at, end);
+    }
+}
+
+/* Of more keys chunks are faster. */
 static bool step_accepts(const struct recur *r, bool backward)
 {
-    return !backward && r->L == 1 && r->M == 0 && r->s0 && r->s1 && !(r->u && r->i.at);
+    enum { FEW = 4 };
+    const bool carried = r->L == 1 || ((!r->norm || r->z1) && (!r->i.at || r->m1));
+
+    return !backward && r->L >= 1 && r->L <= FEW && r->M == 0 && r->s0 && r->s1 && carried &&
+           !(r->u && r->i.at);
 }
 
 /* Threads take states, or columns where there are too few states and nothing else is carried. */
@@ -268,6 +289,6 @@ static void step_forward(const struct engine *g, const struct recur *r, void *sc
         for (int i = 0; i < STEP_ROWS; i++)
             *rows[i] = room + (ptrdiff_t)i * r->dk;
         const int slice = item % slices;
-        step(&s, slice * WIDTH, whole ? r->dv : min_int((slice + 1) * WIDTH, r->dv));
+        steps(&s, slice * WIDTH, whole ? r->dv : min_int((slice + 1) * WIDTH, r->dv));
     }
 }

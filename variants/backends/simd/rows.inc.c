@@ -97,9 +97,10 @@ static void deviations(const float *y, int n, float mean, float *sum, float *squ
 
 /* Two passes; the second corrects the first: `rest`, the error of the rounded mean, is taken out of
  * the variance and subtracted separately, so a large common offset costs no accuracy. */
-static void centred_row(const struct norm *o, ptrdiff_t at)
+static void centred_row(const struct norm *o, int i)
 {
     const int n = o->n;
+    const ptrdiff_t at = (ptrdiff_t)i * n, head = norm_weights_at(o->heads, n, i);
     float *y = o->y + at;
     float rest, squares;
     const float mean = sum_row(y, o->x + at, o->add ? o->add + at : NULL, n) / (float)n;
@@ -110,8 +111,8 @@ static void centred_row(const struct norm *o, ptrdiff_t at)
     for (int j = 0; j < n; j += VL) {
         const int left = n - j;
         const vf d = vsub(vsub(vld_upto(y + j, left, v0()), v1(mean)), v1(rest));
-        const vf w = vld_upto(o->weight + j, left, v0());
-        const vf b = vld_upto(o->bias + j, left, v0());
+        const vf w = vld_upto(o->weight + head + j, left, v0());
+        const vf b = o->bias ? vld_upto(o->bias + head + j, left, v0()) : v0();
         vst_upto(y + j, left, vfma(vmul(d, v1(r)), w, b));
     }
 }
@@ -131,22 +132,25 @@ static float squares_row(float *y, const float *x, const float *add, int n)
     return vsum(sum);
 }
 
-static void rms_row(const struct norm *o, ptrdiff_t at)
+static void rms_row(const struct norm *o, int i)
 {
     const int n = o->n;
+    const ptrdiff_t at = (ptrdiff_t)i * n, head = norm_weights_at(o->heads, n, i);
     float *y = o->y + at;
     const float squares = squares_row(y, o->x + at, o->add ? o->add + at : NULL, n);
     const vf r = v1(length_factor(o->kind, squares, n, o->eps));
 
     for (int j = 0; j < n; j += VL) {
         const int left = n - j;
-        const vf w = vld_upto(o->weight + j, left, v0());
-        vst_upto(y + j, left, vmul(vmul(vld_upto(y + j, left, v0()), r), w));
+        const vf w = vld_upto(o->weight + head + j, left, v0());
+        const vf b = o->bias ? vld_upto(o->bias + head + j, left, v0()) : v0();
+        vst_upto(y + j, left, vfma(vmul(vld_upto(y + j, left, v0()), r), w, b));
     }
 }
 
-static void scaled_row(const struct norm *o, ptrdiff_t at)
+static void scaled_row(const struct norm *o, int i)
 {
+    const ptrdiff_t at = (ptrdiff_t)i * o->n;
     const float squares = squares_row(o->y + at, o->x + at, o->add ? o->add + at : NULL, o->n);
 
     scale_row(o->y + at, o->n, *o->weight * length_factor(o->kind, squares, o->n, o->eps));
@@ -157,13 +161,12 @@ static void norm_rows(const void *arg, int first, int last)
     const struct norm *o = arg;
 
     for (int i = first; i < last; i++) {
-        const ptrdiff_t at = (ptrdiff_t)i * o->n;
         if (o->kind == NORM_RMS)
-            rms_row(o, at);
+            rms_row(o, i);
         else if (o->kind == NORM_SCALE)
-            scaled_row(o, at);
+            scaled_row(o, i);
         else
-            centred_row(o, at);
+            centred_row(o, i);
     }
 }
 

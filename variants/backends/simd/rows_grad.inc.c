@@ -102,24 +102,34 @@ VEC_INLINE vf normalised(const float *x, int left, const float *stats)
     return vmul(d, v1(stats[FACTOR]));
 }
 
-static void norm_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
+/* The rows of one head are every `step`-th. */
+VEC_INLINE void norm_grad_head(const struct norm_grad *o, int head, int first, int i1, int step,
+                               int j0, int j1)
 {
-    const struct norm_grad *o = arg;
-
     for (int j = j0; j < j1; j += VL) {
         const int left = o->n - j;
+        const ptrdiff_t to = (ptrdiff_t)head * o->n + j;
         vf weight = v0(), bias = v0();
-        for (int i = i0; i < i1; i++) {
+        for (int i = first; i < i1; i += step) {
             const ptrdiff_t at = (ptrdiff_t)i * o->n + j;
             const vf d_y = vld_upto(o->d_y + at, left, v0());
             weight = vfma(d_y, normalised(o->x + at, left, o->stats + NORM_STATS * i), weight);
             bias = vadd(bias, d_y);
         }
         if (o->d_weight)
-            add_upto(o->d_weight + j, left, weight);
+            add_upto(o->d_weight + to, left, weight);
         if (o->d_bias)
-            add_upto(o->d_bias + j, left, bias);
+            add_upto(o->d_bias + to, left, bias);
     }
+}
+
+static void norm_grad_columns(const void *arg, int i0, int i1, int j0, int j1)
+{
+    const struct norm_grad *o = arg;
+    const int heads = max_int(1, o->heads);
+
+    for (int i = i0; i < min_int(i0 + heads, i1); i++)
+        norm_grad_head(o, i % heads, i, i1, heads, j0, j1);
 }
 
 /* The one weight of SCALE: each row's part first, stored in MEAN's place, then their sum. */
@@ -162,11 +172,12 @@ VEC_INLINE void norm_grad_rows_as(enum norm_kind kind, const struct norm_grad *o
     for (int i = first; i < last; i++) {
         const ptrdiff_t at = (ptrdiff_t)i * n;
         const float *x = o->x + at, *d_y = o->d_y + at, *stats = o->stats + NORM_STATS * i;
+        const float *weight = o->weight + norm_weights_at(o->heads, n, i);
         vf sum_t = v0(), sum_tx = v0();
 
         for (int j = 0; j < n; j += VL) {
             const int left = n - j;
-            const vf w = kind == NORM_SCALE ? one : vld_upto(o->weight + j, left, v0());
+            const vf w = kind == NORM_SCALE ? one : vld_upto(weight + j, left, v0());
             const vf t = vmul(vld_upto(d_y + j, left, v0()), w);
             if (centred)
                 sum_t = vadd(sum_t, t);
@@ -176,7 +187,7 @@ VEC_INLINE void norm_grad_rows_as(enum norm_kind kind, const struct norm_grad *o
         const vf pulled = v1(vsum(sum_tx) / stats[PULL]);
         for (int j = 0; j < n; j += VL) {
             const int left = n - j;
-            const vf w = kind == NORM_SCALE ? one : vld_upto(o->weight + j, left, v0());
+            const vf w = kind == NORM_SCALE ? one : vld_upto(weight + j, left, v0());
             vf t = vmul(vld_upto(d_y + j, left, v0()), w);
             if (centred)
                 t = vsub(t, mean_t);

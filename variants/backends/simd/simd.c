@@ -9,10 +9,14 @@
 
 static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
 static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
-static const struct recur_impl *const recur_avx2[] = {
-    &recur_unit_avx2, &recur_step_avx2, &recur_fused_avx2, &recur_chunked, &recur_ref, NULL};
-static const struct recur_impl *const recur_avx512[] = {
-    &recur_unit_avx512, &recur_step_avx512, &recur_fused_avx512, &recur_chunked, &recur_ref, NULL};
+static const struct recur_impl *const recur_rows_avx2[] = {&recur_unit_avx2, &recur_step_avx2,
+                                                           NULL};
+static const struct recur_impl *const recur_rows_avx512[] = {&recur_unit_avx512, &recur_step_avx512,
+                                                             NULL};
+static const struct recur_impl *const recur_avx2[] = {&recur_fused_avx2, &recur_chunked, &recur_ref,
+                                                      NULL};
+static const struct recur_impl *const recur_avx512[] = {&recur_fused_avx512, &recur_chunked,
+                                                        &recur_ref, NULL};
 
 const struct backend backend_avx2 = {
     .name = "avx2",
@@ -30,7 +34,6 @@ const struct backend backend_avx2 = {
             .glu = glu_avx2,
             .gate = gate_avx2,
             .rnn_cell = rnn_cell_avx2,
-            .linear_step = linear_step_avx2,
             .nll = nll_avx2,
             .softmax_grad = softmax_grad_avx2,
             .norm_grad = norm_grad_avx2,
@@ -41,6 +44,7 @@ const struct backend backend_avx2 = {
             .nll_grad = nll_grad_avx2},
     .attn = attn_avx2,
     .recur = recur_avx2,
+    .recur_rows = recur_rows_avx2,
 };
 
 const struct backend backend_avx512 = {
@@ -59,7 +63,6 @@ const struct backend backend_avx512 = {
             .glu = glu_avx512,
             .gate = gate_avx512,
             .rnn_cell = rnn_cell_avx512,
-            .linear_step = linear_step_avx512,
             .nll = nll_avx512,
             .softmax_grad = softmax_grad_avx512,
             .norm_grad = norm_grad_avx512,
@@ -70,4 +73,5 @@ const struct backend backend_avx512 = {
             .nll_grad = nll_grad_avx512},
     .attn = attn_avx512,
     .recur = recur_avx512,
+    .recur_rows = recur_rows_avx512,
 };

@@ -253,7 +253,7 @@ VEC_INLINE void vst_upto(float *p, int n, vf a)
         vst_n(p, n, a);
 }
 
-/* e^x for x <= 0, within 2 ulp; 0 for subnormal results and for -inf. Steps:
+/* e^x for x <= 64, within 2 ulp; 0 for subnormal results and for -inf. Steps:
  *   clamp   e^-88.03 = 2^-127 already counts as 0; avoids -inf - -inf
  *   n       nearest integer to x / ln 2
  *   r       x - n ln 2 in two steps; 0x1.63p-1 has nine bits, so n times it is exact
@@ -272,6 +272,31 @@ VEC_INLINE vf vexp(vf x)
     p = vfma(vmul(r, r), p, r);
     return vsel_lt(x, v1(-0x1.5d589ep+6f), v0(), vscale2(vadd(p, v1(1.0f)), n));
 }
+
+/* e^x for any x, within 9 U: above 0 the square of e^(x/2), whose argument is exact. */
+VEC_INLINE vf vexp_any(vf x)
+{
+    const vf half = vmin(v1(64.0f), vmul(v1(0.5f), x)); /* e^128 is infinite already */
+    const vf e = vexp(vsel_lt(v0(), x, half, x));
+    return vsel_lt(v0(), x, vmul(e, e), e);
+}
+
+/* log(1 + e) for 0 <= e <= 1, within 4 U: 2 atanh(s) with s = e / (2 + e) <= 1/3, as s times 2 + 2
+ * t q(t), t = s^2, q the polynomial of degree 4 near the minimax (1.0e-9). */
+VEC_INLINE vf vlog1p(vf e)
+{
+    const vf s = vdiv(e, vadd(v1(2.0f), e)), t = vmul(s, s), twice = vadd(s, s);
+    vf q = v1(0x1.dba260p-4f);
+
+    q = vfma(q, t, v1(0x1.bc8cf8p-4f));
+    q = vfma(q, t, v1(0x1.24c926p-3f));
+    q = vfma(q, t, v1(0x1.9998d4p-3f));
+    q = vfma(q, t, v1(0x1.555556p-2f));
+    return vfma(vmul(twice, t), q, twice);
+}
+
+/* log(1 + e^x): both terms are positive. */
+VEC_INLINE vf vsoftplus(vf x) { return vadd(vmax(v0(), x), vlog1p(vexp(vsub(v0(), vabs(x))))); }
 
 /* 1 / (1 + e^-x): with e = e^-|x| it is 1/(1+e) for x >= 0 and e/(1+e) for x < 0, so that neither
  * tail overflows or cancels. */
