@@ -53,8 +53,7 @@ static size_t carried_bytes(const struct sublayers *sublayers)
     return 4 * n;
 }
 
-/* Rows that sub-layers other than attention remember; independent of the length of attention's
- * memory. */
+/* Rows of their input that sub-layers other than plain attention remember. */
 static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     size_t rows = 0;
@@ -77,7 +76,8 @@ static size_t cached_bytes(const struct job *j, const struct sublayers *sublayer
     return 4 * floats * job_elements(j->shape.B, j->shape.M, 1);
 }
 
-/* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
+/* Of N attention sub-layers: hidden 4 N B M D bytes; projected keys and values 8 N B M Hkv dh, or
+ * what their kind caches. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     const struct config *c = &j->config;

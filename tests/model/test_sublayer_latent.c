@@ -58,7 +58,7 @@ static void run_layer(struct layer *y, const struct config *c, float *out)
     params_init(&y->p, SEED);
     c->pos->pos_encoding(c, MEMORY + SEGMENT, y->s.pos_encoding);
     sublayers_build_tables(&y->s, &y->g);
-    float *const x = normal((size_t)(SEQUENCES * MEMORY * c->D), "x", 0, 1);
+    float *const x = normal((size_t)SEQUENCES * MEMORY * (size_t)c->D, "x", 0, 1);
     const int half = MEMORY / 2;
     sublayer_remember(&y->g, y->s.at, y->s.work, x, SEQUENCES, half);
     sublayer_remember(&y->g, y->s.at, y->s.work, x + half * c->D, SEQUENCES, MEMORY - half);
@@ -107,11 +107,11 @@ static double bound_of(const struct layer *y, const struct config *c)
     const float *const up = latent_param(y->s.at, MLA_KV_B)->data, *const out =
                                                                        latent_param(y->s.at, MLA_O)
                                                                            ->data;
-    const size_t head = (size_t)(latent_head(c) * l->rank), D = (size_t)c->D;
+    const size_t head = (size_t)latent_head(c) * (size_t)l->rank, D = (size_t)c->D;
     const int width = c->H * c->dv;
     const double q =
-        longest(w->own[LA_Q], (size_t)(SEQUENCES * SEGMENT * c->H), (size_t)c->dh, l->nope);
-    const double latent = longest(w->own[LA_LATENT], (size_t)(SEQUENCES * (MEMORY + SEGMENT)),
+        longest(w->own[LA_Q], (size_t)SEQUENCES * SEGMENT * (size_t)c->H, (size_t)c->dh, l->nope);
+    const double latent = longest(w->own[LA_LATENT], (size_t)SEQUENCES * (MEMORY + SEGMENT),
                                   (size_t)latent_width(c), l->rank);
     double w_uk = 0, w_uv = 0;
 
@@ -173,7 +173,7 @@ ParameterizedTest(int *b, sublayer_latent, forms_agree_in_models, .timeout = 120
         cr_assert_eq(config_set_masks(&c, c.variant, masks[k / 2], "", NULL), OK);
         c.window = MEMORY - (int)k; /* the same keys in any segments */
         c.around.soft_cap = k == 0 ? 2 : 0;
-        const size_t n = (size_t)(SEQUENCES * TEXT * c.V);
+        const size_t n = (size_t)SEQUENCES * TEXT * (size_t)c.V;
         float *const want = logits(&c, "ref", MEM_HIDDEN, SEGMENT);
         for (int form = 0; form < MLA_FORMS; form++)
             for (int kv = 0; kv < 2; kv++)

@@ -236,11 +236,11 @@ void latent_backward(const struct engine *g, struct sublayer *s, const struct wo
         .d_k = w->d_own[absorbs ? LA_LATENT : LA_K],
         .d_v = w->d_own[LA_V],
     };
-    const struct param *const W_o = latent_param(s, MLA_O);
+    const struct param *const out = latent_param(s, MLA_O);
 
     CHECK(s->mem != MEM_KV);
-    linear_weight_grad(g, W_o, d_y, w->own[LA_O], B * L);
-    linear_input_grad(g, W_o, w->d_own[LA_O], d_y, B * L, 0);
+    linear_weight_grad(g, out, d_y, w->own[LA_O], B * L);
+    linear_input_grad(g, out, w->d_own[LA_O], d_y, B * L, 0);
     if (absorbs)
         absorb_outputs_grad(g, s, w, B * L);
     s->of.attention.impl->backward(g, &a, &d, w->d_scratch);
