@@ -130,8 +130,8 @@ static const char *const shapes[] = {
     "--d-head 20 --d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
     "--workload train --layers 2 --seq 23 --mem 0,41 --batch 2 --d-model 48 --heads 3 --d-inner 96",
     "--workload attn,layer,decode --seq 1,37 --mem 0,19 --d-model 48 --heads 6 --kv-heads 3",
-    "--workload attn,layer --phase fwd,fwd_bwd --seq 37 --mem 0,64 --batch 2 --d-model 48 --heads "
-    "3 "
+    "--variant window --workload attn,layer --phase fwd,fwd_bwd --seq 37 --mem 0,64 --batch 2 "
+    "--d-model 48 --heads 3 "
     "--mask window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
 };
 
@@ -258,7 +258,8 @@ static void check_operations(struct check *c, const struct engine *g)
 
 /* ---- awkward shapes of models ------------------------------------------------------------- */
 
-/* The cases of one shape with the chosen variants. */
+/* The cases of one shape with the chosen variants; without a choice with those that it names. What
+ * a variant does not take is left out. */
 struct shape {
     const char *line;
     struct options o;
@@ -274,7 +275,8 @@ static void shape_open(struct shape *s, const struct check *c, const struct back
     s->st = options_parse_line(&s->o, line, &s->why);
     const struct names own_variants = s->o.variants, own_backends = s->o.backends;
     if (s->st == OK) {
-        s->o.variants = c->opt->variants;
+        if (!options_given(&s->o, "variant") || options_given(c->opt, "variant"))
+            s->o.variants = c->opt->variants;
         s->o.backends = (struct names){(const char *[]){b->name}, 1};
         s->o.default_threads = threads;
         s->o.seed = c->opt->seed;
@@ -295,9 +297,11 @@ static void check_shape(struct check *c, const struct backend *b, const struct s
 {
     if (s->st == E_UNSUPPORTED) /* these variants do not support the shape */
         return;
-    if (s->st != OK)
+    if (s->st != OK) {
         print_failure(c, b->name, "case", s->line, s->why.msg);
-    c->tally.failed += s->st != OK;
+        c->tally.failed++;
+        say_tally(c);
+    }
     for (int k = 0; k < s->plan.n; k++)
         check_case(c, &s->plan.cases[k]);
 }
@@ -336,6 +340,7 @@ static void check_backend(struct check *c, const struct backend *b)
     if (engine_open(&g, b->name, THREADS, c->opt->impl, &e) != OK) {
         print_failure(c, b->name, "backend", "open", e.msg);
         c->tally.failed++;
+        say_tally(c);
     } else if (c->files) {
         check_golden(c, &g);
     } else {

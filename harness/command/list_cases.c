@@ -83,7 +83,7 @@ int list_cases(struct options *opt)
     if (st == OK)
         st = text_table_select(&s, &opt->columns, &e);
     if (st == OK)
-        st = plan_make(&p, opt, &e);
+        st = plan_asked(&p, opt, &e);
     for (int i = 0; i < p.n && st == OK; i++)
         st = add_case(&s, &p.cases[i], &e);
     s.quiet = opt->quiet;

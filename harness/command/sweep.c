@@ -379,7 +379,7 @@ static void say_goodbye(struct sweep *w, int code)
 static enum status prepare(struct sweep *w, struct err *e)
 {
     const struct options *o = w->s.opt;
-    enum status st = plan_make(&w->plan, o, e);
+    enum status st = plan_asked(&w->plan, o, e);
 
     if (st == OK && w->plan.n > 0)
         st = check_places(w, e);

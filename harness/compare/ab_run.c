@@ -82,7 +82,7 @@ enum status ab_run_open(struct ab_run *l, struct options *opt, int threads, stru
     if (st == OK && threads > 0)
         opt->default_threads = threads;
     if (st == OK)
-        st = plan_make(&l->plan, opt, e);
+        st = plan_asked(&l->plan, opt, e);
     if (st != OK)
         return st;
     const int dropped = plan_drop_unsupported(&l->plan);

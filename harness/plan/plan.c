@@ -22,7 +22,6 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
-    struct taken taken;
     bool any; /* a case was made, even if a filter removed it */
 };
 
@@ -137,7 +136,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     enum status st = case_configure(&c, at, e);
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);
-    taken_add(&m->taken, &c.config, scope);
+    taken_add(&m->plan->taken, &c.config, scope);
     for (int i = 0; i < n && st == OK; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -275,7 +274,7 @@ static enum status make(struct maker *m, struct err *e)
                 st = add_workload(m, (enum workload)w, e);
     if (st == OK && !m->any)
         st = no_such_memory(m, e);
-    return st == OK ? taken_check(&m->taken, opt, m->variants[0]->name, e) : st;
+    return st;
 }
 
 /* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together.
@@ -326,6 +325,17 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e)
         st = keep_shard(p, opt->shard, e);
     free(m.filters);
     options_free(&m.preset);
+    if (st != OK)
+        plan_free(p);
+    return st;
+}
+
+enum status plan_asked(struct plan *p, const struct options *opt, struct err *e)
+{
+    enum status st = plan_make(p, opt, e);
+
+    if (st == OK)
+        st = taken_check(&p->taken, opt, opt->variants.v[0], e);
     if (st != OK)
         plan_free(p);
     return st;

@@ -11,6 +11,7 @@
 struct plan {
     struct bench_case *cases;
     int n, groups;
+    struct taken taken;
 };
 
 /* The cartesian product of the axes, filtered, deduplicated, in measuring order: groups of one
@@ -19,6 +20,9 @@ struct plan {
  * if there are no others, the plan is an error. E_USAGE or E_UNSUPPORTED with a remedy. Keeps
  * pointers into `opt`. An empty plan is not an error. */
 enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
+
+/* The same for options as a user wrote them: one that no case takes is an error, too. */
+enum status plan_asked(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
 
 /* Leave out the unsupported cases; returns how many there were. */

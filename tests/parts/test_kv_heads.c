@@ -302,7 +302,7 @@ Test(kv_heads, option_must_divide)
     struct err e = {""};
 
     cr_assert_eq(options_parse_line(&o, "--variant xl --backend ref --kv-heads 3", &e), OK);
-    cr_expect_eq(plan_make(&p, &o, &e), E_USAGE);
+    cr_expect_eq(plan_asked(&p, &o, &e), E_USAGE);
     cr_expect_str_eq(e.msg, "xl: --kv-heads 3 does not divide --heads 8  -> a divisor");
     options_free(&o);
 }
@@ -315,7 +315,7 @@ Test(kv_heads, option_is_for_attention)
     struct err e = {""};
 
     cr_assert_eq(options_parse_line(&o, "-V gla -b ref --seq 4 --mem 0 --kv-heads 2", &e), OK);
-    cr_expect_eq(plan_make(&p, &o, &e), E_USAGE);
+    cr_expect_eq(plan_asked(&p, &o, &e), E_USAGE);
     cr_expect(strstr(e.msg, "gla"), "%s", e.msg);
     options_free(&o);
     p = plan_of(&o, "-V gla,rope -b ref --seq 4 --mem 0 --kv-heads 2");

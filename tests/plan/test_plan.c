@@ -305,7 +305,7 @@ Test(plan, errors_say_what_to_do)
             options_free(&o);
             continue;
         }
-        cr_expect_eq(plan_make(&p, &o, &e), cases[i].st, "%s", cases[i].line);
+        cr_expect_eq(plan_asked(&p, &o, &e), cases[i].st, "%s", cases[i].line);
         cr_expect(strncmp(e.msg, cases[i].text, strlen(cases[i].text)) == 0, "%s gives: %s",
                   cases[i].line, e.msg);
         cr_expect(p.n == 0 && !p.cases);

@@ -31,7 +31,7 @@ void must_plan(struct plan *p, struct options *o, const char *line)
 
     cr_assert_eq(st, OK, "%s: %s", line, e.msg);
     o->default_threads = 3;
-    st = plan_make(p, o, &e);
+    st = plan_asked(p, o, &e);
     cr_assert_eq(st, OK, "%s: %s", line, e.msg);
 }
 

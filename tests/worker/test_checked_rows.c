@@ -104,7 +104,8 @@ Test(checked_rows, are_those_of_the_whole_reference)
         "-b ref -w layer -V gtrxl --gate gru,input,output,highway,sigtanh,residual --seq 64 --mem "
         "6 "
         "--d-model 16 --heads 2 --d-head 7 --threads 1",
-        "-b ref -w attn,layer -V xl,rope --seq 64 --mem 64 --d-model 16 --heads 2 --threads 1 "
+        "-b ref -w attn,layer -V window,bigbird --seq 64 --mem 64 --d-model 16 --heads 2 --threads "
+        "1 "
         "--mask "
         "window=5,dilation=3;block=7,back=1,global=3,random=2;stride=6,fixed=5,summary=2",
     };
