@@ -46,6 +46,7 @@
     X(performer) \
     X(retnet) \
     X(gla) \
+    X(mamba) \
     X(mamba2) \
     X(deltanet) \
     X(gdn) \

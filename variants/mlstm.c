@@ -26,7 +26,9 @@ static void build(struct steps *t)
     struct recurrence r = mix_recurrence(t, mix_qkv(t, false));
 
     r.i = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "i"));
-    const int f = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "f"));
+    const int z = step_affine(t, STEPS_INPUT, t->c->H, "f");
+    steps_ramp(t, (struct ramp){.from = 3, .to = 6, .power = {1}}); /* its bias, over heads */
+    const int f = capped(t, z);
     r.g = step_apply(t, f, CURVE_LOG_SIGMOID, 1);
     r.norm = RECUR_MLSTM;
     mix_output(t, step_recur(t, r));
