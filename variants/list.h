@@ -74,7 +74,8 @@
     X(fox) \
     X(value_residual) \
     X(diff) \
-    X(cope)
+    X(cope) \
+    X(streaming)
 /* clang-format on */
 
 #endif

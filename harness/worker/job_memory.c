@@ -65,11 +65,21 @@ static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
     return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
 }
 
-/* Of N attention sub-layers: hidden 4 N B M D bytes, projected keys and values 8 N B M Hkv dh. */
+/* Rows that attention sub-layers keep: M, or as many as their queries see. */
+static size_t attention_rows(const struct job *j, const struct sublayers *sublayers)
+{
+    size_t rows = 0;
+
+    for (int i = 0; i < sublayers_attentions(sublayers); i++)
+        rows += (size_t)attention_kept(sublayers_attention(sublayers, i), j->shape.M);
+    return rows * (size_t)j->shape.B;
+}
+
+/* Of attention: hidden 4 D bytes for each row, projected keys and values 8 Hkv dh. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     const struct config *c = &j->config;
-    const size_t rows = job_elements(sublayers_attentions(sublayers), j->shape.B, j->shape.M);
+    const size_t rows = attention_rows(j, sublayers);
 
     return j->kind == MEM_KV
                ? 8 * rows * job_elements(c->kv_heads, c->dh, 1) + tail_bytes(j, sublayers)

@@ -68,7 +68,8 @@ static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZER
 /* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
 static bool has_same_length(const struct config *c)
 {
-    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n;
+    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n &&
+           !c->stream_sinks;
 }
 
 /* A model with an order of its own may be attention only. */

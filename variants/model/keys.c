@@ -15,6 +15,7 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
 {
@@ -209,7 +210,22 @@ static const struct choice others[] = {
     {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = FLT_MAX},
     {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = FLT_MAX},
     {.name = "causal", .codec = CODEC_FLAG, .at = AT(causal), .absent = "1"},
-    {.name = "window", .codec = CODEC_INT, .at = AT(window), .most = MAX_DISTANCE, .absent = "0"},
+    {.name = "stream_sinks",
+     .codec = CODEC_INT,
+     .at = AT(stream_sinks),
+     .help = "first keys that stay in the cache",
+     .most = 1 << 20,
+     .setting = true,
+     .applies = streams,
+     .absent = "0"},
+    {.name = "window",
+     .codec = CODEC_INT,
+     .at = AT(window),
+     .help = "newest keys that the cache has besides",
+     .most = MAX_DISTANCE,
+     .setting = true,
+     .applies = streams,
+     .absent = "0"},
     {.name = "kv_heads",
      .codec = CODEC_INT,
      .at = AT(kv_heads),

@@ -35,7 +35,7 @@ struct seq_rows {
 
 /* ---- work space --------------------------------------------------------------------------- */
 
-enum { SUB_ARRAYS = 10 }; /* most arrays of a kind */
+enum { SUB_ARRAYS = 11 }; /* most arrays of a kind */
 
 /* An array that a kind asks for: n floats, n_kept if its forward is followed by a backward pass
  * that reads it; with `shared` it may be reused by the next sub-layer. */

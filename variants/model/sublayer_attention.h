@@ -12,7 +12,7 @@
  * MEM_KV keys and values are projected directly into the caches. Those of gradients have the same
  * shapes, with the tables' last. AT_SCORES: [B,H,L,K] score residual for the next attention.
  * AT_POOLED: [B,L/2,D] query rows, if they are means. AT_AROUND, AT_V0: what is done around the
- * core, sublayer_attention_around.h. */
+ * core, sublayer_attention_around.h. AT_SLOTS: queries and keys rotated by slots. */
 enum {
     AT_Q,
     AT_K,
@@ -24,6 +24,7 @@ enum {
     AT_POOLED,
     AT_AROUND,
     AT_V0,
+    AT_SLOTS,
     AT_D_TABLES = AT_LSE
 };
 
@@ -37,6 +38,16 @@ static inline int attention_query_rows(const struct sublayer *s, int L)
 
 /* Width of the rows that q, k and v are projected from: D, or that of qkv_map. */
 int attention_width(const struct config *c);
+
+/* Rows that it keeps of M remembered ones: no more than a query of its layer can see. */
+int attention_kept(const struct sublayer *s, int M);
+
+/* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
+ * call `a`, whose rows are not rotated; one with which to select an implementation. */
+struct array streaming_array(const struct sublayer *s, struct extent max);
+struct attn streaming_attn(const struct engine *g, const struct sublayer *s, const struct work *w,
+                           const struct attn *a);
+struct attn streaming_for_impl(const struct attn *a);
 
 /* Current rows of memory. */
 int attention_memory(const struct sublayer *s);
