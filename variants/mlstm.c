@@ -46,7 +46,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_mlstm = {
-    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_mlstm = {
     .name = "mlstm",

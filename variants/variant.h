@@ -85,7 +85,8 @@ struct around {
 };
 
 /* How pos_rope.c changes frequencies for longer contexts. */
-enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN };
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN, ROPE_SCALINGS };
+extern const char *const rope_scaling_name[ROPE_SCALINGS + 1]; /* "none" "linear" ... NULL */
 
 /* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
 enum { MAX_LAYER_LIST = 16 };
@@ -210,6 +211,8 @@ struct config {
     enum sinusoid sinusoid;
     bool uv_per_layer;
     struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
+    enum rope_scaling rope_scaling;
+    float rope_factor; /* how many times as long the context becomes */
     /* feed-forward */
     bool ffn_bias;
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */

@@ -95,6 +95,9 @@ static enum status check_options(struct options *o, struct err *e)
     if (st != OK)
         return st;
     o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
+    st = choices_in_vain(o, chosen, 1, e);
+    if (st != OK)
+        return st;
     struct config c;
     st = train_config(&c, chosen[0], o, 2, e);
     return st == OK ? config_check(&c, e) : st;

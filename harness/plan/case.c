@@ -143,6 +143,39 @@ enum status config_from_options(struct config *to, const struct variant *v,
     return st;
 }
 
+/* Does the variant have choice i, with the k-th of the values given for the choices before it? */
+static bool has_choice(const struct options *opt, const struct variant *v, int i, int k)
+{
+    struct config c = config_default(v, 8, 2, 4, 8, 2, 0);
+
+    for (int before = 0; before < i; before++) {
+        const struct names *const given = &opt->chosen[before];
+        if (given->n && choice_applies(&model_choices[before], &c, SCOPE_MODEL))
+            (void)choice_parse(&model_choices[before], &c, given->v[min_int(k, given->n - 1)],
+                               NULL);
+    }
+    return choice_applies(&model_choices[i], &c, SCOPE_MODEL);
+}
+
+enum status choices_in_vain(const struct options *opt, const struct variant *const *v, int n,
+                            struct err *e)
+{
+    int most = 1;
+
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++) {
+        bool used = opt->chosen[i].n == 0;
+        for (int k = 0; k < n * most && !used; k++)
+            used = has_choice(opt, v[k / most], i, k % most);
+        if (!used)
+            return fail(e, E_USAGE,
+                        "--%s does not apply to %s  -> a variant that has it, see: bench list "
+                        "variants",
+                        model_choices[i].option, v[0]->name);
+        most = max_int(most, opt->chosen[i].n);
+    }
+    return OK;
+}
+
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);

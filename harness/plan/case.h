@@ -105,6 +105,11 @@ enum status config_from_options(struct config *to, const struct variant *v,
                                 const struct options *opt, int mem_len, int layers, int vocab,
                                 enum scope scope, const int at[MODEL_CHOICE_COUNT], struct err *e);
 
+/* E_USAGE naming a choice that the options give and none of these variants has, with any of the
+ * values given for those before it. */
+enum status choices_in_vain(const struct options *opt, const struct variant *const *v, int n,
+                            struct err *e);
+
 /* Fill c->config; variant, workload, mem, seq, mem_kind and layers must be set. */
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);
 

@@ -278,6 +278,8 @@ static enum status make(struct maker *m, struct err *e)
     if (st == OK)
         st = check_kv_heads(m, e);
     if (st == OK)
+        st = choices_in_vain(opt, m->variants, m->n_variants, e);
+    if (st == OK)
         st = lookup_backends(m->backends, &m->n_backends, opt, e);
     for (int i = 0; i < opt->filters.n && st == OK; i++)
         if ((st = filter_parse(&m->filters[i], opt->filters.v[i], e)) == OK)

@@ -56,22 +56,22 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         const char *line;
         int n;
     } cases[] = {
-        {"-V xl --clip 4,8,16", 1},
+        {"-V xl,shaw --clip 4,8,16", 4},
         {"-V shaw --clip 4,8,16", 3},
-        {"-V shaw --gate gru,input", 1},
+        {"-V shaw,gtrxl --gate gru,input", 3},
         {"-V gtrxl --gate gru,input", 2},
         {"-V gtrxl --gate gru,input --workload attn", 1},
-        {"-V vanilla --clip 4,8 --clamp-len 3 --same-length", 1},
+        {"-V vanilla,xl,shaw --clip 4,8 --clamp-len 3 --same-length", 4},
         {"-V shaw,rpr,shaw", 1},
         {"-V xl -b ref,ref", 1},
         {"-V all,xl", 0}, /* as many as there are */
         {"-V base", BASE_VARIANTS},
         {"-V xl,base", BASE_VARIANTS},
         {"-V all --clip 5 --clamp-len 7 --same-length --mask window=4", 0}, /* no error */
-        {"-V span --clamp-len 7,8", 1},
+        {"-V span,xl --clamp-len 7,8", 3},
         {"-V funnel --clamp-len 7,8", 2},
         {"-V xl --norm pre,post --norm-kind layer,rms --clamp-len 0,5", 8},
-        {"-V rezero --norm-kind layer,rms", 1},
+        {"-V rezero,xl --norm-kind layer,rms", 3},
         {"-V xl --workload attn,layer --layers 2,3", 2},
         {"-V xl --workload segment --layers 2,3", 2},
         {"-V xl --workload decode --seq 16,32", 1},

@@ -21,6 +21,8 @@ const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum"
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 
+const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk", "yarn", NULL};
+
 /* Is its output gate one of attention, or one of recurrent mixers? */
 static bool gates_attention(const struct config *c)
 {
@@ -131,6 +133,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .stack = v->stack,
         .layer_windows = v->layer_windows,
         .layer_rope_base = v->layer_rope_base,
+        .rope_scaling = v->rope_scaling,
+        .rope_factor = v->rope_scaling ? ROPE_FACTOR : 1,
         .stream_sinks = v->stream_sinks,
         .window = v->window,
         .score_residual = v->score_residual,
