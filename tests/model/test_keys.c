@@ -131,7 +131,7 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
 {
     static const char *const texts[] = {
         "9",   "sf",      "sffs", "window=3",  "window=3;stride=2", "0,1,1",
-        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5", "yarn"};
+        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5",         "yarn"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
