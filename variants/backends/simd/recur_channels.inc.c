@@ -103,15 +103,20 @@ static void channels_run(const struct recur *r, int b, int h, int n, float *s)
         memcpy(r->s1 + state + (ptrdiff_t)c * r->dk, s + c * width, sizeof(float) * (size_t)r->dk);
 }
 
+static int channels_team(const struct engine *g, const struct recur *r)
+{
+    enum { PARALLEL_MIN = 1 << 13 }; /* exponentials */
+
+    return (double)r->B * r->H * r->dk * (r->M + r->L) > PARALLEL_MIN ? g->threads : 1;
+}
+
 /* Threads take blocks of channels of one sequence. */
 static void channels_forward(const struct engine *g, const struct recur *r, void *scratch)
 {
-    enum { PARALLEL_MIN = 1 << 13 }; /* exponentials */
     const int blocks = (r->H + CHANNELS - 1) / CHANNELS;
-    const bool worth = (double)r->B * r->H * r->dk * (r->M + r->L) > PARALLEL_MIN;
     const size_t bytes = channels_bytes(r);
 
-#pragma omp parallel for schedule(static) num_threads(worth ? g->threads : 1)
+#pragma omp parallel for schedule(static) num_threads(channels_team(g, r))
     for (int item = 0; item < r->B * blocks; item++) {
         const int h = item % blocks * CHANNELS;
         channels_run(r, item / blocks, h, min_int(CHANNELS, r->H - h),
