@@ -26,7 +26,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_deltanet = {
-    .name = "deltanet", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "deltanet", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_deltanet = {
     .name = "deltanet",

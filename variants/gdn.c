@@ -29,7 +29,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_gdn = {
-    .name = "gdn", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "gdn", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_gdn = {
     .name = "gdn",

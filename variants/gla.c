@@ -30,7 +30,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_gla = {
-    .name = "gla", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "gla", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_gla = {
     .name = "gla",

@@ -151,6 +151,7 @@ static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_hgrn2 = {.name = "hgrn2",
                                   .own = &own,
                                   .kind = &sublayer_steps,
+                                  .gated = true,
                                   .build = build,
                                   .model_params = model_params};
 

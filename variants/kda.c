@@ -33,7 +33,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_kda = {
-    .name = "kda", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "kda", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_kda = {
     .name = "kda",

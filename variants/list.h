@@ -46,6 +46,7 @@
     X(performer) \
     X(retnet) \
     X(gla) \
+    X(mamba) \
     X(mamba2) \
     X(deltanet) \
     X(gdn) \
@@ -74,7 +75,8 @@
     X(value_residual) \
     X(diff) \
     X(cope) \
-    X(mla)
+    X(mla) \
+    X(streaming)
 /* clang-format on */
 
 #endif

@@ -26,7 +26,9 @@ static void build(struct steps *t)
     struct recurrence r = mix_recurrence(t, mix_qkv(t, false));
 
     r.i = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "i"));
-    const int f = capped(t, step_affine(t, STEPS_INPUT, t->c->H, "f"));
+    const int z = step_affine(t, STEPS_INPUT, t->c->H, "f");
+    steps_ramp(t, (struct ramp){.from = 3, .to = 6, .power = {1}}); /* its bias, over heads */
+    const int f = capped(t, z);
     r.g = step_apply(t, f, CURVE_LOG_SIGMOID, 1);
     r.norm = RECUR_MLSTM;
     mix_output(t, step_recur(t, r));
@@ -44,7 +46,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_mlstm = {
-    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "mlstm", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_mlstm = {
     .name = "mlstm",

@@ -44,7 +44,7 @@ static void usual(const struct config *c, void *own)
 
 static const struct own own = MIX_OWN(usual);
 const struct mixer mixer_retnet = {
-    .name = "retnet", .own = &own, .kind = &sublayer_steps, .build = build};
+    .name = "retnet", .own = &own, .kind = &sublayer_steps, .gated = true, .build = build};
 
 const struct variant variant_retnet = {
     .name = "retnet",

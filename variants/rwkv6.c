@@ -16,11 +16,19 @@
 #include "variants/steps/mix.h"
 
 enum { SHIFTED_X, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_R, SHIFTED_G, SHIFTS };
+static const float shift_powers[SHIFTS] = {1, 1, 1, 1, 0.5f, 0.5f};
+
+/* -6 to -1 over all key channels, in the last layer mostly slow ones. */
+static struct ramp decays(const struct steps *t)
+{
+    return (struct ramp){.from = -6, .to = -1, .power = {0.7f + 1.3f * mix_depth(t)}};
+}
 
 static void build(struct steps *t)
 {
     const int D = t->c->D, rank = mix_of(t)->lora, keys = mix_keys(t), values = mix_values(t);
-    const int maa = steps_tensor(t, INIT_UNIFORM, 1, 2, (const int[]){SHIFTS, D}, "maa");
+    const int maa = steps_tensor(t, INIT_RAMP, 0, 2, (const int[]){SHIFTS, D}, "maa");
+    steps_ramp(t, mix_shifts(t, shift_powers, SHIFTS));
     const int d = step_shift(t, STEPS_INPUT, "shift");
     const int first = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 1});
     const int low = step_linear(t, first, (SHIFTS - 1) * rank, "mix_a");
@@ -34,7 +42,8 @@ static void build(struct steps *t)
     const int w = step_linear(t, SHIFTED(W), rank, "decay_a");
     const int z = step_linear(t, step_apply(t, w, CURVE_TANH, 1), keys, "decay_b");
     struct recurrence r = mix_recurrence(t, (struct qkv){q, k, v});
-    r.g = step_curve(t, z, CURVE_EXP, -1, "decay", INIT_ZERO, 0);
+    r.g = step_curve(t, z, CURVE_EXP, -1, "decay", INIT_RAMP, 0);
+    steps_ramp(t, decays(t));
     r.bonus = "u";
     const int o = mix_normed(t, step_recur(t, r));
     const int gate = step_linear(t, SHIFTED(G), values, "g");
@@ -62,7 +71,8 @@ const struct mixer mixer_rwkv6 = {
 static void build_ffn(struct steps *t)
 {
     const int D = t->c->D;
-    const int maa = steps_tensor(t, INIT_UNIFORM, 1, 2, (const int[]){2, D}, "maa");
+    const int maa = steps_tensor(t, INIT_RAMP, 0, 2, (const int[]){2, D}, "maa");
+    steps_ramp(t, mix_shifts(t, shift_powers, 2));
     const int d = step_shift(t, STEPS_INPUT, "ff_shift");
     const int all = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 2});
     const int hidden = step_linear(t, steps_columns(t, all, 0, D), t->c->F, "1");

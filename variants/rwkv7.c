@@ -15,7 +15,16 @@
 #include "variants/parts/parts.h"
 #include "variants/steps/mix.h"
 
+#include <math.h>
+
 enum { SHIFTED_R, SHIFTED_W, SHIFTED_K, SHIFTED_V, SHIFTED_A, SHIFTED_G, SHIFTS };
+static const float shift_powers[SHIFTS] = {0.2f, 0.9f, 0.7f, 0.7f, 0.9f, 0.2f};
+
+/* -6 to 0 over all key channels, in later layers mostly slow ones. */
+static struct ramp decays(const struct steps *t)
+{
+    return (struct ramp){.from = -6, .to = 0, .power = {1 + powf(mix_depth(t), 0.3f)}};
+}
 
 /* ---- k (1 + (alpha - 1) k_a) ---------------------------------------------------------------- */
 
@@ -182,7 +191,8 @@ static int values_of(struct steps *t, int x, int v)
 static void build(struct steps *t)
 {
     const int D = t->c->D, rank = mix_of(t)->lora, keys = mix_keys(t), values = mix_values(t);
-    const int maa = steps_tensor(t, INIT_UNIFORM, 1, 2, (const int[]){SHIFTS, D}, "maa");
+    const int maa = steps_tensor(t, INIT_RAMP, 0, 2, (const int[]){SHIFTS, D}, "maa");
+    steps_ramp(t, mix_shifts(t, shift_powers, SHIFTS));
     const int d = step_shift(t, STEPS_INPUT, "shift");
     const int all = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, SHIFTS});
 #define SHIFTED(c) steps_columns(t, all, SHIFTED_##c *D, D)
@@ -198,7 +208,8 @@ static void build(struct steps *t)
     const int gate = step_apply(t, step_linear(t, SHIFTED(G), rank, "g_a"), CURVE_SIGMOID, 1);
     struct recurrence of =
         mix_recurrence(t, (struct qkv){step_copy(t, r), step_copy(t, key), step_copy(t, v)});
-    of.g = step_curve(t, z, CURVE_SIGMOID, -0.60653066f, "decay", INIT_ZERO, 0); /* -e^{-1/2} */
+    of.g = step_curve(t, z, CURVE_SIGMOID, -0.60653066f, "decay", INIT_RAMP, 0); /* -e^{-1/2} */
+    steps_ramp(t, decays(t));
     of.b = step_times(t, kk, alpha);
     of.a = step_apply(t, kk, CURVE_NONE, -1);
     const int o = with_bonus(t, mix_normed(t, step_recur(t, of)), r, key, v);
@@ -224,7 +235,9 @@ const struct mixer mixer_rwkv7 = {
 static void build_ffn(struct steps *t)
 {
     const int D = t->c->D;
-    const int maa = steps_tensor(t, INIT_UNIFORM, 1, 2, (const int[]){1, D}, "maa");
+    const float power = powf(1 - (float)t->layer / (float)t->c->N, 3); /* the fourth in all */
+    const int maa = steps_tensor(t, INIT_RAMP, 0, 2, (const int[]){1, D}, "maa");
+    steps_ramp(t, mix_shifts(t, &power, 1));
     const int d = step_shift(t, STEPS_INPUT, "ff_shift");
     const int x = step_mixes(t, STEPS_INPUT, d, NO_VALUE, (struct mix_weights){maa, 0, 1});
 

@@ -89,7 +89,8 @@ enum mla_form { MLA_EXPANDED, MLA_ABSORBED, MLA_FORMS };
 extern const char *const mla_form_name[MLA_FORMS + 1]; /* "expanded" "absorbed" NULL */
 
 /* How pos_rope.c changes frequencies for longer contexts. */
-enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN };
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_NTK, ROPE_YARN, ROPE_SCALINGS };
+extern const char *const rope_scaling_name[ROPE_SCALINGS + 1]; /* "none" "linear" ... NULL */
 
 /* One number for each layer, over and over: layer l has at[l % n]. n = 0: none. */
 enum { MAX_LAYER_LIST = 16 };
@@ -135,6 +136,7 @@ struct variant {
     float logit_cap; /* see struct config */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
+    int stream_sinks, window;       /* see struct config */
 };
 
 /* The explicit list, NULL-terminated. The first ones are the baselines. */
@@ -188,6 +190,9 @@ struct config {
     bool causal, attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
+    /* Positions are slots of a cache of the first keys, so many, and the `window` newest; 0 = off.
+     * Equations: sublayer_attention_streaming.c. */
+    int stream_sinks;
     enum score_residual score_residual; /* of scores from layer to layer */
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
@@ -211,6 +216,8 @@ struct config {
     enum sinusoid sinusoid;
     bool uv_per_layer;
     struct layer_list layer_rope_base; /* replaces rope_base; 0 = no positions in that layer */
+    enum rope_scaling rope_scaling;
+    float rope_factor; /* how many times as long the context becomes */
     /* feed-forward */
     bool ffn_bias;
     /* LocalRNN (sublayer_rnn.c); carry: windows reach into the segment before */
@@ -257,8 +264,11 @@ static inline int config_kv_width(const struct config *c)
     return config_maps(c) * c->kv_heads * c->dh;
 }
 
-/* The window of a layer: the shorter of its own and that of all. */
+/* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);
+
+/* Its masks, or the one that streaming is. */
+struct masks config_masks(const struct config *c);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
 enum status config_set_masks(struct config *c, const struct variant *v, const char *text,

@@ -24,7 +24,10 @@ static const struct form {
 };
 static const struct size {
     int B, H, Hs, L, dk, dv;
-} sizes[] = {{1, 4, 2, 1, 17, 20}, {2, 4, 2, 21, 8, 33}, {1, 2, 2, 70, 16, 16}},
+} sizes[] = {{1, 4, 2, 1, 17, 20},
+             {2, 4, 2, 21, 8, 33},
+             {1, 2, 2, 70, 16, 16},
+             {2, 20, 20, 21, 16, 1}},
   large = {1, 8, 8, 256, 64, 64}, step = {8, 8, 8, 1, 64, 64};
 enum {
     FORMS = ARRAY_LEN(forms),

@@ -64,24 +64,39 @@ static size_t tail_bytes(const struct job *j, const struct sublayers *sublayers)
     return 4 * rows * job_elements(j->shape.B, j->config.D, 1);
 }
 
-/* What MEM_KV caches of M rows. */
+/* Rows that a sub-layer of attention keeps: M, or as many as its queries see. */
+static size_t kept_rows(const struct job *j, const struct sublayer *s)
+{
+    return (size_t)attention_kept(s, j->shape.M) * (size_t)j->shape.B;
+}
+
+/* What MEM_KV caches. */
 static size_t cached_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     size_t floats = 0;
 
     for (int i = 0; i < sublayers->n; i++) {
         const struct sublayer *const s = &sublayers->at[i];
-        floats += s->kind->caches ? (size_t)s->kind->caches(s->c) : 0;
+        floats += s->kind->caches ? (size_t)s->kind->caches(s->c) * kept_rows(j, s) : 0;
     }
-    return 4 * floats * job_elements(j->shape.B, j->shape.M, 1);
+    return 4 * floats;
 }
 
-/* Of N attention sub-layers: hidden 4 N B M D bytes; projected keys and values 8 N B M Hkv dh, or
- * what their kind caches. */
+static size_t attention_rows(const struct job *j, const struct sublayers *sublayers)
+{
+    size_t rows = 0;
+
+    for (int i = 0; i < sublayers_attentions(sublayers); i++)
+        rows += kept_rows(j, sublayers_attention(sublayers, i));
+    return rows;
+}
+
+/* Of attention: hidden 4 D bytes for each row, projected keys and values 8 Hkv dh, or what their
+ * kind caches. */
 size_t job_memory_bytes(const struct job *j, const struct sublayers *sublayers)
 {
     const struct config *c = &j->config;
-    const size_t rows = job_elements(sublayers_attentions(sublayers), j->shape.B, j->shape.M);
+    const size_t rows = attention_rows(j, sublayers);
 
     return j->kind == MEM_KV       ? cached_bytes(j, sublayers) + tail_bytes(j, sublayers)
            : j->kind == MEM_HIDDEN ? 4 * rows * (size_t)c->D + tail_bytes(j, sublayers)

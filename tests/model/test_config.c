@@ -28,7 +28,7 @@ Test(config, defaults_are_the_variants)
         cr_expect_eq(c.ln_eps, v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f);
         cr_expect(c.causal && c.tied != v->untied && c.out_bias && c.rel_k && c.rel_v);
         cr_expect(c.attn_bias == v->attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
-        cr_expect(c.clip == 16 && c.rel_rows == 17 && c.clamp_len == 0 && c.window == 0);
+        cr_expect(c.clip == 16 && c.rel_rows == 17 && c.clamp_len == 0 && c.window == v->window);
     }
 }
 

@@ -132,7 +132,7 @@ static void other_value(char text[CHOICE_TEXT], const struct choice *row, const 
 {
     static const char *const texts[] = {
         "9",   "sf",      "sffs", "window=3",  "window=3;stride=2", "0,1,1",
-        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5"};
+        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5",         "yarn"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -162,6 +162,8 @@ static void follow(struct config *c, const struct choice *row)
         latent->rope = c->dh - latent->nope;
     if (strcmp(row->name, "d_rope") == 0)
         latent->nope = c->dh - latent->rope;
+    if (row->at == offsetof(struct config, recurrent)) /* widths of norms */
+        config_own_reset(c);
 }
 
 /* Other values of the row at `base`, a part of `c`, that make a model: each goes there and back. */

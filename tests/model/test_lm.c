@@ -106,6 +106,8 @@ EACH_FORM(lm, window_needs_no_more_memory, true)
 {
     for (int window = 1; window <= 9; window += 4) {
         struct config c = wired(w, window / 4);
+        if (c.stream_sinks) /* it has sinks, too */
+            continue;
         c.window = window;
         float *one = logits_of(&c, MEM_NONE, 0, 0, 1, TEXT, TEXT);
         float *many = logits_of(&c, MEM_HIDDEN, window, 0, 1, TEXT, 3);

@@ -112,6 +112,36 @@ Test(params, each_rule_has_its_spread)
     params_free(&p);
 }
 
+/* Rows from one end to the other, with powers of their own; logarithms of 1, 2, 3. */
+Test(params, ramps_and_counts)
+{
+    static const float halves[] = {0, 0.5f, 1}, squares[] = {4, 3.75f, 3};
+    static const float open[] = {0, 1.f / 3, 2.f / 3};
+    const int rows[] = {2, 3};
+    struct params p = {0};
+    struct arena a;
+
+    params_ramp(&p, params_add(&p, INIT_RAMP, 0, 2, rows, "%s", "ramp"),
+                (struct ramp){.from = 4, .to = 3, .power = {1, 2}});
+    params_ramp(&p, params_vector(&p, INIT_ZERO, 0, 3, "", "open"),
+                (struct ramp){.to = 1, .power = {1}, .open = true});
+    params_ramp(&p, params_vector(&p, INIT_ZERO, 0, 1, "", "one"),
+                (struct ramp){.from = 7, .to = 1, .power = {1}});
+    params_add(&p, INIT_LOG_COUNT, 0, 2, rows, "%s", "count");
+    place(&p, &a);
+    params_init(&p, 1);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_float_eq(p.v[0].data[i], 4 - halves[i], 1e-6f);
+        cr_expect_float_eq(p.v[0].data[3 + i], squares[i], 1e-6f);
+        cr_expect_float_eq(p.v[1].data[i], open[i], 1e-6f);
+        cr_expect_float_eq(p.v[3].data[i], log(1 + i), 1e-6f);
+        cr_expect_eq(p.v[3].data[3 + i], p.v[3].data[i]);
+    }
+    cr_expect_eq(p.v[2].data[0], 7);
+    arena_release(&a);
+    params_free(&p);
+}
+
 /* Factors that start training at 0; the rest is as in other models. */
 Test(params, what_training_begins_with)
 {

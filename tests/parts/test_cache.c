@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The linear buffer of memories, against a list that only grows: thousands of appends of random
- * length, at random not committed. */
+ * length, at random not committed; the first rows may stay. */
 #include "harness/check/guarded.h"
 #include "variants/parts/cache.h"
 
@@ -11,7 +11,7 @@
 enum { WIDTH = 3, APPENDS = 4000 };
 
 struct limits {
-    int B, L, keep; /* L is the longest append */
+    int B, L, keep, stay; /* L is the longest append */
 };
 
 /* A cache in an arena of its own. */
@@ -26,6 +26,7 @@ static struct cache placed(struct arena *a, const struct limits *m)
     cr_assert_eq(arena_place(a, HUGE_NEVER, NULL, NULL, &e), OK, "%s", e.msg);
     cache_bind(&c, m->B, m->L, m->keep, WIDTH, a);
     cr_assert_eq(a->used, counted);
+    c.stay = m->stay;
     memset(c.at, 0xff, sizeof(float) * (size_t)(c.B * c.cap * c.n)); /* NaN */
     return c;
 }
@@ -41,27 +42,29 @@ static void write_rows(const struct cache *c, int first, int L)
                 cache_rows(c, b)[(c->M + t) * WIDTH + e] = value(b, first + t, e);
 }
 
-/* Rows [end - n, end) of the list are what the cache shows, oldest first. */
+/* Rows [end - n, end) of the list are what the cache shows, oldest first, the first ones being the
+ * first of the list if they stay. */
 static bool shows(const struct cache *c, int end, int n)
 {
     for (int b = 0; b < c->B; b++)
         for (int t = 0; t < n; t++)
             for (int e = 0; e < WIDTH; e++)
-                if (cache_rows(c, b)[t * WIDTH + e] != value(b, end - n + t, e))
+                if (cache_rows(c, b)[t * WIDTH + e] != value(b, t < c->stay ? t : end - n + t, e))
                     return false;
     return true;
 }
 
 ParameterizedTestParameters(cache, is_the_end_of_a_growing_list)
 {
-    static struct limits list[2 * 2 * 5];
+    static struct limits list[2 * 2 * 5 * 3];
     static const int keeps[] = {0, 1, 5, 300, 1000};
     size_t n = 0;
 
     for (int B = 1; B <= 3; B += 2)
         for (int L = 1; L <= 7; L += 6)
             for (size_t k = 0; k < ARRAY_LEN(keeps); k++)
-                list[n++] = (struct limits){B, L, keeps[k]};
+                for (int stay = 0; stay <= 4; stay += 2)
+                    list[n++] = (struct limits){B, L, keeps[k], min_int(stay, keeps[k])};
     return cr_make_param_array(struct limits, list, n);
 }
 ParameterizedTest(struct limits *m, cache, is_the_end_of_a_growing_list)
@@ -114,7 +117,8 @@ Test(cache, long_segment_leaves_its_newest_rows)
 /* Memory is keep rows exactly; new rows and slack are scratch. */
 Test(cache, ledger)
 {
-    static const struct limits all[] = {{1, 1, 0}, {3, 7, 0}, {1, 7, 1}, {2, 1, 300}, {3, 64, 512}};
+    static const struct limits all[] = {
+        {1, 1, 0, 0}, {3, 7, 0, 0}, {1, 7, 1, 1}, {2, 1, 300, 0}, {3, 64, 512, 4}};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct arena a;

@@ -170,6 +170,11 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         {"-V rtransformer -w attn,layer --rnn-cell rnn,lstm", 3},
         {"-V universal -w layer,segment --halt none,t2t", 3},
         {"-V xl,rtransformer,universal -w segment --rnn-cell rnn,lstm --halt none,t2t", 5},
+        {"-V rope -w segment --rope-scaling none,linear,ntk,yarn", 4},
+        {"-V rope,xl -w layer --rope-scaling linear,yarn --rope-factor 8", 3},
+        {"-V rope,gla,rwkv6 -w layer --out-gate none", 3},
+        {"-V gated,rope -w layer --out-gate elementwise,headwise", 4},
+        {"-V yarn --rope-factor 2 -w layer --filter rope_scaling:yarn", 1},
         {"-V rtransformer -w layer --rnn-cell rnn,gru --filter rnn_cell:gru", 1},
         {"-V universal -w segment --halt none,t2t --filter !halt:t2t", 1},
         {"-V xl,mla -w layer --mla expanded,absorbed", 3},
@@ -186,6 +191,75 @@ Test(choices, axes_of_words_multiply_where_they_apply)
         snprintf(line, sizeof(line), "-b ref --seq 8 --mem 8 %s", cases[i].line);
         must_plan(&p, &o, line);
         cr_expect_eq(p.n, cases[i].n, "%s: %d cases", line, p.n);
+        drop_plan(&p, &o);
+    }
+}
+
+/* A choice that no variant has is refused, wherever it is made; one of several may have it. */
+Test(choices, none_is_made_in_vain)
+{
+    static const char *const lines[] = {
+        "-V xl -w segment --rnn-cell rnn",
+        "-V xl -w segment --halt t2t",
+        "-V vanilla --stack rope",
+        "-V alibi,xl --rope-scaling yarn",
+        "-V rope --rope-factor 2",
+        "-V rope --rope-scaling none --rope-factor 2",
+        "-V gla,linear --layer-windows 8,0",
+        "-V xl --layer-rope-base 0,100",
+        "-V rope,gdn --layer-dims 2/4/4/0.5",
+        "-V linear,rwkv6 --out-gate headwise",
+        "-V streaming --layer-windows 8",
+        "-V universal --layer-windows 8",
+        "-V realformer --layer-windows 8,0",
+        "-V mamba --out-gate swish",
+    };
+    static const char *const others[] = {
+        "-V rope,alibi --rope-scaling yarn --rope-factor 2",
+        "-V gla,fox --layer-windows 8,0",
+        "-V gdn-hybrid --stack gdn,rope --layer-rope-base 100,0",
+        "-V gdn-hybrid --layer-dims 2/4/4/0.5",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(lines) + ARRAY_LEN(others); i++) {
+        const bool vain = i < ARRAY_LEN(lines);
+        const char *const line = vain ? lines[i] : others[i - ARRAY_LEN(lines)];
+        struct options o;
+        struct plan p = {0};
+        struct err e = {""};
+        cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
+        cr_expect_eq(plan_make(&p, &o, &e), vain ? E_USAGE : OK, "%s: %s", line, e.msg);
+        cr_expect(!vain || strstr(e.msg, "  -> "), "%s", e.msg);
+        drop_plan(&p, &o);
+    }
+}
+
+/* A scaling without a factor has one all the same; a gate is one of attention or of its mixer. */
+Test(choices, values_go_with_others)
+{
+    static const struct {
+        const char *line, *name, *value;
+    } cases[] = {
+        {"-V rope --rope-scaling linear", "rope_factor", "4"},
+        {"-V rope --rope-scaling linear --rope-factor 2.5", "rope_factor", "2.5"},
+        {"-V rope", "rope_factor", ""},
+        {"-V rope", "rope_scaling", "none"},
+        {"-V xl", "rope_scaling", ""},
+        {"-V rope", "out_gate", "none"},
+        {"-V gla", "out_gate", "swish"},
+        {"-V rwkv6", "out_gate", ""},
+        {"-V gemma", "layer_windows", "4096,0"},
+        {"-V gla", "layer_windows", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct plan p;
+        char line[160], text[CHOICE_TEXT];
+        snprintf(line, sizeof(line), "-w layer " SMALL "%s", cases[i].line);
+        must_plan(&p, &o, line);
+        case_print(text, chosen_find(cases[i].name), &p.cases[0]);
+        cr_expect_str_eq(text, cases[i].value, "%s of %s", cases[i].name, cases[i].line);
         drop_plan(&p, &o);
     }
 }
@@ -257,12 +331,24 @@ static const char *value_of(int i, int n)
     static const char *const masks[] = {"window=4", "window=4;stride=2", NULL};
     static const char *const mask_heads[] = {"0,1,1,0", NULL};
     static const char *const stacks[] = {"nope", "rope,rope", NULL};
+    static const char *const windows[] = {"5", "4,0", NULL};
+    static const char *const bases[] = {"100", "10000,0", NULL};
+    static const char *const dims[] = {"2/4/8/0.5", "1/4/4/1", NULL};
+    static const char *const factors[] = {"2", "2.5", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
     static const char *const flags[] = {"1", NULL};
 
     switch (model_choices[i].codec) {
     case CODEC_TEXT:
-        return i == CHOICE_mask ? masks[n] : i == CHOICE_stack ? stacks[n] : mask_heads[n];
+        return i == CHOICE_mask              ? masks[n]
+               : i == CHOICE_stack           ? stacks[n]
+               : i == CHOICE_layer_windows   ? windows[n]
+               : i == CHOICE_layer_rope_base ? bases[n]
+               : i == CHOICE_layer_dims      ? dims[n]
+               : i == CHOICE_rope_scaling    ? choice_word(&model_choices[i], n)
+                                             : mask_heads[n];
+    case CODEC_REAL:
+        return factors[n];
     case CODEC_INT:
         return numbers[n];
     case CODEC_FLAG:

@@ -8,6 +8,7 @@
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
@@ -63,13 +64,36 @@ static enum status parse_stack(void *config, const char *text, struct err *e)
     return OK;
 }
 
+/* Attention in layer after layer, whose keys stand where the stream says. */
+static bool has_layers(const struct config *c)
+{
+    return (!c->mixer || c->stack.n) && !*c->order && !c->steps && !c->stream_sinks;
+}
+static bool has_layer_windows(const struct config *c)
+{
+    return has_layers(c) && c->score_residual == SCORE_RESIDUAL_NONE;
+}
+static bool has_rope(const struct config *c) { return c->pos == &pos_rope; }
+static bool has_rope_factor(const struct config *c) { return has_rope(c) && c->rope_scaling; }
+static bool has_layer_bases(const struct config *c) { return has_rope(c) && has_layers(c); }
+
+/* Attention, or a recurrent mixer whose gate is the model's choice; in a stack either has its own.
+ */
+static bool has_out_gate(const struct config *c)
+{
+    if (c->mixer)
+        return c->mixer->gated && !c->stack.n;
+    return !strchr(c->order, 'p') && !config_mem(c)->compressed && !c->stream_sinks;
+}
+
 static bool has_masks(const struct config *c) { return c->variant->mask || c->masks.n; }
 static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZERO; }
 
 /* Cached rows are dropped as new ones come; masks and compressed rows have rules of their own. */
 static bool has_same_length(const struct config *c)
 {
-    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n;
+    return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n &&
+           !c->stream_sinks;
 }
 
 /* A model with an order of its own may be attention only. */
@@ -112,6 +136,120 @@ static enum status parse_mask_heads(void *config, const char *text, struct err *
 }
 
 _Static_assert((int)MASK_TEXT <= (int)CHOICE_TEXT, "masks are not cut");
+
+/* ---- lists over layers, sizes of recurrent layers -------------------------------------------- */
+
+static void print_list(char text[CHOICE_TEXT], const struct layer_list *list)
+{
+    size_t n = 0;
+
+    *text = '\0';
+    for (int i = 0; i < list->n; i++) {
+        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.10g", i ? "," : "", list->at[i]);
+        CHECK(n < CHOICE_TEXT);
+    }
+}
+
+/* Numbers from 0 to `most`, joined by commas; "" = none. */
+static enum status parse_list(struct layer_list *list, const char *text, const char *key,
+                              double most, struct err *e)
+{
+    list->n = 0;
+    for (const char *at = *text ? text : NULL; at;) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || !(x >= 0 && x <= most) || list->n == MAX_LAYER_LIST ||
+            (*end != ',' && *end != '\0'))
+            return fail(e, E_USAGE,
+                        "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> such as 4096,0", key,
+                        text, (int)MAX_LAYER_LIST, most);
+        list->at[list->n++] = x;
+        at = *end == ',' ? end + 1 : NULL;
+    }
+    return OK;
+}
+
+static void print_windows(char text[CHOICE_TEXT], const void *config)
+{
+    print_list(text, &((const struct config *)config)->layer_windows);
+}
+
+static enum status parse_windows(void *config, const char *text, struct err *e)
+{
+    struct layer_list list;
+    const enum status st = parse_list(&list, text, "layer_windows", MAX_DISTANCE, e);
+
+    for (int i = 0; st == OK && i < list.n; i++)
+        if (list.at[i] != (int)list.at[i])
+            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> whole numbers", text);
+    if (st == OK)
+        ((struct config *)config)->layer_windows = list;
+    return st;
+}
+
+/* "3/4/5/0.5": heads, widths of keys and of values, and scale of recurrent layers. */
+static void print_dims(char text[CHOICE_TEXT], const void *config)
+{
+    const struct recurrent_sizes *const r = &((const struct config *)config)->recurrent;
+
+    *text = '\0';
+    if (r->H)
+        snprintf(text, CHOICE_TEXT, "%d/%d/%d/%.9g", r->H, r->dh, r->dv, (double)r->scale);
+}
+
+static enum status parse_dims(void *config, const char *text, struct err *e)
+{
+    struct recurrent_sizes r = {0};
+    double scale = 0;
+    int end = 0;
+
+    if (*text && (sscanf(text, "%7d/%7d/%7d/%lf%n", &r.H, &r.dh, &r.dv, &scale, &end) != 4 ||
+                  text[end] || r.H < 1 || r.dh < 1 || r.dv < 1 || !(scale >= 0 && scale < 1e6) ||
+                  (int64_t)r.H * r.dh > MAX_WIDTH || (int64_t)r.H * r.dv > MAX_WIDTH))
+        return fail(e, E_USAGE,
+                    "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> such as "
+                    "8/32/64/0.18",
+                    text);
+    r.scale = (float)scale;
+    ((struct config *)config)->recurrent = r;
+    return OK;
+}
+
+static void print_bases(char text[CHOICE_TEXT], const void *config)
+{
+    print_list(text, &((const struct config *)config)->layer_rope_base);
+}
+
+static enum status parse_bases(void *config, const char *text, struct err *e)
+{
+    return parse_list(&((struct config *)config)->layer_rope_base, text, "layer_rope_base", 1e12,
+                      e);
+}
+
+/* ---- rotary positions ------------------------------------------------------------------------ */
+
+static void print_scaling(char text[CHOICE_TEXT], const void *config)
+{
+    snprintf(text, CHOICE_TEXT, "%s",
+             rope_scaling_name[((const struct config *)config)->rope_scaling]);
+}
+
+/* What is scaled without a factor has the usual one. */
+static enum status parse_scaling(void *config, const char *text, struct err *e)
+{
+    struct config *const c = config;
+    int i = 0;
+
+    while (rope_scaling_name[i] && strcmp(rope_scaling_name[i], text) != 0)
+        i++;
+    if (!rope_scaling_name[i])
+        return fail(e, E_USAGE, "rope_scaling \"%.60s\" is unknown  -> none, linear, ntk, yarn",
+                    text);
+    c->rope_scaling = (enum rope_scaling)i;
+    if (c->rope_scaling && c->rope_factor == 1)
+        c->rope_factor = ROPE_FACTOR;
+    return OK;
+}
 
 /* ---- rows --------------------------------------------------------------------------------- */
 

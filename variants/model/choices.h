@@ -17,6 +17,8 @@
 /* The largest sizes, on command lines and in files: no product of a few of them leaves its type. */
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* tokens */ };
 
+enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
+
 /* clang-format off */
 #define MODEL_CHOICES(X)                                                                           \
     X(gate, text, ENTRY, gate, "gate", "LIST", "the variant's own", "",                            \
@@ -59,6 +61,32 @@ enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 10, MAX_DISTANCE = 1 << 28 /* toke
       "; empty where there are no latents", CORE, .words = mla_form_name,                          \
       .special = true, .applies = has_latents, .key = "absorbed", .absent = "expanded",            \
       .in_digits = true, .most = MLA_FORMS - 1)                                                    \
+    X(layer_dims, text, TEXT, recurrent, "layer-dims", "H/K/V/S", "the variant's own", "",         \
+      "recurrent layers of a stack: heads, widths of keys and of values, scale, such as "          \
+      "8/32/64/0.18", "; empty where layers are alike", MODEL,                                     \
+      .special = true, .applies = has_stack, .print = print_dims, .parse = parse_dims,             \
+      .absent = "")                                                                                \
+    X(layer_windows, text, TEXT, layer_windows, "layer-windows", "LIST", "the variant's own", "tokens", \
+      "keys that a query sees, layer by layer and over again, 0 = all, such as 4096,0",            \
+      "; empty where all layers see all", CORE,                                                    \
+      .special = true, .applies = has_layer_windows, .print = print_windows,                       \
+      .parse = parse_windows, .absent = "")                                                        \
+    X(layer_rope_base, text, TEXT, layer_rope_base, "layer-rope-base", "LIST", "the variant's own", "", \
+      "base of rotary frequencies, layer by layer and over again, 0 = no positions, such as "      \
+      "10000,0", "; empty where layers are alike", LAYER,                                          \
+      .special = true, .applies = has_layer_bases, .print = print_bases, .parse = parse_bases,     \
+      .absent = "")                                                                                \
+    X(rope_scaling, text, TEXT, rope_scaling, "rope-scaling", "LIST", "the variant's own", "",     \
+      "how rotary frequencies change for longer contexts", "; empty where positions are others", LAYER, \
+      .words = rope_scaling_name, .special = true, .applies = has_rope, .print = print_scaling,    \
+      .parse = parse_scaling, .absent = "none")                                                    \
+    X(rope_factor, text, REAL, rope_factor, "rope-factor", "X", "4", "",                           \
+      "how many times as long the context becomes by --rope-scaling", "; empty without it", LAYER, \
+      .least = 1, .most = 1 << 20, .special = true, .applies = has_rope_factor, .absent = "1")     \
+    X(out_gate, text, WORD, around.out_gate, "out-gate", "LIST", "the variant's own", "",          \
+      "gate on the output of attention: elementwise, headwise; of recurrent mixers: swish, sigmoid", \
+      "; empty where it is not a choice", LAYER, .words = out_gate_name,                           \
+      .special = true, .applies = has_out_gate, .absent = "none")                                  \
     X(norm_place, text, WORD, wiring, "norm", "LIST", "the variant's own", "",                     \
       "place of norms and sums", "; empty for attention alone", LAYER, .words = wiring_name,       \
       .key = "norm", .absent = "post")                                                             \

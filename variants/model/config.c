@@ -22,6 +22,8 @@ const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum"
 const char *const out_gate_name[OUT_GATE_COUNT + 1] = {"none",  "elementwise", "headwise",
                                                        "swish", "sigmoid",     NULL};
 
+const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk", "yarn", NULL};
+
 /* Is its output gate one of attention, or one of recurrent mixers? */
 static bool gates_attention(const struct config *c)
 {
@@ -68,6 +70,9 @@ int config_window(const struct config *c, int layer)
     const struct layer_list *const w = &c->layer_windows;
     const int own = w->n ? (int)w->at[layer % w->n] : 0;
 
+    if (c->stream_sinks)
+        return 0;
+
     return own && c->window ? min_int(own, c->window) : max_int(own, c->window);
 }
 
@@ -85,6 +90,14 @@ int variant_kv_heads(const struct variant *v, int H)
     while (n > 1 && H % n)
         n--;
     return n;
+}
+
+struct masks config_masks(const struct config *c)
+{
+    if (!c->stream_sinks)
+        return c->masks;
+    return (struct masks){
+        .n = 1, .n_heads = 1, .at = {{.window = c->window, .global = c->stream_sinks}}};
 }
 
 enum status config_set_masks(struct config *c, const struct variant *v, const char *text,
@@ -130,6 +143,10 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .stack = v->stack,
         .layer_windows = v->layer_windows,
         .layer_rope_base = v->layer_rope_base,
+        .rope_scaling = v->rope_scaling,
+        .rope_factor = v->rope_scaling ? ROPE_FACTOR : 1,
+        .stream_sinks = v->stream_sinks,
+        .window = v->window,
         .score_residual = v->score_residual,
         .wiring = v->wiring,
         .norm_kind = v->norm_kind,
@@ -267,6 +284,31 @@ static bool has_around(const struct config *c)
            c->around.value_residual || gates_attention(c);
 }
 
+/* Keys are rotated by their slots when they are read: nothing else may tell where they stand. */
+static enum status check_streaming(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (!c->stream_sinks)
+        return OK;
+    if (c->window < 1)
+        return fail(e, E_USAGE, "%s: stream_sinks %d without a window  -> window 1 or more", name,
+                    c->stream_sinks);
+    if (!c->pos->rotate || c->layer_rope_base.n)
+        return fail(e, E_USAGE, "%s: slots as positions with positions %s  -> rope", name,
+                    c->pos->name);
+    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->steps ||
+        c->stack.n || c->mixer || *c->order)
+        return fail(e, E_USAGE,
+                    "%s: slots as positions with a mask, windows of layers, steps, a mixer or an "
+                    "order of sub-layers  -> none of them",
+                    name);
+    if (has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
+        c->score_residual != SCORE_RESIDUAL_NONE)
+        return fail(e, E_USAGE, "%s: slots as positions with terms of attention  -> none", name);
+    return OK;
+}
+
 /* What is done around attention, and per layer. */
 static enum status check_around(const struct config *c, struct err *e)
 {
@@ -296,9 +338,11 @@ static enum status check_around(const struct config *c, struct err *e)
                     name);
     if (c->around.value_residual && c->steps)
         return fail(e, E_USAGE, "%s: values of the first layer with steps  -> none", name);
-    if (c->layer_windows.n && (c->steps || *c->order))
+    if (c->layer_windows.n && (c->steps || *c->order || c->score_residual != SCORE_RESIDUAL_NONE))
         return fail(e, E_USAGE,
-                    "%s: windows of layers with steps or an order of sub-layers  -> neither", name);
+                    "%s: windows of layers with steps, an order of sub-layers or scores of the "
+                    "layer before  -> none of them",
+                    name);
     if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
         return fail(e, E_USAGE,
                     "%s: bases of rotation per layer with positions %s, steps or an order of "
@@ -487,6 +531,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = masks_check(&c->masks, name, e);
     if (st == OK)
         st = check_around(c, e);
+    if (st == OK)
+        st = check_streaming(c, e);
     if (st == OK)
         st = check_mixer(c, e);
     if (st == OK)

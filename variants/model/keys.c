@@ -16,6 +16,7 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
 {
@@ -59,93 +60,6 @@ static void print_uv(char text[CHOICE_TEXT], const void *config)
     const bool own = ((const struct config *)config)->uv_per_layer;
 
     snprintf(text, CHOICE_TEXT, "%s", own ? "layer" : "shared");
-}
-
-static void print_list(char text[CHOICE_TEXT], const struct layer_list *list)
-{
-    size_t n = 0;
-
-    *text = '\0';
-    for (int i = 0; i < list->n; i++) {
-        n += (size_t)snprintf(text + n, CHOICE_TEXT - n, "%s%.10g", i ? "," : "", list->at[i]);
-        CHECK(n < CHOICE_TEXT);
-    }
-}
-
-/* Numbers from 0 to `most`, joined by commas; "" = none. */
-static enum status parse_list(struct layer_list *list, const char *text, const char *key,
-                              double most, struct err *e)
-{
-    list->n = 0;
-    for (const char *at = *text ? text : NULL; at;) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at || !(x >= 0 && x <= most) || list->n == MAX_LAYER_LIST ||
-            (*end != ',' && *end != '\0'))
-            return fail(e, E_USAGE,
-                        "%s \"%.60s\": not up to %d numbers from 0 to %.0f  -> such as 4096,0", key,
-                        text, (int)MAX_LAYER_LIST, most);
-        list->at[list->n++] = x;
-        at = *end == ',' ? end + 1 : NULL;
-    }
-    return OK;
-}
-
-static void print_windows(char text[CHOICE_TEXT], const void *config)
-{
-    print_list(text, &((const struct config *)config)->layer_windows);
-}
-
-static enum status parse_windows(void *config, const char *text, struct err *e)
-{
-    struct layer_list list;
-    const enum status st = parse_list(&list, text, "layer_windows", MAX_DISTANCE, e);
-
-    for (int i = 0; st == OK && i < list.n; i++)
-        if (list.at[i] != (int)list.at[i])
-            return fail(e, E_USAGE, "layer_windows \"%.60s\"  -> whole numbers", text);
-    if (st == OK)
-        ((struct config *)config)->layer_windows = list;
-    return st;
-}
-
-/* "3/4/5/0.5": heads, widths of keys and of values, and scale of recurrent layers. */
-static void print_dims(char text[CHOICE_TEXT], const void *config)
-{
-    const struct recurrent_sizes *const r = &((const struct config *)config)->recurrent;
-
-    *text = '\0';
-    if (r->H)
-        snprintf(text, CHOICE_TEXT, "%d/%d/%d/%.9g", r->H, r->dh, r->dv, (double)r->scale);
-}
-
-static enum status parse_dims(void *config, const char *text, struct err *e)
-{
-    struct recurrent_sizes r = {0};
-    double scale = 0;
-    int end = 0;
-
-    if (*text && (sscanf(text, "%7d/%7d/%7d/%lf%n", &r.H, &r.dh, &r.dv, &scale, &end) != 4 ||
-                  text[end] || r.H < 1 || r.dh < 1 || r.dv < 1 || !(scale >= 0 && scale < 1e6) ||
-                  (int64_t)r.H * r.dh > MAX_WIDTH || (int64_t)r.H * r.dv > MAX_WIDTH))
-        return fail(e, E_USAGE,
-                    "layer_dims \"%.60s\": not heads, widths of keys and values, scale  -> such as "
-                    "8/32/64/0.18",
-                    text);
-    r.scale = (float)scale;
-    ((struct config *)config)->recurrent = r;
-    return OK;
-}
-
-static void print_bases(char text[CHOICE_TEXT], const void *config)
-{
-    print_list(text, &((const struct config *)config)->layer_rope_base);
-}
-
-static enum status parse_bases(void *config, const char *text, struct err *e)
-{
-    return parse_list(&((struct config *)config)->layer_rope_base, text, "layer_rope_base", 1e12,
-                      e);
 }
 
 #define AT(field) offsetof(struct config, field)
@@ -210,7 +124,22 @@ static const struct choice others[] = {
     {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = FLT_MAX},
     {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = FLT_MAX},
     {.name = "causal", .codec = CODEC_FLAG, .at = AT(causal), .absent = "1"},
-    {.name = "window", .codec = CODEC_INT, .at = AT(window), .most = MAX_DISTANCE, .absent = "0"},
+    {.name = "stream_sinks",
+     .codec = CODEC_INT,
+     .at = AT(stream_sinks),
+     .help = "first keys that stay in the cache",
+     .most = 1 << 20,
+     .setting = true,
+     .applies = streams,
+     .absent = "0"},
+    {.name = "window",
+     .codec = CODEC_INT,
+     .at = AT(window),
+     .help = "newest keys that the cache has besides",
+     .most = MAX_DISTANCE,
+     .setting = true,
+     .applies = streams,
+     .absent = "0"},
     {.name = "kv_heads",
      .codec = CODEC_INT,
      .at = AT(kv_heads),
@@ -264,31 +193,11 @@ static const struct choice others[] = {
      .most = FLT_MAX,
      .absent = "0"},
     {.name = "logit_cap", .codec = CODEC_REAL, .at = AT(logit_cap), .most = FLT_MAX, .absent = "0"},
-    {.name = "out_gate",
-     .codec = CODEC_WORD,
-     .at = AT(around.out_gate),
-     .words = out_gate_name,
-     .absent = "none"},
     {.name = "forget", .codec = CODEC_FLAG, .at = AT(around.forget), .absent = "0"},
     {.name = "cope", .codec = CODEC_INT, .at = AT(around.cope), .most = 1 << 16, .absent = "0"},
     {.name = "diff", .codec = CODEC_FLAG, .at = AT(around.diff), .absent = "0"},
     {.name = "lambda_init", .codec = CODEC_REAL, .at = AT(lambda_init), .most = 1, .absent = "0"},
     {.name = "value_residual", .codec = CODEC_FLAG, .at = AT(around.value_residual), .absent = "0"},
-    {.name = "layer_dims",
-     .codec = CODEC_TEXT,
-     .print = print_dims,
-     .parse = parse_dims,
-     .absent = ""},
-    {.name = "layer_windows",
-     .codec = CODEC_TEXT,
-     .print = print_windows,
-     .parse = parse_windows,
-     .absent = ""},
-    {.name = "layer_rope_base",
-     .codec = CODEC_TEXT,
-     .print = print_bases,
-     .parse = parse_bases,
-     .absent = ""},
     {.name = "steps", .codec = CODEC_INT, .at = AT(steps), .most = MAX_LAYERS, .absent = "0"},
     {.name = "step_base", .codec = CODEC_INT, .at = AT(step_base), .most = 1 << 20},
     {.name = "halt_eps", .codec = CODEC_REAL, .at = AT(halt_eps), .most = 1},

@@ -45,10 +45,26 @@ static void attention_params(const struct sublayer *s, const char *prefix, const
         c->pos->layer_params(c, prefix, p);
 }
 
+/* Rows that a cache of slots has beside the newest. */
+static int slots_kept(const struct config *c, int M)
+{
+    return c->stream_sinks ? min_int(M, c->stream_sinks + c->window - 1) : M;
+}
+
+/* Training reads all hidden states again, whatever the layer: only slots are fewer. */
 static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
 {
-    (void)c;
-    return mem == MEM_HIDDEN ? M : -1;
+    return mem == MEM_HIDDEN ? slots_kept(c, M) : -1;
+}
+
+int attention_kept(const struct sublayer *s, int M)
+{
+    const struct config *const c = s->c;
+    const int window = c->layer_windows.n ? config_window(c, s->layer) : 0;
+
+    if (s->mem != MEM_KV)
+        return s->mem == MEM_HIDDEN ? slots_kept(c, M) : 0;
+    return window ? min_int(M, window - 1) : slots_kept(c, M);
 }
 
 static int attention_caches(const struct config *c)
@@ -65,11 +81,15 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
 
     *t = (struct attention){.pos = s->own + (c->attn_bias ? 2 : 1) * ATTN_WEIGHTS};
     if (s->mem == MEM_KV) {
-        cache_bind(&t->keys, max.B, max.L, max.M, kv_width, a);
-        cache_bind(&t->values, max.B, max.L, max.M, kv_width, a);
+        const int kept = attention_kept(s, max.M);
+        cache_bind(&t->keys, max.B, max.L, kept, kv_width, a);
+        cache_bind(&t->values, max.B, max.L, kept, kv_width, a);
         if (c->around.forget)
-            cache_bind(&t->fades, max.B, max.L, max.M, c->H, a);
+            cache_bind(&t->fades, max.B, max.L, kept, c->H, a);
     }
+    struct cache *const caches[] = {&t->keys, &t->values, &s->memory};
+    for (size_t i = 0; i < ARRAY_LEN(caches); i++)
+        caches[i]->stay = min_int(c->stream_sinks, caches[i]->keep);
     if (compressive_of(c)->rows && s->mem == MEM_KV)
         return fail(e, E_UNSUPPORTED,
                     "compressing memory needs the rows themselves  -> --mem-kind hidden");
@@ -88,6 +108,10 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
 static enum status attention_can_grad(const struct sublayer *s, const struct engine *g,
                                       struct err *e)
 {
+    if (s->c->stream_sinks)
+        return fail(e, E_UNSUPPORTED,
+                    "%s is for inference: a cache of slots has no backward pass  -> train rope",
+                    s->c->variant->name);
     return engine_attn_backward(g, s->of.attention.impl, e);
 }
 
@@ -111,6 +135,7 @@ static void attention_arrays(const struct sublayer *s, struct extent max,
     out[AT_POOLED] = (struct array){pooled, pooled, false, PART_ACTIVATIONS};
     out[AT_AROUND] = around_array(s, max);
     out[AT_V0] = around_first_values(s, max, false);
+    out[AT_SLOTS] = streaming_array(s, max);
 }
 
 static void attention_arrays_grad(const struct sublayer *s, struct extent max,
@@ -192,7 +217,7 @@ int64_t attention_base(const struct sublayer *s)
 void attention_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                       int rows, int heads, int64_t position, bool back)
 {
-    if (s->c->pos->rotate)
+    if (s->c->pos->rotate && !s->c->stream_sinks) /* which rotates them later */
         s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
                           &(struct rotation){.x = x.at,
                                              .stride = x.stride,
@@ -314,7 +339,7 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const struct attn a = attention_operands(s, w, from.B, from.L);
     if (c->around.cope)
         cope_add(g, s, w, n, &a);
-    return a;
+    return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
 }
 
 void attention_unproject(const struct engine *g, const struct sublayer *s, struct work *w,

@@ -12,7 +12,7 @@
  * MEM_KV keys and values are projected directly into the caches. Those of gradients have the same
  * shapes, with the tables' last. AT_SCORES: [B,H,L,K] score residual for the next attention.
  * AT_POOLED: [B,L/2,D] query rows, if they are means. AT_AROUND, AT_V0: what is done around the
- * core, sublayer_attention_around.h. */
+ * core, sublayer_attention_around.h. AT_SLOTS: queries and keys rotated by slots. */
 enum {
     AT_Q,
     AT_K,
@@ -24,6 +24,7 @@ enum {
     AT_POOLED,
     AT_AROUND,
     AT_V0,
+    AT_SLOTS,
     AT_D_TABLES = AT_LSE
 };
 
@@ -44,6 +45,15 @@ static inline bool attention_runs(const struct sublayer *s)
     return s->kind == &sublayer_attention || s->kind == &sublayer_latent ||
            s->kind == &sublayer_synthesizer;
 }
+/* Rows that it keeps of M remembered ones: no more than a query of its layer can see. */
+int attention_kept(const struct sublayer *s, int M);
+
+/* Slots as positions, sublayer_attention_streaming.c: its array; the attention that executes the
+ * call `a`, whose rows are not rotated; one with which to select an implementation. */
+struct array streaming_array(const struct sublayer *s, struct extent max);
+struct attn streaming_attn(const struct engine *g, const struct sublayer *s, const struct work *w,
+                           const struct attn *a);
+struct attn streaming_for_impl(const struct attn *a);
 
 /* Current rows of memory. */
 int attention_memory(const struct sublayer *s);

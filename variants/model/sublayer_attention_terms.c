@@ -27,6 +27,8 @@ struct attn attention_for_impl(const struct sublayer *s)
     static const float something = 0;
     struct attn a = masks_placeholder(&s->of.attention.prepared);
 
+    if (s->c->stream_sinks)
+        return streaming_for_impl(&a);
     if (s->c->score_residual || s->c->around.forget || s->c->around.cope)
         a.add.at = &something;
     if (!s->c->score_residual)

@@ -43,9 +43,12 @@ void cache_reserve(struct cache *c, int L)
 void cache_commit(struct cache *c, int L)
 {
     const int have = c->M + L;
-    const int keep = min_int(have, c->keep);
+    const int keep = min_int(have, c->keep), dropped = have - keep;
 
-    c->start += have - keep;
+    for (int b = 0; dropped && c->stay && b < c->B; b++)
+        memmove(cache_rows(c, b) + (ptrdiff_t)dropped * c->n, cache_rows(c, b),
+                sizeof(float) * (size_t)c->stay * (size_t)c->n);
+    c->start += dropped;
     c->M = keep;
     c->seen += L;
 }

@@ -2,7 +2,8 @@
  *
  * Memory of one layer as a linear buffer with slack: rows of width n per sequence, remembered rows
  * followed by new ones, so that attention reads one contiguous list of keys. When the slack is used
- * up the last M rows move to the front: at most one copy per row. */
+ * up the last M rows move to the front: at most one copy per row. The first rows of all may stay
+ * while those behind them are dropped; they then move along. */
 #ifndef CACHE_H
 #define CACHE_H
 
@@ -12,6 +13,7 @@ struct cache {
     float *at;      /* [B, cap, n] */
     int B, cap, n;  /* sequences, rows, row width */
     int keep;       /* maximum of remembered rows */
+    int stay;       /* how many of them are the first ever; 0 as bound */
     int start, M;   /* rows [start, start+M) are memory */
     int compressed; /* how many of them, the first ones, each stand for several past rows */
     int64_t seen;   /* rows committed since it was empty */
@@ -30,8 +32,8 @@ ptrdiff_t cache_stride(const struct cache *c); /* floats between sequences */
 /* Stream position of the first row, remembered or new. */
 int64_t cache_base(const struct cache *c);
 
-/* The L rows after the memory become memory; the oldest beyond `keep` are dropped (the last keep
- * rows of [m; h] remain). */
+/* The L rows after the memory become memory; the oldest beyond `keep`, but for the first `stay`,
+ * are dropped (with stay 0 the last keep rows of [m; h] remain). */
 void cache_commit(struct cache *c, int L);
 void cache_clear(struct cache *c);
 

@@ -46,6 +46,13 @@ int params_vector(struct params *p, enum init init, float init_arg, int n, const
     return params_add(p, init, init_arg, 1, &n, "%s%s", prefix, name);
 }
 
+void params_ramp(struct params *p, int i, struct ramp ramp)
+{
+    CHECK(p->v[i].n / (size_t)p->v[i].shape[p->v[i].rank - 1] <= RAMP_ROWS);
+    p->v[i].init = INIT_RAMP;
+    p->v[i].ramp = ramp;
+}
+
 void params_bound(struct params *p, int i, float least, float most)
 {
     p->v[i].bounded = true;
@@ -164,6 +171,18 @@ void params_pack(struct params *p, const struct engine *g)
         }
 }
 
+static void fill_ramp(struct param *p)
+{
+    const struct ramp *const r = &p->ramp;
+    const int n = p->shape[p->rank - 1];
+
+    for (size_t i = 0; i < p->n; i++) {
+        const double x = (double)(i % (size_t)n) / max_int(1, r->open ? n : n - 1);
+        const double way = pow(x, (double)r->power[i / (size_t)n]);
+        p->data[i] = (float)((double)r->from + ((double)r->to - (double)r->from) * way);
+    }
+}
+
 /* Linear maps preserve the variance of their input, embeddings have rows of unit length before
  * emb_scale, tables and biases are small. These are benchmark weights, not a training recipe:
  * scores should have a spread of about one, and every term should affect the checked results. */
@@ -202,6 +221,13 @@ static void fill(struct param *p, uint64_t seed)
     case INIT_LOG:
         for (size_t i = 0; i < p->n; i++)
             p->data[i] = (float)log(1 + ((double)p->init_arg - 1) * rng_uniform(seed, stream, i));
+        break;
+    case INIT_LOG_COUNT:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = (float)log(1 + (double)(i % (size_t)p->shape[p->rank - 1]));
+        break;
+    case INIT_RAMP:
+        fill_ramp(p);
         break;
     case INIT_STEP:
         for (size_t i = 0; i < p->n; i++)

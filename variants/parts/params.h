@@ -20,9 +20,19 @@ enum init {
     INIT_UNIFORM,
     INIT_UNIFORM_BOTH,
     INIT_LOG,
+    INIT_LOG_COUNT,
     INIT_STEP,
+    INIT_RAMP,
     INIT_NORMAL,
     INIT_EYE
+};
+
+/* Column c of n in row r: from + (to - from) x^power[r], with x = c/(n-1), or with `open` c/n,
+ * which does not reach `to`. */
+enum { RAMP_ROWS = 6 };
+struct ramp {
+    float from, to, power[RAMP_ROWS];
+    bool open;
 };
 
 /* One named tensor of a model; the name is used in checkpoints. */
@@ -32,10 +42,11 @@ struct param {
     size_t n; /* elements */
     enum init init;
     /* INIT_CONST: value; INIT_UNIFORM: upper end, _BOTH: of both signs; INIT_LOG: the logarithm of
-     * 1 to it; INIT_STEP: softplus of it is 0.001 to 0.1, evenly in the logarithm; INIT_RISE:
-     * evenly from half of it to it; INIT_NORMAL: deviation */
+     * 1 to it, _COUNT: of 1, 2, 3, .. over the columns; INIT_STEP: softplus of it is 0.001 to 0.1,
+     * evenly in the logarithm; INIT_NORMAL: deviation */
     float init_arg;
-    bool bounded; /* the optimiser keeps each element in [least, most] */
+    struct ramp ramp; /* INIT_RAMP */
+    bool bounded;     /* the optimiser keeps each element in [least, most] */
     float least, most;
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */
@@ -55,6 +66,8 @@ int params_add(struct params *p, enum init init, float init_arg, int rank, const
 int params_matrix(struct params *p, int out, int in, const char *prefix, const char *name);
 int params_vector(struct params *p, enum init init, float init_arg, int n, const char *prefix,
                   const char *name);
+/* Parameter i, of as many rows as the ramp has powers, begins as this ramp. */
+void params_ramp(struct params *p, int i, struct ramp ramp);
 /* Keep each element of parameter i in [least, most], at initialisation and in training. */
 void params_bound(struct params *p, int i, float least, float most);
 void param_keep_bounds(struct param *p);

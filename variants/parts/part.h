@@ -183,6 +183,7 @@ struct mixer {
     const struct sublayer_kind *kind;
     enum feature_map features;
     float eps;
+    bool gated; /* the output has the gate of struct around, of recurrent mixers */
     void (*build)(struct steps *t);
     void (*model_params)(const struct config *c, struct params *p); /* that all layers share */
     bool attends; /* a softmax over keys: windows, masks and rotated positions apply to it */

@@ -23,18 +23,10 @@ enum { STRETCH = 128 }; /* positions in the table */
 enum { ADJACENT, HALVES };
 static const char *const pairs_name[] = {[ADJACENT] = "interleaved", [HALVES] = "half", NULL};
 
-static const char *const scaling_name[] = {[ROPE_PLAIN] = "none",
-                                           [ROPE_LINEAR] = "linear",
-                                           [ROPE_NTK] = "ntk",
-                                           [ROPE_YARN] = "yarn",
-                                           NULL};
-
 struct rope {
     int dim; /* coordinates of a head that are rotated */
     double base;
     int pairs;
-    int scaling;
-    float factor;               /* of the context */
     int original;               /* tokens of the original context; yarn */
     float beta_fast, beta_slow; /* turns in it */
     float mscale;               /* of cosines and sines; 0 = 0.1 ln factor + 1 */
@@ -58,19 +50,6 @@ static const struct choice rope_choices[] = {
      .at = offsetof(struct rope, pairs),
      .words = pairs_name,
      .absent = "interleaved"},
-    {.name = "rope_scaling",
-     .help = "how frequencies are scaled",
-     .codec = CODEC_WORD,
-     .at = offsetof(struct rope, scaling),
-     .words = scaling_name,
-     .absent = "none"},
-    {.name = "rope_factor",
-     .help = "of the context",
-     .codec = CODEC_REAL,
-     .at = offsetof(struct rope, factor),
-     .least = 1,
-     .most = 1 << 20,
-     .absent = "1"},
     {.name = "rope_original",
      .help = "tokens of the original context",
      .codec = CODEC_INT,
@@ -104,8 +83,6 @@ static void rope_usual(const struct config *c, void *own)
     *(struct rope *)own = (struct rope){.dim = c->dh - c->dh % 2,
                                         .base = 10000,
                                         .pairs = has_latents(c) ? ADJACENT : HALVES,
-                                        .scaling = c->variant->rope_scaling,
-                                        .factor = c->variant->rope_scaling ? 4 : 1,
                                         .original = 4096,
                                         .beta_fast = 32,
                                         .beta_slow = 1};
@@ -146,9 +123,9 @@ static enum status rope_check(const struct config *c, struct err *e)
             return fail(e, E_USAGE, "rope: base %g  -> use more than 1", base_of(c, k));
     if (!c->layer_rope_base.n && rope_of(c)->base == 0)
         return fail(e, E_USAGE, "rope: base 0  -> use more than 1");
-    if (rope_of(c)->scaling == ROPE_NTK && dim_of(c) < 4)
+    if (c->rope_scaling == ROPE_NTK && dim_of(c) < 4)
         return fail(e, E_USAGE, "rope: ntk scaling of %d coordinates  -> 4 or more", dim_of(c));
-    if (rope_of(c)->scaling == ROPE_YARN &&
+    if (c->rope_scaling == ROPE_YARN &&
         !(rope_of(c)->beta_slow > 0 && rope_of(c)->beta_fast > rope_of(c)->beta_slow))
         return fail(e, E_USAGE, "rope: %g to %g turns  -> more than 0, the fast ones more",
                     (double)rope_of(c)->beta_slow, (double)rope_of(c)->beta_fast);
@@ -174,11 +151,10 @@ static double yarn_ramp(const struct config *c, double base, int f)
 /* Radians per position of pair f. */
 static double frequency(const struct config *c, int table, int f)
 {
-    const struct rope *const r = rope_of(c);
-    const double s = (double)r->factor, dim = dim_of(c), base = base_of(c, table);
+    const double s = (double)c->rope_factor, dim = dim_of(c), base = base_of(c, table);
     const double w = pow(base, -2.0 * f / dim);
 
-    switch (r->scaling) {
+    switch (c->rope_scaling) {
     case ROPE_LINEAR:
         return w / s;
     case ROPE_NTK:
@@ -197,9 +173,9 @@ static double magnitude(const struct config *c)
 {
     const struct rope *const r = rope_of(c);
 
-    if (r->scaling != ROPE_YARN)
+    if (c->rope_scaling != ROPE_YARN)
         return 1;
-    return r->mscale != 0 ? (double)r->mscale : 0.1 * log((double)r->factor) + 1;
+    return r->mscale != 0 ? (double)r->mscale : 0.1 * log((double)c->rope_factor) + 1;
 }
 
 /* Row t: cosines, then sines, of position t. The table is the same for every window length. */
@@ -241,7 +217,7 @@ static void frequencies(double *w, const struct config *c, int table, int f0, in
 
     w[0] = frequency(c, table, f0);
     for (int f = 1; f < n; f++)
-        w[f] = rope_of(c)->scaling == ROPE_YARN ? frequency(c, table, f0 + f) : w[f - 1] * ratio;
+        w[f] = c->rope_scaling == ROPE_YARN ? frequency(c, table, f0 + f) : w[f - 1] * ratio;
 }
 
 static void rope_rotate(const struct engine *g, const struct config *c, const float *pos_encoding,

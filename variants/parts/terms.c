@@ -12,7 +12,8 @@ void terms_reserve(const struct config *c, const struct term_params *p, int L, i
         c->pos->reserve(c, p->model, p->pos, K, arena, a);
     if (c->attn_extra && c->attn_extra->reserve)
         c->attn_extra->reserve(c, p->model, p->attn_extra, K, arena, a);
-    masks_reserve(&c->masks, L, arena, a);
+    const struct masks masks = config_masks(c);
+    masks_reserve(&masks, L, arena, a);
 }
 
 void terms_build_tables(const struct engine *g, const struct config *c, const struct term_params *p,

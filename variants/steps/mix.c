@@ -120,6 +120,18 @@ enum status mix_check(const struct config *c, const void *own, struct err *e)
     return OK;
 }
 
+/* ---- initial values ------------------------------------------------------------------------ */
+
+struct ramp mix_shifts(const struct steps *t, const float *p, int n)
+{
+    struct ramp r = {.from = 1, .to = 0, .open = true};
+
+    CHECK(n <= RAMP_ROWS);
+    for (int i = 0; i < n; i++)
+        r.power[i] = p[i] * (1 - (float)t->layer / (float)t->c->N);
+    return r;
+}
+
 /* ---- pieces of mixers ---------------------------------------------------------------------- */
 
 struct qkv mix_qkv(struct steps *t, bool silu)

@@ -42,6 +42,16 @@ int mix_d_value(int D, int H, int dh);
 static inline int mix_keys(const struct steps *t) { return t->c->H * t->c->dh; }
 static inline int mix_values(const struct steps *t) { return t->c->H * config_dv(t->c); }
 
+/* How far the layer is through the model, from 0 for the first to 1 for the last: initial values of
+ * some mixers go with it. */
+static inline float mix_depth(const struct steps *t)
+{
+    return (float)t->layer / (float)max_int(1, t->c->N - 1);
+}
+/* What token shifts begin with: 1 - (c/D)^(p (1 - layer/N)) of the row before for channel c, p one
+ * for each row of mixes. */
+struct ramp mix_shifts(const struct steps *t, const float *p, int n);
+
 /* q, k [H dk] and v [H dv] of the input; with a convolution of all three behind it if conv_width is
  * given, with `silu` in any case. */
 struct qkv {

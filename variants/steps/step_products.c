@@ -314,6 +314,9 @@ int step_rate(struct steps *t, int a, int per, bool wide, const char *name)
     s->n[A_PER] = wide ? per : 1;
     s->n[W_PER] = wide ? 1 : per;
     step_reads(t, s, a);
-    step_tensor(t, s, INIT_LOG, 16, wide ? 2 : 1, (const int[]){wide ? n : n / per, per}, name);
+    if (wide) /* (Gu et al. 2022, arXiv:2206.11893, S4D-Real) */
+        step_tensor(t, s, INIT_LOG_COUNT, 0, 2, (const int[]){n, per}, name);
+    else
+        step_vector(t, s, INIT_LOG, 16, n / per, name);
     return step_writes(t, s, wide ? n * per : n);
 }

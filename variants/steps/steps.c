@@ -131,6 +131,12 @@ void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int
     step_shares(s, steps_tensor(t, init, arg, rank, shape, name));
 }
 
+void steps_ramp(struct steps *t, struct ramp ramp)
+{
+    if (t->declares)
+        params_ramp(t->declares, t->declares->n - 1, ramp);
+}
+
 void step_matrix(struct steps *t, struct step *s, int out, int in, const char *name)
 {
     step_tensor(t, s, INIT_LINEAR, 0, 2, (const int[]){out, in}, name);

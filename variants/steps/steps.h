@@ -151,6 +151,8 @@ void step_vector(struct steps *t, struct step *s, enum init init, float arg, int
 void step_tensor(struct steps *t, struct step *s, enum init init, float arg, int rank,
                  const int *shape, const char *name);
 void step_shares(struct step *s, int param);
+/* The parameter that was declared last begins as this ramp (parts/params.h). */
+void steps_ramp(struct steps *t, struct ramp ramp);
 
 /* ---- kinds of steps ------------------------------------------------------------------------
  *
@@ -195,8 +197,8 @@ int step_times(struct steps *t, int a, int b);
 int step_plus(struct steps *t, int a, int b);
 int step_skip(struct steps *t, int a, int b, int per, const char *name);
 /* -exp(w) a, w "NAME". Each number of w is for a group of `per` columns of a, or with `wide` each
- * column of a for a group of `per` numbers of w [n, per], which are then the columns of the result.
- */
+ * column of a for a group of `per` numbers of w [n, per], which are then the columns of the result,
+ * and begin as rates 1, 2, .., per. */
 int step_rate(struct steps *t, int a, int per, bool wide, const char *name);
 
 /* Heads of `width` columns: each divided by sqrt(sum of squares + eps), or with `clamped` by

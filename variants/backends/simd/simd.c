@@ -9,10 +9,10 @@
 
 static const struct attn_impl *const attn_avx2[] = {&attn_fused_avx2, &attn_composed, NULL};
 static const struct attn_impl *const attn_avx512[] = {&attn_fused_avx512, &attn_composed, NULL};
-static const struct recur_impl *const recur_rows_avx2[] = {&recur_unit_avx2, &recur_step_avx2,
-                                                           NULL};
-static const struct recur_impl *const recur_rows_avx512[] = {&recur_unit_avx512, &recur_step_avx512,
-                                                             NULL};
+static const struct recur_impl *const recur_rows_avx2[] = {&recur_unit_avx2, &recur_channels_avx2,
+                                                           &recur_step_avx2, NULL};
+static const struct recur_impl *const recur_rows_avx512[] = {
+    &recur_unit_avx512, &recur_channels_avx512, &recur_step_avx512, NULL};
 static const struct recur_impl *const recur_avx2[] = {&recur_fused_avx2, &recur_chunked, &recur_ref,
                                                       NULL};
 static const struct recur_impl *const recur_avx512[] = {&recur_fused_avx512, &recur_chunked,

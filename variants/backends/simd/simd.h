@@ -8,7 +8,8 @@
 #include "variants/backends/backend.h"
 
 extern const struct attn_impl attn_fused_avx2;
-extern const struct recur_impl recur_unit_avx2, recur_step_avx2, recur_fused_avx2;
+extern const struct recur_impl recur_unit_avx2, recur_channels_avx2, recur_step_avx2,
+    recur_fused_avx2;
 
 void gemm_avx2(const struct gemm *g);
 void gemm_act_avx2(const struct gemm *g, const struct act *epilogue);
@@ -31,7 +32,8 @@ void rnn_cell_grad_avx2(const struct rnn_step_grad *o);
 void nll_grad_avx2(const struct nll_grad *o);
 
 extern const struct attn_impl attn_fused_avx512;
-extern const struct recur_impl recur_unit_avx512, recur_step_avx512, recur_fused_avx512;
+extern const struct recur_impl recur_unit_avx512, recur_channels_avx512, recur_step_avx512,
+    recur_fused_avx512;
 
 void gemm_avx512(const struct gemm *g);
 void gemm_act_avx512(const struct gemm *g, const struct act *epilogue);

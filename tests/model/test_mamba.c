@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Mamba: its layer against the equations in double, in one segment and in several with the states
+ * carried on, on every backend; gradients against finite differences; sizes and initial values. */
+#include "tests/support/every_backend.h"
+#include "tests/support/finite.h"
+#include "tests/support/model.h"
+#include "variants/model/settings.h"
+
+#include <criterion/parameterized.h>
+
+/* Channels and numbers of a state are no whole vectors, and channels more than one block. */
+enum { B = 2, L = 11, D = 12, H = 3, INNER = 3 * 49, STATES = 16, RANK = 5, TAPS = 4 };
+
+struct bound {
+    struct engine g;
+    struct config c;
+    struct params p;
+    struct arena a;
+    struct sublayers sublayers;
+    float *x, *y, *d_y, *d_x; /* [B,L,D] */
+};
+
+static void bind(struct bound *t)
+{
+    struct err e = {""};
+
+    params_place(&t->p, &t->a);
+    cr_assert_eq(
+        sublayers_bind(&t->sublayers, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
+        OK, "%s", e.msg);
+    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
+    params_place_grad(&t->p, &t->a);
+}
+
+static void open_bound(struct bound *t, const char *backend, int threads)
+{
+    struct err e;
+
+    *t = (struct bound){.c = config_default(variant_find("mamba"), D, H, STATES, 8, 1, 9)};
+    if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
+        cr_skip_test("%s", e.msg);
+    t->c.dv = INNER / H;
+    cr_assert_eq(config_set(&t->c, "lora", "5", &e), OK, "%s", e.msg);
+    cr_assert_eq(sublayers_init_operator(&t->sublayers, &t->c, &t->p, 0, &e), OK);
+    bind(t);
+    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);
+    memset(t->a.base, 0xff, t->a.size);
+    bind(t);
+    sublayers_forget(&t->sublayers);
+    params_init(&t->p, SEED);
+    for (int i = 0; i < t->p.n; i++)
+        quantise(t->p.v[i].data, t->p.v[i].n);
+    t->x = normal(B * L * D, "x", 0, 1), t->d_y = normal(B * L * D, "d_y", 0, 1);
+    t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);
+    quantise(t->x, B * L * D);
+}
+
+static void close_bound(struct bound *t)
+{
+    release(t->x), release(t->y), release(t->d_y), release(t->d_x);
+    sublayers_free(&t->sublayers);
+    params_free(&t->p);
+    arena_release(&t->a);
+}
+
+/* Rows [from, from + n) of each sequence of x, to those of y. */
+static void run(struct bound *t, int from, int n)
+{
+    struct sublayer *const s = t->sublayers.at;
+    struct work *const w = t->sublayers.work;
+    float *const in = sublayers_input(&t->sublayers, t->x);
+    float *const out = guarded(B * L * D);
+
+    for (int b = 0; b < B; b++)
+        memcpy(in + (ptrdiff_t)b * n * D, t->x + ((ptrdiff_t)b * L + from) * D,
+               sizeof(float) * (size_t)(n * D));
+    s->kind->forward(&t->g, s, w, sublayer_source(&t->g, s, w, in, B, n), (struct act){.y = out});
+    for (int b = 0; b < B; b++)
+        memcpy(t->y + ((ptrdiff_t)b * L + from) * D, out + (ptrdiff_t)b * n * D,
+               sizeof(float) * (size_t)(n * D));
+    release(out);
+}
+
+/* ---- the equations ------------------------------------------------------------------------- */
+
+static const struct param *param_of(const struct bound *t, const char *name)
+{
+    char full[64];
+
+    snprintf(full, sizeof(full), "attn.%s", name);
+    const struct param *const p = params_find(&t->p, full);
+    cr_assert_not_null(p, "%s", full);
+    return p;
+}
+
+/* y = W x */
+static void multiply(double *y, const struct param *w, const double *x)
+{
+    for (int o = 0; o < w->shape[0]; o++) {
+        y[o] = 0;
+        for (int i = 0; i < w->shape[1]; i++)
+            y[o] += (double)w->data[o * w->shape[1] + i] * x[i];
+    }
+}
+
+static double silu(double x) { return x / (1 + exp(-x)); }
+
+struct past {
+    double row[TAPS][INNER], state[INNER][STATES]; /* the newest row last */
+};
+
+static void row_by_hand(const struct bound *t, struct past *past, const float *in, double *y)
+{
+    const float *const conv = param_of(t, "conv.weight")->data;
+    double u[D], xz[2 * INNER], x[INNER], low[RANK + 2 * STATES], dt[INNER];
+
+    for (int e = 0; e < D; e++)
+        u[e] = (double)in[e];
+    multiply(xz, param_of(t, "in.weight"), u);
+    memmove(past->row, past->row[1], sizeof(past->row[0]) * (TAPS - 1));
+    memcpy(past->row[TAPS - 1], xz, sizeof(past->row[0]));
+    for (int c = 0; c < INNER; c++) {
+        double sum = (double)param_of(t, "conv.bias")->data[c];
+        for (int s = 0; s < TAPS; s++)
+            sum += (double)conv[c * TAPS + s] * past->row[s][c];
+        x[c] = silu(sum);
+    }
+    multiply(low, param_of(t, "x.weight"), x);
+    multiply(dt, param_of(t, "dt.weight"), low);
+    for (int c = 0; c < INNER; c++) {
+        const double step = log1p(exp(dt[c] + (double)param_of(t, "dt_bias")->data[c]));
+        double o = (double)param_of(t, "D")->data[c] * x[c];
+        for (int n = 0; n < STATES; n++) {
+            const double rate = exp((double)param_of(t, "A_log")->data[c * STATES + n]);
+            double *const s = &past->state[c][n];
+            *s = exp(-rate * step) * *s + step * x[c] * low[RANK + n];
+            o += *s * low[RANK + STATES + n];
+        }
+        xz[c] = o * silu(xz[INNER + c]);
+    }
+    multiply(y, param_of(t, "o.weight"), xz);
+}
+
+static double error_of(const struct bound *t)
+{
+    float *const want = guarded(B * L * D);
+    struct past *const past = calloc(1, sizeof(*past));
+
+    cr_assert_not_null(past);
+    for (int b = 0; b < B; b++) {
+        memset(past, 0, sizeof(*past));
+        for (int i = 0; i < L; i++) {
+            double y[D];
+            row_by_hand(t, past, t->x + (b * L + i) * D, y);
+            for (int e = 0; e < D; e++)
+                want[(b * L + i) * D + e] = (float)y[e];
+        }
+    }
+    const double error = case_error(t->y, want, B * L * D);
+    free(past);
+    release(want);
+    return error;
+}
+
+/* Cut into segments of this many rows, the last one shorter: the states carry the rest. */
+ParameterizedTestParameters(mamba, is_its_equations) { return every_backend(); }
+ParameterizedTest(int *b, mamba, is_its_equations)
+{
+    static const int lengths[] = {L, 4, 1};
+
+    for (int threads = 1; threads <= 3; threads += 2)
+        for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+            struct bound t;
+            open_bound(&t, backends[*b]->name, threads);
+            for (int from = 0; from < L; from += lengths[i]) {
+                const int n = min_int(lengths[i], L - from);
+                run(&t, from, n);
+                sublayer_commit(t.sublayers.at, n);
+            }
+            const double error = error_of(&t);
+            cr_expect_lt(error, 1, "%s, segments of %d: %.3g", backends[*b]->name, lengths[i],
+                         error);
+            close_bound(&t);
+        }
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+static double value(void *ctx)
+{
+    struct bound *t = ctx;
+    double sum = 0;
+
+    run(t, 0, L);
+    for (int i = 0; i < B * L * D; i++)
+        sum += (double)t->y[i] * (double)t->d_y[i];
+    return sum;
+}
+
+ParameterizedTestParameters(mamba, gradients_are_differences) { return every_backend(); }
+ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 60)
+{
+    struct bound t;
+
+    open_bound(&t, backends[*b]->name, 2);
+    params_zero_grad(&t.p);
+    run(&t, 0, L);
+    struct sublayer *const s = t.sublayers.at;
+    s->kind->backward(&t.g, s, t.sublayers.work, sublayer_source_again(s, t.sublayers.work, B, L),
+                      t.d_x, t.d_y, 0);
+    double noise = 0; /* some twenty roundings on the way to an output */
+    for (int i = 0; i < B * L * D; i++)
+        noise += 4 * U * fabs((double)t.y[i] * (double)t.d_y[i]) / sqrt(B * L * D);
+    const struct scalar f = {.at = value, .ctx = &t, .noise = 4 * noise, .step = 0x1p-6};
+    expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 256 * U, 0);
+    for (int i = 0; i < t.p.n; i++)
+        expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
+    close_bound(&t);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+/* About 4 D^2 weights; a state of 16 numbers for each channel; rates 1 to 16. */
+Test(mamba, sizes_and_initial_values)
+{
+    const struct variant *const v = variant_find("mamba");
+    struct config c;
+    struct params p = {0};
+    struct arena a = {0};
+    struct sublayers s;
+    struct err e;
+    int dh, F;
+    size_t n = 0;
+
+    variant_sizes(v, 192, 4, &dh, &F);
+    c = config_default(v, 192, 4, dh, F, 1, 9);
+    cr_expect_eq(dh, 16);
+    cr_assert_eq(sublayers_init_operator(&s, &c, &p, 0, &e), OK);
+    for (int i = 0; i < p.n; i++)
+        n += p.v[i].n;
+    cr_expect(n > 4 * 192 * 192 && n < 5 * 192 * 192, "%zu", n);
+    params_place(&p, &a);
+    cr_assert_eq(arena_place(&a, HUGE_NEVER, NULL, NULL, &e), OK);
+    params_place(&p, &a);
+    params_init(&p, SEED);
+    const struct param *const rates = params_find(&p, "attn.A_log");
+    cr_assert(rates && rates->rank == 2 && rates->shape[0] == 256 && rates->shape[1] == 16);
+    for (int i = 0; i < 256 * 16; i++)
+        cr_assert_float_eq(rates->data[i], log(1 + i % 16), 4 * U);
+    sublayers_free(&s);
+    params_free(&p);
+    arena_release(&a);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which variants are trained: not those for inference only. */
+#ifndef TRAINS_H
+#define TRAINS_H
+
+#include "variants/variant.h"
+
+static inline bool trains(const struct variant *v) { return v->stream_sinks == 0; }
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recurrences whose values are single numbers and whose keys are not (dv = 1: a state space per
+ * channel, as in Mamba), forward; included once per instruction set. Vectors go along the keys of a
+ * channel, and the outputs of as many channels as a vector has lanes are summed together. A decay
+ * is read once for each number of a state: that, and its exponential, is what this costs. */
+#include "variants/backends/recur.h"
+#include "vec.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum { CHANNELS = 64 }; /* of a thread's block: its states stay in L1 */
+
+/* Heads have rows of their own, or all have the same one. */
+static bool one_or_each(const struct recur_rows *rows, const struct recur *r)
+{
+    return rows->at && (rows->per <= 1 || rows->per >= r->Hs);
+}
+
+static ptrdiff_t between_heads(const struct recur_rows *rows)
+{
+    return rows->per <= 1 ? rows->head : 0;
+}
+
+static bool channels_accepts(const struct recur *r, bool backward)
+{
+    return !backward && r->dv == 1 && r->dk > 1 && r->H == r->Hs && r->g_width == r->dk &&
+           !r->beta.at && !r->a.at && !r->u && !r->i.at && !r->norm && one_or_each(&r->q, r) &&
+           one_or_each(&r->k, r) && r->v.per <= 1 && r->g.per <= 1;
+}
+
+/* Floats of a channel's state: whole vectors, whose further lanes are 0. */
+static int state_width(const struct recur *r) { return (int)round_up((size_t)r->dk, VL); }
+
+static size_t channels_bytes(const struct recur *r)
+{
+    return (size_t)CHANNELS * (size_t)state_width(r) * sizeof(float);
+}
+
+/* One key of up to VL channels from h on, their states at s; the sums S q in the lanes of the
+ * result if the key has a query. */
+VEC_INLINE vf key_of(const struct recur *r, int dk, int channels, int b, int t, int h, float *s)
+{
+    const int width = (int)round_up((size_t)dk, VL);
+    const bool asked = t >= r->M, more = t + 1 < r->M + r->L;
+    const float *v = recur_at(&r->v, b, t, h), *g = recur_at(&r->g, b, t, h);
+    const float *k = recur_at(&r->k, b, t, h), *q = asked ? recur_at(&r->q, b, t - r->M, h) : NULL;
+    vf sum[VL];
+
+    UNROLL
+    for (int c = 0; c < VL; c++) {
+        sum[c] = v0();
+        if (c >= channels)
+            continue;
+        for (int n = 0; n < dk; n += VL) {
+            const int left = dk - n;
+            const vf w = vexp(vld_upto(g + n, left, v0()));
+            const vf kv = vmul(vld_upto(k + n, left, v0()), v1(*v));
+            const vf S = vfma(w, vld(s + c * width + n), kv);
+            vst(s + c * width + n, S);
+            if (asked)
+                sum[c] = vfma(S, vld_upto(q + n, left, v0()), sum[c]);
+        }
+        if (more)
+            vprefetch(g + r->g.row, dk);
+        g += r->g.head;
+        v += r->v.head;
+        k += between_heads(&r->k);
+        q = asked ? q + between_heads(&r->q) : NULL;
+    }
+    vtranspose(sum);
+    UNROLL
+    for (int c = 1; c < VL; c++)
+        sum[0] = vadd(sum[0], sum[c]);
+    return sum[0];
+}
+
+/* n channels of one sequence from h on; most have states of 16 numbers. */
+static void channels_run(const struct recur *r, int b, int h, int n, float *s)
+{
+    const int K = r->M + r->L, width = state_width(r);
+    const ptrdiff_t state = recur_state(r, b, h) * r->dk;
+
+    memset(s, 0, channels_bytes(r));
+    for (int c = 0; r->s0 && c < n; c++)
+        memcpy(s + c * width, r->s0 + state + (ptrdiff_t)c * r->dk, sizeof(float) * (size_t)r->dk);
+    for (int t = 0; t < K; t++) {
+        const ptrdiff_t at = ((ptrdiff_t)b * r->L + t - r->M) * r->H + h;
+        for (int c = 0; c < n; c += VL) {
+            float *const from = s + c * width;
+            const vf o = n - c < VL    ? key_of(r, r->dk, n - c, b, t, h + c, from)
+                         : r->dk == 16 ? key_of(r, 16, VL, b, t, h + c, from)
+                                       : key_of(r, r->dk, VL, b, t, h + c, from);
+            if (t < r->M)
+                continue;
+            vst_upto(r->o + at + c, n - c, vmul(v1(r->scale), o));
+            if (r->den)
+                vst_upto(r->den + at + c, n - c, v1(1));
+        }
+    }
+    for (int c = 0; r->s1 && c < n; c++)
+        memcpy(r->s1 + state + (ptrdiff_t)c * r->dk, s + c * width, sizeof(float) * (size_t)r->dk);
+}
+
+static int channels_team(const struct engine *g, const struct recur *r)
+{
+    enum { PARALLEL_MIN = 1 << 13 }; /* exponentials */
+
+    return (double)r->B * r->H * r->dk * (r->M + r->L) > PARALLEL_MIN ? g->threads : 1;
+}
+
+/* Threads take blocks of channels of one sequence. */
+static void channels_forward(const struct engine *g, const struct recur *r, void *scratch)
+{
+    const int blocks = (r->H + CHANNELS - 1) / CHANNELS;
+    const size_t bytes = channels_bytes(r);
+
+#pragma omp parallel for schedule(static) num_threads(channels_team(g, r))
+    for (int item = 0; item < r->B * blocks; item++) {
+        const int h = item % blocks * CHANNELS;
+        channels_run(r, item / blocks, h, min_int(CHANNELS, r->H - h),
+                     (float *)((char *)scratch + bytes * (size_t)omp_get_thread_num()));
+    }
+}

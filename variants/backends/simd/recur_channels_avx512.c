@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The recurrences of recur_channels.inc.c compiled for AVX-512. */
+#define VEC_AVX512
+#include "recur_channels.inc.c"
+#include "simd.h"
+
+static size_t need(const struct recur *r, int threads, bool backward)
+{
+    (void)backward;
+    return (size_t)threads * channels_bytes(r);
+}
+
+const struct recur_impl recur_channels_avx512 = {
+    .name = "channels",
+    .accepts = channels_accepts,
+    .need = need,
+    .forward = channels_forward,
+};
