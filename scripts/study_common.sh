@@ -122,8 +122,13 @@ logged() { # LOG OUTPUT WORD...
     [ "$code" -eq 0 ]
 }
 
-# A failed run is reported with its log; the others continue.
+# A failed run is reported with its log; the others continue. What a model is not made for (exit code 6)
+# is no failure.
 left_out() { # NAME LOG
+    if [ "$code" -eq 6 ]; then
+        echo "$1  not possible: $(tail -n 1 "$2")"
+        return
+    fi
     echo "$1  failed (exit code $code) after $took  -> $work/$2"
     failed=1
 }

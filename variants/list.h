@@ -71,12 +71,12 @@
     X(gemma) \
     X(gated) \
     X(sink) \
+    X(streaming) \
     X(fox) \
     X(value_residual) \
     X(diff) \
     X(cope) \
-    X(mla) \
-    X(streaming)
+    X(mla)
 /* clang-format on */
 
 #endif

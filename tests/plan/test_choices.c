@@ -217,8 +217,8 @@ Test(choices, none_is_made_in_vain)
     static const char *const others[] = {
         "-V rope,alibi --rope-scaling yarn --rope-factor 2",
         "-V gla,fox --layer-windows 8,0",
-        "-V gdn-hybrid --stack gdn,rope --layer-rope-base 100,0",
-        "-V gdn-hybrid --layer-dims 2/4/4/0.5",
+        "-V gdn-hybrid -w segment --stack gdn,rope --layer-rope-base 100,0",
+        "-V gdn-hybrid -w segment --layer-dims 2/4/4/0.5",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(lines) + ARRAY_LEN(others); i++) {
@@ -228,7 +228,7 @@ Test(choices, none_is_made_in_vain)
         struct plan p = {0};
         struct err e = {""};
         cr_assert_eq(parse_words(&o, line, &e), OK, "%s", e.msg);
-        cr_expect_eq(plan_make(&p, &o, &e), vain ? E_USAGE : OK, "%s: %s", line, e.msg);
+        cr_expect_eq(plan_asked(&p, &o, &e), vain ? E_USAGE : OK, "%s: %s", line, e.msg);
         cr_expect(!vain || strstr(e.msg, "  -> "), "%s", e.msg);
         drop_plan(&p, &o);
     }
