@@ -4,7 +4,7 @@
  *
  * The cache has the first 4 keys of the stream and the newest 1020; positions are its slots. A
  * model that was trained with rotary positions goes on for ever at the cost of a cache of that
- * length. Inference only: equations in variants/model/sublayer_attention_streaming.c. */
+ * length. Inference only: equations in variants/model/attention/sublayer_attention_streaming.c. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

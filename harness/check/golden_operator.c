@@ -4,8 +4,8 @@
  * rows of tables they read, its probabilities and gradients. */
 #include "golden_inner.h"
 
+#include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/model/checkpoint.h"
-#include "variants/model/sublayer_attention_around.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "harness/util/suggest.h"
 #include "harness/util/text_table.h"
 #include "list_cases.h"
-#include "variants/model/sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * backward pass by the reference on the activations that the case left. */
 #include "workload.h"
 
-#include "variants/model/sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The workload layer: the sub-layers of one layer on a random stream with a random past. */
 #include "workload.h"
 
-#include "variants/model/sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 #include <string.h>
 

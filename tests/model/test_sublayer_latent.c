@@ -5,7 +5,7 @@
  * sense are refused. Golden files test the equations. */
 #include "tests/support/every_backend.h"
 #include "tests/support/model.h"
-#include "variants/model/sublayer_latent.h"
+#include "variants/model/attention/sublayer_latent.h"
 
 enum { SEQUENCES = 2, SEGMENT = 7, MEMORY = 12, TEXT = 23 };
 static const struct extent largest = {SEQUENCES, SEGMENT, MEMORY};

@@ -5,7 +5,7 @@
  * values, the suites over all variants segments, memories and backends. */
 #include "tests/support/model.h"
 #include "tests/support/set_choice.h"
-#include "variants/model/sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/parts.h"
 
 #include <criterion/criterion.h>

@@ -2,8 +2,8 @@
  *
  * The list of sub-layers as a whole: bind, run forward and backward, remember, count. */
 #include "sublayer_list.h"
-#include "sublayer_attention.h"
 #include "sublayer_inner.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The sub-layers of a model and the names of their tensors. */
-#include "sublayer_attention_around.h"
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
+#include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/parts/norm.h"
 
 #include <stdio.h>

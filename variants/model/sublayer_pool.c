@@ -10,8 +10,8 @@
  * newest complete one. As published, not causal: a token reads the group that it is in. Zeros where
  * there is none: only whole groups count, so in the causal form a row never depends on later
  * tokens. */
-#include "sublayer_attention.h"
 #include "sublayer_inner.h"
+#include "variants/model/attention/sublayer_attention.h"
 
 #include <string.h>
 

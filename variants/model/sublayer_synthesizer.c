@@ -4,7 +4,7 @@
  * whose scores are computed from the query rows (dense) or are a parameter (random), and enter as
  * the term `add`. */
 #include "sublayer.h"
-#include "sublayer_attention.h"
+#include "variants/model/attention/sublayer_attention.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/parts.h"
 

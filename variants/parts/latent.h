@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sizes of latent attention (variants/mla.c; equations: variants/model/sublayer_latent.c). */
+ * The sizes of latent attention (variants/mla.c; equations:
+ * variants/model/attention/sublayer_latent.c). */
 #ifndef LATENT_H
 #define LATENT_H
 

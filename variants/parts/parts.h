@@ -25,7 +25,8 @@
     X(synth_random)                                                                                \
     X(retnet)                                                                                      \
     X(gla)                                                                                         \
-    X(mamba) X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla)
+    X(mamba)                                                                                       \
+    X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla)
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
 #define MEMS(X) X(none) X(segment) X(compressive) X(state) X(hybrid)

@@ -2,8 +2,8 @@
  *
  * Latent attention, backward: W_o, the core in its form, then queries and latents through their
  * rotations, norms and maps. */
-#include "sublayer_inner.h"
 #include "sublayer_latent.h"
+#include "variants/model/sublayer_inner.h"
 #include "variants/parts/linear.h"
 
 #include <string.h>

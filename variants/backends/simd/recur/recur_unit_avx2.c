@@ -3,7 +3,7 @@
  * The recurrences of recur_unit.inc.c compiled for AVX2. */
 #define VEC_AVX2
 #include "recur_unit.inc.c"
-#include "simd.h"
+#include "variants/backends/simd/simd.h"
 
 static size_t need(const struct recur *r, int threads, bool backward)
 {

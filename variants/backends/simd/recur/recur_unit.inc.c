@@ -3,7 +3,7 @@
  * Recurrences whose states are single numbers (dk = dv = 1, as in minimal gated units), with
  * vectors across heads; included once per instruction set. */
 #include "variants/backends/recur.h"
-#include "vec.h"
+#include "variants/backends/simd/vec.h"
 
 #include <omp.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * written once, in place if the caller wants. With an erase a strip of columns is read twice, the
  * second time from L1. */
 #include "variants/backends/recur.h"
-#include "vec.h"
+#include "variants/backends/simd/vec.h"
 
 #include <math.h>
 #include <omp.h>

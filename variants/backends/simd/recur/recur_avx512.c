@@ -4,7 +4,7 @@
 #define VEC_AVX512
 #include "recur_chunk.inc.c"
 #include "recur_grad.inc.c"
-#include "simd.h"
+#include "variants/backends/simd/simd.h"
 
 static bool accepts(const struct recur *r, bool backward)
 {

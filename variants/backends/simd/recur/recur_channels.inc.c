@@ -5,7 +5,7 @@
  * channel, and the outputs of as many channels as a vector has lanes are summed together. A decay
  * is read once for each number of a state: that, and its exponential, is what this costs. */
 #include "variants/backends/recur.h"
-#include "vec.h"
+#include "variants/backends/simd/vec.h"
 
 #include <omp.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The step of recur_step.inc.c compiled for AVX-512. */
 #define VEC_AVX512
 #include "recur_step.inc.c"
-#include "simd.h"
+#include "variants/backends/simd/simd.h"
 
 static size_t need(const struct recur *r, int threads, bool backward)
 {

@@ -14,8 +14,8 @@
  *     X_t = R_t + sum_{j<t} A[t,j] X_j.
  *
  * Writers lie across: CHUNK keys of one channel are adjacent, in whole vectors. */
-#include "tile.h"
 #include "variants/backends/recur.h"
+#include "variants/backends/simd/tile.h"
 
 #include <math.h>
 #include <omp.h>

@@ -3,7 +3,7 @@
  * The recurrences of recur_channels.inc.c compiled for AVX2. */
 #define VEC_AVX2
 #include "recur_channels.inc.c"
-#include "simd.h"
+#include "variants/backends/simd/simd.h"
 
 static size_t need(const struct recur *r, int threads, bool backward)
 {
