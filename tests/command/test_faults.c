@@ -297,8 +297,8 @@ Test(faults, fail_fast_stops_at_the_first)
 
 /* ---- the machine -------------------------------------------------------------------------- */
 
-/* If the lock is taken, a run says so, and --strict makes it an error. The lock is held here: benches of
- * other tests, which run beside this one, take it too and end. */
+/* If the lock is taken, a run says so, and --strict makes it an error. The lock is held here:
+ * benches of other tests, which run beside this one, take it too and end. */
 Test(faults, a_machine_in_use)
 {
     struct ran r = run_bench(folder, ONE_CASE); /* makes the file, if there is none */
