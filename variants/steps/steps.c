@@ -201,9 +201,8 @@ void step_add_gradient(const struct step_call *c, int input)
 {
     enum { PARALLEL_MIN = 1 << 14 };
     const int rows = c->B * c->L, n = c->out->n;
-    const bool worth = (ptrdiff_t)rows * n > PARALLEL_MIN;
 
-#pragma omp parallel for num_threads(worth ? c->g->threads : 1)
+#pragma omp parallel for num_threads((ptrdiff_t)rows *n > PARALLEL_MIN ? c->g->threads : 1)
     for (int i = 0; i < rows; i++) {
         const float *const d = matrix_row(&c->d_out[0], i);
         float *const d_in = matrix_row(&c->d_in[input], i);
