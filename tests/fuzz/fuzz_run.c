@@ -108,9 +108,12 @@ static void use(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    if (strchr(folder, 'X')) {
+    static bool made;
+
+    if (!made) {
         CHECK(mkdtemp(folder) != NULL);
         atexit(clean);
+        made = true;
     }
     char path[FILE_PATH];
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
