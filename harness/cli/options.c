@@ -503,6 +503,14 @@ bool options_given(const struct options *o, const char *name)
     return o->given[index] != FROM_PRESET;
 }
 
+bool options_typed(const struct options *o, const char *name)
+{
+    const int index = option_find(name);
+
+    CHECK(index >= 0);
+    return o->given[index] == FROM_USER && o->depth[index] == 0;
+}
+
 void options_free(struct options *o)
 {
     for (int i = 0; i < option_count; i++) {

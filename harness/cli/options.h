@@ -157,6 +157,8 @@ enum status options_refuse(const struct options *o, const char *what, const char
 
 /* Was the option (name without dashes) set by environment, @file or command line? */
 bool options_given(const struct options *o, const char *name);
+/* ... by the command line itself? */
+bool options_typed(const struct options *o, const char *name);
 
 /* What --resume continues. */
 enum continued { CONTINUED_RUN, CONTINUED_TRAINING };

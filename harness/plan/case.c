@@ -159,11 +159,11 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
     const char *const what_then =
         "-> leave it out, or choose a variant and --workload that have it";
 
-    if (opt->kv_heads && !t->kv_heads)
+    if (options_typed(opt, "kv-heads") && opt->kv_heads && !t->kv_heads)
         return fail(e, E_USAGE, "--kv-heads %d does not apply to %s  %s", opt->kv_heads, who,
                     what_then);
     for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
-        if (opt->chosen[i].n && !t->choice[i])
+        if (opt->chosen[i].n && !t->choice[i] && options_typed(opt, model_choices[i].option))
             return fail(e, E_USAGE, "--%s %s does not apply to %s  %s", model_choices[i].option,
                         opt->chosen[i].v[0], who, what_then);
     return OK;

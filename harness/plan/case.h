@@ -106,7 +106,8 @@ enum status config_from_options(struct config *to, const struct variant *v,
                                 enum scope scope, bool decodes, const int at[MODEL_CHOICE_COUNT],
                                 struct err *e);
 
-/* The options of models that a plan or a training uses. One that nothing uses is an error. */
+/* The options of models that a plan or a training uses. One that nothing uses is an error where it
+ * is typed: those of @files and of the environment are for the variants that have them. */
 struct taken {
     bool choice[MODEL_CHOICE_COUNT], kv_heads;
 };

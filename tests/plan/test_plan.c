@@ -313,6 +313,17 @@ Test(plan, errors_say_what_to_do)
     }
 }
 
+/* ... unless they stand in a file, which is for the variants that have them: --clip here. */
+Test(plan, files_of_options_are_for_many_variants)
+{
+    struct options o;
+    struct plan p;
+
+    must_plan(&p, &o, "@harness/sweeps/headline.args --variant xl -b ref");
+    cr_expect_eq(p.n, 6);
+    drop_plan(&p, &o);
+}
+
 Test(plan, a_named_backend_must_be_usable)
 {
     for (int i = 0; backends[i]; i++) {
