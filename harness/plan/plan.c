@@ -231,8 +231,7 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 }
 
 /* The error for a plan of unsupported cases only, although every axis has values: the cause is
- * --mem-kind, or
- * --workload attn. */
+ * --mem-kind, or --workload attn. */
 static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];

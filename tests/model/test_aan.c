@@ -3,64 +3,18 @@
  * Average attention: its sub-layer against the equations in double, with a sum carried in and out,
  * on every backend; gradients against finite differences; counts beyond float precision. Streaming,
  * forgetting and cost are those of all states: test_state.c. */
-#include "tests/support/every_backend.h"
-#include "tests/support/finite.h"
-#include "tests/support/model.h"
+#include "tests/support/bound_layer.h"
 
 #include <criterion/parameterized.h>
 
 enum { B = 2, L = 9, D = 10, F = 13 };
 
-struct bound {
-    struct engine g;
-    struct config c;
-    struct params p;
-    struct arena a;
-    struct sublayers sublayers;
-    float *x, *y, *d_y, *d_x; /* [B,L,D] */
-};
-
-static void bind(struct bound *t)
-{
-    struct err e = {""};
-
-    params_place(&t->p, &t->a);
-    cr_assert_eq(
-        sublayers_bind(&t->sublayers, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
-        OK, "%s", e.msg);
-    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
-    params_place_grad(&t->p, &t->a);
-}
-
 static void open_bound(struct bound *t, const char *backend, int threads)
 {
-    const struct variant *const v = variant_find("aan");
-    struct err e;
-
-    *t = (struct bound){.c = config_default(v, D, 2, 5, F, 1, 9)};
-    if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    cr_assert_eq(sublayers_init_operator(&t->sublayers, &t->c, &t->p, 0, &e), OK);
-    bind(t);
-    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);
-    memset(t->a.base, 0xff, t->a.size);
-    bind(t);
-    params_init(&t->p, SEED);
-    for (int i = 0; i < t->p.n; i++)
-        quantise(t->p.v[i].data, t->p.v[i].n);
-    for (int e2 = 0; e2 < F; e2++) /* half of the units are off, none near its corner */
-        ((float *)params_find(&t->p, "aan.ff.1.bias")->data)[e2] = e2 % 2 ? -4 : 4;
-    t->x = normal(B * L * D, "x", 0, 0.5f), t->d_y = normal(B * L * D, "d_y", 0, 1);
-    t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);
-    quantise(t->x, B * L * D);
-}
-
-static void close_bound(struct bound *t)
-{
-    release(t->x), release(t->y), release(t->d_y), release(t->d_x);
-    sublayers_free(&t->sublayers);
-    params_free(&t->p);
-    arena_release(&t->a);
+    bound_open(t, config_default(variant_find("aan"), D, 2, 5, F, 1, 9), backend, threads, B, L,
+               0.5f);
+    for (int e = 0; e < F; e++) /* half of the units are off, none near its corner */
+        ((float *)params_find(&t->p, "aan.ff.1.bias")->data)[e] = e % 2 ? -4 : 4;
 }
 
 /* What was committed before: a sum of `count` rows. */
@@ -167,7 +121,7 @@ ParameterizedTest(int *b, aan, is_its_equations)
             cr_expect_leq(in_bounds((double)at.at[k], want, 2 * U * fabs(want)), 1);
         }
         release(sum);
-        close_bound(&t);
+        bound_close(&t);
     }
 }
 
@@ -206,5 +160,5 @@ ParameterizedTest(int *b, aan, gradients_are_differences, .timeout = 60)
     for (int i = 0; i < t.p.n; i++)
         expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
     release(sum);
-    close_bound(&t);
+    bound_close(&t);
 }

@@ -2,9 +2,7 @@
  *
  * Mamba: its layer against the equations in double, in one segment and in several with the states
  * carried on, on every backend; gradients against finite differences; sizes and initial values. */
-#include "tests/support/every_backend.h"
-#include "tests/support/finite.h"
-#include "tests/support/model.h"
+#include "tests/support/bound_layer.h"
 #include "variants/model/settings.h"
 
 #include <criterion/parameterized.h>
@@ -12,56 +10,14 @@
 /* Channels and numbers of a state are no whole vectors, and channels more than one block. */
 enum { B = 2, L = 11, D = 12, H = 3, INNER = 3 * 49, STATES = 16, RANK = 5, TAPS = 4 };
 
-struct bound {
-    struct engine g;
-    struct config c;
-    struct params p;
-    struct arena a;
-    struct sublayers sublayers;
-    float *x, *y, *d_y, *d_x; /* [B,L,D] */
-};
-
-static void bind(struct bound *t)
-{
-    struct err e = {""};
-
-    params_place(&t->p, &t->a);
-    cr_assert_eq(
-        sublayers_bind(&t->sublayers, &t->g, &t->p, MEM_STATE, (struct extent){B, L, 0}, &t->a, &e),
-        OK, "%s", e.msg);
-    cr_assert_eq(sublayers_bind_grad(&t->sublayers, &t->g, &t->a, &e), OK, "%s", e.msg);
-    params_place_grad(&t->p, &t->a);
-}
-
 static void open_bound(struct bound *t, const char *backend, int threads)
 {
-    struct err e;
+    struct config c = config_default(variant_find("mamba"), D, H, STATES, 8, 1, 9);
+    struct err e = {""};
 
-    *t = (struct bound){.c = config_default(variant_find("mamba"), D, H, STATES, 8, 1, 9)};
-    if (engine_open(&t->g, backend, threads, NULL, &e) != OK)
-        cr_skip_test("%s", e.msg);
-    t->c.dv = INNER / H;
-    cr_assert_eq(config_set(&t->c, "lora", "5", &e), OK, "%s", e.msg);
-    cr_assert_eq(sublayers_init_operator(&t->sublayers, &t->c, &t->p, 0, &e), OK);
-    bind(t);
-    cr_assert_eq(arena_place(&t->a, HUGE_NEVER, NULL, NULL, &e), OK);
-    memset(t->a.base, 0xff, t->a.size);
-    bind(t);
-    sublayers_forget(&t->sublayers);
-    params_init(&t->p, SEED);
-    for (int i = 0; i < t->p.n; i++)
-        quantise(t->p.v[i].data, t->p.v[i].n);
-    t->x = normal(B * L * D, "x", 0, 1), t->d_y = normal(B * L * D, "d_y", 0, 1);
-    t->y = guarded(B * L * D), t->d_x = guarded(B * L * D);
-    quantise(t->x, B * L * D);
-}
-
-static void close_bound(struct bound *t)
-{
-    release(t->x), release(t->y), release(t->d_y), release(t->d_x);
-    sublayers_free(&t->sublayers);
-    params_free(&t->p);
-    arena_release(&t->a);
+    c.dv = INNER / H;
+    cr_assert_eq(config_set(&c, "lora", "5", &e), OK, "%s", e.msg);
+    bound_open(t, c, backend, threads, B, L, 1);
 }
 
 /* Rows [from, from + n) of each sequence of x, to those of y. */
@@ -181,7 +137,7 @@ ParameterizedTest(int *b, mamba, is_its_equations)
             const double error = error_of(&t);
             cr_expect_lt(error, 1, "%s, segments of %d: %.3g", backends[*b]->name, lengths[i],
                          error);
-            close_bound(&t);
+            bound_close(&t);
         }
 }
 
@@ -216,7 +172,7 @@ ParameterizedTest(int *b, mamba, gradients_are_differences, .timeout = 60)
     expect_gradient(&f, "x", t.x, t.d_x, B * L * D, 256 * U, 0);
     for (int i = 0; i < t.p.n; i++)
         expect_gradient(&f, t.p.v[i].name, t.p.v[i].data, t.p.v[i].grad, t.p.v[i].n, 256 * U, 0);
-    close_bound(&t);
+    bound_close(&t);
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */

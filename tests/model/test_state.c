@@ -23,12 +23,7 @@ static struct config small(const struct variant *v)
 
 static float *stream(const struct config *c, const char *backend, enum mem_kind kind, int L)
 {
-    struct model m;
-
-    model_open(&m, c, backend, 1, kind, (struct extent){2, L, 0});
-    float *x = model_stream(&m, 0, 2, TEXT, L);
-    model_close(&m);
-    return x;
+    return model_logits(c, backend, 1, kind, (struct extent){2, L, 0}, TEXT, L);
 }
 
 ParameterizedTestParameters(state, goes_on) { return every_backend(); }

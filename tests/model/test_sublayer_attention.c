@@ -22,12 +22,7 @@ static struct config local(const char *variant)
 
 static float *logits(const struct config *c, const char *backend, enum mem_kind kind, int L, int M)
 {
-    struct model m;
-
-    model_open(&m, c, backend, 2, kind, (struct extent){BATCH, L, M});
-    float *all = model_stream(&m, 0, BATCH, T, L);
-    model_close(&m);
-    return all;
+    return model_logits(c, backend, 2, kind, (struct extent){BATCH, L, M}, T, L);
 }
 
 /* What goes with keys goes with fewer of them: gates of forgetting, contextual positions, values of

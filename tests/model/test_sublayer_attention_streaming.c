@@ -26,12 +26,7 @@ static struct config model(const char *variant, int sinks, int window)
 
 static float *logits(const struct config *c, const char *backend, enum mem_kind kind, int L, int M)
 {
-    struct model m;
-
-    model_open(&m, c, backend, 2, kind, (struct extent){BATCH, L, M});
-    float *all = model_stream(&m, 0, BATCH, T, L);
-    model_close(&m);
-    return all;
+    return model_logits(c, backend, 2, kind, (struct extent){BATCH, L, M}, T, L);
 }
 
 /* A cache that is longer than its slots changes nothing. */

@@ -152,12 +152,7 @@ Test(sublayer_latent, forms_differ_by_roundings_only)
 
 static float *logits(const struct config *c, const char *backend, enum mem_kind kind, int segment)
 {
-    struct model m;
-
-    model_open(&m, c, backend, 2, kind, largest);
-    float *const all = model_stream(&m, 0, SEQUENCES, TEXT, segment);
-    model_close(&m);
-    return all;
+    return model_logits(c, backend, 2, kind, largest, TEXT, segment);
 }
 
 ParameterizedTestParameters(sublayer_latent, forms_agree_in_models) { return every_backend(); }

@@ -253,6 +253,18 @@ static inline float *model_stream(struct model *m, int b0, int B, int T, int L)
     return all;
 }
 
+/* Those of tokens [0, T) of max.B sequences by a model of its own, in segments of L. */
+static inline float *model_logits(const struct config *c, const char *backend, int threads,
+                                  enum mem_kind kind, struct extent max, int T, int L)
+{
+    struct model m;
+
+    model_open(&m, c, backend, threads, kind, max);
+    float *const all = model_stream(&m, 0, max.B, T, L);
+    model_close(&m);
+    return all;
+}
+
 /* What lm_backward differentiates besides the mean nll: the cost of pondering. */
 static inline double pondering(const struct lm *m)
 {

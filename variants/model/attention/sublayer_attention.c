@@ -214,20 +214,26 @@ int64_t attention_base(const struct sublayer *s)
     return cache_base(s->mem == MEM_KV ? &s->of.attention.keys : &s->memory);
 }
 
+void attention_turn(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
+                    int rows, int heads, int width, int64_t position, bool back)
+{
+    s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
+                      &(struct rotation){.x = x.at,
+                                         .stride = x.stride,
+                                         .B = B,
+                                         .rows = rows,
+                                         .heads = heads,
+                                         .width = width,
+                                         .position = position,
+                                         .layer = s->layer,
+                                         .back = back});
+}
+
 void attention_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                       int rows, int heads, int64_t position, bool back)
 {
     if (s->c->pos->rotate && !s->c->stream_sinks) /* which rotates them later */
-        s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
-                          &(struct rotation){.x = x.at,
-                                             .stride = x.stride,
-                                             .B = B,
-                                             .rows = rows,
-                                             .heads = heads,
-                                             .width = s->c->dh,
-                                             .position = position,
-                                             .layer = s->layer,
-                                             .back = back});
+        attention_turn(g, s, x, B, rows, heads, s->c->dh, position, back);
 }
 
 struct around_call attention_call(const struct sublayer *s, int B, int L)

@@ -60,7 +60,10 @@ int attention_memory(const struct sublayer *s);
 /* Stream position of the first key. */
 int64_t attention_base(const struct sublayer *s);
 
-/* Let the position scheme rotate the rows of `heads` heads, the first at `position`. */
+/* Let the position scheme rotate rows of `heads` heads of `width` floats, from x on, the first row
+ * at `position`; of the model's own heads, unless slots are their positions. */
+void attention_turn(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
+                    int rows, int heads, int width, int64_t position, bool back);
 void attention_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                       int rows, int heads, int64_t position, bool back);
 

@@ -71,15 +71,7 @@ struct attn streaming_for_impl(const struct attn *a)
 static void rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                    int rows, int heads, int64_t position)
 {
-    s->c->pos->rotate(g, s->c, s->of.attention.pos_encoding,
-                      &(struct rotation){.x = x.at,
-                                         .stride = x.stride,
-                                         .B = B,
-                                         .rows = rows,
-                                         .heads = heads,
-                                         .width = s->c->dh,
-                                         .position = position,
-                                         .layer = s->layer});
+    attention_turn(g, s, x, B, rows, heads, s->c->dh, position, false);
 }
 
 /* Columns [0, n) of heads of `from` into every 2n-th block of `to`, from block `half` on. */

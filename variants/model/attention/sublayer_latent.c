@@ -168,18 +168,8 @@ static void impl(const struct sublayer *s, const char **forward, const char **ba
 void latent_rotate(const struct engine *g, const struct sublayer *s, struct seq_rows x, int B,
                    int rows, int heads, int width, int64_t position, bool back)
 {
-    const struct config *const c = s->c;
-
-    c->pos->rotate(g, c, s->of.attention.pos_encoding,
-                   &(struct rotation){.x = x.at + width - latent_of(c)->rope,
-                                      .stride = x.stride,
-                                      .B = B,
-                                      .rows = rows,
-                                      .heads = heads,
-                                      .width = width,
-                                      .position = position,
-                                      .layer = s->layer,
-                                      .back = back});
+    x.at += width - latent_of(s->c)->rope;
+    attention_turn(g, s, x, B, rows, heads, width, position, back);
 }
 
 /* y = rms(x) (.) weight, x [rows,n] without gaps, rows of y so many floats apart. */
