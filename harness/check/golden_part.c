@@ -6,7 +6,7 @@
 
 #include "variants/model/checkpoint.h"
 #include "variants/parts/dropout.h"
-#include "variants/parts/moe.h"
+#include "variants/parts/ffn/moe.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "finite.h"
 #include "model.h"
 #include "variants/parts/dropout.h"
-#include "variants/parts/moe.h"
+#include "variants/parts/ffn/moe.h"
 #include "variants/parts/parts.h"
 
 #include <criterion/parameterized.h>

@@ -9,7 +9,7 @@
 #include "finite.h"
 #include "model.h"
 #include "trains.h"
-#include "variants/parts/moe.h"
+#include "variants/parts/ffn/moe.h"
 
 enum { B = 2, L = 5, MEM = 4, FIRST = 3 }; /* FIRST tokens become memory before the segment */
 

@@ -3,7 +3,7 @@
  * Adaptive span (Sukhbaatar et al. 2019): with m_h(n) = clip((R + z_h - n) / R, 0, 1) a key at
  * distance n is weighted by m, that is, log m is added to its score; a window ends where m = 0. */
 #include "parts.h"
-#include "pos_bias.h"
+#include "variants/parts/pos/pos_bias.h"
 
 #include <float.h>
 #include <math.h>

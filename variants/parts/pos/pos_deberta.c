@@ -3,7 +3,7 @@
  * DeBERTa's disentangled positions (He et al. 2021): a table of keys and one of queries for
  * distances 0..c, W_pk E[d(n)] and W_pq E[d(-n)] with d(n) = clip(n + c, 0, 2c-1). Rows that share
  * an embedding are repeated, so that R = c + 1 holds for both. */
-#include "parts.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * TUPE's positions (Ke et al. 2021): the scores of position i against position j, a matrix [K,K]
  * per head, depend on the weights only; they are computed when these change and added to every
  * sequence's scores. Optionally with T5's bias (TUPE-R). */
-#include "parts.h"
 #include "pos_t5.h"
+#include "variants/parts/parts.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * each, far ones in logarithmic steps, and every head learns a number per bucket. One table serves
  * all layers, as published, or each layer has its own. */
 #include "pos_t5.h"
-#include "parts.h"
 #include "pos_bias.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 

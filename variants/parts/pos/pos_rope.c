@@ -11,8 +11,8 @@
  * arXiv:2309.00071) divides those that turn less than beta_slow times in the original context,
  * keeps those that turn more than beta_fast times, goes linearly between the two, and multiplies
  * cosines and sines by 0.1 ln s + 1. */
-#include "latent.h"
-#include "rotary.h"
+#include "variants/parts/latent.h"
+#include "variants/parts/rotary.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * Transformer-XL's relative positions: the key table of head h holds rho_h[n] = rows h*dh.. of W_r
  * times R[n], the sinusoidal encoding of distance n. With clamp_len c the distances beyond c share
  * R[c], so the table ends there: the clipping of `struct attn`. */
-#include "parts.h"
+#include "variants/parts/parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * KERPLE, the logarithmic form (Chi et al. 2022): bias_h[n] = -a_h log(1 + b_h n), a and b trained
  * and positive. */
-#include "parts.h"
 #include "pos_bias.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 

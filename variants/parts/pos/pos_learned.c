@@ -2,7 +2,7 @@
  *
  * A learned table of positions, added to the embedding once (Radford et al. 2018; Gehring et al.
  * 2017): position t of the window uses row t. */
-#include "parts.h"
+#include "variants/parts/parts.h"
 
 static int learned_positions(const struct config *c)
 {

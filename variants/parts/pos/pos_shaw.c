@@ -3,7 +3,7 @@
  * Shaw's relative position representations: the learned tables are used directly as the tables of
  * `struct attn`. rel_rows = clip+1 is the causal table, 2*clip+1 the full one, whose last `clip`
  * rows are future distances. Either table may be absent; both may be per head. */
-#include "parts.h"
+#include "variants/parts/parts.h"
 
 static int add_table(const struct config *c, const char *prefix, const char *name, struct params *p)
 {

@@ -6,9 +6,9 @@
  *
  * With three matrices, the published comparison uses 2/3 of the plain width F. W_g and W_1 are
  * adjacent in memory, so that one product computes both operands. */
-#include "dropout.h"
-#include "linear.h"
-#include "parts.h"
+#include "variants/parts/dropout.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
 
 struct gated {
     const struct param *wg, *bg, *b1, *w2, *b2; /* wg: [W_g; W_1]; biases may be NULL */

@@ -13,9 +13,9 @@
  * its value. Rows of one expert are gathered, so that its maps are ordinary products. */
 #include "moe.h"
 
-#include "dropout.h"
-#include "linear.h"
-#include "parts.h"
+#include "variants/parts/dropout.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
 
 #include <float.h>
 #include <math.h>

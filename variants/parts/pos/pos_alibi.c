@@ -2,8 +2,8 @@
  *
  * ALiBi (Press et al. 2022): head h subtracts slope_h * distance from its scores. Nothing is
  * trained. */
-#include "parts.h"
 #include "pos_bias.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 

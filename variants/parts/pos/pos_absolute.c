@@ -2,7 +2,7 @@
  *
  * Absolute positions: none at all, the sinusoid added to the embedding (Vaswani et al. 2017,
  * section 3.5), or a learned table added to the input of every layer (Al-Rfou et al. 2018). */
-#include "parts.h"
+#include "variants/parts/parts.h"
 
 #include <math.h>
 

@@ -6,9 +6,9 @@
  *
  * Backward reads f's argument without the bias. For ReLU its output suffices, so only ReLU is fused
  * into the product in training too. */
-#include "dropout.h"
-#include "linear.h"
-#include "parts.h"
+#include "variants/parts/dropout.h"
+#include "variants/parts/linear.h"
+#include "variants/parts/parts.h"
 
 struct plain {
     const struct param *w1, *b1, *w2, *b2, *beta; /* biases and beta may be NULL */
