@@ -27,8 +27,9 @@ around+=(OMP_WAIT_POLICY=passive)
 around+=(ASAN_OPTIONS="log_path=$reports:detect_leaks=1:exitcode=23"
          UBSAN_OPTIONS="log_path=$reports:print_stacktrace=1")
 umask 022
+# One test more than CPUs: many of them wait, for a child or for a signal.
 env -i "${around[@]}" bash -c 'echo $$ >"$0"; exec "$@"' "$build/runner.pid" \
-    "$build/run_tests" --tap="$tap" --short-filename "$@" </dev/null
+    "$build/run_tests" --tap="$tap" --short-filename --jobs $(($(nproc) + 1)) "$@" </dev/null
 rc=$?
 # Tests run in children. Occasional leaks of the runner itself (status 23) are Criterion's.
 if [ "$rc" -eq 23 ]; then
