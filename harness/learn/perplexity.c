@@ -75,14 +75,16 @@ static char *line_of(const struct subject *t, const struct options *opt, int seq
     char *const rest = options_repro(opt);
     struct bytes line;
     FILE *const f = bytes_open(&line, NULL);
+    char past[MEM_TEXT];
 
     NEED(f);
     fputs(EVAL, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", t->corpus, '"');
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --mem-kind %s --threads %d%s",
-            opt->bytes, t->backend->name, seq, mem, mem_kind_name[kind], t->threads, rest);
+    mem_text(past, mem);
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s --threads %d%s",
+            opt->bytes, t->backend->name, seq, past, mem_kind_name[kind], t->threads, rest);
     NEED(bytes_close(f, &line, NULL) == OK);
     free(rest);
     return line.data;
@@ -184,7 +186,7 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, boo
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
     snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
     snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
-    snprintf(text[MEM], 64, "%d", (int)row->mem_tokens);
+    mem_text(text[MEM], row->mem_tokens);
     if (ok) {
         snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
         snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
@@ -263,7 +265,7 @@ static struct bench_case scored_case(const struct subject *t, struct session *s,
         .opt = s->opt,
     };
 
-    bcase.config.mem_len = mem;
+    bcase.config.mem_len = max_int(0, mem);
     bcase.repro = line_of(t, s->opt, seq, mem, kind);
     snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
              (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
@@ -275,7 +277,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 {
     struct err why;
     enum mem_kind kind;
-    enum status st = score_mem_kind(&kind, &t->config, s->opt, e);
+    enum status st = score_mem_kind(&kind, &t->config, s->opt, mem, e);
 
     if (st != OK)
         return st;
@@ -284,8 +286,10 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
-    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%d", t->config.variant->name, seq,
-                   mem);
+    char past[MEM_TEXT];
+    mem_text(past, mem);
+    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%s", t->config.variant->name, seq,
+                   past);
     const enum status scored =
         score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &s->console.wait, &why);
     progress_end(&s->console.wait);
@@ -310,15 +314,24 @@ out:
     return st;
 }
 
+static bool has_past(const struct subject *t, int mem)
+{
+    return mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
+}
+
 static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
 {
     const struct options *o = s->opt;
     enum status st = OK;
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
-        for (int k = 0; k < o->mem.n && st == OK; k++)
+        for (int k = 0; k < o->mem.n && st == OK; k++) {
+            const int mem = o->mem.v[k];
+            if (!print && !has_past(t, mem)) /* of a sweep, which says so where it measures */
+                continue;
             st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
-                                : score_one(s, t, o->seq.v[i], o->mem.v[k], print, e);
+                                : score_one(s, t, o->seq.v[i], mem, print, e);
+        }
     return st;
 }
 
@@ -414,10 +427,15 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
     struct sum_of_times *sum = arg;
     const struct options *o = s->opt;
     enum mem_kind kind;
-    const enum status st = score_mem_kind(&kind, &t->config, o, e);
+    enum status st = OK;
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
-        for (int k = 0; k < o->mem.n; k++) {
+        for (int k = 0; k < o->mem.n && st == OK; k++) {
+            if (!has_past(t, o->mem.v[k]))
+                continue;
+            st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
+            if (st != OK)
+                return st;
             struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
             if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
                 sum->s += sum->speeds->start_s +
@@ -436,17 +454,26 @@ double sweep_perplexity_s(struct session *s, const struct plan *plan, const stru
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
+static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
+{
+    enum mem_kind kind;
+    enum status st = OK;
+
+    for (int k = 0; k < o->mem.n && st == OK; k++)
+        st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
+    return st;
+}
+
 enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
     struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
-    enum mem_kind kind;
     enum status st = OK;
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
-        (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
+        (st = can_score(&t, o, e)) != OK ||
         (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) !=
             OK ||
         (st = session_begin(s, e)) != OK)

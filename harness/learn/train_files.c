@@ -118,6 +118,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->lm.drop.step = (uint64_t)step;
+    lm_seek(&t->lm, (int64_t)trainer_position(t));
     lm_build_tables(&t->lm, &t->engine);
     return OK;
 }
