@@ -178,6 +178,31 @@ Test(eval, learned_windows)
     }
 }
 
+/* A state that forgets nothing has absorbed the last M bytes and no more, with either name; all of
+ * the past, in segments of any length, is one pass. One that decays is carried. */
+Test(eval, sums_hold_the_last_tokens_or_all)
+{
+    static const char *const names[] = {"linear", "performer", "aan"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        cr_assert_eq(strcmp(c.pos->name, "sinusoid"), 0);
+        save(&c);
+        check_windows(&c, 7, 5);
+        check_windows(&c, 1, 3);
+        check_windows(&c, BYTES, 0);
+        const double all = must_score("--seq %d --mem %d", BYTES, 0).nll;
+        for (int seq = 1; seq < BYTES; seq += 11) /* floats add up in another order */
+            cr_expect_float_eq(must_score("--seq %d --mem all", seq, 0).nll, all, 1e-6 * all,
+                               "%s %d", names[i], seq);
+        cr_expect_float_neq(must_score("--seq %d --mem %d", 7, 5).nll, all, 1e-4 * all);
+    }
+    const struct config c = small("retnet");
+    save(&c);
+    expect_equal(must_score("--seq %d --mem all", 7, 0).nll,
+                 must_score("--seq %d --mem %d", 7, 5).nll, "retnet", 7);
+}
+
 Test(eval, backends_agree)
 {
     const struct config c = small("gtrxl");
@@ -216,6 +241,10 @@ Test(eval, refuses_what_the_model_cannot)
     save(&c);
     expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
                    "--mem-kind kv is not for vanilla  -> recompute");
+    expect_refused("--seq 4 --mem all", E_USAGE, "--mem all is not for vanilla");
+    c = small("linear");
+    save(&c);
+    expect_refused("--seq 4 --mem all --mem-kind recompute", E_USAGE, "--mem all");
     c = small("learned");
     save(&c);
     expect_refused("--seq 8 --mem 3", E_USAGE, "has positions for 10 tokens, --seq 8 --mem 3");

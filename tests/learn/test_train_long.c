@@ -183,8 +183,6 @@ Test(train_long, every_backend_scores_a_trained_model_alike)
         cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
         o.ckpt = path;
         o.bytes = SANITIZED ? 150 : 1500;
-        if (mem_usual(variants[v]->mem, false) == MEM_RECOMPUTE)
-            o.mem.v[0] = 0;
         const double want = score_on("ref", &t, &o);
         for (int b = 0; backends[b]; b++)
             if (backend_usable(backends[b], NULL) == OK) {
