@@ -276,8 +276,10 @@ const struct option_spec option_specs[] = {
              {FOR(TRAIN), "file to write the weights to"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
-     .doc = "text to score: a file, or copy:lag=192,p=0.9,alphabet=16",
-     .own = {{FOR(TRAIN), "text to train on: a file, or copy:lag=192,p=0.9,alphabet=16"}}},
+     .doc = "text to score: a file, or a generated source, such as copy:lag=192,p=0.9,alphabet=16 "
+            "(bench list sources)",
+     .own = {{FOR(TRAIN), "text to train on: a file, or a generated source, such as "
+                          "copy:lag=192,p=0.9,alphabet=16 (bench list sources)"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .doc = "bytes of text to score, 0 = all"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = FOR(CHECK),

@@ -162,23 +162,27 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.ppl_ci95_low = exp(p->nll_low);
     row.ppl_ci95_high = exp(p->nll_high);
     row.ppl_floor = exp(p->nll_floor);
+    row.answers_scored = (int64_t)p->answers;
+    row.answer_nll_nats = p->answer_nll;
+    row.answer_floor_nats = p->answer_floor;
     row.eval_ns = p->eval_ns;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
     return row;
 }
 
 /* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
- * what a token is. The floor is that of the text's true source, where it is known. */
-enum { SEQ, MEM, BITS, INTERVAL, FLOOR, PPL, SCORED, SPEED, SCREEN_COLUMNS };
+ * what a token is. The floor is that of the text's true source, where it is known; answers, and
+ * their own, stand beside it where the source has some. */
+enum { SEQ, MEM, BITS, INTERVAL, FLOOR, ANSWERS, LEAST, PPL, SCORED, SPEED, SCREEN_COLUMNS };
 
 void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 8, 8, 8};
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8};
     const bool ok = strcmp(row->status, "ok") == 0;
     struct text_table_column column[SCREEN_COLUMNS];
     char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
-    const char *name[SCREEN_COLUMNS] = {"seq",   "mem", bits,     "95 % interval",
-                                        "floor", ppl,   "scored", speed};
+    const char *name[SCREEN_COLUMNS] = {"seq",     "mem",   bits, "95 % interval", "floor",
+                                        "answers", "floor", ppl,  "scored",        speed};
     const char *cell[SCREEN_COLUMNS];
     int width[SCREEN_COLUMNS];
 
@@ -192,33 +196,40 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, boo
         snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
                  log2(row->ppl_ci95_high));
         snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
+        snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
+                 row->answer_nll_nats / log(2));
+        snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
+                 row->answer_floor_nats / log(2));
         snprintf(text[PPL], 64, "%.4f", row->ppl);
         snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
         snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
     }
+    int n = 0;
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
-        width[k] = (k > 0) + max_int(least[k], (int)strlen(name[k]));
-        column[k] = (struct text_table_column){.name = name[k], .number = true};
-        cell[k] = text[k];
+        if ((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus))
+            continue;
+        width[n] = (n > 0) + max_int(least[k], (int)strlen(name[k]));
+        column[n] = (struct text_table_column){.name = name[k], .number = true};
+        cell[n++] = text[k];
     }
     if (!ok)
         cell[INTERVAL] = row->status_detail;
     if (first) {
         fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
                 row->checkpoint);
-        for (int k = 0; k < SCREEN_COLUMNS && !md; k++)
-            fprintf(f, "%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        for (int k = 0; k < n && !md; k++)
+            fprintf(f, "%*s%s", width[k], column[k].name, k + 1 < n ? "" : "\n");
         if (md)
-            text_row_print(f, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
+            text_row_print(f, FORMAT_MD, column, NULL, n);
     }
     if (md)
-        text_row_print(f, FORMAT_MD, column, cell, SCREEN_COLUMNS);
+        text_row_print(f, FORMAT_MD, column, cell, n);
     else if (!ok)
         fprintf(f, "%*s%*s  %s: %s\n", width[SEQ], text[SEQ], width[MEM], text[MEM], row->status,
                 row->status_detail);
     else
-        for (int k = 0; k < SCREEN_COLUMNS; k++)
-            fprintf(f, "%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        for (int k = 0; k < n; k++)
+            fprintf(f, "%*s%s", width[k], cell[k], k + 1 < n ? "" : "\n");
 }
 
 static void print_row(struct session *s, const struct perplexity_row *row)

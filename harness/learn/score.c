@@ -161,9 +161,11 @@ void score_interval(struct score *r, const double *sum, const int *n, size_t seg
     r->nll_high = r->nll + half;
 }
 
-/* Nats of the n tokens after `at` under the true source. */
-static double synthetic_segment(const struct stream *t, size_t at, int n)
+/* Nats of the n tokens after `at` under the true source; those that are answers go to `a`. */
+static double synthetic_segment(const struct stream *t, size_t at, int n, struct source_memo *memo,
+                                struct answers *a)
 {
+    const struct synthetic *const s = &t->corpus.synthetic;
     double sum = 0;
 
     for (int i = 0; i < n; i++) {
@@ -171,8 +173,11 @@ static double synthetic_segment(const struct stream *t, size_t at, int n)
         const size_t reach = t->lm.kind == MEM_STATE ? target
                                                      : synthetic_reach(t->past > 0, t->lm.c.N,
                                                                        max_int(0, t->M), t->L, i);
-        sum += synthetic_nll(&t->corpus.synthetic, t->corpus.bytes, target,
-                             reach < target ? reach : target);
+        const double nll =
+            synthetic_nll(s, t->corpus.bytes, target, reach < target ? reach : target, memo);
+        sum += nll;
+        if (synthetic_answers(s, t->corpus.bytes, target))
+            answers_add(a, (double)t->nll[i], nll);
     }
     return sum;
 }
@@ -194,6 +199,8 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
     const int64_t start = clock_wall_ns();
     int64_t told_ns = start;
     size_t segments = 0;
+    struct source_memo memo = {0};
+    struct answers a = {0};
     double total = 0, floor = 0;
 
     for (size_t at = 0; at < tokens; at += (size_t)t->L, segments++) {
@@ -202,10 +209,11 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
         total += sum[segments];
         tell(t->s, (double)at / (double)tokens, &told_ns);
         if (t->corpus.generated)
-            floor += synthetic_segment(t, at, n[segments]);
+            floor += synthetic_segment(t, at, n[segments], &memo, &a);
     }
     *r = (struct score){.nll = total / (double)tokens,
                         .floor = t->corpus.generated ? floor / (double)tokens : NAN,
+                        .answers = answers_mean(a),
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};

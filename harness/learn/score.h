@@ -16,6 +16,7 @@
 struct score {
     double nll;               /* mean, nats per token */
     double floor;             /* of the true source on these tokens; NAN for a file */
+    struct answers answers;   /* of a generated text */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;
     double eval_ns;

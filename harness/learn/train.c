@@ -253,27 +253,35 @@ struct step_report trainer_step(struct trainer *t, double progress)
 
 /* ---- validation --------------------------------------------------------------------------- */
 
-/* Mean nats of the validation text under the true source. */
-static double synthetic_floor(const struct trainer *t, size_t tokens)
+/* Nats of n tokens of the validation text after `at` under the true source; those that are answers
+ * go to `a`, as t->nll has them. */
+static double synthetic_floor(const struct trainer *t, size_t at, int n, struct source_memo *memo,
+                              struct answers *a)
 {
+    const struct synthetic *const s = &t->valid_corpus.synthetic;
     double sum = 0;
 
-    for (size_t at = 0; at < tokens; at++) {
-        const int i = (int)(at % (size_t)t->L);
+    for (int i = 0; i < n; i++) {
+        const size_t target = at + (size_t)i + 1;
         const size_t reach =
             t->kind == MEM_STATE
-                ? at + 1
+                ? target
                 : synthetic_reach(t->past > 0, t->lm.c.N, max_int(t->past, t->M), t->L, i);
-        sum += synthetic_nll(&t->valid_corpus.synthetic, t->valid.at, at + 1,
-                             reach < at + 1 ? reach : at + 1);
+        const double nll =
+            synthetic_nll(s, t->valid.at, target, reach < target ? reach : target, memo);
+        sum += nll;
+        if (synthetic_answers(s, t->valid.at, target))
+            answers_add(a, (double)t->nll[i], nll);
     }
-    return sum / (double)tokens;
+    return sum;
 }
 
-double trainer_validate(struct trainer *t, double *floor)
+struct validation trainer_validate(struct trainer *t)
 {
     const size_t tokens = t->valid.n - 1;
-    double sum = 0;
+    struct source_memo memo = {0};
+    struct answers a = {0};
+    double sum = 0, floor = 0;
 
     lm_build_tables(&t->valid_lm, &t->engine);
     lm_forget(&t->valid_lm);
@@ -289,8 +297,10 @@ double trainer_validate(struct trainer *t, double *floor)
         lm_commit(&t->valid_lm, n);
         for (int i = 0; i < n; i++)
             sum += (double)t->nll[i];
+        if (t->valid_corpus.generated)
+            floor += synthetic_floor(t, at, n, &memo, &a);
     }
-    if (floor)
-        *floor = t->valid_corpus.generated ? synthetic_floor(t, tokens) : NAN;
-    return sum / (double)tokens;
+    return (struct validation){.nll = sum / (double)tokens,
+                               .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,
+                               .answers = answers_mean(a)};
 }

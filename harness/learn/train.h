@@ -64,9 +64,13 @@ double train_lr(const struct options *opt, int step, double progress);
 /* Where in its part of the text the next segment of each sequence begins. */
 size_t trainer_position(const struct trainer *t);
 
-/* Mean nats per token on the validation text, from empty memory; *floor is the true source's loss
- * on the same tokens (NAN for a file), NULL if not wanted. */
-double trainer_validate(struct trainer *t, double *floor);
+/* Mean nats per token on the validation text, from empty memory; `floor` is the true source's loss
+ * on the same tokens (NAN for a file). */
+struct validation {
+    double nll, floor;
+    struct answers answers;
+};
+struct validation trainer_validate(struct trainer *t);
 
 /* Save weights to `path` (checkpoint_save), optimiser and memory to path.opt. Whatever interrupts
  * it, trainer_load finds the new pair or the one before. */
