@@ -8,7 +8,8 @@
  * episode (the published ones may by chance be one, which only a masked loss can bear).
  *
  * The loss is that of answers, which count as known to be answers: nothing if the pair is within
- * reach, otherwise the value is one of those not within reach. Other symbols have no floor. */
+ * reach, otherwise the value is one of those not within reach, or the one whose key just is not, in
+ * one of so many cases as there are keys that it may belong to. Other symbols have no floor. */
 #include "source.h"
 
 #include <math.h>
@@ -118,26 +119,38 @@ static bool answers(const struct synthetic *s, const uint8_t *x, size_t at)
     return q % 2 && q > 2 * (size_t)s->value[PAIRS] && value_of(s, x, at - q, x[at - 1]);
 }
 
+/* Is the key of the pair whose value stands at `pair` asked in [from, at)? */
+static bool asked(const uint8_t *x, size_t pair, size_t pairs_end, size_t from, size_t at)
+{
+    for (size_t t = pairs_end; t + 1 < at; t += 2)
+        if (t + 1 >= from && x[t] == x[pair - 1])
+            return true;
+    return false;
+}
+
 static double nll(const struct synthetic *s, const uint8_t *x, size_t at, size_t reach,
                   struct source_memo *memo)
 {
     const size_t begin = at - at % (size_t)s->value[LEN], from = source_seen(at, reach, begin);
     const size_t pairs_end = begin + 2 * (size_t)s->value[PAIRS];
-    int left = vocab(s) - first_value(s);
+    int left = vocab(s) - first_value(s), open = 0;
+    size_t cut = 0; /* the value within reach of an open pair */
 
     (void)memo;
     if (!answers(s, x, at))
         return NAN;
-    if (value_of(s, x, begin, x[at - 1]) > from) /* and its key */
+    const size_t its = value_of(s, x, begin, x[at - 1]);
+    if (its > from)
         return 0;
-    /* Each value of a pair is within reach as such, as an answer, or not. */
     for (size_t t = begin + 1; t < pairs_end; t += 2) {
-        bool seen = t >= from;
-        for (size_t a = pairs_end + 1; !seen && a < at; a += 2)
-            seen = a >= from && x[a] == x[t] && answers(s, x, a);
-        left -= seen;
+        const bool known = t > from || asked(x, t, pairs_end, from, at);
+        open += !known; /* its key is hidden, and it may be the one asked for */
+        cut = t == from && !known ? t : cut;
+        left -= known || t == from;
     }
-    return log(left);
+    if (!cut)
+        return log(left);
+    return its == cut ? log(open) : log(left) - log1p(-1.0 / open);
 }
 
 const struct source_kind source_mqar = {
