@@ -218,6 +218,45 @@ Test(eval, backends_agree)
     }
 }
 
+/* Episodes of ten symbols end with an answer, whose floor is what the model can reach. */
+Test(eval, answers_are_scored_apart)
+{
+    static const struct {
+        const char *variant, *more;
+        bool sees;
+    } cases[] = {{"vanilla", "--seq 4 --mem 0", false}, {"vanilla", "--seq 4 --mem 8", true},
+                 {"linear", "--seq 4 --mem 8", true},   {"linear", "--seq 4 --mem all", true},
+                 {"linear", "--seq 4 --mem 0", false},  {"retnet", "--seq 2 --mem 1", true},
+                 {"xl", "--seq 2 --mem 1", false},      {"xl", "--seq 2 --mem 6", true}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config c = small(cases[i].variant);
+        struct score
+            r[3]; /* of the text up to an answer, up to the symbol before it, and of more */
+        static const int n[] = {40, 39, 1001};
+        struct err e = {""};
+        c.V = 11;
+        save(&c);
+        for (size_t k = 0; k < ARRAY_LEN(r); k++) {
+            char line[LINE];
+            snprintf(line, sizeof(line),
+                     "--ckpt %s --corpus cue:gap=7,alphabet=5 --bytes %d -b ref %s", ckpt, n[k],
+                     cases[i].more);
+            cr_assert_eq(score(&r[k], line, &e), OK, "%s", e.msg);
+            cr_expect_eq(r[k].answers.tokens, n[k] / 10);
+            cr_expect_float_eq(r[k].answers.floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
+                               cases[i].variant, cases[i].more);
+        }
+        const double last = r[0].nll * 39 - r[1].nll * 38;
+        cr_expect_float_eq(r[0].answers.nll * 4 - r[1].answers.nll * 3, last, 1e-9, "%s %s: %g",
+                           cases[i].variant, cases[i].more, last);
+    }
+    const struct config c = small("vanilla");
+    save(&c);
+    const struct score r = must_score("--seq %d --mem %d", 7, 0);
+    cr_expect(r.answers.tokens == 0 && isnan(r.answers.nll) && isnan(r.answers.floor));
+}
+
 static void expect_refused(const char *more, enum status want, const char *part)
 {
     char line[LINE];
