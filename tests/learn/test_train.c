@@ -400,6 +400,42 @@ Test(train, all_of_the_past_needs_a_state)
     }
 }
 
+/* Files of other windows: those of versions that did not run the past again, too. */
+Test(train, other_windows_are_refused)
+{
+    static const struct {
+        const char *name;
+        int mem;
+        enum status st;
+    } cases[] = {{"vanilla", 24, E_USAGE},
+                 {"vanilla", 0, OK},
+                 {"vanilla", 8, E_USAGE},
+                 {"linear", 24, E_USAGE},
+                 {"linear", MEM_ALL, OK}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        char path[FILE_PATH];
+        folder_path(path, "windows.safetensors");
+        parse(&o, cases[i].name, "ref", 1);
+        o.mem.v[0] = strcmp(cases[i].name, "linear") == 0 ? MEM_ALL : 0;
+        begin(&t, &o);
+        run(&t, 2);
+        cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+        trainer_close(&t);
+        o.mem.v[0] = cases[i].mem;
+        begin(&t, &o);
+        cr_expect_eq(trainer_load(&t, path, &e), cases[i].st, "%s --mem %d: %s", cases[i].name,
+                     cases[i].mem, e.msg);
+        cr_expect(cases[i].st == OK || (strstr(e.msg, "windows") && strstr(e.msg, "  -> ")), "%s",
+                  e.msg);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
 /* What was validated before, too, leaves nothing behind. */
 Test(train, validation_repeats)
 {
