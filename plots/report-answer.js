@@ -91,7 +91,10 @@ function drawRankings(place, runs) {
 
 // ---- times -----------------------------------------------------------------------------------
 
-const shapeOf = (row) => `seq ${row.seq_tokens} mem ${row.mem_tokens}`;
+// Rows of all of the past have no number of tokens, and come last.
+const memOf = (row) => row.mem_tokens === "" ? "all" : row.mem_tokens;
+const memOrder = (row) => row.mem_tokens === "" ? Number.MAX_VALUE : Number(row.mem_tokens);
+const shapeOf = (row) => `seq ${row.seq_tokens} mem ${memOf(row)}`;
 
 // The verdict of the ranking on a row, and its place; -1 where there was nothing to rank.
 const placed = (row) => row.run.ranking.find((r) => r.subject === "variants" && r.case_id === row.case_id);
@@ -111,9 +114,9 @@ function drawTimes(place, runs) {
     const names = naming("latency", rows);
     for (const [setting, its] of groupBy(rows, (row) => names.setting(row, ["seq_tokens", "mem_tokens"]))) {
         const shapes = Array.from(groupBy(its, shapeOf).values(), (same) => same[0]);
-        shapes.sort((a, b) => a.seq_tokens - b.seq_tokens || a.mem_tokens - b.mem_tokens);
+        shapes.sort((a, b) => a.seq_tokens - b.seq_tokens || memOrder(a) - memOrder(b));
         const heads = shapes.map((shape) => make("th", {scope: "col", class: "n"}, "seq " + shape.seq_tokens,
-            make("br", {}), "mem " + shape.mem_tokens));
+            make("br", {}), "mem " + memOf(shape)));
         const models = Array.from(groupBy(its, names.model));
         models.sort((a, b) => rankOf(a[1][0]) - rankOf(b[1][0]));
         const body = make("tbody", {}, ...models.flatMap(([model, ofModel]) =>

@@ -7,8 +7,8 @@
  *   phi(x) = elu(x) + 1
  *
  * Without the softmax the sums over j are a matrix S += phi(k_j) v_j^T and a vector z += phi(k_j),
- * so a token costs the same after any context. They contain all past tokens; none is dropped. There
- * are no positions: order enters only through the causal sums. */
+ * so a token costs the same after any context. They contain all past tokens; none is dropped.
+ * Sinusoids are added to the embedding. */
 #include "variant.h"
 #include "variants/model/sublayer.h"
 #include "variants/parts/features.h"
@@ -28,8 +28,8 @@ const struct variant variant_linear = {
     .name = "linear",
     .paper = "Katharopoulos et al. 2020, arXiv:2006.16236",
     .about = "products of features replace softmax; the state is one matrix",
-    .pos = &pos_none,
-    .mem = &mem_state,
+    .pos = &pos_sinusoid,
+    .mem = &mem_sum,
     .ffn = &ffn_relu,
     .mixer = &mixer_linear_elu,
     .wiring = WIRING_POST,

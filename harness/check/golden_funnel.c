@@ -167,7 +167,7 @@ static enum status forward(struct run *r, struct err *e)
 
     zero_others(r, o);
     if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, L, s->pos_encoding);
+        r->c.pos->pos_encoding(&r->c, 0, L, s->pos_encoding);
     sublayers_build_tables(s, r->g);
     float *in = sublayers_part_input(s, 0, o->joins, r->y);
     memcpy(in, r->x->data, r->x->n * sizeof(float));

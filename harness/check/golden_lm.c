@@ -120,6 +120,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
             return safetensors_fail(r->s, e, "segment %d has a token outside the vocabulary of %d",
                                     segment, m->c.V);
 
+    lm_seek(m, 0); /* in files, positions begin anew with each segment */
     lm_forward(m, r->g, token, B, L, L, target, o->nll);
     snprintf(name, sizeof(name), "out.logits.%d", segment);
     golden_compare(r, name, m->logits, (size_t)B * (size_t)L * (size_t)m->c.V);

@@ -65,7 +65,7 @@ static enum status forward(struct run *r, struct err *e)
     if (st != OK)
         return st;
     if (r->c.pos->pos_encoding)
-        r->c.pos->pos_encoding(&r->c, r->max.L + r->max.M, r->sublayers.pos_encoding);
+        r->c.pos->pos_encoding(&r->c, 0, r->max.L + r->max.M, r->sublayers.pos_encoding);
     sublayers_build_tables(&r->sublayers, r->g);
     if ((st = load_carried(r, e)) != OK)
         return st;

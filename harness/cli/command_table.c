@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *const list_words[] = {"variants", "backends", "cases", "columns", "baselines", NULL};
+const char *const list_words[] = {"variants", "backends",  "cases", "columns",
+                                  "sources",  "baselines", NULL};
 const char *const baseline_words[] = {"save", "list", "show", "rm", NULL};
 const char *const completion_words[] = {"bash", "zsh", "fish", NULL};
 

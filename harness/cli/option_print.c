@@ -11,10 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_ints(FILE *f, const struct ints *list)
+static void print_ints(FILE *f, const struct ints *list, const char *const *words)
 {
-    for (int i = 0; i < list->n; i++)
-        fprintf(f, "%s%d", i ? "," : "", list->v[i]);
+    for (int i = 0; i < list->n; i++) {
+        const int n = list->v[i];
+        if (i > 0)
+            fputc(',', f);
+        if (n < 0)
+            fputs(words[-1 - n], f);
+        else
+            fprintf(f, "%d", n);
+    }
 }
 
 static void print_names(FILE *f, const struct names *list, char between)
@@ -61,7 +68,7 @@ static void print_value(FILE *f, const struct options *o, const struct option_sp
         fputs(text ? text : "", f);
         break;
     case KIND_INTS:
-        print_ints(f, at);
+        print_ints(f, at, s->words);
         break;
     case KIND_NAMES:
     case KIND_CHOICE:

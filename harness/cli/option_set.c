@@ -285,7 +285,7 @@ static enum status set_kind(const struct assignment *s, enum option_source from,
     case KIND_INTS:
         if (s->replace)
             ((struct ints *)field(s))->n = 0;
-        return range_parse(field(s), s->label, s->value, spec->lo, spec->hi, e);
+        return range_parse_words(field(s), s->label, s->value, spec->words, spec->lo, spec->hi, e);
     case KIND_NAMES:
         return set_names(s, e);
     case KIND_FILTER:

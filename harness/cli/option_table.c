@@ -3,6 +3,7 @@
  * Every option of the program. Adding one is a field in struct options and a row here. */
 #include "option_table.h"
 #include "harness/util/range.h"
+#include "variants/model/sublayer.h"
 
 #include "variants/variant.h"
 
@@ -34,6 +35,9 @@ static const char *const onednn_isa_words[] = {"sse41",
                                                NULL};
 static const char *const workload_words[] = {"attn", "layer", "segment", "decode", "train", NULL};
 static const char *const phase_words[] = {"fwd", "fwd_bwd", NULL};
+/* The i-th word stands for -1 - i. */
+static const char *const mem_words[] = {"all", NULL};
+_Static_assert((int)MEM_ALL == -1, "its word is the first");
 static const char *const mem_kind_words[] = {"auto", "hidden", "kv", "recompute", "state", NULL};
 static const char *const pin_words[] = {"compact", "scatter", "none", NULL};
 static const char *const membind_words[] = {"local", "interleave", NULL};
@@ -101,8 +105,10 @@ const struct option_spec option_specs[] = {
      .only = MODELS | FOR(EVAL),
      .doc = "tokens per segment"},
     {"mem", 'm', "RANGE", "0,512", AXIS, INTS, .flags = IN_RUN, AT(mem), 0, VALUE_MAX,
-     .only = MODELS | FOR(EVAL),
-     .doc = "tokens of context before the segment"},
+     .words = mem_words, .only = MODELS | FOR(EVAL),
+     .doc = "tokens of context before the segment; all: in a state that is carried for ever",
+     .own = {{FOR(TRAIN), "tokens of context before the segment: kept by layers that remember, run "
+                          "again by others; all: in a state that is carried for ever"}}},
     {"mem-kind", 0, "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(mem_kinds),
      .words = mem_kind_words, .only = PLANS | FOR(EVAL),
      .doc = "how context is reached: auto, hidden states, kv (a KV cache), recompute, state"},
@@ -270,8 +276,10 @@ const struct option_spec option_specs[] = {
              {FOR(TRAIN), "file to write the weights to"}}},
     {"corpus", 0, "FILE", OTHER, .kind = KIND_PATH, .flags = IN_RUN, AT(corpus),
      .only = SWEEPS | FOR(EVAL) | FOR(TRAIN) | FOR(GATE),
-     .doc = "text to score: a file, or copy:lag=192,p=0.9,alphabet=16",
-     .own = {{FOR(TRAIN), "text to train on: a file, or copy:lag=192,p=0.9,alphabet=16"}}},
+     .doc = "text to score: a file, or a generated source, such as copy:lag=192,p=0.9,alphabet=16 "
+            "(bench list sources)",
+     .own = {{FOR(TRAIN), "text to train on: a file, or a generated source, such as "
+                          "copy:lag=192,p=0.9,alphabet=16 (bench list sources)"}}},
     {"bytes", 0, "N", "0", OTHER, INT, .flags = IN_RUN, AT(bytes), 0, INT_MAX, .only = SWEEPS | FOR(EVAL) | FOR(GATE),
      .doc = "bytes of text to score, 0 = all"},
     {"bench", 0, NULL, OTHER, FLAG, AT(bench), .only = FOR(CHECK),

@@ -19,7 +19,7 @@ enum option_kind {
     KIND_WORD,    /* int: index in `words` */
     KIND_TEXT,    /* const char *: one of `words` if given, else any text without blanks */
     KIND_PATH,    /* const char *: any non-empty text */
-    KIND_INTS,    /* struct ints in [lo, hi] */
+    KIND_INTS,    /* struct ints in [lo, hi]; the i-th of `words` stands for -1 - i */
     KIND_NAMES,   /* struct names; each one of `words` if given */
     KIND_CHOICE,  /* struct names: values of the choice `row` as text */
     KIND_FILTER,  /* struct names: filter expressions */

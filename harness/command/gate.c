@@ -168,13 +168,15 @@ static char *scoring(const struct options *o, int seq, int mem, const char *back
 {
     struct bytes line;
     FILE *const f = bytes_open(&line, NULL);
+    char past[MEM_TEXT];
 
     NEED(f);
     word_print_option(f, "ckpt", o->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", o->corpus, '"');
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --threads %d", o->bytes, backend, seq,
-            mem, o->threads.n ? o->threads.v[0] : o->default_threads);
+    mem_text(past, mem);
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --threads %d", o->bytes, backend, seq,
+            past, o->threads.n ? o->threads.v[0] : o->default_threads);
     NEED(bytes_close(f, &line, NULL) == OK);
     return line.data;
 }
@@ -185,10 +187,12 @@ static enum status score(struct trial *g, int seq, int mem, const char *backend,
     const struct options *o = g->ab_run.session.opt;
     struct comparison *c = add_case(g, NULL);
     char *const line = scoring(o, seq, mem, backend);
+    char past[MEM_TEXT];
     enum status st = OK;
 
     c->exact = true;
-    snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%d %s", seq, mem, backend);
+    mem_text(past, mem);
+    snprintf(c->label, sizeof(c->label), "perplexity seq=%d mem=%s %s", seq, past, backend);
     for (int s = 0; s < SIDES && st == OK; s++) {
         const char *const words[] = {g->ab_run.program[s].path, NULL};
         struct child_setup setup = g->ab_run.session.setup;

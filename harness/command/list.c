@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "harness/cli/command_table.h"
 #include "harness/compare/baseline.h"
+#include "harness/learn/synthetic.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
 #include "harness/util/suggest.h"
@@ -172,6 +173,23 @@ static int list_columns(const struct options *o)
     return finish(&s, o, st, &e);
 }
 
+static int list_sources(const struct options *o)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "source"},
+        {.name = "about", .least = 28},
+    };
+    struct text_table s = {.column = columns, .columns = ARRAY_LEN(columns)};
+    char usual[SOURCE_TEXT];
+    const char *about;
+    struct err e;
+    enum status st = options_refuse(o, "list sources", NO_OPTION, &e);
+
+    for (int i = 0; st == OK && synthetic_source(i, usual, &about); i++)
+        st = text_table_add(&s, (const char *const[]){usual, about}, &e);
+    return finish(&s, o, st, &e);
+}
+
 int cmd_list(struct options *opt)
 {
     const char *const what = opt->words.n ? opt->words.v[0] : "";
@@ -185,10 +203,13 @@ int cmd_list(struct options *opt)
         return list_cases(opt);
     if (strcmp(what, "columns") == 0)
         return list_columns(opt);
+    if (strcmp(what, "sources") == 0)
+        return list_sources(opt);
     if (strcmp(what, "baselines") == 0)
         return baseline_list(opt);
     if (!*what)
-        fail(&e, E_USAGE, "list what?  -> variants, backends, cases, columns or baselines");
+        fail(&e, E_USAGE,
+             "list what?  -> variants, backends, cases, columns, sources or baselines");
     else
         unknown_word(&e, "list", what, list_words, NULL);
     return report_error(E_USAGE, &e);

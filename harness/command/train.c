@@ -198,11 +198,14 @@ static void print_report(struct session_of_training *s, const struct train_row *
 {
     const enum progress how = s->show.how;
     char valid[64] = "", step[48], line[256];
+    size_t n = 0;
 
     if (how == PROGRESS_NONE || (how == PROGRESS_BAR && isnan(row->valid_nats)))
         return;
     if (!isnan(row->valid_nats))
-        snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
+        n = (size_t)snprintf(valid, sizeof(valid), "  valid %.4f", row->valid_nats);
+    if (!isnan(row->valid_answer_nats))
+        snprintf(valid + n, sizeof(valid) - n, " answers %.4f", row->valid_answer_nats);
     step_text(s, step, sizeof(step));
     const double done = progress_of(s), left = trained_s(s) * (1 - done) / fmax(1e-9, done);
     snprintf(line, sizeof(line),
@@ -229,7 +232,7 @@ static void show_step(struct session_of_training *s)
 }
 
 static enum status report(struct session_of_training *s, const struct step_report *last,
-                          double valid, double floor, struct err *e)
+                          const struct validation *valid, struct err *e)
 {
     const struct trainer *t = &s->t;
     const int steps = t->adam.step - s->report_step;
@@ -245,8 +248,12 @@ static enum status report(struct session_of_training *s, const struct step_repor
     row.grad_norm = s->norm / steps;
     row.lr = last->lr;
     row.tokens_per_s = (double)steps * t->B * t->L / seconds_since(s->report_ns);
-    row.valid_nats = valid;
-    row.valid_floor_nats = floor;
+    if (valid) {
+        row.valid_nats = valid->nll;
+        row.valid_floor_nats = valid->floor;
+        row.valid_answer_nats = valid->answers.nll;
+        row.valid_answer_floor_nats = valid->answers.floor;
+    }
     print_report(s, &row);
     s->loss = s->norm = 0;
     s->report_step = t->adam.step;
@@ -267,12 +274,11 @@ static bool finished(const struct session_of_training *s)
 static enum status validate(struct session_of_training *s, const struct step_report *last,
                             struct err *e)
 {
-    double floor;
-    const double valid = trainer_validate(&s->t, &floor);
-    enum status st = report(s, last, valid, floor, e);
+    const struct validation valid = trainer_validate(&s->t);
+    enum status st = report(s, last, &valid, e);
 
-    if (st == OK && valid < s->t.best_valid) {
-        s->t.best_valid = valid;
+    if (st == OK && valid.nll < s->t.best_valid) {
+        s->t.best_valid = valid.nll;
         st = trainer_save_best(&s->t, s->opt->ckpt, e);
     }
     if (st == OK)
@@ -301,7 +307,7 @@ static enum status loop(struct session_of_training *s, struct err *e)
         if (end || s->t.adam.step % s->opt->eval_every == 0)
             st = validate(s, &last, e);
         else if (s->t.adam.step % REPORT_EVERY == 0) {
-            st = report(s, &last, NAN, NAN, e);
+            st = report(s, &last, NULL, e);
             s->report_ns = clock_wall_ns();
         }
     }

@@ -189,9 +189,10 @@ static enum status compare_perplexity(struct comparisons *c, const struct run *r
             one->nll[s] = row[s]->nll_nats_per_token;
             note_status(one, one->name[s], row[s]->status, row[s]->status_detail);
         }
-        snprintf(one->label, sizeof(one->label), "perplexity %.60s seq=%lld mem=%lld",
-                 row[AFTER]->variant, (long long)row[AFTER]->seq_tokens,
-                 (long long)row[AFTER]->mem_tokens);
+        char mem[MEM_TEXT];
+        mem_text(mem, row[AFTER]->mem_tokens);
+        snprintf(one->label, sizeof(one->label), "perplexity %.60s seq=%lld mem=%s",
+                 row[AFTER]->variant, (long long)row[AFTER]->seq_tokens, mem);
         comparison_exact(one);
     }
     c->unmatched[BEFORE] += keys_unused(&keys[BEFORE]);

@@ -66,7 +66,7 @@ static enum status generate(struct corpus *c, const char *text, enum split split
     c->bytes = map;
     c->n = n;
     c->generated = true;
-    c->vocab = c->synthetic.alphabet;
+    c->vocab = synthetic_vocab(&c->synthetic);
     c->unit = "symbol";
     return OK;
 }
@@ -93,6 +93,20 @@ enum status corpus_open(struct corpus *c, const char *path, enum split split, si
     }
     snprintf(c->xxh3, sizeof(c->xxh3), "%016" PRIx64, (uint64_t)XXH3_64bits(c->bytes, c->n));
     return OK;
+}
+
+void answers_add(struct answers *a, double nll, double floor)
+{
+    a->nll += nll;
+    a->floor += floor;
+    a->tokens++;
+}
+
+struct answers answers_mean(struct answers a)
+{
+    a.nll /= a.tokens; /* 0 / 0 is NAN */
+    a.floor /= a.tokens;
+    return a;
 }
 
 void corpus_close(struct corpus *c)

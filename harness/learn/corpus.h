@@ -11,11 +11,20 @@ struct corpus {
     const uint8_t *bytes; /* [n] */
     size_t n;
     char xxh3[17];    /* 16 hex digits: XXH3 of these n bytes */
-    int vocab;        /* 256, or the source's alphabet */
+    int vocab;        /* 256, or the symbols of the source */
     const char *unit; /* "byte" or "symbol" */
     struct synthetic synthetic;
-    bool generated; /* `source` generated it */
+    bool generated; /* by `synthetic` */
 };
+
+/* Scores of the tokens that a generated text calls answers; without any, NAN. */
+struct answers {
+    double nll, floor; /* mean nats */
+    double tokens;
+};
+/* Sums, from zeros, and their means. */
+void answers_add(struct answers *a, double nll, double floor);
+struct answers answers_mean(struct answers a);
 
 /* Symbols of a generated text. 32768 are scored: the first few hundred, which have no earlier
  * symbol to copy from, then add about 1 % to the loss of a model that uses its memory. */

@@ -75,14 +75,16 @@ static char *line_of(const struct subject *t, const struct options *opt, int seq
     char *const rest = options_repro(opt);
     struct bytes line;
     FILE *const f = bytes_open(&line, NULL);
+    char past[MEM_TEXT];
 
     NEED(f);
     fputs(EVAL, f);
     word_print_option(f, "ckpt", t->ckpt, '"');
     fputc(' ', f);
     word_print_option(f, "corpus", t->corpus, '"');
-    fprintf(f, " --bytes %d --backend %s --seq %d --mem %d --mem-kind %s --threads %d%s",
-            opt->bytes, t->backend->name, seq, mem, mem_kind_name[kind], t->threads, rest);
+    mem_text(past, mem);
+    fprintf(f, " --bytes %d --backend %s --seq %d --mem %s --mem-kind %s --threads %d%s",
+            opt->bytes, t->backend->name, seq, past, mem_kind_name[kind], t->threads, rest);
     NEED(bytes_close(f, &line, NULL) == OK);
     free(rest);
     return line.data;
@@ -160,23 +162,27 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.ppl_ci95_low = exp(p->nll_low);
     row.ppl_ci95_high = exp(p->nll_high);
     row.ppl_floor = exp(p->nll_floor);
+    row.answers_scored = (int64_t)p->answers;
+    row.answer_nll_nats = p->answer_nll;
+    row.answer_floor_nats = p->answer_floor;
     row.eval_ns = p->eval_ns;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
     return row;
 }
 
 /* The screen's columns, which Markdown has too. Bits per unit come first: they do not depend on
- * what a token is. The floor is that of the text's true source, where it is known. */
-enum { SEQ, MEM, BITS, INTERVAL, FLOOR, PPL, SCORED, SPEED, SCREEN_COLUMNS };
+ * what a token is. The floor is that of the text's true source, where it is known; answers, and
+ * their own, stand beside it where the source has some. */
+enum { SEQ, MEM, BITS, INTERVAL, FLOOR, ANSWERS, LEAST, PPL, SCORED, SPEED, SCREEN_COLUMNS };
 
 void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, bool md)
 {
-    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 8, 8, 8};
+    static const int least[SCREEN_COLUMNS] = {5, 6, 9, 17, 6, 7, 6, 8, 8, 8};
     const bool ok = strcmp(row->status, "ok") == 0;
     struct text_table_column column[SCREEN_COLUMNS];
     char bits[48], ppl[48], speed[48], text[SCREEN_COLUMNS][64] = {{0}};
-    const char *name[SCREEN_COLUMNS] = {"seq",   "mem", bits,     "95 % interval",
-                                        "floor", ppl,   "scored", speed};
+    const char *name[SCREEN_COLUMNS] = {"seq",     "mem",   bits, "95 % interval", "floor",
+                                        "answers", "floor", ppl,  "scored",        speed};
     const char *cell[SCREEN_COLUMNS];
     int width[SCREEN_COLUMNS];
 
@@ -184,39 +190,46 @@ void perplexity_print(FILE *f, const struct perplexity_row *row, bool first, boo
     snprintf(ppl, sizeof(ppl), "ppl/%.20s", row->unit);
     snprintf(speed, sizeof(speed), "%.20ss/s", row->unit);
     snprintf(text[SEQ], 64, "%d", (int)row->seq_tokens);
-    snprintf(text[MEM], 64, "%d", (int)row->mem_tokens);
+    mem_text(text[MEM], row->mem_tokens);
     if (ok) {
         snprintf(text[BITS], 64, "%.4f", row->bits_per_unit);
         snprintf(text[INTERVAL], 64, "[%.4f %.4f]", log2(row->ppl_ci95_low),
                  log2(row->ppl_ci95_high));
         snprintf(text[FLOOR], 64, isfinite(row->ppl_floor) ? "%.4f" : "-", log2(row->ppl_floor));
+        snprintf(text[ANSWERS], 64, isfinite(row->answer_nll_nats) ? "%.4f" : "-",
+                 row->answer_nll_nats / log(2));
+        snprintf(text[LEAST], 64, isfinite(row->answer_floor_nats) ? "%.4f" : "-",
+                 row->answer_floor_nats / log(2));
         snprintf(text[PPL], 64, "%.4f", row->ppl);
         snprintf(text[SCORED], 64, "%s", units_count((double)row->tokens_scored).s);
         snprintf(text[SPEED], 64, "%s", units_rate(row->tokens_per_s).s);
     }
+    int n = 0;
     for (int k = 0; k < SCREEN_COLUMNS; k++) {
-        width[k] = (k > 0) + max_int(least[k], (int)strlen(name[k]));
-        column[k] = (struct text_table_column){.name = name[k], .number = true};
-        cell[k] = text[k];
+        if ((k == ANSWERS || k == LEAST) && !synthetic_asks(row->corpus))
+            continue;
+        width[n] = (n > 0) + max_int(least[k], (int)strlen(name[k]));
+        column[n] = (struct text_table_column){.name = name[k], .number = true};
+        cell[n++] = text[k];
     }
     if (!ok)
         cell[INTERVAL] = row->status_detail;
     if (first) {
         fprintf(f, md ? "**%s  %s  %s**\n\n" : "%s  %s  %s\n", row->variant, row->backend,
                 row->checkpoint);
-        for (int k = 0; k < SCREEN_COLUMNS && !md; k++)
-            fprintf(f, "%*s%s", width[k], name[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        for (int k = 0; k < n && !md; k++)
+            fprintf(f, "%*s%s", width[k], column[k].name, k + 1 < n ? "" : "\n");
         if (md)
-            text_row_print(f, FORMAT_MD, column, NULL, SCREEN_COLUMNS);
+            text_row_print(f, FORMAT_MD, column, NULL, n);
     }
     if (md)
-        text_row_print(f, FORMAT_MD, column, cell, SCREEN_COLUMNS);
+        text_row_print(f, FORMAT_MD, column, cell, n);
     else if (!ok)
         fprintf(f, "%*s%*s  %s: %s\n", width[SEQ], text[SEQ], width[MEM], text[MEM], row->status,
                 row->status_detail);
     else
-        for (int k = 0; k < SCREEN_COLUMNS; k++)
-            fprintf(f, "%*s%s", width[k], text[k], k + 1 < SCREEN_COLUMNS ? "" : "\n");
+        for (int k = 0; k < n; k++)
+            fprintf(f, "%*s%s", width[k], cell[k], k + 1 < n ? "" : "\n");
 }
 
 static void print_row(struct session *s, const struct perplexity_row *row)
@@ -263,7 +276,7 @@ static struct bench_case scored_case(const struct subject *t, struct session *s,
         .opt = s->opt,
     };
 
-    bcase.config.mem_len = mem;
+    bcase.config.mem_len = max_int(0, mem);
     bcase.repro = line_of(t, s->opt, seq, mem, kind);
     snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
              (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
@@ -275,7 +288,7 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 {
     struct err why;
     enum mem_kind kind;
-    enum status st = score_mem_kind(&kind, &t->config, s->opt, e);
+    enum status st = score_mem_kind(&kind, &t->config, s->opt, mem, e);
 
     if (st != OK)
         return st;
@@ -284,8 +297,10 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
     utc_text(r.started_at_utc, time(NULL));
-    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%d", t->config.variant->name, seq,
-                   mem);
+    char past[MEM_TEXT];
+    mem_text(past, mem);
+    progress_begin(&s->console.wait, 0, "scoring %s seq=%d mem=%s", t->config.variant->name, seq,
+                   past);
     const enum status scored =
         score_in_child(&r.report, bcase.repro + strlen(EVAL), &s->setup, &s->console.wait, &why);
     progress_end(&s->console.wait);
@@ -310,15 +325,24 @@ out:
     return st;
 }
 
+static bool has_past(const struct subject *t, int mem)
+{
+    return mem != MEM_ALL || mem_can(config_mem(&t->config), MEM_STATE);
+}
+
 static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
 {
     const struct options *o = s->opt;
     enum status st = OK;
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
-        for (int k = 0; k < o->mem.n && st == OK; k++)
+        for (int k = 0; k < o->mem.n && st == OK; k++) {
+            const int mem = o->mem.v[k];
+            if (!print && !has_past(t, mem)) /* of a sweep, which says so where it measures */
+                continue;
             st = *s->setup.stop ? fail(e, E_INTERRUPTED, "interrupted")
-                                : score_one(s, t, o->seq.v[i], o->mem.v[k], print, e);
+                                : score_one(s, t, o->seq.v[i], mem, print, e);
+        }
     return st;
 }
 
@@ -414,10 +438,15 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
     struct sum_of_times *sum = arg;
     const struct options *o = s->opt;
     enum mem_kind kind;
-    const enum status st = score_mem_kind(&kind, &t->config, o, e);
+    enum status st = OK;
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
-        for (int k = 0; k < o->mem.n; k++) {
+        for (int k = 0; k < o->mem.n && st == OK; k++) {
+            if (!has_past(t, o->mem.v[k]))
+                continue;
+            st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
+            if (st != OK)
+                return st;
             struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
             if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
                 sum->s += sum->speeds->start_s +
@@ -436,17 +465,26 @@ double sweep_perplexity_s(struct session *s, const struct plan *plan, const stru
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
+static enum status can_score(const struct subject *t, const struct options *o, struct err *e)
+{
+    enum mem_kind kind;
+    enum status st = OK;
+
+    for (int k = 0; k < o->mem.n && st == OK; k++)
+        st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
+    return st;
+}
+
 enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
     struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
-    enum mem_kind kind;
     enum status st = OK;
 
     if (!o->ckpt)
         return fail(e, E_USAGE, "eval needs a checkpoint  -> bench eval --ckpt FILE --corpus FILE");
     if ((st = choose_one(&t, o, e)) != OK || (st = examine(&t, o, e)) != OK ||
-        (st = score_mem_kind(&kind, &t.config, o, e)) != OK ||
+        (st = can_score(&t, o, e)) != OK ||
         (st = console_open(&s->console, o, &tables[TABLE_PERPLEXITY], o->seq.n * o->mem.n, e)) !=
             OK ||
         (st = session_begin(s, e)) != OK)

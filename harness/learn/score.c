@@ -17,17 +17,24 @@ struct stream {
     struct arena arena;
     struct corpus corpus;
     enum mem_kind kind;
-    int L, M;
-    int32_t *tokens, *targets; /* [L] or, recomputing, [M+L] */
+    int L, M;                  /* M may be MEM_ALL */
+    int past;                  /* most tokens that are run again in front of a segment */
+    int32_t *tokens, *targets; /* [past+L] */
     float *nll;                /* [L] */
 };
 
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
-                           struct err *e)
+                           int M, struct err *e)
 {
     const struct mem *const mem = config_mem(c);
     const char *word = opt->mem_kinds.n > 0 ? opt->mem_kinds.v[0] : "auto";
 
+    if (M == MEM_ALL && !mem_can(mem, MEM_STATE))
+        return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
+                    c->variant->name);
+    if (M == MEM_ALL && strcmp(word, mem_kind_name[MEM_RECOMPUTE]) == 0)
+        return fail(e, E_USAGE, "--mem all --mem-kind %s: all is in a state  -> --mem-kind state",
+                    word);
     *kind = mem_usual(mem, false);
     if (strcmp(word, "auto") == 0)
         return OK;
@@ -51,7 +58,7 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
     enum status st = checkpoint_lm(file, c, e);
 
     if (st == OK)
-        st = score_mem_kind(&t->kind, c, t->s->opt, e);
+        st = score_mem_kind(&t->kind, c, t->s->opt, t->M, e);
     if (st != OK)
         return st;
     if (c->V != text->vocab)
@@ -59,13 +66,15 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
                     "checkpoint %s: vocabulary of %d, text %s has %d %ss  -> the text it was "
                     "made for",
                     file->path, c->V, text->name, text->vocab, text->unit);
-    if (c->pos->positions && t->L + t->M > c->pos->positions(c))
+    const bool reruns = mem_reruns(config_mem(c), t->kind, t->M);
+    t->past = reruns ? t->M : 0;
+    if (c->pos->positions && t->L + t->past > c->pos->positions(c))
         return fail(e, E_USAGE,
                     "checkpoint %s has positions for %d tokens, --seq %d --mem %d needs "
                     "%d  -> lower them",
                     file->path, c->pos->positions(c), t->L, t->M, t->L + t->M);
-    if (t->kind != MEM_RECOMPUTE) /* else the past is part of the window, as it was in training */
-        c->mem_len = t->M;
+    if (!reruns) /* else the past is part of the window, as it was in training */
+        c->mem_len = max_int(0, t->M);
     if (c->same_length && t->M > 0)
         c->window = t->M;
     return OK;
@@ -73,12 +82,12 @@ static enum status configure(struct stream *t, const struct safetensors *file, s
 
 static enum status bind_all(struct stream *t, struct err *e)
 {
-    const bool recompute = t->kind == MEM_RECOMPUTE;
-    const int window = recompute ? t->L + t->M : t->L;
-    const struct extent max = {1, window, recompute ? 0 : t->M};
+    const bool reruns = mem_reruns(config_mem(&t->lm.c), t->kind, t->M);
+    const int window = t->L + t->past;
+    const struct extent max = {1, window, reruns ? 0 : max_int(0, t->M)};
     struct arena *a = &t->arena;
-    /* A state has no length: it is carried, or dropped if no past was asked for. */
-    const enum mem_kind kind = t->kind == MEM_STATE && t->M == 0 ? MEM_NONE : t->kind;
+    /* A state that decays has no length: it is carried, or dropped if no past was asked for. */
+    const enum mem_kind kind = reruns || (t->kind == MEM_STATE && t->M == 0) ? MEM_NONE : t->kind;
     const enum status st = lm_bind(&t->lm, &t->s->engine, kind, max, a, e);
 
     t->tokens = arena_take(a, PART_ACTIVATIONS, (size_t)window * sizeof(int32_t));
@@ -121,7 +130,7 @@ static enum status open_stream(struct stream *t, struct safetensors *file, struc
 static double segment(struct stream *t, size_t at, int n)
 {
     const struct engine *g = &t->s->engine;
-    const int past = t->kind == MEM_RECOMPUTE ? (int)(at < (size_t)t->M ? at : (size_t)t->M) : 0;
+    const int past = at < (size_t)t->past ? (int)at : t->past;
     const uint8_t *text = t->corpus.bytes + at;
     double sum = 0;
 
@@ -152,18 +161,23 @@ void score_interval(struct score *r, const double *sum, const int *n, size_t seg
     r->nll_high = r->nll + half;
 }
 
-/* Nats of the n tokens after `at` under the true source. */
-static double synthetic_segment(const struct stream *t, size_t at, int n)
+/* Nats of the n tokens after `at` under the true source; those that are answers go to `a`. */
+static double synthetic_segment(const struct stream *t, size_t at, int n, struct source_memo *memo,
+                                struct answers *a)
 {
+    const struct synthetic *const s = &t->corpus.synthetic;
     double sum = 0;
 
     for (int i = 0; i < n; i++) {
         const size_t target = at + (size_t)i + 1;
         const size_t reach = t->lm.kind == MEM_STATE ? target
-                                                     : synthetic_reach(t->kind == MEM_RECOMPUTE,
-                                                                       t->lm.c.N, t->M, t->L, i);
-        sum += synthetic_nll(&t->corpus.synthetic, t->corpus.bytes, target,
-                             reach < target ? reach : target);
+                                                     : synthetic_reach(t->past > 0, t->lm.c.N,
+                                                                       max_int(0, t->M), t->L, i);
+        const double nll =
+            synthetic_nll(s, t->corpus.bytes, target, reach < target ? reach : target, memo);
+        sum += nll;
+        if (synthetic_answers(s, t->corpus.bytes, target))
+            answers_add(a, (double)t->nll[i], nll);
     }
     return sum;
 }
@@ -185,6 +199,8 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
     const int64_t start = clock_wall_ns();
     int64_t told_ns = start;
     size_t segments = 0;
+    struct source_memo memo = {0};
+    struct answers a = {0};
     double total = 0, floor = 0;
 
     for (size_t at = 0; at < tokens; at += (size_t)t->L, segments++) {
@@ -193,10 +209,11 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
         total += sum[segments];
         tell(t->s, (double)at / (double)tokens, &told_ns);
         if (t->corpus.generated)
-            floor += synthetic_segment(t, at, n[segments]);
+            floor += synthetic_segment(t, at, n[segments], &memo, &a);
     }
     *r = (struct score){.nll = total / (double)tokens,
                         .floor = t->corpus.generated ? floor / (double)tokens : NAN,
+                        .answers = answers_mean(a),
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The negative log-likelihood of a text under a checkpoint: segments in order, token t predicting
- * token t+1, memory carried from segment to segment. Runs in a measuring child. */
+ * token t+1, memory carried from segment to segment, or the tokens before each run again in front
+ * of it (mem_reruns). Runs in a measuring child. */
 #ifndef SCORE_H
 #define SCORE_H
 
@@ -15,6 +16,7 @@
 struct score {
     double nll;               /* mean, nats per token */
     double floor;             /* of the true source on these tokens; NAN for a file */
+    struct answers answers;   /* of a generated text */
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;
     double eval_ns;
@@ -41,6 +43,6 @@ enum status score_run(struct scorer *s, enum split split, struct err *e);
 
 /* How a checkpoint's variant reaches M tokens of past, by --mem-kind: E_USAGE if it cannot. */
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
-                           struct err *e);
+                           int M, struct err *e);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The generated text "copy:lag=D,p=P,alphabet=A": each symbol repeats the one D positions back with
- * probability P and is otherwise uniform over A symbols. The best possible loss is known exactly:
- * if the symbol D back is in reach, the next one has probability q = P + (1-P)/A if it is the same
- * and r = (1-P)/A if not; out of reach everything is 1/A. */
+ * Generated texts whose best possible loss is known: "NAME:key=value,...". Each is a row of the
+ * table of sources (synthetic.c); its file says what it generates and derives the floor. Symbols
+ * are drawn by their number, so a text is the same on every machine, and a longer one begins like a
+ * shorter one. */
 #ifndef SYNTHETIC_H
 #define SYNTHETIC_H
 
@@ -12,19 +12,30 @@
 /* Independent streams of the same source. */
 enum split { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLIT_COUNT };
 
+enum { SOURCE_KEYS = 5 };
+struct source_kind;
 struct synthetic {
-    int lag, alphabet;
-    double p;
+    const struct source_kind *kind;
+    double value[SOURCE_KEYS]; /* of its keys */
+    uint64_t seed;
 };
 
 #define SOURCE_DEFAULT "copy:lag=192,p=0.9,alphabet=16"
 
+/* The i-th source as it is usually written, such as SOURCE_DEFAULT, and what it is, in a few words;
+ * false after the last. */
+enum { SOURCE_TEXT = 128 };
+bool synthetic_source(int i, char text[SOURCE_TEXT], const char **about);
+
 /* Does the text name a generated source rather than a file? */
 bool synthetic_named(const char *text);
 
-/* "copy:..." with the three keys in any order, missing ones as in SOURCE_DEFAULT. E_USAGE for
- * invalid values. */
+/* "NAME:..." with the keys of the source and `seed` in any order, missing ones as usual. E_USAGE
+ * for what it lacks or cannot be. */
 enum status synthetic_parse(struct synthetic *s, const char *text, struct err *e);
+
+/* Symbols are from 0 to below this, which is at most 256. */
+int synthetic_vocab(const struct synthetic *s);
 
 /* The first n symbols of a split. */
 void synthetic_fill(const struct synthetic *s, enum split split, uint8_t *symbols, size_t n);
@@ -34,7 +45,21 @@ void synthetic_fill(const struct synthetic *s, enum split split, uint8_t *symbol
  * states in each of N layers, M more per layer, and up to a segment of L on the way. */
 size_t synthetic_reach(bool recompute, int N, int M, int L, int i);
 
-/* Nats of symbols[at] under the true source, if the model reaches `reach` symbols before it. */
-double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t at, size_t reach);
+/* What the call before has found out about a text; {0} at first. Others than those in order cost
+ * more time, nothing else. */
+struct source_memo {
+    size_t at;
+    int value;
+};
+
+/* Nats of symbols[at] under the true source, if the model reaches `reach` <= at symbols before it
+ * and knows where in an episode it is. NAN where the source has no floor. */
+double synthetic_nll(const struct synthetic *s, const uint8_t *symbols, size_t at, size_t reach,
+                     struct source_memo *memo);
+
+/* Does the text name a source that calls some symbols answers? */
+bool synthetic_asks(const char *text);
+/* Is symbols[at] an answer: one that the past says something of? */
+bool synthetic_answers(const struct synthetic *s, const uint8_t *symbols, size_t at);
 
 #endif

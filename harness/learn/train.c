@@ -10,10 +10,18 @@
 
 /* ---- model and texts ---------------------------------------------------------------------- */
 
+static enum mem_kind trains_with(const struct mem *m, int mem)
+{
+    if (m->recurrent)
+        return MEM_HIDDEN;
+    return m->state && mem != 0 && !mem_reruns(m, MEM_STATE, mem) ? MEM_STATE : MEM_RECOMPUTE;
+}
+
 enum status train_config(struct config *to, const struct variant *v, const struct options *opt,
                          int vocab, struct err *e)
 {
-    const int mem_len = v->mem->recurrent || v->mem->state ? opt->mem.v[0] : 0;
+    const int mem = opt->mem.v[0];
+    const int mem_len = v->mem->recurrent || v->mem->state ? max_int(0, mem) : 0;
     struct taken taken = {0};
     enum status st = config_from_options(to, v, opt, mem_len, opt->layers.v[0], vocab, SCOPE_MODEL,
                                          false, NULL, e);
@@ -22,7 +30,15 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
     }
+    const struct mem *const of = config_mem(to);
+    if (st == OK && mem == MEM_ALL && !mem_can(of, MEM_STATE))
+        return fail(e, E_USAGE, "--mem all is not for %s, which carries no state  -> a number",
+                    v->name);
     to->max_seq = opt->seq.v[0];
+    if (trains_with(of, mem) == MEM_RECOMPUTE) { /* the past is a part of the window */
+        to->max_seq += mem;
+        to->mem_len = 0;
+    }
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;
     return st;
@@ -72,8 +88,9 @@ static enum status open_texts(struct trainer *t, struct err *e)
 
 static enum status bind_all(struct trainer *t, struct err *e)
 {
-    const struct extent max = {t->B, t->L, t->M}, one = {1, t->L, t->M};
-    const size_t rows = (size_t)t->B * (size_t)t->L;
+    const int window = t->past + t->L;
+    const struct extent max = {t->B, window, t->M}, one = {1, window, t->M};
+    const size_t rows = (size_t)t->B * (size_t)window;
     struct arena *a = &t->arena;
     enum status st = lm_bind(&t->lm, &t->engine, t->kind, max, a, e);
 
@@ -118,9 +135,8 @@ static enum status open_model(struct trainer *t, struct err *e)
     if (st == OK)
         st = lm_init(&t->lm, &c, e);
     t->M = c.mem_len;
-    t->kind = config_mem(&c)->recurrent           ? MEM_HIDDEN
-              : config_mem(&c)->state && t->M > 0 ? MEM_STATE
-                                                  : MEM_NONE;
+    t->kind = trains_with(config_mem(&c), o->mem.v[0]);
+    t->past = t->kind == MEM_RECOMPUTE ? o->mem.v[0] : 0;
     t->adam.weight_decay = o->weight_decay;
     if (st == OK)
         st = lm_init(&t->valid_lm, &c, e);
@@ -172,36 +188,59 @@ double train_lr(const struct options *opt, int step, double progress)
     return opt->lr * warm * (floor + (1 - floor) * 0.5 * (1 + cos(pi * fmin(1, progress))));
 }
 
-/* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
- * parts all of them start again with empty memory. */
-static void next_batch(struct trainer *t)
+/* Tokens that are run again in front of the one at `at`. */
+static int past_at(const struct trainer *t, size_t at)
+{
+    return at < (size_t)t->past ? (int)at : t->past;
+}
+
+size_t trainer_position(const struct trainer *t)
 {
     const size_t part = (t->text.n - 1) / (size_t)t->B, segments = part / (size_t)t->L;
-    const size_t segment = (size_t)t->adam.step % segments;
 
-    if (segment == 0)
+    return (size_t)t->adam.step % segments * (size_t)t->L;
+}
+
+/* Sequence b reads its own contiguous part of the text, one segment per step; at the end of the
+ * parts all of them start again with empty memory. Returns the tokens of past of each. */
+static int next_batch(struct trainer *t)
+{
+    const size_t part = (t->text.n - 1) / (size_t)t->B, at = trainer_position(t);
+    const int past = past_at(t, at), n = past + t->L;
+
+    if (at == 0)
         lm_forget(&t->lm);
     for (int b = 0; b < t->B; b++) {
-        const uint8_t *from = t->text.at + (size_t)b * part + segment * (size_t)t->L;
-        for (int i = 0; i < t->L; i++) {
-            t->tokens[b * t->L + i] = from[i];
-            t->targets[b * t->L + i] = from[i + 1];
+        const uint8_t *from = t->text.at + (size_t)b * part + at - past;
+        for (int i = 0; i < n; i++) {
+            t->tokens[b * n + i] = from[i];
+            t->targets[b * n + i] = from[i + 1];
         }
     }
+    return past;
+}
+
+/* Mean nats of the new tokens of each sequence, the last of n. */
+static double mean_of_new(const struct trainer *t, int n)
+{
+    double sum = 0;
+
+    for (int b = 0; b < t->B; b++)
+        for (int i = n - t->L; i < n; i++)
+            sum += (double)t->nll[b * n + i];
+    return sum / (t->B * t->L);
 }
 
 struct step_report trainer_step(struct trainer *t, double progress)
 {
     const struct options *o = t->opt;
-    const int n = t->B * t->L;
     struct step_report r = {.lr = train_lr(o, t->adam.step + 1, progress)};
+    const int n = next_batch(t) + t->L;
 
-    next_batch(t);
-    lm_forward(&t->lm, &t->engine, t->tokens, t->B, t->L, t->L, t->targets, t->nll);
-    for (int i = 0; i < n; i++)
-        r.loss += (double)t->nll[i] / n;
+    lm_forward(&t->lm, &t->engine, t->tokens, t->B, n, n, t->targets, t->nll);
+    r.loss = mean_of_new(t, n);
     params_zero_grad(&t->lm.params);
-    lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, t->L);
+    lm_backward(&t->lm, &t->engine, t->tokens, t->targets, t->B, n);
     lm_commit(&t->lm, t->L);
     r.grad_norm = grad_norm(&t->lm.params, t->engine.threads);
     const bool clip = o->grad_clip > 0 && r.grad_norm > o->grad_clip;
@@ -214,40 +253,54 @@ struct step_report trainer_step(struct trainer *t, double progress)
 
 /* ---- validation --------------------------------------------------------------------------- */
 
-/* Mean nats of the validation text under the true source. */
-static double synthetic_floor(const struct trainer *t, size_t tokens)
+/* Nats of n tokens of the validation text after `at` under the true source; those that are answers
+ * go to `a`, as t->nll has them. */
+static double synthetic_floor(const struct trainer *t, size_t at, int n, struct source_memo *memo,
+                              struct answers *a)
 {
+    const struct synthetic *const s = &t->valid_corpus.synthetic;
     double sum = 0;
 
-    for (size_t at = 0; at < tokens; at++) {
-        const int i = (int)(at % (size_t)t->L);
+    for (int i = 0; i < n; i++) {
+        const size_t target = at + (size_t)i + 1;
         const size_t reach =
-            t->kind == MEM_STATE ? at + 1 : synthetic_reach(false, t->lm.c.N, t->M, t->L, i);
-        sum += synthetic_nll(&t->valid_corpus.synthetic, t->valid.at, at + 1,
-                             reach < at + 1 ? reach : at + 1);
+            t->kind == MEM_STATE
+                ? target
+                : synthetic_reach(t->past > 0, t->lm.c.N, max_int(t->past, t->M), t->L, i);
+        const double nll =
+            synthetic_nll(s, t->valid.at, target, reach < target ? reach : target, memo);
+        sum += nll;
+        if (synthetic_answers(s, t->valid.at, target))
+            answers_add(a, (double)t->nll[i], nll);
     }
-    return sum / (double)tokens;
+    return sum;
 }
 
-double trainer_validate(struct trainer *t, double *floor)
+struct validation trainer_validate(struct trainer *t)
 {
     const size_t tokens = t->valid.n - 1;
-    double sum = 0;
+    struct source_memo memo = {0};
+    struct answers a = {0};
+    double sum = 0, floor = 0;
 
     lm_build_tables(&t->valid_lm, &t->engine);
     lm_forget(&t->valid_lm);
     for (size_t at = 0; at < tokens; at += (size_t)t->L) {
         const int n = tokens - at < (size_t)t->L ? (int)(tokens - at) : t->L;
-        for (int i = 0; i < n; i++) {
-            t->tokens[i] = t->valid.at[at + (size_t)i];
-            t->targets[i] = t->valid.at[at + (size_t)i + 1];
-        }
-        lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, n, n, t->targets, t->nll);
+        const int past = past_at(t, at);
+        const uint8_t *const from = t->valid.at + at;
+        for (int i = 0; i < past + n; i++)
+            t->tokens[i] = from[i - past];
+        for (int i = 0; i < n; i++)
+            t->targets[i] = from[i + 1];
+        lm_forward(&t->valid_lm, &t->engine, t->tokens, 1, past + n, n, t->targets, t->nll);
         lm_commit(&t->valid_lm, n);
         for (int i = 0; i < n; i++)
             sum += (double)t->nll[i];
+        if (t->valid_corpus.generated)
+            floor += synthetic_floor(t, at, n, &memo, &a);
     }
-    if (floor)
-        *floor = t->valid_corpus.generated ? synthetic_floor(t, tokens) : NAN;
-    return sum / (double)tokens;
+    return (struct validation){.nll = sum / (double)tokens,
+                               .floor = t->valid_corpus.generated ? floor / (double)tokens : NAN,
+                               .answers = answers_mean(a)};
 }

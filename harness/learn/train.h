@@ -29,17 +29,18 @@ struct trainer {
     struct adam adam;
     struct corpus corpus, valid_corpus;
     struct text_part text, valid;
-    int B, L, M;
+    int B, L, M; /* M rows of memory are kept */
+    int past;    /* most tokens that are run again in front of a segment */
     enum mem_kind kind;
-    int32_t *tokens, *targets; /* [B,L] */
-    float *nll;                /* [B,L] */
+    int32_t *tokens, *targets; /* [B,past+L] */
+    float *nll;                /* [B,past+L] */
     double best_valid;         /* nats; INFINITY before the first */
     double trained_s;          /* in earlier sessions of the run */
 };
 
 /* The result of one step. */
 struct step_report {
-    double loss, grad_norm, lr; /* mean nats per token, norm before clipping */
+    double loss, grad_norm, lr; /* mean nats per new token, norm before clipping */
 };
 
 /* The variant's config at the sizes of `opt`, for texts of this vocabulary. */
@@ -51,15 +52,25 @@ enum status train_config(struct config *to, const struct variant *v, const struc
 enum status trainer_open(struct trainer *t, const struct options *opt, struct err *e);
 void trainer_close(struct trainer *t);
 
-/* One optimiser step; `progress` in [0,1] is the position in the learning rate's schedule. */
+/* One optimiser step on the next L tokens of each sequence. Where the past is run again
+ * (mem_reruns), the window is those before them too, and the gradient that of the loss of the whole
+ * window (Al-Rfou et al. 2018): the model is trained with every length of past up to the one it
+ * will have. `progress` in [0,1] is the position in the learning rate's schedule. */
 struct step_report trainer_step(struct trainer *t, double progress);
 
 /* Learning rate of step (from 1) at this position of the schedule. */
 double train_lr(const struct options *opt, int step, double progress);
 
-/* Mean nats per token on the validation text, from empty memory; *floor is the true source's loss
- * on the same tokens (NAN for a file), NULL if not wanted. */
-double trainer_validate(struct trainer *t, double *floor);
+/* Where in its part of the text the next segment of each sequence begins. */
+size_t trainer_position(const struct trainer *t);
+
+/* Mean nats per token on the validation text, from empty memory; `floor` is the true source's loss
+ * on the same tokens (NAN for a file). */
+struct validation {
+    double nll, floor;
+    struct answers answers;
+};
+struct validation trainer_validate(struct trainer *t);
 
 /* Save weights to `path` (checkpoint_save), optimiser and memory to path.opt. Whatever interrupts
  * it, trainer_load finds the new pair or the one before. */

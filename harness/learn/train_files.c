@@ -94,6 +94,11 @@ static enum status load_weights(struct trainer *t, const char *path, int *step, 
         st = fail(e, E_USAGE,
                   "cannot resume %s: another model of %s  -> the options that it was begun with",
                   path, c.variant->name);
+    if (st == OK && t->past > 0 && c.max_seq != want->max_seq)
+        st = fail(e, E_USAGE,
+                  "cannot resume %s: made with windows of %d tokens, now %d  -> --mem 0, or --mem "
+                  "all if it carried a state",
+                  path, c.max_seq, want->max_seq);
     if (st == OK)
         st = safetensors_int(&s, "step", -1, 0, INT32_MAX, step, e);
     if (st == OK)
@@ -118,6 +123,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e)
     if (st != OK)
         return st;
     t->lm.drop.step = (uint64_t)step;
+    lm_seek(&t->lm, (int64_t)trainer_position(t));
     lm_build_tables(&t->lm, &t->engine);
     return OK;
 }

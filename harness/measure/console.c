@@ -274,7 +274,7 @@ static void noise_text(const struct result *r, char *buf, size_t size)
 /* "xl:hidden", "gtrxl/highway:kv" */
 static void variant_text(const struct bench_case *c, char *buf, size_t size)
 {
-    const bool remembers = c->mem > 0 && c->mem_kind != MEM_NONE;
+    const bool remembers = c->mem != 0 && c->mem_kind != MEM_NONE;
     const struct config usual = case_usual_config(c);
     char text[CHOICE_TEXT];
     int n = snprintf(buf, size, "%s", c->variant->name);
@@ -302,12 +302,12 @@ static void print_reason(const struct console *s, const struct result *r, const 
 static void print_case(struct console *s, const struct result *r, const struct latency_row *row)
 {
     const struct bench_case *c = r->bcase;
-    char seq[16], mem[16], variant[64], median[48], check[32], noise[64], ci[80];
+    char seq[16], mem[MEM_TEXT], variant[64], median[48], check[32], noise[64], ci[80];
     char line[TABLE_LINE];
 
     print_heading(s, c);
     snprintf(seq, sizeof(seq), "%d", c->seq);
-    snprintf(mem, sizeof(mem), "%d", c->mem);
+    mem_text(mem, c->mem);
     variant_text(c, variant, sizeof(variant));
     snprintf(ci, sizeof(ci), "[%s %s]", units_ns(r->sum.ci_low).s, units_ns(r->sum.ci_high).s);
     const struct unit_text tokens = units_rate(row->tokens_per_s),

@@ -79,7 +79,7 @@ void markdown_row(FILE *f, const struct result *r, const struct latency_row *row
     for (int k = 0; k < COLUMN_COUNT; k++)
         cell[k] = text[k];
     snprintf(text[SEQ], CELL, "%d", r->bcase->seq);
-    snprintf(text[MEM], CELL, "%d", r->bcase->mem);
+    mem_text(text[MEM], r->bcase->mem);
     cell[VARIANT] = variant;
     cell[BACKEND] = r->bcase->backend->name;
     if (r->status != ROW_OK) {

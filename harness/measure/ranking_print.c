@@ -59,10 +59,11 @@ static void setting_text(const struct rankings *all, const struct ranking *r, ch
 static void shapes_text(const struct ranking *r, enum ranked what, char *buf, size_t size)
 {
     const char *const one = what == RANKED_BACKENDS ? "case" : "shape";
+    char mem[MEM_TEXT];
 
+    mem_text(mem, r->shape[0]->mem_tokens);
     if (r->shapes == 1)
-        snprintf(buf, size, "seq %lld mem %lld", (long long)r->shape[0]->seq_tokens,
-                 (long long)r->shape[0]->mem_tokens);
+        snprintf(buf, size, "seq %lld mem %s", (long long)r->shape[0]->seq_tokens, mem);
     else if (r->common == 0)
         snprintf(buf, size, "no %s that all ran", one);
     else
@@ -170,11 +171,12 @@ static void print_shape(FILE *f, const struct ranking *r, int s, enum ranked wha
     const struct latency_row *row = r->shape[s];
     const struct contestant *first = &r->v[r->leader[s]];
     struct line l = {f, width, 0, 6};
-    char text[TEXT_SIZE + 96];
+    char text[TEXT_SIZE + 96], mem[MEM_TEXT];
 
-    snprintf(
-        text, sizeof(text), "  %s%sseq %lld mem %lld:", what == RANKED_BACKENDS ? row->variant : "",
-        what == RANKED_BACKENDS ? " " : "", (long long)row->seq_tokens, (long long)row->mem_tokens);
+    mem_text(mem, row->mem_tokens);
+    snprintf(text, sizeof(text),
+             "  %s%sseq %lld mem %s:", what == RANKED_BACKENDS ? row->variant : "",
+             what == RANKED_BACKENDS ? " " : "", (long long)row->seq_tokens, mem);
     put(&l, text);
     for (int i = r->leader[s], n = 0; i >= 0; i = next_in_shape(r, s, i), n++) {
         const struct place *p = &r->v[i].place[s];

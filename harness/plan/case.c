@@ -13,6 +13,15 @@ enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
 const char *const workload_name[WORK_COUNT + 1] = {"attn",   "layer", "segment",
                                                    "decode", "train", NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
+const char *const mem_word[] = {"all", NULL};
+
+void mem_text(char text[MEM_TEXT], int64_t mem)
+{
+    if (mem < 0)
+        snprintf(text, MEM_TEXT, "%s", mem_word[0]);
+    else
+        snprintf(text, MEM_TEXT, "%lld", (long long)mem);
+}
 
 bool workload_is_model(enum workload w)
 {
@@ -172,8 +181,8 @@ enum status taken_check(const struct taken *t, const struct options *opt, const 
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e)
 {
     const enum scope scope = workload_scope(c->workload);
-    const enum status st = config_from_options(&c->config, c->variant, c->opt, c->mem, c->layers,
-                                               scope == SCOPE_MODEL ? BYTES : 0, scope,
+    const enum status st = config_from_options(&c->config, c->variant, c->opt, case_past(c),
+                                               c->layers, scope == SCOPE_MODEL ? BYTES : 0, scope,
                                                c->workload == WORK_DECODE, at, e);
 
     c->config.max_seq = c->seq + (c->mem_kind == MEM_RECOMPUTE ? c->mem : 0);
@@ -237,7 +246,8 @@ void case_label(const struct bench_case *c, char *buf, size_t size)
     if (c->mem_kind != MEM_NONE && n < sizeof(extra))
         snprintf(extra + n, sizeof(extra) - n, " %s", mem_kind_name[c->mem_kind]);
     const bool phase = case_names_phase(c);
-    snprintf(buf, size, "%s %s%s%s seq=%d mem=%d%s %s", c->variant->name,
+    mem_text(text, c->mem);
+    snprintf(buf, size, "%s %s%s%s seq=%d mem=%s%s %s", c->variant->name,
              workload_name[c->workload], phase ? " " : "", phase ? phase_name[c->phase] : "",
-             c->seq, c->mem, extra, c->backend->name);
+             c->seq, text, extra, c->backend->name);
 }

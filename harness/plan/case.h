@@ -14,6 +14,7 @@ enum workload { WORK_ATTN, WORK_LAYER, WORK_SEGMENT, WORK_DECODE, WORK_TRAIN, WO
 extern const char *const workload_name[WORK_COUNT + 1]; /* NULL-terminated */
 enum phase { PHASE_FWD, PHASE_FWD_BWD, PHASE_COUNT };
 extern const char *const phase_name[PHASE_COUNT + 1]; /* NULL-terminated */
+extern const char *const mem_word[];                  /* "all" NULL: see CODEC_INT */
 
 struct bench_case {
     /* what runs */
@@ -22,7 +23,7 @@ struct bench_case {
     enum workload workload;
     enum phase phase;
     enum mem_kind mem_kind;               /* resolved: never auto; MEM_NONE for attn */
-    int seq, mem, batch, layers, threads; /* seq = 1 for decode */
+    int seq, mem, batch, layers, threads; /* seq = 1 for decode; mem may be MEM_ALL */
     struct config config;                 /* V = 256 for whole models, 0 otherwise */
     /* how it runs, from the options that are not axes */
     const struct options *opt;
@@ -44,7 +45,9 @@ struct bench_case {
     X(workload, text, WORD, workload, "workload", "", "what one measured run is",                  \
       .words = workload_name)                                                                      \
     X(seq_tokens, i64, INT, seq, "seq", "tokens", "new tokens of one sequence", .scope = SCOPE_CORE) \
-    X(mem_tokens, i64, INT, mem, "mem", "tokens", "tokens of past context before them", .scope = SCOPE_CORE) \
+    X(mem_tokens, i64, INT, mem, "mem", "tokens",                                                  \
+      "tokens of past context before them; empty: all, in a state carried for ever",               \
+      .words = mem_word, .scope = SCOPE_CORE)                                                      \
     X(phase, text, WORD, phase, "phase", "", "fwd or fwd_bwd", .words = phase_name)                \
     X(mem_kind, text, WORD, mem_kind, "mem-kind", "", "how the past is reached; empty for attn",   \
       .words = mem_kind_name)                                                                      \
@@ -116,6 +119,16 @@ void taken_add(struct taken *t, const struct config *c, enum scope scope);
  */
 enum status taken_check(const struct taken *t, const struct options *opt, const char *who,
                         struct err *e);
+
+/* Tokens of past as text, of a case or of a row of a table, where all of it is I64_EMPTY. */
+enum { MEM_TEXT = 24 };
+void mem_text(char text[MEM_TEXT], int64_t mem);
+
+/* Rows of past that are drawn to begin with: a state of all of it is as any other. */
+static inline int case_past(const struct bench_case *c)
+{
+    return c->mem == MEM_ALL ? c->seq : c->mem;
+}
 
 /* Fill c->config; variant, workload, mem, seq, mem_kind and layers must be set. */
 enum status case_configure(struct bench_case *c, const int at[MODEL_CHOICE_COUNT], struct err *e);

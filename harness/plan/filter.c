@@ -6,6 +6,7 @@
 #include "harness/util/suggest.h"
 #include "plan.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,16 @@ static int find_key(const char *text, size_t len, struct err *e)
     }
     unknown_word(e, "filter key", name, names, NULL);
     return -1;
+}
+
+static bool is_word_of(int key, const char *text)
+{
+    const char *word;
+
+    for (int i = 0; (word = chosen_word(key, i)); i++)
+        if (strcmp(word, text) == 0)
+            return true;
+    return false;
 }
 
 enum status filter_parse(struct filter *f, const char *text, struct err *e)
@@ -59,6 +70,9 @@ enum status filter_parse(struct filter *f, const char *text, struct err *e)
                     value[-1]);
     const struct variant *const v = f->key == CASE_variant ? variant_find(value) : NULL;
     f->text = v ? v->name : value; /* an alias stands for the name */
+    f->word = f->op == FILTER_IS && chosen_at(f->key).number && is_word_of(f->key, value);
+    if (f->word)
+        return OK;
     if (chosen_at(f->key).number)
         return number_parse(&f->number, "--filter", value, 0, INT_MAX, e);
     if (f->op != FILTER_IS)
@@ -78,7 +92,7 @@ enum status filter_check(const struct filter *f, struct err *e)
     for (int i = 0; f->key == CASE_backend && (word = optional_backend(i, &repair)); i++)
         if (word_index(word, words) < 0 && n < MAX_LOOKUP)
             words[n++] = word;
-    if (n == 0 || word_index(f->text, words) >= 0)
+    if (n == 0 || chosen_at(f->key).number || word_index(f->text, words) >= 0)
         return OK;
     return unknown_word(e, chosen_at(f->key).name, f->text, words, NULL);
 }
@@ -102,9 +116,10 @@ static bool compare(enum filter_op op, int a, int b)
 
 bool filter_match_text(const struct filter *f, const char *text)
 {
-    const bool match = !chosen_at(f->key).number
+    const bool match = f->word || !chosen_at(f->key).number
                            ? strcmp(text, f->text) == 0
-                           : *text && compare(f->op, (int)strtol(text, NULL, 10), f->number);
+                           : isdigit((unsigned char)*text) &&
+                                 compare(f->op, (int)strtol(text, NULL, 10), f->number);
 
     return match != f->negate;
 }

@@ -14,6 +14,7 @@ struct filter {
     enum filter_op op;
     int key;          /* which choice: chosen_at() */
     const char *text; /* the value; points into the expression */
+    bool word;        /* the value is a word, although the choice is a number */
     int number;       /* the value, where the choice is a number */
 };
 

@@ -33,12 +33,22 @@ static bool asks_kind(const struct options *opt, const char *name)
     return false;
 }
 
+/* What `auto` stands for. A training step runs the past of a sum again, as `train` does. */
+static enum mem_kind usual_kind(const struct mem *m, enum workload w, int mem)
+{
+    return w == WORK_TRAIN && m->sums && mem != MEM_ALL ? MEM_RECOMPUTE
+                                                        : mem_usual(m, w == WORK_DECODE);
+}
+
 /* The kinds of memory of a variant among those asked for, in the order of the enum. */
 static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options *opt,
-                        const struct variant *v, enum workload w)
+                        const struct variant *v, enum workload w, int mem)
 {
     const bool any = asks_kind(opt, "auto");
     int n = 0;
+
+    if (mem == MEM_ALL && w == WORK_ATTN)
+        return 0;
 
     if (w == WORK_ATTN) {
         if (!v->mixer) /* a mixer has no core of this kind */
@@ -46,8 +56,8 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
         return n;
     }
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        if (mem_can(v->mem, k) &&
-            (asks_kind(opt, mem_kind_name[k]) || (any && k == mem_usual(v->mem, w == WORK_DECODE))))
+        if (mem_can(v->mem, k) && (mem != MEM_ALL || k == MEM_STATE) &&
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == usual_kind(v->mem, w, mem))))
             out[n++] = k;
     return n;
 }
@@ -63,8 +73,12 @@ static enum mem_kind kind_in_vain(const struct options *opt, enum workload w)
 }
 
 /* Why a variant has no kind of memory for these options: for a row, in few words. */
-static const char *why_unsupported(const struct variant *v, enum workload w)
+static const char *why_unsupported(const struct variant *v, enum workload w, int mem)
 {
+    if (mem == MEM_ALL)
+        return w == WORK_ATTN               ? "unsupported: attention alone carries no state"
+               : mem_can(v->mem, MEM_STATE) ? "unsupported: all of the past is in a state"
+                                            : "unsupported: it carries no state";
     if (w == WORK_ATTN)
         return v->mixer->attends ? "unsupported: its core runs in a layer only"
                                  : "unsupported: it has no attention";
@@ -119,12 +133,12 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     const struct options *const opt = m->opt;
     const enum scope scope = workload_scope(c.workload);
     enum mem_kind kinds[MEM_KIND_COUNT];
-    int n_kinds = memory_kinds(kinds, opt, v, c.workload);
+    int n_kinds = memory_kinds(kinds, opt, v, c.workload, c.mem);
     int count[MODEL_CHOICE_COUNT], at[MODEL_CHOICE_COUNT] = {0};
 
     c.variant = v;
     if (n_kinds == 0) {
-        c.unsupported = why_unsupported(v, c.workload);
+        c.unsupported = why_unsupported(v, c.workload, c.mem);
         kinds[n_kinds++] = kind_in_vain(opt, c.workload);
     }
     int n = n_kinds * m->n_backends;
@@ -236,6 +250,13 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (m->opt->mem.n == 1 && m->opt->mem.v[0] == MEM_ALL)
+        return fail(e, E_USAGE,
+                    "--mem all does not apply to %s%s%s: it is a state carried for ever  -> a "
+                    "number of tokens, or a variant with a state in --workload layer, segment, "
+                    "decode or train",
+                    v->name, asks_kind(m->opt, "auto") ? "" : " and --mem-kind ",
+                    asks_kind(m->opt, "auto") ? "" : m->opt->mem_kinds.v[0]);
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> layer", v->name,

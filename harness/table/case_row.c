@@ -3,6 +3,7 @@
  * Choices as columns. They stand together, in the order of chosen_at(). */
 #include "case_row.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ void key_row_choose(struct key_row *row, const struct bench_case *c)
         if (column->type == COLUMN_TEXT)
             text_put(at, column->size, text);
         else
-            *(int64_t *)at = *text ? strtoll(text, NULL, 10) : I64_EMPTY;
+            *(int64_t *)at = isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : I64_EMPTY;
     }
 }
 
@@ -35,6 +36,8 @@ bool filter_match_row(const struct filter *f, const struct table *t, const void 
         return filter_match_text(f, at);
     if (*(const int64_t *)at != I64_EMPTY)
         snprintf(text, sizeof(text), "%lld", (long long)*(const int64_t *)at);
+    else if (f->key == CASE_mem_tokens)
+        mem_text(text, I64_EMPTY);
     return filter_match_text(f, text);
 }
 

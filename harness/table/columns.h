@@ -115,7 +115,10 @@
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
     X(real, ppl_floor, "", "ppl of the true source, if the text is generated")                     \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
-    X(real, tokens_per_s, "1/s", "tokens scored per second")
+    X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
+    X(i64, answers_scored, "tokens", "those that a generated text calls answers")                  \
+    X(real, answer_nll_nats, "nats", "mean nll of these; empty without any")                       \
+    X(real, answer_floor_nats, "nats", "that of the true source")
 
 /* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \
@@ -193,7 +196,9 @@
     X(real, tokens_per_s, "1/s", "training throughput since the row before")                       \
     X(real, valid_nats, "nats", "loss on the validation text; empty if it was not scored")         \
     X(real, valid_floor_nats, "nats",                                                              \
-      "loss of the true source on the same tokens, if they are generated")
+      "loss of the true source on the same tokens, if they are generated")                         \
+    X(real, valid_answer_nats, "nats", "valid_nats of the tokens that the source calls answers")   \
+    X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of these")
 
 /* One row per timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \

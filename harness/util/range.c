@@ -139,8 +139,24 @@ static enum status range_item(struct ints *out, const struct item *it, const cha
     return st;
 }
 
+static bool is_word(int *value, const char *text, const char *const *words)
+{
+    for (int i = 0; words && words[i]; i++)
+        if (strcmp(words[i], text) == 0) {
+            *value = -1 - i;
+            return true;
+        }
+    return false;
+}
+
 enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
                         struct err *e)
+{
+    return range_parse_words(out, label, text, NULL, lo, hi, e);
+}
+
+enum status range_parse_words(struct ints *out, const char *label, const char *text,
+                              const char *const *words, int lo, int hi, struct err *e)
 {
     const char *at = text;
 
@@ -165,7 +181,10 @@ enum status range_parse(struct ints *out, const char *label, const char *text, i
         const char *const dots = strstr(buf, "..");
         long long n;
         enum status st;
-        if (dots) {
+        int word;
+        if (is_word(&word, buf, words)) {
+            st = append(out, word, &it, e);
+        } else if (dots) {
             st = range_item(out, &it, dots, e);
         } else {
             st = read_bounded(&n, &it, buf, buf + len, e);

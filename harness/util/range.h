@@ -28,6 +28,10 @@ enum {
 enum status range_parse(struct ints *out, const char *label, const char *text, int lo, int hi,
                         struct err *e);
 
+/* The same where words (NULL-terminated) may stand among the numbers; the i-th is -1 - i. */
+enum status range_parse_words(struct ints *out, const char *label, const char *text,
+                              const char *const *words, int lo, int hi, struct err *e);
+
 /* One number, with the same suffixes and bounds. */
 enum status number_parse(int *out, const char *label, const char *text, int lo, int hi,
                          struct err *e);

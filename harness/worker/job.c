@@ -46,8 +46,8 @@ enum status job_open(struct job *j, const struct bench_case *c, struct err *e)
 
     *j = (struct job){
         .bcase = c, .ops = workload_ops(c->workload), .config = c->config, .kind = c->mem_kind};
-    j->shape =
-        (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq, recompute ? 0 : c->mem};
+    j->shape = (struct extent){c->batch, recompute ? c->seq + c->mem : c->seq,
+                               recompute ? 0 : case_past(c)};
     /* Cases are compared with the reference, to which --impl does not apply. */
     const char *impl = c->backend == &backend_ref ? NULL : c->opt->impl;
     enum status st = engine_open(&j->engine, c->backend->name, c->threads, impl, e);

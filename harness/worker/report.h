@@ -41,6 +41,9 @@
     X(nll_low)                                                                                     \
     X(nll_high)                                                                                    \
     X(nll_floor)                                                                                   \
+    X(answers)                                                                                     \
+    X(answer_nll)                                                                                  \
+    X(answer_floor)                                                                                \
     X(tokens_scored)                                                                               \
     X(segments)                                                                                    \
     X(eval_ns)

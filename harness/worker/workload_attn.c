@@ -130,7 +130,7 @@ static void fill(struct job *j)
     job_draw(j, "attn.v", (float *)t->attn.v, values);
     masks_draw(&c->masks, 0, &t->attn);
     if (t->pos_encoding)
-        c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
+        c->pos->pos_encoding(c, 0, s.L + s.M, t->pos_encoding);
     if (c->around.forget)
         job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
     if (c->score_residual || c->around.cope)

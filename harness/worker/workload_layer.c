@@ -55,7 +55,8 @@ static void fill(struct job *j)
     struct layer_job *t = &j->layer;
 
     if (j->config.pos->pos_encoding)
-        j->config.pos->pos_encoding(&j->config, j->shape.L + j->shape.M, t->sublayers.pos_encoding);
+        j->config.pos->pos_encoding(&j->config, 0, j->shape.L + j->shape.M,
+                                    t->sublayers.pos_encoding);
     params_pack(&t->params, &j->engine);
     sublayers_build_tables(&t->sublayers, &j->engine);
     job_fill_memories(j, &t->sublayers, t->x);

@@ -43,6 +43,7 @@ static void fill(struct job *j)
 
     lm_build_tables(&t->lm, &j->engine);
     job_fill_memories(j, &t->lm.sublayers, t->lm.h);
+    lm_seek(&t->lm, j->shape.M);
     for (size_t i = 0; i < n; i++) {
         t->tokens[i] = (int32_t)(rng_u32(seed, rng_stream("tokens"), i) % V);
         t->targets[i] = (int32_t)(rng_u32(seed, rng_stream("targets"), i) % V);

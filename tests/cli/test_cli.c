@@ -165,6 +165,28 @@ Test(cli, environment_variables_are_options)
 
 /* ---- what needs no measuring -------------------------------------------------------------- */
 
+/* Sources as they can be written, and all of the past among lengths. */
+Test(cli, sources_and_all_of_the_past_are_words)
+{
+    struct ran r = run_shell(folder, "\"$BENCH\" list sources --columns source --format jsonl");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "{\"source\": \"copy:lag=192,p=0.9,alphabet=16\"}") ||
+                  strstr(r.out.data, "{\"source\":\"copy:lag=192,p=0.9,alphabet=16\"}"),
+              "%s", r.out.data);
+    cr_expect(strstr(r.out.data, "flipflop:ignore=0.8"));
+    ran_free(&r);
+    r = run_shell(folder,
+                  "\"$BENCH\" list cases --variant linear --backend ref --seq 8 --mem 4,all "
+                  "-q --columns mem_tokens,mem_kind");
+    expect_exit(&r, 0);
+    cr_expect_str_eq(r.out.data, "mem_tokens,mem_kind\n4,state\nall,state\n");
+    ran_free(&r);
+    r = run_shell(folder, "\"$BENCH\" list cases --variant vanilla --backend ref --mem all");
+    expect_exit(&r, 2);
+    expect_said(&r, "--mem all does not apply to vanilla");
+    ran_free(&r);
+}
+
 Test(cli, help_and_version_go_to_stdout)
 {
     const char *const words[] = {"--help", "-h", "--usage", "--version", "help list"};

@@ -6,6 +6,7 @@
 #include "harness/util/range.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program.h"
+#include "variants/model/sublayer.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -85,6 +86,30 @@ Test(options, ranges)
             cr_expect_eq(got.v[k], cases[i].v[k], "%s: %d", cases[i].text, got.v[k]);
         free(got.v);
     }
+}
+
+/* Words among numbers, and back. */
+Test(options, words_in_ranges)
+{
+    static const char *const words[] = {"all", "none", NULL};
+    struct ints got = {0};
+    struct options o;
+    struct err e;
+
+    cr_assert_eq(range_parse_words(&got, "--x", "none,4..8,all,4,all", words, 0, 8, &e), OK);
+    cr_expect(got.n == 4 && got.v[0] == -2 && got.v[1] == 4 && got.v[2] == 8 && got.v[3] == -1);
+    cr_expect_eq(range_parse_words(&got, "--x", "all..8", words, 0, 8, &e), E_USAGE);
+    cr_expect_eq(range_parse_words(&got, "--x", "-1", words, 0, 8, &e), E_USAGE);
+    free(got.v);
+    forget_settings();
+    must_parse(&o, "sweep --mem 0,all,128");
+    cr_expect(o.mem.n == 3 && o.mem.v[1] == MEM_ALL);
+    char *const text = options_canonical(&o, CONTINUED_RUN);
+    cr_expect(strstr(text, "mem=0,all,128\n"), "%s", text);
+    free(text);
+    options_free(&o);
+    cr_expect_eq(options_parse_line(&o, "--seq all", &e), E_USAGE);
+    options_free(&o);
 }
 
 Test(options, every_kind_of_value)

@@ -178,6 +178,31 @@ Test(eval, learned_windows)
     }
 }
 
+/* A state that forgets nothing has absorbed the last M bytes and no more, with either name; all of
+ * the past, in segments of any length, is one pass. One that decays is carried. */
+Test(eval, sums_hold_the_last_tokens_or_all)
+{
+    static const char *const names[] = {"linear", "performer", "aan"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct config c = small(names[i]);
+        cr_assert_eq(strcmp(c.pos->name, "sinusoid"), 0);
+        save(&c);
+        check_windows(&c, 7, 5);
+        check_windows(&c, 1, 3);
+        check_windows(&c, BYTES, 0);
+        const double all = must_score("--seq %d --mem %d", BYTES, 0).nll;
+        for (int seq = 1; seq < BYTES; seq += 11) /* floats add up in another order */
+            cr_expect_float_eq(must_score("--seq %d --mem all", seq, 0).nll, all, 1e-6 * all,
+                               "%s %d", names[i], seq);
+        cr_expect_float_neq(must_score("--seq %d --mem %d", 7, 5).nll, all, 1e-4 * all);
+    }
+    const struct config c = small("retnet");
+    save(&c);
+    expect_equal(must_score("--seq %d --mem all", 7, 0).nll,
+                 must_score("--seq %d --mem %d", 7, 5).nll, "retnet", 7);
+}
+
 Test(eval, backends_agree)
 {
     const struct config c = small("gtrxl");
@@ -191,6 +216,45 @@ Test(eval, backends_agree)
         snprintf(fmt, sizeof(fmt), "-b %s --seq %%d --mem %%d", backends[i]->name);
         cr_expect_float_eq(must_score(fmt, 9, 12).nll, want, 1e-4 * want, "%s", backends[i]->name);
     }
+}
+
+/* Episodes of ten symbols end with an answer, whose floor is what the model can reach. */
+Test(eval, answers_are_scored_apart)
+{
+    static const struct {
+        const char *variant, *more;
+        bool sees;
+    } cases[] = {{"vanilla", "--seq 4 --mem 0", false}, {"vanilla", "--seq 4 --mem 8", true},
+                 {"linear", "--seq 4 --mem 8", true},   {"linear", "--seq 4 --mem all", true},
+                 {"linear", "--seq 4 --mem 0", false},  {"retnet", "--seq 2 --mem 1", true},
+                 {"xl", "--seq 2 --mem 1", false},      {"xl", "--seq 2 --mem 6", true}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config c = small(cases[i].variant);
+        struct score
+            r[3]; /* of the text up to an answer, up to the symbol before it, and of more */
+        static const int n[] = {40, 39, 1001};
+        struct err e = {""};
+        c.V = 11;
+        save(&c);
+        for (size_t k = 0; k < ARRAY_LEN(r); k++) {
+            char line[LINE];
+            snprintf(line, sizeof(line),
+                     "--ckpt %s --corpus cue:gap=7,alphabet=5 --bytes %d -b ref %s", ckpt, n[k],
+                     cases[i].more);
+            cr_assert_eq(score(&r[k], line, &e), OK, "%s", e.msg);
+            cr_expect_eq(r[k].answers.tokens, n[k] / 10);
+            cr_expect_float_eq(r[k].answers.floor, cases[i].sees ? 0 : log(5), 1e-12, "%s %s",
+                               cases[i].variant, cases[i].more);
+        }
+        const double last = r[0].nll * 39 - r[1].nll * 38;
+        cr_expect_float_eq(r[0].answers.nll * 4 - r[1].answers.nll * 3, last, 1e-9, "%s %s: %g",
+                           cases[i].variant, cases[i].more, last);
+    }
+    const struct config c = small("vanilla");
+    save(&c);
+    const struct score r = must_score("--seq %d --mem %d", 7, 0);
+    cr_expect(r.answers.tokens == 0 && isnan(r.answers.nll) && isnan(r.answers.floor));
 }
 
 static void expect_refused(const char *more, enum status want, const char *part)
@@ -216,6 +280,10 @@ Test(eval, refuses_what_the_model_cannot)
     save(&c);
     expect_refused("--seq 4 --mem 4 --mem-kind kv", E_USAGE,
                    "--mem-kind kv is not for vanilla  -> recompute");
+    expect_refused("--seq 4 --mem all", E_USAGE, "--mem all is not for vanilla");
+    c = small("linear");
+    save(&c);
+    expect_refused("--seq 4 --mem all --mem-kind recompute", E_USAGE, "--mem all");
     c = small("learned");
     save(&c);
     expect_refused("--seq 8 --mem 3", E_USAGE, "has positions for 10 tokens, --seq 8 --mem 3");

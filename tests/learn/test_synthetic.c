@@ -7,28 +7,49 @@
 #include <math.h>
 #include <string.h>
 
+static struct synthetic parsed(const char *text)
+{
+    struct synthetic s;
+    struct err e = {""};
+
+    cr_assert_eq(synthetic_parse(&s, text, &e), OK, "%s", e.msg);
+    return s;
+}
+
 Test(synthetic, text_is_read_or_refused)
 {
-    static const char *const bad[] = {"copy:lag=0",      "copy:p=1",          "copy:p=-0.1",
-                                      "copy:alphabet=1", "copy:alphabet=257", "copy:lag=2.5",
-                                      "copy:lag=x",      "copy:speed=3",      "copy:lag=4;p=0.5"};
+    static const char *const bad[] = {
+        "copy:lag=0",         "copy:p=1",          "copy:p=-0.1",
+        "copy:alphabet=1",    "copy:alphabet=257", "copy:lag=2.5",
+        "copy:lag=x",         "copy:speed=3",      "copy:lag=4;p=0.5",
+        "copy:lag",           "copy:seed=-1",      "copy:,",
+        "recall:keys=0",      "recall:p=1.1",      "recall:keys=200,values=100",
+        "mqar:len=63",        "mqar:pairs=17",     "mqar:vocab=64",
+        "mqar:vocab=257",     "selcopy:n=128",     "selcopy:alphabet=255",
+        "cue:gap=-1",         "cue:alphabet=128",  "flipflop:ignore=1",
+        "group:name=s4",      "group:ask=0",       "group:name=0",
+        "markov:order=0",     "markov:alpha=0",    "markov:order=2,len=2",
+        "dyck:depth=256",     "dyck:kinds=129",    "lookup:gram=32",
+        "lookup:alphabet=256"};
     struct synthetic s;
     struct err e;
 
-    cr_expect(synthetic_named("copy:") && !synthetic_named("copy.txt"));
-    cr_assert_eq(synthetic_parse(&s, "copy:alphabet=7,p=0.25,lag=3", &e), OK);
-    cr_expect(s.lag == 3 && s.alphabet == 7 && s.p == 0.25);
+    cr_expect(synthetic_named("copy:") && !synthetic_named("copy.txt") && !synthetic_named("copy"));
+    cr_assert_eq(synthetic_parse(&s, "copy:alphabet=7,p=0.25,lag=3,seed=4", &e), OK);
+    cr_expect(s.value[0] == 3 && s.value[1] == 0.25 && s.value[2] == 7 && s.seed == 4);
     cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &e), OK);
-    cr_expect(s.lag == 192 && s.alphabet == 16 && s.p == 0.9);
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+    cr_expect(s.value[0] == 192 && s.value[1] == 0.9 && s.value[2] == 16 && s.seed == 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         cr_expect_eq(synthetic_parse(&s, bad[i], &e), E_USAGE, "%s", bad[i]);
+        cr_expect(strstr(e.msg, bad[i]) && strstr(e.msg, "  -> "), "%s", e.msg);
+    }
 }
 
 Test(synthetic, symbols_repeat_as_often_as_they_should)
 {
     enum { N = 200000 };
     static uint8_t x[N], again[N], other[N];
-    const struct synthetic s = {.lag = 5, .alphabet = 4, .p = 0.6};
+    const struct synthetic s = parsed("copy:lag=5,alphabet=4,p=0.6");
     int repeats = 0, seen[4] = {0}, same = 0;
 
     synthetic_fill(&s, SPLIT_TRAIN, x, N);
@@ -59,8 +80,8 @@ Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_assert_eq(synthetic_parse(&s, SOURCE_DEFAULT, &e), OK);
     synthetic_fill(&s, SPLIT_TEST, x, N);
     for (size_t t = 192; t < N; t++) {
-        near += synthetic_nll(&s, x, t, 192);
-        far += synthetic_nll(&s, x, t, 191);
+        near += synthetic_nll(&s, x, t, 192, NULL);
+        far += synthetic_nll(&s, x, t, 191, NULL);
     }
     const double q = 0.9 + 0.1 / 16, r = 0.1 / 16;
     const double entropy = -(q * log(q) + 15 * r * log(r));
@@ -68,18 +89,19 @@ Test(synthetic, nll_is_the_entropy_within_reach_and_the_alphabet_beyond)
     cr_expect_float_eq(near / (N - 192), entropy, log(q / r) * 4 * sqrt(q * (1 - q) / N));
     cr_expect_float_eq(exp(entropy), 1.759, 5e-4); /* the published floor of the default source */
     cr_expect_float_eq(far / (N - 192), log(16), 1e-10); /* N equal terms: N eps ln 16 */
-    cr_expect_float_eq(synthetic_nll(&s, x, 100, 1000), log(16), 1e-12, "before the first repeat");
+    cr_expect_float_eq(synthetic_nll(&s, x, 100, 100, NULL), log(16), 1e-12,
+                       "before the first repeat");
 }
 
 /* A repeat is chosen with p, or drawn by luck; the symbols' probabilities add up to 1. */
 Test(synthetic, nll_by_hand)
 {
-    const struct synthetic s = {.lag = 3, .alphabet = 4, .p = 0.8};
+    const struct synthetic s = parsed("copy:lag=3,alphabet=4,p=0.8");
     uint8_t x[] = {2, 0, 1, 0};
     double sum = 0;
 
     for (x[3] = 0; x[3] < 4; x[3]++) {
-        const double nll = synthetic_nll(&s, x, 3, 3);
+        const double nll = synthetic_nll(&s, x, 3, 3, NULL);
         cr_expect_float_eq(nll, -log(x[3] == 2 ? 0.85 : 0.05), 1e-12, "symbol %d", x[3]);
         sum += exp(-nll);
     }

@@ -67,7 +67,8 @@ static void expect_same_weights(const struct trainer *a, const struct trainer *b
 }
 
 /* `steps` at once and in two parts, by way of the files, at a dropout of `drop`. */
-static void expect_continuation(const char *variant, const char *backend, int steps, double drop)
+static void expect_continuation(const char *variant, const char *backend, int mem, int steps,
+                                double drop)
 {
     struct options o;
     struct trainer whole, first, second;
@@ -77,6 +78,7 @@ static void expect_continuation(const char *variant, const char *backend, int st
 
     folder_path(path, "half.safetensors");
     parse(&o, variant, backend, 1);
+    o.mem.v[0] = mem;
     o.steps = steps;
     o.dropout = drop;
     begin(&whole, &o);
@@ -100,7 +102,7 @@ Test(train, continues_to_the_same_bits)
 {
     for (int v = 0; variants[v]; v++)
         if (trains(variants[v]))
-            expect_continuation(variants[v]->name, "ref", 8, v % 2 ? 0.2 : 0);
+            expect_continuation(variants[v]->name, "ref", 24, 8, v % 2 ? 0.2 : 0);
 }
 
 Test(train, threads_do_not_change_the_loss)
@@ -132,7 +134,6 @@ Test(train, learns_the_source_that_it_can_see)
     struct options o;
     struct trainer t;
     enum { STEPS = 700 };
-    double floor;
     int v = 0;
 
     if (SANITIZED)
@@ -145,7 +146,8 @@ Test(train, learns_the_source_that_it_can_see)
     begin(&t, &o);
     t.valid.n = 2000;
     run(&t, STEPS);
-    const double valid = trainer_validate(&t, &floor);
+    const struct validation got = trainer_validate(&t);
+    const double valid = got.nll, floor = got.floor;
     /* From ln 7 = 1.95 most of the way down to the floor near 0.5, and not below it: the floor was
      * computed on the same tokens, but a trained model may be lucky on a few. */
     cr_expect_lt(valid, floor + 0.2, "%.3f, floor %.3f", valid, floor);
@@ -320,6 +322,120 @@ Test(train, a_text_that_starts_again_begins_without_memory)
     }
 }
 
+/* Where the past is run again, a step is on the tokens before each segment as well, as many as
+ * there are up to M; its loss is that of the new ones, as scoring the window gives it. */
+Test(train, windows_reach_back)
+{
+    static const char *const names[] = {"vanilla", "linear", "aan"};
+    enum { STEPS = 5 };
+
+    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+        struct options o;
+        struct trainer t;
+        parse(&o, names[v], "ref", 1);
+        o.lr = 0;
+        begin(&t, &o);
+        cr_assert(t.past == 24 && t.M == 0 && t.lm.c.max_seq == 16 + 24, "%s", names[v]);
+        const size_t part = (t.text.n - 1) / (size_t)t.B;
+        for (int step = 0; step < STEPS; step++) {
+            const int at = step * t.L, past = min_int(at, 24), n = past + t.L;
+            double valid = 0;
+            const double loss = run(&t, 1);
+            for (int b = 0; b < t.B; b++) {
+                const uint8_t *const from = t.text.at + (size_t)b * part + at - past;
+                int32_t tokens[40], targets[40];
+                for (int i = 0; i < n; i++) {
+                    cr_assert_eq(t.tokens[b * n + i], from[i], "%s %d", names[v], step);
+                    tokens[i] = from[i];
+                }
+                for (int i = 0; i < t.L; i++)
+                    targets[i] = from[past + i + 1];
+                lm_build_tables(&t.valid_lm, &t.engine);
+                lm_forward(&t.valid_lm, &t.engine, tokens, 1, n, t.L, targets, t.nll);
+                for (int i = 0; i < t.L; i++)
+                    valid += (double)t.nll[i] / (t.B * t.L);
+            }
+            /* Sums of the same floats in another order. */
+            cr_expect_float_eq(loss, valid, 1e-9 * valid, "%s, step %d: %.12g, not %.12g", names[v],
+                               step, loss, valid);
+        }
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
+/* A state that is carried for ever, and its positions, go on from the files. */
+Test(train, all_of_the_past_is_carried)
+{
+    static const char *const names[] = {"linear", "performer", "aan", "retnet"};
+
+    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+        struct options o;
+        struct trainer t;
+        parse(&o, names[v], "ref", 1);
+        o.mem.v[0] = MEM_ALL;
+        begin(&t, &o);
+        cr_expect(t.kind == MEM_STATE && t.past == 0 && t.lm.c.max_seq == 16, "%s", names[v]);
+        run(&t, 3);
+        cr_expect_eq(t.lm.position, 3 * 16);
+        trainer_close(&t);
+        options_free(&o);
+        expect_continuation(names[v], "ref", MEM_ALL, 8, 0.1);
+    }
+}
+
+Test(train, all_of_the_past_needs_a_state)
+{
+    static const char *const names[] = {"vanilla", "xl", "gdn-hybrid"};
+
+    for (size_t v = 0; v < ARRAY_LEN(names); v++) {
+        struct options o;
+        struct config c;
+        struct err e = {""};
+        parse(&o, names[v], "ref", 1);
+        o.mem.v[0] = MEM_ALL;
+        cr_expect_eq(train_config(&c, variant_find(names[v]), &o, 7, &e), E_USAGE, "%s", names[v]);
+        cr_expect(strstr(e.msg, names[v]) && strstr(e.msg, "  -> "), "%s", e.msg);
+        options_free(&o);
+    }
+}
+
+/* Files of other windows: those of versions that did not run the past again, too. */
+Test(train, other_windows_are_refused)
+{
+    static const struct {
+        const char *name;
+        int mem;
+        enum status st;
+    } cases[] = {{"vanilla", 24, E_USAGE},
+                 {"vanilla", 0, OK},
+                 {"vanilla", 8, E_USAGE},
+                 {"linear", 24, E_USAGE},
+                 {"linear", MEM_ALL, OK}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o;
+        struct trainer t;
+        struct err e = {""};
+        char path[FILE_PATH];
+        folder_path(path, "windows.safetensors");
+        parse(&o, cases[i].name, "ref", 1);
+        o.mem.v[0] = strcmp(cases[i].name, "linear") == 0 ? MEM_ALL : 0;
+        begin(&t, &o);
+        run(&t, 2);
+        cr_assert_eq(trainer_save(&t, path, 0, &e), OK, "%s", e.msg);
+        trainer_close(&t);
+        o.mem.v[0] = cases[i].mem;
+        begin(&t, &o);
+        cr_expect_eq(trainer_load(&t, path, &e), cases[i].st, "%s --mem %d: %s", cases[i].name,
+                     cases[i].mem, e.msg);
+        cr_expect(cases[i].st == OK || (strstr(e.msg, "windows") && strstr(e.msg, "  -> ")), "%s",
+                  e.msg);
+        trainer_close(&t);
+        options_free(&o);
+    }
+}
+
 /* What was validated before, too, leaves nothing behind. */
 Test(train, validation_repeats)
 {
@@ -331,8 +447,8 @@ Test(train, validation_repeats)
         parse(&o, variants[v]->name, "ref", 1);
         begin(&t, &o);
         t.valid.n = 100;
-        const double first = trainer_validate(&t, NULL);
-        cr_expect_eq(trainer_validate(&t, NULL), first, "%s", variants[v]->name);
+        const double first = trainer_validate(&t).nll;
+        cr_expect_eq(trainer_validate(&t).nll, first, "%s", variants[v]->name);
         trainer_close(&t);
         options_free(&o);
     }
@@ -441,7 +557,7 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         begin(&t, &o);
         run(&t, 3);
         t.valid.n = 500;
-        const double valid = trainer_validate(&t, NULL);
+        const double valid = trainer_validate(&t).nll;
         cr_assert_eq(trainer_save_weights(&t, path, &e), OK, "%s", e.msg);
 
         /* The same symbols: a file of the model's own vocabulary is not bytes, so score the source.
@@ -450,8 +566,6 @@ Test(train, a_checkpoint_scores_as_it_did_in_training)
         s.opt = &o;
         s.topo = t.topo;
         o.bytes = (int)t.valid.n;
-        if (!variants[v]->mem->recurrent && !variants[v]->mem->state)
-            o.mem.v[0] = 0;
         cr_assert_eq(score_run(&s, SPLIT_VALID, &e), OK, "%s: %s", variants[v]->name, e.msg);
         cr_expect_float_eq(s.score.nll, valid, 1e-9, "%s", variants[v]->name);
         trainer_close(&t);

@@ -83,7 +83,7 @@ static void there_and_back(const struct config *c, const char *changed)
     cr_expect(back.variant == c->variant && back.pos == c->pos && back.mixer == c->mixer &&
                   back.attn_extra == c->attn_extra && back.qkv_map == c->qkv_map,
               "%s with %s: other parts", c->variant->name, changed);
-    for (int i = 0; (row = model_key(i)); i++)
+    for (int i = 0; (row = model_key(i)); i++) /* rows said elsewhere come back too */
         if (!row->tensor || is_in_tensors(row, c))
             expect_row(row, &back, c, c, changed);
     for (enum part_slot slot = 0; slot < SLOT_COUNT; slot++) {
@@ -131,8 +131,9 @@ static double number_at(const struct choice *row, const void *at)
 static void other_value(char text[CHOICE_TEXT], const struct choice *row, const void *base, int i)
 {
     static const char *const texts[] = {
-        "9",   "sf",      "sffs", "window=3",  "window=3;stride=2", "0,1,1",
-        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5",         "yarn"};
+        "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
+        "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
+        "2/3/4/0.5", "yarn", "none"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';

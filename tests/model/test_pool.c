@@ -71,7 +71,7 @@ static void pool_open(struct pool_case *t, const char *order, bool causal, const
 
 static void pool_lower(struct pool_case *t)
 {
-    t->c.pos->pos_encoding(&t->c, t->sublayers.max.L, t->sublayers.pos_encoding);
+    t->c.pos->pos_encoding(&t->c, 0, t->sublayers.max.L, t->sublayers.pos_encoding);
     sublayers_build_tables(&t->sublayers, &t->g);
 }
 

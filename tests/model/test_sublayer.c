@@ -40,7 +40,7 @@ static void open_layer(struct bound_layer *y, const struct config *c, const char
     if (alpha) /* starts near 0, where f would hardly count */
         *alpha->data = 0.75f;
     if (c->pos->pos_encoding)
-        c->pos->pos_encoding(c, K, y->sublayers.pos_encoding);
+        c->pos->pos_encoding(c, 0, K, y->sublayers.pos_encoding);
     sublayers_build_tables(&y->sublayers, &y->g);
 }
 

@@ -56,7 +56,7 @@ static void run_layer(struct layer *y, const struct config *c, float *out)
     memset(y->a.base, 0xff, y->a.size);
     bind(y);
     params_init(&y->p, SEED);
-    c->pos->pos_encoding(c, MEMORY + SEGMENT, y->s.pos_encoding);
+    c->pos->pos_encoding(c, 0, MEMORY + SEGMENT, y->s.pos_encoding);
     sublayers_build_tables(&y->s, &y->g);
     float *const x = normal((size_t)SEQUENCES * MEMORY * (size_t)c->D, "x", 0, 1);
     const int half = MEMORY / 2;

@@ -51,7 +51,7 @@ static struct rotated open_rotated(const struct turn *t)
     cr_assert_eq(config_check(&r.c, &e), OK, "%s", e.msg);
     r.x = normal((size_t)(t->B * stride), "rope.x", 0, 1);
     r.pos_encoding = guarded(pos_rope.n_pos_encoding(&r.c, t->rows));
-    pos_rope.pos_encoding(&r.c, t->rows, r.pos_encoding);
+    pos_rope.pos_encoding(&r.c, 0, t->rows, r.pos_encoding);
     cr_expect(guards_intact(r.pos_encoding, pos_rope.n_pos_encoding(&r.c, t->rows)));
     return r;
 }
@@ -320,7 +320,7 @@ Test(rope, angles_are_not_dropped)
     model_open(&m, &c, "ref", 1, MEM_NONE, (struct extent){1, 20, 0});
     const size_t n = pos_rope.n_pos_encoding(&m.lm.c, 20);
     float *pos_encoding = guarded(n);
-    pos_rope.pos_encoding(&m.lm.c, 20, pos_encoding);
+    pos_rope.pos_encoding(&m.lm.c, 0, 20, pos_encoding);
     m.lm.drop = (struct dropout){.p = 0.5f, .seed = 3};
     lm_build_tables(&m.lm, &m.g);
     cr_expect_eq(memcmp(m.lm.sublayers.pos_encoding, pos_encoding, sizeof(float) * n), 0);
@@ -336,7 +336,7 @@ Test(rope, linear_scaling_divides_positions)
 
     set_choice(&linear.c, "rope_scaling", "linear");
     set_number(&linear.c, "rope_factor", 2);
-    pos_rope.pos_encoding(&linear.c, 1, linear.pos_encoding);
+    pos_rope.pos_encoding(&linear.c, 0, 1, linear.pos_encoding);
     rotate(&plain, &t, 301, false);
     rotate(&linear, &t, 602, false);
     for (size_t i = 0; i < (size_t)(t.B * plain.stride); i++)

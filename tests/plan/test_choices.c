@@ -340,13 +340,13 @@ static const char *value_of(int i, int n)
 
     switch (model_choices[i].codec) {
     case CODEC_TEXT:
-        return i == CHOICE_mask              ? masks[n]
-               : i == CHOICE_stack           ? stacks[n]
-               : i == CHOICE_layer_windows   ? windows[n]
-               : i == CHOICE_layer_rope_base ? bases[n]
-               : i == CHOICE_layer_dims      ? dims[n]
-               : i == CHOICE_rope_scaling    ? choice_word(&model_choices[i], n)
-                                             : mask_heads[n];
+        return i == CHOICE_mask                    ? masks[n]
+               : i == CHOICE_stack                 ? stacks[n]
+               : i == CHOICE_layer_windows         ? windows[n]
+               : i == CHOICE_layer_rope_base       ? bases[n]
+               : i == CHOICE_layer_dims            ? dims[n]
+               : choice_word(&model_choices[i], 0) ? choice_word(&model_choices[i], n)
+                                                   : mask_heads[n];
     case CODEC_REAL:
         return factors[n];
     case CODEC_INT:

@@ -253,6 +253,40 @@ Test(plan, unsupported_cases_say_why)
     }
 }
 
+/* All of the past is a state: a case of its own where there is one. */
+Test(plan, all_of_the_past)
+{
+    struct options o;
+    struct plan p;
+    char text[MEM_TEXT];
+
+    must_plan(&p, &o, "-V vanilla,linear,retnet -w segment -b ref --seq 8 --mem 4,all");
+    cr_assert_eq(p.n, 6);
+    for (int i = 0; i < 3; i++) {
+        const struct bench_case *const some = &p.cases[i], *const all = &p.cases[3 + i];
+        cr_expect(some->mem == 4 && all->mem == MEM_ALL && !some->unsupported);
+        cr_expect_eq(all->unsupported == NULL, i > 0, "%s", all->variant->name);
+        cr_expect(i == 0 || all->mem_kind == MEM_STATE);
+        cr_expect_str_neq(some->case_id, all->case_id);
+        cr_expect(strstr(all->repro, "--mem all "), "%s", all->repro);
+        mem_text(text, all->mem);
+        cr_expect_str_eq(text, "all");
+    }
+    drop_plan(&p, &o);
+    must_plan(&p, &o, "-V linear -w train -b ref --seq 8 --mem 4,all");
+    cr_expect(p.n == 2 && p.cases[0].mem_kind == MEM_RECOMPUTE && p.cases[1].mem_kind == MEM_STATE);
+    drop_plan(&p, &o);
+    must_plan(&p, &o, "-V linear -w decode -b ref --mem 4,all --filter mem:all");
+    cr_expect(p.n == 1 && p.cases[0].mem == MEM_ALL);
+    drop_plan(&p, &o);
+    must_plan(&p, &o, "-V linear -w decode -b ref --mem 4,all --filter mem<=4");
+    cr_expect(p.n == 1 && p.cases[0].mem == 4);
+    drop_plan(&p, &o);
+    must_plan(&p, &o, "-V linear,xl -w attn,layer -b ref --seq 8 --mem all");
+    cr_expect_eq(plan_drop_unsupported(&p), 3);
+    drop_plan(&p, &o);
+}
+
 Test(plan, filtered_groups_are_numbered_without_holes)
 {
     struct options o;
@@ -284,6 +318,10 @@ Test(plan, errors_say_what_to_do)
         {"--filter seq<=x", E_USAGE, "--filter \"x\": not a whole number"},
         {"--filter variant<3", E_USAGE, "--filter \"variant<3\": variant is a word"},
         {"-V vanilla --mem-kind kv", E_USAGE, "--mem-kind kv does not apply to vanilla"},
+        {"-V vanilla --mem all", E_USAGE, "--mem all does not apply to vanilla"},
+        {"-V linear --mem all -w attn", E_USAGE, "--mem all does not apply to linear"},
+        {"-V linear --mem all --mem-kind recompute", E_USAGE, "--mem all does not apply to linear"},
+        {"-V vanilla -w segment --pos none", E_USAGE, "--pos none does not apply to vanilla"},
         {"-V xl --mem-kind recompute", E_USAGE, "--mem-kind recompute does not apply to xl"},
         {"-V vanilla,rope --gate gru", E_USAGE, "--gate gru does not apply to vanilla"},
         {"-V rope --workload attn --ffn gelu", E_USAGE, "--ffn gelu does not apply to rope"},

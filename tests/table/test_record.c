@@ -21,7 +21,7 @@ static const char key_header[] =
     "seq_tokens,mem_tokens,phase,mem_kind,batch_size,layers,d_model,heads,kv_heads,d_head,d_inner,"
     "gate,rnn_cell,halt,clip,clamp_len,same_length,mask,mask_heads,stack,mla,layer_dims,layer_"
     "windows,"
-    "layer_rope_base,rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,settings,"
+    "layer_rope_base,rope_scaling,rope_factor,out_gate,norm_place,ffn,norm,pos,settings,"
     "threads,impl,gemm_from,rows_from,isa_used,dtype,threads_seen,pin,cpus,membind,cache_mode,seed,"
     "repro";
 static const char *const own_header[] = {
@@ -35,7 +35,7 @@ static const char *const own_header[] = {
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
     "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_floor,eval_ns,"
-    "tokens_per_s",
+    "tokens_per_s,answers_scored,answer_nll_nats,answer_floor_nats",
 };
 
 Test(record, headers_are_the_documented_ones)

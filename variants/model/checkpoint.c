@@ -148,7 +148,7 @@ static void read_row(struct reader *r, const struct choice *row, void *base, con
     void *const at = (char *)base + row->at;
     struct err why;
 
-    if (r->st != OK)
+    if (r->st != OK || row->elsewhere)
         return;
     if (row->tensor)
         *(bool *)at = find_tensor(r, c, row->tensor) != NULL;

@@ -41,7 +41,7 @@ static void put_row(struct meta *m, const struct choice *row, const void *base)
 {
     char text[CHOICE_TEXT];
 
-    if (row->tensor && !row->print)
+    if (row->elsewhere || (row->tensor && !row->print))
         return;
     choice_print(text, row, base);
     if (row->in_digits)

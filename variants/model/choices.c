@@ -251,6 +251,28 @@ static enum status parse_scaling(void *config, const char *text, struct err *e)
     return OK;
 }
 
+/* ---- positions ------------------------------------------------------------------------------- */
+
+static const char *const added_pos_name[] = {"none", "sinusoid", NULL};
+
+/* A sum of all past rows does not know their order. */
+static bool has_added_pos(const struct config *c) { return config_mem(c)->sums; }
+
+static void print_pos(char text[CHOICE_TEXT], const void *config)
+{
+    snprintf(text, CHOICE_TEXT, "%s", ((const struct config *)config)->pos->name);
+}
+
+static enum status parse_pos(void *config, const char *text, struct err *e)
+{
+    for (int i = 0; added_pos_name[i]; i++)
+        if (strcmp(added_pos_name[i], text) == 0) {
+            ((struct config *)config)->pos = pos_find(text);
+            return OK;
+        }
+    return fail(e, E_USAGE, "pos \"%.60s\" is unknown  -> none, sinusoid", text);
+}
+
 /* ---- rows --------------------------------------------------------------------------------- */
 
 #define X(name_, type_, codec_, field_, option_, metavar_, shown_, unit_, help_, empty_, scope_,   \

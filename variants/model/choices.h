@@ -95,7 +95,11 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       .applies = has_ffn)                                                                          \
     X(norm, text, WORD, norm_kind, "norm-kind", "LIST", "the variant's own", "",                   \
       "what norms compute", "; empty where there are none", LAYER, .words = norm_kind_name,        \
-      .applies = has_norms, .key = "norm_kind", .absent = "layer")
+      .applies = has_norms, .key = "norm_kind", .absent = "layer")                                 \
+    X(pos, text, TEXT, pos, "pos", "LIST", "the variant's own", "",                                \
+      "positions added to the embedding", "; empty where they are no choice", MODEL,               \
+      .words = added_pos_name, .special = true, .applies = has_added_pos, .print = print_pos,      \
+      .parse = parse_pos, .elsewhere = true)
 /* clang-format on */
 
 #define X(name, ...) CHOICE_##name,

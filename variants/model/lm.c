@@ -48,6 +48,7 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
 
     m->kind = kind;
     m->max = max;
+    m->position = 0;
     params_place(&m->params, a);
     params_place_packed(&m->params, g, max.B * max.L, a);
     const enum status st = sublayers_bind(&m->sublayers, g, &m->params, kind, max, a, e);
@@ -65,12 +66,27 @@ static size_t n_pos_encoding(const struct config *c, struct extent max)
     return c->pos->n_pos_encoding ? c->pos->n_pos_encoding(c, max.M + max.L) : 0;
 }
 
+/* The positions that are added to the embedding count on from what states have absorbed. */
+static bool counts_on(const struct lm *m)
+{
+    return m->kind == MEM_STATE && m->c.pos->embed && m->c.pos->pos_encoding;
+}
+
+static void encode_positions(struct lm *m)
+{
+    const struct config *c = &m->c;
+    const bool on = counts_on(m);
+
+    if (c->pos->pos_encoding)
+        c->pos->pos_encoding(c, on ? m->position : 0, m->max.L + (on ? 0 : m->max.M),
+                             m->sublayers.pos_encoding);
+}
+
 void lm_build_tables(struct lm *m, const struct engine *g)
 {
     const struct config *c = &m->c;
 
-    if (c->pos->pos_encoding)
-        c->pos->pos_encoding(c, m->max.M + m->max.L, m->sublayers.pos_encoding);
+    encode_positions(m);
     if (c->pos->build_tables) /* encodings added to the embedding are dropped with it */
         dropout(&m->drop, DROP_POSITIONS, m->sublayers.pos_encoding, n_pos_encoding(c, m->max),
                 g->threads);
@@ -181,9 +197,26 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-void lm_commit(struct lm *m, int L) { sublayers_commit(&m->sublayers, L); }
+void lm_seek(struct lm *m, int64_t position)
+{
+    if (m->kind != MEM_STATE || m->position == position)
+        return;
+    m->position = position;
+    if (counts_on(m))
+        encode_positions(m);
+}
 
-void lm_forget(struct lm *m) { sublayers_forget(&m->sublayers); }
+void lm_commit(struct lm *m, int L)
+{
+    sublayers_commit(&m->sublayers, L);
+    lm_seek(m, m->position + L);
+}
+
+void lm_forget(struct lm *m)
+{
+    sublayers_forget(&m->sublayers);
+    lm_seek(m, 0);
+}
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {

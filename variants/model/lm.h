@@ -16,9 +16,10 @@ struct lm {
     struct depth depth; /* if the layers are run several times */
     enum mem_kind kind;
     struct extent max;
-    float *h;      /* [B,L,D] residual stream */
-    float *logits; /* [B*L,V] of the last forward */
-    int n_scored;  /* positions per sequence that have them */
+    float *h;         /* [B,L,D] residual stream */
+    float *logits;    /* [B*L,V] of the last forward */
+    int n_scored;     /* positions per sequence that have them */
+    int64_t position; /* of the next token: those that states have absorbed; 0 without states */
     /* Training only, else NULL. */
     float *final_in; /* [B,L,D] input of the final norm */
     float *d_h;      /* [B,L,D] gradient of the residual stream */
@@ -37,7 +38,7 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
 /* Likewise for training, after lm_bind: gradients, and room for what forward keeps from then on.
  * E_UNSUPPORTED if the backend or the memory kind has no backward pass. */
 enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, struct err *e);
-/* Build the position tables: call after the weights have values. */
+/* Build the position tables: call after the weights have values, and when they change. */
 void lm_build_tables(struct lm *m, const struct engine *g);
 void lm_free(struct lm *m);
 
@@ -59,6 +60,8 @@ double lm_aux(const struct lm *m, int B, int L);
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
 void lm_commit(struct lm *m, int L);
 void lm_forget(struct lm *m); /* empty memory */
+/* With states: say at which position the next token stands; commit and forget do. */
+void lm_seek(struct lm *m, int64_t position);
 
 /* Useful FLOP of one lm_forward of a bound model with M rows of memory; with halting, for the steps
  * of the last forward. */

@@ -31,6 +31,11 @@ bool mem_can(const struct mem *m, enum mem_kind kind)
     }
 }
 
+bool mem_reruns(const struct mem *m, enum mem_kind kind, int M)
+{
+    return kind == MEM_RECOMPUTE || (kind == MEM_STATE && m->sums && M != MEM_ALL);
+}
+
 enum mem_kind mem_usual(const struct mem *m, bool decode)
 {
     if (m->state && !m->recurrent)

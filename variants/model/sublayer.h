@@ -14,9 +14,13 @@
 
 /* How M past tokens reach the layer. */
 enum mem_kind { MEM_NONE, MEM_HIDDEN, MEM_KV, MEM_RECOMPUTE, MEM_STATE, MEM_KIND_COUNT };
+/* In place of M: a state carried for ever, of all past tokens. */
+enum { MEM_ALL = -1 };
 /* Can a layer with this memory have that kind? Which kind is the default for decoding, or
  * otherwise? */
 bool mem_can(const struct mem *m, enum mem_kind kind);
+/* Along a text, are the M tokens before each segment run again in front of it? */
+bool mem_reruns(const struct mem *m, enum mem_kind kind, int M);
 enum mem_kind mem_usual(const struct mem *m, bool decode);
 extern const char
     *const mem_kind_name[MEM_KIND_COUNT + 1]; /* "" "hidden" "kv" "recompute" "state" NULL */

@@ -42,7 +42,10 @@ void choice_print(char text[CHOICE_TEXT], const struct choice *row, const void *
 
     switch (row->codec) {
     case CODEC_INT:
-        snprintf(text, CHOICE_TEXT, "%d", *(const int *)at);
+        if (row->words && *(const int *)at < 0)
+            snprintf(text, CHOICE_TEXT, "%s", row->words[-1 - *(const int *)at]);
+        else
+            snprintf(text, CHOICE_TEXT, "%d", *(const int *)at);
         break;
     case CODEC_FLAG:
         snprintf(text, CHOICE_TEXT, "%d", *(const bool *)at);

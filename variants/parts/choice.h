@@ -13,7 +13,7 @@ struct config;
 
 /* How a value lies in memory and how it is written. */
 enum codec {
-    CODEC_INT,   /* int: decimal digits */
+    CODEC_INT,   /* int: decimal digits; the i-th of `words` stands for -1 - i */
     CODEC_FLAG,  /* bool: 0 or 1 */
     CODEC_REAL,  /* float */
     CODEC_WIDE,  /* double */
@@ -52,6 +52,7 @@ struct choice {
     const char *absent;  /* the value where the key is missing or says "none"; NULL = as usual */
     bool zero_is_absent; /* CODEC_INT */
     bool in_digits;      /* CODEC_WORD: files have its number, up to `most` */
+    bool elsewhere;      /* files say it in other keys */
     const char *tensor;  /* a bool, true where the file has this tensor; no key is read */
     const char *rows_of; /* CODEC_INT: where the key is missing, the rows of this tensor, if any */
     bool (*applies)(const struct config *c); /* NULL = always */

@@ -51,8 +51,13 @@ static const struct own compressive_own = {compressive_choices, OWN_SIZE(struct 
  * projected from them. That is exact, because k contains no relative positions. */
 const struct mem mem_segment = {.name = "segment", .recurrent = true};
 
-/* Each layer carries a state of fixed size that all past tokens are summed into. */
+/* Each layer carries a state of fixed size that past tokens decay in, or are overwritten. */
 const struct mem mem_state = {.name = "state", .state = true};
+
+/* Likewise, but the state is a sum that nothing leaves: carried along a text it drowns each new
+ * token among all past ones. One of M tokens is run from its beginning, M tokens before the
+ * segment. */
+const struct mem mem_sum = {.name = "sum", .state = true, .sums = true};
 const struct mem mem_hybrid = {.name = "hybrid", .recurrent = true, .state = true};
 
 /* As segment, but rows too old for the memory are compressed instead of dropped. */

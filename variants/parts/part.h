@@ -53,10 +53,10 @@ struct pos {
     void (*model_params)(const struct config *c, struct params *p);
     void (*layer_params)(const struct config *c, const char *prefix, struct params *p);
     /* Constant encodings, computed once per model for up to K positions and shared by its
-     * layers. */
+     * layers. `first` is the position of the first; schemes without `embed` are only given 0. */
     size_t (*n_pos_encoding)(const struct config *c, int K); /* floats */
-    void (*pos_encoding)(const struct config *c, int K, float *pos_encoding);
-    /* Add to the embedding h [B,L,D]; positions count from the window's start. */
+    void (*pos_encoding)(const struct config *c, int64_t first, int K, float *pos_encoding);
+    /* Add to the embedding h [B,L,D]; positions count from the first encoding's. */
     void (*embed)(const struct config *c, const struct param *model, const float *pos_encoding,
                   float *h, int B, int L);
     /* Its backward: accumulate weight gradients, given d_h. */
@@ -171,6 +171,7 @@ struct mem {
     bool recurrent;  /* caches rows of earlier segments; otherwise the window is recomputed */
     bool compressed; /* recurrent, and half of its rows are compressed; needs hidden states */
     bool state;      /* carries a state of fixed size instead of rows, or in some of its layers */
+    bool sums;       /* a state that forgets nothing: to hold M tokens it begins M tokens ago */
 };
 
 /* A replacement of attention. `build` lists its steps (steps/); `features` is the feature map of

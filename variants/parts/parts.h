@@ -29,7 +29,7 @@
     X(mamba2) X(deltanet) X(gdn) X(kda) X(mlstm) X(hgrn2) X(rwkv6) X(rwkv7) X(mingru) X(mla)
 #define EXTRAS(X) X(talking) X(persistent) X(span) X(sink) /* struct config: attn_extra */
 #define QKV_MAPS(X) X(dextra)
-#define MEMS(X) X(none) X(segment) X(compressive) X(state) X(hybrid)
+#define MEMS(X) X(none) X(segment) X(compressive) X(state) X(sum) X(hybrid)
 
 #define X(name) extern const struct gate gate_##name;
 GATES(X)
@@ -55,7 +55,7 @@ MEMS(X)
 
 /* Sinusoidal encoding of one position into row [D], D even, with frequencies w_f = 10000^(-2f/D).
  * Angles are double because a float angle at distance 4000 is off by 2e-4. */
-void sinusoid_row(float *row, int D, int position, enum sinusoid order);
+void sinusoid_row(float *row, int D, int64_t position, enum sinusoid order);
 
 /* Slope of head h of H. */
 double alibi_slope(int h, int H);

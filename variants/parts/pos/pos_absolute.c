@@ -8,13 +8,13 @@
 
 const struct pos pos_none = {.name = "none"};
 
-void sinusoid_row(float *row, int D, int position, enum sinusoid order)
+void sinusoid_row(float *row, int D, int64_t position, enum sinusoid order)
 {
     const int half = D / 2;
 
     CHECK(D % 2 == 0);
     for (int f = 0; f < half; f++) {
-        const double angle = position * pow(10000.0, -2.0 * f / D);
+        const double angle = (double)position * pow(10000.0, -2.0 * f / D);
         const int at_sin = order == SINUSOID_CONCAT ? f : 2 * f;
         const int at_cos = order == SINUSOID_CONCAT ? half + f : 2 * f + 1;
         row[at_sin] = (float)sin(angle);
@@ -22,17 +22,18 @@ void sinusoid_row(float *row, int D, int position, enum sinusoid order)
     }
 }
 
-/* ---- sinusoid: h[t] += PE[t], t counted from the start of the window ---------------------- */
+/* ---- sinusoid: h[t] += PE[t], t counted from the start of the window, or of the text that a state
+ * has absorbed ------------------------------------------------------------------------------- */
 
 static size_t sinusoid_n_pos_encoding(const struct config *c, int K)
 {
     return (size_t)K * (size_t)c->D;
 }
 
-static void sinusoid_pos_encoding(const struct config *c, int K, float *pos_encoding)
+static void sinusoid_pos_encoding(const struct config *c, int64_t first, int K, float *pos_encoding)
 {
     for (int t = 0; t < K; t++)
-        sinusoid_row(pos_encoding + (ptrdiff_t)t * c->D, c->D, t, c->sinusoid);
+        sinusoid_row(pos_encoding + (ptrdiff_t)t * c->D, c->D, first + t, c->sinusoid);
 }
 
 static void sinusoid_embed(const struct config *c, const struct param *model,

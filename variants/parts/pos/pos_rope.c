@@ -196,11 +196,11 @@ static struct rotary_table table_of(const struct config *c, const float *pos_enc
     return (struct rotary_table){at, at + pairs_of(c), dim_of(c), STRETCH};
 }
 
-static void rope_pos_encoding(const struct config *c, int K, float *pos_encoding)
+static void rope_pos_encoding(const struct config *c, int64_t first, int K, float *pos_encoding)
 {
     const int n = pairs_of(c);
 
-    (void)K;
+    (void)first, (void)K;
     for (int x = 0; x < tables_of(c) * n; x++) {
         const int table = x / n, f = x % n;
         const double w = base_of(c, table) != 0 ? frequency(c, table, f) : 0;

@@ -62,10 +62,11 @@ static size_t xl_n_pos_encoding(const struct config *c, int K)
     return (size_t)rows(c, K) * (size_t)c->D;
 }
 
-static void xl_pos_encoding(const struct config *c, int K, float *pos_encoding)
+static void xl_pos_encoding(const struct config *c, int64_t first, int K, float *pos_encoding)
 {
     const int R = distances(c, K), n = rows(c, K);
 
+    (void)first;
     for (int r = 0; r < n; r++) /* farthest past first */
         sinusoid_row(pos_encoding + (ptrdiff_t)r * c->D, c->D, R - 1 - r, c->sinusoid);
 }
