@@ -228,7 +228,8 @@
     X(real, valid_nats, "nats", "loss on the validation text after the last step")                 \
     X(real, train_s, "s", "time of the training, validation and saving included")                  \
     X(line, checkpoint, "", "file of the weights")                                                 \
-    X(text, test_case_id, "", "row of perplexity.csv with the score that is compared; tune: empty") \
+    X(text, test_case_id, "",                                                                      \
+      "row of perplexity.csv with the score that is compared; tune: empty")                        \
     X(text, unit, "", "what a token is, e.g. byte")                                                \
     X(i64, test_seq_tokens, "tokens", "segment of that score")                                     \
     X(i64, test_mem_tokens, "tokens", "past context of that score")                                \
