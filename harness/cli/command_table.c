@@ -146,8 +146,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         baseline_words,
         {{NULL, NULL}}},
     [CMD_MERGE] = {
-        "merge", "DIR...", INT_MAX, "join the shards of a sweep",
-        "A sweep split with --shard I/N, on one machine or several, becomes one run.",
+        "merge", "DIR...", INT_MAX, "join the shards of a sweep or study",
+        "A sweep or study split with --shard I/N, on one machine or several, becomes one run.",
         {{"bench --shard 1/2 --out shard1", "the first half of the groups"},
          {"bench --shard 2/2 --out shard2", "the second"},
          {"bench merge shard1/latest shard2/latest", "one run of both"}},

@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-static const char study_file[] = "study.txt", jobs_folder[] = "jobs";
+static const char jobs_folder[] = "jobs";
 
 struct study_run {
     struct session s;
@@ -457,7 +457,7 @@ static enum status find_file(struct study_run *w, struct err *e)
                    : file_fail(e, "open", o->words.v[0], ENAMETOOLONG);
     enum status st = rundir_find(dir, o->out, o->resume_dir, e);
     if (st == OK)
-        st = file_join(w->path, dir, study_file, e);
+        st = file_join(w->path, dir, study_copy, e);
     if (st != OK || o->words.n == 0)
         return st;
     struct bytes then, now = {0};
@@ -478,7 +478,7 @@ static enum status open_folder(struct study_run *w, struct err *e)
 {
     const struct table *const t = &tables[TABLE_STUDY];
     char path[FILE_PATH];
-    enum status st = file_join(path, w->s.dir.path, study_file, e);
+    enum status st = file_join(path, w->s.dir.path, study_copy, e);
 
     if (st == OK && !w->s.opt->resume)
         st = file_replace(path, w->study.text, strlen(w->study.text), e);

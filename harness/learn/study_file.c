@@ -17,6 +17,8 @@
 
 enum { SEEDS_MAX = 1000 };
 
+const char study_copy[] = "study.txt";
+
 /* A line of the file. */
 struct line {
     struct study *s;

@@ -43,6 +43,9 @@ struct study {
     struct options words;     /* owns the texts */
 };
 
+/* The copy of the file in the folder of a run: what is continued and merged is the same study. */
+extern const char study_copy[];
+
 /* Read and check the file: E_IO if it cannot be read, else E_USAGE with file and line. What the
  * options in it mean is checked when the jobs are planned. Free in any case. */
 enum status study_read(struct study *s, const char *path, struct err *e);

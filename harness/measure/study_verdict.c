@@ -29,17 +29,25 @@ static bool is_ok(const struct study_row *r)
     return strcmp(r->status, row_status_name[ROW_OK]) == 0;
 }
 
+/* Times of one machine, backend and number of threads make a ratio. */
+static bool same_machine(const struct study_row *a, const struct study_row *b)
+{
+    return strcmp(a->host_id, b->host_id) == 0 && strcmp(a->backend, b->backend) == 0 &&
+           a->threads == b->threads;
+}
+
 /* ---- one entry ------------------------------------------------------------------------------ */
 
 /* Means over the seeds of one entry. */
 static enum status gather(struct study_entry *e, const struct rows *rows, struct err *err)
 {
     const struct study_row *const r = rows->row;
-    double *const x = calloc(2 * rows->n + 1, sizeof(*x)), *const t = x + rows->n;
+    double *const x = calloc(2 * rows->n + 1, sizeof(*x)), *t;
     int n = 0, timed = 0;
 
     if (!x)
         return fail(err, E_NOMEM, "no memory for %zu rows", rows->n);
+    t = x + rows->n;
     e->lr = NAN;
     e->why = "";
     for (size_t i = 0; i < rows->n; i++) {
@@ -51,7 +59,7 @@ static enum status gather(struct study_entry *e, const struct rows *rows, struct
             continue;
         x[n++] = r[i].test_nats;
         e->lr = r[i].lr;
-        if (r[i].train_s > 0 && r[i].tokens > 0)
+        if (r[i].train_s > 0 && r[i].tokens > 0 && same_machine(&r[i], e->row))
             t[timed++] = log(r[i].train_s / (double)r[i].tokens);
     }
     e->test = group_stats(x, n);
@@ -77,8 +85,10 @@ static void confront(struct study_entry *e, const struct study_entry *b, double 
         e->why = "no rows of the baseline here";
         return;
     }
-    e->log_time = welch(b->time, e->time).diff;
-    e->time_verdict = verdict_of(e->log_time, threshold);
+    if (same_machine(e->row, b->row)) {
+        e->log_time = welch(b->time, e->time).diff;
+        e->time_verdict = verdict_of(e->log_time, threshold);
+    }
     if (e->test.n < STUDY_LEAST_SEEDS) {
         e->why = *said ? said : e->test.n ? "one seed only" : "no row with a score";
         return;
