@@ -110,8 +110,8 @@ static enum status settle(struct study_model *m, const char *line, int threads, 
 {
     options_free(&m->o);
     enum status st = options_parse_again(&m->o, line, e);
-    if (st == OK)
-        st = options_default(&m->o, "ckpt", "study", e);
+    if (!m->o.ckpt) /* each job has its own */
+        m->o.ckpt = "study";
     if (st == OK)
         st = train_settle(&m->o, threads, e);
     if (st == OK)

@@ -4,6 +4,7 @@
  * rows are those of a run that nothing happened to. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "variants/base/rng.h"
 
 #include <glob.h>
 #include <signal.h>
@@ -18,14 +19,14 @@ static void make_all(void)
     make_study();
 }
 
-TestSuite(study, .init = make_all, .fini = folder_remove, .timeout = 240);
+TestSuite(study_runs, .init = make_all, .fini = folder_remove, .timeout = 240);
 
 #define SIZES                                                                                      \
     "size = s: --layers 1 --d-model 16 --heads 2\n"                                                \
     "train = --seq 16 --mem 16 --batch 4 --lr-warmup 5 --eval-every 5 --backend ref\n"             \
-    "eval = --mem 16,0 --bytes 2000\n"
+    "eval = --mem 16,0\n"
 #define TINY_STUDY                                                                                 \
-    "variants = vanilla xl shaw\n" SIZES "corpus = copy: copy:lag=8,p=0.9,alphabet=4\n"            \
+    "variants = vanilla xl shaw\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"           \
     "rates = 1e-3 3e-3\nseeds = 2\nbaseline-seeds = 3\nsteps = 20\n"
 enum { JOBS = 3 * 2 + 3 + 2 + 2 };
 
@@ -38,7 +39,28 @@ static void write_file(const char *name, const char *text)
     cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
 }
 
-static void make_study(void) { write_file("tiny.study", TINY_STUDY); }
+/* Letters of which each repeats the one eight before it, nine times out of ten. */
+static void write_text(const char *name, size_t n)
+{
+    const uint64_t stream = rng_stream(name);
+    char *const text = calloc(n + 1, 1);
+
+    cr_assert(text);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t r = rng_u32(1, stream, i);
+        text[i] = i >= 8 && r % 10 ? text[i - 8] : (char)('a' + r / 16 % 4);
+    }
+    write_file(name, text);
+    free(text);
+}
+
+static void make_study(void)
+{
+    write_file("tiny.study", TINY_STUDY);
+    write_text("train.txt", 8000);
+    write_text("valid.txt", 500);
+    write_text("test.txt", 500);
+}
 
 /* Columns that two runs of one study may differ in: who, when, how long, and names made of the
  * folder. */
@@ -82,7 +104,7 @@ static void run_whole(const char *out)
 
 /* Scores of the final rows are those of perplexity.csv, at the first length; tuning rows have none,
  * and the final rate is the one with the least validation loss. */
-Test(study, rows_and_verdicts)
+Test(study_runs, rows_and_verdicts)
 {
     run_whole("r");
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
@@ -126,7 +148,7 @@ Test(study, rows_and_verdicts)
 }
 
 /* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
-Test(study, killed_and_continued)
+Test(study_runs, killed_and_continued)
 {
     static const char *const moments[] = {"13 jobs", "[3/", "[6/", "[11/"};
 
@@ -177,10 +199,10 @@ static char *first_row(const char *ckpt)
     return file.data;
 }
 
-Test(study, a_training_goes_on_from_its_checkpoint)
+Test(study_runs, a_training_goes_on_from_its_checkpoint)
 {
-    write_file("long.study", "variants = xl\n" SIZES "corpus = copy: copy:lag=8\n"
-                             "rates = 1e-3\nbaseline-seeds = 1\nsteps = 400\n");
+    write_file("long.study", "variants = xl\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+                             "rates = 1e-3\nbaseline-seeds = 1\nsteps = 300\n");
     char ckpt[FILE_PATH];
     struct program p = start_bench(folder, "study long.study --threads 1 --out r");
     sleep_until_saved(&p, ckpt);
@@ -200,7 +222,7 @@ Test(study, a_training_goes_on_from_its_checkpoint)
     free(after);
 }
 
-Test(study, ends_on_a_signal_and_says_how_to_go_on)
+Test(study_runs, ends_on_a_signal_and_says_how_to_go_on)
 {
     struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
 
@@ -215,7 +237,7 @@ Test(study, ends_on_a_signal_and_says_how_to_go_on)
     ran_free(&r);
 }
 
-Test(study, split_and_merged)
+Test(study_runs, split_and_merged)
 {
     run_whole("whole");
     for (int i = 1; i <= 3; i++) {
@@ -244,24 +266,35 @@ Test(study, split_and_merged)
 
 /* A rate that makes the loss infinite is a result: the other one is chosen, and the exit code is 0.
  */
-Test(study, a_rate_that_diverges)
+Test(study_runs, a_rate_that_diverges)
 {
-    write_file("wild.study", "variants = vanilla\n" SIZES "corpus = copy: copy:lag=8\n"
-                             "rates = 10 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 60\n");
-    write_file("hopeless.study", "variants = vanilla\n" SIZES "corpus = copy: copy:lag=8\n"
-                                 "rates = 10\nbaseline-seeds = 2\nsteps = 60\n");
+#define WILD                                                                                       \
+    "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\nbaseline-seeds = 2\n"        \
+    "seeds = 2\ntrain = --seq 16 --mem 16 --batch 4 --weight-decay 10 --backend ref\nsteps = 60\n" \
+    "corpus = copy: train.txt valid.txt test.txt\n"
+    write_file("wild.study", WILD "rates = 10 1e-3\n");
+    write_file("hopeless.study", WILD "rates = 10 9\n");
     struct ran r = run_bench(folder, "study wild.study --threads 1 --out r");
     expect_exit(&r, 0);
     ran_free(&r);
     struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
     const struct study_row *const row = rows.row;
     cr_assert_eq(rows.n, 4);
+    cr_expect_str_eq(row[0].status, "wrong");
     for (int i = 2; i < 4; i++)
         cr_expect(row[i].lr == 1e-3 && strcmp(row[i].status, "ok") == 0);
     rows_free(&rows);
+    r = run_bench(folder, "study hopeless.study --threads 1 --out h");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    rows = must_read(folder, "h/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, 4);
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, i < 2 ? "wrong" : "skipped");
+    rows_free(&rows);
 }
 
-Test(study, a_dry_run_lists_and_writes_nothing)
+Test(study_runs, a_dry_run_lists_and_writes_nothing)
 {
     struct ran r = run_bench(folder, "study tiny.study --dry-run --format csv --out r");
     int lines = 0;
@@ -277,7 +310,7 @@ Test(study, a_dry_run_lists_and_writes_nothing)
     cr_expect_neq(access(path, F_OK), 0);
 }
 
-Test(study, bad_calls)
+Test(study_runs, bad_calls)
 {
     static const struct {
         const char *words;
