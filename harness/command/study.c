@@ -451,10 +451,10 @@ static enum status find_file(struct study_run *w, struct err *e)
 
     if (!o->resume && o->words.n == 0)
         return fail(e, E_USAGE, "study needs a file that describes it  -> bench study FILE");
-    if (!o->resume)
-        return snprintf(w->path, FILE_PATH, "%s", o->words.v[0]) < FILE_PATH
-                   ? OK
-                   : file_fail(e, "open", o->words.v[0], ENAMETOOLONG);
+    if (!o->resume) {
+        (void)options_locate(w->path, FILE_PATH, o->words.v[0]); /* reading says what is wrong */
+        return OK;
+    }
     enum status st = rundir_find(dir, o->out, o->resume_dir, e);
     if (st == OK)
         st = file_join(w->path, dir, study_copy, e);
