@@ -13,8 +13,7 @@
 #include "harness/table/run.h"
 #include "harness/util/grow.h"
 #include "harness/util/units.h"
-#include "harness/worker/peak_child.h"
-#include "harness/worker/rates_child.h"
+#include "study_list.h"
 #include "train_job.h"
 
 #include <errno.h>
@@ -343,33 +342,6 @@ static enum status run_all(struct study_run *w, struct err *e)
     return st;
 }
 
-/* ---- the plan ------------------------------------------------------------------------------- */
-
-/* Seconds of each job that is not done; what fails costs the estimate, not the study. */
-static enum status estimate(struct study_run *w, struct err *e)
-{
-    struct peaks peaks = {0};
-    struct speeds speeds = {.threads = max_int(1, w->s.setup.reference_threads), .peaks = &peaks};
-    const struct study_job *const job = w->plan.jobs;
-    const int threads = w->plan.n > 0 ? job[0].model->o.threads.v[0] : 0;
-    int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
-    struct err why;
-
-    w->expected = calloc((size_t)max_int(1, w->plan.n), sizeof(*w->expected));
-    enum status st = cpus && w->expected ? OK : fail(e, E_NOMEM, "no memory for the plan");
-    if (st == OK && threads > 0 && topo_plan(w->s.topo, w->s.opt->pin, threads, cpus, &why) == OK &&
-        peaks_measure(&w->s.setup, threads, cpus, cpu_isa(), &peaks, &why) == OK)
-        speeds.n_peaks = 1;
-    free(cpus);
-    if (st == OK)
-        st = reference_rates_in_child(&w->s.setup, &speeds.reference, e);
-    for (int i = 0; i < w->plan.n && st == OK; i++) {
-        const bool again = i > 0 && job[i].model == job[i - 1].model;
-        w->expected[i] = again ? w->expected[i - 1] : study_job_s(&job[i], &speeds);
-    }
-    return st;
-}
-
 static double left_s(const struct study_run *w)
 {
     double sum = 0;
@@ -377,68 +349,6 @@ static double left_s(const struct study_run *w)
     for (int i = 0; i < w->plan.n; i++)
         sum += is_done(w, &w->plan.jobs[i]) ? 0 : w->expected[i];
     return sum;
-}
-
-/* --dry-run. */
-static enum status list_jobs(const struct study_run *w, struct err *e)
-{
-    static const struct text_table_column columns[] = {
-        {.name = "index", .number = true},
-        {.name = "group", .number = true, .spare = true},
-        {.name = "case_id", .spare = true},
-        {.name = "role"},
-        {.name = "contender"},
-        {.name = "size"},
-        {.name = "corpus"},
-        {.name = "seed", .number = true},
-        {.name = "lr", .number = true},
-        {.name = "parameters", .number = true, .spare = true},
-        {.name = "steps", .number = true, .spare = true},
-        {.name = "estimate_s", .number = true},
-        {.name = "note", .least = 12, .spare = true},
-        {.name = "repro", .wide = true},
-    };
-    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
-    enum status st = OK;
-
-    for (int i = 0; i < w->plan.n && st == OK; i++) {
-        const struct study_job *const j = &w->plan.jobs[i];
-        char num[7][NUMBER_SIZE];
-        char *const line = study_train_line(j, j->lr);
-        snprintf(num[0], NUMBER_SIZE, "%d", i);
-        snprintf(num[1], NUMBER_SIZE, "%d", j->group);
-        snprintf(num[2], NUMBER_SIZE, "%d", j->seed);
-        snprintf(num[3], NUMBER_SIZE, isnan(j->lr) ? "" : "%g", j->lr);
-        snprintf(num[4], NUMBER_SIZE, "%lld", (long long)j->model->parameters);
-        snprintf(num[5], NUMBER_SIZE, "%d", j->model->steps);
-        snprintf(num[6], NUMBER_SIZE, "%.3g", w->expected[i]);
-        const char *const text[] = {num[0],
-                                    num[1],
-                                    j->id,
-                                    study_role_name[j->role],
-                                    j->model->variant->name,
-                                    j->model->size->name,
-                                    j->model->corpus->name,
-                                    num[2],
-                                    num[3],
-                                    num[4],
-                                    num[5],
-                                    num[6],
-                                    *j->model->why ? j->model->why
-                                    : isnan(j->lr) ? "at the best rate"
-                                                   : "",
-                                    line};
-        st = text_table_add(&t, text, e);
-        free(line);
-    }
-    t.quiet = w->s.opt->quiet;
-    if (st == OK)
-        text_table_print(stdout, &t, (enum format)w->s.opt->format);
-    if (st == OK && !w->s.opt->quiet)
-        fprintf(stderr, "%d job%s, about %s of training\n", w->plan.n, plural(w->plan.n),
-                duration_text(left_s(w)).s);
-    text_table_free(&t);
-    return st;
 }
 
 /* ---- the run's folder ----------------------------------------------------------------------- */
@@ -550,7 +460,7 @@ static enum status run_study(struct study_run *w, struct err *e)
         return st;
     st = open_folder(w, e);
     if (st == OK)
-        st = estimate(w, e);
+        st = study_estimate(&w->expected, &w->s, &w->plan, e);
     if (st == OK && !w->s.opt->quiet)
         console_note(&w->s.console, "%d job%s, %d done; about %s of training", w->plan.n,
                      plural(w->plan.n), w->s.console.done, duration_text(left_s(w)).s);
@@ -585,9 +495,9 @@ int cmd_study(struct options *opt)
     if (st == OK)
         st = prepare(&w, &e);
     if (st == OK && opt->dry_run) {
-        st = estimate(&w, &e);
+        st = study_estimate(&w.expected, &w.s, &w.plan, &e);
         if (st == OK)
-            st = list_jobs(&w, &e);
+            st = study_list(&w.plan, w.expected, opt, &e);
     } else if (st == OK) {
         st = run_study(&w, &e);
     }
