@@ -155,7 +155,7 @@ static enum status add_variants(struct line *l, const char *name, struct err *e)
     const int set = set_of_variants(name);
     enum status st = set ? OK : add_variant(l, name, e);
 
-    for (int i = 0; i < set && st == OK; i++)
+    for (int i = 0; i < set && variants[i] && st == OK; i++)
         st = add_variant(l, variants[i]->name, e);
     return st;
 }
