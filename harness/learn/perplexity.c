@@ -163,6 +163,9 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.ppl_floor = exp(p->nll_floor);
     row.eval_ns = p->eval_ns;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
+#define X(n) row.nll_at_##n = p->nll_at_##n;
+    NLL_PLACES(X)
+#undef X
     return row;
 }
 

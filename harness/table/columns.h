@@ -115,7 +115,22 @@
     X(real, ppl_ci95_high, "", "95 % interval of ppl, upper end")                                  \
     X(real, ppl_floor, "", "ppl of the true source, if the text is generated")                     \
     X(real, eval_ns, "ns", "time of the whole evaluation")                                         \
-    X(real, tokens_per_s, "1/s", "tokens scored per second")
+    X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
+    X(real, nll_at_1, "nats",                                                                      \
+      "mean nll of the first token of each segment, after mem_tokens of past")                     \
+    X(real, nll_at_2, "nats", "the same of tokens 2 and 3 of each")                                \
+    X(real, nll_at_4, "nats", "the same of tokens 4 to 7 of each")                                 \
+    X(real, nll_at_8, "nats", "the same of tokens 8 to 15 of each")                                \
+    X(real, nll_at_16, "nats", "the same of tokens 16 to 31 of each")                              \
+    X(real, nll_at_32, "nats", "the same of tokens 32 to 63 of each")                              \
+    X(real, nll_at_64, "nats", "the same of tokens 64 to 127 of each")                             \
+    X(real, nll_at_128, "nats", "the same of tokens 128 to 255 of each")                           \
+    X(real, nll_at_256, "nats", "the same of tokens 256 to 511 of each")                           \
+    X(real, nll_at_512, "nats", "the same of tokens 512 to 1023 of each")                          \
+    X(real, nll_at_1024, "nats", "the same from token 1024 on")
+
+/* The columns nll_at_N: place in a segment, from N to below the next N. */
+#define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
 
 /* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \

@@ -4,6 +4,7 @@
  * rows are those of a run that nothing happened to. */
 #include "tests/support/program.h"
 #include "tests/support/tmp_folder.h"
+#include "tests/support/trains.h"
 #include "variants/base/rng.h"
 
 #include <glob.h>
@@ -308,6 +309,34 @@ Test(study_runs, a_dry_run_lists_and_writes_nothing)
     char path[FILE_PATH];
     folder_path(path, "r");
     cr_expect_neq(access(path, F_OK), 0);
+}
+
+/* Variants for inference only are rows that say so; the study goes on without them. */
+Test(study_runs, what_cannot_be_trained_is_skipped)
+{
+    const struct variant *only = NULL;
+    char text[1024];
+
+    for (int i = 0; variants[i]; i++)
+        only = trains(variants[i]) ? only : variants[i];
+    if (!only)
+        cr_skip_test("every variant can be trained");
+    snprintf(text, sizeof(text),
+             "variants = vanilla %s\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+             "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
+             only->name);
+    write_file("only.study", text);
+    struct ran r = run_bench(folder, "study only.study --threads 1 --out r --format csv");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, ",not tested,"), "%s", r.out.data);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, 4);
+    for (int i = 2; i < 4; i++) {
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "skipped");
+        cr_expect(*((struct study_row *)rows.row)[i].status_detail);
+    }
+    rows_free(&rows);
 }
 
 Test(study_runs, bad_calls)

@@ -208,6 +208,33 @@ Test(study_file, equal_parameters)
     plan_end(&p);
 }
 
+/* Every registered variant: a plan, an estimate, and a reason where sizes cannot be equal. */
+Test(study_file, plans_every_variant)
+{
+    struct planned p;
+    const struct speeds speeds = {
+        .threads = 1, .reference = {.products = 1e9, .attention = 1e8, .backward = 1e8}};
+
+    plan_text(&p,
+              "variants = all\nsize = s: --layers 2 --d-model 32 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n"
+              "train = --seq 16 --mem 16\n",
+              "--backend ref");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    int n = 0, unequal = 0;
+    while (variants[n])
+        n++;
+    cr_assert_eq(p.plan.n_models, n);
+    for (int i = 0; i < p.plan.n; i++) {
+        const struct study_model *const m = p.plan.jobs[i].model;
+        cr_expect((m->parameters > 0) == !*m->why, "%s", m->variant->name);
+        unequal += *m->why != '\0';
+        cr_expect_geq(study_job_s(&p.plan.jobs[i], &speeds), 0);
+    }
+    cr_expect_lt(unequal, p.plan.n / 4);
+    plan_end(&p);
+}
+
 Test(study_file, refuses_options_that_are_not_the_files)
 {
     static const char *const bad[] = {"train = --lr 3\n",           "train = --ckpt x\n",
