@@ -9,7 +9,6 @@
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
 #include "harness/table/runjson.h"
-#include "harness/util/grow.h"
 #include "harness/util/suggest.h"
 
 #include "harness/cli/build.h"
@@ -245,30 +244,28 @@ static enum status write_study(struct merge *m, struct err *e)
 {
     const struct table *const t = &tables[TABLE_STUDY];
     char path[FILE_PATH];
-    struct study_row *all = NULL;
-    size_t n = 0;
-    enum status st = OK;
+    size_t n = 0, total = 0;
 
-    for (bool more = true; more && st == OK;) {
+    for (int i = 0; i < m->n; i++)
+        total += m->shard[i].study.n;
+    struct study_row *const all = calloc(total + 1, sizeof(*all));
+    NEED(all);
+    for (bool more = true; more;) {
         more = false;
-        for (int i = 0; i < m->n && st == OK; i++) {
+        for (int i = 0; i < m->n; i++) {
             struct shard *const s = &m->shard[i];
             struct study_row *const r = s->study.row;
             const size_t first = s->at;
-            for (; st == OK && s->at < s->study.n && same_job_group(&r[first], &r[s->at]);
-                 s->at++) {
+            for (; s->at < s->study.n && same_job_group(&r[first], &r[s->at]); s->at++) {
                 rename_run(m, TABLE_STUDY, &r[s->at]);
                 const int status = word_index(r[s->at].status, row_status_name);
                 m->rows[status < 0 ? ROW_FAILED : status]++;
-                st = GROW(all, n, e);
-                if (st == OK)
-                    all[n++] = r[s->at];
+                all[n++] = r[s->at];
             }
             more = more || s->at > first;
         }
     }
-    if (st == OK)
-        st = file_join(path, m->out.path, study_copy, e);
+    enum status st = file_join(path, m->out.path, study_copy, e);
     if (st == OK)
         st = file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e);
     if (st == OK)

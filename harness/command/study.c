@@ -99,6 +99,15 @@ static struct study_row begin_row(const struct study_run *w, const struct study_
 }
 
 /* Takes effect on the exit code; a rate that does not work is a result. */
+static void count_row(struct study_run *w, const struct study_row *r)
+{
+    const enum row_status s = status_of(r);
+    const bool tunes = strcmp(r->role, study_role_name[STUDY_TUNE]) == 0;
+
+    w->s.rows[s != ROW_WRONG ? s : tunes ? ROW_OK : ROW_FAILED]++;
+    w->s.console.done++;
+}
+
 static enum status write_row(struct study_run *w, const struct study_job *j, struct study_row *row,
                              enum row_status status, const char *detail, struct err *e)
 {
@@ -110,11 +119,7 @@ static enum status write_row(struct study_run *w, const struct study_job *j, str
     if (st != OK)
         return st;
     ((struct study_row *)w->rows.row)[w->rows.n++] = *row;
-    if (status != ROW_WRONG)
-        w->s.rows[status]++;
-    else
-        w->s.rows[j->role == STUDY_TUNE ? ROW_OK : ROW_FAILED]++;
-    w->s.console.done++;
+    count_row(w, row);
     if (w->s.opt->quiet)
         return OK;
     char result[LINE_SIZE];
@@ -402,11 +407,9 @@ static enum status open_folder(struct study_run *w, struct err *e)
         st = table_create(&w->table, t, path, e);
     else if (st == OK)
         st = table_resume(&w->table, t, path, &w->rows, e);
-    for (size_t i = 0; i < w->rows.n && st == OK; i++) {
-        const enum row_status s = status_of((const struct study_row *)w->rows.row + i);
-        w->s.console.done += row_is_final(t, (const struct study_row *)w->rows.row + i);
-        w->s.rows[s == ROW_WRONG ? ROW_OK : s]++;
-    }
+    for (size_t i = 0; i < w->rows.n && st == OK; i++)
+        if (row_is_final(t, (const struct study_row *)w->rows.row + i)) /* others run again */
+            count_row(w, (const struct study_row *)w->rows.row + i);
     return st;
 }
 
@@ -427,11 +430,14 @@ static enum status show(const struct options *o, const struct rows *rows, struct
 /* bench study RUN: what its rows show by now. */
 static int show_run(const struct options *o, const char *word)
 {
+    static const char *const taken[] = {"threshold", NULL};
     char dir[FILE_PATH];
     struct rows rows = {0};
     struct err e;
-    enum status st = rundir_find(dir, ".", word, &e);
+    enum status st = options_refuse(o, "the table of a run", taken, &e);
 
+    if (st == OK)
+        st = rundir_find(dir, ".", word, &e);
     if (st == OK)
         st = run_table(&rows, dir, TABLE_STUDY, &e);
     if (st == OK)

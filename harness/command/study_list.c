@@ -22,17 +22,18 @@ enum status study_estimate(double **expected, const struct session *s,
     int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
     struct err why;
 
-    (*expected) = calloc((size_t)max_int(1, plan->n), sizeof(*(*expected)));
-    enum status st = cpus && (*expected) ? OK : fail(e, E_NOMEM, "no memory for the plan");
-    if (st == OK && threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
+    double *const of = calloc((size_t)max_int(1, plan->n), sizeof(*of));
+    NEED(cpus);
+    NEED(of);
+    *expected = of;
+    if (threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
         peaks_measure(&s->setup, threads, cpus, cpu_isa(), &peaks, &why) == OK)
         speeds.n_peaks = 1;
     free(cpus);
-    if (st == OK)
-        st = reference_rates_in_child(&s->setup, &speeds.reference, e);
+    enum status st = reference_rates_in_child(&s->setup, &speeds.reference, e);
     for (int i = 0; i < plan->n && st == OK; i++) {
         const bool again = i > 0 && job[i].model == job[i - 1].model;
-        (*expected)[i] = again ? (*expected)[i - 1] : study_job_s(&job[i], &speeds);
+        of[i] = again ? of[i - 1] : study_job_s(&job[i], &speeds);
     }
     return st;
 }

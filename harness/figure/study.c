@@ -51,7 +51,7 @@ static enum status add_entry(struct plot *p, const struct study_verdicts *v,
 enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e)
 {
     struct study_verdicts v;
-    int left_out = 0, one;
+    int drawn = 0, left_out = 0, one;
     enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
 
     if (st != OK)
@@ -59,12 +59,13 @@ enum status study_differences(struct plot *p, const struct plot_data *d, struct 
     st = plot_name(&one, &p->columns, "", 0, e);
     for (int i = 0; i < v.n && st == OK; i++) {
         const struct study_entry *const s = &v.v[i];
-        if (s->row->baseline == 1 || (isfinite(s->p) && isfinite(s->log_time.high)))
+        const bool known = isfinite(s->p) && isfinite(s->log_time.high);
+        if (s->row->baseline == 1 || known)
             st = add_entry(p, &v, s, e);
-        else
-            left_out++;
+        drawn += known;
+        left_out += s->row->baseline != 1 && !known;
     }
-    if (v.n - left_out - (int)v.noise_of <= 0) /* baselines alone */
+    if (drawn == 0) /* baselines alone */
         p->n = 0;
     if (p->n == 0)
         snprintf(p->why, sizeof(p->why),

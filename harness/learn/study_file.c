@@ -80,11 +80,11 @@ static enum status take_name(struct line *l, const char **name, struct err *e)
     const char *const word = l->words.n > 0 ? l->words.v[0].text : "";
     const size_t n = strlen(word);
 
+    *name = "";
     if (n < 2 || word[n - 1] != ':')
         return fail(e, E_USAGE, "%s has no name  -> %s = NAME: ...", l->key, l->key);
     *name = options_keep(&l->s->words, word, n - 1);
-    if (!*name)
-        return fail(e, E_NOMEM, "no memory for a study");
+    NEED(*name);
     return is_name(*name)
                ? OK
                : fail(e, E_USAGE, "\"%.60s\" is no name  -> up to 40 letters, digits and -_.+",

@@ -165,9 +165,11 @@ static enum status equalise(struct study_model *m, int n, struct err *e)
 {
     int64_t *low = calloc((size_t)max_int(1, n), sizeof(*low)),
             *high = calloc((size_t)max_int(1, n), sizeof(*high));
-    enum status st = low && high ? OK : fail(e, E_NOMEM, "no memory for %d models", n);
     int64_t target = 0;
+    enum status st = OK;
 
+    NEED(low);
+    NEED(high);
     for (int i = 0; i < n && st == OK; i++) {
         if (*m[i].why)
             continue;
@@ -265,6 +267,7 @@ static void name_job(struct study_job *j, const struct study *s)
     const struct study_model *const m = j->model;
     char *const line = study_train_line(j, j->lr), *text = NULL;
 
+    CHECK(m->variant && m->size && m->corpus);
     NEED(asprintf(&text, "%s %s %s %s %s %s %s", study_role_name[j->role], m->variant->name,
                   m->size->name, m->corpus->name, m->corpus->test, s->eval, line) >= 0);
     snprintf(j->id, sizeof(j->id), "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
@@ -333,9 +336,8 @@ enum status study_plan_make(struct study_plan *p, const struct study *s, const s
         st = fail(e, E_USAGE, "study takes one value of --threads and of --backend  -> one each");
     if (st == OK)
         st = shard_read(&shard, opt->shard, p->n_models, e);
-    p->models = calloc((size_t)p->n_models, sizeof(*p->models));
-    if (st == OK && !p->models)
-        st = fail(e, E_NOMEM, "no memory for %d models", p->n_models);
+    p->models = calloc((size_t)max_int(1, p->n_models), sizeof(*p->models));
+    NEED(p->models);
     for (int c = 0; c < s->n_corpora && st == OK; c++)
         for (int z = 0; z < s->sizes.n && st == OK; z++)
             st = make_models(&p->models[(c * s->sizes.n + z) * n], s, &s->corpora[c],

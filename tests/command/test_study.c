@@ -146,6 +146,9 @@ Test(study_runs, rows_and_verdicts)
     expect_exit(&again, 0);
     cr_expect(strstr(again.out.data, "copy,s,shaw,"), "%s", again.out.data);
     ran_free(&again);
+    again = run_bench(folder, "study r/latest --threads 2");
+    expect_exit(&again, 2);
+    ran_free(&again);
 }
 
 /* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
@@ -309,6 +312,32 @@ Test(study_runs, a_dry_run_lists_and_writes_nothing)
     char path[FILE_PATH];
     folder_path(path, "r");
     cr_expect_neq(access(path, F_OK), 0);
+}
+
+/* A row that failed is run again, and then no longer counts. */
+Test(study_runs, what_failed_is_tried_again)
+{
+    char path[FILE_PATH], text[FILE_PATH];
+    struct rows rows;
+    struct err e;
+
+    run_whole("r");
+    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct study_row *const last = (struct study_row *)rows.row + rows.n - 1;
+    text_put(last->status, TEXT_SIZE, "failed");
+    folder_path(path, "r/latest/study.csv");
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, rows.row, rows.n, &e), OK, "%s", e.msg);
+    snprintf(text, sizeof(text), "%s", last->test_case_id);
+    rows_free(&rows);
+    struct ran r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, JOBS);
+    for (size_t i = 0; i < rows.n; i++)
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "ok");
+    cr_expect_str_eq(((struct study_row *)rows.row)[rows.n - 1].test_case_id, text);
+    rows_free(&rows);
 }
 
 /* Variants for inference only are rows that say so; the study goes on without them. */
