@@ -68,7 +68,9 @@ enum status study_list(const struct study_plan *plan, const double *expected,
         snprintf(num[0], NUMBER_SIZE, "%d", i);
         snprintf(num[1], NUMBER_SIZE, "%d", j->group);
         snprintf(num[2], NUMBER_SIZE, "%d", j->seed);
-        snprintf(num[3], NUMBER_SIZE, isnan(j->lr) ? "" : "%g", j->lr);
+        num[3][0] = '\0';
+        if (!isnan(j->lr))
+            snprintf(num[3], NUMBER_SIZE, "%g", j->lr);
         snprintf(num[4], NUMBER_SIZE, "%lld", (long long)j->model->parameters);
         snprintf(num[5], NUMBER_SIZE, "%d", j->model->steps);
         snprintf(num[6], NUMBER_SIZE, "%.3g", expected[i]);
