@@ -17,12 +17,25 @@
 enum { STDOUT_BUFFER = 1 << 16 }; /* more than any text that is printed at once */
 
 static int (*const run[COMMAND_COUNT])(struct options *opt) = {
-    [CMD_SWEEP] = cmd_sweep,   [CMD_LIST] = cmd_list,         [CMD_CHECK] = cmd_check,
-    [CMD_EVAL] = cmd_eval,     [CMD_TRAIN] = cmd_train,       [CMD_RERUN] = cmd_rerun,
-    [CMD_TOPO] = cmd_topo,     [CMD_DOCTOR] = cmd_doctor,     [CMD_COMPARE] = cmd_compare,
-    [CMD_GATE] = cmd_gate,     [CMD_BASELINE] = cmd_baseline, [CMD_MERGE] = cmd_merge,
-    [CMD_EXPORT] = cmd_export, [CMD_PLOT] = cmd_plot,         [CMD_HISTORY] = cmd_history,
-    [CMD_REPORT] = cmd_report, [CMD_HELP] = cmd_help,         [CMD_COMPLETION] = cmd_completion,
+    [CMD_SWEEP] = cmd_sweep,
+    [CMD_LIST] = cmd_list,
+    [CMD_CHECK] = cmd_check,
+    [CMD_EVAL] = cmd_eval,
+    [CMD_TRAIN] = cmd_train,
+    [CMD_STUDY] = cmd_study,
+    [CMD_RERUN] = cmd_rerun,
+    [CMD_TOPO] = cmd_topo,
+    [CMD_DOCTOR] = cmd_doctor,
+    [CMD_COMPARE] = cmd_compare,
+    [CMD_GATE] = cmd_gate,
+    [CMD_BASELINE] = cmd_baseline,
+    [CMD_MERGE] = cmd_merge,
+    [CMD_EXPORT] = cmd_export,
+    [CMD_PLOT] = cmd_plot,
+    [CMD_HISTORY] = cmd_history,
+    [CMD_REPORT] = cmd_report,
+    [CMD_HELP] = cmd_help,
+    [CMD_COMPLETION] = cmd_completion,
     [CMD_CELL] = cmd_worker,
 };
 
@@ -81,7 +94,7 @@ static void print_help(const struct options *o, int command)
 static bool continues(int command)
 {
     return command == CMD_SWEEP || command == CMD_EVAL || command == CMD_TRAIN ||
-           command == CMD_CELL;
+           command == CMD_STUDY || command == CMD_CELL;
 }
 
 static int dispatch(struct options *o)

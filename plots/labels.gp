@@ -2,7 +2,8 @@
 # Points with names that do not lie on each other, for figures with `y` over `x` of kind 0, label the
 # name: `draw` gets them, `prepare` sets the x range of a panel and chooses a place for each name:
 # beside its point, or further away with a line to it. x_of(x) is a point's place on the axis, which
-# is linear.
+# is linear. With by_factor=1 a point has an interval along x, from x / z to x * z.
+if (!exists("by_factor")) by_factor = 0
 places = 40 # that are tried
 array label_x[400]
 array label_y[400]
@@ -34,7 +35,10 @@ keep(x, y) = (n_labels < 400 ? (n_labels = n_labels + 1, label_x[n_labels] = x, 
 on_x(x) = (x - x_from) / (x_to - x_from) * inner_w
 on_y(y) = (log_y ? log(y / y_from) / log(y_to / y_from) : (y - y_from) / (y_to - y_from)) * inner_h
 prepare = 'set autoscale x; set autoscale y; ' \
-    .'stats data using (column("row") == r && column("column") == c && column("kind") == 0 ? x_of(column("x")) : NaN) name "x" nooutput; ' \
+    .'stats data using (column("row") == r && column("column") == c && column("kind") == 0 ? x_of(column("x") / (by_factor ? column("z") : 1)) : NaN) name "x" nooutput; ' \
+    .'least_x = x_min; ' \
+    .'stats data using (column("row") == r && column("column") == c && column("kind") == 0 ? x_of(column("x") * (by_factor ? column("z") : 1)) : NaN) name "x" nooutput; ' \
+    .'x_min = least_x; ' \
     .'wide = x_max > x_min ? x_max - x_min : abs(x_max) * 0.2; ' \
     .'x_from = x_min - 0.06 * wide; x_to = x_max + 0.08 * wide; ' \
     .'set xrange [x_from:x_to]; set yrange [y_from:y_to]; n_labels = 0; n_on_line = 0; last_index = -1; ' \

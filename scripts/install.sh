@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # install.sh install BENCH | uninstall: put the program, its manual page, completion for bash, zsh and
-# fish, and the files that it reads at run time (figures, report, sweeps, shipped models) below
+# fish, and the files that it reads at run time (figures, report, sweeps, studies, shipped models) below
 # $DESTDIR$PREFIX (PREFIX: /usr/local), or remove them. The program finds share/bench from its own
 # place, so the folder may move as a whole.
 set -eu
@@ -25,7 +25,7 @@ install)
     "$bench" completion zsh >"$zsh"
     "$bench" completion fish >"$fish"
     chmod 644 "$man" "$bash" "$zsh" "$fish"
-    for file in plots/* harness/sweeps/*.args results/models/*.safetensors; do
+    for file in plots/* harness/sweeps/*.args harness/studies/*.study results/models/*.safetensors; do
         install -D -m 644 "$file" "$data/$file"
     done
     echo "installed $root/bin/bench"

@@ -63,6 +63,36 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         NULL,
         {{"seq", "128"}, {"mem", "256"}, {"batch", "16"}, {"layers", "2"}, {"d-model", "64"},
          {"heads", "4"}}},
+    [CMD_STUDY] = {
+        "study", "FILE|RUN", 1, "train variants with several seeds and rates; better, worse or noise",
+        "FILE has lines of KEY = VALUE, # begins a comment; options are those of bench train and "
+        "bench eval:\n\n"
+        "  variants = LIST              names of bench list variants, or base, or all\n"
+        "  variant = NAME: OPTIONS      one with options: gated: --variant gtrxl --gate highway\n"
+        "  baseline = NAME              what the others are compared with; after the variants\n"
+        "                               [the first]\n"
+        "  size = NAME: OPTIONS         small: --layers 2 --d-model 64 --heads 4; again for more\n"
+        "  corpus = NAME: TEXTS         files to train, validate and test on, or one generated\n"
+        "                               source; again for more\n"
+        "  rates = LIST                 learning rates; the best by validation is the variant's\n"
+        "  seeds = N                    of each variant at its rate [3]\n"
+        "  baseline-seeds = N           of the baseline [5]\n"
+        "  tune-seeds = N               that every rate is tried with [1]\n"
+        "  steps = N, or tokens = N     of each training\n"
+        "  train = OPTIONS              others of bench train: --seq 128 --mem 128 --lr-warmup 50\n"
+        "  eval = OPTIONS               --seq, --mem, --bytes of the scores; the first length of\n"
+        "                               each is the one compared [as trained]\n"
+        "  equal-parameters = yes|no    choose --d-inner so that all have the same number [no]\n\n"
+        "Each training is a row of study.csv in the run's folder. The table shows the loss on the "
+        "test text against the baseline's with Welch's 95 % interval over seeds; p is corrected "
+        "for the number of comparisons (Holm), and a difference counts below 0.05. Time is that "
+        "of training, per token, of different moments. RUN is the folder of a study: its table "
+        "so far.",
+        {{"bench study rates.study --dry-run", "its jobs, and about how long they take"},
+         {"bench study rates.study --shard 1/2 --out shard1", "half of it; bench merge joins them"},
+         {"bench study results/latest --format md", "the verdicts again, as Markdown"}},
+        NULL,
+        {{NULL, NULL}}},
     [CMD_RERUN] = {
         "rerun", "CASE_ID [RUN]", 2, "measure one row again",
         "CASE_ID is a value of the column case_id, or its first digits. Without a RUN the newest "
@@ -117,8 +147,8 @@ const struct command_spec command_specs[COMMAND_COUNT] = {
         baseline_words,
         {{NULL, NULL}}},
     [CMD_MERGE] = {
-        "merge", "DIR...", INT_MAX, "join the shards of a sweep",
-        "A sweep split with --shard I/N, on one machine or several, becomes one run.",
+        "merge", "DIR...", INT_MAX, "join the shards of a sweep or study",
+        "A sweep or study split with --shard I/N, on one machine or several, becomes one run.",
         {{"bench --shard 1/2 --out shard1", "the first half of the groups"},
          {"bench --shard 2/2 --out shard2", "the second"},
          {"bench merge shard1/latest shard2/latest", "one run of both"}},

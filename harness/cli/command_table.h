@@ -11,6 +11,7 @@ enum command_id {
     CMD_CHECK,
     CMD_EVAL,
     CMD_TRAIN,
+    CMD_STUDY,
     CMD_RERUN,
     CMD_TOPO,
     CMD_DOCTOR,

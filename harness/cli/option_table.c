@@ -64,7 +64,7 @@ enum { BATCH_MAX = 1 << 20, THREADS_MAX = 4096 };
 #define MODELS (PLANS | FOR(TRAIN))
 #define COMPUTES (MODELS | FOR(EVAL) | FOR(CHECK))
 #define TIMES (PLANS | FOR(RERUN))
-#define RUNS (FOR(SWEEP) | FOR(EVAL) | FOR(RERUN)) /* write the folder of a run */
+#define RUNS (FOR(SWEEP) | FOR(EVAL) | FOR(RERUN) | FOR(STUDY)) /* write the folder of a run */
 #define RUNS_AND_PLANS (PLANS | FOR(EVAL) | FOR(RERUN))
 #define PRINTS (RUNS_AND_PLANS | FOR(CHECK) | FOR(DOCTOR) | FOR(BASELINE)) /* tables */
 #define DRAWS (FOR(PLOT) | FOR(HISTORY))                                   /* figures */
@@ -91,7 +91,7 @@ const struct option_spec option_specs[] = {
      .doc = "variants, or base (the classic four), or all",
      .own = {{FOR(TRAIN), "the variant to train"}}},
     {"backend", 'b', "LIST", "auto", AXIS, NAMES, .flags = IN_RUN, AT(backends),
-     .only = MODELS | FOR(CHECK) | FOR(EVAL),
+     .only = MODELS | FOR(CHECK) | FOR(EVAL) | FOR(STUDY),
      .doc = "what executes them; auto = all that this CPU and build support, fast = those but ref",
      .own = {{FOR(TRAIN), "what executes it; the fastest unless it is given"},
              {FOR(EVAL), "what executes it; of several the fastest"}}},
@@ -138,7 +138,7 @@ const struct option_spec option_specs[] = {
      AT(settings), .only = MODELS,
      .doc = "further numbers, of the models that have them"},
     {"threads", 't', "RANGE", NULL, "physical cores allowed", AXIS, INTS, .flags = IN_RUN,
-     AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR),
+     AT(threads), 1, THREADS_MAX, .only = MODELS | FOR(EVAL) | FOR(TOPO) | FOR(DOCTOR) | FOR(STUDY),
      .doc = "threads of a case",
      .own = {{FOR(TOPO), "how many threads to place"},
              {FOR(TRAIN), "threads"}}},
@@ -223,7 +223,7 @@ const struct option_spec option_specs[] = {
              {DRAWS, "folder of the figures (default: RUN/plots)"},
              {FOR(REPORT), "the file to write"}}},
     {"format", 0, "FORMAT", "auto", OUTPUT, WORD, AT(format), .words = format_name,
-     .only = PRINTS | FOR(TOPO) | DRAWS,
+     .only = PRINTS | FOR(TOPO) | DRAWS | FOR(STUDY),
      .doc = "of standard output: table, csv, jsonl, json, md; auto = table on a terminal, else csv",
      .own = {{DRAWS, "svg (auto), png, pdf, or csv, the input of the scripts"}}},
     {"columns", 0, "LIST", OUTPUT, NAMES, AT(columns), .only = PRINTS,
@@ -232,12 +232,12 @@ const struct option_spec option_specs[] = {
      .only = RUNS | FOR(LIST) | FOR(MERGE),
      .doc = "samples file: none, csv, zst"},
     {"resume", 0, "DIR", OUTPUT, .kind = KIND_RESUME, AT(resume),
-     .only = FOR(SWEEP) | FOR(EVAL) | FOR(TRAIN),
+     .only = FOR(SWEEP) | FOR(EVAL) | FOR(TRAIN) | FOR(STUDY),
      .doc = "continue an interrupted run (the latest, or --resume=DIR) with its options; rows "
             "that failed or timed out are measured again, skipped and wrong ones stay",
      .own = {{FOR(TRAIN), "go on with the training of --ckpt, with its options"}}},
     {"progress", 0, "HOW", "auto", OUTPUT, WORD, AT(progress), .words = progress_name,
-     .only = RUNS_AND_PLANS | FOR(TRAIN) | FOR(CHECK),
+     .only = RUNS_AND_PLANS | FOR(TRAIN) | FOR(CHECK) | FOR(STUDY),
      .doc = "auto, bar, plain, none"},
     {"color", 0, "WHEN", "auto", OUTPUT, WORD, AT(color), .words = color_name,
      .only = SWEEPS | FOR(RERUN),
@@ -247,17 +247,17 @@ const struct option_spec option_specs[] = {
     {"verbose", 'v', NULL, OUTPUT, .kind = KIND_COUNT, AT(verbose), .only = SWEEPS | FOR(RERUN) | FOR(CHECK),
      .doc = "what ran and how often",
      .own = {{FOR(CHECK), "also what passed"}}},
-    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT),
+    {"strict", 0, NULL, OUTPUT, FLAG, AT(strict), .only = RUNS_AND_PLANS | FOR(DOCTOR) | FOR(REPORT) | FOR(STUDY),
      .doc = "warnings become exit code 4"},
     {"fail-fast", 0, NULL, OUTPUT, FLAG, AT(fail_fast), .only = SWEEPS,
      .doc = "stop at the first case that fails"},
-    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .only = SWEEPS,
+    {"dry-run", 'n', NULL, OUTPUT, FLAG, AT(dry_run), .only = SWEEPS | FOR(STUDY),
      .doc = "print the planned cases only"},
     {"save-baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(save_baseline), .only = FOR(SWEEP),
      .doc = "keep the tables under this name, for this machine"},
     {"baseline", 0, "NAME", OUTPUT, .kind = KIND_TEXT, AT(baseline), .only = FOR(SWEEP),
      .doc = "compare with the tables kept under this name"},
-    {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard), .only = SWEEPS,
+    {"shard", 0, "I/N", NULL, "1/1", OUTPUT, .kind = KIND_TEXT, .flags = IN_RUN, AT(shard), .only = SWEEPS | FOR(STUDY),
      .doc = "only every N-th group, from the I-th on; bench merge joins them"},
     {"force", 0, NULL, OUTPUT, FLAG, AT(force),
      .only = FOR(SWEEP) | FOR(TRAIN) | FOR(BASELINE) | DRAWS | FOR(REPORT),
@@ -294,7 +294,7 @@ const struct option_spec option_specs[] = {
     {"exec", 0, "SIDE=PATH", OTHER, NAMES, AT(exec), .only = FOR(COMPARE) | FOR(GATE),
      .doc = "old=PATH and new=PATH, two programs measured in turns"},
     {"threshold", 0, "PCT", "2", OTHER, DECIMAL, .flags = ABOVE,
-     AT(threshold_pct), 0, 1000, .only = FOR(COMPARE) | FOR(GATE) | FOR(SWEEP),
+     AT(threshold_pct), 0, 1000, .only = FOR(COMPARE) | FOR(GATE) | FOR(SWEEP) | FOR(STUDY),
      .doc = "differences up to PCT % count as the same"},
     {"instructions", 0, NULL, OTHER, FLAG, AT(instructions), .only = FOR(GATE),
      .doc = "count instructions too (valgrind; ref and avx2, one thread)"},

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench merge: the shards of one sweep become one run. They must have been made with the same
- * options, be complete, and have no case in common. Rows are written in the order of the unsharded
- * sweep: a shard has every n-th group, so groups are taken from the shards in turn. */
+ * bench merge: the shards of one sweep or study become one run. They must have been made with the
+ * same options, be complete, and have no case in common. Rows are written in the order of the
+ * unsharded sweep: a shard has every n-th group, so groups are taken from the shards in turn. */
 #include "commands.h"
+#include "harness/learn/study_file.h"
 #include "harness/table/keys.h"
 #include "harness/table/run.h"
 #include "harness/table/rundir.h"
@@ -19,9 +20,14 @@
 struct shard {
     struct run run;
     char *options; /* without the line of the shard */
+    char command[TEXT_SIZE];
+    struct rows study; /* of a study */
+    struct bytes file; /* that describes it */
     int i, n;
-    size_t at; /* next latency row */
+    size_t at; /* next row of latency, or of the study */
 };
+
+static bool is_study(const struct shard *s) { return strcmp(s->command, "study") == 0; }
 
 struct merge {
     struct shard *shard; /* [n], by number after check_shards */
@@ -49,6 +55,16 @@ static bool take_shard(struct shard *s)
     return true;
 }
 
+static enum status read_study(struct shard *s, const char *dir, struct err *e)
+{
+    char path[FILE_PATH];
+    enum status st = run_table(&s->study, dir, TABLE_STUDY, e);
+
+    if (st == OK)
+        st = file_join(path, dir, study_copy, e);
+    return st == OK ? file_read(&s->file, path, e) : st;
+}
+
 static enum status read_shard(struct shard *s, const char *word, struct err *e)
 {
     char started[TEXT_SIZE], dir[FILE_PATH];
@@ -62,7 +78,12 @@ static enum status read_shard(struct shard *s, const char *word, struct err *e)
     if (st == OK)
         st = run_read(&s->run, dir, e);
     if (st == OK)
-        run_note_doubled(dir, s->run.latency.doubled + s->run.perplexity.doubled);
+        st = runjson_command(dir, s->command, e);
+    if (st == OK && is_study(s))
+        st = read_study(s, dir, e);
+    if (st == OK)
+        run_note_doubled(dir,
+                         s->run.latency.doubled + s->run.perplexity.doubled + s->study.doubled);
     return st;
 }
 
@@ -97,6 +118,10 @@ static enum status check_shards(struct merge *m, struct err *e)
                         "%s and %s have other options: %s  -> merge shards of one sweep",
                         first->run.dir, s->run.dir, where);
         }
+        if (strcmp(s->command, first->command) != 0 || s->file.n != first->file.n ||
+            (s->file.n > 0 && memcmp(s->file.data, first->file.data, s->file.n) != 0))
+            return fail(e, E_USAGE, "%s and %s are of different studies  -> merge shards of one",
+                        first->run.dir, s->run.dir);
         if (s->n != first->n)
             return fail(e, E_USAGE,
                         "%s is 1 of %d shards, %s 1 of %d  -> merge shards of one sweep",
@@ -124,6 +149,11 @@ static int claim_order(const void *a, const void *b)
     return strcmp(((const struct claim *)a)->id, ((const struct claim *)b)->id);
 }
 
+static const struct rows *rows_of(const struct shard *s, enum table_id t)
+{
+    return t == TABLE_STUDY ? &s->study : &s->run.table[t];
+}
+
 /* No case may come from two shards, or twice from one. */
 static enum status check_disjoint(const struct merge *m, enum table_id t, struct err *e)
 {
@@ -131,13 +161,13 @@ static enum status check_disjoint(const struct merge *m, enum table_id t, struct
     enum status st = OK;
 
     for (int i = 0; i < m->n; i++)
-        total += m->shard[i].run.table[t].n;
+        total += rows_of(&m->shard[i], t)->n;
     struct claim *claim = calloc(total + 1, sizeof(*claim));
     if (!claim)
         return fail(e, E_NOMEM, "no memory for %zu rows", total);
     for (int i = 0; i < m->n; i++)
-        for (size_t k = 0; k < m->shard[i].run.table[t].n; k++) {
-            const char *row = (const char *)m->shard[i].run.table[t].row + k * tables[t].row_size;
+        for (size_t k = 0; k < rows_of(&m->shard[i], t)->n; k++) {
+            const char *row = (const char *)rows_of(&m->shard[i], t)->row + k * tables[t].row_size;
             claim[n++] = (struct claim){row_text(&tables[t], row, "case_id"), &m->shard[i]};
         }
     qsort(claim, n, sizeof(*claim), claim_order);
@@ -163,6 +193,13 @@ static bool same_group(const struct latency_row *a, const struct latency_row *b)
     static const char *const but[] = {"variant", "backend", NULL};
 
     return rows_alike(&tables[TABLE_LATENCY], a, b, but);
+}
+
+/* Jobs of a group of a study differ in role, rate and seed. */
+static bool same_job_group(const struct study_row *a, const struct study_row *b)
+{
+    return strcmp(a->corpus, b->corpus) == 0 && strcmp(a->size, b->size) == 0 &&
+           strcmp(a->contender, b->contender) == 0;
 }
 
 static enum status write_case(struct merge *m, struct shard *s, struct err *e)
@@ -199,6 +236,43 @@ static enum status write_groups(struct merge *m, struct err *e)
             more = more || s->at > first;
         }
     }
+    return st;
+}
+
+/* The rows of a study and its file: of each shard a group in turn, as for cases. */
+static enum status write_study(struct merge *m, struct err *e)
+{
+    const struct table *const t = &tables[TABLE_STUDY];
+    char path[FILE_PATH];
+    size_t n = 0, total = 0;
+
+    for (int i = 0; i < m->n; i++)
+        total += m->shard[i].study.n;
+    struct study_row *const all = calloc(total + 1, sizeof(*all));
+    NEED(all);
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < m->n; i++) {
+            struct shard *const s = &m->shard[i];
+            struct study_row *const r = s->study.row;
+            const size_t first = s->at;
+            for (; s->at < s->study.n && same_job_group(&r[first], &r[s->at]); s->at++) {
+                rename_run(m, TABLE_STUDY, &r[s->at]);
+                const int status = word_index(r[s->at].status, row_status_name);
+                m->rows[status < 0 ? ROW_FAILED : status]++;
+                all[n++] = r[s->at];
+            }
+            more = more || s->at > first;
+        }
+    }
+    enum status st = file_join(path, m->out.path, study_copy, e);
+    if (st == OK)
+        st = file_replace(path, m->shard[0].file.data, m->shard[0].file.n, e);
+    if (st == OK)
+        st = file_join(path, m->out.path, t->file, e);
+    if (st == OK)
+        st = table_replace(t, path, all, n, e);
+    free(all);
     return st;
 }
 
@@ -259,7 +333,7 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
 
     utc_text(started, now);
     const struct env_row *env = m->shard[0].run.env.row;
-    const struct runjson json = {.command = "sweep", /* the whole of it */
+    const struct runjson json = {.command = m->shard[0].command, /* the whole of it */
                                  .host_id = m->shard[0].run.env.n ? env->host_id : "",
                                  .started_at_utc = started,
                                  .argc = o->argc,
@@ -269,7 +343,7 @@ static enum status create(struct merge *m, struct options *o, struct err *e)
         st = rundir_create(&m->out, o->out, build_commit, now, raw, &json, e);
     if (st != OK)
         return st;
-    st = write_groups(m, e);
+    st = is_study(&m->shard[0]) ? write_study(m, e) : write_groups(m, e);
     if (st == OK)
         st = write_rest(m, e);
     if (st == OK)
@@ -301,9 +375,13 @@ int cmd_merge(struct options *opt)
     if (st == OK)
         st = check_disjoint(&m, TABLE_PERPLEXITY, &e);
     if (st == OK)
+        st = check_disjoint(&m, TABLE_STUDY, &e);
+    if (st == OK)
         st = create(&m, opt, &e);
     for (int i = 0; i < m.n; i++) {
         run_free(&m.shard[i].run);
+        rows_free(&m.shard[i].study);
+        free(m.shard[i].file.data);
         free(m.shard[i].options);
     }
     free(m.shard);

@@ -5,6 +5,7 @@
 #include "harness/learn/train.h"
 #include "child_requests.h"
 #include "commands.h"
+#include "harness/learn/train_options.h"
 #include "harness/machine/clock.h"
 #include "harness/plan/plan.h"
 #include "harness/table/record.h"
@@ -13,6 +14,7 @@
 #include "harness/util/signals.h"
 #include "harness/util/units.h"
 #include "harness/worker/child.h"
+#include "train_job.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,69 +38,6 @@ struct session_of_training {
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
-
-/* Defaults that depend on the machine and the sources; those of sizes stand in the table of
- * commands. */
-static enum status training_defaults(struct options *o, int threads, struct err *e)
-{
-    char number[16];
-    enum status st = options_default(o, "corpus", SOURCE_DEFAULT, e);
-
-    snprintf(number, sizeof(number), "%d", threads);
-    if (st == OK)
-        st = options_default(o, "threads", number, e);
-    if (st == OK)
-        st = options_default(o, "backend", lookup_fastest(backends)->name, e);
-    return st;
-}
-
-static enum status one_of_each(const struct options *o, struct err *e)
-{
-    const struct {
-        const char *name;
-        int n;
-    } lists[] = {{"seq", o->seq.n},         {"mem", o->mem.n},         {"batch", o->batch.n},
-                 {"layers", o->layers.n},   {"threads", o->threads.n}, {"variant", o->variants.n},
-                 {"backend", o->backends.n}};
-
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        if (lists[i].n != 1)
-            return fail(e, E_USAGE,
-                        "train takes one value of --%s, not %d  -> train them one by one",
-                        lists[i].name, lists[i].n);
-    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
-        if (o->chosen[i].n > 1)
-            return fail(e, E_USAGE,
-                        "train takes one value of --%s, not %d  -> train them one by one",
-                        model_choices[i].option, o->chosen[i].n);
-    if (set_of_variants(o->variants.v[0]))
-        return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
-    if ((float)o->dropout >= 1) /* the float that is used */
-        return fail(e, E_USAGE, "--dropout %g drops everything  -> below 1, such as 0.1",
-                    o->dropout);
-    if (!o->ckpt)
-        return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
-    return OK;
-}
-
-static enum status check_options(struct options *o, struct err *e)
-{
-    const struct variant *chosen[MAX_LOOKUP];
-    const struct backend *backend[MAX_LOOKUP];
-    int n = 0;
-    enum status st = one_of_each(o, e);
-
-    if (st == OK)
-        st = lookup_variants(chosen, &n, o, e);
-    if (st == OK)
-        st = lookup_backends(backend, &n, o, e);
-    if (st != OK)
-        return st;
-    o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
-    struct config c;
-    st = train_config(&c, chosen[0], o, 2, e);
-    return st == OK ? config_check(&c, e) : st;
-}
 
 /* Existing files are overwritten only with --force. */
 static enum status check_files(const struct options *o, struct err *e)
@@ -388,9 +327,7 @@ static enum status settle(struct options *o, struct err *e)
     if (st == OK)
         topo_facts(topo, &facts);
     topo_close(topo);
-    if (st == OK)
-        st = training_defaults(o, max_int(1, facts.allowed_cores), e);
-    return st == OK ? check_options(o, e) : st;
+    return st == OK ? train_settle(o, max_int(1, facts.allowed_cores), e) : st;
 }
 
 static enum status obey_train(struct server *s, const char *words, struct err *e)
@@ -425,28 +362,35 @@ static bool can_resume(const struct options *o, const struct stat *before)
                                         now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
+enum status training_run(const struct options *o, const struct child_setup *setup, struct err *e)
+{
+    struct child_setup patient = *setup;
+    struct child child = {.protocol = {.fd = -1}};
+    char *const line = options_command_line(o);
+
+    patient.patience_s = 0; /* silent while it trains */
+    enum status st = child_begin(&child, &patient, &request_train, line, e);
+    if (st == OK)
+        st = child_answer_to_the_end(&child, no_fields, NULL, e);
+    child_close(&child);
+    free(line);
+    return st;
+}
+
 static enum status train_in_child(const struct options *o, const struct stat *before, struct err *e)
 {
     struct child_setup setup = {0};
-    struct child child = {.protocol = {.fd = -1}};
-    char *const line = options_command_line(o);
     enum status st = child_setup_open(&setup, o, e);
 
-    setup.patience_s = 0; /* silent while it trains */
     if (st == OK)
-        st = child_begin(&child, &setup, &request_train, line, e);
-    if (st == OK)
-        st = child_answer_to_the_end(&child, no_fields, NULL, e);
+        st = training_run(o, &setup, e);
     if (st == E_CHILD) {
         const struct err why = *e;
         fail(e, st, "training was %.500s  -> %s", why.msg,
              can_resume(o, before) ? "go on with --resume"
                                    : "nothing was saved yet: start it again");
     }
-
-    child_close(&child);
     child_setup_close(&setup);
-    free(line);
     return st;
 }
 

@@ -61,8 +61,8 @@ static enum status read_file(struct plot_data *d, const char *name, struct err *
 
     if (st != OK || !ends_with(name, ".csv"))
         return st;
-    for (int t = 0; t <= TABLE_ENV; t++)
-        if (strcmp(name, tables[t].file) == 0) {
+    for (int t = 0; t < TABLE_COUNT; t++)
+        if (strcmp(name, tables[t].file) == 0 && t != TABLE_SAMPLES && t != TABLE_TRAIN) {
             st = table_read(&d->table[t], &tables[t], path, e);
             return st == OK ? keep_file(d, name, &tables[t], -1, e) : st;
         }
@@ -132,7 +132,7 @@ enum status plot_set_base(struct plot_data *d, const char *base, struct err *e)
 
 void plot_data_free(struct plot_data *d)
 {
-    for (int t = 0; t <= TABLE_ENV; t++)
+    for (int t = 0; t < TABLE_COUNT; t++)
         rows_free(&d->table[t]);
     for (int i = 0; i < d->n_train; i++)
         rows_free(&d->train[i].rows);

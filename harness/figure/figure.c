@@ -109,6 +109,13 @@ const struct figure figures[] = {
      .title = "Changes with their 95 % intervals",
      .caption = "Left of one is faster. Grey: what counts as the same.",
      .fill = change_intervals},
+    {.name = "study",
+     .title = "Quality against time, differences from the baseline",
+     .caption = "Loss on the test text minus the baseline's, over the ratio of training times per "
+                "token; means over seeds with their 95 % intervals (Welch). Lower and further left "
+                "is better. Grey: one seed standard deviation of the baseline.",
+     .table = TABLE_STUDY,
+     .fill = study_differences},
     {.name = "training",
      .title = "Training",
      .table = TABLE_TRAIN,

@@ -36,7 +36,7 @@ struct plot_file {
 /* Everything in a folder that can be drawn. A missing table has no rows. */
 struct plot_data {
     char dir[FILE_PATH];
-    struct rows table[TABLE_ENV + 1];
+    struct rows table[TABLE_COUNT]; /* of a run, and of a study; trainings are below */
     struct plot_train *train;
     int n_train;
     struct plot_change *change;
@@ -260,6 +260,7 @@ enum status case_history(struct plot *p, const struct plot_data *d, struct err *
 enum status memory_parts(struct plot *p, const struct plot_data *d, struct err *e);
 enum status backend_bars(struct plot *p, const struct plot_data *d, struct err *e);
 enum status training_curves(struct plot *p, const struct plot_data *d, struct err *e);
+enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e);
 enum status change_intervals(struct plot *p, const struct plot_data *d, struct err *e);
 
 #endif

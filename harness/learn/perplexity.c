@@ -19,6 +19,7 @@
 
 /* One checkpoint on one text. */
 struct subject {
+    const struct options *opt; /* lengths, how the past is reached, bytes, and what lines repeat */
     const char *ckpt, *corpus;
     struct config config;
     char ckpt_xxh3[17], corpus_xxh3[17], unit[32];
@@ -167,6 +168,9 @@ static struct perplexity_row make_row(const struct subject *t, const struct sess
     row.answer_floor_nats = p->answer_floor;
     row.eval_ns = p->eval_ns;
     row.tokens_per_s = p->tokens_scored / p->eval_ns * 1e9;
+#define X(n) row.nll_at_##n = p->nll_at_##n;
+    NLL_PLACES(X)
+#undef X
     return row;
 }
 
@@ -259,8 +263,7 @@ static void print_row(struct session *s, const struct perplexity_row *row)
 }
 
 /* A case that holds the key columns of the evaluation. */
-static struct bench_case scored_case(const struct subject *t, struct session *s, int seq, int mem,
-                                     enum mem_kind kind)
+static struct bench_case scored_case(const struct subject *t, int seq, int mem, enum mem_kind kind)
 {
     struct bench_case bcase = {
         .variant = t->config.variant,
@@ -273,11 +276,11 @@ static struct bench_case scored_case(const struct subject *t, struct session *s,
         .layers = t->config.steps ? t->config.steps : t->config.N,
         .config = t->config,
         .threads = t->threads,
-        .opt = s->opt,
+        .opt = t->opt,
     };
 
     bcase.config.mem_len = max_int(0, mem);
-    bcase.repro = line_of(t, s->opt, seq, mem, kind);
+    bcase.repro = line_of(t, t->opt, seq, mem, kind);
     snprintf(bcase.case_id, sizeof(bcase.case_id), "%016llx",
              (unsigned long long)XXH3_64bits(bcase.repro, strlen(bcase.repro)));
     return bcase;
@@ -288,11 +291,11 @@ static enum status score_one(struct session *s, const struct subject *t, int seq
 {
     struct err why;
     enum mem_kind kind;
-    enum status st = score_mem_kind(&kind, &t->config, s->opt, mem, e);
+    enum status st = score_mem_kind(&kind, &t->config, t->opt, mem, e);
 
     if (st != OK)
         return st;
-    struct bench_case bcase = scored_case(t, s, seq, mem, kind);
+    struct bench_case bcase = scored_case(t, seq, mem, kind);
     struct result r = {.bcase = &bcase};
     if (rundir_done(&s->dir, TABLE_PERPLEXITY, bcase.case_id))
         goto out;
@@ -332,7 +335,7 @@ static bool has_past(const struct subject *t, int mem)
 
 static enum status score_all(struct session *s, const struct subject *t, bool print, struct err *e)
 {
-    const struct options *o = s->opt;
+    const struct options *o = t->opt;
     enum status st = OK;
 
     for (int i = 0; i < o->seq.n && st == OK; i++)
@@ -372,7 +375,7 @@ static bool weights_of(const struct variant *v, const struct options *o, char pa
 
 enum status sweep_perplexity_check(const struct options *o, const struct plan *plan, struct err *e)
 {
-    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
 
     if (!o->ckpt || scores_nothing(o))
         return OK;
@@ -404,7 +407,7 @@ static enum status visit_weights(struct session *s, const struct plan *plan, vis
             planned = planned || plan->cases[i].variant == variants[v];
         if (!planned || !weights_of(variants[v], s->opt, path))
             continue;
-        struct subject t = {.ckpt = path, .corpus = s->opt->corpus};
+        struct subject t = {.opt = s->opt, .ckpt = path, .corpus = s->opt->corpus};
         st = choose_one(&t, s->opt, e);
         if (st == OK)
             st = examine(&t, s->opt, e);
@@ -447,7 +450,7 @@ static enum status add_time(struct session *s, const struct subject *t, void *ar
             st = score_mem_kind(&kind, &t->config, o, o->mem.v[k], e);
             if (st != OK)
                 return st;
-            struct bench_case c = scored_case(t, s, o->seq.v[i], o->mem.v[k], kind);
+            struct bench_case c = scored_case(t, o->seq.v[i], o->mem.v[k], kind);
             if (!rundir_done(&s->dir, TABLE_PERPLEXITY, c.case_id))
                 sum->s += sum->speeds->start_s +
                           (double)t->tokens / o->seq.v[i] * estimate_call_s(&c, sum->speeds);
@@ -461,6 +464,28 @@ double sweep_perplexity_s(struct session *s, const struct plan *plan, const stru
     struct sum_of_times sum = {.speeds = speeds};
 
     return visit_weights(s, plan, add_time, &sum, &(struct err){""}) == OK ? sum.s : 0;
+}
+
+/* ---- study -------------------------------------------------------------------------------- */
+
+enum status perplexity_rows(struct session *s, const struct options *o, char first[17],
+                            struct err *e)
+{
+    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
+    enum mem_kind kind;
+    enum status st = choose_one(&t, o, e);
+
+    *first = '\0';
+    if (st == OK)
+        st = examine(&t, o, e);
+    if (st == OK)
+        st = score_mem_kind(&kind, &t.config, o, o->mem.v[0], e);
+    if (st != OK)
+        return st;
+    struct bench_case c = scored_case(&t, o->seq.v[0], o->mem.v[0], kind);
+    snprintf(first, sizeof(c.case_id), "%s", c.case_id);
+    free(c.repro);
+    return score_all(s, &t, false, e);
 }
 
 /* ---- eval --------------------------------------------------------------------------------- */
@@ -478,7 +503,7 @@ static enum status can_score(const struct subject *t, const struct options *o, s
 enum status perplexity_eval(struct session *s, struct err *e)
 {
     const struct options *o = s->opt;
-    struct subject t = {.ckpt = o->ckpt, .corpus = o->corpus};
+    struct subject t = {.opt = o, .ckpt = o->ckpt, .corpus = o->corpus};
     enum status st = OK;
 
     if (!o->ckpt)

@@ -19,6 +19,11 @@ double sweep_perplexity_s(struct session *s, const struct plan *plan, const stru
  * results/models/VARIANT.safetensors; none without weights. */
 enum status sweep_perplexity(struct session *s, const struct plan *plan, struct err *e);
 
+/* Rows of a session that has begun: `o` is of a `bench eval` of one --ckpt and --corpus. Those that
+ * the run has are not scored again. `first`: the case_id of the first --seq at the first --mem. */
+enum status perplexity_rows(struct session *s, const struct options *o, char first[17],
+                            struct err *e);
+
 /* The rows of `bench eval`: --ckpt on --corpus, for each --seq and --mem. Begins and ends the run.
  */
 enum status perplexity_eval(struct session *s, struct err *e);

@@ -21,6 +21,7 @@ struct stream {
     int past;                  /* most tokens that are run again in front of a segment */
     int32_t *tokens, *targets; /* [past+L] */
     float *nll;                /* [L] */
+    double place[SCORE_PLACES], placed[SCORE_PLACES]; /* sum of nll, and tokens */
 };
 
 enum status score_mem_kind(enum mem_kind *kind, const struct config *c, const struct options *opt,
@@ -126,6 +127,16 @@ static enum status open_stream(struct stream *t, struct safetensors *file, struc
 
 /* ---- scoring ------------------------------------------------------------------------------ */
 
+/* Of token i of a segment, from 0. */
+static int place_of(int i)
+{
+    int at = 0;
+
+    for (i++; i > 1 && at < SCORE_PLACES - 1; i /= 2)
+        at++;
+    return at;
+}
+
 /* Sum of the nll of bytes at+1 .. at+n. */
 static double segment(struct stream *t, size_t at, int n)
 {
@@ -140,8 +151,12 @@ static double segment(struct stream *t, size_t at, int n)
         t->targets[i] = text[i + 1];
     lm_forward(&t->lm, g, t->tokens, 1, past + n, n, t->targets, t->nll);
     lm_commit(&t->lm, n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const int k = place_of(i);
         sum += (double)t->nll[i];
+        t->place[k] += (double)t->nll[i];
+        t->placed[k]++;
+    }
     return sum;
 }
 
@@ -217,6 +232,8 @@ static void score_all(struct stream *t, struct score *r, double *sum, int *n)
                         .tokens = (double)tokens,
                         .segments = (double)segments,
                         .eval_ns = (double)(clock_wall_ns() - start)};
+    for (int i = 0; i < SCORE_PLACES; i++)
+        r->nll_at[i] = t->placed[i] > 0 ? t->place[i] / t->placed[i] : NAN;
     score_interval(r, sum, n, segments);
 }
 

@@ -13,6 +13,9 @@
 #include "variants/model/checkpoint.h"
 #include "variants/model/sublayer.h"
 
+/* Places of tokens in their segments by powers of two: 1, 2-3, 4-7, ..., from 1024 on. */
+enum { SCORE_PLACES = 11 };
+
 struct score {
     double nll;               /* mean, nats per token */
     double floor;             /* of the true source on these tokens; NAN for a file */
@@ -20,6 +23,7 @@ struct score {
     double nll_low, nll_high; /* 95 % interval, from the spread of the segments' means */
     double tokens, segments;
     double eval_ns;
+    double nll_at[SCORE_PLACES]; /* mean, nats; NAN: no segment is so long */
 };
 
 /* The 95 % interval of r->nll, the mean over r->tokens, from the spread of the segments' means:

@@ -3,6 +3,7 @@
  * The request "score OPTIONS": a text under a checkpoint. */
 #include "score_child.h"
 
+#include "harness/table/columns.h"
 #include "score.h"
 
 #include <math.h>
@@ -40,6 +41,10 @@ static enum status score(struct report *r, const struct options *opt, struct pro
         r->tokens_scored = s.score.tokens;
         r->segments = s.score.segments;
         r->eval_ns = s.score.eval_ns;
+        int at = 0;
+#define X(n) r->nll_at_##n = s.score.nll_at[at++];
+        NLL_PLACES(X)
+#undef X
     }
     topo_close(topo);
     return st;

@@ -86,6 +86,10 @@ enum status trainer_load(struct trainer *t, const char *path, struct err *e);
  * or are of a version that did not write it. */
 char *trainer_options(const char *path);
 
+/* Seconds that the training which saved `path` took until then, of all its sessions; NAN if its
+ * files cannot be read. */
+double trainer_saved_s(const char *path);
+
 /* Remove what killed trainings left half written; unless one is resumed, also its files. Nobody
  * else may be training `path`. */
 enum status trainer_clear(const char *path, bool resume, struct err *e);

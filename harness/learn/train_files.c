@@ -11,6 +11,7 @@
 #include "variants/model/settings.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,21 @@ char *trainer_options(const char *path)
         options = NULL;
     }
     return strdup("");
+}
+
+double trainer_saved_s(const char *path)
+{
+    char file[PATH];
+    struct safetensors s;
+
+    if (safetensors_open(&s, beside(file, path, STATE), &(struct err){""}) != OK)
+        return NAN;
+    const char *const text = safetensors_meta(&s, "trained_s");
+    char *end = NULL;
+    const double seconds = text ? strtod(text, &end) : NAN;
+    const bool whole = text && end != text && !*end;
+    safetensors_close(&s);
+    return whole ? seconds : NAN;
 }
 
 /* ---- leftovers ---------------------------------------------------------------------------- */

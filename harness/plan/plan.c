@@ -297,20 +297,36 @@ static enum status make(struct maker *m, struct err *e)
     return st;
 }
 
+enum status shard_read(struct shard_of *to, const char *shard, int groups, struct err *e)
+{
+    int end = 0;
+
+    *to = (struct shard_of){0, 1};
+    if (!shard)
+        return OK;
+    if (sscanf(shard, "%d/%d%n", &to->i, &to->n, &end) != 2 || shard[end] || to->i < 1 ||
+        to->i > to->n)
+        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> 1/4 to 4/4 for four shards", shard);
+    to->i--;
+    if (groups > 0 && to->n > groups)
+        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> at most %d shards",
+                    shard, groups, groups);
+    return OK;
+}
+
 /* Keep every n-th group, from the i-th on: whole groups, so that what is compared stays together.
  */
 static enum status keep_shard(struct plan *p, const char *shard, struct err *e)
 {
-    int i = 0, n = 0, end = 0, kept = 0, last = -1;
+    struct shard_of keep;
+    int kept = 0, last = -1;
+    const enum status st = shard_read(&keep, shard, p->n > 0 ? p->groups : 0, e);
 
-    if (sscanf(shard, "%d/%d%n", &i, &n, &end) != 2 || shard[end] || i < 1 || i > n)
-        return fail(e, E_USAGE, "--shard \"%.40s\": not I/N  -> 1/4 to 4/4 for four shards", shard);
-    if (p->n > 0 && n > p->groups)
-        return fail(e, E_USAGE, "--shard %s: the plan has %d groups only  -> at most %d shards",
-                    shard, p->groups, p->groups);
+    if (st != OK)
+        return st;
     p->groups = 0;
     for (int k = 0; k < p->n; k++) {
-        if (p->cases[k].group % n != i - 1) {
+        if (p->cases[k].group % keep.n != keep.i) {
             free(p->cases[k].repro);
             continue;
         }

@@ -25,6 +25,13 @@ enum status plan_make(struct plan *p, const struct options *opt, struct err *e);
 enum status plan_asked(struct plan *p, const struct options *opt, struct err *e);
 void plan_free(struct plan *p);
 
+/* Of --shard I/N (NULL: all): the groups whose number leaves i when it is divided by n. E_USAGE for
+ * another text, and for more shards than groups (0: unknown). */
+struct shard_of {
+    int i, n;
+};
+enum status shard_read(struct shard_of *to, const char *shard, int groups, struct err *e);
+
 /* Leave out the unsupported cases; returns how many there were. */
 int plan_drop_unsupported(struct plan *p);
 

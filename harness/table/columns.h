@@ -118,7 +118,22 @@
     X(real, tokens_per_s, "1/s", "tokens scored per second")                                       \
     X(i64, answers_scored, "tokens", "those that a generated text calls answers")                  \
     X(real, answer_nll_nats, "nats", "mean nll of these; empty without any")                       \
-    X(real, answer_floor_nats, "nats", "that of the true source")
+    X(real, answer_floor_nats, "nats", "that of the true source") \
+    X(real, nll_at_1, "nats",                                                                      \
+      "mean nll of the first token of each segment, after mem_tokens of past")                     \
+    X(real, nll_at_2, "nats", "the same of tokens 2 and 3 of each")                                \
+    X(real, nll_at_4, "nats", "the same of tokens 4 to 7 of each")                                 \
+    X(real, nll_at_8, "nats", "the same of tokens 8 to 15 of each")                                \
+    X(real, nll_at_16, "nats", "the same of tokens 16 to 31 of each")                              \
+    X(real, nll_at_32, "nats", "the same of tokens 32 to 63 of each")                              \
+    X(real, nll_at_64, "nats", "the same of tokens 64 to 127 of each")                             \
+    X(real, nll_at_128, "nats", "the same of tokens 128 to 255 of each")                           \
+    X(real, nll_at_256, "nats", "the same of tokens 256 to 511 of each")                           \
+    X(real, nll_at_512, "nats", "the same of tokens 512 to 1023 of each")                          \
+    X(real, nll_at_1024, "nats", "the same from token 1024 on")
+
+/* The columns nll_at_N: place in a segment, from N to below the next N. */
+#define NLL_PLACES(X) X(1) X(2) X(4) X(8) X(16) X(32) X(64) X(128) X(256) X(512) X(1024)
 
 /* One row per run. */
 #define ENV_COLUMNS(X)                                                                             \
@@ -199,6 +214,49 @@
       "loss of the true source on the same tokens, if they are generated")                         \
     X(real, valid_answer_nats, "nats", "valid_nats of the tokens that the source calls answers")   \
     X(real, valid_answer_floor_nats, "nats", "valid_floor_nats of these")
+
+/* One row per job of a study: a training, in study.csv of the study's run. */
+#define STUDY_COLUMNS(X)                                                                           \
+    X(text, schema, "", "table and version, e.g. bench-study/2.1")                                 \
+    X(text, run_id, "", "name of the run's folder")                                                \
+    X(text, host_id, "", "hash of the stable part of the machine (see env.csv)")                   \
+    X(text, case_id, "", "hash of the job: the same in every run of the same study")               \
+    X(text, started_at_utc, "", "when the job started, ISO 8601")                                  \
+    X(text, status, "", "ok, skipped, failed, wrong (its loss was no number) or interrupted")      \
+    X(line, status_detail, "", "why the status is not ok")                                         \
+    X(text, role, "", "tune: to choose a learning rate; final: at the chosen one, and scored")     \
+    X(text, contender, "", "what is compared: its name in the study")                              \
+    X(i64, baseline, "0/1", "the others are compared with it")                                     \
+    X(text, size, "", "name of the size in the study")                                             \
+    X(line, corpus, "", "name of the text in the study")                                           \
+    X(i64, seed, "", "seed of weights, text and dropout")                                          \
+    X(real, lr, "", "peak learning rate")                                                          \
+    X(text, variant, "", "kind of attention")                                                      \
+    X(text, backend, "", "what executed it")                                                       \
+    X(i64, threads, "", "threads")                                                                 \
+    X(i64, layers, "", "layers of the model")                                                      \
+    X(i64, d_model, "", "width of the model")                                                      \
+    X(i64, heads, "", "query heads")                                                               \
+    X(i64, d_inner, "", "width of the feed-forward layer")                                         \
+    X(i64, parameters, "", "numbers that are trained")                                             \
+    X(i64, seq_tokens, "tokens", "segment in training")                                            \
+    X(i64, mem_tokens, "tokens", "past context in training")                                       \
+    X(i64, batch_size, "sequences", "sequences of a step")                                         \
+    X(i64, steps, "", "optimiser steps")                                                           \
+    X(i64, tokens, "tokens", "tokens seen")                                                        \
+    X(real, train_nats, "nats", "mean nll in training over the last report")                       \
+    X(real, valid_nats, "nats", "loss on the validation text after the last step")                 \
+    X(real, train_s, "s", "time of the training, validation and saving included")                  \
+    X(line, checkpoint, "", "file of the weights")                                                 \
+    X(text, test_case_id, "",                                                                      \
+      "row of perplexity.csv with the score that is compared; tune: empty")                        \
+    X(text, unit, "", "what a token is, e.g. byte")                                                \
+    X(i64, test_seq_tokens, "tokens", "segment of that score")                                     \
+    X(i64, test_mem_tokens, "tokens", "past context of that score")                                \
+    X(i64, test_tokens, "tokens", "tokens scored")                                                 \
+    X(real, test_nats, "nats", "mean nll on the test text")                                        \
+    X(real, test_floor_nats, "nats", "the same of the true source, if the text is generated")      \
+    X(line, repro, "", "command of the training")
 
 /* One row per timed block, in samples.csv.zst or samples.csv. */
 #define SAMPLE_COLUMNS(X)                                                                          \

@@ -43,6 +43,9 @@ static const struct column sample_columns[] = {SAMPLE_COLUMNS(X)};
 #define ROW train_row
 static const struct column train_columns[] = {TRAIN_COLUMNS(X)};
 #undef ROW
+#define ROW study_row
+static const struct column study_columns[] = {STUDY_COLUMNS(X)};
+#undef ROW
 #undef X
 
 #define TABLE(word, columns, row, counter)                                                         \
@@ -57,6 +60,7 @@ const struct table tables[TABLE_COUNT] = {
     [TABLE_ENV] = TABLE("env", env_columns, env_row, NULL),
     [TABLE_SAMPLES] = TABLE("samples", sample_columns, sample_row, "sample"),
     [TABLE_TRAIN] = TABLE("train", train_columns, train_row, "step"),
+    [TABLE_STUDY] = TABLE("study", study_columns, study_row, NULL),
 };
 _Static_assert(ARRAY_LEN(latency_columns) <= COLUMNS_MAX && ARRAY_LEN(env_columns) <= COLUMNS_MAX &&
                    ARRAY_LEN(memory_columns) <= COLUMNS_MAX &&
@@ -94,6 +98,7 @@ EMPTY_ROW(perplexity_row, perplexity_columns)
 EMPTY_ROW(env_row, env_columns)
 EMPTY_ROW(sample_row, sample_columns)
 EMPTY_ROW(train_row, train_columns)
+EMPTY_ROW(study_row, study_columns)
 
 /* Rows that begin with key columns have them at the same offsets. */
 void row_set_key(const struct table *t, void *row, const struct key_row *key)

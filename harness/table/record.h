@@ -52,6 +52,9 @@ struct sample_row {
 struct train_row {
     TRAIN_COLUMNS(X)
 };
+struct study_row {
+    STUDY_COLUMNS(X)
+};
 #undef X
 #define X(type, name, unit, meaning) KEY_##name,
 enum { KEY_COLUMNS(X) KEY_COUNT };
@@ -77,6 +80,7 @@ enum table_id {
     TABLE_ENV,
     TABLE_SAMPLES,
     TABLE_TRAIN,
+    TABLE_STUDY,
     TABLE_COUNT
 };
 extern const struct table tables[TABLE_COUNT];
@@ -107,6 +111,7 @@ struct perplexity_row perplexity_row_empty(void);
 struct env_row env_row_empty(void);
 struct sample_row sample_row_empty(void);
 struct train_row train_row_empty(void);
+struct study_row study_row_empty(void);
 
 /* Mark the numbers of an all-zero row as empty. */
 void row_clear(void *row, const struct column *columns, size_t n);

@@ -46,7 +46,18 @@
     X(answer_floor)                                                                                \
     X(tokens_scored)                                                                               \
     X(segments)                                                                                    \
-    X(eval_ns)
+    X(eval_ns)                                                                                     \
+    X(nll_at_1)                                                                                    \
+    X(nll_at_2)                                                                                    \
+    X(nll_at_4)                                                                                    \
+    X(nll_at_8)                                                                                    \
+    X(nll_at_16)                                                                                   \
+    X(nll_at_32)                                                                                   \
+    X(nll_at_64)                                                                                   \
+    X(nll_at_128)                                                                                  \
+    X(nll_at_256)                                                                                  \
+    X(nll_at_512)                                                                                  \
+    X(nll_at_1024)
 
 enum { REPORT_TEXT = 256 };
 

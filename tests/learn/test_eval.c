@@ -110,6 +110,38 @@ Test(eval, counts_tokens_and_segments)
     cr_expect_eq(must_score("--seq %d --mem %d --bytes 2", 8, 4).segments, 1);
 }
 
+/* Of one segment, the sum of the first k tokens is k times the mean of a text of k + 1 bytes, and
+ * the places 2^i to 2^(i+1)-1 are differences of such sums. Of several, their counts weigh the
+ * means. */
+Test(eval, loss_by_place_in_the_segment)
+{
+    const struct config c = small("xl");
+    double sum[32] = {0};
+
+    save(&c);
+    for (int k = 1; k < 32; k++) {
+        char more[64];
+        snprintf(more, sizeof(more), "--seq %%d --mem %%d --bytes %d", k + 1);
+        sum[k] = k * must_score(more, 32, 0).nll;
+    }
+    const struct score one = must_score("--seq %d --mem %d --bytes 32", 32, 0);
+    for (int i = 0, first = 1; i < 5; i++, first *= 2) {
+        const double want = (sum[2 * first - 1] - sum[first - 1]) / first;
+        cr_expect_float_eq(one.nll_at[i], want, 1e-12 * 32 * want, "place %d: %g, not %g", i,
+                           one.nll_at[i], want);
+    }
+    for (int i = 5; i < SCORE_PLACES; i++)
+        cr_expect(isnan(one.nll_at[i]));
+    /* 59 tokens in segments of 8: the last has 3. */
+    static const int count[] = {8, 16, 28, 7};
+    const struct score r = must_score("--seq %d --mem %d", 8, 4);
+    double total = 0;
+    for (int i = 0; i < 4; i++)
+        total += count[i] * r.nll_at[i];
+    expect_equal(total / (BYTES - 1), r.nll, "places", 8);
+    cr_expect(isnan(r.nll_at[4]));
+}
+
 /* If memory covers the past, any cut of the text and any kind of memory equal one pass. */
 Test(eval, segments_with_memory_are_one_pass)
 {

@@ -35,7 +35,8 @@ static const char *const own_header[] = {
     "rss_peak_bytes,rss_before_bytes,rss_delta_bytes,rss_method",
     "checkpoint,checkpoint_xxh3,train_step,corpus,corpus_xxh3,split,unit,tokens_scored,segments,"
     "nll_nats_per_token,ppl,bits_per_unit,ppl_ci95_low,ppl_ci95_high,ppl_floor,eval_ns,"
-    "tokens_per_s,answers_scored,answer_nll_nats,answer_floor_nats",
+    "tokens_per_s,answers_scored,answer_nll_nats,answer_floor_nats,nll_at_1,nll_at_2,nll_at_4,"
+    "nll_at_8,nll_at_16,nll_at_32,nll_at_64,nll_at_128,nll_at_256,nll_at_512,nll_at_1024",
 };
 
 Test(record, headers_are_the_documented_ones)

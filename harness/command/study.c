@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench study: runs the jobs of a study one after the other, a row each, and shows what follows
+ * from them. A finished job is a row of study.csv; a training that was stopped goes on from its
+ * checkpoint, which lies in the run's folder. */
+#include "commands.h"
+#include "harness/cli/option_words.h"
+#include "harness/learn/perplexity.h"
+#include "harness/learn/study_jobs.h"
+#include "harness/learn/train.h"
+#include "harness/machine/clock.h"
+#include "harness/measure/study_verdict.h"
+#include "harness/table/run.h"
+#include "harness/util/grow.h"
+#include "harness/util/units.h"
+#include "study_list.h"
+#include "train_job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static const char jobs_folder[] = "jobs";
+
+struct study_run {
+    struct session s;
+    struct study study;
+    struct study_plan plan;
+    struct table_file table;
+    struct rows rows; /* of study.csv, those of this process too */
+    double *expected; /* [plan.n] seconds */
+    char path[FILE_PATH];
+};
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static const struct study_row *row_of(const struct study_run *w, const struct study_job *j)
+{
+    const struct study_row *const r = w->rows.row;
+
+    for (size_t i = w->rows.n; i-- > 0;)
+        if (strcmp(r[i].case_id, j->id) == 0)
+            return &r[i];
+    return NULL;
+}
+
+static bool is_done(const struct study_run *w, const struct study_job *j)
+{
+    const struct study_row *const r = row_of(w, j);
+
+    return r && row_is_final(&tables[TABLE_STUDY], r);
+}
+
+static enum row_status status_of(const struct study_row *r)
+{
+    for (int i = 0; i < ROW_STATUS_COUNT; i++)
+        if (strcmp(r->status, row_status_name[i]) == 0)
+            return (enum row_status)i;
+    return ROW_FAILED;
+}
+
+/* The start of a job's row: what is known before it runs. */
+static struct study_row begin_row(const struct study_run *w, const struct study_job *j, double lr)
+{
+    const struct study_model *const m = j->model;
+    struct study_row row = study_row_empty();
+
+    text_put(row.run_id, TEXT_SIZE, w->s.dir.run_id);
+    text_put(row.host_id, TEXT_SIZE, w->s.facts.host_id);
+    text_put(row.case_id, TEXT_SIZE, j->id);
+    utc_text(row.started_at_utc, time(NULL));
+    text_put(row.role, TEXT_SIZE, study_role_name[j->role]);
+    text_put(row.contender, TEXT_SIZE, m->variant->name);
+    row.baseline = m->baseline;
+    text_put(row.size, TEXT_SIZE, m->size->name);
+    text_put(row.corpus, LINE_SIZE, m->corpus->name);
+    row.seed = j->seed;
+    row.lr = lr;
+    text_put(row.variant, TEXT_SIZE, m->config.variant->name);
+    text_put(row.backend, TEXT_SIZE, m->o.backends.v[0]);
+    row.threads = m->o.threads.v[0];
+    row.layers = m->o.layers.v[0];
+    row.d_model = m->config.D;
+    row.heads = m->config.H;
+    row.d_inner = m->config.F;
+    if (!*m->why)
+        row.parameters = m->parameters;
+    row.seq_tokens = m->o.seq.v[0];
+    row.mem_tokens = m->o.mem.v[0];
+    row.batch_size = m->o.batch.v[0];
+    row.steps = m->steps;
+    return row;
+}
+
+/* Takes effect on the exit code; a rate that does not work is a result. */
+static void count_row(struct study_run *w, const struct study_row *r)
+{
+    const enum row_status s = status_of(r);
+    const bool tunes = strcmp(r->role, study_role_name[STUDY_TUNE]) == 0;
+
+    w->s.rows[s != ROW_WRONG ? s : tunes ? ROW_OK : ROW_FAILED]++;
+    w->s.console.done++;
+}
+
+static enum status write_row(struct study_run *w, const struct study_job *j, struct study_row *row,
+                             enum row_status status, const char *detail, struct err *e)
+{
+    text_put(row->status, TEXT_SIZE, row_status_name[status]);
+    text_put(row->status_detail, LINE_SIZE, detail);
+    enum status st = table_write(&w->table, row, e);
+    if (st == OK)
+        st = grow_array(&w->rows.row, w->rows.n, sizeof(*row), e);
+    if (st != OK)
+        return st;
+    ((struct study_row *)w->rows.row)[w->rows.n++] = *row;
+    count_row(w, row);
+    if (w->s.opt->quiet)
+        return OK;
+    char result[LINE_SIZE];
+    if (status != ROW_OK)
+        snprintf(result, sizeof(result), "%s: %.900s", row_status_name[status], detail);
+    else if (j->role == STUDY_TUNE)
+        snprintf(result, sizeof(result), "valid %.4f nats", row->valid_nats);
+    else
+        snprintf(result, sizeof(result), "test %.4f nats", row->test_nats);
+    console_note(&w->s.console, "[%d/%d] %s %s %s  %s  seed %d  lr %g  %s  %s", w->s.console.done,
+                 w->s.console.cases, row->contender, row->size, row->corpus, row->role, j->seed,
+                 row->lr, result, isfinite(row->train_s) ? duration_text(row->train_s).s : "");
+    return OK;
+}
+
+/* ---- one job -------------------------------------------------------------------------------- */
+
+/* The weights of a training have its name, so that a final job finds those of the rate it was tuned
+ * with. */
+static void name_checkpoint(char name[TEXT_SIZE], const char *line)
+{
+    snprintf(name, TEXT_SIZE, "%s/%016llx.safetensors", jobs_folder,
+             (unsigned long long)XXH3_64bits(line, strlen(line)));
+}
+
+static enum status train(struct study_run *w, const char *line, const char *ckpt, struct err *e)
+{
+    struct options o = {0};
+    struct bytes whole;
+    FILE *const f = bytes_open(&whole, e);
+
+    if (!f)
+        return E_NOMEM;
+    fprintf(f, "%s --quiet --progress none ", line);
+    word_print_option(f, "ckpt", ckpt, '\0');
+    fputs(access(ckpt, F_OK) == 0 ? " --resume" : "", f);
+    enum status st = bytes_close(f, &whole, e);
+    if (st == OK)
+        st = options_parse_again(&o, whole.data, e);
+    if (st == OK)
+        st = training_run(&o, &w->s.setup, e);
+    options_free(&o);
+    free(whole.data);
+    return st;
+}
+
+/* What the training left beside its checkpoint. */
+static enum status read_curve(struct study_row *row, const char *ckpt, struct err *e)
+{
+    char path[FILE_PATH];
+    struct rows curve;
+
+    if (snprintf(path, sizeof(path), "%s.%s", ckpt, tables[TABLE_TRAIN].file) >= FILE_PATH)
+        return file_fail(e, "read", ckpt, ENAMETOOLONG);
+    const enum status st = table_read(&curve, &tables[TABLE_TRAIN], path, e);
+    if (st != OK)
+        return st;
+    if (curve.n > 0) {
+        const struct train_row *const last = (const struct train_row *)curve.row + curve.n - 1;
+        row->tokens = last->tokens;
+        row->train_nats = last->loss_nats;
+        row->valid_nats = last->valid_nats;
+    }
+    rows_free(&curve);
+    row->train_s = trainer_saved_s(ckpt);
+    return OK;
+}
+
+static enum status read_score(struct study_run *w, struct study_row *row, struct err *e)
+{
+    struct rows scores;
+    enum status st = run_table(&scores, w->s.dir.path, TABLE_PERPLEXITY, e);
+    const struct perplexity_row *const r = scores.row;
+
+    for (size_t i = 0; i < scores.n && st == OK; i++) {
+        if (strcmp(r[i].case_id, row->test_case_id) != 0)
+            continue;
+        if (strcmp(r[i].status, row_status_name[ROW_OK]) != 0)
+            st = fail(e, E_CHILD, "its score: %.500s", r[i].status_detail);
+        text_put(row->unit, TEXT_SIZE, r[i].unit);
+        row->test_seq_tokens = r[i].seq_tokens;
+        row->test_mem_tokens = r[i].mem_tokens;
+        row->test_tokens = r[i].tokens_scored;
+        row->test_nats = r[i].nll_nats_per_token;
+        row->test_floor_nats = log(r[i].ppl_floor);
+    }
+    rows_free(&scores);
+    return st;
+}
+
+static enum status score(struct study_run *w, const struct study_job *j, struct study_row *row,
+                         const char *ckpt, struct err *e)
+{
+    char *const line = study_eval_line(&w->study, j, ckpt), first[17];
+    struct options o = {0};
+    enum status st = options_parse_again(&o, line, e);
+
+    if (st == OK)
+        st = perplexity_rows(&w->s, &o, first, e);
+    if (st == OK) {
+        text_put(row->test_case_id, TEXT_SIZE, first);
+        st = read_score(w, row, e);
+    }
+    options_free(&o);
+    free(line);
+    return st;
+}
+
+/* A failure of one job is its row; what is returned ends the study. */
+static enum status run_job(struct study_run *w, const struct study_job *j, double lr, struct err *e)
+{
+    struct study_row row = begin_row(w, j, lr);
+    char name[TEXT_SIZE], ckpt[FILE_PATH];
+    char *const line = study_train_line(j, lr);
+    struct err why;
+
+    name_checkpoint(name, line);
+    text_put(row.checkpoint, LINE_SIZE, name);
+    text_put(row.repro, LINE_SIZE, line);
+    enum status st = file_join(ckpt, w->s.dir.path, name, e);
+    progress_begin(&w->s.console.wait, w->expected[j - w->plan.jobs],
+                   "[%d/%d] training %s %s %s  %s  seed %d  lr %g", w->s.console.done + 1,
+                   w->s.console.cases, row.contender, row.size, row.corpus, row.role, j->seed, lr);
+    enum status ran = st == OK ? train(w, line, ckpt, &why) : st;
+    progress_end(&w->s.console.wait);
+    free(line);
+    if (st != OK)
+        return st;
+    if (ran == OK)
+        ran = read_curve(&row, ckpt, &why);
+    if (ran == OK && j->role == STUDY_FINAL)
+        ran = score(w, j, &row, ckpt, &why);
+    if (ran == E_INTERRUPTED || *w->s.setup.stop)
+        return fail(e, E_INTERRUPTED, "interrupted");
+    if (ran == E_NOMEM) {
+        *e = why;
+        return ran;
+    }
+    return write_row(w, j, &row,
+                     ran == OK              ? ROW_OK
+                     : ran == E_WRONG       ? ROW_WRONG
+                     : ran == E_UNSUPPORTED ? ROW_SKIPPED
+                                            : ROW_FAILED,
+                     ran == OK ? "" : why.msg, e);
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+/* The rate with the least mean validation loss among those that worked with every seed they were
+ * tried with; NAN: there is none, and *why says why. *open: a job failed that may work later. */
+static double best_rate(const struct study_run *w, const struct study_job *job, int n, bool *open,
+                        const char **why)
+{
+    double best = INFINITY, rate = NAN;
+
+    *open = false;
+    *why = "no learning rate was tried";
+    for (int i = 0; i < n; i++) {
+        double sum = 0;
+        int seeds = 0;
+        bool worked = true;
+        for (int k = 0; k < n; k++) {
+            if (job[k].role != STUDY_TUNE || job[k].lr != job[i].lr)
+                continue;
+            const struct study_row *const r = row_of(w, &job[k]);
+            const bool ok = r && status_of(r) == ROW_OK && isfinite(r->valid_nats);
+            *open = *open || !r || !row_is_final(&tables[TABLE_STUDY], r);
+            if (r && !ok)
+                *why = r->status_detail;
+            worked = worked && ok;
+            sum += ok ? r->valid_nats : 0;
+            seeds++;
+        }
+        if (seeds > 0 && worked && sum / seeds < best) {
+            best = sum / seeds;
+            rate = job[i].lr;
+        }
+    }
+    return rate;
+}
+
+/* A row for a job that cannot run. */
+static enum status skip_job(struct study_run *w, const struct study_job *j, const char *why,
+                            struct err *e)
+{
+    struct study_row row = begin_row(w, j, j->lr);
+
+    return write_row(w, j, &row, ROW_SKIPPED, why, e);
+}
+
+static enum status run_group(struct study_run *w, const struct study_job *job, int n, struct err *e)
+{
+    const char *why = job->model->why;
+    double rate = NAN;
+    enum status st = OK;
+
+    for (int i = 0; i < n && st == OK; i++) {
+        const bool final = job[i].role == STUDY_FINAL;
+        bool open = false;
+        if (is_done(w, &job[i]))
+            continue;
+        rate = job[i].lr;
+        if (isnan(rate) && !*job->model->why)
+            rate = best_rate(w, job, n, &open, &why);
+        if (final && open)
+            break; /* the best rate is not known until --resume has tried all */
+        if (*w->s.setup.stop)
+            st = fail(e, E_INTERRUPTED, "interrupted");
+        else
+            st = isnan(rate) ? skip_job(w, &job[i], why, e) : run_job(w, &job[i], rate, e);
+    }
+    return st;
+}
+
+static enum status run_all(struct study_run *w, struct err *e)
+{
+    const struct study_job *const job = w->plan.jobs;
+    enum status st = OK;
+
+    for (int i = 0, n; i < w->plan.n && st == OK; i += n) {
+        for (n = 1; i + n < w->plan.n && job[i + n].group == job[i].group; n++)
+            ;
+        st = run_group(w, job + i, n, e);
+    }
+    return st;
+}
+
+static double left_s(const struct study_run *w)
+{
+    double sum = 0;
+
+    for (int i = 0; i < w->plan.n; i++)
+        sum += is_done(w, &w->plan.jobs[i]) ? 0 : w->expected[i];
+    return sum;
+}
+
+/* ---- the run's folder ----------------------------------------------------------------------- */
+
+/* The study of a run is the copy in its folder; a file named beside --resume must be the same. */
+static enum status find_file(struct study_run *w, struct err *e)
+{
+    const struct options *const o = w->s.opt;
+    char dir[FILE_PATH];
+
+    if (!o->resume && o->words.n == 0)
+        return fail(e, E_USAGE, "study needs a file that describes it  -> bench study FILE");
+    if (!o->resume) {
+        (void)options_locate(w->path, FILE_PATH, o->words.v[0]); /* reading says what is wrong */
+        return OK;
+    }
+    enum status st = rundir_find(dir, o->out, o->resume_dir, e);
+    if (st == OK)
+        st = file_join(w->path, dir, study_copy, e);
+    if (st != OK || o->words.n == 0)
+        return st;
+    struct bytes then, now = {0};
+    st = file_read(&then, w->path, e);
+    if (st == OK)
+        st = file_read(&now, o->words.v[0], e);
+    if (st == OK && (then.n != now.n || memcmp(then.data, now.data, now.n) != 0))
+        st = fail(e, E_USAGE,
+                  "cannot resume %.300s: made of another study than %.200s  -> leave the file out, "
+                  "or start a new run",
+                  dir, o->words.v[0]);
+    free(then.data);
+    free(now.data);
+    return st;
+}
+
+static enum status open_folder(struct study_run *w, struct err *e)
+{
+    const struct table *const t = &tables[TABLE_STUDY];
+    char path[FILE_PATH];
+    enum status st = file_join(path, w->s.dir.path, study_copy, e);
+
+    if (st == OK && !w->s.opt->resume)
+        st = file_replace(path, w->study.text, strlen(w->study.text), e);
+    if (st == OK)
+        st = file_join(path, w->s.dir.path, jobs_folder, e);
+    if (st == OK && mkdir(path, 0777) != 0 && errno != EEXIST)
+        st = file_fail(e, "create", path, errno);
+    if (st == OK)
+        st = file_join(path, w->s.dir.path, t->file, e);
+    if (st == OK && access(path, F_OK) != 0) /* new, or killed before it was made */
+        st = table_create(&w->table, t, path, e);
+    else if (st == OK)
+        st = table_resume(&w->table, t, path, &w->rows, e);
+    for (size_t i = 0; i < w->rows.n && st == OK; i++)
+        if (row_is_final(t, (const struct study_row *)w->rows.row + i)) /* others run again */
+            count_row(w, (const struct study_row *)w->rows.row + i);
+    return st;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static enum status show(const struct options *o, const struct rows *rows, struct err *e)
+{
+    struct study_verdicts v;
+    enum status st = study_verdicts_make(&v, rows, o->threshold_pct / 100, e);
+
+    if (st != OK)
+        return st;
+    st = study_verdicts_print(stdout, &v, (enum format)o->format, e);
+    study_verdicts_free(&v);
+    return st;
+}
+
+/* bench study RUN: what its rows show by now. */
+static int show_run(const struct options *o, const char *word)
+{
+    static const char *const taken[] = {"threshold", NULL};
+    char dir[FILE_PATH];
+    struct rows rows = {0};
+    struct err e;
+    enum status st = options_refuse(o, "the table of a run", taken, &e);
+
+    if (st == OK)
+        st = rundir_find(dir, ".", word, &e);
+    if (st == OK)
+        st = run_table(&rows, dir, TABLE_STUDY, &e);
+    if (st == OK)
+        st = show(o, &rows, &e);
+    rows_free(&rows);
+    return st == OK ? EXIT_FINE : report_error(st, &e);
+}
+
+static enum status prepare(struct study_run *w, struct err *e)
+{
+    struct options *const o = w->s.opt;
+    enum status st = find_file(w, e);
+
+    if (st == OK)
+        st = study_read(&w->study, w->path, e);
+    if (st == OK)
+        st = study_plan_make(&w->plan, &w->study, o, e);
+    return st == OK ? console_open(&w->s.console, o, &tables[TABLE_STUDY], w->plan.n, e) : st;
+}
+
+static enum status run_study(struct study_run *w, struct err *e)
+{
+    enum status st = session_begin(&w->s, e);
+
+    if (st != OK)
+        return st;
+    st = open_folder(w, e);
+    if (st == OK)
+        st = study_estimate(&w->expected, &w->s, &w->plan, e);
+    if (st == OK && !w->s.opt->quiet)
+        console_note(&w->s.console, "%d job%s, %d done; about %s of training", w->plan.n,
+                     plural(w->plan.n), w->s.console.done, duration_text(left_s(w)).s);
+    if (st == OK)
+        st = run_all(w, e);
+    const enum status closed = table_close(&w->table, st == OK ? e : &(struct err){""});
+    if (st == OK)
+        st = closed;
+    if (st == OK)
+        st = show(w->s.opt, &w->rows, e);
+    st = session_end(&w->s, st, e);
+    if (st == E_INTERRUPTED)
+        session_say_how_to_resume(&w->s);
+    else if (!w->s.opt->quiet)
+        console_note(&w->s.console, "wrote %s/{study,perplexity,env}.csv", w->s.dir.path);
+    return st;
+}
+
+int cmd_study(struct options *opt)
+{
+    struct study_run w = {.table = {.out = {.fd = -1}}};
+    struct stat file;
+    struct err e;
+    enum status st = session_continue(opt, &e);
+
+    if (st != OK)
+        return report_error(st, &e);
+    if (opt->words.n > 0 && !opt->resume && stat(opt->words.v[0], &file) == 0 &&
+        S_ISDIR(file.st_mode))
+        return show_run(opt, opt->words.v[0]);
+    st = session_open(&w.s, opt, &e);
+    if (st == OK)
+        st = prepare(&w, &e);
+    if (st == OK && opt->dry_run) {
+        st = study_estimate(&w.expected, &w.s, &w.plan, &e);
+        if (st == OK)
+            st = study_list(&w.plan, w.expected, opt, &e);
+    } else if (st == OK) {
+        st = run_study(&w, &e);
+    }
+    if (st != OK && st != E_INTERRUPTED)
+        report_error(st, &e);
+    const int code = w.s.started ? session_exit_code(&w.s, st) : exit_of(st);
+    session_close(&w.s);
+    rows_free(&w.rows);
+    study_plan_free(&w.plan);
+    study_free(&w.study);
+    free(w.expected);
+    return code;
+}

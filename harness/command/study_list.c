@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The jobs of a study before they run. */
+#include "study_list.h"
+
+#include "harness/util/progress.h"
+#include "harness/util/units.h"
+#include "harness/worker/peak_child.h"
+#include "harness/worker/rates_child.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum status study_estimate(double **expected, const struct session *s,
+                           const struct study_plan *plan, struct err *e)
+{
+    struct peaks peaks = {0};
+    struct speeds speeds = {.threads = max_int(1, s->setup.reference_threads), .peaks = &peaks};
+    const struct study_job *const job = plan->jobs;
+    const int threads = plan->n > 0 ? job[0].model->o.threads.v[0] : 0;
+    int *const cpus = calloc((size_t)max_int(1, threads), sizeof(*cpus));
+    struct err why;
+
+    double *const of = calloc((size_t)max_int(1, plan->n), sizeof(*of));
+    NEED(cpus);
+    NEED(of);
+    *expected = of;
+    if (threads > 0 && topo_plan(s->topo, s->opt->pin, threads, cpus, &why) == OK &&
+        peaks_measure(&s->setup, threads, cpus, cpu_isa(), &peaks, &why) == OK)
+        speeds.n_peaks = 1;
+    free(cpus);
+    enum status st = reference_rates_in_child(&s->setup, &speeds.reference, e);
+    for (int i = 0; i < plan->n && st == OK; i++) {
+        const bool again = i > 0 && job[i].model == job[i - 1].model;
+        of[i] = again ? of[i - 1] : study_job_s(&job[i], &speeds);
+    }
+    return st;
+}
+
+enum status study_list(const struct study_plan *plan, const double *expected,
+                       const struct options *opt, struct err *e)
+{
+    static const struct text_table_column columns[] = {
+        {.name = "index", .number = true},
+        {.name = "group", .number = true, .spare = true},
+        {.name = "case_id", .spare = true},
+        {.name = "role"},
+        {.name = "contender"},
+        {.name = "size"},
+        {.name = "corpus"},
+        {.name = "seed", .number = true},
+        {.name = "lr", .number = true},
+        {.name = "parameters", .number = true, .spare = true},
+        {.name = "steps", .number = true, .spare = true},
+        {.name = "estimate_s", .number = true},
+        {.name = "note", .least = 12, .spare = true},
+        {.name = "repro", .wide = true},
+    };
+    struct text_table t = {.column = columns, .columns = ARRAY_LEN(columns)};
+    double sum = 0;
+    enum status st = OK;
+
+    for (int i = 0; i < plan->n && st == OK; i++) {
+        const struct study_job *const j = &plan->jobs[i];
+        char num[7][NUMBER_SIZE];
+        char *const line = study_train_line(j, j->lr);
+        snprintf(num[0], NUMBER_SIZE, "%d", i);
+        snprintf(num[1], NUMBER_SIZE, "%d", j->group);
+        snprintf(num[2], NUMBER_SIZE, "%d", j->seed);
+        num[3][0] = '\0';
+        if (!isnan(j->lr))
+            snprintf(num[3], NUMBER_SIZE, "%g", j->lr);
+        snprintf(num[4], NUMBER_SIZE, "%lld", (long long)j->model->parameters);
+        snprintf(num[5], NUMBER_SIZE, "%d", j->model->steps);
+        snprintf(num[6], NUMBER_SIZE, "%.3g", expected[i]);
+        const char *const text[] = {num[0],
+                                    num[1],
+                                    j->id,
+                                    study_role_name[j->role],
+                                    j->model->variant->name,
+                                    j->model->size->name,
+                                    j->model->corpus->name,
+                                    num[2],
+                                    num[3],
+                                    num[4],
+                                    num[5],
+                                    num[6],
+                                    *j->model->why ? j->model->why
+                                    : isnan(j->lr) ? "at the best rate"
+                                                   : "",
+                                    line};
+        st = text_table_add(&t, text, e);
+        free(line);
+        sum += expected[i];
+    }
+    t.quiet = opt->quiet;
+    if (st == OK)
+        text_table_print(stdout, &t, (enum format)opt->format);
+    if (st == OK && !opt->quiet)
+        fprintf(stderr, "%d job%s, about %s of training\n", plan->n, plural(plan->n),
+                duration_text(sum).s);
+    text_table_free(&t);
+    return st;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a study shows: the difference in quality against the difference in time, with both
+ * intervals. */
+#include "figure.h"
+#include "harness/measure/study_verdict.h"
+
+#include <string.h>
+
+enum { KIND_ENTRY, KIND_NOISE = 2, PANELS_ABREAST = 3 };
+
+/* A panel for each size and text. */
+static enum status find_panel(int *row, struct plot *p, const struct study_row *r, struct err *e)
+{
+    char name[2 * PLOT_TEXT];
+
+    snprintf(name, sizeof(name), "%.90s %.90s", r->corpus, r->size);
+    return plot_name(row, &p->rows, name, 0, e);
+}
+
+static enum status add_entry(struct plot *p, const struct study_verdicts *v,
+                             const struct study_entry *s, struct err *e)
+{
+    const bool baseline = s->row->baseline == 1;
+    const char *const verdict = baseline ? "baseline" : study_verdict_name[s->verdict];
+    struct plot_point a = plot_point_empty();
+    enum status st = find_panel(&a.row, p, s->row, e);
+
+    if (st == OK)
+        st = plot_name(&a.series, &p->series, verdict, baseline ? STYLE_FOREIGN : (int)s->verdict,
+                       e);
+    if (st != OK)
+        return st;
+    a.kind = KIND_ENTRY;
+    text_put(a.label, PLOT_TEXT, s->row->contender);
+    a.x = baseline ? 1 : exp(s->log_time.mid);
+    a.y = baseline ? 0 : s->quality.diff.mid;
+    a.low = s->quality.diff.low;
+    a.high = s->quality.diff.high;
+    a.z = baseline ? 1 : exp(s->log_time.high - s->log_time.mid);
+    st = plot_add(p, &a, e);
+    if (st != OK || !baseline || !isfinite(v->noise))
+        return st;
+    a.kind = KIND_NOISE;
+    a.low = -v->noise;
+    a.high = v->noise;
+    a.label[0] = '\0';
+    return plot_add(p, &a, e);
+}
+
+enum status study_differences(struct plot *p, const struct plot_data *d, struct err *e)
+{
+    struct study_verdicts v;
+    int drawn = 0, left_out = 0, one;
+    enum status st = study_verdicts_make(&v, &d->table[TABLE_STUDY], 0, e);
+
+    if (st != OK)
+        return st;
+    st = plot_name(&one, &p->columns, "", 0, e);
+    for (int i = 0; i < v.n && st == OK; i++) {
+        const struct study_entry *const s = &v.v[i];
+        const bool known = isfinite(s->p) && isfinite(s->log_time.high);
+        if (s->row->baseline == 1 || known)
+            st = add_entry(p, &v, s, e);
+        drawn += known;
+        left_out += s->row->baseline != 1 && !known;
+    }
+    if (drawn == 0) /* baselines alone */
+        p->n = 0;
+    if (p->n == 0)
+        snprintf(p->why, sizeof(p->why),
+                 "the folder has no study whose contenders have two seeds and a baseline");
+    else if (left_out > 0)
+        snprintf(p->why, sizeof(p->why), "not drawn, as not tested or not timed: %d", left_out);
+    if (st == OK && p->n > 0)
+        plot_wrap(p, PANELS_ABREAST);
+    study_verdicts_free(&v);
+    return st;
+}

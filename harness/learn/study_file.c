@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading a study's file. */
+#include "study_file.h"
+
+#include "harness/cli/option_set.h"
+#include "harness/cli/option_words.h"
+#include "harness/plan/plan.h"
+#include "harness/util/grow.h"
+#include "harness/util/suggest.h"
+#include "synthetic.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEEDS_MAX = 1000 };
+
+const char study_copy[] = "study.txt";
+
+/* A line of the file. */
+struct line {
+    struct study *s;
+    const char *key;
+    struct words words; /* of the value */
+    int number;
+};
+
+typedef enum status set_fn(struct line *l, struct err *e);
+
+/* The words from `first` on, as one line. */
+static enum status join(const char **out, struct line *l, int first, struct err *e)
+{
+    struct bytes line;
+    FILE *const f = bytes_open(&line, e);
+
+    if (!f)
+        return E_NOMEM;
+    for (int i = first; i < l->words.n; i++) {
+        fputs(i > first ? " " : "", f);
+        word_print(f, l->words.v[i].text, '\0');
+    }
+    const enum status st = bytes_close(f, &line, e);
+    *out = st == OK ? options_keep(&l->s->words, line.data, line.n) : NULL;
+    free(line.data);
+    return st != OK || *out ? st : fail(e, E_NOMEM, "no memory for a study");
+}
+
+static enum status one_word(const struct line *l, const char **word, struct err *e)
+{
+    if (l->words.n != 1)
+        return fail(e, E_USAGE, "%s takes one word, not %d", l->key, l->words.n);
+    *word = l->words.v[0].text;
+    return OK;
+}
+
+static enum status whole_number(const struct line *l, int *to, int lo, int hi, struct err *e)
+{
+    const char *word = "";
+    const enum status st = one_word(l, &word, e);
+
+    return st == OK ? number_parse(to, l->key, word, lo, hi, e) : st;
+}
+
+/* ---- values with names --------------------------------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+    size_t n = 0;
+
+    while (isalnum((unsigned char)name[n]) || (name[n] && strchr("-_.+", name[n])))
+        n++;
+    return n > 0 && n <= 40 && !name[n];
+}
+
+/* The first word: "NAME:". */
+static enum status take_name(struct line *l, const char **name, struct err *e)
+{
+    const char *const word = l->words.n > 0 ? l->words.v[0].text : "";
+    const size_t n = strlen(word);
+
+    *name = "";
+    if (n < 2 || word[n - 1] != ':')
+        return fail(e, E_USAGE, "%s has no name  -> %s = NAME: ...", l->key, l->key);
+    *name = options_keep(&l->s->words, word, n - 1);
+    NEED(*name);
+    return is_name(*name)
+               ? OK
+               : fail(e, E_USAGE, "\"%.60s\" is no name  -> up to 40 letters, digits and -_.+",
+                      *name);
+}
+
+static enum status add_item(struct study_items *list, const struct line *l, const char *name,
+                            const char *words, struct err *e)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->v[i].name, name) == 0)
+            return fail(e, E_USAGE, "%s %s twice  -> another name", l->key, name);
+    if (GROW(list->v, list->n, e) != OK)
+        return E_NOMEM;
+    list->v[list->n++] = (struct study_item){name, words, l->number};
+    return OK;
+}
+
+static enum status set_item(struct line *l, struct study_items *list, struct err *e)
+{
+    const char *name = NULL, *words = NULL;
+    enum status st = take_name(l, &name, e);
+
+    if (st == OK)
+        st = join(&words, l, 1, e);
+    return st == OK ? add_item(list, l, name, words, e) : st;
+}
+
+static enum status set_variant(struct line *l, struct err *e)
+{
+    return set_item(l, &l->s->variants, e);
+}
+
+static enum status set_size(struct line *l, struct err *e) { return set_item(l, &l->s->sizes, e); }
+
+/* Calls `add` for each element of lists a,b that stand in one or several words. */
+static enum status
+each_element(struct line *l, enum status (*add)(struct line *l, const char *element, struct err *e),
+             struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; i < l->words.n && st == OK; i++)
+        for (const char *at = l->words.v[i].text; *at && st == OK; at += *at == ',') {
+            const size_t n = strcspn(at, ",");
+            const char *const one = options_keep(&l->s->words, at, n);
+            if (!one)
+                return fail(e, E_NOMEM, "no memory for a study");
+            st = *one ? add(l, one, e) : OK;
+            at += n;
+        }
+    return st;
+}
+
+static enum status add_variant(struct line *l, const char *name, struct err *e)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "--variant %.100s", name);
+    const char *const words = options_keep(&l->s->words, text, strlen(text));
+    return words ? add_item(&l->s->variants, l, name, words, e)
+                 : fail(e, E_NOMEM, "no memory for a study");
+}
+
+/* Names of the registry, and its sets. */
+static enum status add_variants(struct line *l, const char *name, struct err *e)
+{
+    const int set = set_of_variants(name);
+    enum status st = set ? OK : add_variant(l, name, e);
+
+    for (int i = 0; i < set && variants[i] && st == OK; i++)
+        st = add_variant(l, variants[i]->name, e);
+    return st;
+}
+
+static enum status set_variants(struct line *l, struct err *e)
+{
+    return each_element(l, add_variants, e);
+}
+
+static enum status set_corpus(struct line *l, struct err *e)
+{
+    struct study *const s = l->s;
+    struct study_corpus c = {0};
+    const struct word *const w = l->words.v;
+    const enum status st = take_name(l, &c.name, e);
+
+    if (st != OK)
+        return st;
+    for (int i = 0; i < s->n_corpora; i++)
+        if (strcmp(s->corpora[i].name, c.name) == 0)
+            return fail(e, E_USAGE, "corpus %s twice  -> another name", c.name);
+    if (l->words.n == 2 && synthetic_named(w[1].text))
+        c.train = c.test = w[1].text;
+    else if (l->words.n == 4)
+        c = (struct study_corpus){c.name, w[1].text, w[2].text, w[3].text};
+    else
+        return fail(e, E_USAGE,
+                    "corpus %s has %d texts  -> the files to train, validate and test on, or one "
+                    "generated source such as %s",
+                    c.name, l->words.n - 1, SOURCE_DEFAULT);
+    if (GROW(s->corpora, s->n_corpora, e) != OK)
+        return E_NOMEM;
+    s->corpora[s->n_corpora++] = c;
+    return OK;
+}
+
+/* ---- plain values --------------------------------------------------------------------------- */
+
+static enum status add_rate(struct line *l, const char *text, struct err *e)
+{
+    struct study *const s = l->s;
+    double rate = 0;
+    const enum status st = decimal_parse(&rate, l->key, text, 0, 10, true, e);
+
+    if (st != OK)
+        return st;
+    for (int i = 0; i < s->n_rates; i++)
+        if (s->rates[i] == rate)
+            return fail(e, E_USAGE, "rate %s twice  -> each once", text);
+    if (GROW(s->rates, s->n_rates, e) != OK)
+        return E_NOMEM;
+    s->rates[s->n_rates++] = rate;
+    return OK;
+}
+
+static enum status set_rates(struct line *l, struct err *e) { return each_element(l, add_rate, e); }
+
+static enum status set_baseline(struct line *l, struct err *e)
+{
+    const char *word = "";
+    const enum status st = one_word(l, &word, e);
+
+    for (int i = 0; i < l->s->variants.n && st == OK; i++)
+        if (strcmp(l->s->variants.v[i].name, word) == 0) {
+            l->s->baseline = i;
+            return OK;
+        }
+    return st != OK ? st
+                    : fail(e, E_USAGE,
+                           "baseline %.60s is none of the variants above it  -> variants = "
+                           "%.60s, ...",
+                           word, word);
+}
+
+static enum status set_seeds(struct line *l, struct err *e)
+{
+    return whole_number(l, &l->s->seeds, 1, SEEDS_MAX, e);
+}
+
+static enum status set_baseline_seeds(struct line *l, struct err *e)
+{
+    return whole_number(l, &l->s->baseline_seeds, 1, SEEDS_MAX, e);
+}
+
+static enum status set_tune_seeds(struct line *l, struct err *e)
+{
+    return whole_number(l, &l->s->tune_seeds, 1, SEEDS_MAX, e);
+}
+
+static enum status set_steps(struct line *l, struct err *e)
+{
+    return whole_number(l, &l->s->steps, 1, INT_MAX, e);
+}
+
+static enum status set_tokens(struct line *l, struct err *e)
+{
+    int tokens = 0;
+    const enum status st = whole_number(l, &tokens, 1, INT_MAX, e);
+
+    l->s->tokens = tokens;
+    return st;
+}
+
+static enum status set_equal(struct line *l, struct err *e)
+{
+    static const char *const words[] = {"no", "yes", NULL};
+    const char *word = "";
+    const enum status st = one_word(l, &word, e);
+
+    if (st != OK)
+        return st;
+    const int i = word_index(word, words);
+    l->s->equal_parameters = i == 1;
+    return i >= 0 ? OK : fail(e, E_USAGE, "%s is yes or no, not \"%.60s\"", l->key, word);
+}
+
+static enum status set_train(struct line *l, struct err *e) { return join(&l->s->train, l, 0, e); }
+
+static enum status set_eval(struct line *l, struct err *e) { return join(&l->s->eval, l, 0, e); }
+
+/* ---- the keys ------------------------------------------------------------------------------- */
+
+static const struct key {
+    const char *name;
+    set_fn *set;
+    bool again; /* may stand on several lines */
+} keys[] = {
+    {"variants", set_variants, true},              /* names of `bench list variants` */
+    {"variant", set_variant, true},                /* NAME: options that make it */
+    {"baseline", set_baseline, false},             /* one of them; [the first] */
+    {"size", set_size, true},                      /* NAME: --layers, --d-model, --heads ... */
+    {"corpus", set_corpus, true},                  /* NAME: TRAIN VALID TEST, or a source */
+    {"rates", set_rates, true},                    /* learning rates to choose from */
+    {"seeds", set_seeds, false},                   /* of each variant at its best rate [3] */
+    {"baseline-seeds", set_baseline_seeds, false}, /* of the baseline [5] */
+    {"tune-seeds", set_tune_seeds, false},         /* that each rate is tried with [1] */
+    {"steps", set_steps, false},                   /* of a training; or */
+    {"tokens", set_tokens, false},                 /* that it sees */
+    {"train", set_train, false},                   /* other options of bench train */
+    {"eval", set_eval, false},                     /* --seq, --mem, --bytes of bench eval */
+    {"equal-parameters", set_equal, false},        /* yes: by --d-inner, as the largest [no] */
+};
+
+static enum status unknown_key(const char *word, struct err *e)
+{
+    const char *names[ARRAY_LEN(keys) + 1] = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        names[i] = keys[i].name;
+    return unknown_word(e, "key", word, names, "bench help study");
+}
+
+static enum status read_line(struct line *l, char *text, bool *seen, struct err *e)
+{
+    char *const equals = strchr(text, '=');
+    const size_t blank = strspn(text, " \t\r");
+
+    if (!text[blank] || text[blank] == '#')
+        return OK;
+    if (!equals)
+        return fail(e, E_USAGE, "no KEY = VALUE: \"%.60s\"", text + blank);
+    *equals = '\0';
+    char *const key = text + blank;
+    key[strcspn(key, " \t")] = '\0';
+    size_t i = 0;
+    while (i < ARRAY_LEN(keys) && strcmp(keys[i].name, key) != 0)
+        i++;
+    if (i == ARRAY_LEN(keys))
+        return unknown_key(key, e);
+    if (seen[i] && !keys[i].again)
+        return fail(e, E_USAGE, "%s twice  -> once", key);
+    seen[i] = true;
+    l->key = keys[i].name;
+    enum status st = words_split(&l->words, &l->s->words, equals + 1, NULL, 0, e);
+    if (st == OK && l->words.n == 0)
+        st = fail(e, E_USAGE, "%s has no value", l->key);
+    return st == OK ? keys[i].set(l, e) : st;
+}
+
+static enum status read_lines(struct study *s, struct err *e)
+{
+    bool seen[ARRAY_LEN(keys)] = {false};
+    enum status st = OK;
+    int number = 1;
+
+    for (const char *at = s->text; *at && st == OK; number++) {
+        struct line l = {.s = s, .number = number};
+        const size_t n = strcspn(at, "\n");
+        char *const text = strndup(at, n);
+        NEED(text);
+        st = read_line(&l, text, seen, e);
+        free(text);
+        words_free(&l.words);
+        at += n + (at[n] == '\n');
+    }
+    if (st != OK && st != E_NOMEM) {
+        const struct err why = *e;
+        fail(e, st, "%.200s line %d: %.400s", s->path, number - 1, why.msg);
+    }
+    return st;
+}
+
+/* What must be there, and what the rest follows from. */
+static enum status check_whole(struct study *s, struct err *e)
+{
+    const char *missing = s->variants.n == 0           ? "variants"
+                          : s->n_corpora == 0          ? "corpus"
+                          : s->n_rates == 0            ? "rates"
+                          : !s->steps && s->tokens < 1 ? "steps"
+                                                       : NULL;
+
+    if (missing)
+        return fail(e, E_USAGE, "%s has no line \"%s = ...\"  -> bench help study", s->path,
+                    missing);
+    if (s->steps && s->tokens >= 1)
+        return fail(e, E_USAGE, "%s gives steps and tokens  -> one of them", s->path);
+    if (s->tune_seeds > s->seeds || s->tune_seeds > s->baseline_seeds)
+        return fail(e, E_USAGE, "%s: tune-seeds %d are more than the seeds  -> at most %d", s->path,
+                    s->tune_seeds, min_int(s->seeds, s->baseline_seeds));
+    if (s->sizes.n == 0)
+        return add_item(&s->sizes, &(struct line){.s = s, .key = "size"}, "usual", "", e);
+    return OK;
+}
+
+enum status study_read(struct study *s, const char *path, struct err *e)
+{
+    struct bytes file;
+    enum status st;
+
+    *s = (struct study){
+        .path = path, .seeds = 3, .baseline_seeds = 5, .tune_seeds = 1, .train = "", .eval = ""};
+    st = file_read(&file, path, e);
+    s->text = file.data;
+    if (st == OK && memchr(file.data, '\0', file.n))
+        st = fail(e, E_USAGE, "%s is no text: it has a NUL byte", path);
+    if (st == OK)
+        st = read_lines(s, e);
+    return st == OK ? check_whole(s, e) : st;
+}
+
+void study_free(struct study *s)
+{
+    free(s->text);
+    free(s->variants.v);
+    free(s->sizes.v);
+    free(s->corpora);
+    free(s->rates);
+    options_free(&s->words);
+    *s = (struct study){0};
+}

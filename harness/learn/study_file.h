@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The file that describes a study: lines of `KEY = VALUE`, comments from # on. Words and options
+ * are those of the command line, so that nothing has a second grammar. Which keys there are, and
+ * what they mean, is the table in study_file.c. Reading is all that happens here; study_jobs.h
+ * plans. */
+#ifndef STUDY_FILE_H
+#define STUDY_FILE_H
+
+#include "harness/cli/options.h"
+#include "harness/util/fileio.h"
+
+/* A value with a name of its own: "NAME: WORDS". */
+struct study_item {
+    const char *name;  /* in the study: letters, digits and -_.+ */
+    const char *words; /* options as one line that can be read again; of a corpus: see below */
+    int line;
+};
+struct study_items {
+    struct study_item *v;
+    int n;
+};
+
+/* Texts of a corpus: one generated source, or three files. */
+struct study_corpus {
+    const char *name, *train, *valid, *test; /* generated: valid is NULL, test is train */
+};
+
+struct study {
+    char *text;       /* the file as it was read */
+    const char *path; /* for messages */
+    struct study_items variants, sizes;
+    struct study_corpus *corpora;
+    int n_corpora;
+    int baseline; /* index into variants */
+    double *rates;
+    int n_rates;
+    int seeds, baseline_seeds, tune_seeds;
+    int steps;     /* 0: by tokens */
+    double tokens; /* 0: by steps */
+    bool equal_parameters;
+    const char *train, *eval; /* options, "" if none */
+    struct options words;     /* owns the texts */
+};
+
+/* The copy of the file in the folder of a run: what is continued and merged is the same study. */
+extern const char study_copy[];
+
+/* Read and check the file: E_IO if it cannot be read, else E_USAGE with file and line. What the
+ * options in it mean is checked when the jobs are planned. Free in any case. */
+enum status study_read(struct study *s, const char *path, struct err *e);
+void study_free(struct study *s);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Planning a study. */
+#include "study_jobs.h"
+
+#include "corpus.h"
+#include "harness/cli/option_words.h"
+#include "harness/util/grow.h"
+#include "train.h"
+#include "train_options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+const char *const study_role_name[] = {"tune", "final"};
+
+/* Options that a study says by its own keys, or decides. */
+static const char *const own_train[] = {"ckpt",   "corpus", "valid",    "lr",
+                                        "seed",   "steps",  "minutes",  "stop-at",
+                                        "resume", "force",  "progress", NULL};
+static const char *const own_eval[] = {"ckpt",    "corpus", "resume",   "out",     "format",  "raw",
+                                       "columns", "strict", "progress", "threads", "backend", NULL};
+
+static enum status refuse_own(const struct options *o, const char *const *own, struct err *e)
+{
+    for (; *own; own++)
+        if (options_typed(o, *own))
+            return fail(e, E_USAGE, "--%s is not of the file's options  -> bench help study", *own);
+    return OK;
+}
+
+/* A malloc'ed text. */
+static char *text_of(FILE *f, struct bytes *b)
+{
+    NEED(bytes_close(f, b, NULL) == OK);
+    return b->data;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* What --threads and --backend of the command are, on a line. */
+static void print_placement(FILE *f, const struct options *opt)
+{
+    if (opt->threads.n > 0)
+        fprintf(f, " --threads %d", opt->threads.v[0]);
+    if (options_given(opt, "backend"))
+        fprintf(f, " --backend %s", opt->backends.v[0]);
+}
+
+/* The options of a group's trainings but its width, text, rate, seed and checkpoint. */
+static char *shape_line(const struct study *s, const struct study_model *m,
+                        const struct options *opt)
+{
+    struct bytes b;
+    FILE *const f = bytes_open(&b, NULL);
+
+    NEED(f);
+    fprintf(f, "bench train %s %s %s", m->variant->words, m->size->words, s->train);
+    print_placement(f, opt);
+    return text_of(f, &b);
+}
+
+char *study_train_line(const struct study_job *j, double lr)
+{
+    struct bytes b;
+    FILE *const f = bytes_open(&b, NULL);
+
+    NEED(f);
+    fprintf(f, "%s --lr %.12g --seed %d", j->model->line, lr, j->seed);
+    return text_of(f, &b);
+}
+
+/* The lengths of the training, where the file does not say others. */
+static void print_lengths(FILE *f, const struct study *s, const struct options *trained)
+{
+    struct options o = {0};
+
+    NEED(options_parse_line(&o, s->eval, NULL) == OK); /* read before */
+    if (!options_given(&o, "seq"))
+        fprintf(f, " --seq %d", trained->seq.v[0]);
+    if (!options_given(&o, "mem"))
+        fprintf(f, " --mem %d", trained->mem.v[0]);
+    options_free(&o);
+}
+
+char *study_eval_line(const struct study *s, const struct study_job *j, const char *ckpt)
+{
+    const struct options *const o = &j->model->o;
+    struct bytes b;
+    FILE *const f = bytes_open(&b, NULL);
+
+    NEED(f);
+    fprintf(f, "bench eval %s", s->eval);
+    print_lengths(f, s, o);
+    fprintf(f, " --threads %d --backend %s ", o->threads.v[0], o->backends.v[0]);
+    word_print_option(f, "corpus", j->model->corpus->test, '\0');
+    fputc(' ', f);
+    word_print_option(f, "ckpt", ckpt, '\0');
+    return text_of(f, &b);
+}
+
+/* ---- models --------------------------------------------------------------------------------- */
+
+/* Read the group's line; `m->o` and `m->config` are those of a training. */
+static enum status settle(struct study_model *m, const char *line, int threads, int vocab,
+                          struct err *e)
+{
+    options_free(&m->o);
+    enum status st = options_parse_again(&m->o, line, e);
+    if (!m->o.ckpt) /* each job has its own */
+        m->o.ckpt = "study";
+    if (st == OK)
+        st = train_settle(&m->o, threads, e);
+    if (st == OK)
+        st = train_config(&m->config, variant_find(m->o.variants.v[0]), &m->o, vocab, e);
+    return st == OK ? config_check(&m->config, e) : st;
+}
+
+static enum status count(int64_t *parameters, const struct config *c, struct err *e)
+{
+    struct lm lm = {0};
+    const enum status st = lm_init(&lm, c, e);
+
+    *parameters = 0;
+    for (int i = 0; i < lm.params.n && st == OK; i++)
+        *parameters += (int64_t)lm.params.v[i].n;
+    lm_free(&lm);
+    return st;
+}
+
+/* Parameters at a feed-forward layer of this width. */
+static enum status count_at(int64_t *parameters, const struct study_model *m, int width,
+                            struct err *e)
+{
+    struct config c = m->config;
+
+    c.F = width;
+    const enum status st = config_check(&c, e);
+    return st == OK ? count(parameters, &c, e) : st;
+}
+
+/* The width nearest to `target` parameters, a multiple of 8 if that is within 1 %. Parameters are a
+ * line in the width. 0: there is none. */
+static int equal_width(int64_t low, int64_t high, int64_t target, int D)
+{
+    const int64_t slope = (high - low) / (2 * D);
+
+    if (slope <= 0)
+        return low * 100 >= target * 99 ? 2 * D : 0;
+    for (int step = 8; step > 0; step /= 2) {
+        const int64_t more = ((target - low) / slope + step / 2) / step * step;
+        const int64_t off = low + more * slope - target;
+        if (llabs(off) * 100 <= target)
+            return 2 * D + (int)more;
+    }
+    return 0;
+}
+
+/* The largest of the models at a feed-forward layer of twice the width sets the number of
+ * parameters; the others' feed-forward layers grow until they have as many. */
+static enum status equalise(struct study_model *m, int n, struct err *e)
+{
+    int64_t *low = calloc((size_t)max_int(1, n), sizeof(*low)),
+            *high = calloc((size_t)max_int(1, n), sizeof(*high));
+    int64_t target = 0;
+    enum status st = OK;
+
+    NEED(low);
+    NEED(high);
+    for (int i = 0; i < n && st == OK; i++) {
+        if (*m[i].why)
+            continue;
+        if (options_typed(&m[i].o, "d-inner"))
+            st = fail(e, E_USAGE, "--d-inner of %s and equal-parameters = yes  -> one of them",
+                      m[i].variant->name);
+        if (st == OK)
+            st = count_at(&low[i], &m[i], 2 * m[i].config.D, e);
+        if (st == OK)
+            st = count_at(&high[i], &m[i], 4 * m[i].config.D, e);
+        target = low[i] > target ? low[i] : target;
+    }
+    for (int i = 0; i < n && st == OK; i++) {
+        const int width = *m[i].why ? 0 : equal_width(low[i], high[i], target, m[i].config.D);
+        char *line = NULL;
+        if (*m[i].why)
+            continue;
+        if (width == 0) {
+            snprintf(m[i].why, sizeof(m[i].why),
+                     "it has %lld parameters at twice the width of the model and %lld at four "
+                     "times, none within 1 %% of the %lld of the others",
+                     (long long)low[i], (long long)high[i], (long long)target);
+            continue;
+        }
+        NEED(asprintf(&line, "%s --d-inner %d", m[i].line, width) >= 0);
+        free(m[i].line);
+        m[i].line = line;
+        st = settle(&m[i], line, m[i].o.threads.v[0], m[i].config.V, e);
+    }
+    free(low);
+    free(high);
+    return st;
+}
+
+/* Sizes, text and budget of a model whose line has the shape. */
+static enum status complete(struct study_model *m, const struct study *s, struct err *e)
+{
+    const double a_step = (double)m->o.batch.v[0] * m->o.seq.v[0];
+    struct bytes b;
+    FILE *const f = bytes_open(&b, e);
+
+    if (!f)
+        return E_NOMEM;
+    m->steps = s->steps ? s->steps : (int)fmax(1, ceil(s->tokens / a_step));
+    fprintf(f, "%s ", m->line);
+    word_print_option(f, "corpus", m->corpus->train, '\0');
+    if (m->corpus->valid) {
+        fputc(' ', f);
+        word_print_option(f, "valid", m->corpus->valid, '\0');
+    }
+    fprintf(f, " --steps %d --threads %d --backend %s", m->steps, m->o.threads.v[0],
+            m->o.backends.v[0]);
+    free(m->line);
+    m->line = text_of(f, &b);
+    const enum status st = settle(m, m->line, 1, m->config.V, e);
+    return st == OK && !*m->why ? count(&m->parameters, &m->config, e) : st;
+}
+
+/* All models at one size on one text. */
+static enum status make_models(struct study_model *m, const struct study *s,
+                               const struct study_corpus *corpus, const struct study_item *size,
+                               const struct options *opt, struct err *e)
+{
+    struct corpus text;
+    enum status st = corpus_open(&text, corpus->train, SPLIT_TRAIN, 4096, e);
+    const int vocab = text.vocab;
+
+    if (st != OK)
+        return st;
+    corpus_close(&text);
+    for (int i = 0; i < s->variants.n && st == OK; i++) {
+        const int v = i == 0 ? s->baseline : i <= s->baseline ? i - 1 : i;
+        m[i] = (struct study_model){
+            .corpus = corpus, .size = size, .variant = &s->variants.v[v], .baseline = i == 0};
+        m[i].line = shape_line(s, &m[i], opt);
+        st = settle(&m[i], m[i].line, opt->default_threads, vocab, e);
+        if (st == OK)
+            st = refuse_own(&m[i].o, own_train, e);
+        if (st != OK) {
+            const struct err why = *e;
+            fail(e, st, "variant %s, size %s: %.500s", m[i].variant->name, size->name, why.msg);
+        }
+    }
+    if (st == OK && s->equal_parameters)
+        st = equalise(m, s->variants.n, e);
+    for (int i = 0; i < s->variants.n && st == OK; i++)
+        st = complete(&m[i], s, e);
+    return st;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+static void name_job(struct study_job *j, const struct study *s)
+{
+    const struct study_model *const m = j->model;
+    char *const line = study_train_line(j, j->lr), *text = NULL;
+
+    CHECK(m->variant && m->size && m->corpus);
+    NEED(asprintf(&text, "%s %s %s %s %s %s %s", study_role_name[j->role], m->variant->name,
+                  m->size->name, m->corpus->name, m->corpus->test, s->eval, line) >= 0);
+    snprintf(j->id, sizeof(j->id), "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+    free(text);
+    free(line);
+}
+
+static enum status add_job(struct study_plan *p, const struct study_job *job, struct err *e)
+{
+    if (GROW(p->jobs, p->n, e) != OK)
+        return E_NOMEM;
+    p->jobs[p->n] = *job;
+    name_job(&p->jobs[p->n++], p->study);
+    return OK;
+}
+
+static enum status add_group(struct study_plan *p, int group, struct err *e)
+{
+    const struct study *const s = p->study;
+    const struct study_model *const m = &p->models[group];
+    const bool tunes = s->n_rates > 1 && !*m->why;
+    struct study_job job = {.model = m, .group = group, .role = STUDY_TUNE};
+    enum status st = OK;
+
+    for (int r = 0; r < s->n_rates && tunes; r++)
+        for (job.seed = 1; job.seed <= s->tune_seeds && st == OK; job.seed++) {
+            job.lr = s->rates[r];
+            st = add_job(p, &job, e);
+        }
+    job.role = STUDY_FINAL;
+    job.lr = tunes || *m->why ? NAN : s->rates[0];
+    const int seeds = m->baseline ? s->baseline_seeds : s->seeds;
+    for (job.seed = 1; job.seed <= seeds && st == OK; job.seed++)
+        st = add_job(p, &job, e);
+    return st;
+}
+
+/* The options of the scores: one line, tried with a name in place of a checkpoint. */
+static enum status check_eval(const struct study *s, struct err *e)
+{
+    struct options o = {0};
+    char *line = NULL;
+
+    NEED(asprintf(&line, "bench eval %s", s->eval) >= 0);
+    enum status st = options_parse_again(&o, line, e);
+    if (st == OK)
+        st = refuse_own(&o, own_eval, e);
+    if (st != OK) {
+        const struct err why = *e;
+        fail(e, st, "%.200s, eval: %.400s", s->path, why.msg);
+    }
+    options_free(&o);
+    free(line);
+    return st;
+}
+
+enum status study_plan_make(struct study_plan *p, const struct study *s, const struct options *opt,
+                            struct err *e)
+{
+    const int n = s->variants.n;
+    struct shard_of shard;
+    enum status st = check_eval(s, e);
+
+    *p = (struct study_plan){.study = s, .n_models = n * s->sizes.n * s->n_corpora};
+    if (st == OK && (opt->threads.n > 1 || opt->backends.n > 1))
+        st = fail(e, E_USAGE, "study takes one value of --threads and of --backend  -> one each");
+    if (st == OK)
+        st = shard_read(&shard, opt->shard, p->n_models, e);
+    p->models = calloc((size_t)max_int(1, p->n_models), sizeof(*p->models));
+    NEED(p->models);
+    for (int c = 0; c < s->n_corpora && st == OK; c++)
+        for (int z = 0; z < s->sizes.n && st == OK; z++)
+            st = make_models(&p->models[(c * s->sizes.n + z) * n], s, &s->corpora[c],
+                             &s->sizes.v[z], opt, e);
+    for (int g = 0; g < p->n_models && st == OK; g++)
+        if (g % shard.n == shard.i)
+            st = add_group(p, g, e);
+    return st;
+}
+
+void study_plan_free(struct study_plan *p)
+{
+    for (int i = 0; i < p->n_models && p->models; i++) {
+        options_free(&p->models[i].o);
+        free(p->models[i].line);
+    }
+    free(p->models);
+    free(p->jobs);
+    *p = (struct study_plan){0};
+}
+
+double study_job_s(const struct study_job *j, const struct speeds *speeds)
+{
+    const struct study_model *const m = j->model;
+    const struct options *const o = &m->o;
+    const struct bench_case c = {
+        .variant = m->config.variant,
+        .backend = backend_find(o->backends.v[0]),
+        .workload = WORK_TRAIN,
+        .phase = PHASE_FWD_BWD,
+        .mem_kind = mem_usual(m->config.variant->mem, false),
+        .seq = o->seq.v[0],
+        .mem = m->config.mem_len, /* what recomputes its past trains without */
+        .batch = o->batch.v[0],
+        .layers = o->layers.v[0],
+        .threads = o->threads.v[0],
+        .config = m->config,
+        .opt = o};
+
+    return *m->why ? 0 : m->steps * estimate_call_s(&c, speeds);
+}

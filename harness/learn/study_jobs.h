@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a study to its jobs, as plan.h makes cases of options. A job is one training, and at the end
+ * of a `final` one its scores. A group is what one variant has at one size on one text: jobs that
+ * tune its learning rate, then the final ones at the best rate. Groups do not depend on each other,
+ * so a shard is made of whole groups. Opens texts and counts parameters; nothing runs. */
+#ifndef STUDY_JOBS_H
+#define STUDY_JOBS_H
+
+#include "harness/measure/estimate.h"
+#include "study_file.h"
+
+enum study_role { STUDY_TUNE, STUDY_FINAL };
+extern const char *const study_role_name[]; /* "tune" "final" */
+
+/* The model of a group, and the options that all of its trainings have. */
+struct study_model {
+    const struct study_corpus *corpus;
+    const struct study_item *size, *variant;
+    bool baseline;
+    char *line;       /* "bench train ..." without rate, seed and checkpoint */
+    struct options o; /* of that line, settled */
+    struct config config;
+    int64_t parameters;
+    int steps;
+    char why[256]; /* not empty: it is not trained, and why */
+};
+
+struct study_job {
+    const struct study_model *model;
+    int group;
+    enum study_role role;
+    int seed;
+    double lr;   /* NAN: the best of the group's */
+    char id[17]; /* 16 hex digits: the same in every run of the same study */
+};
+
+struct study_plan {
+    struct study_model
+        *models;            /* [n_models]: for each corpus, size and variant, the baseline first */
+    struct study_job *jobs; /* [n], by group; of one the tuning jobs first */
+    int n, n_models;
+    const struct study *study;
+};
+
+/* `opt` says --backend, --threads and --shard. E_USAGE, E_UNSUPPORTED and E_IO name the part of the
+ * study. Keeps pointers into `s`. Free in any case. */
+enum status study_plan_make(struct study_plan *p, const struct study *s, const struct options *opt,
+                            struct err *e);
+void study_plan_free(struct study_plan *p);
+
+/* The malloc'ed command of a job's training at `lr`, without its checkpoint. */
+char *study_train_line(const struct study_job *j, double lr);
+
+/* The malloc'ed command that scores `ckpt`, which it trained. */
+char *study_eval_line(const struct study *s, const struct study_job *j, const char *ckpt);
+
+/* Seconds of a job, scores not included; 0 = unknown. */
+double study_job_s(const struct study_job *j, const struct speeds *speeds);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The options of one training. */
+#include "train_options.h"
+
+#include "harness/plan/plan.h"
+#include "train.h"
+
+#include <stdio.h>
+
+/* Defaults that depend on the machine and the sources; those of sizes stand in the table of
+ * commands. */
+static enum status set_defaults(struct options *o, int threads, struct err *e)
+{
+    char number[16];
+    enum status st = options_default(o, "corpus", SOURCE_DEFAULT, e);
+
+    snprintf(number, sizeof(number), "%d", threads);
+    if (st == OK)
+        st = options_default(o, "threads", number, e);
+    if (st == OK)
+        st = options_default(o, "backend", lookup_fastest(backends)->name, e);
+    return st;
+}
+
+static enum status one_of_each(const struct options *o, struct err *e)
+{
+    const struct {
+        const char *name;
+        int n;
+    } lists[] = {{"seq", o->seq.n},         {"mem", o->mem.n},         {"batch", o->batch.n},
+                 {"layers", o->layers.n},   {"threads", o->threads.n}, {"variant", o->variants.n},
+                 {"backend", o->backends.n}};
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        if (lists[i].n != 1)
+            return fail(e, E_USAGE,
+                        "train takes one value of --%s, not %d  -> train them one by one",
+                        lists[i].name, lists[i].n);
+    for (int i = 0; i < MODEL_CHOICE_COUNT; i++)
+        if (o->chosen[i].n > 1)
+            return fail(e, E_USAGE,
+                        "train takes one value of --%s, not %d  -> train them one by one",
+                        model_choices[i].option, o->chosen[i].n);
+    if (set_of_variants(o->variants.v[0]))
+        return fail(e, E_USAGE, "train needs a variant  -> bench train --variant NAME --ckpt FILE");
+    if ((float)o->dropout >= 1) /* the float that is used */
+        return fail(e, E_USAGE, "--dropout %g drops everything  -> below 1, such as 0.1",
+                    o->dropout);
+    if (!o->ckpt)
+        return fail(e, E_USAGE, "train needs a file for the weights  -> add --ckpt FILE");
+    return OK;
+}
+
+enum status train_settle(struct options *o, int threads, struct err *e)
+{
+    const struct variant *chosen[MAX_LOOKUP];
+    const struct backend *backend[MAX_LOOKUP];
+    struct config c;
+    int n = 0;
+    enum status st = set_defaults(o, threads, e);
+
+    if (st == OK)
+        st = one_of_each(o, e);
+    if (st == OK)
+        st = lookup_variants(chosen, &n, o, e);
+    if (st == OK)
+        st = lookup_backends(backend, &n, o, e);
+    if (st != OK)
+        return st;
+    o->variants.v[0] = chosen[0]->name; /* an alias becomes the name */
+    st = train_config(&c, chosen[0], o, 2, e);
+    return st == OK ? config_check(&c, e) : st;
+}

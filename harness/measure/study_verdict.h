@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a study shows: each contender against the baseline at the same size on the same text, by the
+ * final rows of study.csv. Quality is the loss on the test text, one value a seed, by Welch's
+ * interval and p; p is corrected by Holm over all comparisons of the study. Time is that of
+ * training, by the rule of verdict.h over the logs of seconds per token: of different moments, so
+ * that differences of the machine are part of it. */
+#ifndef STUDY_VERDICT_H
+#define STUDY_VERDICT_H
+
+#include "harness/table/record.h"
+#include "verdict.h"
+#include "welch.h"
+
+enum study_verdict {
+    STUDY_BETTER,
+    STUDY_WORSE,
+    STUDY_WITHIN_NOISE, /* no difference is shown: not that there is none */
+    STUDY_NOT_TESTED,
+    STUDY_VERDICT_COUNT
+};
+extern const char *const study_verdict_name[STUDY_VERDICT_COUNT + 1]; /* NULL-terminated */
+
+/* Fewest seeds that a difference is tested with: of the contender, and of the baseline. */
+enum { STUDY_LEAST_SEEDS = 2 };
+
+/* One contender at one size on one text. */
+struct study_entry {
+    const struct study_row *row; /* the first of its rows */
+    const char *why;             /* not tested: why not, else "" */
+    struct group_stats test;     /* nats on the test text, over seeds */
+    struct group_stats time;     /* ln of seconds per trained token */
+    double lr;                   /* of its final rows; NAN: none was ok */
+    struct welch quality;        /* nats against the baseline; of the baseline itself NAN */
+    double p;                    /* of it, corrected */
+    enum study_verdict verdict;  /* of the baseline: not tested */
+    struct interval log_time;    /* ln of the ratio of times */
+    enum verdict time_verdict;
+};
+
+struct study_verdicts {
+    struct study_entry *v; /* [n] by text and size as they come in the table; the baseline first */
+    int n, tested;
+    double noise; /* nats: seed standard deviation of the baseline, pooled over sizes and texts */
+    int noise_of; /* how many pairs of size and text that is from */
+};
+
+/* `rows` of TABLE_STUDY, which stay the caller's. `threshold`: a fraction, as in verdict_of. */
+enum status study_verdicts_make(struct study_verdicts *out, const struct rows *rows,
+                                double threshold, struct err *e);
+void study_verdicts_free(struct study_verdicts *v);
+
+/* The table; below it for people the noise floor. */
+enum status study_verdicts_print(FILE *f, const struct study_verdicts *v, enum format format,
+                                 struct err *e);
+
+#endif

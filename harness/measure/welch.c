@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Student's t, Welch's interval, Holm's correction. */
+#include "welch.h"
+
+#include <math.h>
+
+struct group_stats group_stats(const double *x, int n)
+{
+    return (struct group_stats){n, stats_mean(x, n), stats_stddev(x, n)};
+}
+
+/* The continued fraction of I_x(a, b), DLMF 8.17.22, by Lentz's method; converges fast for
+ * x < (a + 1) / (a + b + 2). */
+static double beta_fraction(double a, double b, double x)
+{
+    enum { TERMS = 1000 };
+    const double tiny = 1e-300, close = 1e-15;
+    double c = 1, d = 1 - (a + b) * x / (a + 1);
+
+    d = 1 / (fabs(d) < tiny ? tiny : d);
+    double value = d;
+    for (int m = 1; m < TERMS; m++) {
+        const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        const double term[] = {even, odd};
+        double last = 0;
+        for (int i = 0; i < 2; i++) {
+            d = 1 + term[i] * d;
+            d = 1 / (fabs(d) < tiny ? tiny : d);
+            c = 1 + term[i] / c;
+            c = fabs(c) < tiny ? tiny : c;
+            last = c * d;
+            value *= last;
+        }
+        if (fabs(last - 1) < close)
+            break;
+    }
+    return value;
+}
+
+/* I_x(a, b); `y` is 1 - x, given apart because x may be close to 1. */
+static double incomplete_beta(double a, double b, double x, double y)
+{
+    if (x <= 0 || y <= 0)
+        return x <= 0 ? 0 : 1;
+    const double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(y));
+    return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
+                                     : 1 - front * beta_fraction(b, a, y) / b;
+}
+
+double student_two_sided(double t, double df)
+{
+    if (isnan(t) || !(df > 0))
+        return NAN;
+    if (isinf(t))
+        return 0;
+    const double square = t * t;
+    return incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square));
+}
+
+double student_quantile(double p, double df)
+{
+    double low = 0, high = 1;
+
+    if (!(p > 0 && p < 1 && df > 0))
+        return NAN;
+    while (student_two_sided(high, df) > p && high < 1e150)
+        high *= 2;
+    while (high - low > 1e-14 * high) {
+        const double mid = (low + high) / 2;
+        if (mid <= low || mid >= high)
+            break;
+        if (student_two_sided(mid, df) > p)
+            low = mid;
+        else
+            high = mid;
+    }
+    return (low + high) / 2;
+}
+
+struct welch welch(struct group_stats a, struct group_stats b)
+{
+    const double miss = 0.05; /* of a 95 % interval */
+    const double diff = b.mean - a.mean;
+    struct welch w = {{NAN, diff, NAN}, NAN, NAN};
+
+    if (a.n < 2 || b.n < 2 || isnan(diff))
+        return w;
+    const double va = a.sd * a.sd / a.n, vb = b.sd * b.sd / b.n, variance = va + vb;
+    if (!(variance > 0)) {
+        w.diff = (struct interval){diff, diff, diff};
+        w.df = a.n + b.n - 2;
+        w.p = diff != 0 ? 0 : 1;
+        return w;
+    }
+    w.df = variance * variance / (va * va / (a.n - 1) + vb * vb / (b.n - 1));
+    const double error = sqrt(variance), half = student_quantile(miss, w.df) * error;
+    w.diff.low = diff - half;
+    w.diff.high = diff + half;
+    w.p = student_two_sided(diff / error, w.df);
+    return w;
+}
+
+void holm(double *p, int n, double *work)
+{
+    int asked = 0;
+    double before = 0;
+
+    for (int i = 0; i < n; i++) {
+        work[i] = p[i];
+        asked += !isnan(p[i]);
+    }
+    /* The smallest counts `asked` times, the next one less, and none less than one before it. */
+    for (int k = asked; k > 0; k--) {
+        int least = -1;
+        for (int i = 0; i < n; i++)
+            if (!isnan(work[i]) && (least < 0 || work[i] < work[least]))
+                least = i;
+        before = fmax(before, fmin(1, k * work[least]));
+        p[least] = before;
+        work[least] = NAN;
+    }
+}
+
+double pooled_sd(const struct group_stats *g, int n)
+{
+    double sum = 0;
+    int df = 0;
+
+    for (int i = 0; i < n; i++)
+        if (g[i].n >= 2 && isfinite(g[i].sd)) {
+            sum += (g[i].n - 1) * g[i].sd * g[i].sd;
+            df += g[i].n - 1;
+        }
+    return df > 0 ? sqrt(sum / df) : NAN;
+}

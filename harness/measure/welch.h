@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Differences of two means from few values each, with unequal variances, and the correction for
+ * asking often. Pure functions. A number that is undefined (too few values, a NaN among them) is
+ * NAN. */
+#ifndef WELCH_H
+#define WELCH_H
+
+#include "stats.h"
+
+/* Values of one side: their number, mean and standard deviation (divisor n-1). */
+struct group_stats {
+    int n;
+    double mean, sd;
+};
+struct group_stats group_stats(const double *x, int n);
+
+/* Student's t with `df` degrees of freedom, which need not be whole: the probability that |T| is
+ * above |t|, and its inverse, the t that |T| exceeds with probability p in (0, 1). By the
+ * regularised incomplete beta function (NIST DLMF 8.17). */
+double student_two_sided(double t, double df);
+double student_quantile(double p, double df);
+
+/* mean(b) - mean(a) with its 95 % interval and the two-sided p of Welch 1947, with the degrees of
+ * freedom of Welch and Satterthwaite. Two values on either side are the least. Where neither side
+ * varies, the interval has no width and p is 0, or 1 for equal means. */
+struct welch {
+    struct interval diff;
+    double df, p;
+};
+struct welch welch(struct group_stats a, struct group_stats b);
+
+/* Holm 1979: p[i] becomes the smallest level at which its hypothesis is rejected while the chance
+ * of any false rejection among all n stays below that level. NANs are no hypotheses. work [n]. */
+void holm(double *p, int n, double *work);
+
+/* One standard deviation from several groups: the root of the mean variance by degrees of freedom.
+ * Groups of fewer than two values say nothing. */
+double pooled_sd(const struct group_stats *g, int n);
+
+#endif

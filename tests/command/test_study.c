@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench study: its table, killed and continued, split and merged. Whatever happens between, the
+ * rows are those of a run that nothing happened to. */
+#include "tests/support/program.h"
+#include "tests/support/tmp_folder.h"
+#include "tests/support/trains.h"
+#include "variants/base/rng.h"
+
+#include <glob.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+static void make_study(void);
+
+static void make_all(void)
+{
+    folder_make();
+    make_study();
+}
+
+TestSuite(study_runs, .init = make_all, .fini = folder_remove, .timeout = 240);
+
+#define SIZES                                                                                      \
+    "size = s: --layers 1 --d-model 16 --heads 2\n"                                                \
+    "train = --seq 16 --mem 16 --batch 4 --lr-warmup 5 --eval-every 5 --backend ref\n"             \
+    "eval = --mem 16,0\n"
+#define TINY_STUDY                                                                                 \
+    "variants = vanilla xl shaw\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"           \
+    "rates = 1e-3 3e-3\nseeds = 2\nbaseline-seeds = 3\nsteps = 20\n"
+enum { JOBS = 3 * 2 + 3 + 2 + 2 };
+
+static void write_file(const char *name, const char *text)
+{
+    char path[FILE_PATH];
+    struct err e;
+
+    folder_path(path, name);
+    cr_assert_eq(file_replace(path, text, strlen(text), &e), OK, "%s", e.msg);
+}
+
+/* Letters of which each repeats the one eight before it, nine times out of ten. */
+static void write_text(const char *name, size_t n)
+{
+    const uint64_t stream = rng_stream(name);
+    char *const text = calloc(n + 1, 1);
+
+    cr_assert(text);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t r = rng_u32(1, stream, i);
+        text[i] = i >= 8 && r % 10 ? text[i - 8] : (char)('a' + r / 16 % 4);
+    }
+    write_file(name, text);
+    free(text);
+}
+
+static void make_study(void)
+{
+    write_file("tiny.study", TINY_STUDY);
+    write_text("train.txt", 8000);
+    write_text("valid.txt", 500);
+    write_text("test.txt", 500);
+}
+
+/* Columns that two runs of one study may differ in: who, when, how long, and names made of the
+ * folder. */
+static bool may_differ(const char *column)
+{
+    static const char *const names[] = {"run_id", "started_at_utc", "train_s", "test_case_id"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i], column) == 0)
+            return true;
+    return false;
+}
+
+static void expect_same_rows(const char *a, const char *b)
+{
+    const struct table *const t = &tables[TABLE_STUDY];
+    struct rows x = must_read(folder, a, TABLE_STUDY), y = must_read(folder, b, TABLE_STUDY);
+
+    cr_assert_eq(x.n, JOBS);
+    cr_assert_eq(y.n, x.n, "%zu rows, not %zu", y.n, x.n);
+    for (size_t i = 0; i < x.n; i++)
+        for (int c = 0; c < t->n; c++) {
+            char p[NUMBER_SIZE], q[NUMBER_SIZE];
+            const char *const v = row_field(t, c, (const struct study_row *)x.row + i, p);
+            const char *const w = row_field(t, c, (const struct study_row *)y.row + i, q);
+            if (!may_differ(t->columns[c].name))
+                cr_expect_str_eq(v, w, "row %zu, %s: %s and %s", i, t->columns[c].name, v, w);
+        }
+    rows_free(&x);
+    rows_free(&y);
+}
+
+static void run_whole(const char *out)
+{
+    struct ran r = run_bench(folder, "study tiny.study --threads 1 --out %s --format csv", out);
+
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "copy,s,xl,"), "%s", r.out.data);
+    ran_free(&r);
+}
+
+/* Scores of the final rows are those of perplexity.csv, at the first length; tuning rows have none,
+ * and the final rate is the one with the least validation loss. */
+Test(study_runs, rows_and_verdicts)
+{
+    run_whole("r");
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct rows scores = must_read(folder, "r/latest", TABLE_PERPLEXITY);
+    const struct study_row *const r = rows.row;
+    const struct perplexity_row *const p = scores.row;
+
+    cr_assert_eq(rows.n, JOBS);
+    cr_expect_eq(scores.n, 2 * (3 + 2 + 2));
+    double best_valid[3] = {1e9, 1e9, 1e9}, best_rate[3] = {0};
+    int at = -1;
+    for (size_t i = 0; i < rows.n; i++) {
+        const bool final = strcmp(r[i].role, "final") == 0;
+        at += i == 0 || strcmp(r[i].contender, r[i - 1].contender) != 0;
+        cr_assert_lt(at, 3);
+        cr_expect_str_eq(r[i].status, "ok");
+        cr_expect_eq(isfinite(r[i].test_nats), final);
+        cr_expect(r[i].train_s > 0 && r[i].tokens == 20 * 4 * 16);
+        if (!final && r[i].valid_nats < best_valid[at]) {
+            best_valid[at] = r[i].valid_nats;
+            best_rate[at] = r[i].lr;
+        }
+        if (!final)
+            continue;
+        cr_expect(r[i].lr == best_rate[at], "%s: %g", r[i].contender, r[i].lr);
+        int found = 0;
+        for (size_t k = 0; k < scores.n; k++)
+            if (strcmp(p[k].case_id, r[i].test_case_id) == 0) {
+                found++;
+                cr_expect(p[k].nll_nats_per_token == r[i].test_nats);
+                cr_expect_eq(p[k].mem_tokens, 16);
+            }
+        cr_expect_eq(found, 1);
+    }
+    rows_free(&rows);
+    rows_free(&scores);
+    struct ran again = run_bench(folder, "study r/latest --format csv");
+    expect_exit(&again, 0);
+    cr_expect(strstr(again.out.data, "copy,s,shaw,"), "%s", again.out.data);
+    ran_free(&again);
+    again = run_bench(folder, "study r/latest --threads 2");
+    expect_exit(&again, 2);
+    ran_free(&again);
+}
+
+/* Killed in the first jobs, between two of them, and near the end; then again while it goes on. */
+Test(study_runs, killed_and_continued)
+{
+    static const char *const moments[] = {"13 jobs", "[3/", "[6/", "[11/"};
+
+    run_whole("whole");
+    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
+        struct program p = start_bench(folder, i == 0 ? "study tiny.study --threads 1 --out r"
+                                                      : "study --resume --out r");
+        cr_assert(wait_for_text(&p, moments[i]), "%s", moments[i]);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(37 + 101 * i) * 1000000L}, NULL);
+        kill(p.pid, SIGKILL);
+        struct ran r = finish_bench(&p);
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    expect_same_rows("whole/latest", "r/latest");
+}
+
+static void sleep_until_saved(const struct program *p, char path[FILE_PATH])
+{
+    glob_t found = {0};
+    char pattern[FILE_PATH];
+
+    folder_path(pattern, "r/latest/jobs/*.safetensors");
+    while (glob(pattern, 0, NULL, &found) != 0) {
+        cr_assert(!has_ended(p->pid));
+        nanosleep(&(struct timespec){.tv_nsec = 5000000L}, NULL);
+    }
+    snprintf(path, FILE_PATH, "%s", found.gl_pathv[0]);
+    globfree(&found);
+}
+
+/* The first row of the curve has a speed, which no training has twice: one that begins again writes
+ * another. */
+static char *first_row(const char *ckpt)
+{
+    char path[FILE_PATH];
+    struct bytes file;
+    struct err e;
+
+    cr_assert_lt(snprintf(path, sizeof(path), "%s.train.csv", ckpt), FILE_PATH);
+    cr_assert_eq(file_read(&file, path, &e), OK, "%s", e.msg);
+    char *const line = strchr(file.data, '\n');
+    cr_assert(line && line[1]);
+    memmove(file.data, line + 1, strlen(line + 1) + 1);
+    file.data[strcspn(file.data, "\n")] = '\0';
+    return file.data;
+}
+
+Test(study_runs, a_training_goes_on_from_its_checkpoint)
+{
+    write_file("long.study", "variants = xl\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+                             "rates = 1e-3\nbaseline-seeds = 1\nsteps = 300\n");
+    char ckpt[FILE_PATH];
+    struct program p = start_bench(folder, "study long.study --threads 1 --out r");
+    sleep_until_saved(&p, ckpt);
+    kill(p.pid, SIGKILL);
+    struct ran r = finish_bench(&p);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, 0, "killed too late");
+    rows_free(&rows);
+    char *const before = first_row(ckpt);
+    r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    char *const after = first_row(ckpt);
+    cr_expect_str_eq(before, after);
+    free(before);
+    free(after);
+}
+
+Test(study_runs, ends_on_a_signal_and_says_how_to_go_on)
+{
+    struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
+
+    cr_assert(wait_for_text(&p, "[2/13]"));
+    kill(p.pid, SIGTERM);
+    struct ran r = finish_bench(&p);
+    expect_exit(&r, 143);
+    expect_said(&r, "resume with: ");
+    ran_free(&r);
+    r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+}
+
+Test(study_runs, split_and_merged)
+{
+    run_whole("whole");
+    for (int i = 1; i <= 3; i++) {
+        struct ran r =
+            run_bench(folder, "study tiny.study --threads 1 --shard %d/3 --out s%d", i, i);
+        expect_exit(&r, 0);
+        ran_free(&r);
+    }
+    struct ran r = run_bench(folder, "merge s2/latest s1/latest s3/latest --out m");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    expect_same_rows("whole/latest", "m/latest");
+    r = run_bench(folder, "study --resume=m/latest --format csv"); /* has everything */
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, "copy,s,xl,"), "%s", r.out.data);
+    ran_free(&r);
+    expect_same_rows("whole/latest", "m/latest");
+    write_file("other.study", TINY_STUDY "# other\n");
+    r = run_bench(folder, "study other.study --threads 1 --shard 2/3 --out o");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    r = run_bench(folder, "merge s1/latest o/latest s3/latest --out m");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}
+
+/* A rate that makes the loss infinite is a result: the other one is chosen, and the exit code is 0.
+ */
+Test(study_runs, a_rate_that_diverges)
+{
+#define WILD                                                                                       \
+    "variants = vanilla\nsize = s: --layers 1 --d-model 16 --heads 2\nbaseline-seeds = 2\n"        \
+    "seeds = 2\ntrain = --seq 16 --mem 16 --batch 4 --weight-decay 10 --backend ref\nsteps = 60\n" \
+    "corpus = copy: train.txt valid.txt test.txt\n"
+    write_file("wild.study", WILD "rates = 10 1e-3\n");
+    write_file("hopeless.study", WILD "rates = 10 9\n");
+    struct ran r = run_bench(folder, "study wild.study --threads 1 --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    const struct study_row *const row = rows.row;
+    cr_assert_eq(rows.n, 4);
+    cr_expect_str_eq(row[0].status, "wrong");
+    for (int i = 2; i < 4; i++)
+        cr_expect(row[i].lr == 1e-3 && strcmp(row[i].status, "ok") == 0);
+    rows_free(&rows);
+    r = run_bench(folder, "study hopeless.study --threads 1 --out h");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    rows = must_read(folder, "h/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, 4);
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, i < 2 ? "wrong" : "skipped");
+    rows_free(&rows);
+}
+
+Test(study_runs, a_dry_run_lists_and_writes_nothing)
+{
+    struct ran r = run_bench(folder, "study tiny.study --dry-run --format csv --out r");
+    int lines = 0;
+
+    expect_exit(&r, 0);
+    for (const char *c = r.out.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, JOBS + 1, "%s", r.out.data);
+    cr_expect(strstr(r.out.data, ",estimate_s,"));
+    ran_free(&r);
+    char path[FILE_PATH];
+    folder_path(path, "r");
+    cr_expect_neq(access(path, F_OK), 0);
+}
+
+/* A row that failed is run again, and then no longer counts. */
+Test(study_runs, what_failed_is_tried_again)
+{
+    char path[FILE_PATH], text[FILE_PATH];
+    struct rows rows;
+    struct err e;
+
+    run_whole("r");
+    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    struct study_row *const last = (struct study_row *)rows.row + rows.n - 1;
+    text_put(last->status, TEXT_SIZE, "failed");
+    folder_path(path, "r/latest/study.csv");
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, rows.row, rows.n, &e), OK, "%s", e.msg);
+    snprintf(text, sizeof(text), "%s", last->test_case_id);
+    rows_free(&rows);
+    struct ran r = run_bench(folder, "study --resume --out r");
+    expect_exit(&r, 0);
+    ran_free(&r);
+    rows = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, JOBS);
+    for (size_t i = 0; i < rows.n; i++)
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "ok");
+    cr_expect_str_eq(((struct study_row *)rows.row)[rows.n - 1].test_case_id, text);
+    rows_free(&rows);
+}
+
+/* Variants for inference only are rows that say so; the study goes on without them. */
+Test(study_runs, what_cannot_be_trained_is_skipped)
+{
+    const struct variant *only = NULL;
+    char text[1024];
+
+    for (int i = 0; variants[i]; i++)
+        only = trains(variants[i]) ? only : variants[i];
+    if (!only)
+        cr_skip_test("every variant can be trained");
+    snprintf(text, sizeof(text),
+             "variants = vanilla %s\n" SIZES "corpus = copy: train.txt valid.txt test.txt\n"
+             "rates = 1e-3\nseeds = 2\nbaseline-seeds = 2\nsteps = 5\n",
+             only->name);
+    write_file("only.study", text);
+    struct ran r = run_bench(folder, "study only.study --threads 1 --out r --format csv");
+    expect_exit(&r, 0);
+    cr_expect(strstr(r.out.data, ",not tested,"), "%s", r.out.data);
+    ran_free(&r);
+    struct rows rows = must_read(folder, "r/latest", TABLE_STUDY);
+    cr_assert_eq(rows.n, 4);
+    for (int i = 2; i < 4; i++) {
+        cr_expect_str_eq(((struct study_row *)rows.row)[i].status, "skipped");
+        cr_expect(*((struct study_row *)rows.row)[i].status_detail);
+    }
+    rows_free(&rows);
+}
+
+Test(study_runs, bad_calls)
+{
+    static const struct {
+        const char *words;
+        int code;
+    } bad[] = {{"study", 2},
+               {"study nowhere.study", 7},
+               {"study tiny.study --steps 3", 2},
+               {"study tiny.study --threads 1,2", 2},
+               {"study tiny.study --shard 4/3", 2},
+               {"study tiny.study --backend nothing", 2}};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct ran r = run_bench(folder, "%s", bad[i].words);
+        expect_exit(&r, bad[i].code);
+        ran_free(&r);
+    }
+    /* Another file than the run was made of. */
+    struct program p = start_bench(folder, "study tiny.study --threads 1 --out r");
+    cr_assert(wait_for_text(&p, "[2/13]"));
+    kill(p.pid, SIGKILL);
+    struct ran r = finish_bench(&p);
+    ran_free(&r);
+    write_file("tiny.study", TINY_STUDY "# changed\n");
+    r = run_bench(folder, "study tiny.study --resume --out r");
+    expect_exit(&r, 2);
+    ran_free(&r);
+}

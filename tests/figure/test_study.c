@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Verdicts of a study as points. */
+#include "tests/support/figure_rows.h"
+
+TestSuite(plot_study, .init = folder_make, .fini = folder_remove, .timeout = 60);
+
+static void add(struct study_row *all, size_t *n, const char *contender, const char *size, int seed,
+                double nats, double seconds)
+{
+    struct study_row *const r = &all[(*n)++];
+
+    *r = study_row_empty();
+    snprintf(r->case_id, TEXT_SIZE, "%s %s %d", contender, size, seed);
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, "final");
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->size, TEXT_SIZE, size);
+    text_put(r->corpus, LINE_SIZE, "text");
+    r->baseline = strcmp(contender, "base") == 0;
+    r->test_nats = nats + 0.01 * seed;
+    r->tokens = 1000;
+    r->train_s = seconds * (1 + 0.01 * seed);
+}
+
+/* Two sizes: a panel each, with the baseline at its origin and the noise floor around it. At the
+ * second size one contender has a single seed: it is not drawn, and said to be missing. */
+Test(plot_study, differences_from_the_baseline)
+{
+    static struct study_row row[32];
+    char path[FILE_PATH];
+    size_t n = 0;
+    struct err e;
+
+    for (int seed = 1; seed <= 3; seed++) {
+        add(row, &n, "base", "s", seed, 2, 1);
+        add(row, &n, "worse", "s", seed, 3, 2);
+        add(row, &n, "base", "l", seed, 1.5, 4);
+        if (seed == 1)
+            add(row, &n, "worse", "l", seed, 3, 2);
+        add(row, &n, "better", "l", seed, 1, 4);
+    }
+    folder_path(path, tables[TABLE_STUDY].file);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+    struct plot p = must_plot(folder, "study");
+    cr_assert_eq(p.columns.n, 2);
+    cr_expect_str_eq(p.columns.v[0].text, "text s");
+    int entries = 0, floors = 0;
+    for (int i = 0; i < p.n; i++) {
+        const struct plot_point *const a = &p.point[i];
+        floors += a->kind == 2;
+        if (a->kind != 0)
+            continue;
+        entries++;
+        const bool worse = strcmp(a->label, "worse") == 0, base = strcmp(a->label, "base") == 0;
+        cr_expect_float_eq(a->x, worse ? 2 : 1, 1e-12);
+        cr_expect_float_eq(a->y, base ? 0 : worse ? 1 : -0.5, 1e-12);
+        cr_expect(a->z >= 1);
+        if (!base)
+            cr_expect(a->low < a->y && a->high > a->y);
+        cr_expect_str_eq(p.series.v[a->series].text, base    ? "baseline"
+                                                     : worse ? "worse"
+                                                             : "better");
+    }
+    cr_expect_eq(entries, 4);
+    cr_expect_eq(floors, 2);
+    cr_expect(strstr(p.why, "1"), "%s", p.why);
+    plot_free(&p);
+}
+
+Test(plot_study, nothing_to_compare)
+{
+    static struct study_row row[2];
+    char path[FILE_PATH];
+    size_t n = 0;
+    struct err e;
+
+    add(row, &n, "base", "s", 1, 2, 1);
+    add(row, &n, "base", "s", 2, 2, 1);
+    folder_path(path, tables[TABLE_STUDY].file);
+    cr_assert_eq(table_replace(&tables[TABLE_STUDY], path, row, n, &e), OK, "%s", e.msg);
+    struct plot p = must_plot(folder, "study");
+    cr_expect_eq(p.n, 0);
+    cr_expect(*p.why);
+    plot_free(&p);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files of studies: what they say, what is refused and where, and the jobs that follow. */
+#include "harness/learn/study_jobs.h"
+
+#include "tests/support/tmp_folder.h"
+
+#include <math.h>
+#include <string.h>
+
+TestSuite(study_file, .init = folder_make, .fini = folder_remove);
+
+#define WHOLE                                                                                      \
+    "# a study\n"                                                                                  \
+    "variants = vanilla, xl\n"                                                                     \
+    "variant = gated: --variant gtrxl --gate highway # with its gate\n"                            \
+    "baseline = xl\n"                                                                              \
+    "size = small: --layers 1 --d-model 16 --heads 2\n"                                            \
+    "size = large: --layers 2 --d-model 32 --heads 2\n"                                            \
+    "\n"                                                                                           \
+    "corpus = copy: copy:lag=8,p=0.9,alphabet=4\n"                                                 \
+    "rates = 1e-3, 2e-3 4e-3\n"                                                                    \
+    "baseline-seeds = 4\n"                                                                         \
+    "seeds = 2\n"                                                                                  \
+    "tokens = 1000\n"                                                                              \
+    "train = --seq 16 --mem 8 --batch 4\n"                                                         \
+    "eval = --mem 8,0\n"
+
+static char path[FILE_PATH];
+
+static enum status read_text(struct study *s, const char *text, struct err *e)
+{
+    folder_path(path, "a.study");
+    cr_assert_eq(file_replace(path, text, strlen(text), e), OK, "%s", e->msg);
+    return study_read(s, path, e);
+}
+
+Test(study_file, says_what_it_says)
+{
+    struct study s;
+    struct err e;
+
+    cr_assert_eq(read_text(&s, WHOLE, &e), OK, "%s", e.msg);
+    cr_expect_eq(s.variants.n, 3);
+    cr_expect_str_eq(s.variants.v[0].words, "--variant vanilla");
+    cr_expect_str_eq(s.variants.v[2].name, "gated");
+    cr_expect_str_eq(s.variants.v[2].words, "--variant gtrxl --gate highway");
+    cr_expect_eq(s.baseline, 1);
+    cr_expect_eq(s.sizes.n, 2);
+    cr_expect_eq(s.n_corpora, 1);
+    cr_expect_eq(s.n_rates, 3);
+    cr_expect(s.rates[2] == 4e-3);
+    cr_expect_eq(s.baseline_seeds, 4);
+    cr_expect_eq(s.seeds, 2);
+    cr_expect_eq(s.tune_seeds, 1);
+    cr_expect(s.tokens == 1000 && s.steps == 0 && !s.equal_parameters);
+    study_free(&s);
+}
+
+/* Each with the number of its line. */
+Test(study_file, refuses_what_it_does_not_know)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"variants = vanilla\nsteps: 3\n", "line 2"},
+        {"variants = vanilla\nstep = 3\n", "line 2"}, /* an unknown key */
+        {"\n\nrates = 1e-3 1e-3\n", "line 3"},
+        {"rates = fast\n", "line 1"},
+        {"steps = 3\nsteps = 4\n", "line 2"},
+        {"steps = 0\n", "line 1"},
+        {"seeds =\n", "line 1"},
+        {"variants = a, a\n", "line 1"},
+        {"variants = a\nbaseline = b\n", "line 2"},
+        {"size = --layers 2\n", "line 1"},
+        {"size = a/b: --layers 2\n", "line 1"},
+        {"corpus = c: one two\n", "line 1"},
+        {"corpus = c: one two three four\n", "line 1"},
+        {"equal-parameters = perhaps\n", "line 1"},
+        {"train = --seq \"12\n", "line 1"},
+        {"variants = vanilla\ncorpus = c: copy:lag=8\nsteps = 1\n", "rates"},
+        {"variants = vanilla\ncorpus = c: copy:lag=8\nrates = 1\n", "steps"},
+        {"variants = vanilla\ncorpus = c: copy:lag=8\nrates = 1\nsteps = 1\ntokens = 1\n", "steps"},
+        {"variants = vanilla\ncorpus = c: copy:lag=8\nrates = 1\nsteps = 1\nseeds = 2\n"
+         "tune-seeds = 3\n",
+         "tune-seeds"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct study s;
+        struct err e = {""};
+        cr_expect_eq(read_text(&s, bad[i].text, &e), E_USAGE, "%s", bad[i].text);
+        cr_expect(strstr(e.msg, bad[i].says), "%s: %s", bad[i].text, e.msg);
+        cr_expect(strstr(e.msg, path), "%s", e.msg);
+        study_free(&s);
+    }
+    struct study s;
+    struct err e;
+    cr_expect_eq(study_read(&s, "/nowhere", &e), E_IO);
+    study_free(&s);
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+struct planned {
+    struct study study;
+    struct study_plan plan;
+    struct options opt;
+    enum status st;
+    struct err e;
+};
+
+static void plan_text(struct planned *p, const char *text, const char *options)
+{
+    *p = (struct planned){.st = OK};
+    cr_assert_eq(read_text(&p->study, text, &p->e), OK, "%s", p->e.msg);
+    cr_assert_eq(options_parse_line(&p->opt, options, &p->e), OK, "%s", p->e.msg);
+    p->st = study_plan_make(&p->plan, &p->study, &p->opt, &p->e);
+}
+
+static void plan_end(struct planned *p)
+{
+    study_plan_free(&p->plan);
+    options_free(&p->opt);
+    study_free(&p->study);
+}
+
+static int count_jobs(const struct study_plan *p, const char *contender, enum study_role role)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->n; i++)
+        n += strcmp(p->jobs[i].model->variant->name, contender) == 0 && p->jobs[i].role == role;
+    return n;
+}
+
+Test(study_file, jobs_of_each_group)
+{
+    struct planned p;
+
+    plan_text(&p, WHOLE, "");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    cr_expect_eq(p.plan.n_models, 6);
+    cr_expect_eq(count_jobs(&p.plan, "xl", STUDY_TUNE), 2 * 3); /* two sizes */
+    cr_expect_eq(count_jobs(&p.plan, "xl", STUDY_FINAL), 2 * 4);
+    cr_expect_eq(count_jobs(&p.plan, "gated", STUDY_FINAL), 2 * 2);
+    cr_expect(p.plan.jobs[0].model->baseline, "the baseline comes first");
+    cr_expect_eq(p.plan.models[0].steps, 16, "1000 tokens in steps of 64");
+    for (int i = 0; i < p.plan.n; i++) {
+        cr_expect(isnan(p.plan.jobs[i].lr) == (p.plan.jobs[i].role == STUDY_FINAL));
+        for (int k = 0; k < i; k++)
+            cr_expect_str_neq(p.plan.jobs[i].id, p.plan.jobs[k].id);
+    }
+    plan_end(&p);
+}
+
+/* The shards have each job once, with the same names, and groups stay whole. */
+Test(study_file, shards_are_whole_groups)
+{
+    struct planned all;
+    int n = 0;
+
+    plan_text(&all, WHOLE, "");
+    for (int i = 1; i <= 3; i++) {
+        struct planned p;
+        char option[32];
+        snprintf(option, sizeof(option), "--shard %d/3", i);
+        plan_text(&p, WHOLE, option);
+        cr_assert_eq(p.st, OK, "%s", p.e.msg);
+        n += p.plan.n;
+        for (int k = 0; k < p.plan.n; k++) {
+            int found = 0;
+            for (int a = 0; a < all.plan.n; a++)
+                found += strcmp(all.plan.jobs[a].id, p.plan.jobs[k].id) == 0;
+            cr_expect_eq(found, 1);
+            cr_expect_eq(p.plan.jobs[k].group % 3, i - 1);
+        }
+        plan_end(&p);
+    }
+    cr_expect_eq(n, all.plan.n);
+    plan_end(&all);
+    struct planned many;
+    plan_text(&many, WHOLE, "--shard 1/7");
+    cr_expect_eq(many.st, E_USAGE, "six groups");
+    plan_end(&many);
+}
+
+/* One rate: nothing is tuned. All models within 1 % of each other's parameters. */
+Test(study_file, equal_parameters)
+{
+    struct planned p;
+    int64_t least = INT64_MAX, most = 0;
+
+    plan_text(&p,
+              "variants = base\nsize = s: --layers 2 --d-model 64 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n",
+              "");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    for (int i = 0; i < p.plan.n_models; i++) {
+        const int64_t n = p.plan.models[i].parameters;
+        cr_expect_str_eq(p.plan.models[i].why, "");
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    cr_expect_leq((double)most, 1.01 * 1.01 * (double)least);
+    for (int i = 0; i < p.plan.n; i++)
+        cr_expect(p.plan.jobs[i].role == STUDY_FINAL && p.plan.jobs[i].lr == 1e-3);
+    plan_end(&p);
+}
+
+/* Every registered variant: a plan, an estimate, and a reason where sizes cannot be equal. */
+Test(study_file, plans_every_variant)
+{
+    struct planned p;
+    const struct speeds speeds = {
+        .threads = 1, .reference = {.products = 1e9, .attention = 1e8, .backward = 1e8}};
+
+    plan_text(&p,
+              "variants = all\nsize = s: --layers 2 --d-model 32 --heads 4\n"
+              "corpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\nequal-parameters = yes\n"
+              "train = --seq 16 --mem 16\n",
+              "--backend ref");
+    cr_assert_eq(p.st, OK, "%s", p.e.msg);
+    int n = 0, unequal = 0;
+    while (variants[n])
+        n++;
+    cr_assert_eq(p.plan.n_models, n);
+    for (int i = 0; i < p.plan.n; i++) {
+        const struct study_model *const m = p.plan.jobs[i].model;
+        cr_expect((m->parameters > 0) == !*m->why, "%s", m->variant->name);
+        unequal += *m->why != '\0';
+        cr_expect_geq(study_job_s(&p.plan.jobs[i], &speeds), 0);
+    }
+    cr_expect_lt(unequal, p.plan.n / 4);
+    plan_end(&p);
+}
+
+Test(study_file, refuses_options_that_are_not_the_files)
+{
+    static const char *const bad[] = {"train = --lr 3\n",           "train = --ckpt x\n",
+                                      "train = --unknown 3\n",      "train = --seq 16,32\n",
+                                      "eval = --ckpt x\n",          "eval = --steps 3\n",
+                                      "size = x: --d-model 7\n",    "variant = x: --variant xlx\n",
+                                      "variant = xl: --d-inner a\n"};
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct planned p;
+        char text[512];
+        snprintf(text, sizeof(text), "%scorpus = c: copy:lag=8\nrates = 1e-3\nsteps = 10\n%s",
+                 strstr(bad[i], "variant") ? "" : "variants = xl\n", bad[i]);
+        plan_text(&p, text, "");
+        cr_expect_neq(p.st, OK, "%s", bad[i]);
+        cr_expect(strstr(p.e.msg, "  -> "), "%s", p.e.msg);
+        plan_end(&p);
+    }
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Verdicts of studies: known rows, and simulated studies whose truth is known. */
+#include "harness/measure/study_verdict.h"
+
+#include "variants/base/rng.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 256 };
+
+struct table_of_rows {
+    struct study_row *row;
+    struct rows rows;
+};
+
+static struct table_of_rows make_rows(void)
+{
+    struct table_of_rows t = {.row = calloc(ROWS_MAX, sizeof(struct study_row))};
+
+    cr_assert(t.row);
+    t.rows.row = t.row;
+    return t;
+}
+
+static struct study_row *add(struct table_of_rows *t, const char *contender, const char *size,
+                             int seed, double nats)
+{
+    cr_assert_lt(t->rows.n, ROWS_MAX);
+    struct study_row *const r = &t->row[t->rows.n++];
+
+    *r = study_row_empty();
+    text_put(r->status, TEXT_SIZE, "ok");
+    text_put(r->role, TEXT_SIZE, "final");
+    text_put(r->host_id, TEXT_SIZE, "host");
+    text_put(r->contender, TEXT_SIZE, contender);
+    text_put(r->size, TEXT_SIZE, size);
+    text_put(r->corpus, LINE_SIZE, "text");
+    r->baseline = strcmp(contender, "base") == 0;
+    r->seed = seed;
+    r->lr = 1e-3;
+    r->test_nats = nats;
+    return r;
+}
+
+static struct study_verdicts verdicts(const struct table_of_rows *t)
+{
+    struct study_verdicts v;
+    struct err e;
+
+    cr_assert_eq(study_verdicts_make(&v, &t->rows, 0.02, &e), OK, "%s", e.msg);
+    return v;
+}
+
+static const struct study_entry *entry(const struct study_verdicts *v, const char *contender,
+                                       const char *size)
+{
+    for (int i = 0; i < v->n; i++)
+        if (strcmp(v->v[i].row->contender, contender) == 0 && strcmp(v->v[i].row->size, size) == 0)
+            return &v->v[i];
+    cr_assert_fail("no %s %s", contender, size);
+    return NULL;
+}
+
+/* A standard normal number, by Box and Muller. */
+static double normal(uint64_t stream, uint64_t i)
+{
+    const double u = (rng_u32(7, stream, 2 * i) + 0.5) / 4294967296.0;
+    const double v = (rng_u32(7, stream, 2 * i + 1) + 0.5) / 4294967296.0;
+
+    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+Test(study_verdict, clear_differences_and_none)
+{
+    struct table_of_rows t = make_rows();
+    static const double noise[] = {0.01, -0.01, 0.002, -0.004, 0.006};
+
+    for (int seed = 1; seed <= 3; seed++) /* contenders may come before the baseline */
+        add(&t, "bad", "s", seed, 2.5 + noise[seed]);
+    for (int seed = 1; seed <= 5; seed++)
+        add(&t, "base", "s", seed, 2 + noise[seed - 1]);
+    for (int seed = 1; seed <= 3; seed++) {
+        add(&t, "good", "s", seed, 1.5 + noise[seed]);
+        add(&t, "same", "s", seed, 2 + noise[seed]);
+    }
+    struct study_verdicts v = verdicts(&t);
+    cr_assert_eq(v.n, 4);
+    cr_expect(v.v[0].row->baseline == 1, "the baseline comes first");
+    cr_expect_eq(v.tested, 3);
+    cr_expect_eq(entry(&v, "good", "s")->verdict, STUDY_BETTER);
+    cr_expect_eq(entry(&v, "bad", "s")->verdict, STUDY_WORSE);
+    cr_expect_eq(entry(&v, "same", "s")->verdict, STUDY_WITHIN_NOISE);
+    double base[5];
+    for (int i = 0; i < 5; i++)
+        base[i] = 2 + noise[i];
+    cr_expect(fabs(v.noise - stats_stddev(base, 5)) < 1e-12);
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
+/* Tuning rows, rows that are not ok, one seed, and another size without a baseline. */
+Test(study_verdict, what_is_not_tested_says_why)
+{
+    struct table_of_rows t = make_rows();
+
+    for (int seed = 1; seed <= 5; seed++)
+        add(&t, "base", "s", seed, 2 + 0.01 * seed);
+    add(&t, "single", "s", 1, 1);
+    text_put(add(&t, "single", "s", 1, 0)->role, TEXT_SIZE, "tune");
+    for (int seed = 1; seed <= 3; seed++) {
+        struct study_row *const r = add(&t, "broken", "s", seed, NAN);
+        text_put(r->status, TEXT_SIZE, "failed");
+        text_put(r->status_detail, LINE_SIZE, "no memory");
+        add(&t, "alone", "l", seed, 1);
+    }
+    struct study_verdicts v = verdicts(&t);
+    static const char *const names[][2] = {{"single", "s"}, {"broken", "s"}, {"alone", "l"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct study_entry *const e = entry(&v, names[i][0], names[i][1]);
+        cr_expect_eq(e->verdict, STUDY_NOT_TESTED, "%s", names[i][0]);
+        cr_expect(*e->why, "%s", names[i][0]);
+        cr_expect(isnan(e->p), "%s", names[i][0]);
+    }
+    cr_expect_eq(entry(&v, "single", "s")->test.n, 1);
+    cr_expect_str_eq(entry(&v, "broken", "s")->why, "no memory");
+    cr_expect_eq(v.tested, 0);
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
+/* Twice the seconds per token, with 1 % of noise; on another machine there is no ratio. */
+Test(study_verdict, time_by_seconds_per_token)
+{
+    struct table_of_rows t = make_rows();
+
+    for (int seed = 1; seed <= 5; seed++)
+        for (int k = 0; k < 3; k++) {
+            static const char *const names[] = {"base", "slow", "elsewhere"};
+            struct study_row *const r = add(&t, names[k], "s", seed, 2 + 0.01 * seed);
+            r->tokens = 1000 * (k + 1);
+            r->train_s = (double)r->tokens * (k ? 2e-3 : 1e-3) * (1 + 0.01 * (seed % 2));
+            if (k == 2)
+                text_put(r->host_id, TEXT_SIZE, "other");
+        }
+    struct study_verdicts v = verdicts(&t);
+    const struct study_entry *const slow = entry(&v, "slow", "s");
+    cr_expect_eq(slow->time_verdict, VERDICT_SLOWER);
+    cr_expect(fabs(exp(slow->log_time.mid) - 2) < 1e-12);
+    cr_expect(exp(slow->log_time.low) < 2 && exp(slow->log_time.high) > 2);
+    cr_expect(isnan(entry(&v, "elsewhere", "s")->log_time.mid));
+    study_verdicts_free(&v);
+    free(t.row);
+}
+
+/* The baseline against itself with new seeds, in tables of four at three sizes: within noise in at
+ * least 19 of 20, here in 400 tables (a finding anywhere counts; 4 standard errors are 4.4 %). A
+ * contender that is worse by ten times the noise is found out every time in tables of four. */
+Test(study_verdict, noise_is_noise_and_a_planted_difference_is_worse)
+{
+    enum { TABLES = 400 };
+    const uint64_t stream = rng_stream("study.tables");
+    static const char *const sizes[] = {"s", "m", "l"}, *const names[] = {"a", "b", "c", "d"};
+    uint64_t at = 0;
+    int quiet = 0, found = 0;
+
+    for (int k = 0; k < TABLES; k++) {
+        struct table_of_rows t = make_rows();
+        for (size_t z = 0; z < ARRAY_LEN(sizes); z++) {
+            for (int seed = 1; seed <= 5; seed++)
+                add(&t, "base", sizes[z], seed, 2 + 0.01 * normal(stream, at++));
+            for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                for (int seed = 1; seed <= 3; seed++)
+                    add(&t, names[i], sizes[z], seed, 2 + 0.01 * normal(stream, at++));
+        }
+        struct study_verdicts v = verdicts(&t);
+        int loud = 0;
+        for (int i = 0; i < v.n; i++)
+            loud += v.v[i].verdict == STUDY_BETTER || v.v[i].verdict == STUDY_WORSE;
+        quiet += loud == 0;
+        study_verdicts_free(&v);
+        t.rows.n = 17;                /* one size */
+        for (int i = 14; i < 17; i++) /* the last contender */
+            t.row[i].test_nats += 0.1;
+        v = verdicts(&t);
+        found += entry(&v, "d", "s")->verdict == STUDY_WORSE;
+        study_verdicts_free(&v);
+        free(t.row);
+    }
+    cr_expect_geq(quiet, (0.95 - 0.044) * TABLES);
+    cr_expect_geq(found, 0.95 * TABLES);
+}
+
+/* ---- printing ------------------------------------------------------------------------------- */
+
+Test(study_verdict, prints_a_row_each)
+{
+    struct table_of_rows t = make_rows();
+    struct bytes out;
+    struct err e;
+
+    for (int seed = 1; seed <= 3; seed++) {
+        add(&t, "base", "s", seed, 2 + 0.01 * seed);
+        add(&t, "far", "s", seed, 9 + 0.01 * seed);
+    }
+    struct study_verdicts v = verdicts(&t);
+    FILE *const f = bytes_open(&out, &e);
+    cr_assert(f);
+    cr_assert_eq(study_verdicts_print(f, &v, FORMAT_CSV, &e), OK, "%s", e.msg);
+    cr_assert_eq(bytes_close(f, &out, &e), OK);
+    int lines = 0;
+    for (const char *c = out.data; *c; c++)
+        lines += *c == '\n';
+    cr_expect_eq(lines, 3, "%s", out.data);
+    cr_expect(strncmp(out.data, "corpus,size,contender,", 22) == 0);
+    cr_expect(strstr(out.data, "text,s,far,") && strstr(out.data, ",worse,"), "%s", out.data);
+    free(out.data);
+    study_verdicts_free(&v);
+    free(t.row);
+}
