@@ -76,7 +76,9 @@
     X(value_residual) \
     X(diff) \
     X(cope) \
-    X(mla)
+    X(mla) \
+    X(adanorm) \
+    X(powernorm)
 /* clang-format on */
 
 #endif

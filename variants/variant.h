@@ -163,6 +163,7 @@ enum part_slot {
     SLOT_POS,
     SLOT_QKV_MAP,
     SLOT_GATE,
+    SLOT_NORM,
     SLOT_COUNT
 };
 

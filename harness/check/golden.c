@@ -114,6 +114,28 @@ enum status golden_inputs(struct run *r, int width, struct err *e)
     return st;
 }
 
+enum status golden_statistics(const struct run *r, const struct params *p, size_t skip,
+                              struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < p->n; i++) {
+        const struct param *const w = &p->v[i];
+        char name[96];
+        if (!w->statistic)
+            continue;
+        snprintf(name, sizeof(name), "in.%s", w->name + skip);
+        if (!safetensors_find(r->s, name) && w->init == INIT_CONST && w->init_arg == 0) {
+            memset(w->data, 0, w->n * sizeof(float));
+            continue;
+        }
+        const struct tensor *const given = golden_need(r, name, DTYPE_F32, w->n, &st, e);
+        if (given)
+            memcpy(w->data, given->data, w->n * sizeof(float));
+    }
+    return st;
+}
+
 /* ---- one file ----------------------------------------------------------------------------- */
 
 /* Bind over a counting and a placed arena, and load all weights from the file, which has to fit

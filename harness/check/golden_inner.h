@@ -80,6 +80,11 @@ enum status golden_inputs(struct run *r, int width, struct err *e);
  * tested. */
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e);
 
+/* Fill the statistics among the parameters from in.NAME, without the first `skip` bytes of their
+ * names; one that is 0 at first may be left out. */
+enum status golden_statistics(const struct run *r, const struct params *p, size_t skip,
+                              struct err *e);
+
 /* ---- comparisons -------------------------------------------------------------------------- */
 
 /* Compare `got` with the file's tensor, if it has one. Pass rule: max|g-e| <= max(tolerance *

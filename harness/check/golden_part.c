@@ -9,7 +9,10 @@
 #include "variants/parts/ffn/moe.h"
 #include "variants/parts/norm.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define NORM "norm"
 
 struct part_run {
     int rows;
@@ -33,7 +36,7 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
     *c = config_default(variants[0], D, 1, D, 1, 1, 0);
     c->pos = pos_find("none");
     c->ffn = NULL; /* the file's */
-    if ((st = safetensors_int(r->s, "d_inner", 1, 1, GOLDEN_WIDE, &c->F, e)) != OK ||
+    if ((st = safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
@@ -51,7 +54,7 @@ static enum status read_norm(struct run *r, struct err *e)
     const enum status st = read_part(r, "norm_kind", e);
 
     if (st == OK)
-        norm_params(&r->c, "", "norm", &r->params);
+        norm_params(&r->c, "", NORM, &r->params);
     return st;
 }
 
@@ -64,6 +67,9 @@ static enum status read_ffn(struct run *r, struct err *e)
         return st;
     if (!c->ffn)
         return safetensors_fail(r->s, e, "no ffn  -> is it a golden file?");
+    if (c->F < 1)
+        return safetensors_fail(r->s, e, "metadata d_inner is 0  -> ffn %s has hidden units",
+                                c->ffn->name);
     c->ffn->params(c, "ff.", &r->params);
     return OK;
 }
@@ -96,16 +102,30 @@ static enum status norm_forward(struct run *r, struct err *e)
     const struct part_run *o = r->own;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
+    const enum status st = golden_statistics(r, &r->params, strlen(NORM "."), e);
     norm_apply(r->g, &r->c, r->params.v, r->y, o->x, NULL, o->rows);
-    (void)e;
-    return OK;
+    return st;
 }
 
 static void norm_grad(struct run *r)
 {
     const struct part_run *o = r->own;
 
-    norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows);
+    norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows, o->rows);
+}
+
+/* Statistics after the backward pass. */
+static void norm_statistics(struct run *r)
+{
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *const w = &r->params.v[i];
+        char name[96];
+        for (size_t k = 0; w->statistic && k < w->n; k++)
+            w->data[k] += w->grad[k];
+        snprintf(name, sizeof(name), "out.%s", w->name + strlen(NORM "."));
+        if (w->statistic)
+            golden_compare(r, name, w->data, w->n);
+    }
 }
 
 static const struct dropout none = {0};
@@ -143,6 +163,7 @@ const struct golden_kind golden_norm = {
     .bind = bind,
     .forward = norm_forward,
     .backward = norm_grad,
+    .finish = norm_statistics,
 };
 
 const struct golden_kind golden_ffn = {

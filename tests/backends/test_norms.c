@@ -9,7 +9,7 @@
 
 Test(norms, reference_is_the_equation)
 {
-    for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++)
+    for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++)
         for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
             for (int add = 0; add < 2; add++) {
                 struct rows_of o;
@@ -41,7 +41,7 @@ Test(norms, a_nan_takes_its_row)
 {
     enum { ROWS = 5, N = 37 };
 
-    for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++) {
+    for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++) {
         struct rows_of o;
         make(&o, kind, ROWS, N, 0);
         float *y = guarded(o.size);

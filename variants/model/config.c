@@ -7,6 +7,7 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 #include <math.h>
@@ -210,6 +211,8 @@ const struct own *config_own_of(const struct config *c, enum part_slot slot)
         return c->qkv_map ? c->qkv_map->own : NULL;
     case SLOT_GATE:
         return c->gate ? c->gate->own : NULL;
+    case SLOT_NORM:
+        return norm_owns[c->norm_kind];
     case SLOT_COUNT:
         break;
     }

@@ -70,7 +70,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
     if (c->final_ln)
         norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
-                      m->sublayers.work[0].stats, rows);
+                      m->sublayers.work[0].stats, rows, rows);
 }
 
 /* dE[token] += emb_scale * d_h, in token order, which does not depend on threads. */

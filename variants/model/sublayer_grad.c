@@ -83,7 +83,8 @@ static void through_norm(const struct engine *g, const struct sublayer *s, struc
 
     for (int b = 0; b < from.B; b += at_once) {
         float *d = w->d_in + b * from.at.stride;
-        norm_backward(g, s->c, s->norm, d, d, x.at.at + b * x.at.stride, w->stats, rows);
+        norm_backward(g, s->c, s->norm, d, d, x.at.at + b * x.at.stride, w->stats, rows,
+                      from.B * (from.M + from.L));
     }
 }
 
@@ -109,7 +110,7 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
 
     sublayer_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))
-        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows);
+        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows, rows);
     const float *d_y = of_f(g, s, w, d, rows);
     s->kind->backward(g, s, w, from, w->d_in, d_y, skip);
     if (first)

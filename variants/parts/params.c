@@ -68,6 +68,8 @@ void param_keep_bounds(struct param *p)
                                             : p->data[i]; /* propagates NaN */
 }
 
+void params_statistic(struct params *p, int i) { p->v[i].statistic = true; }
+
 const struct param *params_find(const struct params *p, const char *name)
 {
     for (int i = 0; i < p->n; i++)

@@ -48,6 +48,7 @@ struct param {
     struct ramp ramp; /* INIT_RAMP */
     bool bounded;     /* the optimiser keeps each element in [least, most] */
     float least, most;
+    bool statistic; /* of the rows that came by, not trained: grad is the step to its next value */
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
@@ -71,6 +72,8 @@ void params_ramp(struct params *p, int i, struct ramp ramp);
 /* Keep each element of parameter i in [least, most], at initialisation and in training. */
 void params_bound(struct params *p, int i, float least, float most);
 void param_keep_bounds(struct param *p);
+/* Parameter i is a statistic: the optimiser adds its gradient as it is. */
+void params_statistic(struct params *p, int i);
 const struct param *params_find(const struct params *p, const char *name);
 /* Stack matrices [out_i,in] that multiply the same operand: data, grad and packed of the following
  * ones come directly after the first's, which stands for one matrix of sum out_i rows. They remain
