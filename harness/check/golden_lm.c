@@ -184,7 +184,7 @@ static enum status read(struct run *r, struct err *e)
 static enum status forward(struct run *r, struct err *e)
 {
     struct lm_run *o = r->own;
-    enum status st = golden_statistics(r, &o->m.params, 0, e);
+    enum status st = golden_buffers(r, &o->m.params, e);
 
     lm_build_tables(&o->m, r->g);
     for (int s = 0; st == OK && s < o->segments; s++)

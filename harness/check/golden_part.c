@@ -102,7 +102,7 @@ static enum status norm_forward(struct run *r, struct err *e)
     const struct part_run *o = r->own;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
-    const enum status st = golden_statistics(r, &r->params, strlen(NORM "."), e);
+    const enum status st = golden_buffers(r, &r->params, e);
     norm_apply(r->g, &r->c, r->params.v, r->y, o->x, NULL, o->rows);
     return st;
 }
@@ -114,16 +114,16 @@ static void norm_grad(struct run *r)
     norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows, o->rows);
 }
 
-/* Statistics after the backward pass. */
-static void norm_statistics(struct run *r)
+/* After the backward pass. */
+static void norm_buffers(struct run *r)
 {
     for (int i = 0; i < r->params.n; i++) {
         const struct param *const w = &r->params.v[i];
         char name[96];
-        for (size_t k = 0; w->statistic && k < w->n; k++)
+        for (size_t k = 0; w->buffer && k < w->n; k++)
             w->data[k] += w->grad[k];
         snprintf(name, sizeof(name), "out.%s", w->name + strlen(NORM "."));
-        if (w->statistic)
+        if (w->buffer)
             golden_compare(r, name, w->data, w->n);
     }
 }
@@ -163,7 +163,7 @@ const struct golden_kind golden_norm = {
     .bind = bind,
     .forward = norm_forward,
     .backward = norm_grad,
-    .finish = norm_statistics,
+    .finish = norm_buffers,
 };
 
 const struct golden_kind golden_ffn = {

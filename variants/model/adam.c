@@ -57,7 +57,7 @@ double grad_norm(const struct params *p, int threads)
     double square = 0;
 
     for (int i = 0; i < p->n; i++) {
-        if (p->v[i].statistic)
+        if (p->v[i].buffer)
             continue;
         const ptrdiff_t n = (ptrdiff_t)p->v[i].n, block = (n + BLOCKS - 1) / BLOCKS;
         const float *const grad = p->v[i].grad;
@@ -105,7 +105,7 @@ void adam_step(struct adam *o, struct params *p, double lr, double scale, int th
 {
     o->step++;
     for (int i = 0; i < p->n; i++) {
-        if (p->v[i].statistic)
+        if (p->v[i].buffer)
             advance(&p->v[i]);
         else
             update(o, &p->v[i], o->m[i], o->v[i], lr, scale, threads);

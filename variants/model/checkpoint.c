@@ -341,11 +341,8 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
     return OK;
 }
 
-/* Files with a prefix give statistics as inputs instead. */
-static bool stands_in(const char *prefix, const struct param *p)
-{
-    return !*prefix || !p->statistic;
-}
+/* Files with a prefix give buffers as inputs instead. */
+static bool stands_in(const char *prefix, const struct param *p) { return !*prefix || !p->buffer; }
 
 enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
                             struct err *e)

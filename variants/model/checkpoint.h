@@ -26,8 +26,8 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
 /* config_check of what either of them has read: E_IO naming the file. */
 enum status checkpoint_check(const struct safetensors *s, const struct config *c, struct err *e);
 
-/* Does the file hold these parameters and no others under `prefix`? With a prefix all but the
- * statistics. E_IO naming the first tensor
+/* Does the file hold these parameters and no others under `prefix`? With a prefix all but
+ * buffers. E_IO naming the first tensor
  * that is missing, of another type or shape, outside its bounds, or of nothing that there is. */
 enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
                             struct err *e);

@@ -83,8 +83,8 @@ void power_params(const struct config *c, const char *prefix, const char *name, 
     params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
     const int phi = params_add(p, INIT_CONST, 1, 1, &c->D, "%s%s.phi", prefix, name);
     params_bound(p, phi, 0, INFINITY);
-    params_statistic(p, phi);
-    params_statistic(p, params_add(p, INIT_CONST, 0, 1, &c->D, "%s%s.nu", prefix, name));
+    params_buffer(p, phi);
+    params_buffer(p, params_add(p, INIT_CONST, 0, 1, &c->D, "%s%s.nu", prefix, name));
 }
 
 static int team(const struct engine *g, const struct config *c, int rows)
