@@ -78,7 +78,10 @@
     X(cope) \
     X(mla) \
     X(adanorm) \
-    X(powernorm)
+    X(powernorm) \
+    X(pkm) \
+    X(hash) \
+    X(prototypes)
 /* clang-format on */
 
 #endif

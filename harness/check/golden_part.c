@@ -10,6 +10,7 @@
 #include "variants/parts/norm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NORM "norm"
@@ -38,6 +39,7 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
     c->ffn = NULL; /* the file's */
     if ((st = safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
+        (st = golden_whole(r, "vocab", &c->V, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
     c->ln_eps = (float)eps;
@@ -67,7 +69,7 @@ static enum status read_ffn(struct run *r, struct err *e)
         return st;
     if (!c->ffn)
         return safetensors_fail(r->s, e, "no ffn  -> is it a golden file?");
-    if (c->F < 1)
+    if (c->F < 1 && !c->ffn->no_hidden)
         return safetensors_fail(r->s, e, "metadata d_inner is 0  -> ffn %s has hidden units",
                                 c->ffn->name);
     c->ffn->params(c, "ff.", &r->params);
@@ -130,22 +132,65 @@ static void norm_buffers(struct run *r)
 
 static const struct dropout none = {0};
 
+/* The tokens of the rows, for a network that they choose something of. */
+static enum status read_tokens(struct run *r, struct err *e)
+{
+    const struct part_run *o = r->own;
+    enum status st = OK;
+
+    if (!r->c.ffn->read_tokens)
+        return OK;
+    const struct tensor *const t = golden_need(r, "in.tokens", DTYPE_I32, (size_t)o->rows, &st, e);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < o->rows; i++)
+        if (((const int32_t *)t->data)[i] < 0 || ((const int32_t *)t->data)[i] >= r->c.V)
+            return safetensors_fail(r->s, e, "a token is outside the vocabulary of %d", r->c.V);
+    r->c.ffn->read_tokens(&r->c, r->params.v, t->data, o->rows, o->work);
+    return OK;
+}
+
+/* A table that balances tokens of these frequencies. */
+static enum status compare_table(struct run *r, struct err *e)
+{
+    const struct tensor *const freq = safetensors_find(r->s, "in.freq");
+    enum status st = OK;
+
+    if (!freq || !r->c.ffn->read_tokens)
+        return OK;
+    golden_need(r, "in.freq", DTYPE_I32, (size_t)r->c.V, &st, e);
+    if (st != OK)
+        return st;
+    int32_t *const table = calloc(freq->n + 1, sizeof(*table));
+    NEED(table);
+    moe_balance(freq->data, r->c.V, moe_of(&r->c)->experts, table);
+    golden_compare_whole(r, "out.table", table, freq->n);
+    free(table);
+    return OK;
+}
+
 static enum status ffn_forward(struct run *r, struct err *e)
 {
     const struct part_run *o = r->own;
     const struct config *c = &r->c;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
+    enum status st = golden_buffers(r, &r->params, e);
+    if (st == OK)
+        st = read_tokens(r, e);
+    if (st != OK)
+        return st;
     c->ffn->forward(r->g, c, r->params.v, r->y, o->x, o->rows, o->work, true,
                     (struct act){.y = r->y}, &none);
-    (void)e;
-    if (!c->ffn->aux)
-        return OK;
-    const float aux = (float)c->ffn->aux(c, o->rows, o->work);
-    golden_compare(r, "out.aux", &aux, 1);
-    golden_compare_whole(r, "out.route", moe_work_of(c, o->rows, o->work).route,
-                         (size_t)o->rows * (size_t)moe_of(c)->k);
-    return OK;
+    if (c->ffn->aux) {
+        const float aux = (float)c->ffn->aux(c, o->rows, o->work);
+        golden_compare(r, "out.aux", &aux, 1);
+    }
+    if (c->ffn->chose) {
+        const struct ffn_choice chosen = c->ffn->chose(c, o->rows, o->work);
+        golden_compare_whole(r, chosen.name, chosen.at, chosen.n);
+    }
+    return compare_table(r, e);
 }
 
 static void ffn_backward(struct run *r)

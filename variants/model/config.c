@@ -463,9 +463,13 @@ static enum status check_mixer(const struct config *c, struct err *e)
     return OK;
 }
 
-/* A feed-forward network that reads the row before needs that row of the segment before. */
+/* A feed-forward network that reads the row before needs that row of the segment before; one that
+ * reads tokens has one for each row. */
 static enum status check_ffn(const struct config *c, struct err *e)
 {
+    if (c->ffn && c->ffn->read_tokens && strpbrk(c->order, "pu"))
+        return fail(e, E_USAGE, "%s: ffn %s on rows of several tokens  -> another --ffn",
+                    c->variant->name, c->ffn->name);
     if (!c->ffn || !c->ffn->build)
         return OK;
     if (!config_mem(c)->state)

@@ -161,6 +161,7 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     CHECK(m->drop.p == 0 || (m->sublayers.kept && n_scored == L));
     m->sublayers.drop = m->drop;
+    m->sublayers.tokens = tokens;
     if (m->c.steps)
         depth_forward(&m->depth, g, last, B, L);
     else

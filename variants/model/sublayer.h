@@ -59,6 +59,7 @@ struct work {
     void *scratch;             /* the kind's, contents undefined between calls */
     const float *pos_encoding; /* the position scheme's constant encodings */
     struct dropout drop;
+    const int32_t *tokens; /* [B,L] that the rows stand for; NULL = none */
     /* Backward only, shared by all sub-layers. */
     float *d_y;    /* [B,L,D] gradient of f */
     float *d_in;   /* [B,rows,D] gradient of its source rows */

@@ -100,6 +100,7 @@ void sublayers_part_forward(struct sublayers *s, const struct engine *g, int fir
         pool_enter(s, i, x, B, L);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
+        s->work[i].tokens = s->tokens;
         if (rows_after(&s->at[i], L) > 0)
             sublayer_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;

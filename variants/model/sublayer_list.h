@@ -19,6 +19,7 @@ struct sublayers {
     struct extent max;
     float *mid;          /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */
     float *pos_encoding; /* the position scheme's constant encodings */
+    const int32_t *tokens; /* [B,L] of the next forward, set by the caller; NULL = none */
     float *unpooled;     /* [B,L,D] the stream before pooling, if there is any */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
