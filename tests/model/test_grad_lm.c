@@ -79,7 +79,7 @@ static bool corners_everywhere(const struct config *c)
 {
     return c->wiring == WIRING_REORDER &&
            ((c->mixer && (c->mixer->kind == &sublayer_steps || c->mixer->attends)) ||
-            (c->ffn && c->ffn->build));
+            (c->ffn && (c->ffn->build || c->ffn->no_hidden)));
 }
 
 /* The gradient of AdaNorm is defined otherwise. */
