@@ -81,7 +81,9 @@
     X(powernorm) \
     X(pkm) \
     X(hash) \
-    X(prototypes)
+    X(prototypes) \
+    X(cpe) \
+    X(evolved)
 /* clang-format on */
 
 #endif

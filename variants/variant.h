@@ -25,6 +25,11 @@ bool wiring_norms_first(enum wiring w);                 /* f reads normalised ro
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
 
 enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
+enum { MAX_SUBS = 8 };                     /* letters of a layer, and the end of their text */
+
+/* Which layers have a convolution at their input, where the model has them. */
+enum cpe_layers { CPE_ALL, CPE_FIRST, CPE_LAYERS };
+extern const char *const cpe_layers_name[CPE_LAYERS + 1]; /* "all" "first" NULL */
 
 /* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
 enum { MAX_MASKS = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
@@ -113,6 +118,7 @@ struct variant {
     /* The order of a model's sub-layers, one letter each (sublayer_list.h), if it is not layer
      * after layer; NULL = layer after layer. */
     void (*order)(char order[MAX_ORDER], int N);
+    const char *subs; /* the sub-layers of every layer, if they are not "sf" */
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
     int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
@@ -179,6 +185,7 @@ struct config {
     const struct mixer *mixer;     /* NULL = attention */
     enum wiring wiring;
     char order[MAX_ORDER]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
+    char subs[MAX_SUBS];   /* the sub-layers of a layer in order, usually "sf" */
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
@@ -225,6 +232,9 @@ struct config {
     int rnn_layers, rnn_window;
     enum rnn_cell_kind rnn_cell;
     bool rnn_carry;
+    /* convolutions (sublayer_conv.c): taps, the own row included */
+    int cpe_kernel, sep_kernel;
+    enum cpe_layers cpe_layers;
     /* depth (depth.c) */
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
     int step_base; /* number of the first step */

@@ -11,10 +11,13 @@
 #include "variants/parts/parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
+
+const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
@@ -126,6 +129,8 @@ static struct recurrent_sizes recurrent_sizes(const struct variant *v, int D, in
     return r;
 }
 
+static const char usual_subs[] = "sf";
+
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
@@ -171,6 +176,8 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .attn_bias = v->attn_bias,
         .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
         .ffn_bias = !v->bare_ffn,
+        .cpe_kernel = 4,
+        .sep_kernel = 7,
         .rnn_layers = v->rnn_layers,
         .rnn_window = 7,
         .rnn_cell = CELL_GRU,
@@ -181,6 +188,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .ponder_tau = 0.01f,
     };
 
+    snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : usual_subs);
     if (v->recurrent)
         c.recurrent = recurrent_sizes(v->recurrent, D, H);
     if (v->order)
@@ -389,6 +397,31 @@ static enum status check_cells(const struct config *c, struct err *e)
     return OK;
 }
 
+/* The letters of a layer: attention may come again, with the same weights. */
+static enum status check_subs(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (strcmp(c->subs, usual_subs) == 0)
+        return OK;
+    for (const char *at = c->subs; *at; at++)
+        if (!strchr("sfcw", *at) || (*at != 's' && strchr(at + 1, *at)))
+            return fail(e, E_USAGE,
+                        "%s: layers of \"%s\"  -> s attention, and once each f feed-forward, c "
+                        "convolution at the input, w convolution",
+                        name, c->subs);
+    if (!strchr(c->subs, 's'))
+        return fail(e, E_USAGE, "%s: layers of \"%s\" have no attention  -> an s somewhere", name,
+                    c->subs);
+    if ((c->wiring != WIRING_PRE && c->wiring != WIRING_POST) || *c->order || c->steps ||
+        c->stack.n || c->score_residual != SCORE_RESIDUAL_NONE || c->around.value_residual)
+        return fail(e, E_USAGE,
+                    "%s: layers of \"%s\" with norm %s, steps, an order of sub-layers or what "
+                    "passes from layer to layer  -> norm pre or post, none of the others",
+                    name, c->subs, wiring_name[c->wiring]);
+    return OK;
+}
+
 /* Sub-layers in an order of their own have tensors named for a norm each, and nothing else. */
 static enum status check_order(const struct config *c, struct err *e)
 {
@@ -546,5 +579,7 @@ enum status config_check(const struct config *c, struct err *e)
         st = check_ffn(c, e);
     if (st == OK)
         st = check_depth(c, e);
+    if (st == OK)
+        st = check_subs(c, e);
     return st == OK ? check_order(c, e) : st;
 }

@@ -16,6 +16,8 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_cpe(const struct config *c) { return strchr(c->subs, 'c'); }
+static bool has_sep(const struct config *c) { return strchr(c->subs, 'w'); }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
@@ -30,6 +32,19 @@ static enum status parse_order(void *config, const char *text, struct err *e)
                     (int)MAX_ORDER);
     strcpy(((struct config *)config)->order, text);
     return OK;
+}
+
+static enum status parse_subs(void *config, const char *text, struct err *e)
+{
+    if (strlen(text) >= MAX_SUBS || !*text)
+        return fail(e, E_USAGE, "subs \"%.60s\"  -> 1 to %d letters", text, MAX_SUBS - 1);
+    strcpy(((struct config *)config)->subs, text);
+    return OK;
+}
+
+static void print_subs(char text[CHOICE_TEXT], const void *config)
+{
+    snprintf(text, CHOICE_TEXT, "%s", ((const struct config *)config)->subs);
 }
 
 static void print_longest(char text[CHOICE_TEXT], const void *config)
@@ -82,6 +97,31 @@ static const struct choice others[] = {
      .print = print_order,
      .parse = parse_order,
      .absent = ""},
+    {.name = "subs", .codec = CODEC_TEXT, .print = print_subs, .parse = parse_subs, .absent = "sf"},
+    {.name = "cpe_kernel",
+     .codec = CODEC_INT,
+     .at = AT(cpe_kernel),
+     .help = "rows of the convolution at a layer's input",
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = has_cpe},
+    {.name = "cpe_layers",
+     .codec = CODEC_WORD,
+     .at = AT(cpe_layers),
+     .words = cpe_layers_name,
+     .applies = has_cpe,
+     .absent = "all"},
+    {.name = "sep_kernel",
+     .codec = CODEC_INT,
+     .at = AT(sep_kernel),
+     .help = "rows of the separable convolution",
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = has_sep},
     {.name = "mem", .codec = CODEC_INT, .at = AT(mem_len), .most = MAX_DISTANCE, .absent = "0"},
     {.name = "seq",
      .codec = CODEC_TEXT,

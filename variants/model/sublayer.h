@@ -156,8 +156,9 @@ struct compressed {
     float *group; /* the rows that they replace, as the convolution reads them */
 };
 
-extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
-    sublayer_aan, sublayer_latent, sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn;
+extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, sublayer_attention,
+    sublayer_ffn, sublayer_linear, sublayer_aan, sublayer_latent, sublayer_synthesizer,
+    sublayer_steps, sublayer_steps_ffn;
 extern const struct own synthesizer_own;
 
 /* Attention's own state. */
