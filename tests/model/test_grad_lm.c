@@ -79,13 +79,17 @@ static bool corners_everywhere(const struct config *c)
 {
     return c->wiring == WIRING_REORDER &&
            ((c->mixer && (c->mixer->kind == &sublayer_steps || c->mixer->attends)) ||
-            (c->ffn && (c->ffn->build || c->ffn->no_hidden)));
+            (c->ffn && c->ffn->build));
 }
 
-/* The gradient of AdaNorm is defined otherwise. */
+/* The gradient of AdaNorm is defined otherwise. What chooses jumps wherever a step changes a
+ * choice; few experts leave room for steps, more choices do not: tests of these parts differentiate
+ * while the choice stays. */
 static bool has_derivatives(const struct config *c)
 {
-    return c->norm_kind != NORM_ADA && trains(c->variant);
+    const bool jumps = c->ffn && c->ffn->chose && c->ffn != &ffn_moe;
+
+    return c->norm_kind != NORM_ADA && !jumps && trains(c->variant);
 }
 
 static void expect_derivatives_of(const struct form *w, int turn)

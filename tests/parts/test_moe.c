@@ -249,10 +249,10 @@ Test(moe, rows_of_no_text_take_experts_in_turn)
     }
 }
 
-/* 9 and 4 alone, then 3, 3, 2 go to the emptier one, of equal loads to the first. */
+/* 9 to the first, then 4, 3 and 3 to the other, which has 10 by then, and 2 to the first. */
 Test(moe, a_table_that_balances_frequencies)
 {
-    static const int32_t freq[] = {3, 9, 2, 3, 4}, want[] = {1, 0, 1, 1, 1};
+    static const int32_t freq[] = {3, 9, 2, 3, 4}, want[] = {1, 0, 0, 1, 1};
     int32_t table[5];
 
     moe_balance(freq, 5, 2, table);

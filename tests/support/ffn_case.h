@@ -186,7 +186,8 @@ static inline void ffn_compare(const struct config *c, const char *backend, int 
     ffn_forward(&want, true), ffn_backward(&want);
     const size_t n = (size_t)(rows * c->D);
     cr_expect_lt(ffn_error(got.y, want.y, n), 1, "%s, %s: y", backend, c->ffn->name);
-    cr_expect_lt(ffn_error(got.d_x, want.d_x, n), 1, "%s, %s: d_x", backend, c->ffn->name);
+    cr_expect_lt(ffn_error(got.d_x, want.d_x, n), 1, "%s, %s: d_x %g", backend, c->ffn->name,
+                 ffn_error(got.d_x, want.d_x, n));
     for (int i = 0; i < got.p.n; i++)
         cr_expect_lt(ffn_error(got.p.v[i].grad, want.p.v[i].grad, got.p.v[i].n), 1, "%s, %s: %s",
                      backend, c->ffn->name, got.p.v[i].name);
