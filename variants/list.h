@@ -83,7 +83,8 @@
     X(hash) \
     X(prototypes) \
     X(cpe) \
-    X(evolved)
+    X(evolved) \
+    X(transparent)
 /* clang-format on */
 
 #endif

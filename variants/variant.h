@@ -68,6 +68,10 @@ extern const char
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
+/* What the output reads: the last layer, or a sum of all (blend.h). */
+enum transparent { TRANSPARENT_NONE, TRANSPARENT_TOP, TRANSPARENT_KINDS };
+extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top" NULL */
+
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
     OUT_GATE_NONE,
@@ -134,9 +138,10 @@ struct variant {
     int rnn_layers;      /* LocalRNNs before each attention by default */
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
-    bool attn_bias;      /* projections have biases by default */
-    bool bare_top;       /* no norm after the last layer, even if norms come first */
-    const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
+    enum transparent transparent;
+    bool attn_bias;   /* projections have biases by default */
+    bool bare_top;    /* no norm after the last layer, even if norms come first */
+    const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
     struct around around;
     float head_eps;  /* of norms of a head; 0 = 1e-5 */
     float logit_cap; /* see struct config */
@@ -240,6 +245,7 @@ struct config {
     int step_base; /* number of the first step */
     enum halt_kind halt;
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
+    enum transparent transparent;
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

@@ -422,6 +422,7 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : (c->steps > 0) != (own.steps > 0)       ? "steps"
                             : strcmp(c->order, own.order) != 0        ? "order"
                             : strcmp(c->subs, own.subs) != 0          ? "subs"
+                            : c->transparent != own.transparent       ? "transparent"
                                                                       : NULL;
 
     return key ? safetensors_fail(s, e,

@@ -17,6 +17,8 @@
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
+const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
+
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
@@ -184,6 +186,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .rnn_carry = true,
         .step_base = 1,
         .halt = v->halt,
+        .transparent = v->transparent,
         .halt_eps = 0.01f,
         .ponder_tau = 0.01f,
     };
@@ -528,6 +531,12 @@ static enum status check_depth(const struct config *c, struct err *e)
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
+    if (c->transparent && (c->steps || *c->order || c->pos->enter))
+        return fail(
+            e, E_USAGE,
+            "%s: a sum of all layers with steps, an order of sub-layers or positions %s  -> "
+            "none of them",
+            name, c->pos->name);
     if (c->steps && (c->pos->embed || c->pos->enter))
         return fail(e, E_USAGE, "%s: %s positions beside those of its steps  -> none", name,
                     c->pos->name);

@@ -5,15 +5,17 @@
 #ifndef LM_H
 #define LM_H
 
+#include "blend.h"
 #include "depth.h"
 #include "sublayer_list.h"
 
 struct lm {
     struct config c;
     struct params params;
-    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt; /* -1 = none */
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt, at_blend; /* -1 = none */
     struct sublayers sublayers;
     struct depth depth; /* if the layers are run several times */
+    struct blend blend; /* if the output reads all of them */
     enum mem_kind kind;
     struct extent max;
     float *h;      /* [B,L,D] residual stream */

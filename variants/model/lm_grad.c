@@ -24,6 +24,8 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
     params_place_grad(&m->params, a);
     if (m->c.steps)
         depth_bind_grad(&m->depth, a);
+    if (m->c.transparent)
+        blend_bind_grad(&m->blend, a);
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
     m->capped =
@@ -91,6 +93,8 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
     output_backward(m, g, target, B * L);
     if (m->c.steps)
         depth_backward(&m->depth, g, m->d_h, B, L);
+    else if (m->c.transparent)
+        blend_backward(&m->blend, g, m->d_h, B, L);
     else
         sublayers_backward(&m->sublayers, g, m->d_h, B, L);
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
@@ -128,5 +132,7 @@ double lm_grad_flop(const struct lm *m, int B, int L, int M)
                                      : sublayers_grad_flop(&m->sublayers, B, L, M);
 
     /* dX and dW of the output */
-    return 4.0 * B * L * m->c.D * m->c.V + layers;
+    const double blend = m->c.transparent ? 2 * blend_flop(&m->blend, B, L) : 0;
+
+    return 4.0 * B * L * m->c.D * m->c.V + layers + blend;
 }
