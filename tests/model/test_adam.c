@@ -68,6 +68,8 @@ Test(adam, adds_the_steps_of_buffers)
     cr_expect_eq(b.p.v[1].data[0], 1.25f);
     cr_expect_eq(b.p.v[1].data[1], 1.5f);
     cr_expect_lt(b.p.v[0].data[0], 1);
+    adam_step(&b.o, &b.p, 0, 0.5, 1);
+    cr_expect_eq(b.p.v[1].data[0], 1.25f);
     release(&b);
 }
 

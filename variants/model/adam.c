@@ -95,10 +95,13 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
     }
 }
 
-static void advance(const struct param *p)
+/* Nothing moves at a rate of 0. */
+static void advance(const struct param *p, double lr)
 {
+    const float by = lr > 0 ? 1 : 0;
+
     for (size_t e = 0; e < p->n; e++)
-        p->data[e] += p->grad[e];
+        p->data[e] += by * p->grad[e];
 }
 
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads)
@@ -106,7 +109,7 @@ void adam_step(struct adam *o, struct params *p, double lr, double scale, int th
     o->step++;
     for (int i = 0; i < p->n; i++) {
         if (p->v[i].buffer)
-            advance(&p->v[i]);
+            advance(&p->v[i], lr);
         else
             update(o, &p->v[i], o->m[i], o->v[i], lr, scale, threads);
         param_keep_bounds(&p->v[i]);

@@ -27,7 +27,7 @@ void adam_free(struct adam *o);
 double grad_norm(const struct params *p, int threads);
 
 /* One update of every parameter from its gradient times `scale` (1, or clip / norm), and of every
- * buffer by its step. */
+ * buffer by its step unless lr is 0. */
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads);
 
 #endif
