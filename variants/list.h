@@ -84,7 +84,9 @@
     X(prototypes) \
     X(cpe) \
     X(evolved) \
-    X(transparent)
+    X(transparent) \
+    X(exit) \
+    X(exit_patience)
 /* clang-format on */
 
 #endif

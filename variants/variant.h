@@ -72,6 +72,11 @@ extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NUL
 enum transparent { TRANSPARENT_NONE, TRANSPARENT_TOP, TRANSPARENT_KINDS };
 extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top" NULL */
 
+/* When a position stops before the last layer: never; or in training only, every layer having a
+ * loss; or by these rules, and in training so (exit.h). */
+enum exit_kind { EXIT_NONE, EXIT_TRAIN, EXIT_ENTROPY, EXIT_PATIENCE, EXIT_KINDS };
+extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" "patience" NULL */
+
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
     OUT_GATE_NONE,
@@ -139,6 +144,7 @@ struct variant {
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
     enum transparent transparent;
+    enum exit_kind exit;
     bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */
     const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
@@ -246,6 +252,9 @@ struct config {
     enum halt_kind halt;
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
     enum transparent transparent;
+    enum exit_kind exit;
+    float exit_tau;    /* relative entropy below which a position stops */
+    int exit_patience; /* layers with the same prediction after which it stops */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

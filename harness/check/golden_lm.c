@@ -70,6 +70,10 @@ static void compare_halting(struct run *r, const struct lm *m, int segment, size
     const float ponder = (float)m->depth.ponder;
     char name[64];
 
+    if (m->c.exit) {
+        snprintf(name, sizeof(name), "out.steps.%d", segment);
+        golden_compare_whole(r, name, m->exit.steps, n);
+    }
     if (!m->depth.halt)
         return;
     snprintf(name, sizeof(name), "out.steps.%d", segment);
@@ -140,6 +144,9 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);
         golden_compare_grad(r, &m->params);
+        const float exit_loss = (float)m->exit_loss;
+        snprintf(name, sizeof(name), "out.exit_loss.%d", segment);
+        golden_compare(r, name, &exit_loss, 1);
     }
     lm_commit(m, L);
     if (m->kind == MEM_HIDDEN)

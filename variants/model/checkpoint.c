@@ -423,6 +423,7 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : strcmp(c->order, own.order) != 0        ? "order"
                             : strcmp(c->subs, own.subs) != 0          ? "subs"
                             : c->transparent != own.transparent       ? "transparent"
+                            : c->exit != own.exit                     ? "exit"
                                                                       : NULL;
 
     return key ? safetensors_fail(s, e,

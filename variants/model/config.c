@@ -17,6 +17,8 @@
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
+const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "patience", NULL};
+
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
 
 const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
@@ -187,6 +189,9 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .step_base = 1,
         .halt = v->halt,
         .transparent = v->transparent,
+        .exit = v->exit,
+        .exit_tau = 0.5f,
+        .exit_patience = 2,
         .halt_eps = 0.01f,
         .ponder_tau = 0.01f,
     };
@@ -531,6 +536,13 @@ static enum status check_depth(const struct config *c, struct err *e)
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
+    if (c->exit && (c->steps || *c->order || c->pos->enter || c->transparent || c->mixer || c->logit_cap != 0 ||
+                    c->score_residual != SCORE_RESIDUAL_NONE))
+        return fail(
+            e, E_USAGE,
+            "%s: early exit with steps, an order of sub-layers, a sum of all layers, a cap of "
+            "logits or scores of the layer before  -> none of them",
+            name);
     if (c->transparent && (c->steps || *c->order || c->pos->enter))
         return fail(
             e, E_USAGE,

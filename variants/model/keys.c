@@ -16,6 +16,7 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
 static bool has_cpe(const struct config *c) { return strchr(c->subs, 'c'); }
 static bool has_sep(const struct config *c) { return strchr(c->subs, 'w'); }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
@@ -226,6 +227,17 @@ static const struct choice others[] = {
      .at = AT(transparent),
      .words = transparent_name,
      .absent = "none"},
+    {.name = "exit", .codec = CODEC_WORD, .at = AT(exit), .words = exit_name, .absent = "none"},
+    {.name = "exit_tau", .codec = CODEC_REAL, .at = AT(exit_tau), .most = 1},
+    {.name = "exit_patience",
+     .codec = CODEC_INT,
+     .at = AT(exit_patience),
+     .help = "layers with the same prediction after which a position stops",
+     .least = 1,
+     .most = MAX_LAYERS,
+     .scope = SCOPE_MODEL,
+     .setting = true,
+     .applies = has_patience},
     {.name = "qk_norm", .codec = CODEC_FLAG, .at = AT(around.qk_norm), .absent = "0"},
     {.name = "head_eps",
      .codec = CODEC_REAL,

@@ -60,6 +60,8 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
         depth_bind(&m->depth, &m->c, &m->sublayers, &m->params, m->at_halt, a);
     if (m->c.transparent)
         blend_bind(&m->blend, &m->c, &m->sublayers, &m->params, m->at_blend, a);
+    if (m->c.exit)
+        exit_bind(&m->exit, &m->c, &m->sublayers, a);
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
     return OK;
@@ -116,13 +118,15 @@ static void keep_last(float *h, int B, int L, int n, int D)
                 sizeof(float) * (size_t)n * (size_t)D);
 }
 
-static void output(struct lm *m, const struct engine *g, const float *h, int rows)
+void lm_output(struct lm *m, const struct engine *g, const float *h, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
 
     if (c->final_ln)
         norm_apply(g, c, &m->params.v[m->at_final_ln], m->h, h, NULL, rows);
+    else if (h != m->h)
+        memcpy(m->h, h, sizeof(float) * (size_t)rows * (size_t)c->D);
     dropout(&m->drop, DROP_FINAL, m->h, (size_t)rows * (size_t)c->D, g->threads);
     g->ops.gemm(&(struct gemm){.tb = true,
                                .m = rows,
@@ -145,6 +149,14 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
                                  .threads = g->threads});
 }
 
+static const float *logits_of(void *model, const struct engine *g, const float *h, int n)
+{
+    struct lm *const m = model;
+
+    lm_output(m, g, h, n);
+    return m->logits;
+}
+
 /* cap tanh(logits / cap) */
 static void cap_logits(struct lm *m, const struct engine *g, int rows)
 {
@@ -163,6 +175,7 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
     float *last = m->final_in ? m->final_in : m->h;
     float *const first = m->c.steps         ? depth_input(&m->depth)
                          : m->c.transparent ? blend_input(&m->blend)
+                         : m->c.exit        ? exit_input(&m->exit)
                                             : sublayers_input(&m->sublayers, last);
     embed(m, first, tokens, B, L);
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
@@ -173,11 +186,13 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
         depth_forward(&m->depth, g, last, B, L);
     else if (m->c.transparent)
         blend_forward(&m->blend, g, last, B, L);
+    else if (m->c.exit)
+        exit_forward(&m->exit, g, (struct exit_head){logits_of, m}, last, B, L);
     else
         sublayers_forward(&m->sublayers, g, last, first, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
-    output(m, g, last, B * n_scored);
+    lm_output(m, g, last, B * n_scored);
     if (m->c.logit_cap != 0)
         cap_logits(m, g, B * n_scored);
     if (target)
@@ -197,8 +212,9 @@ void lm_forget(struct lm *m) { sublayers_forget(&m->sublayers); }
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
-    const double layers =
-        m->c.steps ? depth_flop(&m->depth, B, L, M) : sublayers_flop(&m->sublayers, B, L, M);
+    const double layers = m->c.steps  ? depth_flop(&m->depth, B, L, M)
+                          : m->c.exit ? exit_flop(&m->exit, B, L, M)
+                                      : sublayers_flop(&m->sublayers, B, L, M);
 
     const double blend = m->c.transparent ? blend_flop(&m->blend, B, L) : 0;
 
