@@ -86,7 +86,8 @@
     X(evolved) \
     X(transparent) \
     X(exit) \
-    X(exit_patience)
+    X(exit_patience) \
+    X(conditional)
 /* clang-format on */
 
 #endif

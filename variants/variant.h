@@ -77,6 +77,10 @@ extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top
 enum exit_kind { EXIT_NONE, EXIT_TRAIN, EXIT_ENTROPY, EXIT_PATIENCE, EXIT_KINDS };
 extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" "patience" NULL */
 
+/* Gates that skip sub-layers (sublayer_skip.h). */
+enum cond_kind { COND_NONE, COND_SOFT, COND_HARD, COND_KINDS };
+extern const char *const cond_name[COND_KINDS + 1]; /* "none" "soft" "hard" NULL */
+
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
     OUT_GATE_NONE,
@@ -145,6 +149,7 @@ struct variant {
     enum halt_kind halt; /* default */
     enum transparent transparent;
     enum exit_kind exit;
+    enum cond_kind cond;
     bool attn_bias;   /* projections have biases by default */
     bool bare_top;    /* no norm after the last layer, even if norms come first */
     const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
@@ -253,8 +258,10 @@ struct config {
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
     enum transparent transparent;
     enum exit_kind exit;
-    float exit_tau;    /* relative entropy below which a position stops */
-    int exit_patience; /* layers with the same prediction after which it stops */
+    float exit_tau; /* relative entropy below which a position stops */
+    enum cond_kind cond;
+    float budget, budget_coef; /* of gates, and the weight of its loss */
+    int exit_patience;         /* layers with the same prediction after which it stops */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

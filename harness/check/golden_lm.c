@@ -64,6 +64,22 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
     }
 }
 
+/* Which sub-layers each position took, [sub-layers,B,L]. */
+static void compare_gates(struct run *r, const struct lm *m, int segment, size_t n)
+{
+    const size_t all = (size_t)m->sublayers.n * n;
+    int32_t *const taken = calloc(all + 1, sizeof(*gates));
+    char name[64];
+
+    NEED(taken);
+    for (size_t i = 0; m->c.cond && i < all; i++)
+        taken[i] = m->sublayers.work[i / n].open[i % n] > 0;
+    snprintf(name, sizeof(name), "out.gates.%d", segment);
+    if (m->c.cond)
+        golden_compare_whole(r, name, taken, all);
+    free(taken);
+}
+
 /* The number of steps of each position, and their cost. */
 static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
 {
@@ -134,6 +150,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         snprintf(name, sizeof(name), "out.aux.%d", segment);
         golden_compare(r, name, &aux, 1);
     }
+    compare_gates(r, m, segment, (size_t)B * (size_t)L);
     compare_halting(r, m, segment, (size_t)B * (size_t)L);
     if (m->sublayers.kept) {
         const float lost = (float)lm_reconstruction(m, r->g, B, L);

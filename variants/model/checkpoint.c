@@ -424,6 +424,7 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : strcmp(c->subs, own.subs) != 0          ? "subs"
                             : c->transparent != own.transparent       ? "transparent"
                             : c->exit != own.exit                     ? "exit"
+                            : c->cond != own.cond                     ? "cond"
                                                                       : NULL;
 
     return key ? safetensors_fail(s, e,

@@ -17,6 +17,8 @@
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
+const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
+
 const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "patience", NULL};
 
 const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
@@ -191,6 +193,9 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .transparent = v->transparent,
         .exit = v->exit,
         .exit_tau = 0.5f,
+        .cond = v->cond,
+        .budget = 0.5f,
+        .budget_coef = 0.1f,
         .exit_patience = 2,
         .halt_eps = 0.01f,
         .ponder_tau = 0.01f,
@@ -536,13 +541,20 @@ static enum status check_depth(const struct config *c, struct err *e)
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
-    if (c->exit && (c->steps || *c->order || c->pos->enter || c->transparent || c->mixer || c->logit_cap != 0 ||
-                    c->score_residual != SCORE_RESIDUAL_NONE))
+    if (c->exit && (c->steps || *c->order || c->pos->enter || c->transparent || c->mixer ||
+                    c->logit_cap != 0 || c->score_residual != SCORE_RESIDUAL_NONE))
         return fail(
             e, E_USAGE,
             "%s: early exit with steps, an order of sub-layers, a sum of all layers, a cap of "
             "logits or scores of the layer before  -> none of them",
             name);
+    if (c->cond && (c->steps || *c->order || c->rnn_layers || strcmp(c->subs, usual_subs) != 0 ||
+                    (c->wiring != WIRING_PRE && c->wiring != WIRING_POST)))
+        return fail(
+            e, E_USAGE,
+            "%s: gates of sub-layers with norm %s, steps or sub-layers other than attention "
+            "and feed-forward  -> norm pre or post, none of the others",
+            name, wiring_name[c->wiring]);
     if (c->transparent && (c->steps || *c->order || c->pos->enter))
         return fail(
             e, E_USAGE,

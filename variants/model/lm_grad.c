@@ -5,6 +5,7 @@
 #include "lm.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
+#include "sublayer_skip.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
@@ -126,6 +127,7 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
                  int B, int L)
 {
     CHECK(m->sublayers.kept && B <= m->max.B && m->n_scored == L);
+    m->sublayers.open_slope = m->c.cond ? skip_slope(&m->sublayers, B, L) : 0;
     if (!m->c.exit)
         output_backward(m, g, target, m->final_in, m->d_h, 1, B * L);
     if (m->c.steps)

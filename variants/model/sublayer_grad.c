@@ -4,6 +4,7 @@
  * gradient of f's input is added to it where the sub-layer branches off. */
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
+#include "sublayer_skip.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -60,6 +61,8 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
 
     if (s->wiring == WIRING_REORDER)
         gate_backward(g, s, w, d, rows);
+    else if (s->skip)
+        skip_grad(g, s, w, w->d_y, d, rows);
     else if (!sublayer_adds_plainly(s))
         scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)

@@ -25,6 +25,7 @@ struct sublayers {
     bool kept;           /* every sub-layer keeps what its backward pass reads */
     struct dropout drop; /* set by the caller before every forward whose backward follows */
     float *d_unpooled;   /* its gradient */
+    float open_slope;    /* gradient of the loss by each gate of a sub-layer, besides f's */
     float *space;        /* [n_space] everything backward passes write except weight gradients */
     size_t n_space;
 };

@@ -3,6 +3,7 @@
  * The sub-layers of a model and the names of their tensors. */
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
+#include "sublayer_skip.h"
 #include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/parts/norm.h"
 
@@ -137,7 +138,8 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
                                  .at_qkv_map = -1,
                                  .at_compress = -1,
                                  .at_attn_extra = -1,
-                                 .at_around = -1};
+                                 .at_around = -1,
+                                 .at_skip = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
@@ -208,6 +210,12 @@ static void declare(const struct config *c, struct sublayer *at, int count, cons
     for (int k = 0; k < count && c->gate; k++) {
         at[k].at_gate = p->n;
         c->gate->params(c, n[k].gate, p);
+    }
+    for (int k = 0; k < count && c->cond; k++) {
+        char prefix[48];
+        snprintf(prefix, sizeof(prefix), "%sskip%s.", n[k].prefix, n[k].norm + strlen("ln"));
+        at[k].at_skip = p->n;
+        skip_params(c, prefix, p);
     }
     if (c->wiring == WIRING_REZERO)
         at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
