@@ -76,7 +76,18 @@
     X(value_residual) \
     X(diff) \
     X(cope) \
-    X(mla)
+    X(mla) \
+    X(adanorm) \
+    X(powernorm) \
+    X(pkm) \
+    X(hash) \
+    X(prototypes) \
+    X(cpe) \
+    X(evolved) \
+    X(transparent) \
+    X(exit) \
+    X(exit_patience) \
+    X(conditional)
 /* clang-format on */
 
 #endif

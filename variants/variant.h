@@ -25,6 +25,11 @@ bool wiring_norms_first(enum wiring w);                 /* f reads normalised ro
 bool wiring_norms_after(enum wiring w);                 /* the sum is normalised */
 
 enum { MAX_ORDER = 256, POOL_LEVELS = 8 }; /* a pool group has up to 2^8 tokens */
+enum { MAX_SUBS = 8 };                     /* letters of a layer, and the end of their text */
+
+/* Which layers have a convolution at their input, where the model has them. */
+enum cpe_layers { CPE_ALL, CPE_FIRST, CPE_LAYERS };
+extern const char *const cpe_layers_name[CPE_LAYERS + 1]; /* "all" "first" NULL */
 
 /* Sparse masks of a model's attention; heads take head[] in turn. n = 0: none. */
 enum { MAX_MASKS = 4, MASK_HEADS = 32, MASK_TEXT = 256 };
@@ -62,6 +67,19 @@ extern const char
  * depth.c. */
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
+
+/* What the output reads: the last layer, or a sum of all (blend.h). */
+enum transparent { TRANSPARENT_NONE, TRANSPARENT_TOP, TRANSPARENT_KINDS };
+extern const char *const transparent_name[TRANSPARENT_KINDS + 1]; /* "none" "top" NULL */
+
+/* When a position stops before the last layer: never; or in training only, every layer having a
+ * loss; or by these rules, and in training so (exit.h). */
+enum exit_kind { EXIT_NONE, EXIT_TRAIN, EXIT_ENTROPY, EXIT_PATIENCE, EXIT_KINDS };
+extern const char *const exit_name[EXIT_KINDS + 1]; /* "none" "train" "entropy" "patience" NULL */
+
+/* Gates that skip sub-layers (sublayer_skip.h). */
+enum cond_kind { COND_NONE, COND_SOFT, COND_HARD, COND_KINDS };
+extern const char *const cond_name[COND_KINDS + 1]; /* "none" "soft" "hard" NULL */
 
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
@@ -113,6 +131,7 @@ struct variant {
     /* The order of a model's sub-layers, one letter each (sublayer_list.h), if it is not layer
      * after layer; NULL = layer after layer. */
     void (*order)(char order[MAX_ORDER], int N);
+    const char *subs; /* the sub-layers of every layer, if they are not "sf" */
     /* Default head width and feed-forward width for D and H; NULL = D / H and 4 D. */
     void (*sizes)(int D, int H, int *dh, int *F);
     int (*d_value)(int D, int H, int dh); /* default width of a head of values; NULL = dh */
@@ -128,9 +147,12 @@ struct variant {
     int rnn_layers;      /* LocalRNNs before each attention by default */
     bool loops;          /* one layer, run N times */
     enum halt_kind halt; /* default */
-    bool attn_bias;      /* projections have biases by default */
-    bool bare_top;       /* no norm after the last layer, even if norms come first */
-    const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
+    enum transparent transparent;
+    enum exit_kind exit;
+    enum cond_kind cond;
+    bool attn_bias;   /* projections have biases by default */
+    bool bare_top;    /* no norm after the last layer, even if norms come first */
+    const char *mask; /* default sparse masks, as text for masks_parse; NULL = none */
     struct around around;
     float head_eps;  /* of norms of a head; 0 = 1e-5 */
     float logit_cap; /* see struct config */
@@ -163,6 +185,7 @@ enum part_slot {
     SLOT_POS,
     SLOT_QKV_MAP,
     SLOT_GATE,
+    SLOT_NORM,
     SLOT_COUNT
 };
 
@@ -178,6 +201,7 @@ struct config {
     const struct mixer *mixer;     /* NULL = attention */
     enum wiring wiring;
     char order[MAX_ORDER]; /* of its sub-layers, such as "ssfsff"; "" = layer after layer */
+    char subs[MAX_SUBS];   /* the sub-layers of a layer in order, usually "sf" */
     enum norm_kind norm_kind;
     int D, H, dh, F, N, V;
     int kv_heads; /* heads of k and v; divides H */
@@ -224,11 +248,20 @@ struct config {
     int rnn_layers, rnn_window;
     enum rnn_cell_kind rnn_cell;
     bool rnn_carry;
+    /* convolutions (sublayer_conv.c): taps, the own row included */
+    int cpe_kernel, sep_kernel;
+    enum cpe_layers cpe_layers;
     /* depth (depth.c) */
     int steps; /* how often the N layers are run at most, with the same weights; 0 = plainly once */
     int step_base; /* number of the first step */
     enum halt_kind halt;
     float halt_eps, ponder_tau; /* from 1 - eps on it is nearly 1; what pondering costs */
+    enum transparent transparent;
+    enum exit_kind exit;
+    float exit_tau; /* relative entropy below which a position stops */
+    enum cond_kind cond;
+    float budget, budget_coef; /* of gates, and the weight of its loss */
+    int exit_patience;         /* layers with the same prediction after which it stops */
     /* language model */
     bool tied, out_bias, final_ln;
     float emb_scale, ln_eps;

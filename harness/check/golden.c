@@ -114,6 +114,51 @@ enum status golden_inputs(struct run *r, int width, struct err *e)
     return st;
 }
 
+static const struct tensor *find_buffer(const struct run *r, const char *name)
+{
+    const char *const dot = strrchr(name, '.');
+    char full[TENSOR_NAME];
+
+    snprintf(full, sizeof(full), "in.%s", name);
+    const struct tensor *const t = safetensors_find(r->s, full);
+    if (t || !dot)
+        return t;
+    snprintf(full, sizeof(full), "in.%s", dot + 1);
+    return safetensors_find(r->s, full);
+}
+
+static enum status fill_buffer(const struct run *r, const struct param *w, struct err *e)
+{
+    const struct tensor *const t = find_buffer(r, w->name);
+
+    if (!t && w->init == INIT_CONST && w->init_arg == 0) {
+        memset(w->data, 0, w->n * sizeof(float));
+        return OK;
+    }
+    if (!t || t->n != w->n)
+        return safetensors_fail(r->s, e, "input \"%s\" is missing or does not fit its metadata",
+                                w->name);
+    for (size_t i = 0; i < w->n; i++) {
+        const float x = t->dtype == DTYPE_I32 ? (float)((const int32_t *)t->data)[i]
+                                              : ((const float *)t->data)[i];
+        if (w->bounded && !(x >= w->least && x <= w->most))
+            return safetensors_fail(r->s, e, "input \"%s\" has %g at %zu  -> from %g to %g",
+                                    w->name, (double)x, i, (double)w->least, (double)w->most);
+        w->data[i] = x;
+    }
+    return OK;
+}
+
+enum status golden_buffers(const struct run *r, const struct params *p, struct err *e)
+{
+    enum status st = OK;
+
+    for (int i = 0; st == OK && i < p->n; i++)
+        if (p->v[i].buffer)
+            st = fill_buffer(r, &p->v[i], e);
+    return st;
+}
+
 /* ---- one file ----------------------------------------------------------------------------- */
 
 /* Bind over a counting and a placed arena, and load all weights from the file, which has to fit

@@ -80,6 +80,10 @@ enum status golden_inputs(struct run *r, int width, struct err *e);
  * tested. */
 enum status golden_known_inputs(const struct run *r, const char *const *known, struct err *e);
 
+/* Fill the buffers among the parameters from in.NAME, or from the input that has the last part of
+ * their name; one that is 0 at first may be left out. */
+enum status golden_buffers(const struct run *r, const struct params *p, struct err *e);
+
 /* ---- comparisons -------------------------------------------------------------------------- */
 
 /* Compare `got` with the file's tensor, if it has one. Pass rule: max|g-e| <= max(tolerance *

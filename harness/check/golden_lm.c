@@ -64,12 +64,32 @@ static void compare_memory(struct run *r, const struct lm *m, int segment)
     }
 }
 
+/* Which sub-layers each position took, [sub-layers,B,L]. */
+static void compare_gates(struct run *r, const struct lm *m, int segment, size_t n)
+{
+    const size_t all = (size_t)m->sublayers.n * n;
+    int32_t *const taken = calloc(all + 1, sizeof(*gates));
+    char name[64];
+
+    NEED(taken);
+    for (size_t i = 0; m->c.cond && i < all; i++)
+        taken[i] = m->sublayers.work[i / n].open[i % n] > 0;
+    snprintf(name, sizeof(name), "out.gates.%d", segment);
+    if (m->c.cond)
+        golden_compare_whole(r, name, taken, all);
+    free(taken);
+}
+
 /* The number of steps of each position, and their cost. */
 static void compare_halting(struct run *r, const struct lm *m, int segment, size_t n)
 {
     const float ponder = (float)m->depth.ponder;
     char name[64];
 
+    if (m->c.exit) {
+        snprintf(name, sizeof(name), "out.steps.%d", segment);
+        golden_compare_whole(r, name, m->exit.steps, n);
+    }
     if (!m->depth.halt)
         return;
     snprintf(name, sizeof(name), "out.steps.%d", segment);
@@ -131,6 +151,7 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         snprintf(name, sizeof(name), "out.aux.%d", segment);
         golden_compare(r, name, &aux, 1);
     }
+    compare_gates(r, m, segment, (size_t)B * (size_t)L);
     compare_halting(r, m, segment, (size_t)B * (size_t)L);
     if (m->sublayers.kept) {
         const float lost = (float)lm_reconstruction(m, r->g, B, L);
@@ -141,6 +162,9 @@ static enum status run_segment(struct run *r, struct lm_run *o, int segment, str
         params_zero_grad(&m->params);
         lm_backward(m, r->g, token, target, B, L);
         golden_compare_grad(r, &m->params);
+        const float exit_loss = (float)m->exit_loss;
+        snprintf(name, sizeof(name), "out.exit_loss.%d", segment);
+        golden_compare(r, name, &exit_loss, 1);
     }
     lm_commit(m, L);
     if (m->kind == MEM_HIDDEN)
@@ -185,7 +209,7 @@ static enum status read(struct run *r, struct err *e)
 static enum status forward(struct run *r, struct err *e)
 {
     struct lm_run *o = r->own;
-    enum status st = OK;
+    enum status st = golden_buffers(r, &o->m.params, e);
 
     lm_build_tables(&o->m, r->g);
     for (int s = 0; st == OK && s < o->segments; s++)

@@ -9,7 +9,11 @@
 #include "variants/parts/ffn/moe.h"
 #include "variants/parts/norm.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NORM "norm"
 
 struct part_run {
     int rows;
@@ -33,8 +37,9 @@ static enum status read_part(struct run *r, const char *key, struct err *e)
     *c = config_default(variants[0], D, 1, D, 1, 1, 0);
     c->pos = pos_find("none");
     c->ffn = NULL; /* the file's */
-    if ((st = safetensors_int(r->s, "d_inner", 1, 1, GOLDEN_WIDE, &c->F, e)) != OK ||
+    if ((st = safetensors_int(r->s, "d_inner", 1, 0, GOLDEN_WIDE, &c->F, e)) != OK ||
         (st = safetensors_real(r->s, "ln_eps", 1e-5, &eps, e)) != OK ||
+        (st = golden_whole(r, "vocab", &c->V, e)) != OK ||
         (st = checkpoint_parts(r->s, "param.", c, e)) != OK)
         return st;
     c->ln_eps = (float)eps;
@@ -51,7 +56,7 @@ static enum status read_norm(struct run *r, struct err *e)
     const enum status st = read_part(r, "norm_kind", e);
 
     if (st == OK)
-        norm_params(&r->c, "", "norm", &r->params);
+        norm_params(&r->c, "", NORM, &r->params);
     return st;
 }
 
@@ -64,6 +69,9 @@ static enum status read_ffn(struct run *r, struct err *e)
         return st;
     if (!c->ffn)
         return safetensors_fail(r->s, e, "no ffn  -> is it a golden file?");
+    if (c->F < 1 && !c->ffn->no_hidden)
+        return safetensors_fail(r->s, e, "metadata d_inner is 0  -> ffn %s has hidden units",
+                                c->ffn->name);
     c->ffn->params(c, "ff.", &r->params);
     return OK;
 }
@@ -96,19 +104,70 @@ static enum status norm_forward(struct run *r, struct err *e)
     const struct part_run *o = r->own;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
+    const enum status st = golden_buffers(r, &r->params, e);
     norm_apply(r->g, &r->c, r->params.v, r->y, o->x, NULL, o->rows);
-    (void)e;
-    return OK;
+    return st;
 }
 
 static void norm_grad(struct run *r)
 {
     const struct part_run *o = r->own;
 
-    norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows);
+    norm_backward(r->g, &r->c, r->params.v, r->d_x, r->dy->data, o->x, o->stats, o->rows, o->rows);
+}
+
+/* After the backward pass. */
+static void norm_buffers(struct run *r)
+{
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *const w = &r->params.v[i];
+        char name[96];
+        for (size_t k = 0; w->buffer && k < w->n; k++)
+            w->data[k] += w->grad[k];
+        snprintf(name, sizeof(name), "out.%s", w->name + strlen(NORM "."));
+        if (w->buffer)
+            golden_compare(r, name, w->data, w->n);
+    }
 }
 
 static const struct dropout none = {0};
+
+/* The tokens of the rows, for a network that they choose something of. */
+static enum status read_tokens(struct run *r, struct err *e)
+{
+    const struct part_run *o = r->own;
+    enum status st = OK;
+
+    if (!r->c.ffn->read_tokens)
+        return OK;
+    const struct tensor *const t = golden_need(r, "in.tokens", DTYPE_I32, (size_t)o->rows, &st, e);
+    if (st != OK)
+        return st;
+    for (int i = 0; i < o->rows; i++)
+        if (((const int32_t *)t->data)[i] < 0 || ((const int32_t *)t->data)[i] >= r->c.V)
+            return safetensors_fail(r->s, e, "a token is outside the vocabulary of %d", r->c.V);
+    r->c.ffn->read_tokens(&r->c, r->params.v, t->data, o->rows, o->work);
+    return OK;
+}
+
+/* A table that balances tokens of these frequencies. */
+static enum status compare_table(struct run *r, struct err *e)
+{
+    const struct tensor *const freq = safetensors_find(r->s, "in.freq");
+    enum status st = OK;
+
+    if (!freq || !r->c.ffn->read_tokens)
+        return OK;
+    golden_need(r, "in.freq", DTYPE_I32, (size_t)r->c.V, &st, e);
+    if (st != OK)
+        return st;
+    int32_t *const table = calloc(freq->n + 1, sizeof(*table));
+    NEED(table);
+    moe_balance(freq->data, r->c.V, moe_of(&r->c)->experts, table);
+    golden_compare_whole(r, "out.table", table, freq->n);
+    free(table);
+    return OK;
+}
 
 static enum status ffn_forward(struct run *r, struct err *e)
 {
@@ -116,16 +175,22 @@ static enum status ffn_forward(struct run *r, struct err *e)
     const struct config *c = &r->c;
 
     memcpy(o->x, r->x->data, r->x->n * sizeof(float));
+    enum status st = golden_buffers(r, &r->params, e);
+    if (st == OK)
+        st = read_tokens(r, e);
+    if (st != OK)
+        return st;
     c->ffn->forward(r->g, c, r->params.v, r->y, o->x, o->rows, o->work, true,
                     (struct act){.y = r->y}, &none);
-    (void)e;
-    if (!c->ffn->aux)
-        return OK;
-    const float aux = (float)c->ffn->aux(c, o->rows, o->work);
-    golden_compare(r, "out.aux", &aux, 1);
-    golden_compare_whole(r, "out.route", moe_work_of(c, o->rows, o->work).route,
-                         (size_t)o->rows * (size_t)moe_of(c)->k);
-    return OK;
+    if (c->ffn->aux) {
+        const float aux = (float)c->ffn->aux(c, o->rows, o->work);
+        golden_compare(r, "out.aux", &aux, 1);
+    }
+    if (c->ffn->chose) {
+        const struct ffn_choice chosen = c->ffn->chose(c, o->rows, o->work);
+        golden_compare_whole(r, chosen.name, chosen.at, chosen.n);
+    }
+    return compare_table(r, e);
 }
 
 static void ffn_backward(struct run *r)
@@ -143,6 +208,7 @@ const struct golden_kind golden_norm = {
     .bind = bind,
     .forward = norm_forward,
     .backward = norm_grad,
+    .finish = norm_buffers,
 };
 
 const struct golden_kind golden_ffn = {

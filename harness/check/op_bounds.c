@@ -54,6 +54,14 @@ struct moments moments_of(const struct norm *o, int i)
     return m;
 }
 
+double norm_gain(const struct norm *o, const struct moments *m, int i, int e)
+{
+    const double xhat = (norm_term(o, i, e) - m->mean) / m->root;
+
+    return o->ada_c != 0 ? fabs((double)o->ada_c) * (1 + 2 * fabs((double)o->ada_k) * fabs(xhat))
+                         : fabs(norm_weight(o, i, e));
+}
+
 /* Centred: a deviation is off by the rounding of x + add, twice, its own and the mean's, and by the
  * sums: dd = U (2 T + (n+4) D), T the largest |x + add|, D the largest deviation. The root's
  * relative error is 2 dd/root, (n+3)/2 U from its sum and 4 U from the rest. Otherwise nothing
@@ -66,7 +74,7 @@ double norm_bound(const struct norm *o, const struct moments *m, double want, in
                2 * U * (o->bias ? fabs(want) + fabs(norm_bias(o, i, e)) : 0);
     const double dd = U * (2 * m->largest + (o->n + 4) * m->deviation);
     const double root = 2 * dd / m->root + U * ((o->n + 3) / 2.0 + 4);
-    return fabs(norm_weight(o, i, e)) / m->root * (dd + m->deviation * (root + 3 * U)) +
+    return norm_gain(o, m, i, e) / m->root * (dd + m->deviation * (root + 3 * U)) +
            2 * U * (fabs(want) + fabs(norm_bias(o, i, e)));
 }
 

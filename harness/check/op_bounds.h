@@ -25,6 +25,9 @@ static inline bool norm_centred(enum norm_kind k) { return k == NORM_LAYER || k 
 /* t of element e in row i; its weight. */
 double norm_term(const struct norm *o, int i, int e);
 double norm_weight(const struct norm *o, int i, int e);
+/* At most by how much y follows its normalised row: |weight|, or of an adaptive one |c| (1 + 2 k
+ * |xhat|). */
+double norm_gain(const struct norm *o, const struct moments *m, int i, int e);
 /* The bound of element e in row i, whose value is `want`. */
 double norm_bound(const struct norm *o, const struct moments *m, double want, int i, int e);
 

@@ -8,7 +8,17 @@
 #include <stdio.h>
 
 enum { HEADS = 3 };
-enum { NORM_MODES = 32, NORM_CASES = NORM_MODES * NORM_KIND_COUNT * OP_SIZES };
+enum { NORM_MODES = 48, NORM_CASES = NORM_MODES * NORM_OP_KINDS * OP_SIZES };
+
+/* An adaptive weight, of centred kinds without heads. */
+static const float ADA_C = 1.5f, ADA_K = 0.1f;
+
+static void adapt(struct norm *o)
+{
+    o->weight = o->bias = NULL;
+    o->ada_c = ADA_C;
+    o->ada_k = ADA_K;
+}
 
 /* Hostile rows: equal elements, all zero, shorter than eps (divisors near zero); and a NaN, which
  * affects its whole row. */
@@ -29,16 +39,18 @@ static void norm_make(struct trial *t, int at)
     const bool large = at >= NORM_CASES;
     const int mode = large ? 0 : pick(&at, NORM_MODES), rows_of = mode / 4 % 4;
 
-    t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
+    t->kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
     set_size(t, large ? op_square : op_sizes[at]);
     if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
         t->kind = NORM_LAYER;
     t->over = mode & 2;
+    const bool centred = norm_centred((enum norm_kind)t->kind);
+    const bool adaptive = mode & 32 && centred;
     const int heads = mode & 16 && t->kind != NORM_SCALE ? HEADS : 0;
     const size_t weights = (size_t)t->n * (heads ? HEADS : 1);
     float *x = operand(t, t->size, "x", means[rows_of], 1);
     float *bias = operand(t, weights, "bias", 0, 1);
-    const bool biased = heads ? mode != 16 : norm_centred((enum norm_kind)t->kind);
+    const bool biased = heads ? mode != 16 : centred;
     if (rows_of == 3 && t->n <= 130) /* the bound does not count the roundings of longer sums */
         hostile_rows(x, t->rows, t->n);
     t->a.norm = (struct norm){.kind = (enum norm_kind)t->kind,
@@ -50,6 +62,8 @@ static void norm_make(struct trial *t, int at)
                               .n = t->n,
                               .heads = heads,
                               .eps = 1e-5f};
+    if (adaptive)
+        adapt(&t->a.norm);
     output(t, "y", t->size, x);
     snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, mode %d", t->kind, t->rows, t->n, mode);
 }
@@ -77,20 +91,21 @@ static void norm_bounds(struct trial *t)
 
 /* ---- its gradient ---------------------------------------------------------------------------- */
 
-enum { NORM_GRAD_CASES = 4 * NORM_KIND_COUNT * OP_GRAD_SIZES };
+enum { NORM_GRAD_MODES = 6, NORM_GRAD_CASES = NORM_GRAD_MODES * NORM_OP_KINDS * OP_GRAD_SIZES };
 
 static void norm_grad_make(struct trial *t, int at)
 {
     const bool large = at >= NORM_GRAD_CASES;
-    const int mode = large ? 0 : pick(&at, 4), over = mode & 1;
+    const int mode = large ? 0 : pick(&at, NORM_GRAD_MODES), over = mode & 1;
 
-    t->kind = large ? NORM_LAYER : pick(&at, NORM_KIND_COUNT);
+    t->kind = large ? NORM_LAYER : pick(&at, NORM_OP_KINDS);
     set_size(t, large ? op_square : op_grad_sizes[at]);
     if (t->kind == NORM_UNBIASED && t->n == 1) /* undefined */
         t->kind = NORM_LAYER;
     t->over = over;
     const bool centred = norm_centred((enum norm_kind)t->kind);
     const int heads = mode & 2 && t->kind != NORM_SCALE ? HEADS : 0;
+    const bool adaptive = mode & 4 && centred;
     const size_t n = (size_t)t->n * (heads ? HEADS : 1);
     float *x = operand(t, t->size, "x", 1, 1), *weight = operand(t, n, "weight", 1, 0.5f);
     float *d_y = operand(t, t->size, "d_y", 0, 1);
@@ -111,8 +126,15 @@ static void norm_grad_make(struct trial *t, int at)
                                         .heads = heads,
                                         .eps = 1e-5f};
     output(t, "d_x", t->size, d_y);
-    output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
-    if (centred || heads)
+    if (adaptive) {
+        adapt(&t->a.norm);
+        t->a.norm_grad.weight = NULL;
+        t->a.norm_grad.ada_c = ADA_C;
+        t->a.norm_grad.ada_k = ADA_K;
+    }
+    if (!adaptive)
+        output_sums(t, "d_weight", t->kind == NORM_SCALE ? 1 : n);
+    if (!adaptive && (centred || heads))
         output_sums(t, "d_bias", n);
     snprintf(t->what, sizeof(t->what), "kind %d, %dx%d, %d heads%s", t->kind, t->rows, t->n, heads,
              over ? ", in place" : "");
@@ -124,7 +146,7 @@ static void norm_grad_run(const struct engine *g, struct trial *t, float *const 
 
     o.d_x = out[0];
     o.d_y = t->in_place ? out[0] : o.d_y;
-    o.d_weight = out[1];
+    o.d_weight = t->n_out > 1 ? out[1] : NULL;
     o.d_bias = t->n_out > 2 ? out[2] : NULL;
     o.threads = g->threads;
     g->ops.norm_grad(&o);
@@ -144,7 +166,7 @@ static void norm_grad_bounds(struct trial *t)
         const double xhat = m.deviation / m.root;
         double most = 0, sum_t = 0, sum_tx = 0;
         for (int e = 0; e < t->n; e++) {
-            const double te = fabs((double)d_y[i * t->n + e] * norm_weight(f, i, e));
+            const double te = fabs((double)d_y[i * t->n + e]) * norm_gain(f, &m, i, e);
             most = fmax(most, te);
             sum_t += te;
             sum_tx += te * fabs(norm_term(f, i, e) - m.mean) / m.root;

@@ -9,7 +9,7 @@
 
 Test(norms, reference_is_the_equation)
 {
-    for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++)
+    for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++)
         for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
             for (int add = 0; add < 2; add++) {
                 struct rows_of o;
@@ -41,7 +41,7 @@ Test(norms, a_nan_takes_its_row)
 {
     enum { ROWS = 5, N = 37 };
 
-    for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++) {
+    for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++) {
         struct rows_of o;
         make(&o, kind, ROWS, N, 0);
         float *y = guarded(o.size);
@@ -59,22 +59,28 @@ Test(norms, a_nan_takes_its_row)
 
 Test(norms, parameters_by_kind)
 {
-    static const char *const names[NORM_KIND_COUNT][2] = {
-        {"layers.0.ln1.weight", "layers.0.ln1.bias"},
-        {"layers.0.ln1.weight"},
-        {"layers.0.ln1.g"},
-        {"layers.0.ln1.weight", "layers.0.ln1.bias"},
+    static const char *const names[NORM_KIND_COUNT][5] = {
+        [NORM_LAYER] = {"layers.0.ln1.weight", "layers.0.ln1.bias"},
+        [NORM_RMS] = {"layers.0.ln1.weight"},
+        [NORM_SCALE] = {"layers.0.ln1.g"},
+        [NORM_UNBIASED] = {"layers.0.ln1.weight", "layers.0.ln1.bias"},
+        [NORM_POWER] = {"layers.0.ln1.weight", "layers.0.ln1.bias", "layers.0.ln1.phi",
+                        "layers.0.ln1.nu"},
     };
 
     for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++) {
         struct config c = config_default(variants[0], 12, 3, 4, 17, 1, 9);
         struct params p = {0};
+        int n = 0;
         c.norm_kind = kind;
         norm_params(&c, "layers.0.", "ln1", &p);
-        cr_expect_eq(p.n, names[kind][1] ? 2 : 1);
+        while (names[kind][n])
+            n++;
+        cr_assert_eq(p.n, n);
         for (int i = 0; i < p.n; i++) {
             cr_expect_str_eq(p.v[i].name, names[kind][i]);
             cr_expect(p.v[i].rank == 1 && p.v[i].n == (kind == NORM_SCALE ? 1u : 12u));
+            cr_expect_eq(p.v[i].buffer, i > 1);
         }
         params_free(&p);
     }

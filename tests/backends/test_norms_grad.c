@@ -56,7 +56,7 @@ Test(norms_grad, reference_is_the_derivative)
 {
     static const int some[][2] = {{1, 1}, {1, 7}, {5, 2}, {6, 13}};
 
-    for (enum norm_kind kind = 0; kind < NORM_KIND_COUNT; kind++)
+    for (enum norm_kind kind = 0; kind < NORM_OP_KINDS; kind++)
         for (size_t s = 0; s < ARRAY_LEN(some); s++) {
             const int rows = some[s][0], n = some[s][1];
             struct rows_of o;

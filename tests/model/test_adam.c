@@ -49,6 +49,30 @@ static void exact_step(struct exact *s, double g, int t, double lr, double decay
         lr * (s->m / (1 - pow(0.9, t)) / (sqrt(s->v / (1 - pow(0.999, t))) + 1e-8) + decay * s->x);
 }
 
+/* A buffer takes its step as it is, and is no part of the gradient. */
+Test(adam, adds_the_steps_of_buffers)
+{
+    struct bound b = {.o.weight_decay = 0.1};
+
+    params_matrix(&b.p, 1, 1, "", "w");
+    params_buffer(&b.p, params_vector(&b.p, INIT_ONE, 0, 2, "", "phi"));
+    bind(&b);
+    b.p.v[0].data[0] = 1;
+    b.p.v[0].grad[0] = 3;
+    for (int e = 0; e < 2; e++) {
+        b.p.v[1].data[e] = 1;
+        b.p.v[1].grad[e] = 0.25f * (float)(e + 1);
+    }
+    cr_expect_eq(grad_norm(&b.p, 1), 3);
+    adam_step(&b.o, &b.p, 0.01, 0.5, 1);
+    cr_expect_eq(b.p.v[1].data[0], 1.25f);
+    cr_expect_eq(b.p.v[1].data[1], 1.5f);
+    cr_expect_lt(b.p.v[0].data[0], 1);
+    adam_step(&b.o, &b.p, 0, 0.5, 1);
+    cr_expect_eq(b.p.v[1].data[0], 1.25f);
+    release(&b);
+}
+
 Test(adam, takes_the_steps_of_its_equations)
 {
     const double g[] = {0.5, -2, 0.1}, lr = 0.01, decay = 0.1, scale = 0.5;

@@ -163,7 +163,8 @@ static void follow(struct config *c, const struct choice *row)
         latent->rope = c->dh - latent->nope;
     if (strcmp(row->name, "d_rope") == 0)
         latent->nope = c->dh - latent->rope;
-    if (row->at == offsetof(struct config, recurrent)) /* widths of norms */
+    if (row->at == offsetof(struct config, recurrent) || /* widths of norms */
+        row->at == offsetof(struct config, norm_kind))
         config_own_reset(c);
 }
 

@@ -18,6 +18,9 @@ static struct config form_of(const struct ffn *ffn, int form, int D, int F)
 }
 enum { FORMS = 4 };
 
+/* Does nothing choose what a row is multiplied with? */
+static bool plain(const struct ffn *ffn) { return !ffn->chose && !ffn->read_tokens; }
+
 /* ---- the equations ------------------------------------------------------------------------ */
 
 static double sigma(double x) { return 1 / (1 + exp(-x)); }
@@ -99,7 +102,7 @@ ParameterizedTest(int *b, ffn, is_its_equation)
     static const int shapes[][3] = {{1, 1, 1}, {1, 8, 13}, {5, 6, 9}, {33, 20, 37}}; /* rows D F */
 
     for (int k = 0; ffns[k] && !ffns[k]->build; k++)
-        for (size_t s = 0; s < ARRAY_LEN(shapes) && !ffns[k]->aux; s++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes) && plain(ffns[k]); s++)
             for (int form = 0; form < FORMS; form++) {
                 const struct config c = form_of(ffns[k], form, shapes[s][1], shapes[s][2]);
                 check_equation(&c, backends[*b]->name, 1 + form % 2, shapes[s][0]);
@@ -134,7 +137,7 @@ Test(ffn, reference_is_the_derivative)
             const struct config c = form_of(ffns[k], form, 6, 9);
             struct ffn_case t;
             char what[64];
-            if (ffns[k]->aux || (corner && !c.ffn_bias)) /* biases keep it off its corner */
+            if (!plain(ffns[k]) || (corner && !c.ffn_bias)) /* biases keep it off its corner */
                 continue;
             snprintf(what, sizeof(what), "%s form %d", ffns[k]->name, form);
             ffn_open(&t, &c, "ref", 1, 7, corner);
@@ -149,7 +152,7 @@ Test(ffn, dropout_is_differentiated)
     for (int k = 0; ffns[k] && !ffns[k]->build; k++) {
         const struct config c = form_of(ffns[k], 0, 6, 9);
         struct ffn_case t;
-        if (ffns[k]->aux)
+        if (!plain(ffns[k]))
             continue;
         ffn_open(&t, &c, "ref", 1, 7, ffns[k]->act == ACT_RELU);
         t.drop = (struct dropout){.p = 0.25f, .seed = SEED, .step = 5};
@@ -164,7 +167,7 @@ ParameterizedTest(int *b, ffn, backward_as_the_reference, .timeout = 60)
     static const int shapes[][3] = {{1, 8, 13}, {5, 6, 9}, {150, 33, 37}}; /* rows D F */
 
     for (int k = 0; ffns[k] && !ffns[k]->build; k++)
-        for (size_t s = 0; s < ARRAY_LEN(shapes) && !ffns[k]->aux; s++)
+        for (size_t s = 0; s < ARRAY_LEN(shapes) && plain(ffns[k]); s++)
             for (int form = 0; form < FORMS; form++) {
                 const struct config c = form_of(ffns[k], form, shapes[s][1], shapes[s][2]);
                 ffn_compare(&c, backends[*b]->name, 1 + form % 2, shapes[s][0],
@@ -208,7 +211,7 @@ Test(ffn, flop_counts_every_weight)
         const struct config c = form_of(ffns[k], 0, 8, 13);
         struct params p = {0};
         double weights = 0;
-        if (ffns[k]->aux)
+        if (!plain(ffns[k]))
             continue;
         ffns[k]->params(&c, "ff.", &p);
         for (int i = 0; i < p.n; i++)

@@ -143,6 +143,126 @@ ParameterizedTest(int *b, moe, is_its_equation)
         }
 }
 
+/* ---- groups and tokens -------------------------------------------------------------------- */
+
+static struct config proto(int experts, int groups, bool bias)
+{
+    struct config c = ffn_config(&ffn_proto, D, F);
+
+    set_number(&c, "experts", experts);
+    set_number(&c, "moe_groups", groups);
+    c.ffn_bias = bias;
+    return c;
+}
+
+static struct config hashed(int experts, bool bias)
+{
+    struct config c = ffn_config(&ffn_hash, D, F);
+
+    set_number(&c, "experts", experts);
+    c.ffn_bias = bias;
+    return c;
+}
+
+/* Experts, groups; 0 = tokens choose. */
+static const int other_forms[][2] = {{4, 2}, {6, 3}, {6, 2}, {3, 1},
+                                     {3, 3}, {4, 0}, {1, 0}, {7, 0}};
+
+static struct config other_form(size_t i, bool bias)
+{
+    return other_forms[i][1] ? proto(other_forms[i][0], other_forms[i][1], bias)
+                             : hashed(other_forms[i][0], bias);
+}
+
+static void add_expert(const struct ffn_case *t, int e, double gate, const float *x, double *to)
+{
+    double y[D];
+
+    expert(t, e, x, y);
+    for (int d = 0; d < D; d++)
+        to[d] += gate * y[d];
+}
+
+/* Row i of a form: experts in `route`, their sum in y. */
+static void row_by_hand(const struct ffn_case *t, int i, int route[MAX_E], double y[D])
+{
+    const int E = moe_of(t->c)->experts, groups = moe_groups(t->c), n = E / groups;
+    const float *const x = t->x + i * D;
+    double p[MAX_E];
+
+    memset(y, 0, sizeof(double) * D);
+    if (moe_by_token(t->c)) {
+        route[0] = ffn_token(t, i) % E;
+        add_expert(t, route[0], 1, x, y);
+        return;
+    }
+    router(t, x, p);
+    for (int k = 0; k < groups; k++) {
+        double sum = 0;
+        route[k] = k * n;
+        for (int e = k * n; e < (k + 1) * n; e++) {
+            sum += p[e];
+            route[k] = p[e] > p[route[k]] ? e : route[k];
+        }
+        add_expert(t, route[k], p[route[k]] / sum, x, y);
+    }
+}
+
+ParameterizedTestParameters(moe, groups_and_tokens_choose) { return every_backend(); }
+ParameterizedTest(int *b, moe, groups_and_tokens_choose)
+{
+    for (size_t i = 0; i < ARRAY_LEN(other_forms); i++)
+        for (int bias = 0; bias < 2; bias++) {
+            const struct config c = other_form(i, bias);
+            struct ffn_case t;
+            float want[ROWS * D];
+            ffn_open(&t, &c, backends[*b]->name, 1 + bias, ROWS, false);
+            ffn_forward(&t, false);
+            const struct moe_work w = moe_work_of(&c, ROWS, t.work);
+            for (int row = 0; row < ROWS; row++) {
+                int route[MAX_E];
+                double y[D];
+                row_by_hand(&t, row, route, y);
+                for (int k = 0; k < moe_k(&c); k++)
+                    cr_expect_eq(w.route[row * moe_k(&c) + k], route[k], "row %d choice %d", row,
+                                 k);
+                for (int d = 0; d < D; d++)
+                    want[row * D + d] = (float)y[d];
+            }
+            cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
+            ffn_close(&t);
+        }
+}
+
+/* Rows of no text count as tokens in turn, with a table or without. */
+Test(moe, rows_of_no_text_take_experts_in_turn)
+{
+    for (int V = 0; V < 20; V += 9) {
+        struct config c = hashed(4, true);
+        struct ffn_case t;
+        c.V = V;
+        ffn_open(&t, &c, "ref", 1, ROWS, false);
+        ffn_hash.read_tokens(&c, t.p.v, NULL, ROWS, t.work);
+        for (int i = 0; i < ROWS; i++)
+            cr_expect_eq(moe_work_of(&c, ROWS, t.work).choice[i], i % 4);
+        ffn_close(&t);
+    }
+}
+
+/* 9 to the first, then 4, 3 and 3 to the other, which has 10 by then, and 2 to the first. */
+Test(moe, a_table_that_balances_frequencies)
+{
+    static const int32_t freq[] = {3, 9, 2, 3, 4}, want[] = {1, 0, 0, 1, 1};
+    int32_t table[5];
+
+    moe_balance(freq, 5, 2, table);
+    cr_expect_arr_eq(table, want, sizeof(want));
+    moe_balance((const int32_t[]){1, 1, 1, 1, 1}, 5, 2, table);
+    cr_expect_arr_eq(table, ((int32_t[]){0, 1, 0, 1, 0}), sizeof(table));
+}
+
+/* ---- capacity ----------------------------------------------------------------------------- */
+
 /* Capacity is assigned in the order of rows: later rows do not affect earlier ones. */
 Test(moe, capacity_is_first_come_first_served)
 {
@@ -195,14 +315,21 @@ static double routed_value(void *ctx)
     const double value = ffn_value(r->t);
     const struct moe_work w = moe_work_of(r->t->c, ROWS, r->t->work);
 
-    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * moe_of(r->t->c)->k));
+    cr_assert_arr_eq(w.route, r->route, sizeof(int32_t) * (size_t)(ROWS * moe_k(r->t->c)));
     return value;
+}
+
+enum { ALL_FORMS = ARRAY_LEN(forms) + ARRAY_LEN(other_forms) };
+
+static struct config any_form(size_t i, bool bias)
+{
+    return i < ARRAY_LEN(forms) ? form_of(i, bias) : other_form(i - ARRAY_LEN(forms), bias);
 }
 
 Test(moe, reference_is_the_derivative)
 {
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        const struct config c = form_of(i, true);
+    for (size_t i = 0; i < ALL_FORMS; i++) {
+        const struct config c = any_form(i, true);
         struct ffn_case t;
         struct routed r = {.t = &t};
         float d_x[ROWS * D];
@@ -210,7 +337,7 @@ Test(moe, reference_is_the_derivative)
         ffn_open(&t, &c, "ref", 1, ROWS, true);
         ffn_forward(&t, true);
         memcpy(r.route, moe_work_of(&c, ROWS, t.work).route,
-               sizeof(int32_t) * (size_t)(ROWS * moe_of(&c)->k));
+               sizeof(int32_t) * (size_t)(ROWS * moe_k(&c)));
         ffn_backward(&t);
         memcpy(d_x, t.d_x, sizeof(d_x));
         /* as in ffn_differentiate */
@@ -220,7 +347,8 @@ Test(moe, reference_is_the_derivative)
         for (int k = 0; k < t.p.n; k++) {
             struct param *p = &t.p.v[k];
             snprintf(name, sizeof(name), "form %zu %s", i, p->name);
-            expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
+            if (!p->buffer)
+                expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
         }
         ffn_close(&t);
     }
@@ -229,9 +357,9 @@ Test(moe, reference_is_the_derivative)
 ParameterizedTestParameters(moe, backward_as_the_reference) { return every_backend(); }
 ParameterizedTest(int *b, moe, backward_as_the_reference)
 {
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+    for (size_t i = 0; i < ALL_FORMS; i++)
         for (int bias = 0; bias < 2; bias++) {
-            struct config c = form_of(i, bias);
+            struct config c = any_form(i, bias);
             ffn_compare(&c, backends[*b]->name, 1 + bias, ROWS, bias ? 0.25f : 0);
             c.D = 33, c.F = 40;
             ffn_compare(&c, backends[*b]->name, 1 + bias, 150, 0);
@@ -247,6 +375,10 @@ Test(moe, flop_counts_what_can_be_served)
     cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 20 * 4.0 * D * F);
     set_number(&c, "capacity", 3); /* 12 places for 20 choices */
     cr_expect_eq(ffn_moe.flop(&c, 10), 2.0 * 10 * D * 4 + 12 * 4.0 * D * F);
+    c = proto(6, 3, true);
+    cr_expect_eq(ffn_proto.flop(&c, 10), 2.0 * 10 * D * 6 + 30 * 4.0 * D * F);
+    c = hashed(6, true);
+    cr_expect_eq(ffn_hash.flop(&c, 10), 10 * 4.0 * D * F);
 }
 
 static void expect_refused(const struct config *c, const char *text)

@@ -153,7 +153,8 @@ Test(choices, cases_say_what_applies_and_their_line_makes_them_again)
         cr_expect_eq(says(c, "halt"), c->workload == WORK_SEGMENT && c->variant->loops);
         cr_expect_eq(says(c, "mask"), c->variant->mask != NULL);
         cr_expect_eq(says(c, "ffn"), !attn && has_tensor(c, ".ff"), "%s", c->repro);
-        cr_expect_eq(says(c, "norm"), !attn && has_tensor(c, ".ln"), "%s", c->repro);
+        const bool norms = has_tensor(c, ".ln") || c->config.norm_kind == NORM_ADA;
+        cr_expect_eq(says(c, "norm"), !attn && norms, "%s", c->repro);
         drop_plan(&one, &again);
     }
     drop_plan(&p, &o);

@@ -334,9 +334,9 @@ static inline bool by_hand_knows(const struct config *c)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(c->pos->name, known[i]) == 0)
-            return c->norm_kind == NORM_LAYER && strcmp(c->ffn->name, "relu") == 0 &&
-                   c->kv_heads == c->H && !c->steps && !c->rnn_layers && !c->attn_extra &&
-                   !c->masks.n;
+            return c->norm_kind == NORM_LAYER && strcmp(c->subs, "sf") == 0 &&
+                   strcmp(c->ffn->name, "relu") == 0 && c->kv_heads == c->H && !c->steps &&
+                   !c->rnn_layers && !c->attn_extra && !c->masks.n;
     return false;
 }
 

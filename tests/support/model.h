@@ -57,6 +57,12 @@ static inline struct config wired(const struct form *w, int turn)
         set_choice(&c, "pos_q_bias", turn & 1 ? "1" : "0");
         set_choice(&c, "p2c", turn >> 1 & 1 ? "code" : "paper");
     }
+    if (c.ffn == &ffn_pkm) {
+        set_number(&c, "pkm_keys", 4);
+        set_number(&c, "pkm_top", 2 + (turn & 1));
+        set_number(&c, "pkm_heads", 2);
+        set_choice(&c, "pkm_ln", turn & 2 ? "1" : "0");
+    }
     if (c.attn_extra == &extra_persistent)
         set_number(&c, "persistent", 5);
     if (c.attn_extra == &extra_span) {

@@ -80,14 +80,24 @@ struct softmax {
  *   UNBIASED  weight (.) xc / (sqrt(sum(xc^2) / (n-1)) + eps) + bias         n > 1
  * add may be NULL, and so may bias; y may be x or add. Rows are contiguous. Heads that follow each
  * other as rows may have weights and biases of their own, [heads, n]: row i those of i % heads. 0
- * heads = 1. */
-enum norm_kind { NORM_LAYER, NORM_RMS, NORM_SCALE, NORM_UNBIASED, NORM_KIND_COUNT };
+ * heads = 1. LAYER and UNBIASED may be adaptive: with ada_c not 0, weight is ada_c (1 - ada_k
+ * xhat), xhat being what it multiplies, and weight and bias are NULL. */
+enum norm_kind {
+    NORM_LAYER,
+    NORM_RMS,
+    NORM_SCALE,
+    NORM_UNBIASED,
+    NORM_OP_KINDS,
+    NORM_ADA = NORM_OP_KINDS, /* of models only, parts/norm.c */
+    NORM_POWER,
+    NORM_KIND_COUNT
+};
 struct norm {
     enum norm_kind kind;
     float *y;
     const float *x, *add, *weight, *bias;
     int rows, n, heads;
-    float eps;
+    float eps, ada_c, ada_k;
     int threads;
 };
 static inline ptrdiff_t norm_weights_at(int heads, int n, int row)
@@ -210,14 +220,14 @@ struct softmax_grad {
     int threads;
 };
 
-/* Of struct norm without add; x is its input. */
+/* Of struct norm without add; x is its input. The factor of an adaptive one is a constant. */
 struct norm_grad {
     enum norm_kind kind;
     float *d_x, *d_weight, *d_bias;
     const float *d_y, *x, *weight;
     float *stats; /* [NORM_STATS * rows] work space */
     int rows, n, heads;
-    float eps;
+    float eps, ada_c, ada_k;
     int threads;
 };
 enum { NORM_STATS = 4 };

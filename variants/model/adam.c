@@ -57,6 +57,8 @@ double grad_norm(const struct params *p, int threads)
     double square = 0;
 
     for (int i = 0; i < p->n; i++) {
+        if (p->v[i].buffer)
+            continue;
         const ptrdiff_t n = (ptrdiff_t)p->v[i].n, block = (n + BLOCKS - 1) / BLOCKS;
         const float *const grad = p->v[i].grad;
         double part[BLOCKS];
@@ -93,11 +95,23 @@ static void update(const struct adam *o, const struct param *p, float *m, float 
     }
 }
 
+/* Nothing moves at a rate of 0. */
+static void advance(const struct param *p, double lr)
+{
+    const float by = lr > 0 ? 1 : 0;
+
+    for (size_t e = 0; e < p->n; e++)
+        p->data[e] += by * p->grad[e];
+}
+
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads)
 {
     o->step++;
     for (int i = 0; i < p->n; i++) {
-        update(o, &p->v[i], o->m[i], o->v[i], lr, scale, threads);
+        if (p->v[i].buffer)
+            advance(&p->v[i], lr);
+        else
+            update(o, &p->v[i], o->m[i], o->v[i], lr, scale, threads);
         param_keep_bounds(&p->v[i]);
     }
 }

@@ -22,10 +22,12 @@ void adam_bind(struct adam *o, const struct params *p, struct arena *a);
 void adam_reset(struct adam *o, const struct params *p);
 void adam_free(struct adam *o);
 
-/* Euclidean norm of all gradients together, in double, in a fixed order. */
+/* Euclidean norm of all gradients together, in double, in a fixed order; steps of buffers are not
+ * among them. */
 double grad_norm(const struct params *p, int threads);
 
-/* One update of every parameter from its gradient times `scale` (1, or clip / norm). */
+/* One update of every parameter from its gradient times `scale` (1, or clip / norm), and of every
+ * buffer by its step unless lr is 0. */
 void adam_step(struct adam *o, struct params *p, double lr, double scale, int threads);
 
 #endif

@@ -341,6 +341,9 @@ static enum status fits(const struct safetensors *s, const char *prefix, const s
     return OK;
 }
 
+/* Files with a prefix give buffers as inputs instead. */
+static bool stands_in(const char *prefix, const struct param *p) { return !*prefix || !p->buffer; }
+
 enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
                             struct err *e)
 {
@@ -348,7 +351,8 @@ enum status checkpoint_fits(const struct safetensors *s, const char *prefix, con
     enum status st = OK;
 
     for (int i = 0; st == OK && i < p->n; i++)
-        st = fits(s, prefix, &p->v[i], e);
+        if (stands_in(prefix, &p->v[i]))
+            st = fits(s, prefix, &p->v[i], e);
     for (int i = 0; st == OK && i < s->n_tensors; i++) {
         const char *const name = s->tensors[i].name;
         if (strncmp(name, prefix, skip) == 0 && !params_find(p, name + skip))
@@ -367,6 +371,8 @@ enum status checkpoint_load(const struct safetensors *s, const char *prefix, str
 
     for (int i = 0; st == OK && i < p->n; i++) {
         char name[TENSOR_NAME];
+        if (!stands_in(prefix, &p->v[i]))
+            continue;
         snprintf(name, sizeof(name), "%s%s", prefix, p->v[i].name);
         memcpy(p->v[i].data, safetensors_find(s, name)->data, p->v[i].n * sizeof(float));
     }
@@ -415,6 +421,10 @@ static enum status as_its_variant(const struct safetensors *s, const struct conf
                             : c->rnn_layers != own.rnn_layers         ? "rnn_layers"
                             : (c->steps > 0) != (own.steps > 0)       ? "steps"
                             : strcmp(c->order, own.order) != 0        ? "order"
+                            : strcmp(c->subs, own.subs) != 0          ? "subs"
+                            : c->transparent != own.transparent       ? "transparent"
+                            : c->exit != own.exit                     ? "exit"
+                            : c->cond != own.cond                     ? "cond"
                                                                       : NULL;
 
     return key ? safetensors_fail(s, e,

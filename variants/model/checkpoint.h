@@ -26,12 +26,13 @@ enum status checkpoint_map(const struct safetensors *s, struct config *c, struct
 /* config_check of what either of them has read: E_IO naming the file. */
 enum status checkpoint_check(const struct safetensors *s, const struct config *c, struct err *e);
 
-/* Does the file hold these parameters and no others under `prefix`? E_IO naming the first tensor
+/* Does the file hold these parameters and no others under `prefix`? With a prefix all but
+ * buffers. E_IO naming the first tensor
  * that is missing, of another type or shape, outside its bounds, or of nothing that there is. */
 enum status checkpoint_fits(const struct safetensors *s, const char *prefix, const struct params *p,
                             struct err *e);
 
-/* Copy every parameter's values from a file that fits. */
+/* Copy the values of these parameters from a file that fits. */
 enum status checkpoint_load(const struct safetensors *s, const char *prefix, struct params *p,
                             struct err *e);
 

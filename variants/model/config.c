@@ -7,13 +7,23 @@
 #include "variants/parts/latent.h"
 #include "variants/parts/masks.h"
 #include "variants/parts/mem.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
+
+const char *const cond_name[COND_KINDS + 1] = {"none", "soft", "hard", NULL};
+
+const char *const exit_name[EXIT_KINDS + 1] = {"none", "train", "entropy", "patience", NULL};
+
+const char *const transparent_name[TRANSPARENT_KINDS + 1] = {"none", "top", NULL};
+
+const char *const cpe_layers_name[CPE_LAYERS + 1] = {"all", "first", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
@@ -125,6 +135,8 @@ static struct recurrent_sizes recurrent_sizes(const struct variant *v, int D, in
     return r;
 }
 
+static const char usual_subs[] = "sf";
+
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
@@ -170,16 +182,26 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .attn_bias = v->attn_bias,
         .ln_eps = v->norm_kind == NORM_UNBIASED ? 1e-6f : 1e-5f,
         .ffn_bias = !v->bare_ffn,
+        .cpe_kernel = 4,
+        .sep_kernel = 7,
         .rnn_layers = v->rnn_layers,
         .rnn_window = 7,
         .rnn_cell = CELL_GRU,
         .rnn_carry = true,
         .step_base = 1,
         .halt = v->halt,
+        .transparent = v->transparent,
+        .exit = v->exit,
+        .exit_tau = 0.5f,
+        .cond = v->cond,
+        .budget = 0.5f,
+        .budget_coef = 0.1f,
+        .exit_patience = 2,
         .halt_eps = 0.01f,
         .ponder_tau = 0.01f,
     };
 
+    snprintf(c.subs, sizeof(c.subs), "%s", v->subs ? v->subs : usual_subs);
     if (v->recurrent)
         c.recurrent = recurrent_sizes(v->recurrent, D, H);
     if (v->order)
@@ -210,6 +232,8 @@ const struct own *config_own_of(const struct config *c, enum part_slot slot)
         return c->qkv_map ? c->qkv_map->own : NULL;
     case SLOT_GATE:
         return c->gate ? c->gate->own : NULL;
+    case SLOT_NORM:
+        return norm_owns[c->norm_kind];
     case SLOT_COUNT:
         break;
     }
@@ -386,6 +410,31 @@ static enum status check_cells(const struct config *c, struct err *e)
     return OK;
 }
 
+/* The letters of a layer: attention may come again, with the same weights. */
+static enum status check_subs(const struct config *c, struct err *e)
+{
+    const char *const name = c->variant->name;
+
+    if (strcmp(c->subs, usual_subs) == 0)
+        return OK;
+    for (const char *at = c->subs; *at; at++)
+        if (!strchr("sfcw", *at) || (*at != 's' && strchr(at + 1, *at)))
+            return fail(e, E_USAGE,
+                        "%s: layers of \"%s\"  -> s attention, and once each f feed-forward, c "
+                        "convolution at the input, w convolution",
+                        name, c->subs);
+    if (!strchr(c->subs, 's'))
+        return fail(e, E_USAGE, "%s: layers of \"%s\" have no attention  -> an s somewhere", name,
+                    c->subs);
+    if ((c->wiring != WIRING_PRE && c->wiring != WIRING_POST) || *c->order || c->steps ||
+        c->stack.n || c->score_residual != SCORE_RESIDUAL_NONE || c->around.value_residual)
+        return fail(e, E_USAGE,
+                    "%s: layers of \"%s\" with norm %s, steps, an order of sub-layers or what "
+                    "passes from layer to layer  -> norm pre or post, none of the others",
+                    name, c->subs, wiring_name[c->wiring]);
+    return OK;
+}
+
 /* Sub-layers in an order of their own have tensors named for a norm each, and nothing else. */
 static enum status check_order(const struct config *c, struct err *e)
 {
@@ -460,9 +509,13 @@ static enum status check_mixer(const struct config *c, struct err *e)
     return OK;
 }
 
-/* A feed-forward network that reads the row before needs that row of the segment before. */
+/* A feed-forward network that reads the row before needs that row of the segment before; one that
+ * reads tokens has one for each row. */
 static enum status check_ffn(const struct config *c, struct err *e)
 {
+    if (c->ffn && c->ffn->read_tokens && strpbrk(c->order, "pu"))
+        return fail(e, E_USAGE, "%s: ffn %s on rows of several tokens  -> another --ffn",
+                    c->variant->name, c->ffn->name);
     if (!c->ffn || !c->ffn->build)
         return OK;
     if (!config_mem(c)->state)
@@ -488,6 +541,26 @@ static enum status check_depth(const struct config *c, struct err *e)
     if (c->steps && c->D % 2)
         return fail(e, E_USAGE, "%s: --d-model %d is odd  -> sinusoids come in pairs, give %d",
                     name, c->D, c->D + 1);
+    if (c->exit && (c->steps || *c->order || c->pos->enter || c->transparent || c->mixer ||
+                    c->logit_cap != 0 || c->score_residual != SCORE_RESIDUAL_NONE))
+        return fail(
+            e, E_USAGE,
+            "%s: early exit with steps, an order of sub-layers, a sum of all layers, a cap of "
+            "logits or scores of the layer before  -> none of them",
+            name);
+    if (c->cond && (c->steps || *c->order || c->rnn_layers || strcmp(c->subs, usual_subs) != 0 ||
+                    (c->wiring != WIRING_PRE && c->wiring != WIRING_POST)))
+        return fail(
+            e, E_USAGE,
+            "%s: gates of sub-layers with norm %s, steps or sub-layers other than attention "
+            "and feed-forward  -> norm pre or post, none of the others",
+            name, wiring_name[c->wiring]);
+    if (c->transparent && (c->steps || *c->order || c->pos->enter))
+        return fail(
+            e, E_USAGE,
+            "%s: a sum of all layers with steps, an order of sub-layers or positions %s  -> "
+            "none of them",
+            name, c->pos->name);
     if (c->steps && (c->pos->embed || c->pos->enter))
         return fail(e, E_USAGE, "%s: %s positions beside those of its steps  -> none", name,
                     c->pos->name);
@@ -539,5 +612,7 @@ enum status config_check(const struct config *c, struct err *e)
         st = check_ffn(c, e);
     if (st == OK)
         st = check_depth(c, e);
+    if (st == OK)
+        st = check_subs(c, e);
     return st == OK ? check_order(c, e) : st;
 }

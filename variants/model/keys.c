@@ -16,6 +16,9 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_patience(const struct config *c) { return c->exit == EXIT_PATIENCE; }
+static bool has_cpe(const struct config *c) { return strchr(c->subs, 'c'); }
+static bool has_sep(const struct config *c) { return strchr(c->subs, 'w'); }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
@@ -30,6 +33,19 @@ static enum status parse_order(void *config, const char *text, struct err *e)
                     (int)MAX_ORDER);
     strcpy(((struct config *)config)->order, text);
     return OK;
+}
+
+static enum status parse_subs(void *config, const char *text, struct err *e)
+{
+    if (strlen(text) >= MAX_SUBS || !*text)
+        return fail(e, E_USAGE, "subs \"%.60s\"  -> 1 to %d letters", text, MAX_SUBS - 1);
+    strcpy(((struct config *)config)->subs, text);
+    return OK;
+}
+
+static void print_subs(char text[CHOICE_TEXT], const void *config)
+{
+    snprintf(text, CHOICE_TEXT, "%s", ((const struct config *)config)->subs);
 }
 
 static void print_longest(char text[CHOICE_TEXT], const void *config)
@@ -82,6 +98,31 @@ static const struct choice others[] = {
      .print = print_order,
      .parse = parse_order,
      .absent = ""},
+    {.name = "subs", .codec = CODEC_TEXT, .print = print_subs, .parse = parse_subs, .absent = "sf"},
+    {.name = "cpe_kernel",
+     .codec = CODEC_INT,
+     .at = AT(cpe_kernel),
+     .help = "rows of the convolution at a layer's input",
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = has_cpe},
+    {.name = "cpe_layers",
+     .codec = CODEC_WORD,
+     .at = AT(cpe_layers),
+     .words = cpe_layers_name,
+     .applies = has_cpe,
+     .absent = "all"},
+    {.name = "sep_kernel",
+     .codec = CODEC_INT,
+     .at = AT(sep_kernel),
+     .help = "rows of the separable convolution",
+     .least = 1,
+     .most = 1 << 12,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = has_sep},
     {.name = "mem", .codec = CODEC_INT, .at = AT(mem_len), .most = MAX_DISTANCE, .absent = "0"},
     {.name = "seq",
      .codec = CODEC_TEXT,
@@ -181,6 +222,25 @@ static const struct choice others[] = {
      .at = AT(score_residual),
      .words = score_residual_name,
      .absent = "none"},
+    {.name = "transparent",
+     .codec = CODEC_WORD,
+     .at = AT(transparent),
+     .words = transparent_name,
+     .absent = "none"},
+    {.name = "exit", .codec = CODEC_WORD, .at = AT(exit), .words = exit_name, .absent = "none"},
+    {.name = "exit_tau", .codec = CODEC_REAL, .at = AT(exit_tau), .most = 1},
+    {.name = "exit_patience",
+     .codec = CODEC_INT,
+     .at = AT(exit_patience),
+     .help = "layers with the same prediction after which a position stops",
+     .least = 1,
+     .most = MAX_LAYERS,
+     .scope = SCOPE_MODEL,
+     .setting = true,
+     .applies = has_patience},
+    {.name = "cond", .codec = CODEC_WORD, .at = AT(cond), .words = cond_name, .absent = "none"},
+    {.name = "budget", .codec = CODEC_REAL, .at = AT(budget), .most = 1},
+    {.name = "budget_coef", .codec = CODEC_REAL, .at = AT(budget_coef), .most = FLT_MAX},
     {.name = "qk_norm", .codec = CODEC_FLAG, .at = AT(around.qk_norm), .absent = "0"},
     {.name = "head_eps",
      .codec = CODEC_REAL,

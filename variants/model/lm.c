@@ -4,6 +4,7 @@
  *
  *   h^0 = emb_scale * E[tokens]  (+ absolute positions)
  *   h^{i+1} = sub-layer_i(h^i, memory^i)
+ *   h^n <- sum over layers: softmax(w)_l h^l                with transparent (blend.h)
  *   logits = (final_ln ? N(h^n) : h^n) W_out^T + b_out      W_out = E when tied
  *   logits <- cap tanh(logits / cap)                        with logit_cap (Gemma 2) */
 #include "lm.h"
@@ -18,7 +19,8 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
 {
     const enum status st = config_check(c, e);
 
-    *m = (struct lm){.c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1, .at_halt = -1};
+    *m = (struct lm){
+        .c = *c, .at_final_ln = -1, .at_out = -1, .at_out_bias = -1, .at_halt = -1, .at_blend = -1};
     if (st != OK)
         return st;
     struct params *p = &m->params;
@@ -34,6 +36,7 @@ enum status lm_init(struct lm *m, const struct config *c, struct err *e)
     if (c->out_bias)
         m->at_out_bias = params_vector(p, INIT_ZERO, 0, c->V, "out.", "bias");
     m->at_halt = depth_params(c, p);
+    m->at_blend = blend_params(c, p);
 
     const enum status listed = sublayers_init(&m->sublayers, &m->c, p, m->at_model, e);
     if (listed != OK)
@@ -56,6 +59,10 @@ enum status lm_bind(struct lm *m, const struct engine *g, enum mem_kind kind, st
         return st;
     if (m->c.steps)
         depth_bind(&m->depth, &m->c, &m->sublayers, &m->params, m->at_halt, a);
+    if (m->c.transparent)
+        blend_bind(&m->blend, &m->c, &m->sublayers, &m->params, m->at_blend, a);
+    if (m->c.exit)
+        exit_bind(&m->exit, &m->c, &m->sublayers, a);
     m->h = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.D);
     m->logits = arena_f32(a, PART_ACTIVATIONS, rows * (size_t)m->c.V);
     return OK;
@@ -127,13 +134,15 @@ static void keep_last(float *h, int B, int L, int n, int D)
                 sizeof(float) * (size_t)n * (size_t)D);
 }
 
-static void output(struct lm *m, const struct engine *g, const float *h, int rows)
+void lm_output(struct lm *m, const struct engine *g, const float *h, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
 
     if (c->final_ln)
         norm_apply(g, c, &m->params.v[m->at_final_ln], m->h, h, NULL, rows);
+    else if (h != m->h)
+        memcpy(m->h, h, sizeof(float) * (size_t)rows * (size_t)c->D);
     dropout(&m->drop, DROP_FINAL, m->h, (size_t)rows * (size_t)c->D, g->threads);
     g->ops.gemm(&(struct gemm){.tb = true,
                                .m = rows,
@@ -156,6 +165,14 @@ static void output(struct lm *m, const struct engine *g, const float *h, int row
                                  .threads = g->threads});
 }
 
+static const float *logits_of(void *model, const struct engine *g, const float *h, int n)
+{
+    struct lm *const m = model;
+
+    lm_output(m, g, h, n);
+    return m->logits;
+}
+
 /* cap tanh(logits / cap) */
 static void cap_logits(struct lm *m, const struct engine *g, int rows)
 {
@@ -172,18 +189,26 @@ void lm_forward(struct lm *m, const struct engine *g, const int32_t *tokens, int
 {
     CHECK(B <= m->max.B && L <= m->max.L && n_scored <= L);
     float *last = m->final_in ? m->final_in : m->h;
-    float *const first = m->c.steps ? depth_input(&m->depth) : sublayers_input(&m->sublayers, last);
+    float *const first = m->c.steps         ? depth_input(&m->depth)
+                         : m->c.transparent ? blend_input(&m->blend)
+                         : m->c.exit        ? exit_input(&m->exit)
+                                            : sublayers_input(&m->sublayers, last);
     embed(m, first, tokens, B, L);
     dropout(&m->drop, DROP_EMBEDDING, first, (size_t)(B * L) * (size_t)m->c.D, g->threads);
     CHECK(m->drop.p == 0 || (m->sublayers.kept && n_scored == L));
     m->sublayers.drop = m->drop;
+    m->sublayers.tokens = tokens;
     if (m->c.steps)
         depth_forward(&m->depth, g, last, B, L);
+    else if (m->c.transparent)
+        blend_forward(&m->blend, g, last, B, L);
+    else if (m->c.exit)
+        exit_forward(&m->exit, g, (struct exit_head){logits_of, m}, last, B, L);
     else
         sublayers_forward(&m->sublayers, g, last, first, B, L);
     m->n_scored = n_scored;
     keep_last(last, B, L, n_scored, m->c.D);
-    output(m, g, last, B * n_scored);
+    lm_output(m, g, last, B * n_scored);
     if (m->c.logit_cap != 0)
         cap_logits(m, g, B * n_scored);
     if (target)
@@ -220,8 +245,11 @@ void lm_forget(struct lm *m)
 
 double lm_flop(const struct lm *m, int B, int L, int M, int n_scored)
 {
-    const double layers =
-        m->c.steps ? depth_flop(&m->depth, B, L, M) : sublayers_flop(&m->sublayers, B, L, M);
+    const double layers = m->c.steps  ? depth_flop(&m->depth, B, L, M)
+                          : m->c.exit ? exit_flop(&m->exit, B, L, M)
+                                      : sublayers_flop(&m->sublayers, B, L, M);
 
-    return 2.0 * B * n_scored * m->c.D * m->c.V + layers;
+    const double blend = m->c.transparent ? blend_flop(&m->blend, B, L) : 0;
+
+    return 2.0 * B * n_scored * m->c.D * m->c.V + layers + blend;
 }

@@ -5,15 +5,19 @@
 #ifndef LM_H
 #define LM_H
 
+#include "blend.h"
 #include "depth.h"
+#include "exit.h"
 #include "sublayer_list.h"
 
 struct lm {
     struct config c;
     struct params params;
-    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt; /* -1 = none */
+    int at_embed, at_model, at_final_ln, at_out, at_out_bias, at_halt, at_blend; /* -1 = none */
     struct sublayers sublayers;
-    struct depth depth; /* if the layers are run several times */
+    struct depth depth;     /* if the layers are run several times */
+    struct blend blend;     /* if the output reads all of them */
+    struct early_exit exit; /* if positions stop before the last layer */
     enum mem_kind kind;
     struct extent max;
     float *h;         /* [B,L,D] residual stream */
@@ -21,9 +25,11 @@ struct lm {
     int n_scored;     /* positions per sequence that have them */
     int64_t position; /* of the next token: those that states have absorbed; 0 without states */
     /* Training only, else NULL. */
-    float *final_in; /* [B,L,D] input of the final norm */
-    float *d_h;      /* [B,L,D] gradient of the residual stream */
-    float *capped;   /* [B*L,V] the logits, if they have a cap */
+    float *final_in;          /* [B,L,D] input of the final norm */
+    float *d_exit, *nll_exit; /* [B,L,D] and [B*L] of a layer before the last */
+    double exit_loss;         /* of the last backward pass, where every layer has one */
+    float *d_h;               /* [B,L,D] gradient of the residual stream */
+    float *capped;            /* [B*L,V] the logits, if they have a cap */
     /* Set by the caller before every forward whose backward follows; p = 0 (as bound) is off. With
      * dropout, lm_build_tables is part of each step. */
     struct dropout drop;
@@ -58,6 +64,8 @@ double lm_aux(const struct lm *m, int B, int L);
 /* Likewise the sum of the reconstruction losses of compressed memory; lm_backward adds its gradient
  * to the weights of the compression. */
 double lm_reconstruction(struct lm *m, const struct engine *g, int B, int L);
+/* m->logits [rows,V] of states h [rows,D] after the last layer; m->h is what they are made of. */
+void lm_output(struct lm *m, const struct engine *g, const float *h, int rows);
 void lm_commit(struct lm *m, int L);
 void lm_forget(struct lm *m); /* empty memory */
 /* With states: say at which position the next token stands; commit and forget do. */

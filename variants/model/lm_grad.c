@@ -5,6 +5,7 @@
 #include "lm.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
+#include "sublayer_skip.h"
 #include "variants/parts/linear.h"
 #include "variants/parts/norm.h"
 
@@ -24,8 +25,13 @@ enum status lm_bind_grad(struct lm *m, const struct engine *g, struct arena *a, 
     params_place_grad(&m->params, a);
     if (m->c.steps)
         depth_bind_grad(&m->depth, a);
+    if (m->c.transparent)
+        blend_bind_grad(&m->blend, a);
     m->final_in = m->c.final_ln ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
     m->d_h = arena_f32(a, PART_ACTIVATIONS, n);
+    m->d_exit = m->c.exit ? arena_f32(a, PART_ACTIVATIONS, n) : NULL;
+    m->nll_exit =
+        m->c.exit ? arena_f32(a, PART_ACTIVATIONS, (size_t)m->max.B * (size_t)m->max.L) : NULL;
     m->capped =
         m->c.logit_cap != 0
             ? arena_f32(a, PART_ACTIVATIONS, (size_t)m->max.B * (size_t)m->max.L * (size_t)m->c.V)
@@ -43,8 +49,9 @@ static void through_cap(float *d, const float *capped, float cap, size_t n, int 
     }
 }
 
-/* From the logits to d_h, the gradient of the last layer's output. */
-static void output_backward(struct lm *m, const struct engine *g, const int32_t *target, int rows)
+/* From the logits of states `in` to d, the gradient of these, of `share` of the mean nll. */
+static void output_backward(struct lm *m, const struct engine *g, const int32_t *target,
+                            const float *in, float *d, double share, int rows)
 {
     const struct config *c = &m->c;
     const struct param *W = &m->params.v[c->tied ? m->at_embed : m->at_out];
@@ -57,7 +64,7 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     g->ops.nll_grad(&(struct nll_grad){.d_logits = d_logits,
                                        .logits = m->logits,
                                        .target = target,
-                                       .scale = 1 / (float)rows,
+                                       .scale = (float)(share / rows),
                                        .rows = rows,
                                        .n = c->V,
                                        .threads = g->threads});
@@ -66,11 +73,43 @@ static void output_backward(struct lm *m, const struct engine *g, const int32_t 
     if (c->out_bias)
         linear_bias_grad(g, &m->params.v[m->at_out_bias], d_logits, rows);
     linear_weight_grad(g, W, d_logits, m->h, rows);
-    linear_input_grad(g, W, m->d_h, d_logits, rows, 0);
-    dropout(&m->drop, DROP_FINAL, m->d_h, (size_t)rows * (size_t)c->D, g->threads);
+    linear_input_grad(g, W, d, d_logits, rows, 0);
+    dropout(&m->drop, DROP_FINAL, d, (size_t)rows * (size_t)c->D, g->threads);
     if (c->final_ln)
-        norm_backward(g, c, &m->params.v[m->at_final_ln], m->d_h, m->d_h, m->final_in,
-                      m->sublayers.work[0].stats, rows);
+        norm_backward(g, c, &m->params.v[m->at_final_ln], d, d, in, m->sublayers.work[0].stats,
+                      rows, rows);
+}
+
+/* Every layer has a loss: layer l of N counts l / (1 + .. + N). */
+static void exit_backward(struct lm *m, const struct engine *g, const int32_t *target, int B, int L)
+{
+    const struct early_exit *const t = &m->exit;
+    const int N = m->c.N, rows = B * L;
+
+    m->exit_loss = 0;
+    for (int l = N; l >= 1; l--) {
+        const double share = 2.0 * l / (N * (N + 1.0));
+        const int first = exit_first(t, l - 1);
+        float *const d = l == N ? m->d_h : m->d_exit;
+        lm_output(m, g, exit_state(t, l), rows);
+        g->ops.nll(&(struct nll_op){.nll = m->nll_exit,
+                                    .logits = m->logits,
+                                    .target = target,
+                                    .rows = rows,
+                                    .n = m->c.V,
+                                    .threads = g->threads});
+        for (int i = 0; i < rows; i++)
+            m->exit_loss += share * (double)m->nll_exit[i] / rows;
+        output_backward(m, g, target, exit_state(t, l), d, share, rows);
+        if (l < N)
+            g->ops.act(&(struct act){.y = m->d_h,
+                                     .x = m->d_h,
+                                     .add = d,
+                                     .rows = rows,
+                                     .n = m->c.D,
+                                     .threads = g->threads});
+        sublayers_part_backward(&m->sublayers, g, first, exit_first(t, l) - first, m->d_h, B, L);
+    }
 }
 
 /* dE[token] += emb_scale * d_h, in token order, which does not depend on threads. */
@@ -88,9 +127,15 @@ void lm_backward(struct lm *m, const struct engine *g, const int32_t *tokens, co
                  int B, int L)
 {
     CHECK(m->sublayers.kept && B <= m->max.B && m->n_scored == L);
-    output_backward(m, g, target, B * L);
+    m->sublayers.open_slope = m->c.cond ? skip_slope(&m->sublayers, B, L) : 0;
+    if (!m->c.exit)
+        output_backward(m, g, target, m->final_in, m->d_h, 1, B * L);
     if (m->c.steps)
         depth_backward(&m->depth, g, m->d_h, B, L);
+    else if (m->c.transparent)
+        blend_backward(&m->blend, g, m->d_h, B, L);
+    else if (m->c.exit)
+        exit_backward(m, g, target, B, L);
     else
         sublayers_backward(&m->sublayers, g, m->d_h, B, L);
     dropout(&m->drop, DROP_EMBEDDING, m->d_h, (size_t)(B * L) * (size_t)m->c.D, g->threads);
@@ -128,5 +173,9 @@ double lm_grad_flop(const struct lm *m, int B, int L, int M)
                                      : sublayers_grad_flop(&m->sublayers, B, L, M);
 
     /* dX and dW of the output */
-    return 4.0 * B * L * m->c.D * m->c.V + layers;
+    const double blend = m->c.transparent ? 2 * blend_flop(&m->blend, B, L) : 0;
+
+    const double heads = m->c.exit ? 6.0 * (m->c.N - 1) * B * L * m->c.D * m->c.V : 0;
+
+    return 4.0 * B * L * m->c.D * m->c.V + layers + blend + heads;
 }

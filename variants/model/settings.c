@@ -4,6 +4,7 @@
 #include "settings.h"
 #include "keys.h"
 #include "variants/parts/mem.h"
+#include "variants/parts/norm.h"
 #include "variants/parts/parts.h"
 
 #include <stdio.h>
@@ -19,8 +20,9 @@
 #define POSITION(name) &pos_##name.own,
 #define QKV_MAP(name) &qkv_map_##name.own,
 #define GATE(name) &gate_##name.own,
+#define NORM(kind) &norm_owns[kind],
 static const struct own *const *const owns[] = {FFNS(FFN) MIXERS(MIXER) MEMS(MEM) EXTRAS(
-    EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE)};
+    EXTRA) POSITIONS(POSITION) QKV_MAPS(QKV_MAP) GATES(GATE) NORM(NORM_ADA) NORM(NORM_POWER)};
 
 /* The rows of the i-th part; NULL where it has none or shares those of one before it. */
 static const struct choice *part_rows(size_t i)

@@ -8,6 +8,7 @@
 #include "sublayer.h"
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
+#include "sublayer_skip.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -67,6 +68,7 @@ enum status sublayer_bind(struct sublayer *s, const struct engine *g, const stru
     s->compress = found(p, s->at_compress);
     s->attn_extra = found(p, s->at_attn_extra);
     s->around = found(p, s->at_around);
+    s->skip = found(p, s->at_skip);
     s->mem = mem;
     s->keeps = rows >= 0;
     s->memory = (struct cache){0};
@@ -163,7 +165,10 @@ struct sublayer_input sublayer_source_again(const struct sublayer *s, const stru
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-bool sublayer_adds_plainly(const struct sublayer *s) { return !s->alpha && s->scale == 1; }
+bool sublayer_adds_plainly(const struct sublayer *s)
+{
+    return !s->alpha && !s->skip && s->scale == 1;
+}
 
 float sublayer_factor(const struct sublayer *s) { return s->alpha ? s->alpha->data[0] : s->scale; }
 
@@ -188,7 +193,7 @@ static void add_scaled(float *z, const float *x, const float *y, float factor, s
 }
 
 /* The part of the wiring that the epilogue could not include. */
-static void join_stream(const struct engine *g, const struct sublayer *s, struct work *w, float *z,
+static void join_stream(const struct engine *g, struct sublayer *s, struct work *w, float *z,
                         float *to, const float *x, int rows)
 {
     const size_t n = (size_t)rows * (size_t)s->c->D;
@@ -196,6 +201,8 @@ static void join_stream(const struct engine *g, const struct sublayer *s, struct
     dropout(&w->drop, s->kind->place, w->y, n, g->threads);
     if (s->wiring == WIRING_REORDER)
         s->c->gate->forward(g, s->c, s->gate, z, x, w->y, rows, w->gate);
+    else if (s->skip)
+        skip_add(g, s, w, to, x, rows);
     else if (!sublayer_adds_plainly(s))
         add_scaled(to, x, w->y, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
@@ -228,5 +235,5 @@ double sublayer_flop(const struct sublayer *s, int B, int L, int M)
     const double rows = (double)B * L;
     const double gate = s->gate ? 2.0 * s->c->gate->n_matrices * rows * s->c->D * s->c->D : 0;
 
-    return s->kind->flop(s, B, L, M) + gate + compressed_flop(s, B, L);
+    return skip_flop(s, s->kind->flop(s, B, L, M), rows) + gate + compressed_flop(s, B, L);
 }

@@ -63,11 +63,15 @@ struct work {
     void *scratch;             /* the kind's, contents undefined between calls */
     const float *pos_encoding; /* the position scheme's constant encodings */
     struct dropout drop;
+    float *open;           /* [B*L] the gate of each position (sublayer_skip.h) */
+    const int32_t *tokens; /* [B,L] that the rows stand for; NULL = none */
     /* Backward only, shared by all sub-layers. */
-    float *d_y;    /* [B,L,D] gradient of f */
-    float *d_in;   /* [B,rows,D] gradient of its source rows */
-    float *d_gate; /* [B*L, gate->work_grad * D] */
-    float *stats;  /* of norm_backward */
+    float *d_y;       /* [B,L,D] gradient of f */
+    float *d_in;      /* [B,rows,D] gradient of its source rows */
+    float *d_gate;    /* [B*L, gate->work_grad * D] */
+    float *stats;     /* of norm_backward */
+    float *d_open;    /* [B*L] */
+    float open_slope; /* gradient by each gate, set before every backward pass */
     float *d_own[SUB_ARRAYS];
     void *d_scratch;
 };
@@ -159,8 +163,9 @@ struct compressed {
     float *group; /* the rows that they replace, as the convolution reads them */
 };
 
-extern const struct sublayer_kind sublayer_rnn, sublayer_attention, sublayer_ffn, sublayer_linear,
-    sublayer_aan, sublayer_latent, sublayer_synthesizer, sublayer_steps, sublayer_steps_ffn;
+extern const struct sublayer_kind sublayer_cpe, sublayer_sep, sublayer_rnn, sublayer_attention,
+    sublayer_ffn, sublayer_linear, sublayer_aan, sublayer_latent, sublayer_synthesizer,
+    sublayer_steps, sublayer_steps_ffn;
 extern const struct own synthesizer_own;
 
 /* Attention's own state. */
@@ -213,11 +218,13 @@ struct sublayer {
     bool pools;                   /* its queries are means of two of the rows before it */
     bool joins;                   /* before it every token gets its own row again */
     /* Its parameters: indices in the model's list, -1 = none; once bound, pointers. */
-    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around;
+    int at_own, at_norm, at_gate, at_alpha, at_qkv_map, at_attn_extra, at_around, at_skip;
     const struct param *model, *own, *norm, *gate, *alpha; /* model: those of all layers */
     const struct param *qkv_map;                           /* those of c->qkv_map */
     const struct param *attn_extra;                        /* those of c->attn_extra */
     const struct param *around;                            /* those of c->around */
+    const struct param *skip;                              /* of its gate */
+    double n_open, n_rows; /* positions of the last forward: that it served, all */
     enum mem_kind mem;
     bool keeps;          /* it has a memory of its input, possibly of 0 rows */
     struct cache memory; /* [m; x] */

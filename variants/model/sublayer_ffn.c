@@ -32,8 +32,12 @@ static void ffn_arrays_grad(const struct sublayer *s, struct extent max,
 static void ffn_forward(const struct engine *g, struct sublayer *s, struct work *w,
                         struct sublayer_input from, struct act epilogue)
 {
-    s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, from.B * from.L, w->own[WORK],
-                       w->x != NULL, epilogue, &w->drop);
+    const int rows = from.B * from.L;
+
+    if (s->c->ffn->read_tokens)
+        s->c->ffn->read_tokens(s->c, s->own, w->tokens, rows, w->own[WORK]);
+    s->c->ffn->forward(g, s->c, s->own, w->y, from.at.at, rows, w->own[WORK], w->x != NULL,
+                       epilogue, &w->drop);
 }
 
 static void ffn_backward(const struct engine *g, struct sublayer *s, const struct work *w,

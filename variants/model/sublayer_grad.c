@@ -4,6 +4,7 @@
  * gradient of f's input is added to it where the sub-layer branches off. */
 #include "sublayer_compress.h"
 #include "sublayer_inner.h"
+#include "sublayer_skip.h"
 #include "variants/parts/norm.h"
 
 #include <string.h>
@@ -60,6 +61,8 @@ static const float *of_f(const struct engine *g, const struct sublayer *s, struc
 
     if (s->wiring == WIRING_REORDER)
         gate_backward(g, s, w, d, rows);
+    else if (s->skip)
+        skip_grad(g, s, w, w->d_y, d, rows);
     else if (!sublayer_adds_plainly(s))
         scaled(w->d_y, d, sublayer_factor(s), n, g->threads);
     else if (w->drop.p > 0)
@@ -83,7 +86,8 @@ static void through_norm(const struct engine *g, const struct sublayer *s, struc
 
     for (int b = 0; b < from.B; b += at_once) {
         float *d = w->d_in + b * from.at.stride;
-        norm_backward(g, s->c, s->norm, d, d, x.at.at + b * x.at.stride, w->stats, rows);
+        norm_backward(g, s->c, s->norm, d, d, x.at.at + b * x.at.stride, w->stats, rows,
+                      from.B * (from.M + from.L));
     }
 }
 
@@ -109,7 +113,7 @@ void sublayer_backward(const struct engine *g, struct sublayer *s, struct work *
 
     sublayer_reconstruction_grad(g, s, w, B, L);
     if (wiring_norms_after(s->wiring))
-        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows);
+        norm_backward(g, s->c, s->norm, d, d, w->sum, w->stats, rows, rows);
     const float *d_y = of_f(g, s, w, d, rows);
     s->kind->backward(g, s, w, from, w->d_in, d_y, skip);
     if (first)

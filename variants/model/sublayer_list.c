@@ -37,6 +37,9 @@ enum status sublayers_can_grad(const struct sublayers *s, const struct engine *g
 {
     enum status st = OK;
 
+    if (s->at->c->cond == COND_HARD)
+        return fail(e, E_UNSUPPORTED, "%s: hard gates have no backward pass  -> cond soft",
+                    s->at->c->variant->name);
     for (int i = 0; i < s->n && st == OK; i++)
         if (s->at[i].kind->can_grad)
             st = s->at[i].kind->can_grad(&s->at[i], g, e);
@@ -100,6 +103,7 @@ void sublayers_part_forward(struct sublayers *s, const struct engine *g, int fir
         pool_enter(s, i, x, B, L);
         s->work[i].drop = s->drop;
         s->work[i].drop.layer = s->at[i].nth;
+        s->work[i].tokens = s->tokens;
         if (rows_after(&s->at[i], L) > 0)
             sublayer_forward(g, &s->at[i], &s->work[i], to, x, B, rows);
         x = to;
@@ -117,6 +121,7 @@ void sublayers_part_backward(struct sublayers *s, const struct engine *g, int fi
 {
     CHECK(s->kept);
     for (int i = first + count - 1; i >= first; i--) {
+        s->work[i].open_slope = s->open_slope;
         if (rows_after(&s->at[i], L) > 0)
             sublayer_backward(g, &s->at[i], &s->work[i], d, B, rows_before(&s->at[i], L));
         pool_enter_grad(s, i, d, B, L);

@@ -17,13 +17,15 @@ struct sublayers {
     int at_model;             /* first of the parameters that all layers share */
     enum mem_kind mem;
     struct extent max;
-    float *mid;          /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */
-    float *pos_encoding; /* the position scheme's constant encodings */
-    float *unpooled;     /* [B,L,D] the stream before pooling, if there is any */
+    float *mid;            /* [B,L,D] second stream, if a gate cannot write over its x; else NULL */
+    float *pos_encoding;   /* the position scheme's constant encodings */
+    const int32_t *tokens; /* [B,L] of the next forward, set by the caller; NULL = none */
+    float *unpooled;       /* [B,L,D] the stream before pooling, if there is any */
     /* Training only. */
     bool kept;           /* every sub-layer keeps what its backward pass reads */
     struct dropout drop; /* set by the caller before every forward whose backward follows */
     float *d_unpooled;   /* its gradient */
+    float open_slope;    /* gradient of the loss by each gate of a sub-layer, besides f's */
     float *space;        /* [n_space] everything backward passes write except weight gradients */
     size_t n_space;
 };
@@ -32,7 +34,8 @@ enum { MAX_RNNS = 4 }; /* LocalRNNs in a layer */
 
 /* Letters of config.order: s attention, f feed-forward, h half of its output (Macaron's), r
  * LocalRNN, p attention whose queries are means of two rows, which halves the rows after it, u
- * attention before which every token gets its row again. */
+ * attention before which every token gets its row again. Letters of config.subs besides s and f: c
+ * convolution at the input of a layer, w separable convolution (sublayer_conv.c). */
 bool sublayer_letter(char letter);
 
 /* Append the parameters that layers share. */

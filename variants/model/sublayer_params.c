@@ -3,6 +3,7 @@
  * The sub-layers of a model and the names of their tensors. */
 #include "sublayer_compress.h"
 #include "sublayer_list.h"
+#include "sublayer_skip.h"
 #include "variants/model/attention/sublayer_attention_around.h"
 #include "variants/parts/norm.h"
 
@@ -19,6 +20,7 @@ static const struct letter {
     {'s', &sublayer_attention, 1, ""}, {'f', &sublayer_ffn, 1, "ff."},
     {'h', &sublayer_ffn, 0.5f, "ff."}, {'r', &sublayer_rnn, 1, "rnn."},
     {'p', &sublayer_attention, 1, ""}, {'u', &sublayer_attention, 1, ""},
+    {'c', &sublayer_cpe, 1, "cpe."},   {'w', &sublayer_sep, 1, "sep."},
 };
 
 static const struct letter *letter_find(char letter)
@@ -38,15 +40,28 @@ struct names {
     char prefix[32], own[48], gate[64], norm[16];
 };
 
-/* The k-th sub-layer of layer l, not counting LocalRNNs. */
-static struct names in_layer(enum wiring w, int l, int k)
+/* The k-th sub-layer of layer l of this macaron. */
+static struct names in_macaron(int l, int k)
 {
     struct names n;
 
     snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
-    snprintf(n.own, sizeof(n.own), "%sff%s.", n.prefix, macaron(w) && k == 0 ? "0" : "");
+    snprintf(n.own, sizeof(n.own), "%sff%s.", n.prefix, k == 0 ? "0" : "");
     snprintf(n.gate, sizeof(n.gate), "%sgate%d.", n.prefix, k + 1);
-    snprintf(n.norm, sizeof(n.norm), "ln%d", macaron(w) ? k : k + 1);
+    snprintf(n.norm, sizeof(n.norm), "ln%d", k);
+    return n;
+}
+
+/* The sub-layer of layer l with this letter. */
+static struct names in_layer(int l, char letter)
+{
+    const char *const which = letter == 's' ? "1" : letter == 'f' ? "2" : (char[]){letter, '\0'};
+    struct names n;
+
+    snprintf(n.prefix, sizeof(n.prefix), "layers.%d.", l);
+    snprintf(n.own, sizeof(n.own), "%s%s", n.prefix, letter_find(letter)->own);
+    snprintf(n.gate, sizeof(n.gate), "%sgate%s.", n.prefix, which);
+    snprintf(n.norm, sizeof(n.norm), "ln%s", which);
     return n;
 }
 
@@ -108,7 +123,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
         nth += s->at[k].kind == kind;
     s->at[i] = (struct sublayer){.kind = kind,
                                  .c = c,
-                                 .wiring = c->wiring,
+                                 .wiring = kind == &sublayer_cpe ? WIRING_REZERO : c->wiring,
                                  .scale = what->scale,
                                  .nth = nth,
                                  .layer = layer,
@@ -123,7 +138,8 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
                                  .at_qkv_map = -1,
                                  .at_compress = -1,
                                  .at_attn_extra = -1,
-                                 .at_around = -1};
+                                 .at_around = -1,
+                                 .at_skip = -1};
 }
 
 static void declare_own(struct sublayer *s, const struct names *n, struct params *p)
@@ -151,25 +167,55 @@ static void declare_own(struct sublayer *s, const struct names *n, struct params
     }
 }
 
-/* The parameters of sub-layers [first, first + count), in the order of checkpoints: those that mix
+/* The sub-layer of the same kind before the k-th of a layer whose weights it has; -1 = none. */
+static int twin_of(const struct config *c, const struct sublayer *at, int k)
+{
+    if (macaron(c->wiring) || at[k].kind == &sublayer_rnn)
+        return -1;
+    for (int i = 0; i < k; i++)
+        if (at[i].kind == at[k].kind)
+            return i;
+    return -1;
+}
+
+static void share_weights(struct sublayer *s, const struct sublayer *with)
+{
+    s->at_own = with->at_own;
+    s->at_norm = with->at_norm;
+    s->at_qkv_map = with->at_qkv_map;
+    s->at_compress = with->at_compress;
+    s->at_attn_extra = with->at_attn_extra;
+    s->at_around = with->at_around;
+}
+
+/* The parameters of the `count` sub-layers of a layer, in the order of checkpoints: those that mix
  * positions, norms, the others, then gates and residual weights. */
 static void declare(const struct config *c, struct sublayer *at, int count, const struct names *n,
                     struct params *p)
 {
-
     for (int k = 0; k < count; k++)
-        if (at[k].kind->mixes)
+        if (at[k].kind->mixes && twin_of(c, at, k) < 0)
             declare_own(&at[k], &n[k], p);
-    for (int k = 0; k < count && c->wiring != WIRING_REZERO; k++) {
-        at[k].at_norm = p->n;
-        norm_params(c, n[k].prefix, n[k].norm, p);
-    }
     for (int k = 0; k < count; k++)
-        if (!at[k].kind->mixes)
+        if (at[k].wiring != WIRING_REZERO && twin_of(c, at, k) < 0) {
+            at[k].at_norm = p->n;
+            norm_params(c, n[k].prefix, n[k].norm, p);
+        }
+    for (int k = 0; k < count; k++)
+        if (!at[k].kind->mixes && twin_of(c, at, k) < 0)
             declare_own(&at[k], &n[k], p);
+    for (int k = 0; k < count; k++)
+        if (twin_of(c, at, k) >= 0)
+            share_weights(&at[k], &at[twin_of(c, at, k)]);
     for (int k = 0; k < count && c->gate; k++) {
         at[k].at_gate = p->n;
         c->gate->params(c, n[k].gate, p);
+    }
+    for (int k = 0; k < count && c->cond; k++) {
+        char prefix[48];
+        snprintf(prefix, sizeof(prefix), "%sskip%s.", n[k].prefix, n[k].norm + strlen("ln"));
+        at[k].at_skip = p->n;
+        skip_params(c, prefix, p);
     }
     if (c->wiring == WIRING_REZERO)
         at->at_alpha = params_vector(p, INIT_OFF, 0, 1, n->prefix, "alpha");
@@ -211,28 +257,70 @@ void sublayers_model_params(const struct config *c, struct params *p)
         c->mixer->model_params(c, p);
 }
 
+/* Letters of layer l. */
+static void letters_of(const struct config *c, int l, char block[MAX_RNNS + MAX_SUBS])
+{
+    const char *const subs = macaron(c->wiring) ? "hsh" : c->subs;
+    int n = 0;
+
+    for (; n < c->rnn_layers; n++)
+        block[n] = 'r';
+    for (const char *at = subs; *at; at++)
+        if (*at != 'c' || l == 0 || c->cpe_layers == CPE_ALL)
+            block[n++] = *at;
+    block[n] = '\0';
+}
+
+/* Sub-layers [i, i + those of the block). */
+static int add_layer(struct sublayers *s, const struct config *c, int i, int l, const char *block,
+                     struct params *p)
+{
+    struct names names[MAX_RNNS + MAX_SUBS];
+    const int count = (int)strlen(block);
+
+    for (int k = 0; k < count; k++) {
+        begin(s, i + k, l, c, block[k]);
+        names[k] = block[k] == 'r'      ? rnn_in_layer(l, k)
+                   : macaron(c->wiring) ? in_macaron(l, k - c->rnn_layers)
+                                        : in_layer(l, block[k]);
+    }
+    declare(c, s->at + i, count, names, p);
+    return count;
+}
+
+static int count_once(const struct config *c)
+{
+    char block[MAX_RNNS + MAX_SUBS];
+    int n = 0;
+
+    for (int l = 0; l < c->N; l++) {
+        letters_of(c, l, block);
+        n += (int)strlen(block);
+    }
+    return *c->order ? (int)strlen(c->order) : n;
+}
+
 enum status sublayers_init(struct sublayers *s, const struct config *c, struct params *p,
                            int at_model, struct err *e)
 {
-    const char *const block = macaron(c->wiring) ? "hsh" : "sf";
-    const int count = *c->order ? 1 : c->rnn_layers + (int)strlen(block);
-    const int once = *c->order ? (int)strlen(c->order) : count * c->N;
+    const int once = count_once(c);
     const enum status st = make_room(s, c, once * max_int(1, c->steps), e);
 
     if (st != OK)
         return st;
     s->at_model = at_model;
     s->once = once;
-    for (int i = 0; i < once; i += count) {
-        struct names names[MAX_RNNS + 3];
-        for (int k = 0; k < count; k++) {
-            const int r = k - c->rnn_layers; /* after the LocalRNNs */
-            begin(s, i + k, i / count, c, *c->order ? c->order[i] : r < 0 ? 'r' : block[r]);
-            names[k] = *c->order ? in_order(i, c->order[i])
-                       : r < 0   ? rnn_in_layer(i / count, k)
-                                 : in_layer(c->wiring, i / count, r);
+    for (int i = 0, l = 0; i < once; l++) {
+        char block[MAX_RNNS + MAX_SUBS];
+        if (*c->order) {
+            const struct names names = in_order(i, c->order[i]);
+            begin(s, i, i, c, c->order[i]);
+            declare(c, s->at + i, 1, &names, p);
+            i++;
+        } else {
+            letters_of(c, l, block);
+            i += add_layer(s, c, i, l, block, p);
         }
-        declare(c, s->at + i, count, names, p);
     }
     repeat(s);
     return OK;

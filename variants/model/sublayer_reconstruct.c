@@ -217,16 +217,8 @@ static void fresh_grad(const struct engine *g, const struct sublayer *s, struct 
     linear_input_grad(g, &s->own[ATTN_K], r->d_fresh, r->d_k, n, 0);
     linear_input_grad(g, &s->own[ATTN_V], r->d_fresh, r->d_v, n, 1);
     if (wiring_norms_first(s->wiring))
-        g->ops.norm_grad(&(struct norm_grad){.kind = c->norm_kind,
-                                             .d_x = r->d_fresh,
-                                             .d_y = r->d_fresh,
-                                             .x = s->compressed.fresh + (ptrdiff_t)b * n * c->D,
-                                             .weight = s->norm[0].data,
-                                             .stats = r->stats,
-                                             .rows = n,
-                                             .n = c->D,
-                                             .eps = c->ln_eps,
-                                             .threads = g->threads});
+        norm_input_grad(g, c, s->norm, r->d_fresh, r->d_fresh,
+                        s->compressed.fresh + (ptrdiff_t)b * n * c->D, r->stats, n);
 }
 
 void sublayer_reconstruction_grad(const struct engine *g, struct sublayer *s, struct work *w, int B,

@@ -95,6 +95,11 @@ static size_t gate_floats(const struct sublayers *s, bool backward)
     return rows_floats(s, s->max.L) * (size_t)(backward ? gate->work_grad : gate->work);
 }
 
+static size_t open_floats(const struct sublayers *s)
+{
+    return s->at->skip ? (size_t)s->max.B * (size_t)s->max.L : 0;
+}
+
 /* Link each sub-layer to the previous and next of its kind. */
 static void link_kinds(struct sublayers *s)
 {
@@ -138,6 +143,8 @@ void works_bind(struct sublayers *s, const struct engine *g, struct arena *a)
     }
     s->mid = s->at->wiring == WIRING_REORDER ? take(a, PART_ACTIVATIONS, stream) : NULL;
     s->unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, stream) : NULL;
+    for (int i = 0; i < s->n; i++)
+        s->work[i].open = take(a, PART_SCRATCH, open_floats(s));
     link_kinds(s);
 }
 
@@ -149,8 +156,8 @@ static void bind_kept(struct sublayers *s, int i, struct arena *a)
     const struct sublayer *const sublayer = &s->at[i];
     const size_t stream = rows_floats(s, s->max.L);
     const bool own_n = first_of_kind(s, i) == &s->work[i];
-    const bool operand =
-        sublayer->wiring == WIRING_REORDER || sublayer->alpha; /* y itself is read by backward */
+    const bool operand = sublayer->wiring == WIRING_REORDER || sublayer->alpha ||
+                         sublayer->skip; /* y itself is read by backward */
     struct work *const w = &s->work[i];
     struct array own[SUB_ARRAYS];
 
@@ -188,6 +195,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
         .d_y = take(a, PART_ACTIVATIONS, rows_floats(s, max.L)),
         .d_gate = take(a, PART_ACTIVATIONS, gate_floats(s, true)),
         .stats = take(a, PART_SCRATCH, (size_t)stats),
+        .d_open = take(a, PART_SCRATCH, open_floats(s)),
     };
     s->d_unpooled = pools_any(s) ? take(a, PART_ACTIVATIONS, rows_floats(s, max.L)) : NULL;
     float *const of_rows = take(a, PART_ACTIVATIONS, rows_floats(s, max.L));
@@ -199,6 +207,7 @@ static void bind_shared(struct sublayers *s, struct arena *a)
         w->d_y = all.d_y;
         w->d_gate = all.d_gate;
         w->stats = all.stats;
+        w->d_open = all.d_open;
         w->d_in = memory ? of_source : of_rows;
     }
 }

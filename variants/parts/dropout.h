@@ -20,6 +20,7 @@ enum drop_place {
     DROP_FFN,       /* its output */
     DROP_FINAL,     /* the input of the output layer */
     DROP_RNN,       /* a LocalRNN's output */
+    DROP_CONV,      /* a convolution's */
 };
 
 struct dropout {

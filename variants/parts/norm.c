@@ -1,11 +1,84 @@
 /* SPDX-License-Identifier: MIT
  *
- * Norms by kind. Kinds differ in their parameters; the backend computes them. */
+ * Norms by kind. Kinds differ in their parameters; the backend computes them, all but PowerNorm
+ * (norm_power.h). AdaNorm (Xu et al. 2019, "Understanding and Improving Layer Normalization",
+ * arXiv:1911.07013):
+ *
+ *   y = C (1 - k xhat) (.) xhat       xhat = (x - mean) / sqrt(var + eps), or the authors'
+ *                                            (x - mean) / (sqrt(sum / (D-1)) + eps)
+ *
+ * It has no parameters. C (1 - k xhat) is a constant in backward: d_x is defined so, it is not the
+ * derivative. */
 #include "norm.h"
+#include "norm_power.h"
 
+#include <float.h>
 #include <math.h>
 
-const char *const norm_kind_name[NORM_KIND_COUNT + 1] = {"layer", "rms", "scale", "unbiased", NULL};
+const char *const norm_kind_name[NORM_KIND_COUNT + 1] = {"layer", "rms",   "scale", "unbiased",
+                                                         "ada",   "power", NULL};
+
+/* ---- AdaNorm's own ------------------------------------------------------------------------ */
+
+enum ada_std { ADA_BIASED, ADA_UNBIASED };
+struct ada {
+    float c, k;
+    enum ada_std std;
+};
+
+static const char *const ada_std_name[] = {"biased", "unbiased", NULL};
+
+static const struct choice ada_choices[] = {
+    {.name = "ada_c",
+     .help = "C of AdaNorm",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct ada, c),
+     .most = FLT_MAX,
+     .scope = SCOPE_LAYER,
+     .absent = "1"},
+    {.name = "ada_k",
+     .help = "k of AdaNorm",
+     .codec = CODEC_REAL,
+     .at = offsetof(struct ada, k),
+     .most = FLT_MAX,
+     .scope = SCOPE_LAYER,
+     .absent = "0.1"},
+    {.name = "ada_std",
+     .help = "deviation that AdaNorm divides by",
+     .codec = CODEC_WORD,
+     .at = offsetof(struct ada, std),
+     .words = ada_std_name,
+     .scope = SCOPE_LAYER,
+     .absent = "biased"},
+    {0},
+};
+
+static void ada_usual(const struct config *c, void *own)
+{
+    (void)c;
+    *(struct ada *)own = (struct ada){.c = 1, .k = 0.1f};
+}
+
+static enum status ada_check(const struct config *c, const void *own, struct err *e)
+{
+    const struct ada *const a = own;
+
+    if (a->c == 0)
+        return fail(e, E_USAGE, "%s: ada_c 0 makes every row 0  -> more than 0", c->variant->name);
+    if (a->std == ADA_UNBIASED && c->D < 2)
+        return fail(e, E_USAGE, "%s: ada_std unbiased of width %d  -> --d-model 2 or more",
+                    c->variant->name, c->D);
+    return OK;
+}
+
+static const struct own ada_own = {ada_choices, OWN_SIZE(struct ada), ada_usual, ada_check};
+
+const struct own *const norm_owns[NORM_KIND_COUNT] = {
+    [NORM_ADA] = &ada_own,
+    [NORM_POWER] = &power_own,
+};
+
+/* ---- all kinds ---------------------------------------------------------------------------- */
 
 static bool has_bias(enum norm_kind kind) { return kind == NORM_LAYER || kind == NORM_UNBIASED; }
 
@@ -13,6 +86,12 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
 {
     const int one = 1;
 
+    if (c->norm_kind == NORM_ADA)
+        return;
+    if (c->norm_kind == NORM_POWER) {
+        power_params(c, prefix, name, p);
+        return;
+    }
     if (c->norm_kind == NORM_SCALE) {
         params_add(p, INIT_CONST, sqrtf((float)c->D), 1, &one, "%s%s.g", prefix, name);
         return;
@@ -22,34 +101,80 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
         params_add(p, INIT_ZERO, 0, 1, &c->D, "%s%s.bias", prefix, name);
 }
 
+/* The operation that the model's kind is: AdaNorm's is another kind with a weight of its own. */
+static enum norm_kind op_of(const struct config *c, struct ada *ada)
+{
+    if (c->norm_kind != NORM_ADA) {
+        *ada = (struct ada){0};
+        return c->norm_kind;
+    }
+    *ada = *(const struct ada *)config_own(c, SLOT_NORM);
+    return ada->std == ADA_UNBIASED ? NORM_UNBIASED : NORM_LAYER;
+}
+
 void norm_apply(const struct engine *g, const struct config *c, const struct param *w, float *y,
                 const float *x, const float *add, int rows)
 {
-    g->ops.norm(&(struct norm){.kind = c->norm_kind,
+    struct ada ada;
+
+    if (c->norm_kind == NORM_POWER) {
+        power_apply(g, c, w, y, x, add, rows);
+        return;
+    }
+    const enum norm_kind kind = op_of(c, &ada);
+    g->ops.norm(&(struct norm){.kind = kind,
                                .y = y,
                                .x = x,
                                .add = add,
-                               .weight = w[0].data,
+                               .weight = ada.c != 0 ? NULL : w[0].data,
                                .bias = has_bias(c->norm_kind) ? w[1].data : NULL,
                                .rows = rows,
                                .n = c->D,
                                .eps = c->ln_eps,
+                               .ada_c = ada.c,
+                               .ada_k = ada.k,
                                .threads = g->threads});
 }
 
-void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
-                   float *d_x, const float *d_y, const float *x, float *stats, int rows)
+static void backward(const struct engine *g, const struct config *c, const struct param *w,
+                     float *d_x, const float *d_y, const float *x, float *stats, int rows,
+                     bool weights)
 {
-    g->ops.norm_grad(&(struct norm_grad){.kind = c->norm_kind,
-                                         .d_x = d_x,
-                                         .d_weight = w[0].grad,
-                                         .d_bias = has_bias(c->norm_kind) ? w[1].grad : NULL,
-                                         .d_y = d_y,
-                                         .x = x,
-                                         .weight = w[0].data,
-                                         .stats = stats,
-                                         .rows = rows,
-                                         .n = c->D,
-                                         .eps = c->ln_eps,
-                                         .threads = g->threads});
+    struct ada ada;
+    const enum norm_kind kind = op_of(c, &ada);
+    const bool weighted = weights && ada.c == 0;
+
+    g->ops.norm_grad(
+        &(struct norm_grad){.kind = kind,
+                            .d_x = d_x,
+                            .d_weight = weighted ? w[0].grad : NULL,
+                            .d_bias = weighted && has_bias(c->norm_kind) ? w[1].grad : NULL,
+                            .d_y = d_y,
+                            .x = x,
+                            .weight = ada.c != 0 ? NULL : w[0].data,
+                            .stats = stats,
+                            .rows = rows,
+                            .n = c->D,
+                            .eps = c->ln_eps,
+                            .ada_c = ada.c,
+                            .ada_k = ada.k,
+                            .threads = g->threads});
+}
+
+void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
+                   float *d_x, const float *d_y, const float *x, float *stats, int rows, int of)
+{
+    if (c->norm_kind == NORM_POWER)
+        power_backward(g, c, w, d_x, d_y, x, stats, rows, of);
+    else
+        backward(g, c, w, d_x, d_y, x, stats, rows, true);
+}
+
+void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
+                     float *d_x, const float *d_y, const float *x, float *stats, int rows)
+{
+    if (c->norm_kind == NORM_POWER)
+        power_backward(g, c, w, d_x, d_y, x, stats, rows, 0);
+    else
+        backward(g, c, w, d_x, d_y, x, stats, rows, false);
 }

@@ -7,7 +7,11 @@
 
 #include "variants/variant.h"
 
-/* Append the parameters of one norm: "layers.0." and "ln1" make "layers.0.ln1.weight". */
+/* What each kind has of its own; NULL = nothing. */
+extern const struct own *const norm_owns[NORM_KIND_COUNT];
+
+/* Append the parameters of one norm: "layers.0." and "ln1" make "layers.0.ln1.weight". AdaNorm has
+ * none. */
 void norm_params(const struct config *c, const char *prefix, const char *name, struct params *p);
 
 /* y = N(x + add) for `rows` contiguous rows; w is the first of the norm's parameters. add may be
@@ -15,9 +19,13 @@ void norm_params(const struct config *c, const char *prefix, const char *name, s
 void norm_apply(const struct engine *g, const struct config *c, const struct param *w, float *y,
                 const float *x, const float *add, int rows);
 
-/* d_x from d_y, for forward's input x (without add); d_x may alias x or d_y. Accumulates the
- * parameters' gradients. stats [NORM_STATS * rows] is work space. */
+/* d_x from d_y, for forward's input x (without add); d_x may be d_y. Accumulates the parameters'
+ * gradients, and the steps of statistics, which are means over `of` rows: these and those of other
+ * calls. stats [NORM_STATS * rows] is work space. */
 void norm_backward(const struct engine *g, const struct config *c, const struct param *w,
-                   float *d_x, const float *d_y, const float *x, float *stats, int rows);
+                   float *d_x, const float *d_y, const float *x, float *stats, int rows, int of);
+/* Without the parameters' gradients. */
+void norm_input_grad(const struct engine *g, const struct config *c, const struct param *w,
+                     float *d_x, const float *d_y, const float *x, float *stats, int rows);
 
 #endif

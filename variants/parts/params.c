@@ -68,6 +68,8 @@ void param_keep_bounds(struct param *p)
                                             : p->data[i]; /* propagates NaN */
 }
 
+void params_buffer(struct params *p, int i) { p->v[i].buffer = true; }
+
 const struct param *params_find(const struct params *p, const char *name)
 {
     for (int i = 0; i < p->n; i++)
@@ -236,6 +238,10 @@ static void fill(struct param *p, uint64_t seed)
         break;
     case INIT_NORMAL:
         rng_normal(p->data, p->n, seed, stream, 0, p->init_arg);
+        break;
+    case INIT_TURNS:
+        for (size_t i = 0; i < p->n; i++)
+            p->data[i] = (float)(i % (size_t)p->init_arg);
         break;
     case INIT_EYE: /* square, near the identity */
         rng_normal(p->data, p->n, seed, stream, 0, 0.02f);

@@ -24,7 +24,8 @@ enum init {
     INIT_STEP,
     INIT_RAMP,
     INIT_NORMAL,
-    INIT_EYE
+    INIT_EYE,
+    INIT_TURNS
 };
 
 /* Column c of n in row r: from + (to - from) x^power[r], with x = c/(n-1), or with `open` c/n,
@@ -35,19 +36,22 @@ struct ramp {
     bool open;
 };
 
+enum { PARAM_RANK = 4 };
+
 /* One named tensor of a model; the name is used in checkpoints. */
 struct param {
     char name[64];
-    int rank, shape[3];
+    int rank, shape[PARAM_RANK];
     size_t n; /* elements */
     enum init init;
     /* INIT_CONST: value; INIT_UNIFORM: upper end, _BOTH: of both signs; INIT_LOG: the logarithm of
      * 1 to it, _COUNT: of 1, 2, 3, .. over the columns; INIT_STEP: softplus of it is 0.001 to 0.1,
-     * evenly in the logarithm; INIT_NORMAL: deviation */
+     * evenly in the logarithm; INIT_NORMAL: deviation; INIT_TURNS: 0, 1, .. below it in turn */
     float init_arg;
     struct ramp ramp; /* INIT_RAMP */
     bool bounded;     /* the optimiser keeps each element in [least, most] */
     float least, most;
+    bool buffer; /* not trained: grad is the step to its next value, which the optimiser adds */
     float *data;
     float *grad;   /* same shape; NULL unless the model is bound for training */
     bool borrowed; /* data and packed belong to another list: see params_borrow */
@@ -71,6 +75,8 @@ void params_ramp(struct params *p, int i, struct ramp ramp);
 /* Keep each element of parameter i in [least, most], at initialisation and in training. */
 void params_bound(struct params *p, int i, float least, float most);
 void param_keep_bounds(struct param *p);
+/* Parameter i is a buffer: a statistic of the rows that came by, or a fixed table. */
+void params_buffer(struct params *p, int i);
 const struct param *params_find(const struct params *p, const char *name);
 /* Stack matrices [out_i,in] that multiply the same operand: data, grad and packed of the following
  * ones come directly after the first's, which stands for one matrix of sum out_i rows. They remain

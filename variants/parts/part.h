@@ -117,16 +117,27 @@ struct gate {
  * may have two. The caller provides `work`, of the size given by the hook of that name for `rows`
  * rows; forward leaves in it what `aux` and, with `keep`, backward read. */
 struct dropout;
+/* Whole numbers that a forward pass chose, under their name in golden files. */
+struct ffn_choice {
+    const char *name;
+    const int32_t *at;
+    size_t n;
+};
 struct ffn {
     const char *name;
     const struct own *own;
     void (*build)(struct steps *t); /* its steps, in place of all that follows; NULL = none */
     bool mixes;                     /* a row's output may depend on the other rows */
+    bool no_hidden;                 /* it has no hidden units: F means nothing */
     enum act_kind act;              /* of the hidden units */
     void (*params)(const struct config *c, const char *prefix, struct params *p);
     double (*flop)(const struct config *c, int rows);
     size_t (*work)(const struct config *c, int rows, bool keep);
     size_t (*work_grad)(const struct config *c, int rows); /* further work space of backward */
+    /* Before forward: which token each row is; tokens NULL = the rows are of no text. NULL = it
+     * does not depend on tokens. */
+    void (*read_tokens)(const struct config *c, const struct param *w, const int32_t *tokens,
+                        int rows, float *work);
     /* y [rows,D] = FFN(x [rows,D]), followed by `epilogue`: the caller sets its kind, y and add,
      * the rest is set here. If epilogue.y is not y, y is work space. `drop` applies to hidden
      * units; its p may be 0. */
@@ -142,6 +153,8 @@ struct ffn {
     /* The auxiliary loss of the forward call that left `work`; it is added to the loss with a
      * weight of the part's own. NULL = none. */
     double (*aux)(const struct config *c, int rows, const float *work);
+    /* What the forward call that left `work` chose; NULL = nothing. */
+    struct ffn_choice (*chose)(const struct config *c, int rows, const float *work);
 };
 
 /* A map applied to source rows before q, k and v, with its own parameters in each attention of a

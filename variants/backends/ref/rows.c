@@ -59,6 +59,8 @@ double ref_norm_root(enum norm_kind kind, double squares, int n, double eps)
         return length < eps ? eps : length;
     case NORM_UNBIASED:
         return sqrt(squares / (n - 1)) + eps;
+    case NORM_ADA:
+    case NORM_POWER:
     case NORM_KIND_COUNT:
         break;
     }
@@ -83,7 +85,9 @@ static void norm_row(const struct norm *o, int i)
     const double root = ref_norm_root(o->kind, squares, o->n, (double)o->eps);
     for (int e = 0; e < o->n; e++) {
         const double d = (double)x[e] + (add ? (double)add[e] : 0) - mean;
-        const double weight = (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
+        const double weight = o->ada_c != 0
+                                  ? (double)o->ada_c * (1 - (double)o->ada_k * d / root)
+                                  : (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
         y[e] = (float)(d / root * weight + (o->bias ? (double)o->bias[head + e] : 0));
     }
 }

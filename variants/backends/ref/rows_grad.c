@@ -60,29 +60,44 @@ static struct normal normal_of(const struct norm_grad *o, int i)
     case NORM_UNBIASED: /* only the deviation depends on the row, eps is added to it */
         s.pull = squares > 0 ? s.root / (sqrt(squares / (n - 1)) * (n - 1)) : 0;
         break;
+    case NORM_ADA:
+    case NORM_POWER:
     case NORM_KIND_COUNT:
         CHECK(!"a kind of norm");
     }
     return s;
 }
 
+static double xhat_of(const struct norm_grad *o, const struct normal *s, int i, int e)
+{
+    return ((double)o->x[(ptrdiff_t)i * o->n + e] - s->mean) / s->root;
+}
+
+/* t = dy weight */
+static double weighted(const struct norm_grad *o, const struct normal *s, int i, int e)
+{
+    const double d_y = (double)o->d_y[(ptrdiff_t)i * o->n + e];
+
+    if (o->ada_c != 0)
+        return d_y * (double)o->ada_c * (1 - (double)o->ada_k * xhat_of(o, s, i, e));
+    return d_y *
+           (double)o->weight[o->kind == NORM_SCALE ? 0 : norm_weights_at(o->heads, o->n, i) + e];
+}
+
 /* dx = (t - mean(t) - pull xhat (t . xhat)) / root, t = dy weight; mean(t) where x is centred */
 static void norm_grad_row(const struct norm_grad *o, int i)
 {
-    const float *x = o->x + (ptrdiff_t)i * o->n, *d_y = o->d_y + (ptrdiff_t)i * o->n;
-    const ptrdiff_t head = norm_weights_at(o->heads, o->n, i);
     float *d_x = o->d_x + (ptrdiff_t)i * o->n;
     const struct normal s = normal_of(o, i);
     double mean_t = 0, tx = 0;
 
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
+        const double t = weighted(o, &s, i, e);
         mean_t += ref_norm_centred(o->kind) ? t / o->n : 0;
-        tx += t * ((double)x[e] - s.mean) / s.root;
+        tx += t * xhat_of(o, &s, i, e);
     }
     for (int e = 0; e < o->n; e++) {
-        const double t = (double)d_y[e] * (double)o->weight[o->kind == NORM_SCALE ? 0 : head + e];
-        const double xhat = ((double)x[e] - s.mean) / s.root;
+        const double t = weighted(o, &s, i, e), xhat = xhat_of(o, &s, i, e);
         d_x[e] = (float)((t - mean_t - s.pull * xhat * tx) / s.root);
     }
 }

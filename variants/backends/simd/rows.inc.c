@@ -100,6 +100,7 @@ static void deviations(const float *y, int n, float mean, float *sum, float *squ
 static void centred_row(const struct norm *o, int i)
 {
     const int n = o->n;
+    const bool adaptive = o->ada_c != 0;
     const ptrdiff_t at = (ptrdiff_t)i * n, head = norm_weights_at(o->heads, n, i);
     float *y = o->y + at;
     float rest, squares;
@@ -111,9 +112,11 @@ static void centred_row(const struct norm *o, int i)
     for (int j = 0; j < n; j += VL) {
         const int left = n - j;
         const vf d = vsub(vsub(vld_upto(y + j, left, v0()), v1(mean)), v1(rest));
-        const vf w = vld_upto(o->weight + head + j, left, v0());
+        const vf xhat = vmul(d, v1(r));
+        const vf w = adaptive ? ada_weight(o->ada_c, o->ada_k, xhat)
+                              : vld_upto(o->weight + head + j, left, v0());
         const vf b = o->bias ? vld_upto(o->bias + head + j, left, v0()) : v0();
-        vst_upto(y + j, left, vfma(vmul(d, v1(r)), w, b));
+        vst_upto(y + j, left, vfma(xhat, w, b));
     }
 }
 

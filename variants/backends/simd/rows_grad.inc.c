@@ -166,32 +166,39 @@ VEC_INLINE void norm_grad_rows_as(enum norm_kind kind, const struct norm_grad *o
                                   int last)
 {
     const bool centred = kind == NORM_LAYER || kind == NORM_UNBIASED;
-    const vf one = v1(*o->weight); /* of SCALE */
+    const vf one = kind == NORM_SCALE ? v1(*o->weight) : v0();
+    const bool adaptive = centred && o->ada_c != 0;
     const int n = o->n;
 
     for (int i = first; i < last; i++) {
         const ptrdiff_t at = (ptrdiff_t)i * n;
         const float *x = o->x + at, *d_y = o->d_y + at, *stats = o->stats + NORM_STATS * i;
-        const float *weight = o->weight + norm_weights_at(o->heads, n, i);
+        const float *weight = adaptive ? NULL : o->weight + norm_weights_at(o->heads, n, i);
         vf sum_t = v0(), sum_tx = v0();
 
         for (int j = 0; j < n; j += VL) {
             const int left = n - j;
-            const vf w = kind == NORM_SCALE ? one : vld_upto(weight + j, left, v0());
+            const vf xhat = normalised(x + j, left, stats);
+            const vf w = kind == NORM_SCALE ? one
+                         : adaptive         ? ada_weight(o->ada_c, o->ada_k, xhat)
+                                            : vld_upto(weight + j, left, v0());
             const vf t = vmul(vld_upto(d_y + j, left, v0()), w);
             if (centred)
                 sum_t = vadd(sum_t, t);
-            sum_tx = vfma(t, normalised(x + j, left, stats), sum_tx);
+            sum_tx = vfma(t, xhat, sum_tx);
         }
         const vf mean_t = v1(centred ? vsum(sum_t) / (float)n : 0.0f);
         const vf pulled = v1(vsum(sum_tx) / stats[PULL]);
         for (int j = 0; j < n; j += VL) {
             const int left = n - j;
-            const vf w = kind == NORM_SCALE ? one : vld_upto(weight + j, left, v0());
+            const vf xhat = normalised(x + j, left, stats);
+            const vf w = kind == NORM_SCALE ? one
+                         : adaptive         ? ada_weight(o->ada_c, o->ada_k, xhat)
+                                            : vld_upto(weight + j, left, v0());
             vf t = vmul(vld_upto(d_y + j, left, v0()), w);
             if (centred)
                 t = vsub(t, mean_t);
-            const vf d = vfnma(normalised(x + j, left, stats), pulled, t);
+            const vf d = vfnma(xhat, pulled, t);
             vst_upto(o->d_x + at + j, left, vmul(d, v1(stats[FACTOR])));
         }
     }

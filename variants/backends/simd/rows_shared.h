@@ -101,6 +101,9 @@ static inline float centred_factor(enum norm_kind kind, float variance, int n, f
     return 1.0f / (sqrtf(v * ((float)n / (float)(n - 1))) + eps);
 }
 
+/* The weight of an adaptive norm (struct norm). */
+static inline vf ada_weight(float c, float k, vf xhat) { return vfnma(v1(c * k), xhat, v1(c)); }
+
 /* Likewise for kinds without centring, from the sum of squares. */
 static inline float length_factor(enum norm_kind kind, float squares, int n, float eps)
 {

@@ -10,7 +10,18 @@
  *
  * An expert takes at most `capacity` rows, unless that is 0: first choices of all rows in order,
  * then second choices. A choice whose expert is full contributes nothing, and the other gate keeps
- * its value. Rows of one expert are gathered, so that its maps are ordinary products. */
+ * its value. Rows of one expert are gathered, so that its maps are ordinary products.
+ *
+ * Prototypes (Yang et al. 2021, "M6-T: Exploring Sparse Expert Models and Beyond",
+ * arXiv:2105.15082): the experts are in groups, p is a softmax within each group, and the best of
+ * each group serves the row:
+ *
+ *   y = sum over groups: p_e FFN_e(x)
+ *
+ * Hash layers (Roller et al. 2021, "Hash Layers For Large Sparse Models", arXiv:2106.04426): no
+ * router, the token's number chooses, e = table[token]. At first the table deals tokens to the
+ * experts in turn, which balances tokens that are equally frequent. A row of no text counts as the
+ * token of its number. */
 #include "moe.h"
 
 #include "variants/parts/dropout.h"
@@ -21,7 +32,21 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROUTER, W1 }; /* then b1, w2, b2: all experts in one tensor each */
+/* The router, if there is one; then w1, b1, w2, b2, all experts in one tensor each; then the table
+ * of tokens, if these choose. */
+enum { ROUTER };
+
+bool moe_in_groups(const struct config *c) { return c->ffn == &ffn_proto; }
+bool moe_by_token(const struct config *c) { return c->ffn == &ffn_hash; }
+int moe_groups(const struct config *c) { return moe_in_groups(c) ? moe_of(c)->groups : 1; }
+
+int moe_k(const struct config *c)
+{
+    return moe_by_token(c) ? 1 : moe_in_groups(c) ? moe_of(c)->groups : moe_of(c)->k;
+}
+
+static int w1_of(const struct config *c) { return moe_by_token(c) ? ROUTER : ROUTER + 1; }
+static bool by_best(const struct config *c) { return c->ffn == &ffn_moe; }
 
 static const struct choice moe_choices[] = {
     {.name = "experts",
@@ -29,7 +54,7 @@ static const struct choice moe_choices[] = {
      .codec = CODEC_INT,
      .at = offsetof(struct moe, experts),
      .least = 1,
-     .most = 1 << 12,
+     .most = MOE_EXPERTS,
      .scope = SCOPE_LAYER,
      .setting = true},
     {.name = "moe_k",
@@ -37,34 +62,52 @@ static const struct choice moe_choices[] = {
      .codec = CODEC_INT,
      .at = offsetof(struct moe, k),
      .least = 1,
-     .most = 1 << 12,
+     .most = MOE_EXPERTS,
      .scope = SCOPE_LAYER,
-     .setting = true},
+     .setting = true,
+     .applies = by_best},
     {.name = "capacity",
      .help = "rows that an expert takes, 0 = any number",
      .codec = CODEC_INT,
      .at = offsetof(struct moe, capacity),
      .most = 1 << 20,
-     .absent = "0"},
+     .absent = "0",
+     .applies = by_best},
     {.name = "aux_coef",
      .help = "weight of the auxiliary loss",
      .codec = CODEC_REAL,
      .at = offsetof(struct moe, aux_coef),
-     .most = FLT_MAX},
+     .most = FLT_MAX,
+     .applies = by_best},
+    {.name = "moe_groups",
+     .help = "groups of experts, each of which serves a token",
+     .codec = CODEC_INT,
+     .at = offsetof(struct moe, groups),
+     .least = 1,
+     .most = MOE_EXPERTS,
+     .scope = SCOPE_LAYER,
+     .setting = true,
+     .applies = moe_in_groups},
     {0},
 };
 
 static void moe_usual(const struct config *c, void *own)
 {
     (void)c;
-    *(struct moe *)own = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f};
+    *(struct moe *)own = (struct moe){.experts = 4, .k = 1, .aux_coef = 0.01f, .groups = 2};
 }
 
 static enum status moe_check(const struct config *c, const void *own, struct err *e)
 {
     const struct moe *const m = own;
 
-    if (m->k > m->experts)
+    if (moe_in_groups(c) && m->experts % m->groups)
+        return fail(e, E_USAGE, "%s: moe_groups %d does not divide %d experts  -> a divisor",
+                    c->variant->name, m->groups, m->experts);
+    if (!by_best(c) && m->capacity)
+        return fail(e, E_USAGE, "%s: capacity %d with ffn %s, which has none  -> 0",
+                    c->variant->name, m->capacity, c->ffn->name);
+    if (by_best(c) && m->k > m->experts)
         return fail(e, E_USAGE, "%s: %d of %d experts for each row  -> moe_k of at most %d",
                     c->variant->name, m->k, m->experts, m->experts);
     return OK;
@@ -76,13 +119,19 @@ static void moe_params(const struct config *c, const char *prefix, struct params
 {
     const int E = moe_of(c)->experts;
 
-    params_matrix(p, E, c->D, prefix, "router.weight");
+    if (!moe_by_token(c))
+        params_matrix(p, E, c->D, prefix, "router.weight");
     params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->F, c->D}, "%se.1.weight", prefix);
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->F}, "%se.1.bias", prefix);
     params_add(p, INIT_LINEAR, 0, 3, (const int[]){E, c->D, c->F}, "%se.2.weight", prefix);
     if (c->ffn_bias)
         params_add(p, INIT_ZERO, 0, 2, (const int[]){E, c->D}, "%se.2.bias", prefix);
+    if (moe_by_token(c) && c->V) {
+        const int table = params_add(p, INIT_TURNS, (float)E, 1, &c->V, "%stable", prefix);
+        params_bound(p, table, 0, (float)(E - 1));
+        params_buffer(p, table);
+    }
 }
 
 /* One expert's part of a tensor whose first axis is the expert. */
@@ -106,13 +155,13 @@ struct expert {
 static struct expert expert_of(const struct config *c, const struct param *w,
                                const struct moe_work *work, int e)
 {
-    const int bias = c->ffn_bias, w2 = W1 + 1 + bias;
-    struct expert x = {.w1 = share(&w[W1], e), .w2 = share(&w[w2], e), .at = work->first[e]};
+    const int bias = c->ffn_bias, w1 = w1_of(c), w2 = w1 + 1 + bias;
+    struct expert x = {.w1 = share(&w[w1], e), .w2 = share(&w[w2], e), .at = work->first[e]};
 
     x.n = (int)(work->first[e + 1] - x.at);
 
     if (bias) {
-        x.b1 = share(&w[W1 + 1], e);
+        x.b1 = share(&w[w1 + 1], e);
         x.b2 = share(&w[w2 + 1], e);
     }
     return x;
@@ -120,19 +169,35 @@ static struct expert expert_of(const struct config *c, const struct param *w,
 
 static double moe_flop(const struct config *c, int rows)
 {
-    return 2.0 * rows * c->D * moe_of(c)->experts +
-           4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
+    const double router = moe_by_token(c) ? 0 : 2.0 * rows * c->D * moe_of(c)->experts;
+
+    return router + 4.0 * (double)moe_most_places(c, rows) * c->D * c->F;
 }
 
 static void route(const struct engine *g, const struct config *c, const struct param *router,
                   const float *x, int rows, const struct moe_work *w)
 {
-    const int E = moe_of(c)->experts;
+    const int groups = moe_groups(c), n = moe_of(c)->experts / groups;
 
-    linear_forward(g, router, NULL, w->p, x, rows, (struct act){.y = w->p});
-    g->ops.softmax(&(struct softmax){
-        .s = w->p, .ld = E, .rows = rows, .cols = E, .hi = E, .threads = g->threads});
+    if (!moe_by_token(c)) {
+        linear_forward(g, router, NULL, w->p, x, rows, (struct act){.y = w->p});
+        g->ops.softmax(&(struct softmax){
+            .s = w->p, .ld = n, .rows = rows * groups, .cols = n, .hi = n, .threads = g->threads});
+    }
     moe_assign(c, w, rows);
+}
+
+static void hash_tokens(const struct config *c, const struct param *w, const int32_t *tokens,
+                        int rows, float *work)
+{
+    const struct moe_work to = moe_work_of(c, rows, work);
+    const struct param *const table = &w[w1_of(c) + 2 + 2 * c->ffn_bias];
+
+    CHECK(!tokens || c->V);
+    for (int t = 0; t < rows; t++) {
+        to.choice[t] = tokens ? (int32_t)table->data[tokens[t]] : t % moe_of(c)->experts;
+        to.gate[t] = 1;
+    }
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -152,8 +217,8 @@ static void gather(const struct engine *g, const struct config *c, const struct 
 
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int t = 0; t < rows; t++)
-        for (int k = 0; k < moe_of(c)->k; k++) {
-            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k, place = w->place[at];
+        for (int k = 0; k < moe_k(c); k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * moe_k(c) + k, place = w->place[at];
             const float by = gated ? w->gate[at] : 1;
             for (int e = 0; place >= 0 && e < D; e++)
                 to[place * D + e] = by * x[(ptrdiff_t)t * D + e];
@@ -168,8 +233,8 @@ static void scatter(const struct engine *g, const struct config *c, const struct
 
 #pragma omp parallel for num_threads(team(g, c, rows))
     for (int t = 0; t < rows; t++)
-        for (int k = 0; k < moe_of(c)->k; k++) {
-            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k, place = w->place[at];
+        for (int k = 0; k < moe_k(c); k++) {
+            const ptrdiff_t at = (ptrdiff_t)t * moe_k(c) + k, place = w->place[at];
             const float by = gated ? w->gate[at] : 1;
             for (int e = 0; place >= 0 && e < D; e++)
                 y[(ptrdiff_t)t * D + e] += by * from[place * D + e];
@@ -223,11 +288,13 @@ static void moe_forward(const struct engine *g, const struct config *c, const st
 static void router_grad(const struct config *c, const struct moe_work *w, float *d_p, float *d_gate,
                         const float *d_y, int rows)
 {
-    const int E = moe_of(c)->experts, K = moe_of(c)->k;
+    const int E = moe_of(c)->experts, K = moe_k(c);
+    const bool normalised = by_best(c) && K > 1;
+    const double coef = by_best(c) ? (double)moe_of(c)->aux_coef : 0;
     const ptrdiff_t D = c->D;
 
     for (int e = 0; e < E; e++) {
-        const double d = (double)moe_of(c)->aux_coef * E * moe_share(c, w, rows, e) / rows;
+        const double d = coef * E * moe_share(c, w, rows, e) / rows;
         for (int t = 0; t < rows; t++)
             d_p[(ptrdiff_t)t * E + e] = (float)d;
     }
@@ -245,7 +312,7 @@ static void router_grad(const struct config *c, const struct moe_work *w, float 
         }
         for (int k = 0; k < K; k++) {
             const double d = (double)d_gate[at + k];
-            d_p[(ptrdiff_t)t * E + w->choice[at + k]] += (float)(K == 1 ? d : (d - mean) / sum);
+            d_p[(ptrdiff_t)t * E + w->choice[at + k]] += (float)(normalised ? (d - mean) / sum : d);
         }
     }
 }
@@ -280,7 +347,7 @@ static size_t moe_work(const struct config *c, int rows, bool keep)
 
 static size_t moe_work_grad(const struct config *c, int rows)
 {
-    return (size_t)rows * (size_t)(moe_of(c)->experts + moe_of(c)->k) +
+    return (size_t)rows * (size_t)(moe_of(c)->experts + moe_k(c)) +
            moe_most_places(c, rows) * (size_t)(c->D + c->F);
 }
 
@@ -292,9 +359,10 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
     const int E = moe_of(c)->experts;
     const ptrdiff_t D = c->D, F = c->F, places = w.first[E];
     float *d_p = grad_work, *d_gate = d_p + (ptrdiff_t)rows * E;
-    float *d_hidden = d_gate + (ptrdiff_t)rows * moe_of(c)->k, *d_out = d_hidden + places * F;
+    float *d_hidden = d_gate + (ptrdiff_t)rows * moe_k(c), *d_out = d_hidden + places * F;
 
-    router_grad(c, &w, d_p, d_gate, d_y, rows);
+    if (!moe_by_token(c))
+        router_grad(c, &w, d_p, d_gate, d_y, rows);
     gather(g, c, &w, d_out, d_y, rows, true);
     for (int e = 0; e < E; e++) {
         const struct expert x_e = expert_of(c, param, &w, e);
@@ -307,23 +375,39 @@ static void moe_backward(const struct engine *g, const struct config *c, const s
         if (x_e.n)
             expert_backward(g, c, &x_e, &w, d_hidden + x_e.at * F, d_out + x_e.at * D);
     }
-    g->ops.softmax_grad(&(struct softmax_grad){
-        .d = d_p, .p = w.p, .ld = E, .rows = rows, .cols = E, .threads = g->threads});
-    linear_weight_grad(g, &param[ROUTER], d_p, x, rows);
-    linear_input_grad(g, &param[ROUTER], d_x, d_p, rows, 0);
+    if (moe_by_token(c)) {
+        memset(d_x, 0, sizeof(float) * (size_t)(rows * D));
+    } else {
+        const int groups = moe_groups(c);
+        g->ops.softmax_grad(&(struct softmax_grad){.d = d_p,
+                                                   .p = w.p,
+                                                   .ld = E / groups,
+                                                   .rows = rows * groups,
+                                                   .cols = E / groups,
+                                                   .threads = g->threads});
+        linear_weight_grad(g, &param[ROUTER], d_p, x, rows);
+        linear_input_grad(g, &param[ROUTER], d_x, d_p, rows, 0);
+    }
     scatter(g, c, &w, d_x, d_out, rows, false);
 }
 
+static struct ffn_choice moe_chose(const struct config *c, int rows, const float *work)
+{
+    return (struct ffn_choice){"out.route", moe_work_of(c, rows, work).route,
+                           (size_t)rows * (size_t)moe_k(c)};
+}
+
+/* Of the activation backward needs only the output. */
+#define EXPERTS                                                                                    \
+    .own = &moe_own, .act = ACT_RELU, .params = moe_params, .flop = moe_flop, .work = moe_work,    \
+    .work_grad = moe_work_grad, .forward = moe_forward, .backward = moe_backward
+
 const struct ffn ffn_moe = {
     .name = "moe",
-    .own = &moe_own,
-    .mixes = true,   /* by the capacity of the experts */
-    .act = ACT_RELU, /* backward needs only its output */
-    .params = moe_params,
-    .flop = moe_flop,
-    .work = moe_work,
-    .work_grad = moe_work_grad,
-    .forward = moe_forward,
-    .backward = moe_backward,
+    EXPERTS,
+    .mixes = true, /* by the capacity of the experts */
     .aux = moe_aux,
+    .chose = moe_chose,
 };
+const struct ffn ffn_proto = {.name = "proto", EXPERTS, .chose = moe_chose};
+const struct ffn ffn_hash = {.name = "hash", EXPERTS, .read_tokens = hash_tokens};

@@ -4,16 +4,22 @@
  * capacity is first come, first served. */
 #include "moe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- work space --------------------------------------------------------------------------- */
 
 size_t moe_most_places(const struct config *c, int rows)
 {
-    const size_t asked = (size_t)rows * (size_t)moe_of(c)->k;
+    const size_t asked = (size_t)rows * (size_t)moe_k(c);
     const size_t places = (size_t)moe_of(c)->experts * (size_t)moe_of(c)->capacity;
 
     return moe_of(c)->capacity && places < asked ? places : asked;
+}
+
+static size_t probabilities(const struct config *c, int rows)
+{
+    return moe_by_token(c) ? 0 : (size_t)rows * (size_t)moe_of(c)->experts;
 }
 
 size_t moe_work_floats(const struct config *c, int rows)
@@ -21,17 +27,18 @@ size_t moe_work_floats(const struct config *c, int rows)
     const size_t n = (size_t)rows, E = (size_t)moe_of(c)->experts, D = (size_t)c->D,
                  F = (size_t)c->F;
 
-    return n * E + 4 * n * (size_t)moe_of(c)->k + E + 1 + moe_most_places(c, rows) * (2 * D + F);
+    return probabilities(c, rows) + 4 * n * (size_t)moe_k(c) + E + 1 +
+           moe_most_places(c, rows) * (2 * D + F);
 }
 
 struct moe_work moe_work_of(const struct config *c, int rows, const float *work)
 {
-    const size_t choices = (size_t)rows * (size_t)moe_of(c)->k, E = (size_t)moe_of(c)->experts;
+    const size_t choices = (size_t)rows * (size_t)moe_k(c), E = (size_t)moe_of(c)->experts;
     const size_t places = moe_most_places(c, rows);
     float *at = (float *)work;
     struct moe_work w;
 
-    w.p = at, at += (size_t)rows * E;
+    w.p = at, at += probabilities(c, rows);
     w.gate = at, at += choices;
     w.choice = (int32_t *)at, at += choices;
     w.route = (int32_t *)at, at += choices;
@@ -66,14 +73,28 @@ static void choose(const struct config *c, const float *p, int32_t *choice, floa
         gate[k] = moe_of(c)->k == 1 ? p[choice[k]] : (float)((double)p[choice[k]] / sum);
 }
 
+/* The best expert of each group, and its probability in the group. */
+static void choose_in_groups(const struct config *c, const float *p, int32_t *choice, float *gate)
+{
+    const int n = moe_of(c)->experts / moe_of(c)->groups;
+
+    for (int k = 0; k < moe_of(c)->groups; k++) {
+        int best = k * n;
+        for (int e = best + 1; e < (k + 1) * n; e++)
+            best = p[e] > p[best] ? e : best;
+        choice[k] = best;
+        gate[k] = p[best];
+    }
+}
+
 /* Serve first choices of all rows, then second ones. Leaves the experts' row counts in
  * first[1..E]. */
 static void admit(const struct config *c, const struct moe_work *w, int rows)
 {
     memset(w->first, 0, sizeof(int32_t) * (size_t)(moe_of(c)->experts + 1));
-    for (int k = 0; k < moe_of(c)->k; k++)
+    for (int k = 0; k < moe_k(c); k++)
         for (int t = 0; t < rows; t++) {
-            const ptrdiff_t at = (ptrdiff_t)t * moe_of(c)->k + k;
+            const ptrdiff_t at = (ptrdiff_t)t * moe_k(c) + k;
             int32_t *served = &w->first[w->choice[at] + 1];
             const bool full = moe_of(c)->capacity && *served == moe_of(c)->capacity;
             w->route[at] = full ? -1 : w->choice[at];
@@ -88,7 +109,7 @@ static void assign_places(const struct config *c, const struct moe_work *w, int 
 
     for (int e = 0; e < E; e++)
         w->first[e + 1] += w->first[e];
-    for (ptrdiff_t at = 0; at < (ptrdiff_t)rows * moe_of(c)->k; at++)
+    for (ptrdiff_t at = 0; at < (ptrdiff_t)rows * moe_k(c); at++)
         w->place[at] = w->route[at] < 0 ? -1 : w->first[w->route[at]]++;
     memmove(w->first + 1, w->first,
             sizeof(int32_t) * (size_t)E); /* an expert's end is the next one's start */
@@ -97,11 +118,43 @@ static void assign_places(const struct config *c, const struct moe_work *w, int 
 
 void moe_assign(const struct config *c, const struct moe_work *w, int rows)
 {
-    for (int t = 0; t < rows; t++)
-        choose(c, w->p + (ptrdiff_t)t * moe_of(c)->experts, w->choice + (ptrdiff_t)t * moe_of(c)->k,
-               w->gate + (ptrdiff_t)t * moe_of(c)->k);
+    for (int t = 0; t < rows && !moe_by_token(c); t++)
+        (moe_in_groups(c) ? choose_in_groups : choose)(c, w->p + (ptrdiff_t)t * moe_of(c)->experts,
+                                                       w->choice + (ptrdiff_t)t * moe_k(c),
+                                                       w->gate + (ptrdiff_t)t * moe_k(c));
     admit(c, w, rows);
     assign_places(c, w, rows);
+}
+
+struct counted {
+    int32_t freq, token;
+};
+
+static int more_frequent(const void *a, const void *b)
+{
+    const struct counted *const x = a, *const y = b;
+
+    return x->freq != y->freq ? (x->freq < y->freq) - (x->freq > y->freq)
+                              : (x->token > y->token) - (x->token < y->token);
+}
+
+void moe_balance(const int32_t *freq, int V, int experts, int32_t *table)
+{
+    struct counted *const all = calloc((size_t)V + 1, sizeof(*all));
+    int64_t load[MOE_EXPERTS] = {0};
+
+    NEED(all);
+    for (int v = 0; v < V; v++)
+        all[v] = (struct counted){freq[v], v};
+    qsort(all, (size_t)V, sizeof(*all), more_frequent);
+    for (int i = 0; i < V; i++) {
+        int to = 0;
+        for (int e = 1; e < experts; e++)
+            to = load[e] < load[to] ? e : to;
+        table[all[i].token] = to;
+        load[to] += all[i].freq;
+    }
+    free(all);
 }
 
 double moe_share(const struct config *c, const struct moe_work *w, int rows, int e)
@@ -109,7 +162,7 @@ double moe_share(const struct config *c, const struct moe_work *w, int rows, int
     int n = 0;
 
     for (int t = 0; t < rows; t++)
-        n += w->choice[(ptrdiff_t)t * moe_of(c)->k] == e;
+        n += w->choice[(ptrdiff_t)t * moe_k(c)] == e;
     return (double)n / rows;
 }
 

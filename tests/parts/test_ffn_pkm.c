@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Product-key memory against all pairs of keys in double, gradients of the reference against finite
+ * differences, every backend against the reference, equal scores, costs and configurations. */
+#include "tests/support/ffn_case.h"
+#include "tests/support/set_choice.h"
+
+enum { D = 6, ROWS = 4, MOST_KEYS = 7, MOST_PICKS = 2 * MOST_KEYS };
+
+struct sizes_of {
+    int heads, keys, half, top;
+    bool ln, bias;
+};
+/* Norms are of 8 numbers: those of few divide by next to nothing now and then. */
+static const struct sizes_of forms[] = {{1, 1, 1, 1, false, true},
+                                        {2, 5, 3, 2, false, true},
+                                        {2, 5, 8, 5, true, true},
+                                        {1, 7, 8, 4, true, false},
+                                        {2, 7, 8, 7, false, false}};
+
+static struct config config_of(const struct sizes_of *f, int width)
+{
+    struct config c = ffn_config(&ffn_pkm, width, 1);
+
+    set_number(&c, "pkm_heads", f->heads);
+    set_number(&c, "pkm_keys", f->keys);
+    set_number(&c, "pkm_half", f->half);
+    set_number(&c, "pkm_top", f->top);
+    set_choice(&c, "pkm_ln", f->ln ? "1" : "0");
+    c.ffn_bias = f->bias;
+    return c;
+}
+
+static int top_of(const struct config *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const struct config like = config_of(&forms[i], c->D);
+        if (memcmp(like.own[SLOT_FFN].bytes, c->own[SLOT_FFN].bytes, MAX_OWN) == 0)
+            return forms[i].top;
+    }
+    return 0;
+}
+
+/* ---- the plain program -------------------------------------------------------------------- */
+
+/* Half h of the query of row x. */
+static void query(const struct ffn_case *t, const struct sizes_of *f, const float *x, int h,
+                  double *q)
+{
+    double mean = 0, square = 0;
+
+    for (int e = 0; e < f->half; e++) {
+        const int out = h * f->half + e;
+        q[e] = ffn_at(t, "ff.pkm.query.bias", (size_t)out);
+        for (int d = 0; d < D; d++)
+            q[e] += ffn_at(t, "ff.pkm.query.weight", (size_t)(out * D + d)) * (double)x[d];
+        mean += q[e] / f->half;
+    }
+    for (int e = 0; e < f->half; e++)
+        square += (q[e] - mean) * (q[e] - mean) / f->half;
+    for (int e = 0; f->ln && e < f->half; e++)
+        q[e] = (q[e] - mean) / sqrt(square + 1e-5) * ffn_at(t, "ff.pkm.ln.weight", (size_t)e) +
+               ffn_at(t, "ff.pkm.ln.bias", (size_t)e);
+}
+
+static double key_score(const struct ffn_case *t, const struct sizes_of *f, const double *q, int h,
+                        int key)
+{
+    double s = 0;
+
+    for (int e = 0; e < f->half; e++)
+        s += q[e] * ffn_at(t, "ff.pkm.keys", (size_t)((h * f->keys + key) * f->half + e));
+    return s;
+}
+
+/* One head of one row: the `top` best of all pairs, best first, and what they add to y. */
+static void head_by_hand(const struct ffn_case *t, const struct sizes_of *f, const float *x,
+                         int head, int *index, double *y)
+{
+    double q[8], s[2][MOST_KEYS], sum = 0;
+    bool taken[MOST_KEYS * MOST_KEYS] = {false};
+
+    for (int h = 0; h < 2; h++) {
+        query(t, f, x, 2 * head + h, q);
+        for (int j = 0; j < f->keys; j++)
+            s[h][j] = key_score(t, f, q, 2 * head + h, j);
+    }
+    for (int k = 0; k < f->top; k++) {
+        index[k] = -1;
+        for (int i = 0; i < f->keys * f->keys; i++)
+            if (!taken[i] &&
+                (index[k] < 0 || s[0][i / f->keys] + s[1][i % f->keys] >
+                                     s[0][index[k] / f->keys] + s[1][index[k] % f->keys]))
+                index[k] = i;
+        taken[index[k]] = true;
+        sum += exp(s[0][index[k] / f->keys] + s[1][index[k] % f->keys]);
+    }
+    for (int k = 0; k < f->top; k++)
+        for (int d = 0; d < D; d++)
+            y[d] += exp(s[0][index[k] / f->keys] + s[1][index[k] % f->keys]) / sum *
+                    ffn_at(t, "ff.pkm.values", (size_t)(index[k] * D + d));
+}
+
+ParameterizedTestParameters(ffn_pkm, is_the_best_of_all_pairs) { return every_backend(); }
+ParameterizedTest(int *b, ffn_pkm, is_the_best_of_all_pairs)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const struct sizes_of *const f = &forms[i];
+        const struct config c = config_of(f, D);
+        struct ffn_case t;
+        float want[ROWS * D];
+        ffn_open(&t, &c, backends[*b]->name, 1 + (int)i % 2, ROWS, false);
+        ffn_forward(&t, i % 2);
+        const struct ffn_choice chose = ffn_pkm.chose(&c, ROWS, t.work);
+        cr_assert_eq(chose.n, (size_t)(ROWS * f->heads * f->top));
+        for (int row = 0; row < ROWS; row++) {
+            double y[D] = {0};
+            for (int h = 0; h < f->heads; h++) {
+                int index[MOST_KEYS];
+                head_by_hand(&t, f, t.x + row * D, h, index, y);
+                for (int k = 0; k < f->top; k++)
+                    cr_expect_eq(chose.at[(row * f->heads + h) * f->top + k], index[k],
+                                 "form %zu row %d", i, row);
+            }
+            for (int d = 0; d < D; d++)
+                want[row * D + d] = (float)y[d];
+        }
+        cr_expect_lt(case_error(t.y, want, ROWS * D), 1, "%s, form %zu", backends[*b]->name, i);
+        ffn_close(&t);
+    }
+}
+
+/* Of equal scores the value with the lower index is taken. */
+Test(ffn_pkm, ties_go_to_the_lower_index)
+{
+    const struct config c = config_of(&forms[3], D);
+    struct ffn_case t;
+
+    ffn_open(&t, &c, "ref", 1, ROWS, false);
+    for (int i = 0; i < t.p.n; i++)
+        if (strstr(t.p.v[i].name, "keys"))
+            memset(t.p.v[i].data, 0, t.p.v[i].n * sizeof(float));
+    ffn_forward(&t, false);
+    const struct ffn_choice chose = ffn_pkm.chose(&c, ROWS, t.work);
+    for (int i = 0; i < ROWS * 4; i++)
+        cr_expect_eq(chose.at[i], i % 4);
+    ffn_close(&t);
+}
+
+/* ---- gradients ---------------------------------------------------------------------------- */
+
+/* Differences are of one function only while no step changes a choice. */
+struct chosen_rows {
+    struct ffn_case *t;
+    int32_t index[ROWS * MOST_PICKS];
+};
+
+static int ascending(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The order of what a head chose does not matter. */
+static void chosen_sorted(const struct ffn_case *t, int32_t sorted[ROWS * MOST_PICKS])
+{
+    const struct ffn_choice chose = ffn_pkm.chose(t->c, ROWS, t->work);
+    const size_t rows = chose.n / (size_t)top_of(t->c);
+
+    memset(sorted, 0, sizeof(int32_t) * ROWS * MOST_PICKS);
+    memcpy(sorted, chose.at, chose.n * sizeof(int32_t));
+    for (size_t i = 0; i < rows; i++)
+        qsort(sorted + i * (chose.n / rows), chose.n / rows, sizeof(*sorted), ascending);
+}
+
+static double value(void *ctx)
+{
+    struct chosen_rows *r = ctx;
+    int32_t now[ROWS * MOST_PICKS];
+    const double sum = ffn_value(r->t);
+
+    chosen_sorted(r->t, now);
+    cr_assert_arr_eq(now, r->index, sizeof(now), "top %d", top_of(r->t->c));
+    return sum;
+}
+
+Test(ffn_pkm, reference_is_the_derivative)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const struct config c = config_of(&forms[i], D);
+        struct ffn_case t;
+        struct chosen_rows r = {.t = &t};
+        float d_x[ROWS * D];
+        char name[96];
+        ffn_open(&t, &c, "ref", 1, ROWS, false);
+        ffn_forward(&t, true);
+        chosen_sorted(&t, r.index);
+        ffn_backward(&t);
+        memcpy(d_x, t.d_x, sizeof(d_x));
+        /* as in ffn_differentiate */
+        const struct scalar f = {value, &r, 8 * U * 2 * sqrt(ROWS * D), 0x1p-12};
+        snprintf(name, sizeof(name), "form %zu x", i);
+        expect_gradient(&f, name, t.x, d_x, ROWS * D, 64 * U, 2 * f.noise / f.step);
+        for (int k = 0; k < t.p.n; k++) {
+            struct param *p = &t.p.v[k];
+            snprintf(name, sizeof(name), "form %zu %s", i, p->name);
+            expect_gradient(&f, name, p->data, p->grad, p->n, 64 * U, 2 * f.noise / f.step);
+        }
+        ffn_close(&t);
+    }
+}
+
+ParameterizedTestParameters(ffn_pkm, backward_as_the_reference) { return every_backend(); }
+ParameterizedTest(int *b, ffn_pkm, backward_as_the_reference)
+{
+    for (size_t i = 1; i < ARRAY_LEN(forms); i++) {
+        const struct config c = config_of(&forms[i], D), wide = config_of(&forms[i], 150);
+        ffn_compare(&c, backends[*b]->name, 1 + (int)i % 2, ROWS, i % 2 ? 0.25f : 0);
+        ffn_compare(&wide, backends[*b]->name, 1 + (int)i % 2, 400, 0);
+    }
+}
+
+/* ---- costs and configurations ------------------------------------------------------------- */
+
+Test(ffn_pkm, flop_counts_products_and_chosen_values)
+{
+    const struct config c = config_of(&forms[1], D); /* 2 heads, 5 keys, halves of 3, the 2 best */
+
+    cr_expect_eq(ffn_pkm.flop(&c, 10), 2.0 * 10 * (D * 12 + 12 * 5 + 2 * 2 * D));
+}
+
+Test(ffn_pkm, more_values_than_keys_are_refused)
+{
+    struct config c = config_default(variant_find("pkm"), 12, 3, 4, 17, 1, 9);
+    struct err e;
+
+    cr_expect_eq(config_check(&c, &e), OK);
+    set_number(&c, "pkm_keys", 31);
+    cr_expect_eq(config_check(&c, &e), E_USAGE);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The new part of the Evolved Transformer: So et al. 2019, "The Evolved Transformer".
+ *
+ *   attention, separable convolution over the last 7 rows, the same attention again, feed-forward
+ *
+ * The published decoder cell, found by a search, also runs sub-layers side by side; here they come
+ * one after the other (model/sublayer_conv.c). Positions are ALiBi's, as memory requires. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+const struct variant variant_evolved = {
+    .name = "evolved",
+    .alias = "sepconv",
+    .paper = "So et al. 2019, arXiv:1901.11117",
+    .about = "a separable convolution between two attentions with the same weights",
+    .pos = &pos_alibi,
+    .mem = &mem_segment,
+    .ffn = &ffn_swish,
+    .wiring = WIRING_PRE,
+    .subs = "swsf",
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Early exit: after each layer a position looks at what the output would say, and stops when that
+ * is certain enough, or has not changed for two layers (rules and papers: model/exit.h). Its state
+ * is copied to the layers above, which attend to it. In training every layer has a loss. Norms come
+ * first; positions are ALiBi's. */
+#include "variant.h"
+#include "variants/parts/parts.h"
+
+#define EXIT_PARTS .pos = &pos_alibi, .mem = &mem_segment, .ffn = &ffn_relu, .wiring = WIRING_PRE
+
+const struct variant variant_exit = {
+    .name = "exit",
+    .paper = "Xin et al. 2020, arXiv:2004.12993",
+    .about = "a position stops after the layer whose prediction is certain",
+    EXIT_PARTS,
+    .exit = EXIT_ENTROPY,
+};
+
+const struct variant variant_exit_patience = {
+    .name = "exit-patience",
+    .paper = "Zhou et al. 2020, arXiv:2006.04152",
+    .about = "a position stops when its prediction stays the same for two layers",
+    EXIT_PARTS,
+    .exit = EXIT_PATIENCE,
+};

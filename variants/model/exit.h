@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Early exit. After layer l < N each running position looks at the logits of its state, as the
+ * output would compute them, and stops:
+ *
+ *   entropy   where H(p) / ln V < exit_tau            (Xin et al. 2020, DeeBERT, arXiv:2004.12993)
+ *   patience  where the largest logit has been the same for exit_patience layers in a row
+ *                                                     (Zhou et al. 2020, arXiv:2006.04152)
+ *
+ * The state of a position that stopped is copied upward; later layers still use it for keys and
+ * values (Elbayad et al. 2020, arXiv:1910.10073). Where all have stopped, the layers above only
+ * remember. In training nothing stops: layer l of N counts l / (1 + .. + N) in the loss
+ * (lm_grad.c).
+ */
+#ifndef EXIT_H
+#define EXIT_H
+
+#include "sublayer_list.h"
+
+struct early_exit {
+    struct sublayers *sublayers;
+    const struct config *c;
+    float *h;             /* [B,L,D] the stream; kept: after the last layer */
+    float *before;        /* [B,L,D] before a layer */
+    float *rows;          /* [B,L,D] states of the running positions, without gaps */
+    int32_t *steps;       /* [B*L] layers that each position ran in the last forward */
+    int32_t *at;          /* [B*L] places of the running positions */
+    int32_t *last, *same; /* [B*L] the largest logit, and for how many layers */
+    int n, n_rows;        /* running positions; all of the last forward */
+    double heads;         /* rows of logits that were looked at */
+};
+
+/* The logits [n,V] of n states [n,D], which are overwritten. */
+struct exit_head {
+    const float *(*logits)(void *model, const struct engine *g, const float *h, int n);
+    void *model;
+};
+
+/* Count or place; `sublayers` must be bound. */
+void exit_bind(struct early_exit *t, const struct config *c, struct sublayers *sublayers,
+               struct arena *a);
+
+/* Where forward expects its input; out [B,L,D] from it. */
+float *exit_input(const struct early_exit *t);
+void exit_forward(struct early_exit *t, const struct engine *g, struct exit_head head, float *out,
+                  int B, int L);
+
+/* First sub-layer of layer l, from 0; the number of all after the last. The state after layer l,
+ * from 0 = the input; those of a forward that was kept are all there. */
+int exit_first(const struct early_exit *t, int l);
+float *exit_state(const struct early_exit *t, int l);
+
+/* Useful FLOP of the layers and the heads between them, as of the last forward: keys and values of
+ * copied rows count, nothing else of them. */
+double exit_flop(const struct early_exit *t, int B, int L, int M);
+
+#endif
