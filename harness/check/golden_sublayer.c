@@ -62,7 +62,7 @@ void golden_backward_sublayer(struct run *r)
  * coordinate e, else 0. The sinks' columns come first. */
 static void set_one_hot(const struct attn *a, int sinks, float *v, float *sink_v, int c0, int n)
 {
-    const int K = a->M + a->L, dv = attn_dv(a), kv_width = a->Hkv * dv;
+    const int K = attn_keys(a), dv = attn_dv(a), kv_width = a->Hkv * dv;
 
     memset(v, 0, sizeof(float) * (size_t)K * (size_t)kv_width);
     memset(sink_v, 0, sizeof(float) * (size_t)a->H * (size_t)sinks * (size_t)dv);
@@ -97,7 +97,7 @@ void golden_probs(struct run *r, const struct attn *maps, int n_maps, const stru
 {
     const int sinks = maps->sink_v ? maps->sinks : 0; /* else there are none to read them from */
     const int H = maps->H, L = maps->L, dv = attn_dv(maps), HD = H * dv;
-    const int columns = sinks + maps->M + L;
+    const int columns = sinks + attn_keys(maps);
     const size_t rows = (size_t)maps->B * (size_t)H * (size_t)L;
     const size_t n = (size_t)n_maps * rows * (size_t)columns;
     const struct tensor *const wanted = safetensors_find(r->s, "out.probs");
@@ -109,7 +109,7 @@ void golden_probs(struct run *r, const struct attn *maps, int n_maps, const stru
     float *const v = calloc((size_t)columns * (size_t)HD, sizeof(*v));
     float *const slice = calloc(rows * (size_t)dv, sizeof(*slice));
     float *const probs = calloc(n, sizeof(*probs));
-    float *const sink_v = v + (size_t)(maps->M + L) * (size_t)HD;
+    float *const sink_v = v + (size_t)attn_keys(maps) * (size_t)HD;
     NEED(v && slice && probs);
     for (int map = 0; map < n_maps; map++)
         for (int c0 = 0; c0 < columns; c0 += dv) {

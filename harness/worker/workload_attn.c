@@ -75,7 +75,7 @@ static void *take_scratch(struct arena *a, struct attn_need need)
 /* Rows without gaps: a layer's may have heads between them that other calls read. */
 static void pack_rows(struct attn *a)
 {
-    const ptrdiff_t K = a->M + a->L, q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
+    const ptrdiff_t K = attn_keys(a), q = (ptrdiff_t)a->H * a->dh, k = (ptrdiff_t)a->Hkv * a->dh;
     const ptrdiff_t o = (ptrdiff_t)a->H * attn_dv(a), v = (ptrdiff_t)a->Hkv * attn_dv(a);
 
     a->q_at = (struct stride){a->L * q, q};
@@ -167,7 +167,7 @@ static size_t table_floats(const struct attn *a, ptrdiff_t head, int width)
 /* From the first entry of its dense term to the last. */
 static size_t dense_floats(const struct attn *a)
 {
-    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + a->M + a->L);
+    return (size_t)(attn_dense_at(&a->add, a->B - 1, a->H - 1, a->L - 1) + attn_keys(a));
 }
 
 static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
@@ -175,8 +175,7 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     const struct attn *a = &t->attn;
     struct attn_grad *d = &t->d;
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
-    const size_t queries = B * (size_t)a->L * row,
-                 rows = B * (size_t)(a->L + a->M) * (size_t)a->Hkv;
+    const size_t queries = B * (size_t)a->L * row, rows = B * (size_t)attn_keys(a) * (size_t)a->Hkv;
     const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
     const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[OPERANDS] = {

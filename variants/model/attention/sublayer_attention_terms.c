@@ -40,7 +40,7 @@ struct attn attention_for_impl(const struct sublayer *s)
 
 void attention_score_residual(const struct sublayer *s, const struct work *w, struct attn *a)
 {
-    const ptrdiff_t K = (ptrdiff_t)a->M + a->L, head = a->L * K;
+    const ptrdiff_t K = attn_keys(a), head = a->L * K;
 
     if (!s->c->score_residual)
         return;
@@ -56,7 +56,7 @@ void attention_score_residual_grad(const struct sublayer *s, const struct work *
                                    const struct attn *a, struct attn_grad *d)
 {
     float *const G = w->d_own[AT_SCORES];
-    const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)(a->M + a->L);
+    const size_t n = (size_t)a->B * (size_t)a->H * (size_t)a->L * (size_t)attn_keys(a);
 
     if (!s->c->score_residual)
         return;
