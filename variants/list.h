@@ -76,7 +76,8 @@
     X(value_residual) \
     X(diff) \
     X(cope) \
-    X(mla)
+    X(mla) \
+    X(bert)
 /* clang-format on */
 
 #endif

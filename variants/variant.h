@@ -63,6 +63,10 @@ extern const char
 enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
+/* Does a query see the keys after it, too? As a truth value: is attention causal? */
+enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTIONS };
+extern const char *const direction_name[DIRECTIONS + 1]; /* "both" "causal" NULL */
+
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {
     OUT_GATE_NONE,
@@ -137,6 +141,7 @@ struct variant {
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
+    bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };
 
 /* The explicit list, NULL-terminated. The first ones are the baselines. */
@@ -187,7 +192,8 @@ struct config {
     int max_pos;  /* rows of a learned table of positions; 0 = max_seq */
     /* attention */
     float scale; /* 1/sqrt(dh) unless a file says otherwise */
-    bool causal, attn_bias;
+    enum direction causal;
+    bool attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
     /* Positions are slots of a cache of the first keys, so many, and the `window` newest; 0 = off.
@@ -263,6 +269,9 @@ static inline int config_kv_width(const struct config *c)
 {
     return config_maps(c) * c->kv_heads * c->dh;
 }
+
+/* Can its queries see the keys after them? */
+bool config_can_look_ahead(const struct config *c);
 
 /* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);

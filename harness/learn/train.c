@@ -22,6 +22,11 @@ enum status train_config(struct config *to, const struct variant *v, const struc
         taken_add(&taken, to, SCOPE_MODEL);
         st = taken_check(&taken, opt, v->name, e);
     }
+    if (st == OK && !to->causal)
+        st = fail(e, E_USAGE,
+                  "%s is bidirectional: tokens see those that they are to predict  -> a causal "
+                  "model",
+                  v->name);
     to->max_seq = opt->seq.v[0];
     /* A stream that is never normalised needs a norm at the end. */
     to->final_ln = wiring_norms_first(to->wiring) && !v->bare_top;

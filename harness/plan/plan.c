@@ -22,7 +22,8 @@ struct maker {
     int n_variants, n_backends;
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
-    bool any; /* a case was made, even if a filter removed it */
+    bool any;                    /* a case was made, even if a filter removed it */
+    const struct variant *ahead; /* one whose queries see too much for a case; NULL = none */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -72,6 +73,16 @@ static const char *why_unsupported(const struct variant *v, enum workload w)
         return "unsupported: it carries a state, not this kind of memory";
     return v->mem->recurrent ? "unsupported: it keeps its memory, this kind recomputes it"
                              : "unsupported: it keeps no memory, this kind caches it";
+}
+
+/* Likewise of a model whose queries see the keys after them. */
+static const char *why_not_ahead(const struct bench_case *c)
+{
+    if (c->config.causal)
+        return NULL;
+    if (workload_is_model(c->workload))
+        return "unsupported: it is bidirectional, without a next token";
+    return c->mem ? "unsupported: it is bidirectional, without a past" : NULL;
 }
 
 static bool passes(const struct maker *m, const struct bench_case *c)
@@ -137,6 +148,7 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
     for (int i = 0; i < MODEL_CHOICE_COUNT && st == OK; i++)
         n *= count[i] = value_count(opt, i, &c.config, scope);
     taken_add(&m->plan->taken, &c.config, scope);
+    const char *const none = c.unsupported;
     for (int i = 0; i < n && st == OK; i++) {
         int rest = i;
         c.backend = m->backends[rest % m->n_backends];
@@ -146,6 +158,8 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
+        c.unsupported = none ? none : why_not_ahead(&c);
+        m->ahead = c.unsupported && !none ? v : m->ahead;
         if (st == OK)
             st = push(m, &c, e);
     }
@@ -236,6 +250,11 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (m->ahead)
+        return fail(e, E_USAGE,
+                    "%s is bidirectional here: it has neither a past nor a next token  -> "
+                    "--workload attn or layer, --mem 0",
+                    m->ahead->name);
     if (v->mixer && m->opt->workloads.n == 1 &&
         strcmp(m->opt->workloads.v[0], workload_name[WORK_ATTN]) == 0)
         return fail(e, E_UNSUPPORTED, "--workload attn does not apply to %s, %s  -> layer", v->name,

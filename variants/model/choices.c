@@ -13,6 +13,10 @@
 
 static bool has_gate(const struct config *c) { return c->gate != NULL; }
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool has_direction(const struct config *c)
+{
+    return config_can_look_ahead(c) && !c->variant->bidirectional;
+}
 static bool has_steps(const struct config *c) { return c->steps > 0; }
 static bool has_clip(const struct config *c) { return c->pos->clips; }
 /* An adaptive span tells all distances apart. */
@@ -21,6 +25,26 @@ static bool has_clamp(const struct config *c)
     return c->pos->clamps && c->attn_extra != &extra_span;
 }
 static bool has_stack(const struct config *c) { return c->stack.n > 0; }
+
+/* Causal is said by nothing: so are rows and cases from before there was a choice. */
+static void print_direction(char text[CHOICE_TEXT], const void *config)
+{
+    const bool causal = ((const struct config *)config)->causal;
+
+    snprintf(text, CHOICE_TEXT, "%s", causal ? "" : direction_name[DIRECTION_BOTH]);
+}
+
+static enum status parse_direction(void *config, const char *text, struct err *e)
+{
+    enum direction i = DIRECTION_BOTH;
+
+    while (i < DIRECTIONS && strcmp(direction_name[i], text) != 0)
+        i++;
+    if (i == DIRECTIONS)
+        return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> causal, both", text);
+    ((struct config *)config)->causal = i;
+    return OK;
+}
 
 static const char attends_word[] = "nope"; /* without positions; with them, their name */
 

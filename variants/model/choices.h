@@ -31,6 +31,11 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "when a position stops repeating layers", "; empty where nothing is repeated", MODEL,        \
       .words = halt_name, .special = true, .applies = has_steps,                                   \
       .key = "act", .absent = "none")                                                              \
+    X(direction, text, TEXT, causal, "direction", "LIST", "causal", "",                            \
+      "keys that a query sees: causal, none after it; both, for attn and layer without a past",    \
+      "; empty where causal", CORE, .words = direction_name, .special = true,                      \
+      .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
+      .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTIONS - 1)              \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
       "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip, .absent = "0")                                         \

@@ -15,6 +15,8 @@
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
+const char *const direction_name[DIRECTIONS + 1] = {"both", "causal", NULL};
+
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
@@ -63,6 +65,13 @@ struct config config_of_layers(const struct config *c, bool attends)
         one.kv_heads = one.H;
     }
     return one;
+}
+
+bool config_can_look_ahead(const struct config *c)
+{
+    return !c->pos->past_only && !(c->attn_extra && c->attn_extra->past_only) && !c->mixer &&
+           !c->stack.n && !c->rnn_layers && !c->stream_sinks && !c->around.forget &&
+           !c->around.cope && !config_mem(c)->compressed;
 }
 
 int config_window(const struct config *c, int layer)
@@ -159,9 +168,9 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .N = N,
         .V = V,
         .scale = v->unscaled ? 1 : (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
-        .causal = true,
+        .causal = v->bidirectional ? DIRECTION_BOTH : DIRECTION_CAUSAL,
         .clip = DEFAULT_CLIP,
-        .rel_rows = DEFAULT_CLIP + 1,
+        .rel_rows = v->bidirectional ? 2 * DEFAULT_CLIP + 1 : DEFAULT_CLIP + 1,
         .rel_k = true,
         .rel_v = true,
         .tied = !v->untied,

@@ -123,7 +123,6 @@ static const struct choice others[] = {
     {.name = "emb_scale", .codec = CODEC_REAL, .at = AT(emb_scale), .most = FLT_MAX},
     {.name = "ln_eps", .codec = CODEC_REAL, .at = AT(ln_eps), .most = FLT_MAX},
     {.name = "scale", .codec = CODEC_REAL, .at = AT(scale), .most = FLT_MAX},
-    {.name = "causal", .codec = CODEC_FLAG, .at = AT(causal), .absent = "1"},
     {.name = "stream_sinks",
      .codec = CODEC_INT,
      .at = AT(stream_sinks),
