@@ -273,6 +273,9 @@ static inline int config_kv_width(const struct config *c)
 /* Can its queries see the keys after them? */
 bool config_can_look_ahead(const struct config *c);
 
+/* Can it attend to the rows of another sequence (cross.h)? Its scores are q.k and nothing else. */
+bool config_can_cross(const struct config *c);
+
 /* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);
 

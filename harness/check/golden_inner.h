@@ -52,7 +52,8 @@ struct golden_kind {
 };
 
 extern const struct golden_kind golden_operator, golden_mixer, golden_lm, golden_norm, golden_ffn,
-    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur, golden_layer;
+    golden_channel_mix, golden_map, golden_rnn, golden_funnel, golden_recur, golden_layer,
+    golden_cross;
 
 /* ---- metadata and inputs ------------------------------------------------------------------ */
 

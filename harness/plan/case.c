@@ -10,8 +10,8 @@
 
 enum { BYTES = 256 }; /* vocabulary of the models: tokens are bytes */
 
-const char *const workload_name[WORK_COUNT + 1] = {"attn",   "layer", "segment",
-                                                   "decode", "train", NULL};
+const char *const workload_name[WORK_COUNT + 1] = {"attn",  "layer", "segment", "decode",
+                                                   "train", "cross", NULL};
 const char *const phase_name[PHASE_COUNT + 1] = {"fwd", "fwd_bwd", NULL};
 
 bool workload_is_model(enum workload w)
@@ -21,7 +21,9 @@ bool workload_is_model(enum workload w)
 
 enum scope workload_scope(enum workload w)
 {
-    return w == WORK_ATTN ? SCOPE_CORE : workload_is_model(w) ? SCOPE_MODEL : SCOPE_LAYER;
+    return w == WORK_ATTN || w == WORK_CROSS ? SCOPE_CORE
+           : workload_is_model(w)            ? SCOPE_MODEL
+                                             : SCOPE_LAYER;
 }
 
 bool case_names_phase(const struct bench_case *c)

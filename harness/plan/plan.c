@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "filter.h"
 #include "harness/util/grow.h"
+#include "variants/parts/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ struct maker {
     int one, layers, threads; /* values of axes that do not apply or were not given */
     struct filter *filters;
     bool any;                    /* a case was made, even if a filter removed it */
-    const struct variant *ahead; /* one whose queries see too much for a case; NULL = none */
+    const struct variant *ahead; /* one whose model does not fit a case; NULL = none */
+    bool crosses;                /* there are cases of cross attention */
 };
 
 static bool asks_kind(const struct options *opt, const char *name)
@@ -46,9 +48,11 @@ static int memory_kinds(enum mem_kind out[MEM_KIND_COUNT], const struct options 
             out[n++] = MEM_NONE;
         return n;
     }
+    /* The context of cross attention is cached or not, whatever the variant does with its past. */
+    const struct mem *const mem = w == WORK_CROSS ? &mem_segment : v->mem;
     for (enum mem_kind k = MEM_NONE + 1; k < MEM_KIND_COUNT; k++)
-        if (mem_can(v->mem, k) &&
-            (asks_kind(opt, mem_kind_name[k]) || (any && k == mem_usual(v->mem, w == WORK_DECODE))))
+        if (mem_can(mem, k) &&
+            (asks_kind(opt, mem_kind_name[k]) || (any && k == mem_usual(mem, w == WORK_DECODE))))
             out[n++] = k;
     return n;
 }
@@ -75,9 +79,21 @@ static const char *why_unsupported(const struct variant *v, enum workload w)
                              : "unsupported: it keeps no memory, this kind caches it";
 }
 
-/* Likewise of a model whose queries see the keys after them. */
-static const char *why_not_ahead(const struct bench_case *c)
+/* Why a model cannot attend to a context, or to none. */
+static const char *why_not_cross(const struct bench_case *c)
 {
+    if (!config_can_cross(&c->config))
+        return "unsupported: its scores are more than q.k";
+    if (!c->config.causal && !c->variant->bidirectional)
+        return "unsupported: a context has no direction";
+    return c->mem ? NULL : "unsupported: there is no context";
+}
+
+/* Why a model whose queries see the keys after them cannot run a case. */
+static const char *why_not_here(const struct bench_case *c)
+{
+    if (c->workload == WORK_CROSS)
+        return why_not_cross(c);
     if (c->config.causal)
         return NULL;
     if (workload_is_model(c->workload))
@@ -158,8 +174,9 @@ static enum status add_variant(struct maker *m, struct bench_case c, const struc
         for (int k = MODEL_CHOICE_COUNT - 1; k >= 0; rest /= count[k--])
             at[k] = rest % count[k];
         st = case_configure(&c, at, e);
-        c.unsupported = none ? none : why_not_ahead(&c);
+        c.unsupported = none ? none : why_not_here(&c);
         m->ahead = c.unsupported && !none ? v : m->ahead;
+        m->crosses = m->crosses || c.workload == WORK_CROSS;
         if (st == OK)
             st = push(m, &c, e);
     }
@@ -223,11 +240,11 @@ static enum status add_phase(struct maker *m, enum workload w, enum phase phase,
     return st;
 }
 
-/* --phase is an axis of attn and layer; segment and decode are forward, train is both. */
+/* --phase is an axis of attn, layer and cross; segment and decode are forward, train is both. */
 static enum status add_workload(struct maker *m, enum workload w, struct err *e)
 {
     const struct names *const phases = &m->opt->phases;
-    const bool axis = w == WORK_ATTN || w == WORK_LAYER;
+    const bool axis = w == WORK_ATTN || w == WORK_LAYER || w == WORK_CROSS;
     enum status st = OK;
 
     if (w == WORK_TRAIN)
@@ -239,7 +256,7 @@ static enum status add_workload(struct maker *m, enum workload w, struct err *e)
                          ? add_phase(m, w, (enum phase)p, e)
                          : fail(e, E_USAGE,
                                 "--phase %s does not apply to --workload %s, which is forward "
-                                "only  -> attn, layer, or --workload train",
+                                "only  -> attn, layer, cross, or --workload train",
                                 phase_name[p], workload_name[w]);
     return st;
 }
@@ -250,6 +267,11 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
 {
     const struct variant *const v = m->variants[0];
 
+    if (m->ahead && m->crosses)
+        return fail(e, E_USAGE,
+                    "--workload cross does not apply to %s here: its scores are q.k and nothing "
+                    "else, and there is a context  -> such as vanilla, --mem 1 or more",
+                    m->ahead->name);
     if (m->ahead)
         return fail(e, E_USAGE,
                     "%s is bidirectional here: it has neither a past nor a next token  -> "

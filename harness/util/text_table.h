@@ -33,7 +33,7 @@ struct text_table_column {
     int least;   /* there it may wrap in so many columns; 0: it never wraps */
 };
 
-enum { TEXT_TABLE_COLUMNS = 40 };
+enum { TEXT_TABLE_COLUMNS = 48 };
 
 struct text_table {
     const struct text_table_column *column;

@@ -74,6 +74,16 @@ bool config_can_look_ahead(const struct config *c)
            !c->around.cope && !config_mem(c)->compressed;
 }
 
+bool config_can_cross(const struct config *c)
+{
+    const struct around *const a = &c->around;
+
+    return !c->mixer && !c->stack.n && !c->pos->reserve && !c->pos->rotate && !c->attn_extra &&
+           !c->qkv_map && !c->masks.n && !c->layer_windows.n && !c->stream_sinks &&
+           c->score_residual == SCORE_RESIDUAL_NONE && !a->qk_norm && !a->forget && !a->cope &&
+           !a->diff && !a->value_residual && a->out_gate == OUT_GATE_NONE;
+}
+
 int config_window(const struct config *c, int layer)
 {
     const struct layer_list *const w = &c->layer_windows;

@@ -4,13 +4,13 @@
 #include "sublayer_project.h"
 #include "variants/parts/linear.h"
 
-void project_params(const struct config *c, int in, const char *prefix, struct params *p)
+void project_params(const struct config *c, int in, int kv_in, const char *prefix, struct params *p)
 {
     const int HD = config_q_width(c), kv_width = config_kv_width(c);
 
     params_matrix(p, HD, in, prefix, "attn.q.weight");
-    params_matrix(p, kv_width, in, prefix, "attn.k.weight");
-    params_matrix(p, kv_width, in, prefix, "attn.v.weight");
+    params_matrix(p, kv_width, kv_in, prefix, "attn.k.weight");
+    params_matrix(p, kv_width, kv_in, prefix, "attn.v.weight");
     params_matrix(p, c->D, HD, prefix, "attn.o.weight");
     if (c->attn_bias) {
         params_vector(p, INIT_ZERO, 0, HD, prefix, "attn.q.bias");

@@ -10,8 +10,10 @@
 /* Parameters in the order they are added; biases, with attn_bias, follow in the same order. */
 enum { ATTN_Q, ATTN_K, ATTN_V, ATTN_O, ATTN_WEIGHTS };
 
-/* q, k, v and o for rows of width `in`: "attn.q.weight" after the prefix, and so on. */
-void project_params(const struct config *c, int in, const char *prefix, struct params *p);
+/* q and o for rows of width `in`, k and v for rows of width `kv_in`: "attn.q.weight" after the
+ * prefix, and so on. */
+void project_params(const struct config *c, int in, int kv_in, const char *prefix,
+                    struct params *p);
 
 /* y = x W^T (+ bias) of one of them, for `rows` rows of each of B sequences. */
 void project_rows(const struct engine *g, const struct sublayer *s, int which, struct seq_rows y,

@@ -40,7 +40,7 @@ static void attention_params(const struct sublayer *s, const char *prefix, const
     const struct config *const c = s->c;
 
     (void)ff;
-    project_params(c, attention_width(c), prefix, p);
+    project_params(c, attention_width(c), attention_width(c), prefix, p);
     if (c->pos->layer_params)
         c->pos->layer_params(c, prefix, p);
 }
