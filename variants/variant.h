@@ -64,8 +64,8 @@ enum halt_kind { HALT_NEVER, HALT_GRAVES, HALT_T2T, HALT_KINDS };
 extern const char *const halt_name[HALT_KINDS + 1]; /* "none" "graves" "t2t" NULL */
 
 /* Does a query see the keys after it, too? As a truth value: is attention causal? */
-enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTIONS };
-extern const char *const direction_name[DIRECTIONS + 1]; /* "both" "causal" NULL */
+enum direction { DIRECTION_BOTH, DIRECTION_CAUSAL, DIRECTION_COUNT };
+extern const char *const direction_name[DIRECTION_COUNT + 1]; /* "both" "causal" NULL */
 
 /* What attention does besides its scores and positions; equations: sublayer_attention_around.c. */
 enum out_gate {

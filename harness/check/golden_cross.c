@@ -7,6 +7,8 @@
 #include "variants/model/attention/cross.h"
 #include "variants/model/checkpoint.h"
 
+#include <stdlib.h>
+
 struct cross_run {
     struct cross t;
     const struct tensor *ctx;
@@ -106,14 +108,21 @@ static void backward(struct run *r)
     golden_compare(r, GRADIENT "ctx", o->d_ctx, o->ctx->n);
 }
 
-/* Without lengths: the probabilities of shorter contexts would be those of other calls. */
+/* Probabilities [B,H,L,S]; those of rows that do not count are 0. */
 static void finish(struct run *r)
 {
     const struct cross_run *const o = r->own;
-    const struct attn a = cross_attn(&o->t);
+    const ptrdiff_t head = (ptrdiff_t)o->t.L * o->t.S, of_sequence = head * r->c.H;
+    const size_t n = (size_t)r->max.B * (size_t)of_sequence;
+    float *const probs = calloc(n, sizeof(*probs));
 
-    if (!o->t.seen)
-        golden_probs(r, &a, 1, o->t.impl, o->t.scratch);
+    NEED(probs);
+    for (int i = 0; i < cross_calls(&o->t); i++) {
+        const struct attn a = cross_call(&o->t, i);
+        golden_weights(r->g, &a, o->t.impl, o->t.scratch, probs + i * of_sequence, head, o->t.S);
+    }
+    golden_compare(r, "out.probs", probs, n);
+    free(probs);
 }
 
 const struct golden_kind golden_cross = {

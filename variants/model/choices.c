@@ -38,9 +38,9 @@ static enum status parse_direction(void *config, const char *text, struct err *e
 {
     enum direction i = DIRECTION_BOTH;
 
-    while (i < DIRECTIONS && strcmp(direction_name[i], text) != 0)
+    while (i < DIRECTION_COUNT && strcmp(direction_name[i], text) != 0)
         i++;
-    if (i == DIRECTIONS)
+    if (i == DIRECTION_COUNT)
         return fail(e, E_USAGE, "direction \"%.60s\" is unknown  -> causal, both", text);
     ((struct config *)config)->causal = i;
     return OK;

@@ -35,7 +35,7 @@ enum { ROPE_FACTOR = 4 }; /* what is scaled without a factor has this one */
       "keys that a query sees: causal, none after it; both, for attn and layer without a past",    \
       "; empty where causal", CORE, .words = direction_name, .special = true,                      \
       .applies = has_direction, .print = print_direction, .parse = parse_direction,                \
-      .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTIONS - 1)              \
+      .key = "causal", .absent = "causal", .in_digits = true, .most = DIRECTION_COUNT - 1)              \
     X(clip, i64, INT, clip, "clip", "RANGE", "16", "tokens",                                       \
       "largest distance told apart", "; empty where positions have none", CORE, .most = MAX_DISTANCE, \
       .special = true, .applies = has_clip, .absent = "0")                                         \

@@ -15,7 +15,7 @@
 const char *const wiring_name[WIRING_COUNT + 1] = {
     "post", "pre", "reorder", "rezero", "macaron_pre", "macaron_post", NULL};
 
-const char *const direction_name[DIRECTIONS + 1] = {"both", "causal", NULL};
+const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
 
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 

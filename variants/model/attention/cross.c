@@ -31,10 +31,9 @@ struct attn cross_attn(const struct cross *t)
     return a;
 }
 
-static int calls(const struct cross *t) { return t->seen ? t->B : 1; }
+int cross_calls(const struct cross *t) { return t->seen ? t->B : 1; }
 
-/* The i-th call: all sequences, or one. */
-static struct attn call(const struct cross *t, int i)
+struct attn cross_call(const struct cross *t, int i)
 {
     struct attn a = cross_attn(t);
 
@@ -55,8 +54,8 @@ static void *take_scratch(const struct cross *t, const struct engine *g, bool ba
 {
     struct attn_need most = {0};
 
-    for (int i = 0; i < calls(t); i++) {
-        const struct attn a = call(t, i);
+    for (int i = 0; i < cross_calls(t); i++) {
+        const struct attn a = cross_call(t, i);
         const struct attn_need need =
             (backward ? t->impl->need_backward : t->impl->need)(&a, g->threads);
         if (need.scores_bytes + need.scratch_bytes > most.scores_bytes + most.scratch_bytes)
@@ -123,8 +122,8 @@ void cross_forward(const struct engine *g, const struct cross *t, float *y, cons
 
     project_map(g, &t->weights[ATTN_Q], bias(t, ATTN_Q), rows(t->q, t->L, width), rows(x, t->L, D),
                 t->B, t->L);
-    for (int i = 0; i < calls(t); i++) {
-        const struct attn a = call(t, i);
+    for (int i = 0; i < cross_calls(t); i++) {
+        const struct attn a = cross_call(t, i);
         t->impl->forward(g, &a, t->scratch);
     }
     project_map(g, &t->weights[ATTN_O], bias(t, ATTN_O), rows(y, t->L, D), rows(t->o, t->L, width),
@@ -164,8 +163,8 @@ void cross_backward(const struct engine *g, const struct cross *t, float *d_x, f
 {
     map_grad(g, t, ATTN_O, t->d_o, d_y, t->o, t->L, 0);
     clear_unseen(t);
-    for (int i = 0; i < calls(t); i++) {
-        const struct attn a = call(t, i);
+    for (int i = 0; i < cross_calls(t); i++) {
+        const struct attn a = cross_call(t, i);
         const struct attn_grad d = {.d_o = t->d_o + (a.o - t->o),
                                     .d_q = t->d_q + (a.q - t->q),
                                     .d_k = t->d_k + (a.k - t->k),
@@ -193,8 +192,8 @@ double cross_flop(const struct cross *t)
 {
     double flop = query_flop(t);
 
-    for (int i = 0; i < calls(t); i++) {
-        const struct attn a = call(t, i);
+    for (int i = 0; i < cross_calls(t); i++) {
+        const struct attn a = cross_call(t, i);
         flop += attn_flop(&a);
     }
     return flop;
@@ -204,8 +203,8 @@ double cross_grad_flop(const struct cross *t)
 {
     double flop = 2 * query_flop(t) + 2 * cross_context_flop(t);
 
-    for (int i = 0; i < calls(t); i++) {
-        const struct attn a = call(t, i);
+    for (int i = 0; i < cross_calls(t); i++) {
+        const struct attn a = cross_call(t, i);
         flop += attn_grad_flop(&a);
     }
     return flop;

@@ -40,8 +40,11 @@ void cross_forward(const struct engine *g, const struct cross *t, float *y, cons
 void cross_backward(const struct engine *g, const struct cross *t, float *d_x, float *d_ctx,
                     const float *d_y, const float *x, const float *ctx);
 
-/* The attention over the whole context, for choosing an implementation and for inspection. */
+/* The attention over the whole context, with which to choose an implementation; the calls of the
+ * core that a forward pass makes: one, or one for each sequence if their lengths differ. */
 struct attn cross_attn(const struct cross *t);
+int cross_calls(const struct cross *t);
+struct attn cross_call(const struct cross *t, int i);
 
 /* Useful FLOP: of the context, and of a call. */
 double cross_context_flop(const struct cross *t);
