@@ -131,8 +131,9 @@ static double number_at(const struct choice *row, const void *at)
 static void other_value(char text[CHOICE_TEXT], const struct choice *row, const void *base, int i)
 {
     static const char *const texts[] = {
-        "9",   "sf",      "sffs", "window=3",  "window=3;stride=2", "0,1,1",
-        "3,3", "1.5,1.5", "nope", "rope,nope", "2/3/4/0.5",         "yarn"};
+        "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
+        "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
+        "2/3/4/0.5", "yarn", "both"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';
@@ -283,7 +284,8 @@ Test(keys, every_part)
     for (int v = 0; variants[v]; v++) {
         const struct config c = small(variants[v]);
         there_and_back(&c, "nothing else");
-        expect_language_model(&c);
+        if (c.causal)
+            expect_language_model(&c);
     }
     for (int i = 0; positions[i]; i++) {
         struct config c = small(variant_find("vanilla"));

@@ -83,15 +83,43 @@ Test(plan, axes_that_do_not_apply_do_not_multiply)
         {"-V vanilla,xl --mem-kind recompute", 1},
         {"-V xl --workload attn --mem-kind auto,hidden,kv", 1},
         {"-V xl --workload attn --mem-kind recompute", 1},
+        {"-V xl,bert,alibi --direction causal,both --mem 0", 6}, /* 0 and 4 rows */
+        {"-V xl --direction causal,both --mem 0,4", 3},          /* no past that sees ahead */
+        {"-V vanilla,bert,xl --workload cross --mem 0,4 --mem-kind hidden,kv", 4},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char line[256];
         snprintf(line, sizeof(line), "%s%s", one, cases[i].line);
         int n = cases[i].n;
-        while (cases[i].n == 0 && variants[n])
-            n++;
+        for (int v = 0; cases[i].n == 0 && variants[v]; v++)
+            n += !variants[v]->bidirectional; /* those have no past of 4 rows */
         cr_expect_eq(count(line), n, "%s makes %d", line, count(line));
+    }
+}
+
+Test(plan, what_sees_ahead_has_no_past_and_no_next_token)
+{
+    static const char *const lines[] = {
+        "-V bert --workload decode",
+        "-V bert --mem 4",
+        "-V xl --direction both --mem 512",
+        "-V xl --workload segment,train --direction both --mem 0",
+        "-V alibi --direction both --mem 0", /* no distances of the future */
+        "-V bert --direction causal --mem 0",
+        "-V xl --workload cross --mem 4", /* positions in its scores */
+        "-V vanilla --workload cross --mem 0",
+        "-V vanilla --workload cross --mem 4 --direction both",
+        "-V vanilla --workload cross --mem 4 --layer-windows 3",
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct options o;
+        struct plan p;
+        struct err e = {""};
+        cr_assert_eq(parse_words(&o, lines[i], &e), OK, "%s: %s", lines[i], e.msg);
+        cr_expect_eq(plan_asked(&p, &o, &e), E_USAGE, "%s", lines[i]);
+        options_free(&o);
     }
 }
 
