@@ -77,7 +77,12 @@
     X(diff) \
     X(cope) \
     X(mla) \
-    X(bert)
+    X(bert) \
+    X(image) \
+    X(axial) \
+    X(star) \
+    X(dilated_heads) \
+    X(multiscale)
 /* clang-format on */
 
 #endif

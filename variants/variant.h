@@ -34,6 +34,13 @@ struct masks {
     uint8_t head[MASK_HEADS];
 };
 
+/* The window of each head, layer by layer, both over and over; 0 = all keys. n = 0: none. */
+enum { WINDOW_ROWS = 8, WINDOW_HEADS = 8 };
+struct head_windows {
+    int n, heads[WINDOW_ROWS];
+    int at[WINDOW_ROWS][WINDOW_HEADS];
+};
+
 extern const char *const norm_kind_name[NORM_KIND_COUNT + 1]; /* "layer" "rms" "scale" ... NULL */
 enum sinusoid { SINUSOID_CONCAT, SINUSOID_INTERLEAVED };
 
@@ -136,8 +143,9 @@ struct variant {
     bool bare_top;       /* no norm after the last layer, even if norms come first */
     const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
     struct around around;
-    float head_eps;  /* of norms of a head; 0 = 1e-5 */
-    float logit_cap; /* see struct config */
+    float head_eps;           /* of norms of a head; 0 = 1e-5 */
+    float logit_cap;          /* see struct config */
+    const char *head_windows; /* default, as text; NULL = none */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
@@ -196,6 +204,8 @@ struct config {
     bool attn_bias;
     int window; /* keys visible per query including itself; 0 = all */
     struct masks masks;
+    struct layer_list layer_masks;    /* the mask of all heads of a layer, in place of masks.head */
+    struct head_windows head_windows; /* besides `window` */
     /* Positions are slots of a cache of the first keys, so many, and the `window` newest; 0 = off.
      * Equations: sublayer_attention_streaming.c. */
     int stream_sinks;
@@ -279,8 +289,12 @@ bool config_can_cross(const struct config *c);
 /* The window of a layer: the shorter of its own and that of all; 0 where it is part of a mask. */
 int config_window(const struct config *c, int layer);
 
-/* Its masks, or the one that streaming is. */
-struct masks config_masks(const struct config *c);
+/* The window of one head of a layer, 0 = all keys; the longest of them. */
+int config_head_window(const struct config *c, int layer, int h);
+int config_longest_window(const struct config *c, int layer);
+
+/* The masks of a layer, or the one that streaming is. */
+struct masks config_masks(const struct config *c, int layer);
 
 /* Masks of a model of `v`: those that the text describes, "" = its own (parts/masks.h). */
 enum status config_set_masks(struct config *c, const struct variant *v, const char *text,

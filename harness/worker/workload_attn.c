@@ -97,7 +97,7 @@ static enum status bind(struct job *j, struct err *e)
     pack_rows(&t->attn);
     t->trained = c->pos->terms_grad || (c->attn_extra && c->attn_extra->terms_grad);
     const struct term_params p = term_params(t);
-    terms_reserve(c, &p, s.L, K, a, &t->attn);
+    terms_reserve(c, &p, 0, s.L, K, a, &t->attn);
     bind_scores(j);
     if (c->pos->build_tables && c->pos->n_pos_encoding)
         t->pos_encoding = arena_f32(a, PART_SCRATCH, c->pos->n_pos_encoding(c, K));

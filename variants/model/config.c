@@ -79,9 +79,9 @@ bool config_can_cross(const struct config *c)
     const struct around *const a = &c->around;
 
     return !c->mixer && !c->stack.n && !c->pos->reserve && !c->pos->rotate && !c->attn_extra &&
-           !c->qkv_map && !c->masks.n && !c->layer_windows.n && !c->stream_sinks &&
-           c->score_residual == SCORE_RESIDUAL_NONE && !a->qk_norm && !a->forget && !a->cope &&
-           !a->diff && !a->value_residual && a->out_gate == OUT_GATE_NONE;
+           !c->qkv_map && !c->masks.n && !c->layer_windows.n && !c->head_windows.n &&
+           !c->stream_sinks && c->score_residual == SCORE_RESIDUAL_NONE && !a->qk_norm &&
+           !a->forget && !a->cope && !a->diff && !a->value_residual && a->out_gate == OUT_GATE_NONE;
 }
 
 int config_window(const struct config *c, int layer)
@@ -111,10 +111,38 @@ int variant_kv_heads(const struct variant *v, int H)
     return n;
 }
 
-struct masks config_masks(const struct config *c)
+int config_head_window(const struct config *c, int layer, int h)
 {
+    const struct head_windows *const w = &c->head_windows;
+    const int row = w->n ? layer % w->n : 0, of_all = config_window(c, layer);
+    const int own = w->n ? w->at[row][h % w->heads[row]] : 0;
+
+    return own && of_all ? min_int(own, of_all) : max_int(own, of_all);
+}
+
+int config_longest_window(const struct config *c, int layer)
+{
+    int longest = 0;
+
+    for (int h = 0; h < c->H; h++) {
+        const int own = config_head_window(c, layer, h);
+        if (own == 0)
+            return 0;
+        longest = max_int(longest, own);
+    }
+    return longest;
+}
+
+struct masks config_masks(const struct config *c, int layer)
+{
+    struct masks of_layer = c->masks;
+
+    if (c->layer_masks.n) {
+        of_layer.n_heads = 1;
+        of_layer.head[0] = (uint8_t)c->layer_masks.at[layer % c->layer_masks.n];
+    }
     if (!c->stream_sinks)
-        return c->masks;
+        return of_layer;
     return (struct masks){
         .n = 1, .n_heads = 1, .at = {{.window = c->window, .global = c->stream_sinks}}};
 }
@@ -208,6 +236,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         c.N = 1;
     }
     CHECK(config_set_masks(&c, v, "", "", NULL) == OK);
+    CHECK(head_windows_parse(&c.head_windows, v->head_windows ? v->head_windows : "", NULL) == OK);
     config_own_reset(&c);
     return c;
 }
@@ -316,8 +345,8 @@ static enum status check_streaming(const struct config *c, struct err *e)
     if (!c->pos->rotate || c->layer_rope_base.n)
         return fail(e, E_USAGE, "%s: slots as positions with positions %s  -> rope", name,
                     c->pos->name);
-    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->steps ||
-        c->stack.n || c->mixer || *c->order)
+    if (!c->causal || c->same_length || c->masks.n || c->layer_windows.n || c->head_windows.n ||
+        c->steps || c->stack.n || c->mixer || *c->order)
         return fail(e, E_USAGE,
                     "%s: slots as positions with a mask, windows of layers, steps, a mixer or an "
                     "order of sub-layers  -> none of them",
@@ -362,6 +391,20 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: windows of layers with steps, an order of sub-layers or scores of the "
                     "layer before  -> none of them",
                     name);
+    if (c->head_windows.n && (c->steps || *c->order || c->masks.n || c->layer_windows.n ||
+                              c->same_length || c->attn_extra == &extra_span))
+        return fail(
+            e, E_USAGE,
+            "%s: windows of heads with steps, an order of sub-layers, masks, a span or other "
+            "windows  -> none of them",
+            name);
+    for (int i = 0; i < c->layer_masks.n; i++)
+        if (c->layer_masks.at[i] >= c->masks.n)
+            return fail(e, E_USAGE, "%s: mask %.0f of a layer, of %d masks  -> from 0", name,
+                        c->layer_masks.at[i], c->masks.n);
+    if (c->layer_masks.n && (c->steps || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: masks of layers with steps or an order of sub-layers  -> neither", name);
     if (c->layer_rope_base.n && (c->pos != &pos_rope || c->steps || *c->order))
         return fail(e, E_USAGE,
                     "%s: bases of rotation per layer with positions %s, steps or an order of "
@@ -393,7 +436,8 @@ static enum status check_cells(const struct config *c, struct err *e)
                     "%s: order \"%.64s\" with norm %s or terms of attention  -> post, "
                     "none",
                     name, c->order, wiring_name[c->wiring]);
-    if (c->window || c->layer_windows.n || c->same_length || c->masks.n || c->steps)
+    if (c->window || c->layer_windows.n || c->head_windows.n || c->same_length || c->masks.n ||
+        c->steps)
         return fail(e, E_USAGE, "%s: order \"%.64s\" with a mask or steps  -> none of them", name,
                     c->order);
     if (config_mem(c)->recurrent || !c->pos->terms_grad || c->pos->rotate || c->pos->enter ||
@@ -439,8 +483,8 @@ static enum status check_stack(const struct config *c, struct err *e)
     if (!is_recurrent(c) || c->mixer->model_params)
         return fail(e, E_USAGE, "%s: a stack without a recurrent mixer  -> a variant with one",
                     name);
-    if (!c->causal || c->same_length || c->masks.n || c->steps || *c->order || c->rnn_layers ||
-        c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
+    if (!c->causal || c->same_length || c->masks.n || c->head_windows.n || c->steps || *c->order ||
+        c->rnn_layers || c->qkv_map || c->attn_extra || c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE,
                     "%s: a stack with a mask, steps, an order or terms of attention  -> none",
                     name);
@@ -466,6 +510,9 @@ static enum status check_mixer(const struct config *c, struct err *e)
     if (!c->mixer)
         return OK;
     const bool attends = c->mixer->attends;
+    if (c->head_windows.n)
+        return fail(e, E_USAGE, "%s: windows of heads with mixer %s  -> none", name,
+                    c->mixer->name);
     if (!attends && (!c->causal || c->window || c->same_length || c->masks.n))
         return fail(e, E_USAGE,
                     "%s: a window, a mask or a view of the future with mixer %s, which only knows "

@@ -60,7 +60,8 @@ static int attention_keeps(const struct config *c, enum mem_kind mem, int M)
 int attention_kept(const struct sublayer *s, int M)
 {
     const struct config *const c = s->c;
-    const int window = c->layer_windows.n ? config_window(c, s->layer) : 0;
+    const bool short_ones = c->layer_windows.n || c->head_windows.n;
+    const int window = short_ones ? config_longest_window(c, s->layer) : 0;
 
     if (s->mem != MEM_KV)
         return s->mem == MEM_HIDDEN ? slots_kept(c, M) : 0;
@@ -98,7 +99,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->prepared = attn_of_config(c, max.B, max.L, remembers ? max.M : 0);
     t->prepared.window = config_window(c, s->layer);
     const struct term_params p = attention_term_params(s);
-    terms_reserve(c, &p, max.L, t->reach, a, &t->prepared);
+    terms_reserve(c, &p, s->layer, max.L, t->reach, a, &t->prepared);
     if (s->level) /* at least one pool group: the implementation is selected now */
         attention_resize(s, &t->prepared, max_int(rows_before(s, max.L), 1 + s->pools), 0);
     const struct attn copy = attention_for_impl(s);
