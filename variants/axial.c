@@ -5,7 +5,8 @@
  *
  *   every second head: floor(i / W) = floor(j / W), the own row      the others: W divides i - j
  *
- * With --mask-layers 0,1 whole layers alternate, as published. Two layers reach everything above and to the left of a token. Positions are rotary. */
+ * With --mask-layers 0,1 whole layers alternate, as published. Two layers reach everything above
+ * and to the left of a token. Positions are rotary. */
 #include "variant.h"
 #include "variants/parts/parts.h"
 

@@ -82,7 +82,12 @@
     X(axial) \
     X(star) \
     X(dilated_heads) \
-    X(multiscale)
+    X(multiscale) \
+    X(music) \
+    X(tener) \
+    X(gaussian) \
+    X(hardcoded) \
+    X(freq)
 /* clang-format on */
 
 #endif

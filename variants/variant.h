@@ -143,8 +143,12 @@ struct variant {
     bool bare_top;       /* no norm after the last layer, even if norms come first */
     const char *mask;    /* default sparse masks, as text for masks_parse; NULL = none */
     struct around around;
-    float head_eps;           /* of norms of a head; 0 = 1e-5 */
-    float logit_cap;          /* see struct config */
+    float head_eps;  /* of norms of a head; 0 = 1e-5 */
+    float logit_cap; /* see struct config */
+    struct { /* of pos_shaw by default: tables of each head, none of values, clip (0 = 16) */
+        bool per_head, keys_only;
+        int clip;
+    } shaw;
     const char *head_windows; /* default, as text; NULL = none */
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */

@@ -130,6 +130,9 @@ static const char *const shapes[] = {
     "--d-head 20 --d-inner 90 --gate gru,input,output,highway,sigtanh,residual",
     "--workload attn,layer --phase fwd,fwd_bwd --direction both --seq 1,37 --mem 0 --batch 2 "
     "--d-model 48 --heads 3 --d-head 20 --d-inner 90",
+    "--workload layer,decode --phase fwd --head-windows 5,9;40,0,3 --seq 1,37 --mem 19,64 "
+    "--d-model "
+    "48 --heads 3",
     "--workload cross --phase fwd,fwd_bwd --seq 1,37 --mem 5,64 --batch 2 --d-model 48 --heads 3 "
     "--d-head 20",
     "--workload cross --mem-kind kv --seq 1,9 --mem 41 --d-model 48 --heads 6 --kv-heads 3",

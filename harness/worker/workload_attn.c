@@ -176,11 +176,12 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
     struct attn_grad *d = &t->d;
     const size_t row = (size_t)a->H * (size_t)a->dh, B = (size_t)a->B;
     const size_t queries = B * (size_t)a->L * row, rows = B * (size_t)attn_keys(a) * (size_t)a->Hkv;
+    const size_t asked = a->no_content ? 0 : 1; /* are there queries and keys? */
     const size_t keys = rows * (size_t)a->dh, values = rows * (size_t)attn_dv(a);
     const size_t mix = (size_t)a->H * (size_t)a->H;
     const struct operand all[OPERANDS] = {
-        {"d_q", &d->d_q, queries},
-        {"d_k", &d->d_k, keys},
+        {"d_q", &d->d_q, asked * queries},
+        {"d_k", &d->d_k, asked * keys},
         {"d_v", &d->d_v, values},
         {"d_u", &d->d_u, a->u ? row : 0},
         {"d_w", &d->d_w, a->w ? row : 0},

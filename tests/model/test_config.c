@@ -29,7 +29,8 @@ Test(config, defaults_are_the_variants)
         cr_expect(!c.causal == v->bidirectional && c.tied != v->untied && c.out_bias && c.rel_k &&
                   c.rel_v);
         cr_expect(c.attn_bias == v->attn_bias && !c.final_ln && !c.uv_per_layer && !c.same_length);
-        cr_expect(c.clip == 16 && c.rel_rows == (c.causal ? 17 : 33) && c.clamp_len == 0 &&
+        cr_expect(c.clip == (v->shaw.clip ? v->shaw.clip : 16));
+        cr_expect(c.rel_rows == (c.causal ? c.clip + 1 : 2 * c.clip + 1) && c.clamp_len == 0 &&
                   c.window == v->window);
     }
 }

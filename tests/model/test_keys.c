@@ -131,9 +131,9 @@ static double number_at(const struct choice *row, const void *at)
 static void other_value(char text[CHOICE_TEXT], const struct choice *row, const void *base, int i)
 {
     static const char *const texts[] = {
-        "9",         "sf",   "sffs",    "window=3", "window=3;stride=2",
-        "0,1,1",     "3,3",  "1.5,1.5", "nope",     "rope,nope",
-        "2/3/4/0.5", "yarn", "both"};
+        "9",    "sf",      "sffs",  "window=3",  "window=3;stride=2", "0,1,1",
+        "3,3",  "1.5,1.5", "nope",  "rope,nope", "2/3/4/0.5",         "yarn",
+        "both", "2,0;5",   "1,0.5", "0"};
     const void *const at = (const char *)base + row->at;
 
     *text = '\0';

@@ -337,6 +337,8 @@ static const char *value_of(int i, int n)
     static const char *const dims[] = {"2/4/8/0.5", "1/4/4/1", NULL};
     static const char *const factors[] = {"2", "2.5", NULL};
     static const char *const numbers[] = {"5", "7", NULL};
+    static const char *const mask_layers[] = {"0", "0,0", NULL};
+    static const char *const head_windows[] = {"3", "2,4;3,0", NULL};
     static const char *const directions[] = {"both", NULL}; /* causal is said by nothing */
     static const char *const flags[] = {"1", NULL};
 
@@ -348,6 +350,8 @@ static const char *value_of(int i, int n)
                : i == CHOICE_layer_rope_base ? bases[n]
                : i == CHOICE_layer_dims      ? dims[n]
                : i == CHOICE_direction       ? directions[n]
+               : i == CHOICE_mask_layers     ? mask_layers[n]
+               : i == CHOICE_head_windows    ? head_windows[n]
                : i == CHOICE_rope_scaling    ? choice_word(&model_choices[i], n)
                                              : mask_heads[n];
     case CODEC_REAL:

@@ -17,8 +17,8 @@
 /* Keys that say more than one field, and where weights come from. All others are rows: of the model
  * (keys.h) and of its parts. */
 static const char *const further_keys[] = {
-    "format",  "kind", "variant", "pos",  "scheme", "mixer",  "synth",       "ut",
-    "talking", "sink", "step",    "seed", "unit",   "corpus", "corpus_xxh3",
+    "format", "kind",    "variant", "pos",  "scheme", "form", "mixer",  "synth",
+    "ut",     "talking", "sink",    "step", "seed",   "unit", "corpus", "corpus_xxh3",
 };
 
 /* The first error sticks; later reads do nothing. */
@@ -59,6 +59,10 @@ static const struct pos *read_pos(struct reader *r, const struct variant *v)
 {
     const struct pos *absolute = pos_find(word(r, "pos"));
     const struct pos *relative = pos_find(word(r, "scheme"));
+
+    for (int i = 0; positions[i]; i++)
+        if (positions[i]->form && strcmp(positions[i]->form, word(r, "form")) == 0)
+            relative = positions[i];
 
     if (!absolute)
         complain(r, "pos");

@@ -40,7 +40,7 @@ static bool is_recurrent(const struct config *c)
 
 bool config_groups(const struct config *c)
 {
-    return !has_latents(c) && (!is_recurrent(c) || c->stack.n);
+    return !has_latents(c) && !c->pos->no_content && (!is_recurrent(c) || c->stack.n);
 }
 
 const struct mem *config_mem(const struct config *c)
@@ -175,6 +175,7 @@ static struct recurrent_sizes recurrent_sizes(const struct variant *v, int D, in
 struct config config_default(const struct variant *v, int D, int H, int dh, int F, int N, int V)
 {
     enum { DEFAULT_CLIP = 16 };
+    const int clip = v->shaw.clip ? v->shaw.clip : DEFAULT_CLIP;
 
     struct config c = {
         .variant = v,
@@ -207,10 +208,11 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .V = V,
         .scale = v->unscaled ? 1 : (float)(1 / sqrt((double)max_int(1, v->products) * dh)),
         .causal = v->bidirectional ? DIRECTION_BOTH : DIRECTION_CAUSAL,
-        .clip = DEFAULT_CLIP,
-        .rel_rows = v->bidirectional ? 2 * DEFAULT_CLIP + 1 : DEFAULT_CLIP + 1,
+        .clip = clip,
+        .rel_rows = v->bidirectional ? 2 * clip + 1 : clip + 1,
         .rel_k = true,
-        .rel_v = true,
+        .rel_v = !v->shaw.keys_only,
+        .rel_per_head = v->shaw.per_head,
         .tied = !v->untied,
         .out_bias = true,
         .emb_scale = (float)sqrt(D),
@@ -310,6 +312,13 @@ static enum status check_own(const struct config *c, struct err *e)
     return st;
 }
 
+/* Does attention do more than project, attend and project? */
+static bool has_around(const struct config *c)
+{
+    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
+           c->around.value_residual || gates_attention(c);
+}
+
 static enum status check_positions(const struct config *c, struct err *e)
 {
     if (c->pos->past_only && !c->causal)
@@ -320,16 +329,16 @@ static enum status check_positions(const struct config *c, struct err *e)
                     "%s: %s positions enter each layer, whose memory has rows without them  -> a "
                     "variant without memory",
                     c->variant->name, c->pos->name);
+    if (c->pos->no_content &&
+        (has_around(c) || c->attn_extra || c->qkv_map || c->kv_heads != c->H ||
+         c->score_residual != SCORE_RESIDUAL_NONE || config_mem(c)->compressed || *c->order))
+        return fail(e, E_USAGE,
+                    "%s: %s positions are all of the scores: terms of queries or keys, an order of "
+                    "sub-layers or a compressed memory  -> none of them",
+                    c->variant->name, c->pos->name);
     if (c->pos->check && c->pos->check(c, e) != OK)
         return E_USAGE;
     return c->attn_extra && c->attn_extra->check ? c->attn_extra->check(c, e) : OK;
-}
-
-/* Does attention do more than project, attend and project? */
-static bool has_around(const struct config *c)
-{
-    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
-           c->around.value_residual || gates_attention(c);
 }
 
 /* Keys are rotated by their slots when they are read: nothing else may tell where they stand. */

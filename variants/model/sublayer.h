@@ -99,7 +99,7 @@ struct sublayer_kind {
      * no such memory and reads new rows in place. NULL = always -1. */
     int (*keeps)(const struct config *c, enum mem_kind mem, int M);
     /* Floats that MEM_KV caches per row instead; NULL = nothing. */
-    int (*caches)(const struct config *c);
+    int (*caches)(const struct sublayer *s);
     /* Count or place its own state; select its implementation. */
     enum status (*bind)(struct sublayer *s, const struct engine *g, struct extent max,
                         struct arena *a, struct err *e);
@@ -203,6 +203,7 @@ struct sublayer {
     int nth;            /* sub-layers of its kind before it in the model */
     int layer;          /* that it belongs to */
     bool bare;          /* alone: it counts as one of several */
+    bool asks;          /* attention: it has queries and keys */
     steps_build *build; /* of sublayer_steps */
     const struct sublayer *first; /* the first of its kind */
     int level;                    /* its rows are pool groups of 2^level tokens (sublayer_pool.c) */

@@ -112,6 +112,7 @@ static void begin(struct sublayers *s, int i, int layer, const struct config *mo
                                  .scale = what->scale,
                                  .nth = nth,
                                  .layer = layer,
+                                 .asks = !c->pos->no_content,
                                  .build = build_of(c, what),
                                  .level = letter == 'u' ? 0 : (i ? s->at[i - 1].level : 0) + pools,
                                  .pools = pools,

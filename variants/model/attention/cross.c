@@ -10,7 +10,7 @@
 
 void cross_params(const struct config *c, int ctx_width, const char *prefix, struct params *p)
 {
-    project_params(c, c->D, ctx_width, prefix, p);
+    project_params(c, c->D, ctx_width, true, prefix, p);
 }
 
 /* ---- calls of the core -------------------------------------------------------------------- */
