@@ -87,7 +87,8 @@
     X(tener) \
     X(gaussian) \
     X(hardcoded) \
-    X(freq)
+    X(freq) \
+    X(lazy)
 /* clang-format on */
 
 #endif

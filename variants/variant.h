@@ -153,6 +153,7 @@ struct variant {
     struct layer_list layer_windows, layer_rope_base;
     enum rope_scaling rope_scaling; /* of pos_rope, by default to 4 times the context */
     int stream_sinks, window;       /* see struct config */
+    int lazy_group;                 /* see struct config */
     bool bidirectional;             /* it is defined for whole texts only: no past, no next token */
 };
 
@@ -214,6 +215,9 @@ struct config {
      * Equations: sublayer_attention_streaming.c. */
     int stream_sinks;
     enum score_residual score_residual; /* of scores from layer to layer */
+    /* Only the first of so many layers has queries and keys; the others have its probabilities. 0 =
+     * every layer has. */
+    int lazy_group;
     /* The second scheme, for terms other than positions: its hooks check, layer_params, reserve,
      * build_tables and their backward are called after those of pos; NULL = none. */
     const struct pos *attn_extra;

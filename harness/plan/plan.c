@@ -268,12 +268,12 @@ static enum status no_such_memory(const struct maker *m, struct err *e)
     const struct variant *const v = m->variants[0];
 
     if (m->ahead && m->crosses)
-        return fail(e, E_USAGE,
+        return fail(e, E_UNSUPPORTED,
                     "--workload cross does not apply to %s here: its scores are q.k and nothing "
                     "else, and there is a context  -> such as vanilla, --mem 1 or more",
                     m->ahead->name);
     if (m->ahead)
-        return fail(e, E_USAGE,
+        return fail(e, E_UNSUPPORTED,
                     "%s is bidirectional here: it has neither a past nor a next token  -> "
                     "--workload attn or layer, --mem 0",
                     m->ahead->name);

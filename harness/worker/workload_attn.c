@@ -149,7 +149,7 @@ static void forward(struct job *j)
 
 /* The gradients of one attention call, each with its name and its length; 0 = no such term. The
  * first are written, the others added to. */
-enum { OPERANDS = 15, WRITTEN = 3, D_BIAS = 7 };
+enum { OPERANDS = 15, WRITTEN = 3, D_REL_K = 5, D_BIAS = 7 };
 struct operand {
     const char *name;
     float **at;
@@ -185,7 +185,7 @@ static void list_operands(struct operand out[OPERANDS], struct attn_job *t)
         {"d_v", &d->d_v, values},
         {"d_u", &d->d_u, a->u ? row : 0},
         {"d_w", &d->d_w, a->w ? row : 0},
-        {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
+        [D_REL_K] = {"d_rel_k", &d->d_rel_k, a->rel_k ? table_floats(a, a->rel_head, a->dh) : 0},
         {"d_rel_v", &d->d_rel_v, a->rel_v ? table_floats(a, a->rel_head, a->dh) : 0},
         [D_BIAS] = {"d_bias", &d->d_bias,
                     a->bias && t->trained ? table_floats(a, a->bias_head, 1) : 0},
@@ -264,7 +264,11 @@ static bool gradient(const struct job *j, int i, struct gradient *out)
     if (i >= OPERANDS)
         return false;
     list_operands(list, &attn);
-    *out = (struct gradient){list[i].name, *list[i].at, list[i].n, .of_all_pairs = i == D_BIAS};
+    /* Where all pairs have the same key or table row, a softmax's gradients cancel to 0. */
+    const struct attn *const a = &j->attn.attn;
+    const bool same = attn_keys(a) == 1 || (i == D_REL_K && a->R + a->Rf == 1);
+    *out = (struct gradient){list[i].name, *list[i].at, list[i].n,
+                             .of_all_pairs = same || i == D_BIAS};
     return true;
 }
 

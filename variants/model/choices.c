@@ -119,7 +119,7 @@ static bool has_norms(const struct config *c) { return c->wiring != WIRING_REZER
 static bool has_same_length(const struct config *c)
 {
     return config_mem(c)->recurrent && !config_mem(c)->compressed && !has_masks(c) && !c->stack.n &&
-           !c->stream_sinks;
+           !c->stream_sinks && !c->head_windows.n;
 }
 
 /* A model with an order of its own may be attention only. */

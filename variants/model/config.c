@@ -81,7 +81,8 @@ bool config_can_cross(const struct config *c)
     return !c->mixer && !c->stack.n && !c->pos->reserve && !c->pos->rotate && !c->attn_extra &&
            !c->qkv_map && !c->masks.n && !c->layer_windows.n && !c->head_windows.n &&
            !c->stream_sinks && c->score_residual == SCORE_RESIDUAL_NONE && !a->qk_norm &&
-           !a->forget && !a->cope && !a->diff && !a->value_residual && a->out_gate == OUT_GATE_NONE;
+           !a->forget && !a->cope && c->lazy_group < 2 && !a->diff && !a->value_residual &&
+           a->out_gate == OUT_GATE_NONE;
 }
 
 int config_window(const struct config *c, int layer)
@@ -196,6 +197,7 @@ struct config config_default(const struct variant *v, int D, int H, int dh, int 
         .stream_sinks = v->stream_sinks,
         .window = v->window,
         .score_residual = v->score_residual,
+        .lazy_group = v->lazy_group,
         .wiring = v->wiring,
         .norm_kind = v->norm_kind,
         .D = D,
@@ -363,6 +365,27 @@ static enum status check_streaming(const struct config *c, struct err *e)
     if (has_around(c) || c->attn_extra || c->qkv_map || compressive_of(c)->rows ||
         c->score_residual != SCORE_RESIDUAL_NONE)
         return fail(e, E_USAGE, "%s: slots as positions with terms of attention  -> none", name);
+    return OK;
+}
+
+/* Layers that have the probabilities of another have nothing of their own in scores. */
+static enum status check_lazy(const struct config *c, struct err *e)
+{
+    if (c->lazy_group < 2)
+        return OK;
+    if (has_around(c) || c->attn_extra || c->qkv_map || c->masks.n || c->layer_windows.n ||
+        c->head_windows.n || c->score_residual != SCORE_RESIDUAL_NONE || c->pos->no_content ||
+        config_mem(c)->compressed)
+        return fail(
+            e, E_USAGE,
+            "%s: lazy_group %d with masks, windows of layers or terms of attention  -> none "
+            "of them",
+            c->variant->name, c->lazy_group);
+    if (c->mixer || c->stack.n || c->steps || *c->order || c->stream_sinks)
+        return fail(e, E_USAGE,
+                    "%s: lazy_group %d with a mixer, a stack, steps, slots or an order of "
+                    "sub-layers  -> none of them",
+                    c->variant->name, c->lazy_group);
     return OK;
 }
 
@@ -606,6 +629,8 @@ enum status config_check(const struct config *c, struct err *e)
         st = masks_check(&c->masks, name, e);
     if (st == OK)
         st = check_around(c, e);
+    if (st == OK)
+        st = check_lazy(c, e);
     if (st == OK)
         st = check_streaming(c, e);
     if (st == OK)

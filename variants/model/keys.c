@@ -16,6 +16,7 @@ static const char *const sinusoid_name[] = {
     [SINUSOID_CONCAT] = "concat", [SINUSOID_INTERLEAVED] = "interleaved", NULL};
 
 static bool has_rnn(const struct config *c) { return c->rnn_layers > 0; }
+static bool is_lazy(const struct config *c) { return c->variant->lazy_group > 0; }
 static bool streams(const struct config *c) { return c->variant->stream_sinks > 0; }
 
 static void print_order(char text[CHOICE_TEXT], const void *config)
@@ -180,6 +181,15 @@ static const struct choice others[] = {
      .at = AT(score_residual),
      .words = score_residual_name,
      .absent = "none"},
+    {.name = "lazy_group",
+     .codec = CODEC_INT,
+     .at = AT(lazy_group),
+     .help = "layers that share probabilities",
+     .most = MAX_LAYERS,
+     .scope = SCOPE_MODEL,
+     .setting = true,
+     .applies = is_lazy,
+     .absent = "0"},
     {.name = "qk_norm", .codec = CODEC_FLAG, .at = AT(around.qk_norm), .absent = "0"},
     {.name = "head_eps",
      .codec = CODEC_REAL,

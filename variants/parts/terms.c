@@ -8,9 +8,9 @@
 void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a)
 {
-    if (c->pos->reserve)
+    if (p && c->pos->reserve)
         c->pos->reserve(c, p->model, p->pos, K, arena, a);
-    if (c->attn_extra && c->attn_extra->reserve)
+    if (p && c->attn_extra && c->attn_extra->reserve)
         c->attn_extra->reserve(c, p->model, p->attn_extra, K, arena, a);
     const struct masks masks = config_masks(c, layer);
     masks_reserve(&masks, L, arena, a);

@@ -12,7 +12,8 @@ struct term_params {
     const struct param *model, *pos, *attn_extra;
 };
 
-/* As the hooks of struct pos, for all of them, of this layer; sized for L queries and K keys, even
+/* As the hooks of struct pos, for all of them, of this layer, with `p` NULL only for masks and
+ * windows; sized for L queries and K keys, even
  * if `a` has fewer. */
 void terms_reserve(const struct config *c, const struct term_params *p, int layer, int L, int K,
                    struct arena *arena, struct attn *a);

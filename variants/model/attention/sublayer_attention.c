@@ -42,7 +42,7 @@ static void attention_params(const struct sublayer *s, const char *prefix, const
 
     (void)ff;
     project_params(c, attention_width(c), attention_width(c), s->asks, prefix, p);
-    if (c->pos->layer_params)
+    if (c->pos->layer_params && !s->lazy)
         c->pos->layer_params(c, prefix, p);
 }
 
@@ -104,7 +104,7 @@ static enum status attention_bind(struct sublayer *s, const struct engine *g, st
     t->prepared.window = config_window(c, s->layer);
     t->prepared.no_content = !s->asks;
     const struct term_params p = attention_term_params(s);
-    terms_reserve(c, &p, s->layer, max.L, t->reach, a, &t->prepared);
+    terms_reserve(c, s->lazy ? NULL : &p, s->layer, max.L, t->reach, a, &t->prepared);
     if (s->level) /* at least one pool group: the implementation is selected now */
         attention_resize(s, &t->prepared, max_int(rows_before(s, max.L), 1 + s->pools), 0);
     const struct attn copy = attention_for_impl(s);
@@ -192,6 +192,8 @@ static void attention_build_tables(const struct engine *g, struct sublayer *s,
 
     t->pos_encoding = pos_encoding;
     const struct term_params p = attention_term_params(s);
+    if (s->lazy)
+        return;
     terms_build_tables(g, s->c, &p, pos_encoding, &t->prepared);
 }
 

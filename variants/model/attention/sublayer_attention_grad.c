@@ -24,7 +24,8 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     }
     project_out_grad(g, s, w->d_own[AT_O], d_y, around_output(s, w, n), B * a.L);
     around_output_grad(g, s, w, n, w->d_own[AT_O]);
-    terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
+    if (!s->lazy)
+        terms_grad(c, &p, t->reach, &a, w->d_own[AT_D_TABLES], &d);
     attention_score_residual_grad(s, w, &a, &d);
     around_scores_grad(s, w, n, &d);
     for (int map = 0; map < config_maps(c); map++) {
@@ -42,7 +43,8 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
         attention_rotate(g, s, d_k, B, a.M + a.L, config_maps(c) * c->kv_heads, base, true);
         around_operands_grad(g, s, w, n, &d);
     }
-    terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
+    if (!s->lazy)
+        terms_build_tables_grad(g, c, &p, w->pos_encoding, &a, &d);
 }
 
 void attention_backward_projections(const struct engine *g, struct sublayer *s,

@@ -43,13 +43,6 @@ static const struct own tener_own = {tener_choices, OWN_SIZE(struct tener), NULL
 
 static const struct tener *tener_of(const struct config *c) { return config_own(c, SLOT_POS); }
 
-static enum status tener_check(const struct config *c, struct err *e)
-{
-    return c->dh % 2 ? fail(e, E_USAGE, "tener: --d-head %d is odd  -> sinusoids come in pairs, %d",
-                            c->dh, c->dh + 1)
-                     : OK;
-}
-
 static void tener_params(const struct config *c, const char *prefix, struct params *p)
 {
     static const char *const names[] = {[TENER_U] = "bias_u", [TENER_V] = "bias_v"};
@@ -71,11 +64,12 @@ static void tener_reserve(const struct config *c, const struct param *model,
     a->w = layer[TENER_V].data;
 }
 
-/* R[n] into row [dh]; angles are double. */
+/* R[n] into row [dh], whose last number is 0 if dh is odd; angles are double. */
 static void encode(float *row, int dh, int n)
 {
     const int half = dh / 2;
 
+    row[dh - 1] = 0;
     for (int j = 0; j < half; j++) {
         const double angle = n * pow(10000, -(double)j / max_int(1, half - 1));
         row[j] = (float)sin(angle);
@@ -110,7 +104,6 @@ static void tener_terms_grad(const struct config *c, const struct param *model,
 const struct pos pos_tener = {
     .name = "tener",
     .own = &tener_own,
-    .check = tener_check,
     .layer_params = tener_params,
     .reserve = tener_reserve,
     .build_tables = tener_build_tables,
