@@ -88,7 +88,9 @@
     X(gaussian) \
     X(hardcoded) \
     X(freq) \
-    X(lazy)
+    X(lazy) \
+    X(localness) \
+    X(man)
 /* clang-format on */
 
 #endif

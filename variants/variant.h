@@ -85,11 +85,17 @@ enum out_gate {
 };
 extern const char *const out_gate_name[OUT_GATE_COUNT + 1]; /* "none" "elementwise" ... NULL */
 
+enum localness { LOCAL_NONE, LOCAL_RELATIVE, LOCAL_PUBLISHED, LOCAL_KINDS };
+extern const char *const localness_name[LOCAL_KINDS + 1]; /* "none" "relative" "published" NULL */
+
 struct around {
     bool qk_norm;           /* queries and keys are normed, head by head */
     bool forget;            /* each key fades with what comes after it */
     bool value_residual;    /* values are mixed with the first attention's */
     int cope;               /* contextual positions told apart; 0 = none */
+    enum localness local;   /* each query has a place that it prefers keys near to */
+    float local_span;       /* tokens, of LOCAL_RELATIVE */
+    bool man;               /* scores have the logarithm of a trained mask; clip as in pos_shaw */
     bool diff;              /* each head is the difference of two */
     enum out_gate out_gate; /* what multiplies the output of a head */
     float soft_cap;         /* of scores (struct attn); 0 = off */

@@ -41,6 +41,11 @@ static struct term_params term_params(const struct attn_job *t)
     return (struct term_params){all, all + t->at_layer, all + t->at_attn_extra};
 }
 
+static bool adds_to_pairs(const struct config *c)
+{
+    return c->around.cope || c->around.local || c->around.man;
+}
+
 /* What is added to the scores. They come from the attention below and go on to the one above. */
 static void bind_scores(struct job *j)
 {
@@ -51,7 +56,7 @@ static void bind_scores(struct job *j)
     if (j->config.around.forget) /* what each key's scores lose */
         at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs / (size_t)at->L),
                                  at->H * K, K, 0};
-    if (j->config.around.cope) /* by contextual positions */
+    if (adds_to_pairs(&j->config)) /* by what is computed from queries and rows */
         at->add = (struct dense){arena_f32(&j->arena, PART_SCORES, pairs), at->H * at->L * K,
                                  at->L * K, K};
     if (!j->config.score_residual)
@@ -133,7 +138,7 @@ static void fill(struct job *j)
         c->pos->pos_encoding(c, s.L + s.M, t->pos_encoding);
     if (c->around.forget)
         job_draw(j, "attn.fade", (float *)t->attn.add.at, job_elements(s.B, c->H, s.L + s.M));
-    if (c->score_residual || c->around.cope)
+    if (c->score_residual || adds_to_pairs(c))
         job_draw(j, "attn.scores", (float *)t->attn.add.at,
                  job_elements(s.B, c->H, s.L * (s.L + s.M)));
     const struct term_params p = term_params(t);

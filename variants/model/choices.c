@@ -18,7 +18,7 @@ static bool has_direction(const struct config *c)
     return config_can_look_ahead(c) && !c->variant->bidirectional;
 }
 static bool has_steps(const struct config *c) { return c->steps > 0; }
-static bool has_clip(const struct config *c) { return c->pos->clips; }
+static bool has_clip(const struct config *c) { return c->pos->clips || c->around.man; }
 /* An adaptive span tells all distances apart. */
 static bool has_clamp(const struct config *c)
 {

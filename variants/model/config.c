@@ -17,6 +17,8 @@ const char *const wiring_name[WIRING_COUNT + 1] = {
 
 const char *const direction_name[DIRECTION_COUNT + 1] = {"both", "causal", NULL};
 
+const char *const localness_name[LOCAL_KINDS + 1] = {"none", "relative", "published", NULL};
+
 const char *const halt_name[HALT_KINDS + 1] = {"none", "graves", "t2t", NULL};
 
 const char *const score_residual_name[SCORE_RESIDUAL_COUNT + 1] = {"none", "sum", "mean", NULL};
@@ -30,6 +32,13 @@ const char *const rope_scaling_name[ROPE_SCALINGS + 1] = {"none", "linear", "ntk
 static bool gates_attention(const struct config *c)
 {
     return c->around.out_gate == OUT_GATE_ELEMENTWISE || c->around.out_gate == OUT_GATE_HEADWISE;
+}
+
+/* Does attention do more than project, attend and project? */
+static bool has_around(const struct config *c)
+{
+    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
+           c->around.local || c->around.man || c->around.value_residual || gates_attention(c);
 }
 
 /* Linear attention has nothing but attention's maps around it. */
@@ -76,13 +85,13 @@ bool config_can_look_ahead(const struct config *c)
 
 bool config_can_cross(const struct config *c)
 {
-    const struct around *const a = &c->around;
+    const bool plain =
+        !c->mixer && !c->stack.n && !c->qkv_map && !c->stream_sinks && !c->attn_extra;
+    const bool positions = c->pos->reserve || c->pos->rotate;
+    const bool hides = c->masks.n || c->layer_windows.n || c->head_windows.n;
 
-    return !c->mixer && !c->stack.n && !c->pos->reserve && !c->pos->rotate && !c->attn_extra &&
-           !c->qkv_map && !c->masks.n && !c->layer_windows.n && !c->head_windows.n &&
-           !c->stream_sinks && c->score_residual == SCORE_RESIDUAL_NONE && !a->qk_norm &&
-           !a->forget && !a->cope && c->lazy_group < 2 && !a->diff && !a->value_residual &&
-           a->out_gate == OUT_GATE_NONE;
+    return plain && !positions && !hides && !has_around(c) && c->lazy_group < 2 &&
+           c->score_residual == SCORE_RESIDUAL_NONE;
 }
 
 int config_window(const struct config *c, int layer)
@@ -314,13 +323,6 @@ static enum status check_own(const struct config *c, struct err *e)
     return st;
 }
 
-/* Does attention do more than project, attend and project? */
-static bool has_around(const struct config *c)
-{
-    return c->around.qk_norm || c->around.forget || c->around.cope || c->around.diff ||
-           c->around.value_residual || gates_attention(c);
-}
-
 static enum status check_positions(const struct config *c, struct err *e)
 {
     if (c->pos->past_only && !c->causal)
@@ -413,6 +415,18 @@ static enum status check_around(const struct config *c, struct err *e)
                     "%s: differences of heads with positions %s, forgetting or terms of attention  "
                     "-> rotated or no positions",
                     name, c->pos->name);
+    const int adding =
+        c->around.forget + (c->around.cope > 0) + (c->around.local > 0) + c->around.man;
+    if ((c->around.local || c->around.man) &&
+        (adding > 1 || c->around.diff || c->score_residual != SCORE_RESIDUAL_NONE ||
+         c->attn_extra == &extra_talking))
+        return fail(
+            e, E_USAGE,
+            "%s: preferred places or a trained mask with other terms of pairs  -> one of them",
+            name);
+    if (c->around.local == LOCAL_PUBLISHED && c->mem_len)
+        return fail(e, E_USAGE, "%s: preferred places count from the text's beginning  -> mem 0",
+                    name);
     if (has_around(c) && compressive_of(c)->rows)
         return fail(e, E_USAGE, "%s: compressed memory with norms or gates of heads  -> neither",
                     name);

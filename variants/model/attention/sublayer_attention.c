@@ -378,6 +378,10 @@ struct attn attention_project(const struct engine *g, struct sublayer *s, struct
     const struct attn a = attention_operands(s, w, from.B, from.L);
     if (c->around.cope)
         cope_add(g, s, w, n, &a);
+    if (c->around.local)
+        local_add(g, s, w, n, &a);
+    if (c->around.man)
+        man_add(g, s, w, n, &a, fresh);
     return c->stream_sinks ? streaming_attn(g, s, w, &a) : a;
 }
 
@@ -461,7 +465,8 @@ static double attention_flop(const struct sublayer *s, int B, int L, int M)
     const double q_in = s->asks ? in : 0;
     return config_maps(c) * attn_flop(&a) + 2 * rows * (q_in + c->D) * HD /* W_q, W_o */
            + 2 * projected * (q_in + in) * kv_width                       /* W_k, W_v */
-           + cope_flop(s, &a) + around_flop(s, rows, projected) + attention_map_flop(s, projected);
+           + cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a) +
+           around_flop(s, rows, projected) + attention_map_flop(s, projected);
 }
 
 const struct sublayer_kind sublayer_attention = {

@@ -35,6 +35,10 @@ static void core_backward(const struct engine *g, struct sublayer *s, const stru
     }
     if (c->around.cope)
         cope_grad(g, s, w, n, &a, &d);
+    if (c->around.local)
+        local_grad(g, s, w, n, &a, &d);
+    if (c->around.man)
+        man_grad(g, s, w, n, &a, &d);
     const struct seq_rows d_q = {d.d_q, a.q_at.batch}, d_k = {d.d_k, a.k_at.batch};
     if (s->asks) {
         around_split(g, s, w, n, d_q, a.L, c->H, true);
@@ -77,6 +81,6 @@ double attention_grad_flop(const struct sublayer *s, int B, int L, int M)
            4 * rows * (q_in + c->D) * HD            /* W_q, W_o: dX and dW */
            + 2 * projected * (q_in + in) * kv_width /* dW_k, dW_v */
            + 2 * reached * (q_in + in) * kv_width   /* dX through them */
-           + 2 * cope_flop(s, &a) + 2 * around_flop(s, rows, reached) +
-           2 * attention_map_flop(s, projected);
+           + 2 * (cope_flop(s, &a) + local_flop(s, &a) + man_flop(s, &a)) +
+           2 * around_flop(s, rows, reached) + 2 * attention_map_flop(s, projected);
 }

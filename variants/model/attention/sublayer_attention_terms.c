@@ -2,7 +2,7 @@
  *
  * Attention as a kind of sub-layer: the terms of its scores besides queries and keys, that is, the
  * model's schemes and the score residual from one attention to the next. */
-#include "sublayer_attention.h"
+#include "sublayer_attention_around.h"
 #include "variants/model/sublayer_list.h"
 #include "variants/parts/masks.h"
 
@@ -30,7 +30,7 @@ struct attn attention_for_impl(const struct sublayer *s)
 
     if (s->c->stream_sinks)
         return streaming_for_impl(&a);
-    if (s->c->score_residual || s->c->around.forget || s->c->around.cope)
+    if (s->c->score_residual || around_adds(s->c))
         a.add.at = &something;
     if (s->lazy)
         a.add.at = &something;
@@ -115,7 +115,7 @@ struct attn attention_for_flop(const struct sublayer *s, int B, int L, int M)
     attention_resize(s, &a, L, M);
     a.B = B;
     masks_draw(&s->c->masks, s->nth, &a);
-    if (s->c->around.forget || s->c->around.cope)
+    if (around_adds(s->c))
         a.add.at = &something;
     if (s->c->score_residual && s->nth > 0) { /* one addition per pair forward, one backward */
         a.add.at = &something;
